@@ -1,0 +1,117 @@
+# zs: build, test, try, install. `make help` lists what there is.
+SHELL := bash
+PREFIX ?= /usr/local
+BUILD ?= build
+CXX = g++
+OPT ?= -O2
+WARN := -Wall -Wextra -Werror
+VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
+
+# ---- what there is to build: folders and files, found, not listed --------------------------------------------------
+LIGHT := $(shell sed '/^---/,$$d;/^\#/d;s/:.*//' lib/LAYERS)
+HEAVY := $(shell sed '1,/^---/d;/^\#/d;s/:.*//' lib/LAYERS)
+sources = $(filter-out %_test.cpp,$(foreach d,$(1),$(wildcard lib/$(d)/*.cpp)))
+tests = $(foreach d,$(1),$(wildcard lib/$(d)/*_test.cpp))
+object = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(1))
+TOOLS := $(patsubst tools/%.cpp,%,$(wildcard tools/zs-*.cpp))
+empty :=
+HEAVY_TOOLS := $(patsubst tools/%.cpp,%,$(shell grep -lE '^\#include "($(subst $(empty) ,|,$(HEAVY)))/' tools/zs-*.cpp /dev/null))
+LIGHT_TOOLS := $(filter-out $(HEAVY_TOOLS),$(TOOLS))
+
+# ---- the libraries outside ------------------------------------------------------------------------------------------
+MULTIARCH := $(shell $(CXX) -print-multiarch)
+HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null || echo -I/usr/include/hdf5/serial)
+HDF5_LIBS := $(shell pkg-config --libs-only-L hdf5 2>/dev/null || echo -L/usr/lib/$(MULTIARCH)/hdf5/serial) -lhdf5
+LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lfmt -lz -lmd -lxxhash
+MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell mpicxx --showme:compile 2>/dev/null))
+MPI_LIBS := $(shell mpicxx --showme:link 2>/dev/null)
+ifdef TORCH_HOME
+TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/torch/csrc/api/include \
+  $(shell grep -oE -- '-D_GLIBCXX_USE_CXX11_ABI=[01]' $(TORCH_HOME)/share/cmake/Torch/TorchConfig.cmake 2>/dev/null)
+TORCH_LIBS := -L$(TORCH_HOME)/lib -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
+else
+TORCH_CFLAGS := -isystem /usr/include/torch/csrc/api/include
+TORCH_LIBS := -ltorch_cpu -lc10
+endif
+COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
+HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd
+PCH := $(BUILD)/pch/tensor.hpp
+
+all: $(TOOLS:%=$(BUILD)/%)  ## build every tool into build/
+light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
+
+$(BUILD)/libzs.a: $(call object,$(call sources,$(LIGHT)))
+$(BUILD)/libzs-train.a: $(call object,$(call sources,$(HEAVY)))
+$(BUILD)/%.a:
+	rm -f $@ && ar rcs $@ $^
+
+$(call object,$(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
+	@mkdir -p $(@D)
+	$(CXX) $(HEAVY_FLAGS) -include $(PCH) $(FLAGS_$(basename $(notdir $<))) -MMD -MP -c $< -o $@
+
+$(BUILD)/obj/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(CXX) $(COMMON) -MMD -MP -c $< -o $@
+
+$(PCH).gch: lib/unit/tensor.hpp
+	@mkdir -p $(@D)
+	@cp $< $(PCH)
+	$(CXX) $(HEAVY_FLAGS) -MMD -MP -x c++-header $< -o $@
+
+# The version is one object, rebuilt when it changes.
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D); echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
+$(BUILD)/obj/lib/cli/version.o: lib/cli/version.cpp $(BUILD)/version
+	@mkdir -p $(@D)
+	$(CXX) $(COMMON) -DZS_VERSION='"$(VERSION)"' -MMD -MP -c $< -o $@
+
+$(LIGHT_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
+	$(CXX) $< -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
+
+$(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+
+# ---- tests ----------------------------------------------------------------------------------------------------------
+$(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(LIGHT))) $(BUILD)/libzs.a
+	$(CXX) $(filter %.o,$^) -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
+$(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(HEAVY))) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+	$(CXX) $(filter %.o,$^) -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+
+check:  ## install what is missing, build, pass every test
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) all tests
+	@BUILD=$(BUILD) tests/run
+
+tests: $(BUILD)/test-light $(BUILD)/test-train
+expect:  ## rewrite the expected outputs of tests/cases; review with git diff
+	@BUILD=$(BUILD) tests/cases/run --rewrite
+lint:  ## clang-format, clang-tidy and shellcheck over the sources
+	@BUILD=$(BUILD) tests/lint
+
+# ---- for people -----------------------------------------------------------------------------------------------------
+deps:  ## install the Debian packages that are missing (sudo when not root)
+	@share/deps
+demo:  ## install, build, run the six conditions, write the report
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) all
+	@bash slurm/batch.sbatch
+bench: all  ## print speed ratios against peers, side by side
+	@BUILD=$(BUILD) bench/run
+man: all  ## make the man pages from the option tables and man/*.prose
+	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > man/$$t.1 || exit 1; done
+install: all  ## put binaries, man pages, completions and share/ under PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/{zs,man/man1,man/man5,man/man7,bash-completion/completions}
+	install $(TOOLS:%=$(BUILD)/%) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5
+	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
+	cp -r share/. slurm $(DESTDIR)$(PREFIX)/share/zs
+	for t in $(TOOLS); do $(BUILD)/$$t --completion > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; done
+clean:  ## remove what was built
+	rm -rf $(BUILD)
+help:  ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
+
+.PHONY: all light check tests expect lint deps demo bench man install clean help FORCE
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes in and out: input from a file or stdin, gzip or not; output that appears whole or not at all.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace zs {
+
+/// A file, or stdin for "-". Gzip is recognised by its magic and read through.
+/// Every failure, a directory or a truncated gzip stream included, throws Error with the path.
+class Input {
+ public:
+  explicit Input(const std::string& path);
+  ~Input();
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  /// Reads up to `size` bytes; 0 at the end.
+  std::size_t read(char* buffer, std::size_t size);
+  /// All that is left.
+  std::string read_all();
+  /// How the input is named in messages: the path, or "stdin".
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  void* stream_ = nullptr;  // gzFile
+};
+
+/// A destination: a path, or "-" for stdout. A regular file is written beside itself, synced and renamed by
+/// commit(), so a kill -9 never costs the last good file; without commit() nothing remains.
+/// Devices and pipes are written in place. Failures throw Error with the path.
+class Output {
+ public:
+  explicit Output(const std::string& path);
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void write(std::string_view bytes);
+  /// Makes the file appear under its name. REQUIRES: called once, after the last write.
+  void commit();
+
+ private:
+  std::string path_;       // as given, for messages
+  std::string temporary_;  // empty when written in place
+  std::string pending_;
+  int file_ = -1;
+  void flush();
+};
+
+/// Output(path), write(bytes), commit().
+void write_file(const std::string& path, std::string_view bytes);
+
+/// SHA-256 of `bytes` (FIPS 180-4) as 64 hex digits.
+std::string sha256(std::string_view bytes);
+
+}  // namespace zs

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names that people type: the nearest known one, for "did you mean".
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zs {
+
+/// Optimal string alignment distance: insertions, deletions, substitutions, neighbour swaps.
+int edit_distance(std::string_view a, std::string_view b);
+
+/// The candidates nearest to `name`, best first, at most `count`, none further than a third of its length + 1.
+std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates, std::size_t count = 1);
+
+/// ", did you mean 'x'?" or an empty string: to append to an error.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace zs

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/number.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace zs {
+namespace {
+
+template <typename T, typename... Format>
+std::string shortest(T value, Format... format) {
+  std::array<char, 512> buffer;  // fixed notation of 1e308 needs 309 digits
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, format...).ptr;
+  return {buffer.data(), end};
+}
+
+std::string non_finite(double value) {
+  if (std::isnan(value)) return "nan";
+  return value < 0 ? "-inf" : "inf";
+}
+
+}  // namespace
+
+std::string to_text(double value) { return std::isfinite(value) ? shortest(value) : non_finite(value); }
+std::string to_text(float value) { return std::isfinite(value) ? shortest(value) : non_finite(value); }
+std::string to_text(std::int64_t value) { return std::to_string(value); }
+
+std::string to_plain_text(double value) {
+  return std::isfinite(value) ? shortest(value, std::chars_format::fixed) : non_finite(value);
+}
+
+std::string to_rounded_text(double value, int digits) {
+  if (!std::isfinite(value)) return non_finite(value);
+  const double magnitude = std::fabs(value);
+  if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e15)) {
+    std::array<char, 64> buffer;
+    std::snprintf(buffer.data(), buffer.size(), "%.*e", digits - 1, value);
+    return buffer.data();
+  }
+  const int before_point = magnitude < 1 ? 0 : static_cast<int>(std::floor(std::log10(magnitude))) + 1;
+  const int leading_zeros = magnitude == 0 || magnitude >= 1 ? 0 : -static_cast<int>(std::floor(std::log10(magnitude))) - 1;
+  const int decimals = std::max(0, digits - before_point + leading_zeros);
+  std::array<char, 64> buffer;
+  std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value);
+  return buffer.data();
+}
+
+std::string to_bytes_text(double bytes) {
+  static constexpr std::array kUnits = {"B", "kB", "MB", "GB", "TB", "PB"};
+  std::size_t unit = 0;
+  while (std::fabs(bytes) >= 1000 && unit + 1 < kUnits.size()) {
+    bytes /= 1000;
+    ++unit;
+  }
+  std::array<char, 64> buffer;
+  std::snprintf(buffer.data(), buffer.size(), unit == 0 ? "%.0f %s" : "%.2f %s", bytes, kUnits[unit]);
+  return buffer.data();
+}
+
+std::optional<double> parse_real(std::string_view text) {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-') || text.starts_with('+')) return {};
+  }
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  if (stop != end || text.empty()) return {};
+  if (failure == std::errc::result_out_of_range) {  // 1e400, 1e-400: what strtod makes of them
+    return std::strtod(std::string(text).c_str(), nullptr);
+  }
+  if (failure != std::errc()) return {};
+  if (text.back() == ')') return {};  // nan(payload) is C, not data
+  return value;
+}
+
+std::optional<std::int64_t> parse_int(std::string_view text) {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return {};
+  }
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc() || stop != end || text.empty()) return {};
+  return value;
+}
+
+}  // namespace zs

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers as text that survives: shortest text that reads back to the same bits; nan and inf are values.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace zs {
+
+/// Shortest text that reads back to the same value: "0.1", "1e-05", "nan", "-inf".
+std::string to_text(double value);
+std::string to_text(float value);
+std::string to_text(std::int64_t value);
+
+/// As to_text, but never with an exponent: "0.00001". For log lines that simple scripts read.
+std::string to_plain_text(double value);
+
+/// `value` with `digits` significant digits, for people: "1.235", "12.3k" never; exponents only
+/// below 1e-4 or from 1e15. Not for data.
+std::string to_rounded_text(double value, int digits);
+
+/// "1.50 GB", "12.0 MB" (powers of 1000), for people.
+std::string to_bytes_text(double bytes);
+
+/// The whole of `text` as a number, or nothing. Accepts sign, exponent, and in any case
+/// nan, inf, infinity. No surrounding blanks.
+std::optional<double> parse_real(std::string_view text);
+
+/// The whole of `text` as a decimal integer, or nothing (also where it does not fit 64 bits).
+std::optional<std::int64_t> parse_int(std::string_view text);
+
+}  // namespace zs

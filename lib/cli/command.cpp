@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+
+#include "base/name.hpp"
+#include "base/number.hpp"
+
+namespace zs::cli {
+namespace {
+
+namespace po = boost::program_options;
+
+const Option& row(const Command& command, const std::string& name) {
+  const auto found = std::find_if(command.options.begin(), command.options.end(), [&](const Option& o) { return o.name == name; });
+  if (found == command.options.end()) throw std::logic_error(command.name + " has no option " + name);
+  return *found;
+}
+
+/// "--sort-by=x" -> "--sort_by=x"; everything else as it is.
+std::string with_underscores(std::string word) {
+  if (word.size() <= 2 || !word.starts_with("--")) return word;
+  const std::size_t end = std::min(word.find('='), word.size());
+  std::replace(word.begin() + 2, word.begin() + static_cast<std::ptrdiff_t>(end), '-', '_');
+  return word;
+}
+
+po::options_description described(const Command& command) {
+  po::options_description table;
+  for (const Option& option : command.options) {
+    const std::string name = option.name + (option.letter ? std::string(",") + option.letter : "");
+    if (option.value.empty()) {
+      table.add_options()(name.c_str(), "");
+    } else if (option.many) {
+      table.add_options()(name.c_str(), po::value<std::vector<std::string>>()->multitoken()->composing(), "");
+    } else {
+      table.add_options()(name.c_str(), po::value<std::vector<std::string>>(), "");
+    }
+  }
+  return table;
+}
+
+[[noreturn]] void explain(const Command& command, const po::error& error) {
+  if (const auto* unknown = dynamic_cast<const po::unknown_option*>(&error)) {
+    std::string name = unknown->get_option_name();
+    name.resize(std::min(name.find('='), name.size()));
+    std::vector<std::string> known;
+    for (const Option& option : command.options) known.push_back("--" + option.name);
+    throw UsageError("unknown option '" + name + "'" + did_you_mean(name, known));
+  }
+  if (const auto* with_name = dynamic_cast<const po::error_with_option_name*>(&error)) {
+    std::string name = with_name->get_option_name();
+    if (dynamic_cast<const po::invalid_command_line_syntax*>(&error)) {
+      const bool extra = std::string(error.what()).find("extra") != std::string::npos || std::string(error.what()).find("does not take") != std::string::npos;
+      throw UsageError("option '" + name + "' " + (extra ? "takes no value" : "needs a value"));
+    }
+    throw UsageError("option '" + name + "': " + error.what());
+  }
+  throw UsageError(error.what());
+}
+
+}  // namespace
+
+Args Args::parse(const Command& command, const std::vector<std::string>& words) {
+  Args args;
+  args.command_ = &command;
+  std::vector<std::string> all = {command.name};
+  all.insert(all.end(), words.begin(), words.end());
+  args.line_ = shell_quoted(all);
+
+  std::vector<std::string> normal;
+  bool options_end = false;
+  for (const std::string& word : words) {
+    options_end = options_end || word == "--";
+    normal.push_back(options_end ? word : with_underscores(word));
+  }
+  const po::options_description table = described(command);
+  const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  const po::positional_options_description anywhere;
+  try {
+    const auto parsed = po::command_line_parser(normal).options(table).style(style).positional(anywhere).run();
+    for (const auto& option : parsed.options) {
+      if (option.position_key >= 0 || option.string_key.empty()) {
+        args.operands_.insert(args.operands_.end(), option.value.begin(), option.value.end());
+        continue;
+      }
+      const Option& known = row(command, option.string_key);
+      auto& values = args.values_[known.name];
+      if (known.value.empty() || !known.many) values.clear();  // the last one typed holds
+      for (const std::string& value : option.value) {
+        const bool allowed = known.choices.empty() || std::find(known.choices.begin(), known.choices.end(), value) != known.choices.end();
+        if (!allowed) {
+          std::string list;
+          for (const std::string& choice : known.choices) list += (list.empty() ? "" : ", ") + choice;
+          throw UsageError("--" + known.name + ": '" + value + "' is not one of " + list + did_you_mean(value, known.choices));
+        }
+        values.push_back(value);
+      }
+    }
+  } catch (const po::error& error) {
+    explain(command, error);
+  }
+  if (command.operands.empty() && !args.operands_.empty()) throw UsageError("unexpected operand '" + args.operands_.front() + "'");
+  return args;
+}
+
+std::string Args::text(const std::string& name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() || found->second.empty() ? row(*command_, name).fallback : found->second.back();
+}
+
+std::vector<std::string> Args::all(const std::string& name) const {
+  const auto found = values_.find(row(*command_, name).name);
+  return found == values_.end() ? std::vector<std::string>{} : found->second;
+}
+
+std::int64_t Args::integer(const std::string& name, std::int64_t lowest, std::int64_t highest) const {
+  const std::string value = text(name);
+  const auto number = parse_int(value);
+  if (number && *number >= lowest && *number <= highest) return *number;
+  const std::string range = highest == INT64_MAX ? "of at least " + to_text(lowest) : "from " + to_text(lowest) + " to " + to_text(highest);
+  throw UsageError("--" + name + ": '" + value + "' is not a whole number " + range);
+}
+
+double Args::real(const std::string& name, double lowest, double highest) const {
+  const std::string value = text(name);
+  const auto number = parse_real(value);
+  if (number && *number >= lowest && *number <= highest) return *number;
+  throw UsageError("--" + name + ": '" + value + "' is not a number from " + to_text(lowest) + " to " + to_text(highest));
+}
+
+std::vector<std::string> Args::inputs() const {
+  if (!operands_.empty()) return operands_;
+  if (::isatty(STDIN_FILENO)) throw UsageError("no input: name a file, or pipe one in");
+  return {"-"};
+}
+
+std::string Args::operand(const std::string& what) const {
+  if (operands_.empty()) throw UsageError("expected " + what);
+  if (operands_.size() > 1) throw UsageError("expected only " + what + ", also got '" + operands_[1] + "'");
+  return operands_.front();
+}
+
+std::string Args::input() const {
+  const auto names = inputs();
+  if (names.size() > 1) throw UsageError("expected one input, also got '" + names[1] + "'");
+  return names.front();
+}
+
+std::string shell_quoted(const std::vector<std::string>& words) {
+  static const std::string kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+";
+  std::string line;
+  for (const std::string& word : words) {
+    if (!line.empty()) line += ' ';
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
+}  // namespace zs::cli

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tool's command line as one table: it parses, and prints --help, the man page and the completion,
+// so that these cannot drift apart.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace zs::cli {
+
+/// One row of the table. On the command line '_' and '-' are alike in names: --sort_by, --sort-by.
+struct Option {
+  char letter = 0;       ///< short form, or 0
+  std::string name;      ///< long form, without dashes, words joined by '_'
+  std::string value;     ///< placeholder of its value, "FILE"; empty for a flag
+  std::string help;      ///< lower case, no period
+  std::string fallback{};  ///< default, printed in [brackets]; empty for none
+  std::vector<std::string> choices{};  ///< the only values allowed, if any
+  bool many = false;     ///< may be given more than once, and takes several values each time
+  std::string group{};   ///< heading in --help; rows of one group stand together
+};
+
+struct Command {
+  std::string name;      ///< "zs-parse"
+  std::string purpose;   ///< one sentence: upper case first, no period
+  std::string operands;  ///< as in a synopsis: "[LOG]...", or empty when none are taken
+  std::vector<Option> options;
+  std::map<int, std::string> statuses{};  ///< what the exit statuses mean here, where it differs from the usual
+};
+
+/// What the user typed, checked against the table.
+class Args {
+ public:
+  /// Throws UsageError at an unknown option (naming the nearest), a missing value or a value not among the choices.
+  static Args parse(const Command& command, const std::vector<std::string>& words);
+
+  /// True if the option was typed (a default does not count).
+  bool has(const std::string& name) const { return values_.count(name) > 0; }
+  /// The value typed, else the default, else "".
+  std::string text(const std::string& name) const;
+  /// All values of an option that takes many.
+  std::vector<std::string> all(const std::string& name) const;
+  /// A number within [lowest, highest]; throws UsageError naming the option otherwise.
+  std::int64_t integer(const std::string& name, std::int64_t lowest, std::int64_t highest = INT64_MAX) const;
+  /// A finite number within [lowest, highest]; NaN is never within.
+  double real(const std::string& name, double lowest, double highest) const;
+
+  const std::vector<std::string>& operands() const { return operands_; }
+  /// The operands as inputs: {"-"} (stdin) when there are none. Throws UsageError if stdin is a terminal then.
+  std::vector<std::string> inputs() const;
+  /// The only operand. Throws UsageError when there are none or several, saying `what` was expected.
+  std::string operand(const std::string& what) const;
+  /// As inputs(), for tools that take one.
+  std::string input() const;
+
+  /// The table that was parsed against.
+  const Command& command() const { return *command_; }
+  /// The command line as typed, quoted for a shell: what a run records about itself.
+  const std::string& line() const { return line_; }
+
+ private:
+  const Command* command_ = nullptr;
+  std::map<std::string, std::vector<std::string>> values_;
+  std::vector<std::string> operands_;
+  std::string line_;
+};
+
+/// `words` as one line that a shell reads back as the same words.
+std::string shell_quoted(const std::vector<std::string>& words);
+
+/// The --help text.
+std::string help_text(const Command& command);
+
+/// The mdoc(7) man page: NAME, SYNOPSIS, OPTIONS and EXIT STATUS from the table, the rest from `prose`:
+/// its first line is the .Dd date, up to its first .Sh it is the DESCRIPTION, the sections follow after.
+std::string man_page(const Command& command, const std::string& prose);
+
+/// A bash completion for the command.
+std::string completion(const Command& command);
+
+}  // namespace zs::cli

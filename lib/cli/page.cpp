@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command's table looks like: --help, man page, completion.
+#include <algorithm>
+#include <sstream>
+
+#include "cli/command.hpp"
+
+namespace zs::cli {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+
+/// The options that every tool has, printed after its own.
+const std::vector<Option>& common_options() {
+  static const std::vector<Option> options = {
+      {'h', "help", "", "print this help", ""},
+      {0, "version", "", "print the version", ""},
+  };
+  return options;
+}
+
+std::map<int, std::string> statuses(const Command& command) {
+  std::map<int, std::string> all = {{0, "done"}, {2, "could not: usage, input, output or device"}};
+  for (const auto& [status, meaning] : command.statuses) all[status] = meaning;
+  return all;
+}
+
+std::string with_default(const Option& option) {
+  std::string text = option.help;
+  if (!option.choices.empty()) {
+    text += ": ";
+    for (const std::string& choice : option.choices) text += (&choice == &option.choices.front() ? "" : ", ") + choice;
+  }
+  if (!option.fallback.empty()) text += " [" + option.fallback + "]";
+  return text;
+}
+
+/// Words of `text` in lines of `width`, later lines indented by `indent`.
+std::string wrapped(const std::string& text, std::size_t indent, std::size_t width) {
+  std::istringstream words(text);
+  std::string word, result;
+  std::size_t used = indent;
+  while (words >> word) {
+    if (used > indent && used + 1 + word.size() > width) {
+      result += "\n" + std::string(indent, ' ');
+      used = indent;
+    } else if (used > indent) {
+      result += ' ';
+      ++used;
+    }
+    result += word;
+    used += word.size();
+  }
+  return result;
+}
+
+/// Words that mdoc would take for a macro at the start of a line, or escape: made literal.
+std::string roff(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\\') escaped += "\\e";
+    else if (c == '-') escaped += "\\-";
+    else escaped += c;
+  }
+  if (escaped.starts_with(".") || escaped.starts_with("'")) escaped.insert(0, "\\&");
+  return escaped;
+}
+
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+std::vector<Option> all_options(const Command& command) {
+  std::vector<Option> all = command.options;
+  const std::string last_group = all.empty() ? "" : all.back().group;
+  for (Option option : common_options()) {
+    option.group = last_group.empty() ? "" : "General";
+    all.push_back(option);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string help_text(const Command& command) {
+  std::ostringstream out;
+  out << "Usage: " << command.name << " [OPTION]..." << (command.operands.empty() ? "" : " " + command.operands) << "\n"
+      << command.purpose << ".\n\n";
+  const std::vector<Option> options = all_options(command);
+  constexpr std::size_t kColumn = 30;
+  std::string group;
+  for (const Option& option : options) {
+    if (option.group != group) {
+      if (&option != &options.front()) out << "\n";
+      out << (group = option.group) << ":\n";
+    }
+    std::string left = option.letter ? std::string("  -") + option.letter + ", " : "      ";
+    left += "--" + option.name + (option.value.empty() ? "" : " " + option.value) + (option.many ? "..." : "");
+    if (left.size() + 2 > kColumn) left += "\n" + std::string(kColumn, ' ');
+    else left.resize(kColumn, ' ');
+    out << left << wrapped(with_default(option), kColumn, kWidth) << "\n";
+  }
+  out << "\nExit status:\n";
+  for (const auto& [status, meaning] : statuses(command)) out << "  " << status << "  " << wrapped(meaning, 5, kWidth) << "\n";
+  return out.str();
+}
+
+std::string man_page(const Command& command, const std::string& prose) {
+  std::istringstream lines(prose);
+  std::string line, description, sections;
+  std::getline(lines, line);
+  if (!line.starts_with(".Dd ")) throw Error("the first line of the prose must be its date: .Dd November 20, 2026");
+  std::ostringstream out;
+  out << ".\\\" Made from the option table and man/" << command.name << ".prose by make man. Edit those.\n"
+      << line << "\n.Dt " << upper(command.name) << " 1\n.Os\n.Sh NAME\n.Nm " << command.name << "\n.Nd ";
+  std::string purpose = command.purpose;
+  purpose[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(purpose[0])));
+  out << roff(purpose) << "\n.Sh SYNOPSIS\n.Nm\n.Op Ar OPTION ...\n";
+  if (!command.operands.empty()) out << ".Ar " << roff(command.operands) << "\n";
+  bool in_sections = false;
+  while (std::getline(lines, line)) {
+    in_sections = in_sections || line.starts_with(".Sh ");
+    (in_sections ? sections : description) += line + "\n";
+  }
+  out << ".Sh DESCRIPTION\n" << description << ".Pp\nThe options are:\n";
+  const std::vector<Option> options = all_options(command);
+  std::string group;
+  bool open = false;
+  for (const Option& option : options) {
+    if (!open || option.group != group) {
+      if (open) out << ".El\n";
+      group = option.group;
+      if (!group.empty()) out << ".Ss " << roff(group) << "\n";
+      out << ".Bl -tag -width Ds\n";
+      open = true;
+    }
+    out << ".It ";
+    if (option.letter) out << "Fl " << option.letter << " , ";
+    out << "Fl \\-" << option.name;
+    if (!option.value.empty()) out << " Ar " << roff(option.value) << (option.many ? " ..." : "");
+    out << "\n" << roff(with_default(option)) << "\n";
+  }
+  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n";
+  for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
+  out << ".El\n" << sections;
+  return out.str();
+}
+
+std::string completion(const Command& command) {
+  std::string words, cases;
+  for (const Option& option : all_options(command)) {
+    words += (words.empty() ? "--" : " --") + option.name;
+    if (option.choices.empty()) continue;
+    std::string choices;
+    for (const std::string& choice : option.choices) choices += (choices.empty() ? "" : " ") + choice;
+    cases += "    --" + option.name + ") COMPREPLY=($(compgen -W '" + choices + "' -- \"$cur\")); return ;;\n";
+  }
+  std::string function = "_" + command.name;
+  std::replace(function.begin(), function.end(), '-', '_');
+  return function + "() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n" +
+         (cases.empty() ? "" : "  case $prev in\n" + cases + "  esac\n") +
+         "  case $cur in\n    -*) COMPREPLY=($(compgen -W '" + words + "' -- \"$cur\")) ;;\n  esac\n}\n" +
+         "complete -o default -F " + function + " " + command.name + "\n";
+}
+
+}  // namespace zs::cli

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run.hpp"
+
+#include <cstdio>
+#include <iostream>
+#include <new>
+
+#include "base/file.hpp"
+
+namespace zs::cli {
+namespace {
+
+void print(const std::string& text) {
+  Output out("-");
+  out.write(text);
+  out.commit();
+}
+
+/// Answers the requests that every tool takes; true if it was one.
+bool answered(const Command& command, const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word == "--help" || word == "-h") return print(help_text(command)), true;
+    if (word == "--version") return print(command.name + " " + version() + "\n"), true;
+  }
+  if (words[0] == "--completion") return print(completion(command)), true;            // make install
+  if (words[0] == "--man" && words.size() == 2) return print(man_page(command, Input(words[1]).read_all())), true;  // make man
+  return false;
+}
+
+}  // namespace
+
+int run(const Command& command, int argc, char** argv, const Body& body, const std::function<void()>& on_failure) {
+  Status status = Status::failed;
+  const auto say = [&](const std::string& text) {
+    std::fflush(stdout);
+    std::fputs((command.name + ": " + text + "\n").c_str(), stderr);
+  };
+  bool failed = true;
+  try {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    status = answered(command, words) ? Status::done : body(Args::parse(command, words));
+    std::cout.flush();
+    if (std::fflush(stdout) != 0 || !std::cout) throw Error("stdout", 0, "write: " + errno_text());
+    failed = false;
+  } catch (const UsageError& error) {
+    say(std::string(error.what()) + " (see " + command.name + " --help)");
+  } catch (const std::bad_alloc&) {
+    say("out of memory");
+  } catch (const std::exception& error) {
+    say(error.what());
+  }
+  if (!failed) return static_cast<int>(status);
+  if (on_failure) on_failure();
+  return static_cast<int>(Status::failed);
+}
+
+FaultSink fault_printer(const Command& command, std::int64_t& count) {
+  return [&command, &count](const Fault& fault) {
+    ++count;
+    std::fputs((command.name + ": " + located(fault.path, fault.line, fault.what) + "\n").c_str(), stderr);
+  };
+}
+
+void warn(const Command& command, const std::string& text) {
+  std::fputs((command.name + ": warning: " + text + "\n").c_str(), stderr);
+}
+
+}  // namespace zs::cli

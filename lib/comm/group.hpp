@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group of ranks and its collectives. Reductions add in the canonical order of tree.hpp whatever the transport,
+// so their bits do not depend on it. Every wait has a deadline: a rank that dies or hangs is named, not waited for.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace zs::comm {
+
+/// The elements [begin, end) of n that `rank` of `ranks` owns: balanced to one element, no padding, and nested:
+/// a rank of N/2 owns exactly what two neighbours of N own. begin = floor(n * rank / ranks).
+struct Slice {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+};
+Slice slice(std::int64_t n, std::int64_t rank, std::int64_t ranks);
+
+/// A collective under way. The buffers given to it must stay as they are until wait() returns.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  /// Completes it; throws zs::Error naming the late rank, its host and the collective after the group's timeout.
+  virtual void wait() = 0;
+  /// Makes progress without blocking; true once wait() would return at once.
+  virtual bool test() = 0;
+};
+using Ticket = std::unique_ptr<Pending>;
+
+/// What a group is made with.
+struct Options {
+  double timeout = 60;  ///< seconds that a collective waits for a rank before it throws
+};
+
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// The host of a rank, for messages.
+  virtual const std::string& host(int rank) const = 0;
+
+  /// Memory that the collectives move fastest (a window shared by the ranks of a host, where there is one), aligned
+  /// to 64 bytes, not initialised. Ordinary memory is allowed in every collective too. COLLECTIVE.
+  virtual std::shared_ptr<std::byte> allocate(std::int64_t bytes) = 0;
+
+  /// mine[0, slice.size()) = the tree sum over ranks of full[slice.begin, slice.end); full has n elements on
+  /// every rank. `mine` does not overlap `full`. `what` names it in errors ("reduce-scatter of h.2"). COLLECTIVE.
+  virtual Ticket reduce_scatter(const float* full, float* mine, std::int64_t n, const std::string& what) = 0;
+
+  /// full[slice of r) = mine of rank r, for every r; elements of `element_size` bytes. `mine` may be this rank's
+  /// place in `full`. COLLECTIVE.
+  virtual Ticket all_gather(const void* mine, void* full, std::int64_t n, std::size_t element_size, const std::string& what) = 0;
+
+  /// The small blobs of all ranks, by rank; they may differ in size. Control traffic: not counted in bytes_sent().
+  /// COLLECTIVE.
+  virtual std::vector<std::string> exchange(const std::string& blob, const std::string& what) = 0;
+
+  /// Payload bytes that this rank has sent in reduce_scatter and all_gather.
+  virtual std::int64_t bytes_sent() const = 0;
+
+  /// Ends the job of all ranks at once with status 2. May return in an in-process group.
+  virtual void abort() = 0;
+};
+
+/// `ranks` groups of one process, one for each thread. The first rank to throw makes the others' waits throw.
+std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options = {});
+
+/// The ranks that MPI started (one, if none did). Calls MPI_Init_thread, and MPI_Finalize in its destructor.
+/// Throws zs::Error when the launcher says that there are more tasks than MPI sees ("N times rank 0 of 1").
+std::unique_ptr<Group> mpi(const Options& options = {});
+
+/// All of exchange() for one value a rank: T is trivially copyable.
+template <typename T>
+std::vector<T> exchange_values(Group& group, const T& value, const std::string& what) {
+  std::vector<T> values;
+  for (const std::string& blob : group.exchange(std::string(reinterpret_cast<const char*>(&value), sizeof(T)), what)) {
+    values.push_back(*reinterpret_cast<const T*>(blob.data()));
+  }
+  return values;
+}
+
+}  // namespace zs::comm

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metric/table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+
+namespace zs::metric {
+namespace {
+
+constexpr std::uint64_t kAbsentBits = 0x7FF80000000007A2;  // quiet NaN, payload 1954
+constexpr std::array<std::string_view, 3> kTypeNames = {"int", "real", "text"};
+
+constexpr std::array<Standard, 18> kStandard = {{
+    {"step", "", Type::integer},
+    {"epoch", "", Type::integer},
+    {"loss", "nats/token", Type::real},
+    {"iteration_time", "s", Type::real},
+    {"valid_loss", "nats/token", Type::real},
+    {"alloc_mem", "bytes", Type::integer},
+    {"peak_mem", "bytes", Type::integer},
+    {"learning_rate", "", Type::real},
+    {"grad_norm", "", Type::real},
+    {"clipped_norm", "", Type::real},
+    {"tokens", "", Type::integer},
+    {"comm_bytes", "bytes", Type::integer},
+    {"sync", "", Type::integer},
+    {"rank", "", Type::integer},
+    {"line", "", Type::integer},
+    {"loss_scale", "", Type::real},
+    {"skipped", "", Type::integer},
+    {"state_digest", "", Type::text},
+}};
+
+}  // namespace
+
+std::string_view name(Type type) { return kTypeNames[static_cast<std::size_t>(type)]; }
+
+std::optional<Type> type_named(std::string_view name) {
+  const auto found = std::find(kTypeNames.begin(), kTypeNames.end(), name);
+  if (found == kTypeNames.end()) return {};
+  return static_cast<Type>(found - kTypeNames.begin());
+}
+
+double absent_real() { return std::bit_cast<double>(kAbsentBits); }
+bool is_absent(double value) { return std::bit_cast<std::uint64_t>(value) == kAbsentBits; }
+
+Column::Column(std::string name, std::string unit, Type type) : name(std::move(name)), unit(std::move(unit)) {
+  if (type == Type::real) values_.emplace<1>();
+  if (type == Type::text) values_.emplace<2>();
+}
+
+std::size_t Column::size() const {
+  return std::visit([](const auto& values) { return values.size(); }, values_);
+}
+
+bool Column::absent(std::size_t row) const {
+  switch (type()) {
+    case Type::integer: return is_absent(integers()[row]);
+    case Type::real: return is_absent(reals()[row]);
+    case Type::text: return texts()[row].empty();
+  }
+  return true;
+}
+
+double Column::real(std::size_t row) const {
+  if (type() == Type::real) return reals()[row];
+  const std::int64_t value = integers()[row];
+  return is_absent(value) ? absent_real() : static_cast<double>(value);
+}
+
+std::string Column::text(std::size_t row) const {
+  if (absent(row)) return "";
+  switch (type()) {
+    case Type::integer: return to_text(integers()[row]);
+    case Type::real: return to_text(reals()[row]);
+    case Type::text: return texts()[row];
+  }
+  return "";
+}
+
+void Column::pad(std::size_t rows) {
+  if (rows <= size()) return;
+  switch (type()) {
+    case Type::integer: integers().resize(rows, kAbsentInteger); break;
+    case Type::real: reals().resize(rows, absent_real()); break;
+    case Type::text: texts().resize(rows); break;
+  }
+}
+
+bool Column::append(std::string_view cell) {
+  if (cell.empty()) {
+    pad(size() + 1);
+    return true;
+  }
+  switch (type()) {
+    case Type::integer: {
+      const auto value = parse_int(cell);
+      if (value) integers().push_back(*value);
+      return value.has_value();
+    }
+    case Type::real: {
+      const auto value = parse_real(cell);
+      if (value) reals().push_back(*value);
+      return value.has_value();
+    }
+    case Type::text: texts().emplace_back(cell); return true;
+  }
+  return false;
+}
+
+const Column* Table::find(std::string_view name) const {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == name; });
+  return found == columns.end() ? nullptr : &*found;
+}
+
+Column* Table::find(std::string_view name) { return const_cast<Column*>(std::as_const(*this).find(name)); }
+
+Column& Table::column(std::string_view name, Type type, std::string_view unit) {
+  if (Column* const found = find(name)) return *found;
+  const std::size_t length = rows();
+  const Standard* const known = standard(name);
+  Column& made = known ? columns.emplace_back(std::string(name), std::string(known->unit), known->type)
+                       : columns.emplace_back(std::string(name), std::string(unit), type);
+  made.pad(length);
+  return made;
+}
+
+const Standard* standard(std::string_view name) {
+  const auto found = std::find_if(kStandard.begin(), kStandard.end(), [&](const Standard& s) { return s.name == name; });
+  return found == kStandard.end() ? nullptr : &*found;
+}
+
+std::string Run::attribute(const std::string& key) const {
+  const auto found = attributes.find(key);
+  return found == attributes.end() ? "" : found->second;
+}
+
+}  // namespace zs::metric

@@ -48,14 +48,22 @@ template <int kLeaves>
 
 ZS_VECTORISED void add_few(const float* const* leaves, int count, float* out, std::int64_t n) {
   switch (count) {
-    case 1: return add_up<1>(leaves, out, n);
-    case 2: return add_up<2>(leaves, out, n);
-    case 3: return add_up<3>(leaves, out, n);
-    case 4: return add_up<4>(leaves, out, n);
-    case 5: return add_up<5>(leaves, out, n);
-    case 6: return add_up<6>(leaves, out, n);
-    case 7: return add_up<7>(leaves, out, n);
-    default: return add_up<kUnrolled>(leaves, out, n);
+    case 1:
+      return add_up<1>(leaves, out, n);
+    case 2:
+      return add_up<2>(leaves, out, n);
+    case 3:
+      return add_up<3>(leaves, out, n);
+    case 4:
+      return add_up<4>(leaves, out, n);
+    case 5:
+      return add_up<5>(leaves, out, n);
+    case 6:
+      return add_up<6>(leaves, out, n);
+    case 7:
+      return add_up<7>(leaves, out, n);
+    default:
+      return add_up<kUnrolled>(leaves, out, n);
   }
 }
 

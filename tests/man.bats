@@ -32,7 +32,7 @@ examples() {
   for page in "$ROOT"/man/*.[0-9]; do
     while IFS= read -r line; do
       case $line in
-        sbatch* | eval* | slurm/* | man*) continue ;; # tests/sandbox.bats has the cluster
+        sbatch* | bash* | eval* | slurm/* | man*) continue ;; # tests/batch.bats and tests/sandbox.bats run these
       esac
       count=$((count + 1))
       timeout 120 bash -o pipefail -c "$line" >out 2>&1 </dev/null || complain "${page##*/}: $line: status $?: $(tail -n 5 out)"

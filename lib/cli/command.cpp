@@ -79,9 +79,8 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
   }
   const po::options_description table = described(command);
   const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-  const po::positional_options_description anywhere;
   try {
-    const auto parsed = po::command_line_parser(normal).options(table).style(style).positional(anywhere).run();
+    const auto parsed = po::command_line_parser(normal).options(table).style(style).run();
     for (const auto& option : parsed.options) {
       if (option.position_key >= 0 || option.string_key.empty()) {
         args.operands_.insert(args.operands_.end(), option.value.begin(), option.value.end());

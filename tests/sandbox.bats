@@ -73,7 +73,7 @@ leftovers() { grep -lzsE "^(ZS_SANDBOX_DAEMON=$1$|SLURMD_NODENAME=)" /proc/[0-9]
 }
 
 @test "sandbox: a job's exit code is the job's own" {
-  ended "$(sbatch --parsable --output=out --wrap 'srun -n 2 bash -c "exit 42"')"
+  ended "$(sbatch --parsable --output=out --wrap 'srun bash -c "exit 42"')"
   [ "$state $code" = "FAILED 42" ]
 }
 

@@ -77,9 +77,14 @@ std::unique_ptr<Group> alone(const Options& options = {});
 /// throws aborts the group; what the first of them threw is thrown again here.
 void run_in_process(int ranks, const std::function<void(Group&)>& body, const Options& options = {});
 
-/// The ranks that MPI started (one, if none did). Calls MPI_Init_thread, and MPI_Finalize in its destructor.
+/// The ranks that mpirun or srun started; alone(), without MPI, if there is one or none did. Calls MPI_Init_thread,
+/// and MPI_Finalize when the group and its tickets are gone, unless an error is on its way. Once in a process.
 /// Throws zs::Error when the launcher says that there are more tasks than MPI sees ("N times rank 0 of 1").
 std::unique_ptr<Group> mpi(const Options& options = {});
+
+/// Ends the job of all ranks that MPI started with status 2, also after the group was destroyed by an exception; does
+/// nothing where MPI does not run. For the place that reports errors, after it has.
+void abort_job() noexcept;
 
 /// All of exchange() for one value a rank: T is trivially copyable.
 template <typename T>

@@ -103,7 +103,7 @@ TEST_CASE("passes: selective_gather leaves one gather a unit where the budget al
 
 TEST_CASE("passes: prefetch starts a gather before the computation that it hides behind") {
   const std::string text = ops(compile(baseline(shape(3, 2, 1)), {"prefetch"}, {}, {}));
-  CHECK(text.starts_with("gather embedding\ngather h.0\ngather_wait embedding\nforward embedding @0\ngather h.1\ngather_wait h.0\nforward h.0 @0\n"));
+  CHECK(text.starts_with("gather embedding\ngather_wait embedding\ngather h.0\nforward embedding @0\ngather_wait h.0\ngather h.1\nforward h.0 @0\n"));
   const std::string stage1 = ops(compile(baseline(shape(1, 2, 1)), {"prefetch"}, {}, {}));
   CHECK(stage1.find("step embedding\ngather embedding\nstep h.0\ngather h.0\n") != std::string::npos);
   CHECK(stage1.ends_with("gather_wait embedding\ngather_wait h.0\ngather_wait h.1\ngather_wait head\n"));

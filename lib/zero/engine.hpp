@@ -16,7 +16,7 @@
 namespace zs::zero {
 
 struct Settings {
-  AdamW adamw;
+  AdamW adamw{};
   double max_grad_norm = 0;   ///< clip the global norm to this; 0 for none
   bool decay_all = true;      ///< weight decay on every parameter; false leaves biases and norms out
   at::ScalarType dtype = at::kFloat;

@@ -59,9 +59,9 @@ std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::st
       continue;
     }
     const LogName log = name_of(operand);
-    const auto same = std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.name.run == log.run; });
+    const bool first = std::none_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name.run == log.run; });
+    if (first) jobs.push_back({log.run, {}, {}});
     parts.push_back({log, operand});
-    if (same == parts.end() - 1) jobs.push_back({log.run, {}, {}});
   }
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.name.rotation > b.name.rotation; });
   for (std::size_t i = 0; i < parts.size(); ++i) {

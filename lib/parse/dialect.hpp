@@ -47,6 +47,8 @@ class Dialect {
  public:
   virtual ~Dialect() = default;
   virtual Verdict read(const Line& line, Findings& findings) = 0;
+  /// True if a line that differs from the one just read in its numbers only would be read alike, whatever was read before.
+  virtual bool repeats() const { return false; }
   /// True while every line must be shown to it, not only those with a marker.
   virtual bool wants_all() const { return false; }
   /// At the end of the log: faults about what was left open.

@@ -38,6 +38,11 @@ std::string_view truth(std::string_view word) {
   return {};
 }
 
+std::string_view decimal(std::int64_t value, std::array<char, 24>& storage) {
+  const auto end = std::to_chars(storage.data(), storage.data() + storage.size(), value).ptr;
+  return {storage.data(), static_cast<std::size_t>(end - storage.data())};
+}
+
 }  // namespace
 
 LogReader::LogReader(const Options& options, Rows& rows, const FaultSink& faults)
@@ -67,7 +72,7 @@ void LogReader::read(const std::string& path) {
     source.release(buffer.ticket);
     if (buffer.capacity < kept + kBlock) {
       buffer.capacity = kept + kept / 2 + kBlock;
-      buffer.bytes = std::make_unique_for_overwrite<char[]>(buffer.capacity);
+      buffer.bytes = std::make_unique_for_overwrite<char[]>(buffer.capacity + Template::kSlack);
     }
     if (kept > 0) std::memcpy(buffer.bytes.get(), before.bytes.get() + before.used - kept, kept);
     const std::size_t count = source.read(buffer.bytes.get() + kept, kBlock);
@@ -76,6 +81,7 @@ void LogReader::read(const std::string& path) {
     bytes += static_cast<std::int64_t>(count);
     const char* const begin = buffer.bytes.get();
     const char* const end = begin + buffer.used;
+    std::memset(buffer.bytes.get() + buffer.used, 0, Template::kSlack);
     if (count == 0) {
       if (kept > 0) {
         take_block(begin, end);
@@ -103,11 +109,24 @@ void LogReader::read(const std::string& path) {
 }
 
 void LogReader::take_block(const char* begin, const char* end) {
-  const char* at = begin;
-  const char* counted = begin;
+  const char* counted = begin;  // number_ is that of the line here
+  const auto count_to = [&](const char* to) {
+    const std::int64_t passed = count_newlines(counted, to);
+    number_ += passed;
+    stats_.lines += passed;
+    counted = to;
+  };
+  const auto take_repeats_at = [&](const char*& at) {
+    count_to(at);
+    const char* const next = take_repeats(at, end);
+    const bool any = next != at;
+    at = counted = next;
+    return any;
+  };
+  const char* at = begin;  // always the start of a line, or of what follows a carriage return
   while (at < end) {
-    const bool all = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
-    const char* const hit = all ? at : markers_.find(at, end);
+    if (template_.learned() && take_repeats_at(at)) continue;
+    const char* const hit = wants_all_ ? at : markers_.find(at, end);
     if (!hit) break;
     const auto last = [&](char c, const char* from) {
       const void* const found = ::memrchr(from, c, static_cast<std::size_t>(hit - from));
@@ -118,19 +137,51 @@ void LogReader::take_block(const char* begin, const char* end) {
       return found ? static_cast<const char*>(found) : to;
     };
     const char* const line_begin = last('\n', at);
-    const char* const line_end = first('\n', end);
+    if (line_begin > at && template_.learned()) {  // there may be many more from here on
+      at = line_begin;
+      if (take_repeats_at(at)) continue;
+    }
+    count_to(line_begin);
     const char* const segment_begin = last('\r', line_begin);
-    const char* const segment_end = first('\r', line_end);
-    const std::int64_t passed = count_newlines(counted, line_begin);
-    number_ += passed;
-    stats_.lines += passed;
-    counted = line_begin;
+    const char* const segment_end = first('\r', first('\n', end));
     take_line({segment_begin, static_cast<std::size_t>(segment_end - segment_begin)}, segment_end < end);
     at = segment_end + 1;
   }
-  const std::int64_t passed = count_newlines(counted, end);
-  number_ += passed;
-  stats_.lines += passed;
+  count_to(end);
+}
+
+/// Reads lines of the known form from `at` on; gives the place behind the last one.
+const char* LogReader::take_repeats(const char* at, const char* end) {
+  std::int64_t count = 0;
+  for (const char* newline; at < end && (newline = template_.match(at, end, cells_)); at = newline + 1) {
+    cells_[line_column_] = decimal(number_ + count, line_text_);
+    rows_.row(columns_, cells_);
+    ++count;
+  }
+  if (count == 0) return at;
+  close_line();
+  number_ += count;
+  stats_.lines += count;
+  stats_.records += count;
+  readers_[template_reader_].matched += count;
+  barren_ = 0;
+  return at;
+}
+
+/// Learns the form of the line just read, if it is one record and nothing else.
+void LogReader::learn(std::string_view text, std::size_t reader) {
+  if (--wait_ > 0 || !readers_[reader].dialect->repeats()) return;
+  std::vector<Template::Value> values;
+  const Shape& shape = shapes_[last_shape_];
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    const int index = shape.field_of_column[column];
+    if (index < 0 || column == line_column_ || columns_[column].name == "part") continue;
+    values.push_back({fields_[static_cast<std::size_t>(index)], column, columns_[column].type});
+  }
+  template_.learn(text, std::move(values));
+  template_reader_ = reader;
+  barren_ = std::min(barren_ + 1, 12);
+  wait_ = 1 << barren_ >> 3;  // a log whose lines differ each time is left alone more and more
 }
 
 void LogReader::take_line(std::string_view text, bool ended) {
@@ -141,6 +192,7 @@ void LogReader::take_line(std::string_view text, bool ended) {
     const std::size_t index = turn == 0 ? preferred : turn - 1;
     if (index >= readers_.size() || (turn > 0 && index == preferred)) continue;
     hint_ = index;
+    const std::int64_t before = stats_.records;
     Verdict verdict = readers_[index].dialect->read(line, *this);
     if (complaint.empty()) complaint = std::move(verdict.fault);
     if (!verdict.matched) continue;
@@ -149,7 +201,12 @@ void LogReader::take_line(std::string_view text, bool ended) {
       classed_ = number_;
       class_ = static_cast<int>(index);
     }
-    if (!complaint.empty()) fault(number_, complaint);
+    wants_all_ = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
+    if (!complaint.empty()) {
+      fault(number_, complaint);
+    } else if (stats_.records == before + 1 && class_ != kFaulty && line.text.data() == text.data() && ended) {
+      learn(text, index);
+    }
     return;
   }
   hint_ = preferred;
@@ -249,15 +306,12 @@ bool LogReader::checked(const ColumnInfo& column, const Field& field, std::strin
 
 void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
   fields_.assign(fields.begin(), fields.end());
-  std::array<char, 24> line_text, part_text;
-  const auto add = [&](std::string_view key, std::array<char, 24>& storage, std::int64_t value) {
-    const auto end = std::to_chars(storage.data(), storage.data() + storage.size(), value).ptr;
-    fields_.push_back({key, {storage.data(), static_cast<std::size_t>(end - storage.data())}, Kind::integer});
-  };
-  if (const std::string_view rank = prefix.empty() ? prefix : rank_of(prefix); !rank.empty()) fields_.push_back({"rank", rank, Kind::integer});
-  add("line", line_text, line);
-  if (parts_ > 1) add("part", part_text, parts_);
-
+  const std::string_view rank = prefix.empty() ? prefix : rank_of(prefix);
+  if (!rank.empty()) fields_.push_back({"rank", rank, Kind::integer});
+  const std::size_t line_index = fields_.size();
+  fields_.push_back({"line", decimal(line, line_text_), Kind::integer});
+  if (parts_ > 1) fields_.push_back({"part", decimal(parts_, part_text_), Kind::integer});
+  template_.forget();
   const Shape& shape = shape_of(fields_);
   made_.clear();
   made_.reserve(columns_.size());  // views into it must stay
@@ -266,6 +320,7 @@ void LogReader::record(const std::vector<Field>& fields, std::string_view prefix
     const int index = shape.field_of_column[column];
     if (index < 0) continue;
     const Field& field = fields_[static_cast<std::size_t>(index)];
+    if (static_cast<std::size_t>(index) == line_index) line_column_ = column;
     if (checked(columns_[column], field, cells_[column])) continue;
     cells_[column] = {};
     fault(line, "malformed value: '" + std::string(field.value.substr(0, 40)) + "' is not " +

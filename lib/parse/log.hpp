@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the logs of one run: finds the lines that matter, hands them to the dialects, and the records to a Rows.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,6 +14,7 @@
 #include "parse/marker.hpp"
 #include "parse/rows.hpp"
 #include "parse/source.hpp"
+#include "parse/template.hpp"
 
 namespace zs::parse {
 
@@ -58,8 +60,11 @@ class LogReader : private Findings {
   void attribute(std::string_view key, std::string_view value, bool replace) override;
   void fault(std::int64_t line, const std::string& what) override;
 
+  /// REQUIRES: Template::kSlack bytes behind `end` may be read.
   void take_block(const char* begin, const char* end);
+  const char* take_repeats(const char* at, const char* end);
   void take_line(std::string_view text, bool ended);
+  void learn(std::string_view text, std::size_t reader);
   void close_line();
   const Shape& shape_of(const std::vector<Field>& fields);
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
@@ -68,6 +73,7 @@ class LogReader : private Findings {
   const FaultSink& faults_;
   std::vector<Reader> readers_;
   Markers markers_;
+  bool wants_all_ = false;
   std::size_t hint_ = 0;  // the dialect of the last match is tried first
 
   std::string path_;
@@ -83,6 +89,11 @@ class LogReader : private Findings {
   std::vector<Field> fields_;
   std::vector<std::string_view> cells_;
   std::vector<std::string> made_;    // cells whose text is not the log's
+  std::array<char, 24> line_text_, part_text_;
+  std::size_t line_column_ = 0;
+  Template template_;
+  std::size_t template_reader_ = 0;
+  int barren_ = 0, wait_ = 0;        // templates learned in vain; records to let pass before the next try
   std::map<std::string, std::string> attributes_;
   Stats stats_;
 };

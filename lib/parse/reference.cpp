@@ -53,7 +53,9 @@ void read_pairs(Step& step) {
     Token value = take_number(ahead);
     if (value.text.empty()) {
       for (const std::string_view word : {std::string_view("True"), std::string_view("False"), std::string_view("None")}) {
-        if (value.text.empty() && skip(ahead, word)) value = {word, Kind::word};
+        if (!value.text.empty() || !ahead.starts_with(word)) continue;
+        value = {ahead.substr(0, word.size()), Kind::word};
+        ahead.remove_prefix(word.size());
       }
     }
     if (value.text.empty()) break;
@@ -157,7 +159,11 @@ class Reference : public Dialect {
     short_lines_.clear();
   }
 
+  bool repeats() const override { return core_seen_ == kAllCore; }
+
  private:
+  static constexpr unsigned kAllCore = (1U << kCore.size()) - 1;
+
   static std::size_t head(std::string_view text) {
     for (std::size_t at = text.find("Epoch "); at != std::string_view::npos; at = text.find("Epoch ", at + 1)) {
       if (starts_record(text.substr(at))) return at;
@@ -209,7 +215,7 @@ class Reference : public Dialect {
       complete_lines_.clear();
     }
     // Until a whole line is known, each line before may turn out to be a short one; later this cannot happen.
-    if (core_seen_ != (1U << kCore.size()) - 1 && complete_lines_.size() < 1000) complete_lines_.push_back(line.number);
+    if (core_seen_ != kAllCore && complete_lines_.size() < 1000) complete_lines_.push_back(line.number);
   }
 
   static void drop_last(Step& step) {

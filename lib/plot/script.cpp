@@ -276,7 +276,7 @@ class Script {
     const auto part = [&](const std::string& text) { parts.push_back(name + " using " + text + " notitle"); };
     const auto ink = [&](const std::string& colour) { return " linecolor rgb " + quoted(colour); };
     if (std::isfinite(bar.value)) {
-      part("2:1:(0):2:($1-0.34):($1+0.34) with boxxyerror fillstyle " +
+      part(std::string("2:1:(0):2:($1-0.34):($1+0.34) with boxxyerror fillstyle ") +
            (bar.failed ? "transparent solid 0.35 noborder" : "solid noborder") + ink(theme_.colour(bar.colour)));
       if (std::isfinite(bar.inner)) {
         part("6:1:6:6:($1-0.34):($1+0.34) with boxxyerror fillstyle empty linewidth 2.5" + ink(theme_.background));

@@ -13,6 +13,9 @@ namespace zs::comm {
 /// Throws zs::Error with MPI's own text unless `code` is success. `call` names the function.
 void check_mpi(int code, const char* call);
 
+/// Ends the job with status 2.
+[[noreturn]] void end_job(MPI_Comm comm);
+
 /// Initialises MPI, and finalises it in the destructor, unless the group has failed or an exception is on its way:
 /// the other ranks would not come along.
 class MpiTransport : public Transport {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -89,6 +90,7 @@ MpiTransport::MpiTransport() {
   constexpr int kBytes = sizeof(HostName);
   check_mpi(MPI_Allgather(own.data(), kBytes, MPI_CHAR, all.data(), kBytes, MPI_CHAR, comm_), "MPI_Allgather");
   for (const HostName& name : all) hosts_.emplace_back(name.data());
+  shares_core_ = std::count(all.begin(), all.end(), own) > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 bool MpiTransport::in_step() const { return !failed_ && std::uncaught_exceptions() == 0; }

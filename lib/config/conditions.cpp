@@ -14,11 +14,6 @@
 namespace zs::config {
 namespace {
 
-bool names_files(const std::string& name) {
-  const auto allowed = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; };
-  return !name.empty() && name.front() != '.' && name.front() != '-' && std::all_of(name.begin(), name.end(), allowed);
-}
-
 /// One option as words: {stage: 1} is "--stage 1", {compile: true} is "--compile", {compile: false} is nothing.
 void add_option(const Pair& option, const std::string& file, std::vector<std::string>& words) {
   const YAML::Node& value = option.value;
@@ -37,7 +32,7 @@ void add_option(const Pair& option, const std::string& file, std::vector<std::st
 }
 
 Condition condition_of(const Pair& pair, const std::string& file) {
-  if (!names_files(pair.key)) throw Error(file, pair.line, "'" + pair.key + "' cannot name a condition: use letters, digits, '_', '-', '.'");
+  if (!names_file(pair.key)) throw Error(file, pair.line, "'" + pair.key + "' cannot name a condition: use letters, digits, '_', '-', '.'");
   Condition condition{pair.key, ""};
   if (pair.value.IsScalar()) {
     condition.options = pair.value.Scalar();

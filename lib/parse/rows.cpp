@@ -1,50 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parse/rows.hpp"
 
-#include "base/error.hpp"
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "metric/escape.hpp"
 
 namespace zs::parse {
 namespace {
 
-constexpr std::size_t kHeld = 16 << 20;
-
-/// A value of a "#@" line stays on its line.
-std::string one_line(std::string_view text) {
-  std::string clean(text);
-  for (char& c : clean) {
-    if (static_cast<unsigned char>(c) < 32) c = ' ';
-  }
-  return clean;
-}
+constexpr std::size_t kHeld = 2 << 20;
+constexpr std::size_t kWritten = 1 << 16;
 
 }  // namespace
 
+TsvRows::TsvRows(const std::string& run, Output& out, bool first, bool eager)
+    : run_(metric::escaped_name(run)), row_start_(metric::escaped(run)), out_(out), first_(first), eager_(eager) {}
+
 void TsvRows::row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {
   if (columns.size() > columns_.size()) {
-    if (head_written_) write_held();
+    if (columns_written_) write_held();
     columns_ = columns;
+    has_text_ = std::any_of(columns_.begin(), columns_.end(), [](const ColumnInfo& c) { return c.type == metric::Type::text; });
     widths_.push_back({held_.size(), columns_.size()});
-    if (head_written_) write_head({});
+    if (columns_written_) {
+      write_magic();
+      write_columns();
+    }
   }
-  held_ += run_;
-  for (const std::string_view cell : cells) {
-    held_ += '\t';
-    held_ += cell;
+  if (has_text_) {
+    held_ += row_start_;
+    for (const std::string_view cell : cells) held_ += '\t' + metric::escaped(cell);
+    held_ += '\n';
+  } else {  // the same, quickly
+    std::size_t size = row_start_.size() + cells.size() + 1;
+    for (const std::string_view cell : cells) size += cell.size();
+    const std::size_t before = held_.size();
+    held_.resize(before + size);
+    char* to = held_.data() + before;
+    const auto add = [&to](std::string_view text) {
+      std::memcpy(to, text.data(), text.size());
+      to += text.size();
+    };
+    add(row_start_);
+    for (const std::string_view cell : cells) {
+      *to++ = '\t';
+      if (!cell.empty()) add(cell);
+    }
+    *to = '\n';
   }
-  held_ += '\n';
-  if (!eager_ && held_.size() < (head_written_ ? 1U << 18 : kHeld)) return;
-  if (!head_written_) write_head({});
+  if (!eager_ && held_.size() < (columns_written_ ? kWritten : kHeld)) return;
+  if (!columns_written_) {
+    write_magic();
+    write_columns();
+  }
   write_held();
 }
 
-void TsvRows::write_head(const std::map<std::string, std::string>& attributes) {
+void TsvRows::write_magic() {
+  out_.write(first_ ? "#zs-metrics 1\n" : "#zs-metrics 1 continued\n");
+  first_ = false;
+}
+
+void TsvRows::write_columns() {
+  columns_written_ = true;
+  if (columns_.empty()) return;
   std::string head;
-  if (!head_written_) head += "#zs-metrics 1\n";
-  head_written_ = true;
-  for (const auto& [key, value] : attributes) head += "#@ " + run_ + " " + key + "=" + one_line(value) + "\n";
+  for (const ColumnInfo& column : columns_) {
+    if (metric::standard(column.name)) continue;
+    head += "#: " + metric::escaped_name(column.name) + " " + std::string(metric::name(column.type)) + "\n";
+  }
   head += "run";
-  for (const ColumnInfo& column : columns_) head += "\t" + column.name;
+  for (const ColumnInfo& column : columns_) head += "\t" + metric::escaped(column.name);
   out_.write(head + "\n");
+}
+
+void TsvRows::write_attributes(const std::map<std::string, std::string>& attributes) {
+  for (const auto& [key, value] : attributes) {
+    out_.write("#@ " + run_ + " " + metric::escaped_name(key) + "=" + metric::escaped(value) + "\n");
+  }
+  if (attributes.empty() && columns_.empty()) out_.write("#@ " + run_ + "\n");
 }
 
 void TsvRows::write_held() {
@@ -67,13 +103,15 @@ void TsvRows::write_held() {
 }
 
 void TsvRows::finish(const std::map<std::string, std::string>& attributes) {
-  if (!head_written_) {
-    write_head(attributes);
+  if (!columns_written_) {
+    write_magic();
+    write_attributes(attributes);
+    write_columns();
     write_held();
-    return;
+  } else {
+    write_held();
+    write_attributes(attributes);
   }
-  write_held();
-  for (const auto& [key, value] : attributes) out_.write("#@ " + run_ + " " + key + "=" + one_line(value) + "\n");
 }
 
 void RunRows::row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {

@@ -26,12 +26,12 @@ class Rows {
   virtual void finish(const std::map<std::string, std::string>& attributes) = 0;
 };
 
-/// The text form, as it is read: what is known of the run first, then rows. Up to 16 MB of rows are held back, so that
-/// all columns and attributes stand in front of them; of a longer run what comes to light later is written later.
+/// The text form (zs-metrics(5)) of a run. The first rows are held back, 2 MB of them, so that all columns and
+/// attributes stand in front; of a longer run, what comes to light later is written later.
 class TsvRows : public Rows {
  public:
-  /// `eager`: nothing is held back; each row is passed on at once (to follow a growing log).
-  TsvRows(std::string run, Output& out, bool eager = false) : run_(std::move(run)), out_(out), eager_(eager) {}
+  /// `first`: nothing was written to `out` yet. `eager`: each row is passed on at once (to follow a growing log).
+  TsvRows(const std::string& run, Output& out, bool first, bool eager = false);
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
   void finish(const std::map<std::string, std::string>& attributes) override;
 
@@ -40,13 +40,16 @@ class TsvRows : public Rows {
   struct Width {
     std::size_t offset, cells;
   };
-  void write_head(const std::map<std::string, std::string>& attributes);
+  void write_magic();
+  void write_columns();
+  void write_attributes(const std::map<std::string, std::string>& attributes);
   void write_held();
 
-  std::string run_;
+  std::string run_, row_start_;  // its name as "#@" lines and as rows spell it
   Output& out_;
-  bool eager_;
-  bool head_written_ = false;
+  bool first_, eager_;
+  bool has_text_ = false;        // a column of texts, whose cells need escaping
+  bool columns_written_ = false;
   std::vector<ColumnInfo> columns_;
   std::string held_;
   std::vector<Width> widths_;

@@ -86,7 +86,7 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
     if (!job.fault.what.empty()) faults(job.fault);
     std::unique_ptr<Rows> rows;
     if (form == Form::tsv) {
-      rows = std::make_unique<TsvRows>(job.run, out);
+      rows = std::make_unique<TsvRows>(job.run, out, counts.empty());
     } else {
       store.runs.reserve(jobs.size());  // RunRows keep a reference
       rows = std::make_unique<RunRows>(store.runs.emplace_back(metric::Run{job.run, {}, {}}));

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cmath>
+#include <utility>
+
+#include "base/number.hpp"
 
 namespace zs::parse {
 namespace {
@@ -89,6 +92,40 @@ std::string_view take_key(std::string_view& text) {
   const std::string_view key = text.substr(0, length);
   text.remove_prefix(length);
   return key;
+}
+
+std::string shifted(std::string_view text, int places) {
+  const std::size_t sign = !text.empty() && (text.front() == '-' || text.front() == '+') ? 1 : 0;
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const bool plain = text.find_first_not_of("0123456789.", sign) == std::string_view::npos && point > sign;
+  if (!plain) return value_of(text).kind == Kind::word || non_finite_length(text.substr(sign)) > 0 ? std::string(text) : std::string(text) + "e" + std::to_string(places);
+  std::string digits(text.substr(sign, point - sign));
+  if (point < text.size()) digits += text.substr(point + 1);
+  std::ptrdiff_t whole = static_cast<std::ptrdiff_t>(point - sign) + places;  // digits in front of the point
+  if (whole < 1) {
+    digits.insert(0, static_cast<std::size_t>(1 - whole), '0');
+    whole = 1;
+  }
+  if (static_cast<std::size_t>(whole) > digits.size()) digits.append(static_cast<std::size_t>(whole) - digits.size(), '0');
+  std::string result(digits, 0, static_cast<std::size_t>(whole));
+  result.erase(0, std::min(result.find_first_not_of('0'), result.size() - 1));
+  if (static_cast<std::size_t>(whole) < digits.size()) result += "." + digits.substr(static_cast<std::size_t>(whole));
+  return (text.starts_with('-') ? "-" : "") + result;
+}
+
+std::string bytes_of(std::string_view number, std::string_view unit) {
+  static constexpr std::array<std::pair<std::string_view, double>, 8> kUnits = {
+      {{"GiB", 0x1p30}, {"GB", 0x1p30}, {"MiB", 0x1p20}, {"MB", 0x1p20}, {"KiB", 0x1p10}, {"KB", 0x1p10}, {"kB", 0x1p10}, {"B", 1}}};
+  const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& pair) { return pair.first == unit; });
+  const auto value = parse_real(number);
+  if (found == kUnits.end() || !value || !(*value >= 0 && *value < 0x1p32)) return "";
+  return to_text(static_cast<std::int64_t>(std::llround(*value * found->second)));
+}
+
+std::string without_commas(std::string_view number) {
+  std::string plain(number);
+  plain.erase(std::remove(plain.begin(), plain.end(), ','), plain.end());
+  return plain;
 }
 
 std::string_view without_escapes(std::string_view text, std::string& storage) {

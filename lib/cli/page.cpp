@@ -141,9 +141,16 @@ std::string man_page(const Command& command, const std::string& prose) {
     if (!option.value.empty()) out << " Ar " << roff(option.value) << (option.many ? " ..." : "");
     out << "\n" << roff(with_default(option)) << "\n";
   }
-  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n";
+  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n";
+  // mdoc's order of sections: ENVIRONMENT and FILES stand before EXIT STATUS, the others after it.
+  std::size_t after = 0;
+  while (sections.compare(after, 15, ".Sh ENVIRONMENT") == 0 || sections.compare(after, 9, ".Sh FILES") == 0) {
+    const std::size_t next = sections.find("\n.Sh ", after);
+    after = next == std::string::npos ? sections.size() : next + 1;
+  }
+  out << sections.substr(0, after) << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
   for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
-  out << ".El\n" << sections;
+  out << ".El\n" << sections.substr(after);
   return out.str();
 }
 

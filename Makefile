@@ -18,6 +18,8 @@ object = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(1))
 TOOLS := $(patsubst tools/%.cpp,%,$(wildcard tools/zs-*.cpp))
 empty :=
 HEAVY_TOOLS := $(patsubst tools/%.cpp,%,$(shell grep -lE '^\#include "($(subst $(empty) ,|,$(HEAVY)))/' tools/zs-*.cpp /dev/null))
+MPI_TESTS := $(patsubst tests/mpi/%.cpp,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.cpp))
+BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
 LIGHT_TOOLS := $(filter-out $(HEAVY_TOOLS),$(TOOLS))
 
 # ---- the libraries outside ------------------------------------------------------------------------------------------
@@ -55,7 +57,7 @@ $(BUILD)/libzs-train.a: $(call object,$(call sources,$(HEAVY)))
 $(BUILD)/%.a:
 	rm -f $@ && ar rcs $@ $^
 
-$(call object,$(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
+$(call object,$(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
 	@mkdir -p $(@D)
 	$(CXX) $(HEAVY_FLAGS) -include $(PCH) $(FLAGS_$(basename $(notdir $<))) -MMD -MP -c $< -o $@
 
@@ -81,6 +83,14 @@ $(LIGHT_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 $(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
 
+$(MPI_TESTS) $(BENCHES): $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+$(BUILD)/mpi/%: $(BUILD)/obj/tests/mpi/%.o
+	@mkdir -p $(@D)
+	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o
+	@mkdir -p $(@D)
+	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+
 # ---- tests ----------------------------------------------------------------------------------------------------------
 $(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(LIGHT))) $(BUILD)/libzs.a
 	$(CXX) $(filter %.o,$^) -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
@@ -92,7 +102,7 @@ check:  ## install what is missing, build, pass every test
 	@$(MAKE) $(PARALLEL) all tests
 	@BUILD=$(BUILD) tests/run
 
-tests: $(BUILD)/test-light $(BUILD)/test-train
+tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS)
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
 lint:  ## clang-format, clang-tidy and shellcheck over the sources
@@ -105,7 +115,7 @@ demo:  ## install, build, run the six conditions, write the report
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) $(PARALLEL) all
 	@bash slurm/batch.sbatch
-bench: all  ## print speed ratios against peers, side by side
+bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
 man: all  ## make the man pages from the option tables and man/*.prose
 	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > man/$$t.1 || exit 1; done

@@ -12,12 +12,12 @@ die() {
 find_tools() {
   local here=$1 built
   built=$(cd "$here/.." && realpath -m "${BUILD:-build}")
-  if [[ -x $built/zs-train && -d $here/../share ]]; then
+  if [[ -x $built/zs-sweep && -d $here/../share ]]; then
     PATH=$built:$PATH share=$(realpath "$here/../share")
-  elif [[ -x $here/../../../bin/zs-train ]]; then
+  elif [[ -x $here/../../../bin/zs-sweep ]]; then
     PATH=$(realpath "$here/../../../bin"):$PATH share=$(realpath "$here/..")
   else
-    built=$(command -v zs-train) || die "zs-train is neither in $built nor on PATH: run make first"
+    built=$(command -v zs-sweep) || die "the tools are neither in $built nor on PATH: run make first"
     share=$(realpath "${built%/*}/../share/zs")
   fi
   export PATH share

@@ -79,6 +79,6 @@ END
 
 @test "batch: on 2 ranks, for real: the conditions end with one state digest" {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
-  run -0 --separate-stderr batch full_comparison -- --num_layers 2 --seq_length 32 --bench_step 8 --log_interval 2
+  run -0 --separate-stderr batch full_comparison -- --num_layers 2 --seq_length 32 --max_steps 8 --log_interval 2
   [ "$(cat results/*/z*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
 }

@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 bats_require_minimum_version 1.5.0
 ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
-BUILD=$(realpath "$ROOT/${BUILD:-build}")
+BUILD=$(cd "$ROOT" && realpath "${BUILD:-build}")
 PATH=$BUILD:$PATH
 export ROOT BUILD PATH LC_ALL=C.UTF-8 OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi

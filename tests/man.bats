@@ -5,7 +5,7 @@ setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"
   cp "$ROOT/share/configs/config.yaml" "$ROOT/share/configs/sweep.yaml" .
-  small=(--model_name tiny --num_layers 2 --batch_size 2 --seq_length 32 --bench_step 12 --log_interval 2)
+  small=(--model_name tiny --num_layers 2 --batch_size 2 --seq_length 32 --max_steps 12 --log_interval 2)
   [ -x "$BUILD/zs-train" ] || return 0
   mpirun --oversubscribe --bind-to none -n 2 zs-train "${small[@]}" --zero_stage 1 --output_dir "$PWD/a" >a.log
   mpirun --oversubscribe --bind-to none -n 2 zs-train "${small[@]}" --zero_stage 2 --output_dir "$PWD/b" >b.log

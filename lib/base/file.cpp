@@ -89,19 +89,39 @@ Output::~Output() {
 }
 
 void Output::write(std::string_view bytes) {
+  constexpr std::size_t kLarge = 1 << 18;
+  if (bytes.size() >= kLarge) {  // not through the buffer: a tensor is not worth a copy
+    flush();
+    return put(bytes);
+  }
   pending_.append(bytes);
-  if (pending_.size() >= 1 << 18) flush();
+  if (pending_.size() >= kLarge) flush();
+}
+
+void Output::rewrite(std::uint64_t offset, std::string_view bytes) {
+  if (temporary_.empty()) throw Error(path_, 0, "cannot be written in place, name a regular file");
+  flush();
+  while (!bytes.empty()) {
+    const ssize_t count = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw Error(path_, 0, "write: " + errno_text());
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
 }
 
 void Output::flush() {
-  std::string_view rest = pending_;
-  while (!rest.empty()) {
-    const ssize_t count = ::write(file_, rest.data(), rest.size());
+  put(pending_);
+  pending_.clear();
+}
+
+void Output::put(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw Error(path_, 0, "write: " + errno_text());
-    rest.remove_prefix(static_cast<std::size_t>(count));
+    bytes.remove_prefix(static_cast<std::size_t>(count));
   }
-  pending_.clear();
 }
 
 void Output::commit() {

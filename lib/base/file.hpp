@@ -41,6 +41,9 @@ class Output {
   Output& operator=(const Output&) = delete;
 
   void write(std::string_view bytes);
+  /// Replaces bytes written before, for a field known only after what follows it. REQUIRES: offset + bytes.size()
+  /// is not past what was written. Throws Error where the destination cannot seek (a pipe, a device).
+  void rewrite(std::uint64_t offset, std::string_view bytes);
   /// Makes the file appear under its name. REQUIRES: called once, after the last write.
   void commit();
 
@@ -50,6 +53,7 @@ class Output {
   std::string pending_;
   int file_ = -1;
   void flush();
+  void put(std::string_view bytes);
 };
 
 /// Output(path), write(bytes), commit().

@@ -74,13 +74,14 @@ Plan prefetch(const Plan& plan, const Profile&, const Budget& budget) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (ops[i].kind != Kind::gather) continue;
     const Op gather = ops[i];
-    std::size_t to = i;
-    int crossed = 0;
-    while (to > 0) {
-      const Op& before = ops[to - 1];
-      if (before.unit == gather.unit && (before.kind == Kind::release || before.kind == Kind::step)) break;
-      if (computes(before.kind) && ++crossed > 1) break;
-      --to;
+    std::size_t to = i, before = i;  // before the computation that it hides behind, or behind its own step
+    while (before > 0 && to == i) {
+      const Op& previous = ops[before - 1];
+      const bool own = previous.unit == gather.unit && (previous.kind == Kind::release || previous.kind == Kind::step);
+      if (own && previous.kind == Kind::step) to = before;
+      if (own) break;
+      if (computes(previous.kind)) to = before - 1;
+      --before;
     }
     if (to == i) continue;
     Plan moved = result;

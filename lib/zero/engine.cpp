@@ -86,7 +86,12 @@ StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& 
 
 double Engine::evaluate(std::int64_t count, const BatchOf& batch) {
   const plan::Plan plan = evaluation_plan(plan_);
+  struct Part {
+    float loss;
+    std::int64_t samples;
+  };
   double sum = 0;
+  std::int64_t samples = 0;
   for (std::int64_t first = 0; first < count; first += group_.size()) {
     Run run;
     run.batch = &batch;
@@ -95,10 +100,14 @@ double Engine::evaluate(std::int64_t count, const BatchOf& batch) {
     run.leaf = [&](int) { return std::min(first + group_.rank(), count - 1); };
     const at::NoGradGuard no_grad;
     execute(plan, run);
-    const auto losses = comm::exchange_values(group_, run.losses.at(0), "all-gather of the validation losses");
-    for (std::int64_t i = 0; i < group_.size() && first + i < count; ++i) sum += losses[static_cast<std::size_t>(i)];
+    const auto parts = comm::exchange_values(group_, Part{run.losses.at(0), run.batches.at(0).tokens_BT.size(0)}, "all-gather of the validation losses");
+    for (std::int64_t i = 0; i < group_.size() && first + i < count; ++i) {
+      const Part& part = parts[static_cast<std::size_t>(i)];
+      sum += static_cast<double>(part.loss) * static_cast<double>(part.samples);
+      samples += part.samples;
+    }
   }
-  return sum / static_cast<double>(count);
+  return sum / static_cast<double>(samples);
 }
 
 std::vector<float> Engine::gather_losses(const Run& run, std::int64_t count) {

@@ -16,7 +16,7 @@
 namespace zs::zero {
 
 struct Settings {
-  AdamW adamw;
+  AdamW adamw{};
   double max_grad_norm = 0;   ///< clip the global norm to this; 0 for none
   bool decay_all = true;      ///< weight decay on every parameter; false leaves biases and norms out
   at::ScalarType dtype = at::kFloat;
@@ -44,7 +44,8 @@ class Engine {
   /// One optimizer step. `step` counts from 1. COLLECTIVE.
   StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
 
-  /// Mean loss over `leaves` micro-batches without dropout, summed in leaf order. COLLECTIVE.
+  /// Mean loss per sample over `leaves` micro-batches (they may differ in size) without dropout, summed in leaf order.
+  /// COLLECTIVE.
   double evaluate(std::int64_t leaves, const BatchOf& batch);
 
   /// 128-bit hash (XXH3) of the float32 parameters in canonical order, 32 hex digits; throws zs::Error naming the

@@ -42,7 +42,7 @@ finish() {
     mapfile -t pids < <(own "$1")
     ((${#pids[@]})) || return 0
     kill -s "$signal" "${pids[@]}" 2>/dev/null || true
-    ended 5 "$1" && return 0
+    ended 2 "$1" && return 0
   done
   die "cannot end the $1 of $place: $(own "$1" | xargs)"
 }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensorfile/storage.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace zs::tensorfile {
+
+std::shared_ptr<const Mapping> Mapping::open(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw Error(path, 0, errno_text());
+  std::shared_ptr<Mapping> mapping(new Mapping);
+  mapping->path_ = path;
+  struct stat status {};
+  std::string wrong;
+  if (::fstat(file, &status) != 0) {
+    wrong = errno_text();
+  } else if (!S_ISREG(status.st_mode)) {
+    wrong = S_ISDIR(status.st_mode) ? "is a directory, expected a file" : "is not a regular file, cannot be mapped";
+  } else if (status.st_size > 0) {
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* const start = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
+    if (start == MAP_FAILED) {
+      wrong = "map: " + errno_text();
+    } else {
+      mapping->bytes_ = {static_cast<const char*>(start), size};
+    }
+  }
+  ::close(file);
+  if (!wrong.empty()) throw Error(path, 0, wrong);
+  return mapping;
+}
+
+Mapping::~Mapping() {
+  if (!bytes_.empty()) ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+}
+
+StoragePtr Storage::borrow(std::string_view bytes) {
+  std::shared_ptr<Storage> storage(new Storage);
+  storage->size_ = bytes.size();
+  storage->bytes_ = bytes;
+  return storage;
+}
+
+StoragePtr Storage::own(std::string bytes) {
+  std::shared_ptr<Storage> storage(new Storage);
+  storage->owned_ = std::move(bytes);
+  storage->bytes_ = storage->owned_;
+  storage->size_ = storage->bytes_.size();
+  return storage;
+}
+
+StoragePtr Storage::produce(std::uint64_t size, Producer producer) {
+  std::shared_ptr<Storage> storage(new Storage);
+  storage->size_ = size;
+  storage->producer_ = std::move(producer);
+  return storage;
+}
+
+StoragePtr Storage::map(std::shared_ptr<const Mapping> file, std::string_view bytes, std::string entry,
+                        std::optional<std::uint32_t> crc) {
+  std::shared_ptr<Storage> storage(new Storage);
+  storage->size_ = bytes.size();
+  storage->bytes_ = bytes;
+  storage->file_ = std::move(file);
+  storage->entry_ = std::move(entry);
+  storage->crc_ = crc;
+  return storage;
+}
+
+std::string_view Storage::bytes() const {
+  if (producer_) throw Error("a tensor that is produced while it is written cannot be read back");
+  return bytes_;
+}
+
+void Storage::stream(const Sink& sink) const {
+  if (!producer_) return sink(bytes_);
+  std::uint64_t given = 0;
+  producer_([&](std::string_view bytes) {
+    given += bytes.size();
+    if (given > size_) throw Error("a tensor gave more than its " + std::to_string(size_) + " bytes");
+    sink(bytes);
+  });
+  if (given != size_) {
+    throw Error("a tensor gave " + std::to_string(given) + " of its " + std::to_string(size_) + " bytes");
+  }
+}
+
+bool Storage::verify() const {
+  if (!crc_) return false;
+  if (crc32_of(bytes_) != *crc_) {
+    throw Error(file_->path(), 0, entry_ + ": checksum mismatch, the file is damaged");
+  }
+  return true;
+}
+
+std::uint32_t crc32_of(std::string_view bytes, std::uint32_t crc) {
+  return static_cast<std::uint32_t>(::crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+}  // namespace zs::tensorfile

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes behind tensors. Tensors that share one Storage object share memory (tied weights), in a file too.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace zs::tensorfile {
+
+class Storage;
+using StoragePtr = std::shared_ptr<const Storage>;
+
+/// Takes the next bytes of a stream.
+using Sink = std::function<void(std::string_view)>;
+/// Hands its bytes, in order and in pieces of any size, to the sink; may throw.
+using Producer = std::function<void(const Sink&)>;
+
+/// A file mapped for reading, so that its bytes come from disk when they are first looked at.
+/// A file that another process cuts short afterwards raises SIGBUS: files of ours are replaced, never cut.
+class Mapping {
+ public:
+  /// Throws Error with the path: no such file, a directory, no regular file.
+  static std::shared_ptr<const Mapping> open(const std::string& path);
+  ~Mapping();
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  std::string_view bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  Mapping() = default;
+  std::string path_;
+  std::string_view bytes_;
+};
+
+class Storage {
+ public:
+  /// Bytes of the caller, who keeps them until the last use of the storage.
+  static StoragePtr borrow(std::string_view bytes);
+  static StoragePtr own(std::string bytes);
+  /// `size` bytes that exist only while they are written; `producer` runs once per write.
+  static StoragePtr produce(std::uint64_t size, Producer producer);
+  /// A part of a mapped file; `entry` names it in messages, `crc` is the CRC-32 that the file claims for it.
+  static StoragePtr map(std::shared_ptr<const Mapping> file, std::string_view bytes, std::string entry,
+                        std::optional<std::uint32_t> crc);
+
+  std::uint64_t size() const { return size_; }
+  /// The bytes, at no particular alignment. Throws Error for a produced storage.
+  std::string_view bytes() const;
+  /// Gives all bytes to `sink` in order. Throws Error where a producer gives more or less than size().
+  void stream(const Sink& sink) const;
+  /// Reads everything and throws Error, "PATH: ENTRY: ...", where the checksum differs.
+  /// False where there is none to compare with: not from a zip archive.
+  bool verify() const;
+
+ private:
+  Storage() = default;
+  std::uint64_t size_ = 0;
+  std::string_view bytes_;
+  std::string owned_;
+  Producer producer_;
+  std::shared_ptr<const Mapping> file_;
+  std::string entry_;
+  std::optional<std::uint32_t> crc_;
+};
+
+/// CRC-32 (IEEE, as in zip) of `bytes`, continuing from `crc`.
+std::uint32_t crc32_of(std::string_view bytes, std::uint32_t crc = 0);
+
+}  // namespace zs::tensorfile

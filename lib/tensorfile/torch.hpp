@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of torch.save: zip archives with a pickle and a raw entry per storage.
+#pragma once
+#include <string>
+
+#include "tensorfile/value.hpp"
+
+namespace zs::tensorfile {
+
+/// Writes what torch.load(path, weights_only=True) of PyTorch 1.13 and later reads: a Dict as a dict, a Tensor as a
+/// tensor, tensors of one Storage as tensors that share memory. A float becomes a 0-dimensional float64 tensor, since
+/// that reader refuses floats; Value::real() and Python's float() read it back. Streams: produced tensors are asked
+/// for their bytes once, in the order of the dict. The file appears whole or not at all, and the same values give the
+/// same bytes. Throws Error with `path` and the key.
+void write_torch(const std::string& path, const Value& root);
+
+/// Reads a file of torch.save; nothing in it is executed. The data of tensors is mapped, not read: verify() does.
+/// Throws Error, "PATH: ENTRY: byte N: ...", for a damaged file, one of the time before PyTorch 1.6, a TorchScript
+/// archive, and a pickle with anything but tensors and plain values (the global is named).
+Value read_torch(const std::string& path);
+
+/// Reads all tensor data once and throws Error, "PATH: ENTRY: ...", at a checksum that differs.
+/// Gives the number of storages that had a checksum.
+std::size_t verify(const Value& root);
+
+}  // namespace zs::tensorfile

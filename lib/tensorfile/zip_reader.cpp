@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "base/error.hpp"
+#include "tensorfile/zip.hpp"
+
+namespace zs::tensorfile {
+namespace {
+
+constexpr std::uint32_t kLocal = 0x04034B50, kCentral = 0x02014B50, kEnd = 0x06054B50;
+constexpr std::uint32_t kEnd64 = 0x06064B50, kLocator64 = 0x07064B50;
+
+// Numbers out of a byte range that may lie: every access is checked, a failure names the file and the part.
+class Bytes {
+ public:
+  explicit Bytes(const Mapping& file) : file_(file) {}
+
+  [[noreturn]] void fail(const std::string& what) const { throw Error(file_.path(), 0, what); }
+
+  std::string_view range(std::uint64_t at, std::uint64_t size, const char* part) const {
+    const std::string_view all = file_.bytes();
+    if (at > all.size() || size > all.size() - at) {
+      fail("damaged zip archive: " + std::string(part) + " lies outside of the file");
+    }
+    return all.substr(at, size);
+  }
+
+  template <class T>
+  T number(std::uint64_t at, const char* part) const {
+    T value;
+    std::memcpy(&value, range(at, sizeof value, part).data(), sizeof value);
+    return value;
+  }
+  std::uint16_t u16(std::uint64_t at, const char* part) const { return number<std::uint16_t>(at, part); }
+  std::uint32_t u32(std::uint64_t at, const char* part) const { return number<std::uint32_t>(at, part); }
+  std::uint64_t u64(std::uint64_t at, const char* part) const { return number<std::uint64_t>(at, part); }
+
+ private:
+  const Mapping& file_;
+};
+
+// The end record stands last, before a comment of up to 64 KB.
+std::optional<std::uint64_t> find_end(std::string_view all) {
+  constexpr std::uint64_t kSize = 22;
+  for (std::uint64_t back = kSize; back <= std::min<std::uint64_t>(all.size(), kSize + 0xFFFF); ++back) {
+    const std::uint64_t at = all.size() - back;
+    std::uint32_t signature = 0;
+    std::uint16_t comment = 0;
+    std::memcpy(&signature, all.data() + at, sizeof signature);
+    std::memcpy(&comment, all.data() + at + 20, sizeof comment);
+    if (signature == kEnd && comment == back - kSize) return at;
+  }
+  return std::nullopt;
+}
+
+struct Directory {
+  std::uint64_t count, size, begin;
+};
+
+Directory find_directory(const Bytes& bytes, std::string_view all) {
+  const std::optional<std::uint64_t> end = find_end(all);
+  if (!end) bytes.fail("damaged zip archive: no end record, the file may be cut short");
+  constexpr const char* kPart = "the end record";
+  Directory found{bytes.u16(*end + 10, kPart), bytes.u32(*end + 12, kPart), bytes.u32(*end + 16, kPart)};
+  std::uint64_t limit = *end;
+  if (*end >= 20 && bytes.u32(*end - 20, kPart) == kLocator64) {
+    const std::uint64_t at = bytes.u64(*end - 12, kPart);
+    if (bytes.u32(at, "the zip64 end record") != kEnd64) bytes.fail("damaged zip archive: no zip64 end record");
+    found = {bytes.u64(at + 32, kPart), bytes.u64(at + 40, kPart), bytes.u64(at + 48, kPart)};
+    limit = at;
+  }
+  if (found.begin > limit || found.size > limit - found.begin || found.count > found.size / 46) {
+    bytes.fail("damaged zip archive: the directory does not fit the file");
+  }
+  return found;
+}
+
+}  // namespace
+
+ZipReader::ZipReader(std::shared_ptr<const Mapping> file) : file_(std::move(file)) {
+  const Bytes bytes(*file_);
+  const Directory directory = find_directory(bytes, file_->bytes());
+  std::uint64_t at = directory.begin;
+  for (std::uint64_t i = 0; i < directory.count; ++i) {
+    constexpr const char* kPart = "a directory record";
+    if (bytes.u32(at, kPart) != kCentral) bytes.fail("damaged zip archive: malformed directory record");
+    const std::uint16_t flags = bytes.u16(at + 8, kPart);
+    const std::uint16_t method = bytes.u16(at + 10, kPart);
+    Entry entry;
+    entry.crc = bytes.u32(at + 16, kPart);
+    std::uint64_t packed = bytes.u32(at + 20, kPart);
+    entry.size = bytes.u32(at + 24, kPart);
+    const std::uint16_t name_size = bytes.u16(at + 28, kPart);
+    const std::uint16_t extra_size = bytes.u16(at + 30, kPart);
+    const std::uint16_t comment_size = bytes.u16(at + 32, kPart);
+    std::uint64_t header = bytes.u32(at + 42, kPart);
+    const std::string name(bytes.range(at + 46, name_size, kPart));
+    const std::uint64_t extra = at + 46 + name_size;
+    at = extra + extra_size + comment_size;
+    if (at > directory.begin + directory.size) bytes.fail("damaged zip archive: malformed directory record");
+    const auto malformed = [&](const std::string& what) { bytes.fail(name + ": damaged zip archive: " + what); };
+
+    for (std::uint64_t field = extra; field + 4 <= extra + extra_size;) {
+      const std::uint64_t field_end = field + 4 + bytes.u16(field + 2, kPart);
+      if (field_end > extra + extra_size) malformed("malformed extra field");
+      if (bytes.u16(field, kPart) == 1) {  // zip64: those of the three that overflowed, in this order
+        std::uint64_t from = field + 4;
+        for (std::uint64_t* value : {&entry.size, &packed, &header}) {
+          if (*value != 0xFFFFFFFF) continue;
+          if (from + 8 > field_end) malformed("malformed zip64 field");
+          *value = bytes.u64(from, kPart);
+          from += 8;
+        }
+      }
+      field = field_end;
+    }
+
+    // The local header repeats the name and says where the data begins.
+    constexpr const char* kHeader = "an entry's header";
+    if (bytes.u32(header, kHeader) != kLocal) malformed("no header at offset " + std::to_string(header));
+    const std::uint16_t local_name = bytes.u16(header + 26, kHeader);
+    if (bytes.range(header + 30, local_name, kHeader) != name) malformed("its header has another name");
+    entry.begin = header + 30 + local_name + bytes.u16(header + 28, kHeader);
+    entry.stored = method == 0 && (flags & 1) == 0;
+    if (entry.stored && packed != entry.size) malformed("two sizes for stored data");
+    if (entry.begin > directory.begin || packed > directory.begin - entry.begin) {
+      malformed("its data lies outside of the file");
+    }
+    if (!entries_.emplace(name, entry).second) malformed("a second entry of this name");
+  }
+}
+
+std::vector<std::string> ZipReader::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+StoragePtr ZipReader::open(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) throw Error(file_->path(), 0, name + ": no such entry in the archive");
+  if (!found->second.stored) {
+    throw Error(file_->path(), 0, name + ": is compressed or encrypted, torch.save writes neither");
+  }
+  return Storage::map(file_, file_->bytes().substr(found->second.begin, found->second.size), name, found->second.crc);
+}
+
+}  // namespace zs::tensorfile

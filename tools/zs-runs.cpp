@@ -137,8 +137,12 @@ Status update(const Args& args) {
   const std::string name = words.front();
   words.erase(words.begin());
   const auto changes = zs::registry::parse_fields(words);
-  const Runs runs = read(args, faults);
-  zs::registry::Run(registry(args), runs.text(zs::registry::find_run(runs, name), "run_id")).update(changes);
+  std::string id = name;
+  if (!zs::registry::registered(registry(args), name)) {
+    const Runs runs = read(args, faults);
+    id = runs.text(zs::registry::find_run(runs, name), "run_id");
+  }
+  zs::registry::Run(registry(args), id).update(changes);
   zs::registry::refresh_soon(registry(args));
   return verdict(faults);
 }

@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/name.hpp"
 #include "config/known.hpp"
 #include "registry/index.hpp"
 
@@ -134,6 +135,11 @@ void Run::finish(const std::string& status, const Fields& fields) const {
   set(all, "status", status);
   update(all);
   refresh_soon(registry_);
+}
+
+bool registered(const std::string& registry, const std::string& id) {
+  std::error_code failure;
+  return names_file(id) && std::filesystem::is_directory(registry + "/" + id + "/record", failure);
 }
 
 void remove(const std::string& registry, const std::string& id) {

@@ -40,6 +40,9 @@ class Run {
   std::string registry_, id_;
 };
 
+/// Whether `id` is the whole id of a run; looks at that run only.
+bool registered(const std::string& registry, const std::string& id);
+
 /// Removes a run with everything in its folder. At once it is no longer in the registry, then its files go.
 void remove(const std::string& registry, const std::string& id);
 

@@ -2,6 +2,7 @@
 #include "registry/runs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <unordered_map>
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
 
-const std::vector<std::string> kFirst = {"run_id", "run_name", "timestamp", "sweep_name", "status"};
+constexpr std::array<std::string_view, 5> kFirst = {"run_id", "run_name", "timestamp", "sweep_name", "status"};
 
 /// Where a column stands: what names a run first, then settings in the order of their table, then the rest by name.
 std::size_t rank(const std::string& name) {
@@ -65,7 +66,8 @@ Runs assemble(const Runs& earlier, const std::vector<Row>& rows) {
   for (const Row& row : rows) runs.times.push_back(row.time);
   std::unordered_map<std::string, std::size_t> places;
   // Columns that are always there, so that who reads runs.csv may count on them.
-  for (const std::string& name : kFirst) {
+  for (const std::string_view first : kFirst) {
+    const std::string name(first);
     if (earlier.find(name)) continue;
     places[name] = runs.columns.size();
     runs.columns.push_back({name, {""}, std::vector<std::uint32_t>(rows.size())});

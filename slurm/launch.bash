@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 # Sourced by the *.sbatch files beside it: finds the tools and starts programs on many ranks, under Slurm or without.
 
+script=${script:-$0}
 die() {
-  echo "${0##*/}: $*" >&2
+  echo "${script##*/}: $*" >&2
   exit 2
 }
 
@@ -37,7 +38,7 @@ plan_launch() {
       [[ -z ${SLURM_CPUS_PER_TASK-} ]] || launch+=("--cpus-per-task=$SLURM_CPUS_PER_TASK")
       return
     fi
-    echo "${0##*/}: this Slurm has no pmix (srun --mpi=list): starting ranks with mpirun" >&2
+    echo "${script##*/}: this Slurm has no pmix (srun --mpi=list): starting ranks with mpirun" >&2
   fi
   command -v mpirun >/dev/null || die "no mpirun on PATH: install Open MPI, or submit with sbatch"
   launch=(mpirun -n "$ranks")

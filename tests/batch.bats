@@ -41,7 +41,7 @@ END
 @test "batch: a condition that fails is FAILED, does not stop the others, and makes the status 1" {
   fake_trainer
   run -1 --separate-stderr batch
-  [[ ${lines[-1]} == "report: results/results_"*/report.html ]]
+  [[ ${lines[-1]} == "report: $PWD/results/results_"*/report.html ]]
   cd results/results_*
   for file in experiment_log.txt metadata.json summary.h5 report.md report.html loss_comparison.png \
     iteration_time_comparison.png memory_usage_comparison.png; do

@@ -33,7 +33,7 @@ struct Mailbox {
 };
 
 struct World {
-  explicit World(int ranks) : boxes(static_cast<std::size_t>(ranks)), gone(boxes.size()) {
+  explicit World(int ranks) : boxes(static_cast<std::size_t>(ranks)) {
     std::array<char, 256> name{};
     gethostname(name.data(), name.size() - 1);
     host = name.data();
@@ -51,7 +51,7 @@ struct World {
   std::string host;
   std::mutex mutex;     // of what follows
   std::string failure;  // the first
-  std::vector<bool> gone;
+  std::vector<int> gone;
 };
 
 class Delivered : public Message {
@@ -90,7 +90,7 @@ class ThreadTransport : public Transport {
   ~ThreadTransport() override {
     {
       const std::lock_guard lock(world_->mutex);
-      world_->gone[static_cast<std::size_t>(rank_)] = true;
+      world_->gone.push_back(rank_);
     }
     world_->wake_all();
   }
@@ -153,9 +153,9 @@ class ThreadTransport : public Transport {
     const std::lock_guard lock(world_->mutex);
     return world_->failure;
   }
-  bool left(int rank) const override {
+  std::vector<int> left() const override {
     const std::lock_guard lock(world_->mutex);
-    return world_->gone[static_cast<std::size_t>(rank)];
+    return world_->gone;
   }
   void fail(const std::string& why) noexcept override {
     {

@@ -81,7 +81,12 @@ class MessageCollective : public Collective {
 class ReduceScatter : public MessageCollective {
  public:
   ReduceScatter(Progress& progress, const float* full, float* mine, std::int64_t n, const std::string& what)
-      : MessageCollective(progress, what), full_(full), mine_(mine), n_(n), own_(slice(n, rank_, ranks_)) {
+      : MessageCollective(progress, what),
+        progress_(progress),
+        full_(full),
+        mine_(mine),
+        n_(n),
+        own_(slice(n, rank_, ranks_)) {
     if (ranks_ == 1) {
       std::copy_n(full, n, mine);
       return;
@@ -92,10 +97,10 @@ class ReduceScatter : public MessageCollective {
     outgoing_.resize(incoming_.size());
     sent_.resize(static_cast<std::size_t>(ranks_));
     for (int i = 1; i < ranks_; ++i) unsent_ += pieces(slice(n, other(i), ranks_));
-    if (pieces_ > 0) scratch_ = progress.scratch(kWindow * ranks_ * piece_);
   }
 
   bool advance() override {
+    if (!scratch_) scratch_ = progress_.scratch(kWindow * ranks_ * piece_);
     bool moved = collect(outgoing_);
     for (int i = 1; i < ranks_; ++i) moved |= send(other(i));
     moved |= collect(incoming_);
@@ -160,6 +165,7 @@ class ReduceScatter : public MessageCollective {
     ++added_;
   }
 
+  Progress& progress_;
   const float* full_;
   float* mine_;
   std::int64_t n_;

@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 
@@ -61,6 +63,16 @@ void check_mpi(int code, const char* call) {
   throw Error(std::string(call) + ": " + std::string(text.data(), static_cast<std::size_t>(length)));
 }
 
+void end_job(MPI_Comm comm) {
+  const int status = static_cast<int>(Status::failed);
+  std::fflush(nullptr);
+  // Open MPI's mpirun ends a job when a rank exits in this way. Its own path for MPI_Abort is worse: mpirun 4.1 may
+  // itself crash when several ranks take it at once, and then returns another status.
+  if (std::getenv("OMPI_COMM_WORLD_SIZE")) std::_Exit(status);
+  MPI_Abort(comm, status);
+  std::_Exit(status);
+}
+
 MpiTransport::MpiTransport() {
   int initialised = 0, provided = 0;
   check_mpi(MPI_Initialized(&initialised), "MPI_Initialized");
@@ -78,6 +90,7 @@ MpiTransport::MpiTransport() {
   constexpr int kBytes = sizeof(HostName);
   check_mpi(MPI_Allgather(own.data(), kBytes, MPI_CHAR, all.data(), kBytes, MPI_CHAR, comm_), "MPI_Allgather");
   for (const HostName& name : all) hosts_.emplace_back(name.data());
+  shares_core_ = std::count(all.begin(), all.end(), own) > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 bool MpiTransport::in_step() const { return !failed_ && std::uncaught_exceptions() == 0; }
@@ -102,6 +115,6 @@ std::unique_ptr<Message> MpiTransport::receive(int from, int tag, void* data, st
   return message;
 }
 
-void MpiTransport::abort() { MPI_Abort(comm_, static_cast<int>(Status::failed)); }
+void MpiTransport::abort() { end_job(comm_); }
 
 }  // namespace zs::comm

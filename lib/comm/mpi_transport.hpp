@@ -13,6 +13,9 @@ namespace zs::comm {
 /// Throws zs::Error with MPI's own text unless `code` is success. `call` names the function.
 void check_mpi(int code, const char* call);
 
+/// Ends the job with status 2.
+[[noreturn]] void end_job(MPI_Comm comm);
+
 /// Initialises MPI, and finalises it in the destructor, unless the group has failed or an exception is on its way:
 /// the other ranks would not come along.
 class MpiTransport : public Transport {
@@ -25,7 +28,7 @@ class MpiTransport : public Transport {
   const std::string& host(int rank) const override { return hosts_[static_cast<std::size_t>(rank)]; }
   std::unique_ptr<Message> send(int to, int tag, const void* data, std::int64_t bytes) override;
   std::unique_ptr<Message> receive(int from, int tag, void* data, std::int64_t bytes) override;
-  void idle(int rounds) override { rest(rounds); }
+  void idle(int rounds) override { rest(rounds, shares_core_); }
   void fail(const std::string&) noexcept override { failed_ = true; }
   void abort() override;
 
@@ -36,7 +39,7 @@ class MpiTransport : public Transport {
  private:
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
-  bool failed_ = false;
+  bool failed_ = false, shares_core_ = false;
   std::vector<std::string> hosts_;
 };
 

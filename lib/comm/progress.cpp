@@ -31,9 +31,9 @@ class ProgressTicket : public Pending {
 
 }  // namespace
 
-void rest(int rounds) {
-  constexpr int kSpin = 50, kYield = 5000;
-  if (rounds < kSpin) return;
+void rest(int rounds, bool shares_core) {
+  constexpr int kSpin = 200, kYield = 5000;
+  if (rounds < kSpin && !shares_core) return;
   if (rounds < kYield) {
     sched_yield();
     return;
@@ -111,10 +111,11 @@ void Progress::wait(Collective& collective) {
 }
 
 int Progress::departed(const Collective& collective) const {
-  for (const int rank : collective.late()) {
-    if (transport_->left(rank)) return rank;
-  }
-  return -1;
+  const std::vector<int> left = transport_->left();
+  if (left.empty()) return -1;
+  const std::vector<int> late = collective.late();
+  const auto found = std::find_first_of(left.begin(), left.end(), late.begin(), late.end());
+  return found == left.end() ? -1 : *found;
 }
 
 std::string Progress::name(int rank) const { return "rank " + std::to_string(rank) + " on " + transport_->host(rank); }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace zs::comm {
 
@@ -35,16 +36,16 @@ class Transport {
   virtual void idle(int rounds) = 0;
   /// Why the group cannot go on, in words that name the rank; empty while it can.
   virtual std::string failure() const { return {}; }
-  /// True if the rank has left the group for good: what has not come from it will not come.
-  virtual bool left(int /*rank*/) const { return false; }
+  /// The ranks that have left the group for good: what has not come from them will not come.
+  virtual std::vector<int> left() const { return {}; }
   /// Tells the other ranks that this one gives up, where there is a way.
   virtual void fail(const std::string& /*why*/) noexcept {}
   virtual void abort() = 0;
 };
 
-/// The idle() of ranks that are processes: first spin, then yield (ranks may share a core), then sleep for ever longer
-/// times up to half a millisecond.
-void rest(int rounds);
+/// The idle() of ranks that are processes: spin, unless they share cores, then yield, then sleep for ever longer times
+/// up to half a millisecond.
+void rest(int rounds, bool shares_core);
 
 /// The error text for a message of `bytes` bytes from `from` where `expected` were due.
 std::string length_text(int from, std::size_t bytes, std::size_t expected);

@@ -130,6 +130,35 @@ Column& Table::column(std::string_view name, Type type, std::string_view unit) {
   return made;
 }
 
+void Table::even_out() {
+  std::size_t longest = 0;
+  for (const Column& column : columns) longest = std::max(longest, column.size());
+  for (Column& column : columns) column.pad(longest);
+}
+
+Table canonical(Table table) {
+  std::vector<std::pair<std::size_t, std::size_t>> order;  // row of the first value, place
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const Column& column = table.columns[c];
+    std::size_t row = 0;
+    while (row < column.size() && column.absent(row)) ++row;
+    if (row < column.size()) order.emplace_back(row, c);
+  }
+  std::sort(order.begin(), order.end());
+  Table kept;
+  for (const auto& [row, c] : order) kept.columns.push_back(std::move(table.columns[c]));
+  return kept;
+}
+
+Column inferred(Column texts) {
+  for (const Type type : {Type::integer, Type::real}) {
+    Column column(texts.name, texts.unit, type);
+    const auto& cells = texts.texts();
+    if (std::all_of(cells.begin(), cells.end(), [&](const std::string& cell) { return column.append(cell); })) return column;
+  }
+  return texts;
+}
+
 const Standard* standard(std::string_view name) {
   const auto found = std::find_if(kStandard.begin(), kStandard.end(), [&](const Standard& s) { return s.name == name; });
   return found == kStandard.end() ? nullptr : &*found;

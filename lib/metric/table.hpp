@@ -67,7 +67,16 @@ struct Table {
   /// The column, made (absent in all rows so far) if it is not there: of the standard type and unit where
   /// the name is a standard one, else of `type`.
   Column& column(std::string_view name, Type type = Type::real, std::string_view unit = "");
+  /// Pads every column to the longest one.
+  void even_out();
 };
+
+/// `table` as both file forms keep the records of a run: without columns that are absent in every row, the others in
+/// the order of the row where they first hold a value (those of one row stay as they are).
+Table canonical(Table table);
+
+/// A text column as what its cells are: int if all of them are, else real if all are numbers, else text as it was.
+Column inferred(Column texts);
 
 /// Name, unit and type of a standard record column (design: step, epoch, loss, iteration_time, ...), or nothing.
 struct Standard {
@@ -91,6 +100,7 @@ struct Store {
   std::vector<Run> runs;
   std::optional<Table> summary;          ///< one row per condition; column "condition" names it
   std::map<std::string, Table> curves;   ///< condition -> columns step, loss, loss_min, loss_max, ...
+  std::map<std::string, Table> tables;   ///< further tables of a summary by name: "divergence", ...
   std::map<std::string, std::string> attributes;  ///< of the whole: "by", "warmup", ...
 };
 

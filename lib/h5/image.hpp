@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// HDF5 files as bytes in memory, since HDF5 itself can neither write to a pipe nor read from one.
+// Not thread-safe, as the library is not. Every failure throws Error with HDF5's reason and no file name.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "h5/handle.hpp"
+
+namespace zs::h5 {
+
+/// The values of a one-dimensional dataset: 64-bit integers, doubles or texts.
+using Values = std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>>;
+/// Attributes as text. Numbers read back as their shortest text.
+using Attributes = std::map<std::string, std::string>;
+
+struct Member {
+  std::string name;
+  bool group;  ///< else a dataset
+};
+
+/// A group of an image. Names are single links: no '/', not ".", not empty.
+class Group {
+ public:
+  explicit Group(Handle handle) : handle_(std::move(handle)) {}
+
+  // ---- writing
+  /// A new group inside this one, which remembers the order of its members.
+  Group make(const std::string& name);
+  void set(const std::string& key, std::string_view value);
+  void set(const std::string& key, std::int64_t value);
+  /// A chunked, extensible dataset with a checksum on every chunk. Texts are fixed-length UTF-8, padded with NUL.
+  void write(const std::string& name, const Values& values, const Attributes& attributes);
+
+  // ---- reading
+  bool has(const std::string& name) const;
+  /// Groups and datasets in the order they were made, by name where that was not recorded. Soft and external links
+  /// are an Error.
+  std::vector<Member> members() const;
+  Group open(const std::string& name) const;
+  /// A dataset of one dimension: integers of any width, reals of any width, fixed- or variable-length texts.
+  Values read(const std::string& name) const;
+  /// The attributes of this group, or of its dataset `name`. Only scalar texts and numbers are read; others throw.
+  Attributes attributes() const;
+  Attributes attributes(const std::string& name) const;
+
+ private:
+  Handle handle_;
+};
+
+/// A file in memory. Holds its own copy of the bytes.
+class Image {
+ public:
+  /// An empty file to write to. The same calls give the same bytes: no times are stored.
+  static Image create();
+  /// The file whose bytes these are. REQUIRES: image_size(bytes) <= bytes.size().
+  static Image open(std::string_view bytes);
+
+  /// The root group. REQUIRES: not used after this image is gone or finished.
+  Group root() const;
+  /// Closes the file and gives its bytes as they would stand on disk. REQUIRES: made by create(), called once.
+  std::string finish();
+
+ private:
+  explicit Image(Handle file) : file_(std::move(file)) {}
+  std::unique_ptr<std::string> closed_;  // filled when HDF5 closes the file; outlives file_
+  Handle file_;
+};
+
+/// The eight bytes every HDF5 file begins with.
+inline constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
+
+/// How many bytes the file that begins at `bytes` is long, by its superblock. Throws Error if there is no superblock
+/// that this reads (versions 0 to 3, 8-byte addresses, no user block) or it is cut off.
+std::uint64_t image_size(std::string_view bytes);
+
+}  // namespace zs::h5

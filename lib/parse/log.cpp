@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parse/log.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "base/number.hpp"
+#include "parse/names.hpp"
+
+namespace zs::parse {
+namespace {
+
+constexpr std::size_t kBlock = 1 << 20;
+constexpr std::size_t kLongestLine = 16 << 20;  // a longer one is read in pieces
+constexpr int kFaulty = -2;
+
+std::vector<const Entry*> chosen(const Options& options) {
+  std::vector<const Entry*> entries;
+  for (const std::string& name : options.dialects) entries.push_back(&dialect_named(name));
+  if (!entries.empty()) return entries;
+  for (const Entry& entry : dialects()) entries.push_back(&entry);
+  return entries;
+}
+
+Markers markers_of(const std::vector<const Entry*>& entries) {
+  std::vector<std::string_view> all;
+  for (const Entry* entry : entries) all.insert(all.end(), entry->markers.begin(), entry->markers.end());
+  return Markers(all);
+}
+
+/// True and False of Python as 1 and 0; "" for anything else.
+std::string_view truth(std::string_view word) {
+  if (word == "True" || word == "true") return "1";
+  if (word == "False" || word == "false") return "0";
+  return {};
+}
+
+std::string_view decimal(std::int64_t value, std::array<char, 24>& storage) {
+  const auto end = std::to_chars(storage.data(), storage.data() + storage.size(), value).ptr;
+  return {storage.data(), static_cast<std::size_t>(end - storage.data())};
+}
+
+}  // namespace
+
+LogReader::LogReader(const Options& options, Rows& rows, const FaultSink& faults)
+    : rows_(rows), faults_(faults), markers_(markers_of(chosen(options))) {
+  for (const Entry* entry : chosen(options)) readers_.push_back({entry, entry->make()});
+}
+
+LogReader::~LogReader() = default;
+
+void LogReader::read(const std::string& path) {
+  Source source(path);
+  path_ = source.name();
+  number_ = 1;
+  ++parts_;
+  // Two buffers: one may still be hashed while the other one is filled and parsed.
+  struct Buffer {
+    std::unique_ptr<char[]> bytes;
+    std::size_t capacity = 0, used = 0;
+    std::int64_t ticket = 0;
+  };
+  std::array<Buffer, 2> buffers;
+  std::size_t kept = 0;  // bytes at the end of the other buffer: the start of a line whose end is not read yet
+  std::int64_t bytes = 0;
+  for (std::size_t turn = 0;; turn ^= 1) {
+    Buffer& buffer = buffers[turn];
+    const Buffer& before = buffers[turn ^ 1];
+    source.release(buffer.ticket);
+    if (buffer.capacity < kept + kBlock) {
+      buffer.capacity = kept + kept / 2 + kBlock;
+      buffer.bytes = std::make_unique_for_overwrite<char[]>(buffer.capacity + Template::kSlack);
+    }
+    if (kept > 0) std::memcpy(buffer.bytes.get(), before.bytes.get() + before.used - kept, kept);
+    const std::size_t count = source.read(buffer.bytes.get() + kept, kBlock);
+    buffer.ticket = source.ticket();
+    buffer.used = kept + count;
+    bytes += static_cast<std::int64_t>(count);
+    const char* const begin = buffer.bytes.get();
+    const char* const end = begin + buffer.used;
+    std::memset(buffer.bytes.get() + buffer.used, 0, Template::kSlack);
+    if (count == 0) {
+      if (kept > 0) {
+        take_block(begin, end);
+        ++stats_.lines;
+      }
+      break;
+    }
+    const void* const newline = ::memrchr(begin + kept, '\n', count);
+    const char* whole = newline ? static_cast<const char*>(newline) + 1 : begin;
+    if (!newline && kept + count > kLongestLine) {
+      fault(number_, "a line of more than 16 MB: read in pieces");
+      whole = end;
+    }
+    take_block(begin, whole);
+    kept = static_cast<std::size_t>(end - whole);
+  }
+  close_line();
+  for (hint_ = 0; hint_ < readers_.size(); ++hint_) readers_[hint_].dialect->finish(*this);
+  hint_ = 0;
+  const std::string part = parts_ == 1 ? "" : "." + std::to_string(parts_);
+  attributes_["source" + part] = path_;
+  attributes_["source_sha256" + part] = source.sha256();
+  if (bytes == 0) fault(0, "empty");
+  if (source.missing() > 0) fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read");
+}
+
+void LogReader::take_block(const char* begin, const char* end) {
+  const char* counted = begin;  // number_ is that of the line here
+  const auto count_to = [&](const char* to) {
+    const std::int64_t passed = count_newlines(counted, to);
+    number_ += passed;
+    stats_.lines += passed;
+    counted = to;
+  };
+  const auto take_repeats_at = [&](const char*& at) {
+    count_to(at);
+    const char* const next = take_repeats(at, end);
+    const bool any = next != at;
+    at = counted = next;
+    return any;
+  };
+  const char* at = begin;  // always the start of a line, or of what follows a carriage return
+  while (at < end) {
+    if (template_.learned() && take_repeats_at(at)) continue;
+    const char* const hit = wants_all_ ? at : markers_.find(at, end);
+    if (!hit) break;
+    const auto last = [&](char c, const char* from) {
+      const void* const found = ::memrchr(from, c, static_cast<std::size_t>(hit - from));
+      return found ? static_cast<const char*>(found) + 1 : from;
+    };
+    const auto first = [&](char c, const char* to) {
+      const void* const found = std::memchr(hit, c, static_cast<std::size_t>(to - hit));
+      return found ? static_cast<const char*>(found) : to;
+    };
+    const char* const line_begin = last('\n', at);
+    if (line_begin > at && template_.learned()) {  // there may be many more from here on
+      at = line_begin;
+      if (take_repeats_at(at)) continue;
+    }
+    count_to(line_begin);
+    const char* const segment_begin = last('\r', line_begin);
+    const char* const segment_end = first('\r', first('\n', end));
+    take_line({segment_begin, static_cast<std::size_t>(segment_end - segment_begin)}, segment_end < end);
+    at = segment_end + 1;
+  }
+  count_to(end);
+}
+
+/// Reads lines of the known form from `at` on; gives the place behind the last one.
+const char* LogReader::take_repeats(const char* at, const char* end) {
+  std::int64_t count = 0;
+  for (const char* newline; at < end && (newline = template_.match(at, end, cells_)); at = newline + 1) {
+    cells_[line_column_] = decimal(number_ + count, line_text_);
+    rows_.row(columns_, cells_);
+    ++count;
+  }
+  if (count == 0) return at;
+  close_line();
+  number_ += count;
+  stats_.lines += count;
+  stats_.records += count;
+  readers_[template_reader_].matched += count;
+  barren_ = 0;
+  return at;
+}
+
+/// Learns the form of the line just read, if it is one record and nothing else.
+void LogReader::learn(std::string_view text, std::size_t reader) {
+  if (--wait_ > 0 || !readers_[reader].dialect->repeats()) return;
+  std::vector<Template::Value> values;
+  const Shape& shape = shapes_[last_shape_];
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    const int index = shape.field_of_column[column];
+    if (index < 0 || column == line_column_ || columns_[column].name == "part") continue;
+    values.push_back({fields_[static_cast<std::size_t>(index)], column, columns_[column].type});
+  }
+  template_.learn(text, std::move(values));
+  template_reader_ = reader;
+  barren_ = std::min(barren_ + 1, 12);
+  wait_ = 1 << barren_ >> 3;  // a log whose lines differ each time is left alone more and more
+}
+
+void LogReader::take_line(std::string_view text, bool ended) {
+  const Line line{without_escapes(text, clean_), number_, ended};
+  std::string complaint;
+  const std::size_t preferred = hint_;
+  for (std::size_t turn = 0; turn <= readers_.size(); ++turn) {
+    const std::size_t index = turn == 0 ? preferred : turn - 1;
+    if (index >= readers_.size() || (turn > 0 && index == preferred)) continue;
+    hint_ = index;
+    const std::int64_t before = stats_.records;
+    Verdict verdict = readers_[index].dialect->read(line, *this);
+    if (complaint.empty()) complaint = std::move(verdict.fault);
+    if (!verdict.matched) continue;
+    if (classed_ != number_) {
+      close_line();
+      classed_ = number_;
+      class_ = static_cast<int>(index);
+    }
+    wants_all_ = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
+    if (!complaint.empty()) {
+      fault(number_, complaint);
+    } else if (stats_.records == before + 1 && class_ != kFaulty && line.text.data() == text.data() && ended) {
+      learn(text, index);
+    }
+    return;
+  }
+  hint_ = preferred;
+  if (!complaint.empty()) fault(number_, complaint);
+}
+
+/// Counts the line that is done.
+void LogReader::close_line() {
+  if (class_ == kFaulty) ++stats_.faulty;
+  if (class_ >= 0) ++readers_[static_cast<std::size_t>(class_)].matched;
+  class_ = -1;
+  classed_ = 0;
+}
+
+void LogReader::fault(std::int64_t line, const std::string& what) {
+  if (line == number_) {
+    if (classed_ != number_) close_line();
+    classed_ = number_;
+    class_ = kFaulty;
+  } else if (line > 0) {  // it was counted as matched when it was read
+    --readers_[hint_].matched;
+    ++stats_.faulty;
+  }
+  ++stats_.faults[what.substr(0, what.find(':'))];
+  faults_({path_, line, what});
+}
+
+void LogReader::attribute(std::string_view key, std::string_view value, bool replace) {
+  if (value.empty() || value == "None") return;
+  const std::string name = attribute_named(key);
+  const std::string text(attribute_value(value));
+  if (replace) {
+    attributes_[name] = text;
+  } else {
+    attributes_.emplace(name, text);
+  }
+}
+
+const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
+  const auto fits = [&](const Shape& shape) {
+    return shape.field_of_column.size() == columns_.size() && shape.keys.size() == fields.size() &&
+           std::equal(fields.begin(), fields.end(), shape.keys.begin(), [](const Field& f, const std::string& key) { return f.key == key; });
+  };
+  if (last_shape_ < shapes_.size() && fits(shapes_[last_shape_])) return shapes_[last_shape_];
+  for (last_shape_ = 0; last_shape_ < shapes_.size(); ++last_shape_) {
+    if (fits(shapes_[last_shape_])) return shapes_[last_shape_];
+  }
+  // The surest key of each column has it; the others keep their own names, if those are free.
+  std::vector<std::string> names;
+  for (const Field& field : fields) {
+    const ColumnName own = column_named(field.key);
+    const bool beaten = std::any_of(fields.begin(), fields.end(), [&](const Field& other) {
+      const ColumnName name = column_named(other.key);
+      return name.column == own.column && (name.sureness > own.sureness || (name.sureness == own.sureness && &other < &field));
+    });
+    names.emplace_back(beaten ? field.key : own.column);
+  }
+  Shape shape;
+  std::vector<int> column_of_field(fields.size(), -1);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    shape.keys.emplace_back(fields[i].key);
+    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) != names.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    auto found = std::find_if(columns_.begin(), columns_.end(), [&](const ColumnInfo& c) { return c.name == names[i]; });
+    if (found == columns_.end()) {
+      const metric::Standard* const standard = metric::standard(names[i]);
+      const bool word = fields[i].kind == Kind::word && truth(fields[i].value).empty();
+      columns_.push_back({names[i], standard ? standard->type : word ? metric::Type::text : metric::Type::real});
+      found = columns_.end() - 1;
+    }
+    column_of_field[i] = static_cast<int>(found - columns_.begin());
+  }
+  shape.field_of_column.assign(columns_.size(), -1);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (column_of_field[i] >= 0) shape.field_of_column[static_cast<std::size_t>(column_of_field[i])] = static_cast<int>(i);
+  }
+  if (shapes_.size() >= 64) shapes_.clear();  // a log whose every line has other keys
+  last_shape_ = shapes_.size();
+  return shapes_.emplace_back(std::move(shape));
+}
+
+bool LogReader::checked(const ColumnInfo& column, const Field& field, std::string_view& cell) {
+  cell = field.value;
+  if (column.type == metric::Type::text || field.value.empty()) return true;
+  const bool number = field.kind != Kind::word;
+  if (number && column.type == metric::Type::real) return true;
+  if (field.kind == Kind::integer) return field.value.size() <= 18 || parse_int(field.value).has_value();
+  if (number) {
+    const auto real = parse_real(field.value);
+    if (!real || !(std::fabs(*real) <= 0x1p53) || *real != std::trunc(*real)) return false;
+    cell = made_.emplace_back(to_text(static_cast<std::int64_t>(*real)));
+    return true;
+  }
+  const bool nothing = field.value == "None" || field.value == "null";
+  cell = truth(field.value);
+  return nothing || !cell.empty();
+}
+
+void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
+  fields_.assign(fields.begin(), fields.end());
+  const std::string_view rank = prefix.empty() ? prefix : rank_of(prefix);
+  if (!rank.empty()) fields_.push_back({"rank", rank, Kind::integer});
+  const std::size_t line_index = fields_.size();
+  fields_.push_back({"line", decimal(line, line_text_), Kind::integer});
+  if (parts_ > 1) fields_.push_back({"part", decimal(parts_, part_text_), Kind::integer});
+  template_.forget();
+  const Shape& shape = shape_of(fields_);
+  made_.clear();
+  made_.reserve(columns_.size());  // views into it must stay
+  cells_.assign(columns_.size(), {});
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    const int index = shape.field_of_column[column];
+    if (index < 0) continue;
+    const Field& field = fields_[static_cast<std::size_t>(index)];
+    if (static_cast<std::size_t>(index) == line_index) line_column_ = column;
+    if (checked(columns_[column], field, cells_[column])) continue;
+    cells_[column] = {};
+    fault(line, "malformed value: '" + std::string(field.value.substr(0, 40)) + "' is not " +
+                    (columns_[column].type == metric::Type::integer ? "a whole number" : "a number") + ", as '" + columns_[column].name + "' must be");
+  }
+  ++stats_.records;
+  rows_.row(columns_, cells_);
+}
+
+void LogReader::finish() {
+  for (const Reader& reader : readers_) {
+    if (reader.matched > 0) stats_.matched[std::string(reader.entry->name)] = reader.matched;
+  }
+  std::int64_t known = stats_.faulty;
+  for (const auto& [name, count] : stats_.matched) known += count;
+  stats_.other = stats_.lines - known;
+  if (stats_.records == 0 && parts_ > 0) fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"));
+  rows_.finish(attributes_);
+}
+
+}  // namespace zs::parse

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the logs of one run: finds the lines that matter, hands them to the dialects, and the records to a Rows.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "parse/dialect.hpp"
+#include "parse/marker.hpp"
+#include "parse/rows.hpp"
+#include "parse/source.hpp"
+#include "parse/template.hpp"
+
+namespace zs::parse {
+
+struct Options {
+  std::vector<std::string> dialects;  ///< the only ones to try; empty: all
+};
+
+/// What became of every line: lines = the sum of matched + faulty + other.
+struct Stats {
+  std::int64_t lines = 0, faulty = 0, other = 0, records = 0;
+  std::map<std::string, std::int64_t> matched;  ///< by dialect; a line counts once
+  std::map<std::string, std::int64_t> faults;   ///< by kind: the text of a fault up to its ':'
+};
+
+class LogReader : private Findings {
+ public:
+  /// The sink and the rows outlive the reader.
+  LogReader(const Options& options, Rows& rows, const FaultSink& faults);
+  ~LogReader() override;
+
+  /// Reads a log to its end, in memory that does not grow with it. Several logs are parts of the run, in order.
+  /// Defects in the log go to the fault sink; throws Error where it cannot be read at all.
+  void read(const std::string& path);
+  /// Hands the attributes to the rows; a run without a metric line is a fault. REQUIRES: called once, last.
+  void finish();
+  /// An attribute from elsewhere (metadata.json); it replaces what the log says.
+  void set_attribute(const std::string& key, const std::string& value) { attributes_[key] = value; }
+  const Stats& stats() const { return stats_; }
+
+ private:
+  struct Reader {
+    const Entry* entry;
+    std::unique_ptr<Dialect> dialect;
+    std::int64_t matched = 0;
+  };
+  /// For the keys of a record, in order: the field that gives each column, or -1.
+  struct Shape {
+    std::vector<std::string> keys;
+    std::vector<int> field_of_column;
+  };
+
+  void record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) override;
+  void attribute(std::string_view key, std::string_view value, bool replace) override;
+  void fault(std::int64_t line, const std::string& what) override;
+
+  /// REQUIRES: Template::kSlack bytes behind `end` may be read.
+  void take_block(const char* begin, const char* end);
+  const char* take_repeats(const char* at, const char* end);
+  void take_line(std::string_view text, bool ended);
+  void learn(std::string_view text, std::size_t reader);
+  void close_line();
+  const Shape& shape_of(const std::vector<Field>& fields);
+  bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
+
+  Rows& rows_;
+  const FaultSink& faults_;
+  std::vector<Reader> readers_;
+  Markers markers_;
+  bool wants_all_ = false;
+  std::size_t hint_ = 0;  // the dialect of the last match is tried first
+
+  std::string path_;
+  int parts_ = 0;
+  std::int64_t number_ = 1;          // of the line being read
+  std::int64_t classed_ = 0;         // the line whose class is in class_
+  int class_ = -1;                   // index of the dialect, or -2 for a faulty line
+  std::string clean_;
+
+  std::vector<ColumnInfo> columns_;
+  std::vector<Shape> shapes_;
+  std::size_t last_shape_ = 0;
+  std::vector<Field> fields_;
+  std::vector<std::string_view> cells_;
+  std::vector<std::string> made_;    // cells whose text is not the log's
+  std::array<char, 24> line_text_, part_text_;
+  std::size_t line_column_ = 0;
+  Template template_;
+  std::size_t template_reader_ = 0;
+  int barren_ = 0, wait_ = 0;        // templates learned in vain; records to let pass before the next try
+  std::map<std::string, std::string> attributes_;
+  Stats stats_;
+};
+
+}  // namespace zs::parse

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The method is the one known as Teddy: each byte is looked up by its two halves in tables of 16 (one shuffle
+// instruction each), which gives the groups of markers whose byte i could stand here; three bytes are joined by AND.
+#include "parse/marker.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define ZS_WIDE __attribute__((target("avx2,bmi,popcnt")))
+#endif
+
+namespace zs::parse {
+namespace {
+
+bool has_wide_instructions() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+Markers::Markers(const std::vector<std::string_view>& markers) : wide_(has_wide_instructions()) {
+  std::vector<std::string_view> sorted(markers);
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  int group = -1;
+  std::string_view previous;
+  for (const std::string_view marker : sorted) {
+    if (marker.size() < 3) throw Error("a marker needs 3 bytes: '" + std::string(marker) + "'");
+    if (marker.substr(0, 3) != previous) group = (group + 1) % kGroups;
+    previous = marker.substr(0, 3);
+    groups_[static_cast<std::size_t>(group)].push_back(marker);
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto byte = static_cast<std::uint8_t>(marker[i]);
+      low_[i][byte & 15] |= static_cast<std::uint8_t>(1 << group);
+      high_[i][byte >> 4] |= static_cast<std::uint8_t>(1 << group);
+    }
+  }
+}
+
+bool Markers::matches(const char* at, const char* end, unsigned groups) const {
+  const std::string_view rest(at, static_cast<std::size_t>(end - at));
+  for (; groups != 0; groups &= groups - 1) {
+    for (const std::string_view marker : groups_[static_cast<std::size_t>(__builtin_ctz(groups))]) {
+      if (rest.starts_with(marker)) return true;
+    }
+  }
+  return false;
+}
+
+const char* Markers::find(const char* begin, const char* end) const {
+#if defined(__x86_64__)
+  if (wide_) return find_wide(begin, end);
+#endif
+  return find_plain(begin, end);
+}
+
+const char* Markers::find_plain(const char* begin, const char* end) const {
+  for (const char* at = begin; end - at >= 3; ++at) {
+    unsigned groups = 0xFF;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto byte = static_cast<std::uint8_t>(at[i]);
+      groups &= static_cast<unsigned>(low_[i][byte & 15] & high_[i][byte >> 4]);
+    }
+    if (groups != 0 && matches(at, end, groups)) return at;
+  }
+  return nullptr;
+}
+
+#if defined(__x86_64__)
+
+namespace {
+
+ZS_WIDE inline __m256i both_lanes(const std::array<std::uint8_t, 16>& half) {
+  return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(half.data())));
+}
+
+/// For each of 32 bytes, the groups in whose table it stands.
+ZS_WIDE inline __m256i groups_at(const char* at, __m256i low, __m256i high) {
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+  const __m256i upper = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
+  return _mm256_and_si256(_mm256_shuffle_epi8(low, _mm256_and_si256(bytes, nibble)), _mm256_shuffle_epi8(high, upper));
+}
+
+}  // namespace
+
+ZS_WIDE const char* Markers::find_wide(const char* begin, const char* end) const {
+  const __m256i low0 = both_lanes(low_[0]), low1 = both_lanes(low_[1]), low2 = both_lanes(low_[2]);
+  const __m256i high0 = both_lanes(high_[0]), high1 = both_lanes(high_[1]), high2 = both_lanes(high_[2]);
+  const __m256i zero = _mm256_setzero_si256();
+  const char* at = begin;
+  for (; end - at >= 34; at += 32) {
+    const __m256i groups = _mm256_and_si256(_mm256_and_si256(groups_at(at, low0, high0), groups_at(at + 1, low1, high1)),
+                                            groups_at(at + 2, low2, high2));
+    auto places = ~static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(groups, zero)));
+    if (places == 0) continue;
+    alignas(32) std::array<std::uint8_t, 32> bits;
+    _mm256_store_si256(reinterpret_cast<__m256i*>(bits.data()), groups);
+    for (; places != 0; places &= places - 1) {
+      const int place = __builtin_ctz(places);
+      if (matches(at + place, end, bits[static_cast<std::size_t>(place)])) return at + place;
+    }
+  }
+  return find_plain(at, end);
+}
+
+namespace {
+
+ZS_WIDE std::int64_t count_newlines_wide(const char* begin, const char* end) {
+  const __m256i newline = _mm256_set1_epi8('\n');
+  std::int64_t count = 0;
+  for (; end - begin >= 32; begin += 32) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(begin));
+    count += __builtin_popcount(static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, newline))));
+  }
+  return count + std::count(begin, end, '\n');
+}
+
+}  // namespace
+#endif
+
+std::int64_t count_newlines(const char* begin, const char* end) {
+#if defined(__x86_64__)
+  static const bool kWide = has_wide_instructions();
+  if (kWide) return count_newlines_wide(begin, end);
+#endif
+  return std::count(begin, end, '\n');
+}
+
+}  // namespace zs::parse

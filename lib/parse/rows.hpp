@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the records of a run go: text that streams out, or a table in memory.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.hpp"
+#include "metric/table.hpp"
+
+namespace zs::parse {
+
+struct ColumnInfo {
+  std::string name;
+  metric::Type type;
+};
+
+/// The destination of one run. Cells are text as the log spells it, checked to be of the column's type.
+class Rows {
+ public:
+  virtual ~Rows() = default;
+  /// A row: a cell for each of the columns so far, in their order; empty cells are absent. Columns are only ever added.
+  virtual void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) = 0;
+  /// REQUIRES: called once, last.
+  virtual void finish(const std::map<std::string, std::string>& attributes) = 0;
+};
+
+/// The text form (zs-metrics(5)) of a run. The first rows are held back, 2 MB of them, so that all columns and
+/// attributes stand in front; of a longer run, what comes to light later is written later.
+class TsvRows : public Rows {
+ public:
+  /// `first`: nothing was written to `out` yet. `eager`: each row is passed on at once (to follow a growing log).
+  TsvRows(const std::string& run, Output& out, bool first, bool eager = false);
+  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void finish(const std::map<std::string, std::string>& attributes) override;
+
+ private:
+  /// Rows from this offset of held_ on have this many cells.
+  struct Width {
+    std::size_t offset, cells;
+  };
+  void write_magic();
+  void write_columns();
+  void write_attributes(const std::map<std::string, std::string>& attributes);
+  void write_held();
+
+  std::string run_, row_start_;  // its name as "#@" lines and as rows spell it
+  Output& out_;
+  bool first_, eager_;
+  bool has_text_ = false;        // a column of texts, whose cells need escaping
+  bool columns_written_ = false;
+  std::vector<ColumnInfo> columns_;
+  std::string held_;
+  std::vector<Width> widths_;
+};
+
+/// A run in memory, for the forms that need all of it.
+class RunRows : public Rows {
+ public:
+  explicit RunRows(metric::Run& run) : run_(run) {}
+  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void finish(const std::map<std::string, std::string>& attributes) override { run_.attributes = attributes; }
+
+ private:
+  metric::Run& run_;
+};
+
+}  // namespace zs::parse

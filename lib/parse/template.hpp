@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Most metric lines of a log differ in their numbers only. Once a dialect has read one, the text between the values is
+// known, and the next line of the same form is read at a tenth of the cost, with the same result.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "metric/table.hpp"
+#include "parse/dialect.hpp"
+
+namespace zs::parse {
+
+class Template {
+ public:
+  /// Bytes that may be looked at behind the text of a match().
+  static constexpr std::size_t kSlack = 32;
+
+  /// A value of a line, and the cell that it becomes.
+  struct Value {
+    Field field;
+    std::size_t column;
+    metric::Type type;
+  };
+  /// Learns the form of `line`. False, and nothing is learned, where it has values that are not numbers in the line.
+  bool learn(std::string_view line, std::vector<Value> values);
+  bool learned() const { return !slots_.empty(); }
+  void forget() { slots_.clear(); }
+
+  /// If the line at `at` has this form, sets its cells and gives the place of its '\n'; else nullptr.
+  /// REQUIRES: [at, end) ends with '\n', and kSlack bytes behind `end` may be read.
+  const char* match(const char* at, const char* end, std::vector<std::string_view>& cells) const;
+
+ private:
+  /// Text, then a value.
+  struct Slot {
+    std::string text;
+    std::uint64_t words[2] = {0, 0}, masks[2] = {0, 0};  ///< the text, if it has at most 16 bytes
+    std::size_t column = 0;
+    bool whole = false;  ///< an integer column
+    bool truth = false;  ///< True or False
+    void set_text(std::string_view t);
+    bool starts(const char* at, const char* end) const;
+  };
+  std::vector<Slot> slots_;
+  Slot tail_;
+};
+
+}  // namespace zs::parse

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parse/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "base/number.hpp"
+
+namespace zs::parse {
+namespace {
+
+/// The length of nan, inf or infinity in front of `text`, in any case, as a word of its own.
+std::size_t non_finite_length(std::string_view text) {
+  for (const std::string_view word : {std::string_view("nan"), std::string_view("infinity"), std::string_view("inf")}) {
+    if (text.size() < word.size()) continue;
+    bool same = true;
+    for (std::size_t i = 0; i < word.size() && same; ++i) same = (text[i] | 32) == word[i];
+    if (!same) continue;
+    const bool ends = text.size() == word.size() || !(is_alpha(text[word.size()]) || is_digit(text[word.size()]) || text[word.size()] == '_');
+    if (ends) return word.size();
+  }
+  return 0;
+}
+
+}  // namespace
+
+Token number_at(std::string_view text) {
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const char* at = begin;
+  if (at != end && (*at == '-' || *at == '+')) ++at;
+  const char* const first = at;
+  while (at != end && is_digit(*at)) ++at;
+  auto digits = at - first;
+  Kind kind = Kind::integer;
+  if (at != end && *at == '.') {
+    const char* const point = at++;
+    while (at != end && is_digit(*at)) ++at;
+    digits += at - point - 1;
+    kind = Kind::real;
+  }
+  if (digits == 0) {
+    at = first;
+    const std::size_t length = non_finite_length(text.substr(static_cast<std::size_t>(at - begin)));
+    if (length == 0) return {};
+    return {text.substr(0, static_cast<std::size_t>(at - begin) + length), Kind::real};
+  }
+  if (at != end && (*at | 32) == 'e') {
+    const char* exponent = at + 1;
+    if (exponent != end && (*exponent == '-' || *exponent == '+')) ++exponent;
+    if (exponent != end && is_digit(*exponent)) {
+      while (exponent != end && is_digit(*exponent)) ++exponent;
+      at = exponent;
+      kind = Kind::real;
+    }
+  }
+  return {text.substr(0, static_cast<std::size_t>(at - begin)), kind};
+}
+
+Token value_of(std::string_view text) {
+  const Token number = number_at(text);
+  return number.text.size() == text.size() ? number : Token{text, Kind::word};
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+bool skip(std::string_view& text, std::string_view head) {
+  if (!text.starts_with(head)) return false;
+  text.remove_prefix(head.size());
+  return true;
+}
+
+void skip_blanks(std::string_view& text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+}
+
+Token take_number(std::string_view& text) {
+  const Token number = number_at(text);
+  text.remove_prefix(number.text.size());
+  return number;
+}
+
+std::string_view take_key(std::string_view& text) {
+  std::size_t length = 0;
+  while (length < text.size() && is_key(text[length])) ++length;
+  const std::string_view key = text.substr(0, length);
+  text.remove_prefix(length);
+  return key;
+}
+
+std::string shifted(std::string_view text, int places) {
+  const std::size_t sign = !text.empty() && (text.front() == '-' || text.front() == '+') ? 1 : 0;
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const bool plain = text.find_first_not_of("0123456789.", sign) == std::string_view::npos && point > sign;
+  if (!plain) return value_of(text).kind == Kind::word || non_finite_length(text.substr(sign)) > 0 ? std::string(text) : std::string(text) + "e" + std::to_string(places);
+  std::string digits(text.substr(sign, point - sign));
+  if (point < text.size()) digits += text.substr(point + 1);
+  std::ptrdiff_t whole = static_cast<std::ptrdiff_t>(point - sign) + places;  // digits in front of the point
+  if (whole < 1) {
+    digits.insert(0, static_cast<std::size_t>(1 - whole), '0');
+    whole = 1;
+  }
+  if (static_cast<std::size_t>(whole) > digits.size()) digits.append(static_cast<std::size_t>(whole) - digits.size(), '0');
+  std::string result(digits, 0, static_cast<std::size_t>(whole));
+  result.erase(0, std::min(result.find_first_not_of('0'), result.size() - 1));
+  if (static_cast<std::size_t>(whole) < digits.size()) result += "." + digits.substr(static_cast<std::size_t>(whole));
+  return (text.starts_with('-') ? "-" : "") + result;
+}
+
+std::string bytes_of(std::string_view number, std::string_view unit) {
+  static constexpr std::array<std::pair<std::string_view, double>, 8> kUnits = {
+      {{"GiB", 0x1p30}, {"GB", 0x1p30}, {"MiB", 0x1p20}, {"MB", 0x1p20}, {"KiB", 0x1p10}, {"KB", 0x1p10}, {"kB", 0x1p10}, {"B", 1}}};
+  const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& pair) { return pair.first == unit; });
+  const auto value = parse_real(number);
+  if (found == kUnits.end() || !value || !(*value >= 0 && *value < 0x1p32)) return "";
+  return to_text(static_cast<std::int64_t>(std::llround(*value * found->second)));
+}
+
+std::string without_commas(std::string_view number) {
+  std::string plain(number);
+  plain.erase(std::remove(plain.begin(), plain.end(), ','), plain.end());
+  return plain;
+}
+
+std::string_view without_escapes(std::string_view text, std::string& storage) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 32 && c != '\t'; };
+  const auto first = std::find_if(text.begin(), text.end(), is_control);
+  if (first == text.end()) return text;
+  storage.assign(text.begin(), first);
+  for (std::size_t i = static_cast<std::size_t>(first - text.begin()); i < text.size(); ++i) {
+    if (!is_control(text[i])) {
+      storage += text[i];
+      continue;
+    }
+    if (text[i] != '\x1b' || i + 1 == text.size()) continue;
+    if (text[i + 1] == '[') {
+      i += 2;
+      while (i < text.size() && !(text[i] >= '@' && text[i] <= '~')) ++i;
+    } else if (text[i + 1] == ']') {
+      while (i < text.size() && text[i] != '\a' && !(text[i] == '\\' && text[i - 1] == '\x1b')) ++i;
+    } else {
+      ++i;
+    }
+  }
+  return storage;
+}
+
+std::string_view rank_of(std::string_view prefix) {
+  const auto number_after = [&](std::size_t at) -> std::string_view {
+    std::string_view rest = prefix.substr(at);
+    skip_blanks(rest);
+    const std::string_view digits = rest.substr(0, std::min(rest.size(), rest.find_first_not_of("0123456789")));
+    return digits.size() <= 9 ? digits : std::string_view{};
+  };
+  static constexpr std::array<std::string_view, 4> kHeads = {"[rank", "[Rank", "[default", "(rank"};
+  for (const std::string_view head : kHeads) {
+    const std::size_t at = prefix.find(head);
+    if (at == std::string_view::npos) continue;
+    if (const std::string_view rank = number_after(at + head.size()); !rank.empty()) return rank;
+  }
+  std::string_view rest = prefix;  // [1,3]<stdout>: of mpirun --tag-output, 3: of srun --label
+  if (skip(rest, "[") && !take_number(rest).text.empty() && skip(rest, ",")) {
+    const Token rank = take_number(rest);
+    return rest.starts_with("]<std") ? rank.text : std::string_view{};
+  }
+  rest = prefix;
+  skip_blanks(rest);
+  skip(rest, "rank ");
+  const std::string_view rank = rest.substr(0, std::min(rest.size(), rest.find_first_not_of("0123456789")));
+  rest.remove_prefix(rank.size());
+  return !rank.empty() && rank.size() <= 9 && (rest.starts_with(": ") || rest == ":") ? rank : std::string_view{};
+}
+
+}  // namespace zs::parse

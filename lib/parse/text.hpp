@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small scanners over the text of a line: numbers, words, blanks. None copies, none throws.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace zs::parse {
+
+enum class Kind : std::uint8_t { integer, real, word };
+
+struct Token {
+  std::string_view text;  ///< empty: there is none
+  Kind kind = Kind::word;
+};
+
+inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+inline bool is_alpha(char c) { return static_cast<unsigned char>((c | 32) - 'a') < 26; }
+inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
+/// What a key of a metric may hold: letters, digits and "_./-".
+inline bool is_key(char c) { return is_alpha(c) || is_digit(c) || c == '_' || c == '.' || c == '/' || c == '-'; }
+
+/// The number that `text` starts with: sign, digits, point, exponent; or nan, inf, infinity in any case.
+Token number_at(std::string_view text);
+/// The number that is the whole of `text`, else `text` as a word.
+Token value_of(std::string_view text);
+
+std::string_view trimmed(std::string_view text);
+/// Removes `head` from the front of `text`; false, and nothing changed, if it does not start so.
+bool skip(std::string_view& text, std::string_view head);
+void skip_blanks(std::string_view& text);
+/// Removes and gives the number in front; an empty token, and nothing changed, if there is none.
+Token take_number(std::string_view& text);
+/// Removes and gives the key in front.
+std::string_view take_key(std::string_view& text);
+
+/// The decimal number `text` with its point moved by `places`, digit for digit: ("135.12", -3) -> "0.13512".
+std::string shifted(std::string_view text, int places);
+/// "1.03" and "GiB" or "GB" (both 2^30, as PyTorch's tools mean them), "MB", "kB", "B": whole bytes as text; "" for another unit.
+std::string bytes_of(std::string_view number, std::string_view unit);
+/// "1,234" -> "1234".
+std::string without_commas(std::string_view number);
+
+/// `text` without terminal escape sequences (ESC [ ... letter, ESC ] ... BEL) and other control characters but TAB.
+/// Gives `text` itself where there are none, else a view of `storage`.
+std::string_view without_escapes(std::string_view text, std::string& storage);
+
+/// The rank that a launcher put in front of a line ("[rank3]:", "[default3]:", "3: ", "[1,3]<stdout>:", "[Rank 3]"),
+/// as text; empty if there is none.
+std::string_view rank_of(std::string_view prefix);
+
+}  // namespace zs::parse

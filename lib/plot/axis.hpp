@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ticks of an axis, for the renderers that place them themselves.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace zs::plot {
+
+struct Tick {
+  double at = 0;
+  std::string label;
+};
+
+/// Round numbers within [low, high], about `count` of them, labelled with just the digits that tell them apart.
+/// With `log`, decades (and 2 and 5 within them where there are few). REQUIRES: low <= high, both finite; low > 0 with `log`.
+std::vector<Tick> ticks(double low, double high, int count, bool log);
+
+/// `text` of at most `width` characters (UTF-8 code points): its middle becomes "..." where it is longer.
+std::string shortened(const std::string& text, std::size_t width);
+
+/// Code points in UTF-8 text.
+std::size_t length(const std::string& text);
+
+/// `text` in lines of at most `width` code points, broken at blanks; a longer word stands alone.
+std::vector<std::string> wrapped(const std::string& text, std::size_t width);
+
+}  // namespace zs::plot

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A figure as data: what is drawn, not how. Every renderer (gnuplot, SVG, terminal) takes the same one.
+#pragma once
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace zs::plot {
+
+inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+/// One curve. A non-finite y is a gap.
+struct Series {
+  std::string name;             ///< as in the legend
+  std::size_t colour = 0;       ///< place in the palette: the condition's place in the summary
+  std::vector<double> x, y;     ///< equal length, x ascending
+  std::vector<double> low{}, high{};  ///< a band around y, as long as y; empty for none
+  std::string note{};           ///< follows the name in the legend, "FAILED"
+  bool points = false;          ///< drawn as points without a line
+  /// Among curves that lie on one another this one is number `layer` of `layers`; renderers stripe them.
+  std::size_t layer = 0, layers = 1;
+};
+
+/// One bar. Without a value (not finite) its label stands alone, marked as a failure where `failed`.
+struct Bar {
+  std::string name;
+  std::size_t colour = 0;
+  double value = kNone;
+  double low = kNone, high = kNone;  ///< error bar; not finite for none
+  std::string label{};               ///< the value with its unit, as printed at the bar's end
+  bool failed = false;
+  double inner = kNone;              ///< a second value, marked by a tick inside the bar; not finite for none
+};
+
+/// One cell of a heat map.
+struct Cell {
+  std::size_t column = 0, row = 0;
+  double value = kNone;
+  std::string label{};
+  bool best = false;
+};
+
+/// One pair of axes: curves, or bars, or a heat map.
+struct Panel {
+  std::string title{};
+  std::string x_label{}, y_label{};  ///< for bars x is the axis of values
+  bool log_x = false, log_y = false;
+  std::vector<Series> series{};
+  std::vector<Bar> bars{};
+  std::vector<std::string> columns{}, rows{};  ///< of a heat map, in order
+  std::vector<Cell> cells{};
+  std::vector<std::string> notes{};  ///< sentences under the axes
+  bool from_zero = false;            ///< the y axis starts at 0
+};
+
+struct Figure {
+  std::string title;
+  std::vector<Panel> panels;
+  std::size_t columns = 1;  ///< of panels
+};
+
+/// Sets layer and layers of the curves that cannot be told apart: nowhere further from one another than
+/// `tolerance` times the range of all values, at the x they share (at least half of the shorter one's).
+void stripe_coinciding(std::vector<Series>& series, double tolerance = 0.004);
+
+/// The smallest and largest finite value over the curves (bands included); low > high when there is none.
+struct Range {
+  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+  void include(double value);
+  bool empty() const { return !(low <= high); }
+};
+Range x_range(const Panel& panel);
+Range y_range(const Panel& panel);
+
+}  // namespace zs::plot

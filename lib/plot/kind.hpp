@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kinds of figure by name: what zs-plot offers.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "metric/table.hpp"
+#include "plot/figure.hpp"
+
+namespace zs::plot {
+
+/// The names of all kinds, in the order in which help lists them.
+std::vector<std::string> kinds();
+
+/// Draws up the figure of a kind from a summary. `source` names the input in errors.
+/// Throws UsageError at an unknown kind (naming the nearest), Error where the summary lacks what the kind needs.
+Figure figure(const std::string& kind, const metric::Store& store, const std::string& source);
+
+}  // namespace zs::plot

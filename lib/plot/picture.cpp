@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plot/picture.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.hpp"
+#include "plot/gnuplot.hpp"
+
+namespace zs::plot {
+
+std::optional<Format> format_of(const std::string& path) {
+  std::string name = path;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (name.ends_with(".png")) return Format::png;
+  if (name.ends_with(".svg")) return Format::svg;
+  if (name.ends_with(".pdf")) return Format::pdf;
+  return {};
+}
+
+std::string picture(const Figure& figure, const Theme& theme, Format format) {
+  std::string bytes = run_gnuplot(script(figure, theme, format));
+  // How each format ends: a picture cut short (a full disk, a killed gnuplot) must not pass.
+  const std::string tail = bytes.substr(bytes.size() - std::min<std::size_t>(bytes.size(), 64));
+  const bool whole = format == Format::png   ? bytes.starts_with("\x89PNG") && tail.find("IEND") != std::string::npos
+                     : format == Format::svg ? tail.find("</svg>") != std::string::npos
+                                             : bytes.starts_with("%PDF") && tail.find("%%EOF") != std::string::npos;
+  if (!whole) throw Error("gnuplot drew an incomplete picture (is the temporary folder full?)");
+  return bytes;
+}
+
+}  // namespace zs::plot

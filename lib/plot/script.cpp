@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plot/script.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "base/number.hpp"
+#include "plot/axis.hpp"
+
+namespace zs::plot {
+namespace {
+
+constexpr std::size_t kMarkersUpTo = 40;  // a panel whose curves have no more points shows each of them
+constexpr std::size_t kLongestName = 44;  // characters of a name beside a bar
+constexpr double kStripe = 7;             // length of a stripe where curves coincide, in line widths
+
+/// Text as a gnuplot string. Control characters become blanks.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return result + "\"";
+}
+
+std::string value(double number) { return std::isfinite(number) ? zs::to_text(number) : "NaN"; }
+
+/// A rectangle in pixels from the top left corner.
+struct Box {
+  double left = 0, top = 0, width = 0, height = 0;
+};
+
+class Script {
+ public:
+  Script(const Figure& figure, const Theme& theme, Format format) : figure_(figure), theme_(theme), format_(format) {
+    char_width_ = theme.font_size * 0.80;
+    line_height_ = theme.font_size * 1.75;
+  }
+
+  std::string text() {
+    const std::size_t columns = std::max<std::size_t>(1, figure_.columns);
+    const std::size_t rows = (figure_.panels.size() + columns - 1) / columns;
+    const double panel_width = columns == 1 ? theme_.width : theme_.width * 0.8;
+    std::vector<double> heights(rows, 0);
+    for (std::size_t i = 0; i < figure_.panels.size(); ++i) {
+      heights[i / columns] = std::max(heights[i / columns], height(figure_.panels[i], panel_width));
+    }
+    const double title_height = 2.2 * line_height_;
+    width_ = panel_width * static_cast<double>(columns);
+    height_ = title_height;
+    for (const double h : heights) height_ += h;
+    terminal();
+    out_ << "set encoding utf8\nset multiplot\n";
+    label(figure_.title, 14, 1.1 * line_height_, theme_.foreground, theme_.font_size * 1.35);
+    double top = title_height;
+    for (std::size_t i = 0; i < figure_.panels.size(); ++i) {
+      const std::size_t row = i / columns;
+      panel(figure_.panels[i], {panel_width * static_cast<double>(i % columns), top, panel_width, heights[row]});
+      if (i % columns + 1 == columns) top += heights[row];
+    }
+    out_ << "unset multiplot\n";
+    return out_.str();
+  }
+
+ private:
+  const Figure& figure_;
+  const Theme& theme_;
+  Format format_;
+  std::ostringstream out_;
+  double char_width_, line_height_, width_ = 0, height_ = 0;
+  int labels_ = 0;
+
+  // ---- places -------------------------------------------------------------------------------------------------------
+  std::string x(double pixels) const { return zs::to_text(pixels / width_); }
+  std::string y(double pixels) const { return zs::to_text(1 - pixels / height_); }
+
+  static bool is_bars(const Panel& panel) { return !panel.bars.empty(); }
+  static bool is_map(const Panel& panel) { return !panel.cells.empty(); }
+
+  std::size_t chars(double pixels) const { return static_cast<std::size_t>(std::max(pixels / char_width_, 10.0)); }
+
+  std::vector<std::string> note_lines(const Panel& panel, double width) const {
+    std::vector<std::string> lines;
+    for (const std::string& note : panel.notes) {
+      for (const std::string& line : wrapped(note, chars(width - 40))) lines.push_back(line);
+    }
+    return lines;
+  }
+
+  static std::string legend_name(const Series& series) {
+    return series.name + (series.note.empty() ? "" : " (" + series.note + ")");
+  }
+  std::size_t legend_columns(const Panel& panel, double width) const {
+    std::size_t longest = 1;
+    for (const Series& series : panel.series) longest = std::max(longest, length(legend_name(series)));
+    const double entry = static_cast<double>(std::min(longest, chars(width - 120))) * char_width_ + 60;
+    return std::clamp<std::size_t>(static_cast<std::size_t>((width - 40) / entry), 1, std::max<std::size_t>(1, panel.series.size()));
+  }
+  std::size_t legend_rows(const Panel& panel, double width) const {
+    if (panel.series.empty()) return 0;
+    const std::size_t columns = legend_columns(panel, width);
+    return (panel.series.size() + columns - 1) / columns;
+  }
+
+  double title_height(const Panel& panel) const { return panel.title.empty() ? 0.3 * line_height_ : 1.6 * line_height_; }
+  double height(const Panel& panel, double width) const {
+    double axes = theme_.height;
+    if (is_bars(panel)) axes = 36.0 * static_cast<double>(panel.bars.size()) + 3 * line_height_;
+    if (is_map(panel)) axes = 40.0 * static_cast<double>(panel.rows.size()) + 3 * line_height_;
+    if (!is_bars(panel) && !is_map(panel)) axes += 3 * line_height_ + 1.1 * line_height_ * static_cast<double>(legend_rows(panel, width));
+    const std::size_t notes = note_lines(panel, width).size();
+    return title_height(panel) + axes + line_height_ * (0.6 + static_cast<double>(notes));
+  }
+
+  // ---- commands -----------------------------------------------------------------------------------------------------
+  void terminal() {
+    const std::string font = quoted(theme_.font + "," + zs::to_text(theme_.font_size));
+    if (format_ == Format::png) {
+      const std::string scale = zs::to_text(theme_.scale);
+      out_ << "set terminal pngcairo noenhanced size " << std::lround(width_ * theme_.scale) << ","
+           << std::lround(height_ * theme_.scale) << " font " << font << " fontscale " << scale << " linewidth " << scale
+           << " pointscale " << scale << " background " << quoted(theme_.background) << "\n";
+    } else if (format_ == Format::svg) {
+      out_ << "set terminal svg noenhanced size " << std::lround(width_) << "," << std::lround(height_) << " dynamic font "
+           << font << " background " << quoted(theme_.background) << "\n";
+    } else {
+      out_ << "set terminal pdfcairo noenhanced size " << zs::to_text(width_ / 96) << "in," << zs::to_text(height_ / 96)
+           << "in font " << font << " fontscale 0.75 linewidth 0.75 pointscale 0.75 background " << quoted(theme_.background) << "\n";
+    }
+  }
+
+  void label(const std::string& text, double left, double middle, const std::string& colour, double size) {
+    out_ << "set label " << ++labels_ << " " << quoted(text) << " at screen " << x(left) << "," << y(middle)
+         << " left front textcolor rgb " << quoted(colour) << " font " << quoted("," + zs::to_text(size)) << "\n";
+  }
+
+  void axes(const Panel& panel, const Box& box) {
+    out_ << "set lmargin at screen " << x(box.left) << "\nset rmargin at screen " << x(box.left + box.width)
+         << "\nset tmargin at screen " << y(box.top) << "\nset bmargin at screen " << y(box.top + box.height) << "\n"
+         << "set border " << (is_map(panel) ? 0 : is_bars(panel) ? 1 : 3) << " linecolor rgb " << quoted(theme_.foreground)
+         << " linewidth 1\nset grid " << (is_bars(panel) ? "noytics xtics" : "xtics ytics") << " linecolor rgb "
+         << quoted(theme_.grid) << " linewidth 1 dashtype solid\n"
+         << "set tics nomirror scale 0.5 textcolor rgb " << quoted(theme_.foreground) << "\n"
+         << "set xlabel " << quoted(panel.x_label) << " textcolor rgb " << quoted(theme_.foreground) << "\n"
+         << "set ylabel " << quoted(panel.y_label) << " textcolor rgb " << quoted(theme_.foreground) << "\n"
+         << "unset logscale\nset xtics autofreq format '%h'\nset ytics autofreq format '%h'\nset autoscale xy\nunset key\n";
+    if (panel.log_x) out_ << "set logscale x\n";
+    if (panel.log_y) out_ << "set logscale y\n";
+  }
+
+  void panel(const Panel& panel, const Box& box) {
+    double top = box.top;
+    if (!panel.title.empty()) label(panel.title, box.left + 14, top + 0.7 * line_height_, theme_.foreground, theme_.font_size * 1.1);
+    top += title_height(panel);
+    const std::vector<std::string> notes = note_lines(panel, box.width);
+    const double bottom = box.top + box.height - line_height_ * (0.4 + static_cast<double>(notes.size()));
+    for (std::size_t i = 0; i < notes.size(); ++i) {
+      label(notes[i], box.left + 20, bottom + line_height_ * (0.3 + static_cast<double>(i)), theme_.note, theme_.font_size * 0.9);
+    }
+    const Box inside = {box.left, top, box.width, bottom - top};
+    if (is_map(panel)) heat_map(panel, inside);
+    else if (is_bars(panel)) bars(panel, inside);
+    else curves(panel, inside);
+    out_ << "undefine $*\n";
+    for (; labels_ > 0; --labels_) out_ << "unset label " << labels_ << "\n";
+  }
+
+  // ---- curves -------------------------------------------------------------------------------------------------------
+  std::string colour(std::size_t place) const { return quoted(theme_.colour(place)); }
+
+  /// Curves on one another: the first is solid, each later one covers a part of every period.
+  static std::string dashes(const Series& series) {
+    if (series.layer == 0 || series.layers < 2) return "solid";
+    const double on = kStripe * static_cast<double>(series.layers - series.layer), off = kStripe * static_cast<double>(series.layer);
+    return "(" + zs::to_text(on) + "," + zs::to_text(off) + ")";
+  }
+
+  void curves(const Panel& panel, const Box& box) {
+    const double legend = 1.1 * line_height_ * static_cast<double>(legend_rows(panel, box.width));
+    axes(panel, {box.left + 7 * char_width_ + 1.6 * line_height_, box.top, box.width - 8.5 * char_width_ - 2.6 * line_height_,
+                 box.height - legend - 3 * line_height_});
+    const Range xs = x_range(panel), ys = y_range(panel);
+    if (!xs.empty() && xs.low < xs.high) out_ << "set xrange [" << value(xs.low) << ":" << value(xs.high) << "]\n";
+    if (!ys.empty() && !panel.log_y) {
+      const double margin = ys.low < ys.high ? 0.04 * (ys.high - ys.low) : std::max(0.01 * std::abs(ys.high), 1e-9);
+      const bool zero = panel.from_zero && ys.low == 0;
+      out_ << "set yrange [" << value(zero ? 0 : ys.low - margin) << ":" << value(ys.high + margin) << "]\n";
+    }
+    out_ << "set key at screen " << x(box.left + 14) << "," << y(box.top + box.height - legend) << " left top Left reverse horizontal maxcols "
+         << legend_columns(panel, box.width) << " samplen 2 spacing 1.1 width 1 textcolor rgb " << quoted(theme_.foreground) << "\n";
+    for (std::size_t i = 0; i < panel.series.size(); ++i) data(panel.series[i], i);
+    std::vector<std::string> parts;
+    std::size_t longest = 0;
+    for (const Series& series : panel.series) longest = std::max(longest, series.x.size());
+    for (std::size_t i = 0; i < panel.series.size(); ++i) curve(panel.series[i], i, longest <= kMarkersUpTo, parts);
+    const std::size_t room = chars(box.width - 120);
+    for (const Series& series : panel.series) {
+      parts.push_back("keyentry with lines linewidth 5 linecolor rgb " + colour(series.colour) + " title " +
+                      quoted(shortened(legend_name(series), room)));
+    }
+    plot(parts);
+  }
+
+  void data(const Series& series, std::size_t index) {
+    if (series.x.empty()) return;
+    out_ << "$curve" << index << " << END_OF_DATA\n";
+    for (std::size_t row = 0; row < series.x.size(); ++row) {
+      out_ << value(series.x[row]) << " " << value(series.y[row]);
+      if (!series.low.empty()) out_ << " " << value(series.low[row]) << " " << value(series.high[row]);
+      out_ << "\n";
+    }
+    out_ << "END_OF_DATA\n";
+  }
+
+  void curve(const Series& series, std::size_t index, bool markers, std::vector<std::string>& parts) const {
+    if (series.x.empty()) return;
+    const std::string from = "$curve" + std::to_string(index) + " using ";
+    const std::string ink = " linecolor rgb " + colour(series.colour);
+    if (!series.low.empty()) parts.push_back(from + "1:3:4 with filledcurves fillstyle transparent solid 0.18 noborder" + ink + " notitle");
+    if (!series.points) {
+      parts.push_back(from + "1:2 with lines linewidth " + zs::to_text(theme_.line_width * (series.layers > 1 ? 1.6 : 1)) +
+                      " dashtype " + dashes(series) + ink + " notitle");
+    }
+    if (series.points || markers || series.x.size() == 1) {
+      parts.push_back(from + "1:2 every " + std::to_string(series.layers) + "::" + std::to_string(series.layer) +
+                      " with points pointtype 7 pointsize 0.55" + ink + " notitle");
+    }
+    if (series.note.empty()) return;
+    for (std::size_t row = series.x.size(); row-- > 0;) {
+      if (!std::isfinite(series.y[row])) continue;
+      parts.push_back(from + "1:2 every ::" + std::to_string(row) + "::" + std::to_string(row) +
+                      " with points pointtype 2 pointsize 1.4 linewidth 2 linecolor rgb " + quoted(theme_.failure) + " notitle");
+      break;
+    }
+  }
+
+  void plot(const std::vector<std::string>& parts) {
+    out_ << "plot ";
+    for (std::size_t i = 0; i < parts.size(); ++i) out_ << (i ? ", \\\n  " : "") << parts[i];
+    out_ << "\n";
+  }
+
+  // ---- bars ---------------------------------------------------------------------------------------------------------
+  void bars(const Panel& panel, const Box& box) {
+    std::size_t longest = 4;
+    for (const Bar& bar : panel.bars) longest = std::max(longest, std::min(length(bar.name), kLongestName));
+    const double left = static_cast<double>(longest) * char_width_ + 34;
+    const Box inside = {box.left + left, box.top, box.width - left - 24, box.height - 3 * line_height_};
+    axes(panel, inside);
+    double end = 0;
+    for (const Bar& bar : panel.bars) {
+      const double reach = std::max({0.0, std::isfinite(bar.value) ? bar.value : 0, std::isfinite(bar.high) ? bar.high : 0});
+      const double room = (static_cast<double>(length(bar.label)) * char_width_ + 20) / inside.width;
+      end = std::max(end, reach / std::max(0.2, 1 - room));
+    }
+    out_ << "set xrange [0:" << value(end > 0 ? end : 1) << "]\nset yrange [" << value(static_cast<double>(panel.bars.size()) - 0.4)
+         << ":-0.6]\nset ytics scale 0 (";
+    for (std::size_t i = 0; i < panel.bars.size(); ++i) {
+      out_ << (i ? ", " : "") << quoted(shortened(panel.bars[i].name, kLongestName)) << " " << i;
+    }
+    out_ << ")\n";
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < panel.bars.size(); ++i) bar(panel.bars[i], static_cast<double>(i), parts);
+    plot(parts);
+  }
+
+  /// One datum as a plot part of its own: inline data need no name.
+  void bar(const Bar& bar, double row, std::vector<std::string>& parts) {
+    const std::string name = "$bar" + std::to_string(parts.size());
+    const bool whiskers = std::isfinite(bar.low) && std::isfinite(bar.high);
+    const double reach = std::max({0.0, std::isfinite(bar.value) ? bar.value : 0, whiskers ? bar.high : 0});
+    out_ << name << " << END_OF_DATA\n" << value(row) << " " << value(bar.value) << " " << value(bar.low) << " " << value(bar.high) << " "
+         << value(reach) << " " << value(bar.inner) << " " << quoted(bar.label) << "\nEND_OF_DATA\n";
+    const auto part = [&](const std::string& text) { parts.push_back(name + " using " + text + " notitle"); };
+    const auto ink = [&](const std::string& colour) { return " linecolor rgb " + quoted(colour); };
+    if (std::isfinite(bar.value)) {
+      part(std::string("2:1:(0):2:($1-0.34):($1+0.34) with boxxyerror fillstyle ") +
+           (bar.failed ? "transparent solid 0.35 noborder" : "solid noborder") + ink(theme_.colour(bar.colour)));
+      if (std::isfinite(bar.inner)) {
+        part("6:1:6:6:($1-0.34):($1+0.34) with boxxyerror fillstyle empty linewidth 2.5" + ink(theme_.background));
+      }
+    }
+    if (whiskers) {
+      part("2:1:3:4 with xerrorbars pointtype 0 linewidth 3.5" + ink(theme_.background));
+      part("2:1:3:4 with xerrorbars pointtype 0 linewidth 1.5" + ink(theme_.foreground));
+    }
+    part("5:1:7 with labels left offset character 0.7,0 textcolor rgb " + quoted(bar.failed ? theme_.failure : theme_.foreground));
+  }
+
+  // ---- heat map -----------------------------------------------------------------------------------------------------
+  void heat_map(const Panel& panel, const Box& box);
+};
+
+void Script::heat_map(const Panel& panel, const Box& box) {
+  std::size_t longest = 4;
+  for (const std::string& row : panel.rows) longest = std::max(longest, std::min(length(row), kLongestName));
+  const double left = static_cast<double>(longest) * char_width_ + 34 + (panel.y_label.empty() ? 0 : line_height_);
+  axes(panel, {box.left + left, box.top, box.width - left - 24, box.height - 3 * line_height_});
+  out_ << "unset grid\nset xrange [-0.5:" << value(static_cast<double>(panel.columns.size()) - 0.5) << "]\nset yrange ["
+       << value(static_cast<double>(panel.rows.size()) - 0.5) << ":-0.5]\n";
+  const auto names = [&](const char* axis, const std::vector<std::string>& all) {
+    out_ << "set " << axis << " scale 0 (";
+    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << quoted(shortened(all[i], kLongestName)) << " " << i;
+    out_ << ")\n";
+  };
+  names("xtics", panel.columns);
+  names("ytics", panel.rows);
+  Range range;
+  for (const Cell& cell : panel.cells) range.include(cell.value);
+  std::vector<std::string> parts;
+  for (const Cell& cell : panel.cells) {
+    const std::string name = "$cell" + std::to_string(parts.size());
+    // Light to dark with the value: one hue, so that order is seen without colour.
+    const double share = std::isfinite(cell.value) && range.low < range.high ? (cell.value - range.low) / (range.high - range.low) : 0;
+    const auto mix = [&](int light, int dark) { return static_cast<int>(std::lround(light + share * (dark - light))); };
+    const int rgb = std::isfinite(cell.value) ? mix(0xE3, 0x08) << 16 | mix(0xEE, 0x45) << 8 | mix(0xF9, 0x94) : 0xEEEEEE;
+    out_ << name << " << END_OF_DATA\n" << cell.column << " " << cell.row << " " << quoted(cell.label) << "\nEND_OF_DATA\n";
+    parts.push_back(name + " using 1:2:($1-0.48):($1+0.48):($2-0.46):($2+0.46) with boxxyerror fillstyle solid " +
+                    (cell.best ? "border linewidth 1 linecolor rgb " : "noborder linecolor rgb ") + std::to_string(rgb) + " notitle");
+    if (cell.best) {
+      parts.push_back(name + " using 1:2:($1-0.48):($1+0.48):($2-0.46):($2+0.46) with boxxyerror fillstyle empty border linewidth 3 linecolor rgb " +
+                      quoted(theme_.palette.size() > 5 ? theme_.palette[5] : theme_.failure) + " notitle");
+    }
+    parts.push_back(name + " using 1:2:3 with labels center textcolor rgb " +
+                    quoted(std::isfinite(cell.value) && share > 0.5 ? "#FFFFFF" : theme_.foreground) + " notitle");
+  }
+  plot(parts);
+}
+
+}  // namespace
+
+std::string script(const Figure& figure, const Theme& theme, Format format) { return Script(figure, theme, format).text(); }
+
+}  // namespace zs::plot

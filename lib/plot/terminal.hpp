@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures in the terminal: any terminal, no gnuplot, no fonts.
+#pragma once
+#include <string>
+
+#include "plot/figure.hpp"
+#include "plot/theme.hpp"
+
+namespace zs::plot {
+
+struct Screen {
+  std::size_t width = 80, height = 24;  ///< in cells
+  bool unicode = false;  ///< braille and block characters; else ASCII
+  bool colour = false;   ///< ANSI colours
+};
+
+/// What stdout can show: its size where it is a terminal (else COLUMNS and LINES, else 80 x 24), Unicode in a
+/// UTF-8 locale (LC_ALL, LC_CTYPE, LANG), colour on a terminal unless NO_COLOR is set or TERM is dumb.
+Screen screen_of_stdout();
+
+/// The figure as lines of at most `screen.width` cells, newline at the end. A panel of curves fits the height;
+/// bars and long legends take the lines they need.
+std::string terminal_text(const Figure& figure, const Theme& theme, const Screen& screen);
+
+}  // namespace zs::plot

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plot/theme.hpp"
+
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/name.hpp"
+#include "base/number.hpp"
+
+namespace zs::plot {
+namespace {
+
+bool is_colour(const std::string& text) {
+  return text.size() == 7 && text[0] == '#' && text.find_first_not_of("0123456789abcdefABCDEF", 1) == std::string::npos;
+}
+
+/// Sets one key from its words; returns what is wrong, or "".
+using Setter = std::function<std::string(Theme&, const std::vector<std::string>&)>;
+
+Setter colour_setter(std::string Theme::*member) {
+  return [member](Theme& theme, const std::vector<std::string>& words) -> std::string {
+    if (words.size() != 1 || !is_colour(words[0])) return "takes one colour, #RRGGBB";
+    theme.*member = words[0];
+    return "";
+  };
+}
+
+template <typename Number>
+Setter number_setter(Number Theme::*member, double lowest, double highest) {
+  return [=](Theme& theme, const std::vector<std::string>& words) -> std::string {
+    const auto value = words.size() == 1 ? parse_real(words[0]) : std::nullopt;
+    if (!value || !(*value >= lowest && *value <= highest)) {
+      return "takes a number from " + zs::to_text(lowest) + " to " + zs::to_text(highest);
+    }
+    theme.*member = static_cast<Number>(*value);
+    return "";
+  };
+}
+
+const std::map<std::string, Setter>& setters() {
+  static const std::map<std::string, Setter> all = {
+      {"palette",
+       [](Theme& theme, const std::vector<std::string>& words) -> std::string {
+         for (const std::string& word : words) {
+           if (!is_colour(word)) return "takes colours, #RRGGBB, with blanks between";
+         }
+         if (words.empty()) return "takes at least one colour";
+         theme.palette = words;
+         return "";
+       }},
+      {"font",
+       [](Theme& theme, const std::vector<std::string>& words) -> std::string {
+         theme.font.clear();
+         for (const std::string& word : words) theme.font += (theme.font.empty() ? "" : " ") + word;
+         return theme.font.empty() ? "takes the name of a font" : "";
+       }},
+      {"background", colour_setter(&Theme::background)},
+      {"foreground", colour_setter(&Theme::foreground)},
+      {"grid", colour_setter(&Theme::grid)},
+      {"failure", colour_setter(&Theme::failure)},
+      {"note", colour_setter(&Theme::note)},
+      {"font_size", number_setter(&Theme::font_size, 4, 72)},
+      {"line_width", number_setter(&Theme::line_width, 0.1, 20)},
+      {"width", number_setter(&Theme::width, 200, 10000)},
+      {"height", number_setter(&Theme::height, 100, 10000)},
+      {"scale", number_setter(&Theme::scale, 0.5, 8)},
+  };
+  return all;
+}
+
+}  // namespace
+
+Theme read_theme(const std::string& path) {
+  Theme theme;
+  Input input(path);
+  std::istringstream lines(input.read_all());
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    std::istringstream stream(line);
+    std::string key;
+    if (!(stream >> key) || key == "#" || (key[0] == '#')) continue;
+    std::vector<std::string> words, known;
+    for (std::string word; stream >> word;) words.push_back(word);
+    for (const auto& [name, setter] : setters()) known.push_back(name);
+    const auto setter = setters().find(key);
+    if (setter == setters().end()) throw Error(path, number, "unknown key '" + key + "'" + did_you_mean(key, known));
+    const std::string wrong = setter->second(theme, words);
+    if (!wrong.empty()) throw Error(path, number, "'" + key + "' " + wrong);
+  }
+  return theme;
+}
+
+std::string to_text(const Theme& theme) {
+  std::string text = "palette";
+  for (const std::string& colour : theme.palette) text += " " + colour;
+  const auto add = [&](const char* key, const std::string& value) { text += std::string("\n") + key + " " + value; };
+  add("background", theme.background);
+  add("foreground", theme.foreground);
+  add("grid", theme.grid);
+  add("failure", theme.failure);
+  add("note", theme.note);
+  add("font", theme.font);
+  add("font_size", zs::to_text(theme.font_size));
+  add("line_width", zs::to_text(theme.line_width));
+  add("width", zs::to_text(static_cast<std::int64_t>(theme.width)));
+  add("height", zs::to_text(static_cast<std::int64_t>(theme.height)));
+  add("scale", zs::to_text(theme.scale));
+  return text + "\n";
+}
+
+}  // namespace zs::plot

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of a batch: several conditions of one training side by side.
+#pragma once
+#include <string>
+
+#include "metric/table.hpp"
+#include "report/document.hpp"
+#include "report/findings.hpp"
+#include "report/words.hpp"
+
+namespace zs::report {
+
+/// Every sentence is computed from `found` and `store`. `folder` is where the report will stand, `source` names the input.
+Document batch(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder);
+
+/// The sections, each in a file of its own.
+void write_verdict(const Findings& found, Document& document);
+Section summary_section(const Findings& found);
+Section setup_section(const Findings& found);
+Section loss_section(const Findings& found, Tracer& tracer);
+Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer);
+Section memory_section(const Findings& found, Tracer& tracer);
+Section quality_section(const metric::Store& store, const Findings& found);
+Section recommendation_section(const Findings& found);
+Section appendix_section(const metric::Store& store, const Findings& found, const std::string& source);
+
+/// What the time and memory readings allow to be said: one sentence each.
+Text time_sentence(const Findings& found);
+Text memory_sentence(const Findings& found);
+Text loss_sentence(const Findings& found);
+
+}  // namespace zs::report

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// A report as data: sections of sentences, tables and figures. Markdown and HTML are made from the same one.
+#pragma once
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "plot/figure.hpp"
+
+namespace zs::report {
+
+/// Where a number came from: a run, its file, and the lines of it.
+struct Origin {
+  std::string what;    ///< "final loss of z1_baseline"
+  std::string value;   ///< the number itself, shortest round-trip text
+  std::string run;
+  std::string path;    ///< of the log, as recorded; "" where the records do not say
+  std::string link;    ///< the same, relative to the report, where the file is there now; else ""
+  long first_line = 0, last_line = 0;  ///< 0 where unknown
+  std::string step;    ///< "100", "6 to 100"
+  /// "z1_baseline.log:240", or "" without a path.
+  std::string place() const;
+};
+
+/// A piece of a sentence.
+struct Span {
+  enum class Look { plain, strong, code, bad };
+  std::string text;
+  Look look = Look::plain;
+  int origin = -1;  ///< index into Document::origins, or -1
+};
+
+/// A sentence or a cell.
+struct Text {
+  std::vector<Span> spans;
+
+  Text() = default;
+  Text(const char* text) : spans{{text}} {}                // NOLINT: a sentence is often one plain piece
+  Text(std::string text) : spans{{std::move(text)}} {}     // NOLINT
+  Text(Span span) : spans{std::move(span)} {}              // NOLINT
+  Text& operator+=(const Text& other);
+  /// The words without their look.
+  std::string plain() const;
+  bool empty() const { return spans.empty(); }
+};
+Text operator+(Text left, const Text& right);
+inline Span strong(std::string text) { return {std::move(text), Span::Look::strong}; }
+inline Span code(std::string text) { return {std::move(text), Span::Look::code}; }
+inline Span bad(std::string text) { return {std::move(text), Span::Look::bad}; }
+
+struct Paragraph {
+  Text text;
+};
+struct List {
+  std::vector<Text> items;
+};
+struct Cell {
+  Text text;
+  double key = std::numeric_limits<double>::quiet_NaN();  ///< what the column is sorted by; not finite: its words
+};
+struct Grid {
+  std::string title;
+  std::vector<std::string> header;
+  std::vector<bool> numeric;  ///< columns of numbers stand to the right
+  std::vector<std::vector<Cell>> rows;
+};
+struct Picture {
+  std::string name;     ///< of the file beside a Markdown report, without folder and suffix
+  std::string caption;  ///< what it shows, for those who cannot see it
+  plot::Figure figure;
+};
+struct Subtitle {
+  std::string text;
+};
+using Block = std::variant<Paragraph, List, Grid, Picture, Subtitle>;
+
+struct Section {
+  std::string title;
+  std::vector<Block> blocks;
+};
+
+/// How the verdict stands: what was asked holds; it does not; the data cannot tell.
+enum class Verdict { good, bad, open };
+
+struct Document {
+  std::string title;
+  Verdict verdict = Verdict::open;
+  std::string label;  ///< the verdict in a few words: "Same bits"
+  Text verdict_text;  ///< the first paragraph
+  std::vector<Section> sections;
+  std::vector<Origin> origins;
+  std::string tool;   ///< what wrote it, with its version
+};
+
+}  // namespace zs::report

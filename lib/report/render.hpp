@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A report's text: Markdown with pictures beside it, or one HTML file that needs nothing else.
+#pragma once
+#include <map>
+#include <string>
+
+#include "plot/theme.hpp"
+#include "report/document.hpp"
+
+namespace zs::report {
+
+/// GitHub's Markdown. `pictures` maps the name of each picture to its path as the report refers to it; one that is
+/// missing there is said not to have been drawn. Numbers link to the lines of their logs, where these were found.
+std::string to_markdown(const Document& document, const std::map<std::string, std::string>& pictures);
+
+/// One self-contained HTML file: no request leaves it. Figures are inline, numbers link to the list of origins.
+std::string to_html(const Document& document, const plot::Theme& theme);
+
+/// The names and figures of all pictures, in order.
+std::vector<const Picture*> pictures(const Document& document);
+
+}  // namespace zs::report

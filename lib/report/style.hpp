@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The style and the script that stand inside an HTML report.
+#pragma once
+
+namespace zs::report {
+
+extern const char* const kStyle;   ///< CSS; colours are the variables of plot::svg_style
+extern const char* const kScript;  ///< JavaScript: sorts tables, shows values under the pointer
+
+}  // namespace zs::report

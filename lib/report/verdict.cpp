@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first paragraph of a batch's report.
+#include <cmath>
+
+#include "base/number.hpp"
+#include "report/batch.hpp"
+
+namespace zs::report {
+namespace {
+
+constexpr std::size_t kDigestsShown = 3;  // more of them would hide the sentence
+
+std::string all_of(std::size_t count, const std::string& noun) {
+  if (count == 1) return "The one " + noun;
+  if (count == 2) return "Both " + noun + "s";
+  return "All " + counted(count, noun);
+}
+
+/// "z2 FAILED (exit code 9) at step 30 of 100" for each bad condition.
+Text failures(const Findings& found) {
+  Text text = bad(std::to_string(found.bad.size()) + " of " + counted(found.conditions.size(), "condition") + " did not complete: ");
+  for (std::size_t i = 0; i < found.bad.size(); ++i) {
+    if (i > 0) text += i + 1 == found.bad.size() ? " and " : ", ";
+    text += code(found.bad[i]->name) + Text(" " + status_text(*found.bad[i]));
+  }
+  return text += ". ";
+}
+
+/// The digests of the healthy conditions.
+Text digests(const Findings& found, Verdict& verdict) {
+  const std::size_t with = found.healthy.size() - found.without_digest.size();
+  Text text;
+  if (found.digests_differ()) {
+    verdict = Verdict::bad;
+    text += bad("The conditions do not end with the same bits: ");
+    const bool many = found.digests.size() > kDigestsShown;
+    if (many) text += "they end with " + counted(found.digests.size(), "different state digest") + " (listed in the appendix)";
+    for (std::size_t i = 0; i < found.digests.size() && !many; ++i) {
+      text += Text(i == 0 ? "" : "; ") + names(found.digests[i].members) +
+              Text(found.digests[i].members.size() == 1 ? " ends with " : " end with ") + code(found.digests[i].digest);
+    }
+    text += ".";
+    if (found.gap && found.gap->first_step > 0) {
+      text += " Their losses first differ at step " + to_text(found.gap->first_step) + "; zs-verify names the place.";
+    } else if (found.equal_losses) {
+      text += " Yet their losses are equal at every logged step.";
+    }
+  } else if (found.digests.size() > 1) {
+    text += Text("The conditions train different things (") + Text(joined(found.unlike)) +
+            Text(found.unlike.size() == 1 ? " differs" : " differ") + Text("), so their state digests are not expected to agree.");
+  } else if (with >= 2) {
+    const bool all = found.healthy.size() == with;
+    if (all && found.bad.empty()) text += strong(all_of(with, "condition") + " end with the same state digest");
+    else text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) + " that ran end with the same state digest");
+    text += Text(", ") + code(found.digests.front().digest) + Text(": their parameters are the same to the last bit.");
+    if (!all) text += Text(" ") + names(found.without_digest) + Text(found.without_digest.size() == 1 ? " has no digest." : " have no digest.");
+    else if (verdict == Verdict::open) verdict = Verdict::good;
+  } else if (with == 1 && found.healthy.size() == 1 && found.bad.empty()) {
+    text += code(found.healthy[0]->name) + Text(" ends with the state digest ") + code(found.digests.front().digest) +
+            Text("; there is no other condition to compare it with.");
+  } else if (found.healthy.size() >= 2) {
+    text += Text(with == 0 ? "No condition logged a state digest" : "Only one condition logged a state digest") +
+            Text(", so whether the parameters are the same bits cannot be told.");
+  }
+  return text;
+}
+
+/// What the losses say where the digests cannot.
+Text losses(const Findings& found) {
+  if (!found.gap) {
+    if (found.healthy.size() >= 2) return " No two conditions have a loss at the same step, so losses cannot be compared.";
+    return {};
+  }
+  if (found.equal_losses) return Text(" Their losses are equal, as logged, at every one of ") + Text(counted(found.gap->shared_steps, "step")) + Text(".");
+  if (found.gap->first_step == 0) {
+    return Text(" Their losses are equal at the ") + Text(counted(found.gap->shared_steps, "step")) + Text(" that all of them logged.");
+  }
+  Text text = Text(" At the same step the losses differ by up to ") +
+              Text(std::isfinite(found.gap->relative) ? strong(percent(found.gap->relative)) : bad("more than any number (one is not finite)")) +
+              Text(" (step " + to_text(found.gap->step) + ": ") + code(found.gap->a->name) + Text(" " + loss_text(found.gap->loss_a) + ", ") +
+              code(found.gap->b->name) + Text(" " + loss_text(found.gap->loss_b) + ")");
+  bool repeated = false;
+  for (const Condition* const condition : found.healthy) repeated = repeated || condition->runs.value_or(1) > 1;
+  return text += repeated ? "." : "; with one run of each condition nothing here tells noise from a fault.";
+}
+
+std::string label(const Findings& found, Verdict verdict) {
+  if (!found.bad.empty()) return found.digests_differ() ? "Not complete, and different bits" : "Not complete";
+  if (found.digests_differ()) return "Different bits";
+  if (verdict == Verdict::good) return "Same bits";
+  if (found.conditions.size() == 1) return found.unknown.empty() ? "Complete" : "Not known to be complete";
+  if (!found.unlike.empty()) return "Not the same training";
+  if (!found.digests.empty() && found.without_digest.empty()) return "Same bits, not known to be complete";
+  return "Bits not known";
+}
+
+}  // namespace
+
+void write_verdict(const Findings& found, Document& document) {
+  document.verdict = found.bad.empty() ? Verdict::open : Verdict::bad;
+  if (!found.bad.empty()) document.verdict_text += failures(found);
+  if (found.healthy.empty()) {
+    document.verdict_text += "Nothing can be compared.";
+    document.label = label(found, document.verdict);
+    return;
+  }
+  document.verdict_text += digests(found, document.verdict);
+  if (found.digests.size() <= 1 && (found.digests.empty() || !found.without_digest.empty())) document.verdict_text += losses(found);
+  if (!found.unknown.empty()) {
+    if (document.verdict == Verdict::good) document.verdict = Verdict::open;
+    document.verdict_text += Text(" Whether ") + Text(found.unknown.size() == found.conditions.size() ? "they are" : "") +
+                             (found.unknown.size() == found.conditions.size() ? Text() : names(found.unknown) + Text(found.unknown.size() == 1 ? " is" : " are")) +
+                             Text(" complete is not known: the records do not say how many steps were expected.");
+  } else if (document.verdict_text.empty()) {
+    document.verdict_text = code(found.healthy[0]->name) + Text(" completed.");
+  }
+  document.label = label(found, document.verdict);
+}
+
+}  // namespace zs::report

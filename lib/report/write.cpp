@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/write.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "plot/picture.hpp"
+#include "report/render.hpp"
+
+namespace zs::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Draws every picture into `folder` as PNG and returns their paths as the report at `report_folder` refers to them.
+std::map<std::string, std::string> draw(const Document& document, const fs::path& folder, const fs::path& report_folder,
+                                        const plot::Theme& theme, std::vector<std::string>& warnings) {
+  std::map<std::string, std::string> paths;
+  std::error_code error;
+  if (!folder.empty()) fs::create_directories(folder, error);
+  if (error) throw Error(folder.string(), 0, "cannot make the folder for figures: " + error.message());
+  for (const Picture* const picture : pictures(document)) {
+    const fs::path path = folder / (picture->name + ".png");
+    std::string bytes;
+    try {
+      bytes = plot::picture(picture->figure, theme, plot::Format::png);
+    } catch (const Error& failure) {
+      // A report without a picture is worth more than none: its tables hold the same numbers.
+      warnings.push_back(path.string() + ": not drawn: " + failure.what());
+      continue;
+    }
+    write_file(path.string(), bytes);
+    fs::path relative = fs::relative(fs::absolute(path), fs::absolute(report_folder.empty() ? "." : report_folder), error);
+    paths[picture->name] = (error || relative.empty() ? path : relative).generic_string();
+  }
+  return paths;
+}
+
+}  // namespace
+
+Format format_of(const std::string& path) {
+  std::string name = path;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name.ends_with(".html") || name.ends_with(".htm") ? Format::html : Format::markdown;
+}
+
+std::string folder_of(const std::string& output) { return output == "-" ? "" : fs::path(output).parent_path().string(); }
+
+std::vector<std::string> write(const Document& document, Format format, const std::string& output, const std::string& figures,
+                               const plot::Theme& theme) {
+  std::vector<std::string> warnings;
+  if (format == Format::html) {
+    write_file(output, to_html(document, theme));
+    return warnings;
+  }
+  const std::string folder = folder_of(output);
+  std::map<std::string, std::string> paths;
+  if (output != "-" || !figures.empty()) paths = draw(document, figures.empty() ? folder : figures, folder, theme, warnings);
+  write_file(output, to_markdown(document, paths));
+  return warnings;
+}
+
+}  // namespace zs::report

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports as files: the text, and for Markdown the pictures beside it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plot/theme.hpp"
+#include "report/document.hpp"
+
+namespace zs::report {
+
+enum class Format { markdown, html };
+
+/// The format that a file's name asks for: .html and .htm are HTML, all else is Markdown.
+Format format_of(const std::string& path);
+
+/// Writes the report to `output` ("-" is stdout). Pictures of a Markdown report go to `figures` ("" means beside the
+/// output; with stdout none are drawn then). Returns warnings: pictures that could not be drawn, and why.
+/// Each file appears whole or not at all; throws Error where one cannot be written.
+std::vector<std::string> write(const Document& document, Format format, const std::string& output, const std::string& figures,
+                               const plot::Theme& theme);
+
+/// The folder in which a report named `output` stands; "" for the current one.
+std::string folder_of(const std::string& output);
+
+}  // namespace zs::report

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include "base/file.hpp"
+#include "cli/run.hpp"
+#include "metric/file.hpp"
+#include "plot/kind.hpp"
+#include "plot/picture.hpp"
+#include "plot/terminal.hpp"
+
+namespace {
+
+const zs::cli::Command kCommand = {
+    "zs-plot",
+    "Draw a summary as a picture or in the terminal",
+    "KIND [SUMMARY]",
+    {
+        {'o', "output", "FILE", "write the picture to FILE (.png, .svg, .pdf), '-' for stdout; without it, draw in the terminal"},
+        {'f', "format", "NAME", "format of the picture, where the file's name does not say it", "", {"png", "svg", "pdf"}},
+        {'t', "terminal", "", "draw in the terminal, in colour and Unicode where it has them"},
+        {0, "theme", "FILE", "colours, fonts and sizes; share/plot/theme is an example"},
+        {0, "title", "TEXT", "the title above the figure"},
+    }};
+
+zs::plot::Format format(const zs::cli::Args& args) {
+  using zs::plot::Format;
+  const std::string name = args.text("format");
+  if (!name.empty()) return name == "png" ? Format::png : name == "svg" ? Format::svg : Format::pdf;
+  if (const auto found = zs::plot::format_of(args.text("output"))) return *found;
+  throw zs::UsageError("cannot tell the format of '" + args.text("output") + "': name it .png, .svg or .pdf, or give --format");
+}
+
+zs::Status plot(const zs::cli::Args& args) {
+  const auto& operands = args.operands();
+  if (operands.empty()) throw zs::UsageError("which figure? give its kind: loss, time or memory");
+  if (operands.size() > 2) throw zs::UsageError("takes a kind and one summary, got also '" + operands[2] + "'");
+  const std::string input = operands.size() == 2 ? operands[1] : "-";
+  if (input == "-" && isatty(STDIN_FILENO)) throw zs::UsageError("no summary given, and stdin is a terminal");
+  const bool to_file = args.has("output") && !args.has("terminal");
+  const auto picture_format = to_file ? format(args) : zs::plot::Format::png;
+  const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
+  zs::plot::Figure figure = zs::plot::figure(operands[0], zs::metric::read(input), input == "-" ? "stdin" : input);
+  if (args.has("title")) figure.title = args.text("title");
+  if (to_file) zs::write_file(args.text("output"), zs::plot::picture(figure, theme, picture_format));
+  else zs::write_file("-", zs::plot::terminal_text(figure, theme, zs::plot::screen_of_stdout()));
+  return zs::Status::done;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return zs::cli::run(kCommand, argc, argv, plot); }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run.hpp"
+#include "metric/file.hpp"
+#include "report/batch.hpp"
+#include "report/write.hpp"
+
+namespace {
+
+const zs::cli::Command kCommand = {
+    "zs-report",
+    "Write the report of a summary, in Markdown or as one HTML file",
+    "[SUMMARY]",
+    {
+        {'o', "output", "FILE", "write the report to FILE (.md, .html), '-' for stdout", "-"},
+        {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html"}},
+        {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report"},
+        {0, "theme", "FILE", "colours and fonts of the figures; share/plot/theme is an example"},
+        {0, "title", "TEXT", "the title of the report"},
+    },
+    {{0, "done: every condition is complete, or not known to be otherwise, and no state digests disagree"},
+     {1, "a condition is FAILED, DIVERGED, DEAD or TRUNCATED, or state digests of the same training disagree"}}};
+
+zs::Status report(const zs::cli::Args& args) {
+  const std::string input = args.input(), output = args.text("output");
+  const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
+  const zs::metric::Store store = zs::metric::read(input);
+  const std::string source = input == "-" ? "stdin" : input;
+  const zs::report::Findings found = zs::report::findings(store, source);
+  zs::report::Document document = zs::report::batch(store, found, source, zs::report::folder_of(output));
+  if (args.has("title")) document.title = args.text("title");
+  document.tool = std::string("zs-report ") + zs::cli::version();
+  const auto format = !args.has("format") ? zs::report::format_of(output)
+                      : args.text("format") == "html" ? zs::report::Format::html : zs::report::Format::markdown;
+  for (const std::string& warning : zs::report::write(document, format, output, args.text("figures"), theme)) {
+    zs::cli::warn(kCommand, warning);
+  }
+  return document.verdict == zs::report::Verdict::bad ? zs::Status::no : zs::Status::done;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return zs::cli::run(kCommand, argc, argv, report); }

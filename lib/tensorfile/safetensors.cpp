@@ -114,7 +114,8 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
   output.write({reinterpret_cast<const char*>(&size), sizeof size});
   output.write(text);
   for (const auto* named : order) {
-    stream(named->second, [&](std::string_view bytes) { output.write(bytes); });
+    stream(
+        named->second, [&](std::string_view bytes) { output.write(bytes); }, path + ": " + named->first);
   }
   output.commit();
 }

@@ -1,9 +1,11 @@
 # zs: build, test, try, install. `make help` lists what there is.
 SHELL := bash
 PREFIX ?= /usr/local
+TO = $(DESTDIR)$(PREFIX)
 BUILD ?= build
 CXX = g++
 OPT ?= -O2
+JOBS ?= $(shell nproc)
 WARN := -Wall -Wextra -Werror
 VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
 
@@ -16,6 +18,8 @@ object = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(1))
 TOOLS := $(patsubst tools/%.cpp,%,$(wildcard tools/zs-*.cpp))
 empty :=
 HEAVY_TOOLS := $(patsubst tools/%.cpp,%,$(shell grep -lE '^\#include "($(subst $(empty) ,|,$(HEAVY)))/' tools/zs-*.cpp /dev/null))
+MPI_TESTS := $(patsubst tests/mpi/%.cpp,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.cpp))
+BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
 LIGHT_TOOLS := $(filter-out $(HEAVY_TOOLS),$(TOOLS))
 
 # ---- the libraries outside ------------------------------------------------------------------------------------------
@@ -35,9 +39,17 @@ TORCH_LIBS := -ltorch_cpu -lc10
 endif
 COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
 HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd
+# Kernels whose bits are part of the contract: which products are fused is spelt out in the source.
+FLAGS_adamw := -O3 -ffp-contract=off
+FLAGS_norm := -O3 -ffp-contract=off
+FLAGS_tree := -O3 -ffp-contract=off
 PCH := $(BUILD)/pch/tensor.hpp
 
+# demo and check build with every processor, unless make was given its own -j.
+PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+
 all: $(TOOLS:%=$(BUILD)/%)  ## build every tool into build/
+	@TORCH_HOME=$(TORCH_HOME) share/blas
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
 $(BUILD)/libzs.a: $(call object,$(call sources,$(LIGHT)))
@@ -45,7 +57,7 @@ $(BUILD)/libzs-train.a: $(call object,$(call sources,$(HEAVY)))
 $(BUILD)/%.a:
 	rm -f $@ && ar rcs $@ $^
 
-$(call object,$(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
+$(call object,$(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
 	@mkdir -p $(@D)
 	$(CXX) $(HEAVY_FLAGS) -include $(PCH) $(FLAGS_$(basename $(notdir $<))) -MMD -MP -c $< -o $@
 
@@ -71,6 +83,14 @@ $(LIGHT_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 $(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
 
+$(MPI_TESTS) $(BENCHES): $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+$(BUILD)/mpi/%: $(BUILD)/obj/tests/mpi/%.o
+	@mkdir -p $(@D)
+	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o
+	@mkdir -p $(@D)
+	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+
 # ---- tests ----------------------------------------------------------------------------------------------------------
 $(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(LIGHT))) $(BUILD)/libzs.a
 	$(CXX) $(filter %.o,$^) -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
@@ -79,10 +99,10 @@ $(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call test
 
 check:  ## install what is missing, build, pass every test
 	@$(MAKE) --no-print-directory deps
-	@$(MAKE) all tests
+	@$(MAKE) $(PARALLEL) all tests
 	@BUILD=$(BUILD) tests/run
 
-tests: $(BUILD)/test-light $(BUILD)/test-train
+tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS)
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
 lint:  ## clang-format, clang-tidy and shellcheck over the sources
@@ -93,25 +113,29 @@ deps:  ## install the Debian packages that are missing (sudo when not root)
 	@share/deps
 demo:  ## install, build, run the six conditions, write the report
 	@$(MAKE) --no-print-directory deps
-	@$(MAKE) all
+	@$(MAKE) $(PARALLEL) all
 	@bash slurm/batch.sbatch
-bench: all  ## print speed ratios against peers, side by side
+bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
 man: all  ## make the man pages from the option tables and man/*.prose
 	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > man/$$t.1 || exit 1; done
 install: all  ## put binaries, man pages, completions and share/ under PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/{zs,man/man1,man/man5,man/man7,bash-completion/completions}
-	install $(TOOLS:%=$(BUILD)/%) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5
-	install -m 644 man/*.7 $(DESTDIR)$(PREFIX)/share/man/man7
-	cp -r share/. slurm $(DESTDIR)$(PREFIX)/share/zs
-	for t in $(TOOLS); do $(BUILD)/$$t --completion > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$t; done
+	install -d "$(TO)"/bin "$(TO)"/share/{zs,man/man{1,5,7},bash-completion/completions}
+	install $(TOOLS:%=$(BUILD)/%) "$(TO)"/bin
+	for section in 1 5 7; do install -m 644 man/*.$$section "$(TO)"/share/man/man$$section || exit; done
+	cp -r share/. slurm "$(TO)"/share/zs
+	for t in $(TOOLS); do $(BUILD)/$$t --completion > "$(TO)"/share/bash-completion/completions/$$t || exit; done
 clean:  ## remove what was built
 	rm -rf $(BUILD)
 help:  ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
 
-.PHONY: all light check tests expect lint deps demo bench man install clean help FORCE
+# For scripts: which tools are light, and how a source is compiled (tests/lint).
+light-tools:
+	@echo $(LIGHT_TOOLS)
+flags:
+	@echo $(HEAVY_FLAGS)
+
+.PHONY: all light check tests expect lint deps demo bench man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -2,6 +2,7 @@
 #include "base/name.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace zs {
 
@@ -34,6 +35,11 @@ std::vector<std::string> nearest(std::string_view name, const std::vector<std::s
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
   const auto names = nearest(name, candidates);
   return names.empty() ? "" : ", did you mean '" + names.front() + "'?";
+}
+
+bool names_file(std::string_view name) {
+  const auto allowed = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; };
+  return !name.empty() && name.front() != '-' && name.front() != '.' && std::all_of(name.begin(), name.end(), allowed);
 }
 
 }  // namespace zs

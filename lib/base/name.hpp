@@ -16,4 +16,7 @@ std::vector<std::string> nearest(std::string_view name, const std::vector<std::s
 /// ", did you mean 'x'?" or an empty string: to append to an error.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
+/// Whether `name` can name a file as it is, in a shell too: letters, digits, '_', '-', '.', not led by '-' or '.'.
+bool names_file(std::string_view name);
+
 }  // namespace zs

@@ -79,9 +79,8 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
   }
   const po::options_description table = described(command);
   const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-  const po::positional_options_description anywhere;
   try {
-    const auto parsed = po::command_line_parser(normal).options(table).style(style).positional(anywhere).run();
+    const auto parsed = po::command_line_parser(normal).options(table).style(style).run();
     for (const auto& option : parsed.options) {
       if (option.position_key >= 0 || option.string_key.empty()) {
         args.operands_.insert(args.operands_.end(), option.value.begin(), option.value.end());
@@ -148,22 +147,6 @@ std::string Args::input() const {
   const auto names = inputs();
   if (names.size() > 1) throw UsageError("expected one input, also got '" + names[1] + "'");
   return names.front();
-}
-
-std::string shell_quoted(const std::vector<std::string>& words) {
-  static const std::string kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+";
-  std::string line;
-  for (const std::string& word : words) {
-    if (!line.empty()) line += ' ';
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
-  return line;
 }
 
 }  // namespace zs::cli

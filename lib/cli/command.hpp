@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/shell.hpp"
 
 namespace zs::cli {
 
@@ -69,8 +70,7 @@ class Args {
   std::string line_;
 };
 
-/// `words` as one line that a shell reads back as the same words.
-std::string shell_quoted(const std::vector<std::string>& words);
+using zs::shell_quoted;
 
 /// The --help text.
 std::string help_text(const Command& command);

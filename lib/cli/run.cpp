@@ -31,11 +31,12 @@ bool answered(const Command& command, const std::vector<std::string>& words) {
 
 }  // namespace
 
-int run(const Command& command, int argc, char** argv, const Body& body, const std::function<void()>& on_failure) {
+int run(const Command& command, int argc, char** argv, const Body& body, const Hooks& hooks) {
   Status status = Status::failed;
   const auto say = [&](const std::string& text) {
+    const std::string place = hooks.place ? hooks.place() : "";
     std::fflush(stdout);
-    std::fputs((command.name + ": " + text + "\n").c_str(), stderr);
+    std::fputs((command.name + ": " + place + text + "\n").c_str(), stderr);
   };
   bool failed = true;
   try {
@@ -52,7 +53,7 @@ int run(const Command& command, int argc, char** argv, const Body& body, const s
     say(error.what());
   }
   if (!failed) return static_cast<int>(status);
-  if (on_failure) on_failure();
+  if (hooks.after) hooks.after();
   return static_cast<int>(Status::failed);
 }
 

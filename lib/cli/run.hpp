@@ -10,10 +10,15 @@ namespace zs::cli {
 /// What a tool does, given its checked arguments.
 using Body = std::function<Status(const Args&)>;
 
+/// What a tool of many processes adds to a failure.
+struct Hooks {
+  std::function<std::string()> place{};  ///< before the message: "rank 3 on node07: "
+  std::function<void()> after{};         ///< after it was printed: an MPI tool aborts its job
+};
+
 /// Parses argv, answers --help and --version, runs `body`, prints what it throws to stderr as
 /// "NAME: message", checks that stdout was written, and returns the exit status.
-/// `on_failure` runs after an error was printed: an MPI tool aborts its job there.
-int run(const Command& command, int argc, char** argv, const Body& body, const std::function<void()>& on_failure = {});
+int run(const Command& command, int argc, char** argv, const Body& body, const Hooks& hooks = {});
 
 /// A sink that prints each fault to stderr as "NAME: path:line: what" and counts it in `count`.
 FaultSink fault_printer(const Command& command, std::int64_t& count);

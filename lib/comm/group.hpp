@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,7 +53,8 @@ class Group {
 
   /// full[slice of r) = mine of rank r, for every r; elements of `element_size` bytes. `mine` may be this rank's
   /// place in `full`. COLLECTIVE.
-  virtual Ticket all_gather(const void* mine, void* full, std::int64_t n, std::size_t element_size, const std::string& what) = 0;
+  virtual Ticket all_gather(const void* mine, void* full, std::int64_t n, std::size_t element_size,
+                            const std::string& what) = 0;
 
   /// The small blobs of all ranks, by rank; they may differ in size. Control traffic: not counted in bytes_sent().
   /// COLLECTIVE.
@@ -68,9 +70,21 @@ class Group {
 /// `ranks` groups of one process, one for each thread. The first rank to throw makes the others' waits throw.
 std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options = {});
 
-/// The ranks that MPI started (one, if none did). Calls MPI_Init_thread, and MPI_Finalize in its destructor.
+/// A group of one rank, without any thread or MPI.
+std::unique_ptr<Group> alone(const Options& options = {});
+
+/// Runs `body` on `ranks` threads, each with its own of in_process(ranks); returns when all have ended. A rank that
+/// throws aborts the group; what the first of them threw is thrown again here.
+void run_in_process(int ranks, const std::function<void(Group&)>& body, const Options& options = {});
+
+/// The ranks that mpirun or srun started; alone(), without MPI, if there is one or none did. Calls MPI_Init_thread,
+/// and MPI_Finalize when the group and its tickets are gone, unless an error is on its way. Once in a process.
 /// Throws zs::Error when the launcher says that there are more tasks than MPI sees ("N times rank 0 of 1").
 std::unique_ptr<Group> mpi(const Options& options = {});
+
+/// Ends the job of all ranks that MPI started with status 2, also after the group was destroyed by an exception; does
+/// nothing where MPI does not run. For the place that reports errors, after it has.
+void abort_job() noexcept;
 
 /// All of exchange() for one value a rank: T is trivially copyable.
 template <typename T>

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command.hpp"
+
+#include <doctest/doctest.h>
+
+using zs::UsageError;
+using zs::cli::Args;
+using zs::cli::Command;
+
+namespace {
+
+const Command kCommand = {"zs-x",
+                          "Do a thing",
+                          "[FILE]...",
+                          {{'o', "output", "FILE", "write to FILE", "-"},
+                           {0, "sort_by", "COL", "sort by COL"},
+                           {0, "warmup", "N", "skip N points", "5"},
+                           {0, "format", "NAME", "how to print", "table", {"table", "tsv"}},
+                           {0, "show", "COL", "columns to show", "", {}, true},
+                           {'q', "quiet", "", "say nothing"}}};
+
+std::string refusal(const std::vector<std::string>& words) {
+  try {
+    Args::parse(kCommand, words);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("operands and options stand in any order, and -- ends the options") {
+  const Args args = Args::parse(kCommand, {"a", "-o", "x", "b", "-q", "--", "--sort_by"});
+  CHECK(args.operands() == std::vector<std::string>{"a", "b", "--sort_by"});
+  CHECK(args.text("output") == "x");
+  CHECK(args.has("quiet"));
+  CHECK_FALSE(args.has("sort_by"));
+}
+
+TEST_CASE("'-' is an operand, and a negative number is a value") {
+  CHECK(Args::parse(kCommand, {"-"}).operands() == std::vector<std::string>{"-"});
+  CHECK(Args::parse(kCommand, {"--warmup=-3"}).text("warmup") == "-3");
+}
+
+TEST_CASE("'_' and '-' are alike in names and not in values") {
+  CHECK(Args::parse(kCommand, {"--sort-by", "a-b_c"}).text("sort_by") == "a-b_c");
+  CHECK(Args::parse(kCommand, {"--sort_by=a-b"}).text("sort_by") == "a-b");
+}
+
+TEST_CASE("a default is not typed, and the last one typed holds") {
+  const Args none = Args::parse(kCommand, {});
+  CHECK_FALSE(none.has("warmup"));
+  CHECK(none.integer("warmup", 0) == 5);
+  CHECK(Args::parse(kCommand, {"--warmup", "1", "--warmup", "2"}).integer("warmup", 0) == 2);
+}
+
+TEST_CASE("an option of many values collects them all") {
+  CHECK(Args::parse(kCommand, {"--show", "a", "b", "--show", "c"}).all("show") == std::vector<std::string>{"a", "b", "c"});
+}
+
+TEST_CASE("what is not in the table is refused, naming the nearest") {
+  CHECK(refusal({"--sort_bye", "x"}).find("unknown option '--sort_bye', did you mean '--sort_by'?") == 0);
+  CHECK(refusal({"--sort", "x"}).find("unknown option '--sort'") == 0);  // no guessing from a prefix
+  CHECK(refusal({"--warmup"}) == "option '--warmup' needs a value");
+  CHECK(refusal({"--quiet=yes"}) == "option '--quiet' takes no value");
+  CHECK(refusal({"--format", "tvs"}).find("--format: 'tvs' is not one of table, tsv") == 0);
+}
+
+TEST_CASE("numbers are within their range or refused; nan is never within") {
+  const auto real = [](const char* text) { return Args::parse(kCommand, {std::string("--warmup=") + text}).real("warmup", 0, 1); };
+  CHECK(real("0.25") == 0.25);
+  for (const char* bad : {"nan", "inf", "-0.1", "1.5", "", "0.5x"}) CHECK_THROWS_AS(real(bad), UsageError);
+  const auto whole = [](const char* text) { return Args::parse(kCommand, {std::string("--warmup=") + text}).integer("warmup", 1, 8); };
+  CHECK(whole("8") == 8);
+  for (const char* bad : {"0", "9", "2.5", "", "3x", "99999999999999999999"}) CHECK_THROWS_AS(whole(bad), UsageError);
+}
+
+TEST_CASE("a line records the words so that a shell reads them back") {
+  CHECK(Args::parse(kCommand, {"a b", "it's", "", "$x"}).line() == "zs-x 'a b' 'it'\\''s' '' '$x'");
+}
+
+TEST_CASE("help has every option with its default, and the page escapes what mdoc would take for markup") {
+  const std::string help = zs::cli::help_text(kCommand);
+  CHECK(help.find("Usage: zs-x [OPTION]... [FILE]...") == 0);
+  CHECK(help.find("--format NAME") != std::string::npos);
+  CHECK(help.find("table, tsv [table]") != std::string::npos);
+  const std::string page = zs::cli::man_page(kCommand, ".Dd November 20, 2026\nIt does.\n.Sh EXAMPLES\nNone.\n");
+  CHECK(page.find(".It Fl \\-sort_by Ar COL\n") != std::string::npos);
+  CHECK(page.find(".Sh EXAMPLES\nNone.\n") > page.find(".Sh EXIT STATUS"));
+}

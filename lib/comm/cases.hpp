@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: what every group must do, as functions that each rank calls and that throw zs::Error where it does not.
+// Run by group_test.cpp on threads and by tests/mpi/ranks.cpp on processes.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/group.hpp"
+
+namespace zs::comm::cases {
+
+/// A float that depends on seed, rank and index alone; its sums depend on the order of addition.
+inline float value(int seed, int rank, std::int64_t i) {
+  auto x = static_cast<std::uint64_t>(seed) * 1000003 + static_cast<std::uint64_t>(rank) * 7919;
+  x = (x + static_cast<std::uint64_t>(i)) * 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9;
+  return (static_cast<float>(x >> 40) - 8388608.0f) / static_cast<float>(std::uint64_t{1} << (20 + (x & 7)));
+}
+
+/// The definition of the canonical sum over ranks [begin, end) at element i.
+inline float serial(int seed, int begin, int end, std::int64_t i) {
+  if (end - begin == 1) return value(seed, begin, i);
+  const int half = begin + static_cast<int>(std::bit_floor(static_cast<unsigned>(end - begin - 1)));
+  return serial(seed, begin, half, i) + serial(seed, half, end, i);
+}
+
+inline void require(bool holds, const char* what, std::int64_t index = 0) {
+  if (!holds) throw Error("test: " + std::string(what) + ", element or rank " + std::to_string(index));
+}
+
+inline void require_bits(float a, float b, const char* what, std::int64_t index) {
+  require(std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b), what, index);
+}
+
+/// Where the buffers of a case come from.
+enum class Memory {
+  allocated,  ///< Group::allocate on every rank
+  ordinary,   ///< the heap on every rank
+  mixed,      ///< the heap on odd ranks
+};
+
+/// A buffer of n elements, filled with a pattern that no result has.
+template <typename T>
+std::shared_ptr<T[]> buffer(Group& group, Memory memory, std::int64_t n) {
+  const auto shared = group.allocate(n * static_cast<std::int64_t>(sizeof(T)));
+  require(reinterpret_cast<std::uintptr_t>(shared.get()) % 64 == 0, "allocate() is not aligned");
+  std::shared_ptr<T[]> values(shared, reinterpret_cast<T*>(shared.get()));
+  if (memory == Memory::ordinary || (memory == Memory::mixed && group.rank() % 2 == 1)) {
+    values = std::make_shared<T[]>(static_cast<std::size_t>(n));
+  }
+  std::memset(static_cast<void*>(values.get()), 0xa5, static_cast<std::size_t>(n) * sizeof(T));
+  return values;
+}
+
+inline void reduce_scatter(Group& group, std::int64_t n, int seed, Memory memory) {
+  const Slice own = slice(n, group.rank(), group.size());
+  const auto full = buffer<float>(group, memory, n), mine = buffer<float>(group, memory, own.size() + 1);
+  const float guard = mine[own.size()];
+  for (std::int64_t i = 0; i < n; ++i) full[i] = value(seed, group.rank(), i);
+  const std::int64_t before = group.bytes_sent();
+  group.reduce_scatter(full.get(), mine.get(), n, "reduce-scatter of case")->wait();
+  require(group.bytes_sent() - before == 4 * (n - own.size()), "bytes of reduce_scatter");
+  for (std::int64_t i = 0; i < own.size(); ++i) {
+    require_bits(mine[i], serial(seed, 0, group.size(), own.begin + i), "reduce_scatter", i);
+  }
+  require_bits(mine[own.size()], guard, "behind the slice", own.size());
+  for (std::int64_t i = 0; i < n; ++i) require_bits(full[i], value(seed, group.rank(), i), "the operand", i);
+}
+
+template <typename T>
+void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
+  const Slice own = slice(n, group.rank(), group.size());
+  const auto full = buffer<T>(group, memory, n + 1);
+  const auto separate = buffer<T>(group, memory, own.size());
+  T* mine = in_place ? full.get() + own.begin : separate.get();
+  const T guard = full[n];
+  for (std::int64_t i = 0; i < own.size(); ++i) mine[i] = static_cast<T>((own.begin + i) * 31 + 5);
+  const std::int64_t before = group.bytes_sent();
+  group.all_gather(mine, full.get(), n, sizeof(T), "all-gather of case")->wait();
+  require(group.bytes_sent() - before == own.size() * (group.size() - 1) * static_cast<std::int64_t>(sizeof(T)),
+          "bytes of all_gather");
+  for (std::int64_t i = 0; i < n; ++i) {
+    require(full[i] == static_cast<T>(i * 31 + 5), "all_gather", i);
+  }
+  require(full[n] == guard, "behind the gathered elements");
+}
+
+inline void exchange(Group& group, std::size_t most) {
+  const auto blob = [&](int rank) {
+    return std::string(most * static_cast<std::size_t>(rank) / static_cast<std::size_t>(group.size()),
+                       static_cast<char>('a' + rank % 26));
+  };
+  const std::int64_t before = group.bytes_sent();
+  const auto blobs = group.exchange(blob(group.rank()), "exchange of case");
+  require(static_cast<int>(blobs.size()) == group.size(), "count of blobs");
+  for (int rank = 0; rank < group.size(); ++rank) {
+    require(blobs[static_cast<std::size_t>(rank)] == blob(rank), "blob", rank);
+  }
+  require(group.bytes_sent() == before, "exchange is counted");
+  const auto ranks = exchange_values(group, group.rank() * 2.5, "values of case");
+  for (int rank = 0; rank < group.size(); ++rank) {
+    require(ranks[static_cast<std::size_t>(rank)] == rank * 2.5, "value", rank);
+  }
+}
+
+/// Many collectives under way at once; each rank waits in an order of its own.
+inline void overlap(Group& group, Memory memory) {
+  constexpr int kCount = 40;
+  constexpr std::int64_t kStep = 20011;
+  std::vector<std::shared_ptr<float[]>> full, mine, gathered;
+  std::vector<Ticket> tickets;
+  const auto n_of = [](int k) { return kStep * (k % 7); };
+  for (int k = 0; k < kCount; ++k) {
+    full.push_back(buffer<float>(group, memory, n_of(k)));
+    mine.push_back(buffer<float>(group, memory, n_of(k)));
+    gathered.push_back(buffer<float>(group, memory, n_of(k)));
+    for (std::int64_t i = 0; i < n_of(k); ++i) full.back()[i] = value(k, group.rank(), i);
+    const Slice own = slice(n_of(k), group.rank(), group.size());
+    for (std::int64_t i = 0; i < own.size(); ++i) gathered.back()[own.begin + i] = static_cast<float>(own.begin + i);
+  }
+  for (int k = 0; k < kCount; ++k) {
+    const Slice own = slice(n_of(k), group.rank(), group.size());
+    tickets.push_back(group.reduce_scatter(full[static_cast<std::size_t>(k)].get(),
+                                           mine[static_cast<std::size_t>(k)].get(), n_of(k), "overlapping sum"));
+    float* all = gathered[static_cast<std::size_t>(k)].get();
+    tickets.push_back(group.all_gather(all + own.begin, all, n_of(k), 4, "overlapping gather"));
+    if (k % 10 == group.rank() % 10) tickets[static_cast<std::size_t>(k)]->test();
+  }
+  const int count = static_cast<int>(tickets.size());
+  for (int i = 0; i < count; ++i) {
+    const int k = group.rank() % 2 ? i : count - 1 - i;
+    tickets[static_cast<std::size_t>((k + 11 * group.rank()) % count)]->wait();
+  }
+  for (int k = 0; k < kCount; ++k) {
+    const Slice own = slice(n_of(k), group.rank(), group.size());
+    for (std::int64_t i = 0; i < own.size(); ++i) {
+      require_bits(mine[static_cast<std::size_t>(k)][i], serial(k, 0, group.size(), own.begin + i), "overlapping sum",
+                   i);
+    }
+    for (std::int64_t i = 0; i < n_of(k); ++i) {
+      require_bits(gathered[static_cast<std::size_t>(k)][i], static_cast<float>(i), "overlapping gather", i);
+    }
+  }
+}
+
+/// All of the above, for sizes below, at and above the pieces that the collectives cut.
+inline void all(Group& group, const std::vector<Memory>& memories) {
+  for (const Memory memory : memories) {
+    int seed = 0;
+    for (const std::int64_t n : {0, 1, 3, 64, 1000, 65536, 131072, 300007, 1200000}) {
+      reduce_scatter(group, n, ++seed, memory);
+      for (const bool in_place : {false, true}) {
+        all_gather<float>(group, n, memory, in_place);
+        all_gather<std::uint16_t>(group, n, memory, in_place);
+      }
+    }
+    all_gather<std::uint8_t>(group, 100003, memory, true);
+    all_gather<double>(group, 100003, memory, false);
+    overlap(group, memory);
+  }
+  for (const std::size_t most : {0, 100, 10000, 1000000}) exchange(group, most);
+}
+
+}  // namespace zs::comm::cases

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What started this process, as its environment tells: whether it is one of several tasks, and whether they can find
+// each other. A script's shell inside a Slurm allocation has most of Slurm's variables and yet is one process.
+#pragma once
+#include <functional>
+#include <string>
+
+namespace zs::comm {
+
+struct Launch {
+  std::string by;          ///< "mpirun", "srun", "PMI" or "PMIx"; empty if nothing launched this process
+  int tasks = 1;           ///< how many it launched; 0 if it does not say
+  bool connected = false;  ///< it gave the means to find the others
+};
+
+using Environment = std::function<const char*(const char*)>;  // as std::getenv
+Launch launch(const Environment& get);
+
+/// The error for tasks that are each rank 0 of 1 of their own.
+std::string singletons_text(const Launch& launch);
+
+}  // namespace zs::comm

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/message_group.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "comm/tree.hpp"
+
+namespace zs::comm {
+namespace {
+
+using Messages = std::vector<std::unique_ptr<Message>>;
+
+// Drops the messages that are complete; true if there was one.
+bool collect(Messages& messages) {
+  bool moved = false;
+  for (auto& message : messages) {
+    if (!message || !message->done()) continue;
+    message.reset();
+    moved = true;
+  }
+  return moved;
+}
+
+bool complete(const Messages& messages) {
+  return std::none_of(messages.begin(), messages.end(), [](const auto& message) { return message != nullptr; });
+}
+
+// The places of the messages that are not complete, as ranks.
+std::vector<int> unfinished(const Messages& messages, std::size_t ranks) {
+  std::vector<int> late;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t i = rank; i < messages.size(); i += ranks) {
+      if (messages[i] && (late.empty() || late.back() != static_cast<int>(rank)))
+        late.push_back(static_cast<int>(rank));
+    }
+  }
+  return late;
+}
+
+// Sends pieces of my data to each of the others, a few at a time, and receives theirs. What comes from a rank comes in
+// order. Pieces are kept at index (piece % window) * ranks + rank.
+class MessageCollective : public Collective {
+ public:
+  MessageCollective(Progress& progress, std::string what)
+      : Collective(std::move(what)),
+        transport_(progress.transport()),
+        rank_(transport_.rank()),
+        ranks_(transport_.size()),
+        tag_(progress.next_tag()) {}
+
+  std::vector<int> late() const override {
+    const auto ranks = static_cast<std::size_t>(ranks_);
+    const std::vector<int> from = unfinished(incoming_, ranks);
+    return from.empty() ? unfinished(outgoing_, ranks) : from;
+  }
+
+ protected:
+  std::size_t place(std::int64_t piece, std::int64_t window, int rank) const {
+    return static_cast<std::size_t>((piece % window) * ranks_ + rank);
+  }
+  // The other ranks, nearest first upwards, so that not all send to rank 0 at once.
+  int other(int i) const { return (rank_ + i) % ranks_; }
+
+  // At the first free index that stands for the rank.
+  void put(Messages& messages, int rank, std::unique_ptr<Message> message) const {
+    std::size_t i = static_cast<std::size_t>(rank);
+    while (i < messages.size() && messages[i]) i += static_cast<std::size_t>(ranks_);
+    if (i >= messages.size()) messages.resize(i + 1);
+    messages[i] = std::move(message);
+  }
+
+  Transport& transport_;
+  const int rank_, ranks_, tag_;
+  Messages incoming_, outgoing_;
+};
+
+class ReduceScatter : public MessageCollective {
+ public:
+  ReduceScatter(Progress& progress, const float* full, float* mine, std::int64_t n, const std::string& what)
+      : MessageCollective(progress, what), full_(full), mine_(mine), n_(n), own_(slice(n, rank_, ranks_)) {
+    if (ranks_ == 1) {
+      std::copy_n(full, n, mine);
+      return;
+    }
+    piece_ = std::clamp(kFloatsInFlight / (ranks_ - 1), std::int64_t{8} << 10, std::int64_t{128} << 10);
+    pieces_ = pieces(own_);
+    incoming_.resize(static_cast<std::size_t>(kWindow * ranks_));
+    outgoing_.resize(incoming_.size());
+    sent_.resize(static_cast<std::size_t>(ranks_));
+    for (int i = 1; i < ranks_; ++i) unsent_ += pieces(slice(n, other(i), ranks_));
+    if (pieces_ > 0) scratch_ = progress.scratch(kWindow * ranks_ * piece_);
+  }
+
+  bool advance() override {
+    bool moved = collect(outgoing_);
+    for (int i = 1; i < ranks_; ++i) moved |= send(other(i));
+    moved |= collect(incoming_);
+    for (; received_ < pieces_ && received_ - added_ < kWindow; ++received_) {
+      for (int i = 1; i < ranks_; ++i) receive(other(i));
+      moved = true;
+    }
+    while (added_ < received_ && arrived(added_)) {
+      add();
+      moved = true;
+    }
+    return moved;
+  }
+
+  bool done() const override { return added_ == pieces_ && unsent_ == 0 && complete(outgoing_); }
+
+ private:
+  static constexpr std::int64_t kWindow = 2;                                // pieces of each rank under way at once
+  static constexpr std::int64_t kFloatsInFlight = std::int64_t{512} << 10;  // of all ranks, in one piece
+
+  std::int64_t pieces(Slice part) const { return (part.size() + piece_ - 1) / piece_; }
+  Slice piece_of(Slice part, std::int64_t piece) const {
+    return {part.begin + piece * piece_, std::min(part.end, part.begin + (piece + 1) * piece_)};
+  }
+  float* arrival(std::int64_t piece, int rank) const {
+    return scratch_.get() + static_cast<std::ptrdiff_t>(place(piece, kWindow, rank)) * piece_;
+  }
+
+  bool send(int to) {
+    const Slice theirs = slice(n_, to, ranks_);
+    std::int64_t& sent = sent_[static_cast<std::size_t>(to)];
+    bool moved = false;
+    for (; sent < pieces(theirs); ++sent, --unsent_) {
+      auto& message = outgoing_[place(sent, kWindow, to)];
+      if (message) break;
+      const Slice part = piece_of(theirs, sent);
+      message = transport_.send(to, tag_, full_ + part.begin, part.size() * std::int64_t{sizeof(float)});
+      moved = true;
+    }
+    return moved;
+  }
+
+  void receive(int from) {
+    const std::int64_t bytes = piece_of(own_, received_).size() * std::int64_t{sizeof(float)};
+    incoming_[place(received_, kWindow, from)] = transport_.receive(from, tag_, arrival(received_, from), bytes);
+  }
+
+  bool arrived(std::int64_t piece) const {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (incoming_[place(piece, kWindow, rank)]) return false;
+    }
+    return true;
+  }
+
+  void add() {
+    const Slice part = piece_of(own_, added_);
+    std::vector<const float*> leaves;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      leaves.push_back(rank == rank_ ? full_ + part.begin : arrival(added_, rank));
+    }
+    tree_sum(leaves, mine_ + (part.begin - own_.begin), part.size());
+    ++added_;
+  }
+
+  const float* full_;
+  float* mine_;
+  std::int64_t n_;
+  Slice own_;
+  std::int64_t piece_ = 1, pieces_ = 0;    // floats in a piece; pieces of my slice
+  std::int64_t received_ = 0, added_ = 0;  // pieces asked for; pieces added
+  std::int64_t unsent_ = 0;                // pieces, to all ranks
+  std::vector<std::int64_t> sent_;         // pieces by rank
+  std::shared_ptr<float[]> scratch_;
+};
+
+// Moves `bytes` bytes as messages of the largest size.
+template <typename Move>
+void in_pieces(std::int64_t bytes, Move move) {
+  for (std::int64_t begin = 0; begin < bytes; begin += kMessageBytes)
+    move(begin, std::min(kMessageBytes, bytes - begin));
+}
+
+class AllGather : public MessageCollective {
+ public:
+  AllGather(Progress& progress, const void* mine, void* full, std::int64_t n, std::size_t element_size,
+            const std::string& what)
+      : MessageCollective(progress, what), full_(static_cast<std::byte*>(full)), n_(n), element_size_(element_size) {
+    const Bytes own = bytes_of(rank_);
+    if (own.data != mine && own.size > 0) std::memcpy(own.data, mine, static_cast<std::size_t>(own.size));
+    started_ = ranks_ == 1;
+  }
+
+  bool advance() override {
+    if (!started_) {
+      start();
+      return started_ = true;
+    }
+    const bool received = collect(incoming_);
+    return collect(outgoing_) || received;
+  }
+
+  bool done() const override { return started_ && complete(incoming_) && complete(outgoing_); }
+
+ private:
+  struct Bytes {
+    std::byte* data;
+    std::int64_t size;
+  };
+  Bytes bytes_of(int rank) const {
+    const Slice part = slice(n_, rank, ranks_);
+    const auto size = static_cast<std::int64_t>(element_size_);
+    return {full_ + part.begin * size, part.size() * size};
+  }
+
+  void start() {
+    for (int i = 1; i < ranks_; ++i) {
+      const int from = other(ranks_ - i), to = other(i);
+      const Bytes theirs = bytes_of(from), own = bytes_of(rank_);
+      in_pieces(theirs.size, [&](std::int64_t begin, std::int64_t size) {
+        put(incoming_, from, transport_.receive(from, tag_, theirs.data + begin, size));
+      });
+      in_pieces(own.size, [&](std::int64_t begin, std::int64_t size) {
+        put(outgoing_, to, transport_.send(to, tag_, own.data + begin, size));
+      });
+    }
+  }
+
+  std::byte* full_;
+  std::int64_t n_;
+  std::size_t element_size_;
+  bool started_ = false;
+};
+
+// Each blob follows its length.
+class Exchange : public MessageCollective {
+ public:
+  Exchange(Progress& progress, const std::string& blob, const std::string& what, std::vector<std::string>& blobs)
+      : MessageCollective(progress, what), blobs_(blobs), sizes_(blobs.size()), announced_(blobs.size()) {
+    blobs_[index(rank_)] = blob;
+    sizes_[index(rank_)] = static_cast<std::int64_t>(blob.size());
+    announced_[index(rank_)] = true;
+    started_ = ranks_ == 1;
+  }
+
+  bool advance() override {
+    if (!started_) {
+      start();
+      return started_ = true;
+    }
+    const bool sent = collect(outgoing_);
+    const bool received = collect(incoming_);
+    for (int i = 1; i < ranks_; ++i) {
+      const std::size_t from = index(other(i));
+      if (announced_[from] || incoming_[from]) continue;
+      announced_[from] = true;
+      blobs_[from].resize(static_cast<std::size_t>(sizes_[from]));
+      in_pieces(sizes_[from], [&](std::int64_t begin, std::int64_t size) {
+        put(incoming_, other(i), transport_.receive(other(i), tag_, blobs_[from].data() + begin, size));
+      });
+    }
+    return sent || received;
+  }
+
+  bool done() const override {
+    return started_ && complete(incoming_) && complete(outgoing_) &&
+           std::find(announced_.begin(), announced_.end(), false) == announced_.end();
+  }
+
+ private:
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+
+  void start() {
+    const std::string& blob = blobs_[index(rank_)];
+    for (int i = 1; i < ranks_; ++i) {
+      const int from = other(ranks_ - i), to = other(i);
+      put(incoming_, from, transport_.receive(from, tag_, &sizes_[index(from)], sizeof(std::int64_t)));
+      put(outgoing_, to, transport_.send(to, tag_, &sizes_[index(rank_)], sizeof(std::int64_t)));
+      in_pieces(static_cast<std::int64_t>(blob.size()), [&](std::int64_t begin, std::int64_t size) {
+        put(outgoing_, to, transport_.send(to, tag_, blob.data() + begin, size));
+      });
+    }
+  }
+
+  std::vector<std::string>& blobs_;
+  std::vector<std::int64_t> sizes_;
+  std::vector<bool> announced_;  // by rank: the length is here
+  bool started_ = false;
+};
+
+}  // namespace
+
+MessageGroup::MessageGroup(std::unique_ptr<Transport> transport, const Options& options)
+    : progress_(std::make_shared<Progress>(std::move(transport), options)) {}
+
+std::shared_ptr<std::byte> MessageGroup::allocate(std::int64_t bytes) {
+  constexpr std::size_t kLine = 64;
+  const auto size = (static_cast<std::size_t>(bytes) + kLine - 1) / kLine * kLine;
+  void* memory = std::aligned_alloc(kLine, std::max(size, kLine));
+  if (!memory) throw Error("cannot allocate " + to_bytes_text(static_cast<double>(bytes)));
+  return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory), std::free);
+}
+
+std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const float* full, float* mine, std::int64_t n,
+                                                              const std::string& what) {
+  return std::make_unique<ReduceScatter>(*progress_, full, mine, n, what);
+}
+
+std::unique_ptr<Collective> MessageGroup::make_all_gather(const void* mine, void* full, std::int64_t n,
+                                                          std::size_t element_size, const std::string& what) {
+  return std::make_unique<AllGather>(*progress_, mine, full, n, element_size, what);
+}
+
+Ticket MessageGroup::reduce_scatter(const float* full, float* mine, std::int64_t n, const std::string& what) {
+  bytes_sent_ += (n - slice(n, rank(), size()).size()) * std::int64_t{sizeof(float)};
+  return Progress::start(progress_, make_reduce_scatter(full, mine, n, what));
+}
+
+Ticket MessageGroup::all_gather(const void* mine, void* full, std::int64_t n, std::size_t element_size,
+                                const std::string& what) {
+  bytes_sent_ += slice(n, rank(), size()).size() * (size() - 1) * static_cast<std::int64_t>(element_size);
+  return Progress::start(progress_, make_all_gather(mine, full, n, element_size, what));
+}
+
+std::vector<std::string> MessageGroup::exchange(const std::string& blob, const std::string& what) {
+  std::vector<std::string> blobs(static_cast<std::size_t>(size()));
+  Progress::start(progress_, std::make_unique<Exchange>(*progress_, blob, what, blobs))->wait();
+  return blobs;
+}
+
+}  // namespace zs::comm

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/mpi_transport.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <exception>
+
+#include "base/error.hpp"
+
+namespace zs::comm {
+namespace {
+
+using HostName = std::array<char, 256>;
+
+class MpiMessage : public Message {
+ public:
+  MpiMessage() = default;
+  ~MpiMessage() override {
+    if (request_ == MPI_REQUEST_NULL) return;
+    MPI_Cancel(&request_);
+    MPI_Request_free(&request_);
+  }
+  bool done() override {
+    int arrived = 0;
+    MPI_Status status;
+    check_mpi(MPI_Test(&request_, &arrived, &status), "MPI_Test");
+    if (!arrived || from_ < 0) return arrived;
+    int bytes = 0;
+    check_mpi(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+    if (bytes != bytes_)
+      throw Error(length_text(from_, static_cast<std::size_t>(bytes), static_cast<std::size_t>(bytes_)));
+    return true;
+  }
+
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  int from_ = -1;  // of a receive
+  int bytes_ = 0;
+};
+
+// The name that the cluster knows it by, where there is one.
+HostName host_name() {
+  HostName name{};
+  const char* node = std::getenv("SLURMD_NODENAME");
+  if (node) {
+    std::string(node).copy(name.data(), name.size() - 1);
+  } else {
+    gethostname(name.data(), name.size() - 1);
+  }
+  return name;
+}
+
+}  // namespace
+
+void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw Error(std::string(call) + ": " + std::string(text.data(), static_cast<std::size_t>(length)));
+}
+
+MpiTransport::MpiTransport() {
+  int initialised = 0, provided = 0;
+  check_mpi(MPI_Initialized(&initialised), "MPI_Initialized");
+  if (initialised) throw Error("MPI was started before in this process: it can hold one group only");
+  // Ranks may share cores: one that waits inside MPI must let the others run.
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
+  if (provided < MPI_THREAD_SERIALIZED) throw Error("this MPI was built without support for threads");
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
+  check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  const HostName own = host_name();
+  std::vector<HostName> all(static_cast<std::size_t>(size_));
+  constexpr int kBytes = sizeof(HostName);
+  check_mpi(MPI_Allgather(own.data(), kBytes, MPI_CHAR, all.data(), kBytes, MPI_CHAR, comm_), "MPI_Allgather");
+  for (const HostName& name : all) hosts_.emplace_back(name.data());
+}
+
+bool MpiTransport::in_step() const { return !failed_ && std::uncaught_exceptions() == 0; }
+
+MpiTransport::~MpiTransport() {
+  if (!in_step()) return;
+  MPI_Comm_free(&comm_);
+  MPI_Finalize();
+}
+
+std::unique_ptr<Message> MpiTransport::send(int to, int tag, const void* data, std::int64_t bytes) {
+  auto message = std::make_unique<MpiMessage>();
+  check_mpi(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &message->request_), "MPI_Isend");
+  return message;
+}
+
+std::unique_ptr<Message> MpiTransport::receive(int from, int tag, void* data, std::int64_t bytes) {
+  auto message = std::make_unique<MpiMessage>();
+  message->from_ = from;
+  message->bytes_ = static_cast<int>(bytes);
+  check_mpi(MPI_Irecv(data, message->bytes_, MPI_BYTE, from, tag, comm_, &message->request_), "MPI_Irecv");
+  return message;
+}
+
+void MpiTransport::abort() { MPI_Abort(comm_, static_cast<int>(Status::failed)); }
+
+}  // namespace zs::comm

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI's ranks as a transport: non-blocking messages between two ranks, errors as zs::Error.
+#pragma once
+#define OMPI_SKIP_MPICXX 1  // the C++ bindings that MPI 3 removed
+#include <mpi.h>
+
+#include <vector>
+
+#include "comm/transport.hpp"
+
+namespace zs::comm {
+
+/// Throws zs::Error with MPI's own text unless `code` is success. `call` names the function.
+void check_mpi(int code, const char* call);
+
+/// Initialises MPI, and finalises it in the destructor, unless the group has failed or an exception is on its way:
+/// the other ranks would not come along.
+class MpiTransport : public Transport {
+ public:
+  MpiTransport();
+  ~MpiTransport() override;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  const std::string& host(int rank) const override { return hosts_[static_cast<std::size_t>(rank)]; }
+  std::unique_ptr<Message> send(int to, int tag, const void* data, std::int64_t bytes) override;
+  std::unique_ptr<Message> receive(int from, int tag, void* data, std::int64_t bytes) override;
+  void idle(int rounds) override { rest(rounds); }
+  void fail(const std::string&) noexcept override { failed_ = true; }
+  void abort() override;
+
+  MPI_Comm comm() const { return comm_; }
+  /// False if the destructor will not finalise.
+  bool in_step() const;
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+  bool failed_ = false;
+  std::vector<std::string> hosts_;
+};
+
+}  // namespace zs::comm

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/progress.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+
+namespace zs::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t kNamed = 4;  // late ranks that a message names
+
+class ProgressTicket : public Pending {
+ public:
+  ProgressTicket(std::shared_ptr<Progress> progress, std::shared_ptr<Collective> collective)
+      : progress_(std::move(progress)), collective_(std::move(collective)) {}
+  ~ProgressTicket() override { progress_->abandon(collective_); }
+  void wait() override { progress_->wait(*collective_); }
+  bool test() override { return progress_->test(*collective_); }
+
+ private:
+  std::shared_ptr<Progress> progress_;
+  std::shared_ptr<Collective> collective_;
+};
+
+}  // namespace
+
+void rest(int rounds) {
+  constexpr int kSpin = 50, kYield = 5000;
+  if (rounds < kSpin) return;
+  if (rounds < kYield) {
+    sched_yield();
+    return;
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(std::min(500, 20 + (rounds - kYield))));
+}
+
+std::string length_text(int from, std::size_t bytes, std::size_t expected) {
+  return "rank " + std::to_string(from) + " sent " + std::to_string(bytes) + " bytes where this rank expects " +
+         std::to_string(expected) + ": the ranks are not in the same collective";
+}
+
+Progress::Progress(std::unique_ptr<Transport> transport, const Options& options)
+    : transport_(std::move(transport)), timeout_(options.timeout) {
+  if (!(timeout_ > 0)) throw Error("the timeout of a collective must be above 0 s, not " + to_text(timeout_));
+}
+
+int Progress::next_tag() {
+  const int tag = tag_;
+  tag_ = (tag_ + 1) % kTags;
+  return tag;
+}
+
+Ticket Progress::start(const std::shared_ptr<Progress>& progress, std::unique_ptr<Collective> collective) {
+  std::shared_ptr<Collective> shared = std::move(collective);
+  progress->check(*shared);
+  auto ticket = std::make_unique<ProgressTicket>(progress, shared);
+  if (!shared->done()) {
+    progress->active_.push_back(shared);
+    progress->advance();
+  }
+  return ticket;
+}
+
+bool Progress::advance() {
+  bool moved = false;
+  for (const auto& collective : active_) {
+    try {
+      moved |= collective->advance();
+    } catch (const Error& error) {
+      fail(*collective, error.what());
+    }
+  }
+  if (moved) std::erase_if(active_, [](const auto& collective) { return collective->done(); });
+  return moved;
+}
+
+void Progress::check(const Collective& collective) const {
+  if (failed()) throw Error(collective.what() + ": the group has failed before: " + failure_);
+}
+
+bool Progress::test(Collective& collective) {
+  if (collective.done()) return true;
+  check(collective);
+  advance();
+  return collective.done();
+}
+
+void Progress::wait(Collective& collective) {
+  auto last_move = Clock::now();
+  for (int rounds = 0; !collective.done(); ++rounds) {
+    check(collective);
+    const int left = departed(collective);
+    if (advance()) {
+      last_move = Clock::now();
+      rounds = 0;
+      continue;
+    }
+    if (const std::string why = transport_->failure(); !why.empty()) fail(collective, why);
+    if (left >= 0) fail(collective, name(left) + " has left the group");
+    const double idle = std::chrono::duration<double>(Clock::now() - last_move).count();
+    if (idle > timeout_) fail(collective, late_text(collective));
+    transport_->idle(rounds);
+  }
+}
+
+int Progress::departed(const Collective& collective) const {
+  for (const int rank : collective.late()) {
+    if (transport_->left(rank)) return rank;
+  }
+  return -1;
+}
+
+std::string Progress::name(int rank) const { return "rank " + std::to_string(rank) + " on " + transport_->host(rank); }
+
+std::string Progress::late_text(const Collective& collective) const {
+  const std::vector<int> late = collective.late();
+  std::string text = "nothing came for " + to_text(timeout_) + " s from";
+  for (std::size_t i = 0; i < std::min(late.size(), kNamed); ++i) {
+    text += (i ? ", " : " ") + name(late[i]);
+  }
+  if (late.size() > kNamed) text += " and " + std::to_string(late.size() - kNamed) + " more";
+  return text + ": died, hung, or busy with something else";
+}
+
+void Progress::fail(const Collective& collective, const std::string& why) {
+  failure_ = collective.what() + ": " + why;
+  transport_->fail(failure_);
+  throw Error(failure_);
+}
+
+void Progress::abandon(const std::shared_ptr<Collective>& collective) noexcept {
+  if (collective->done()) return;
+  std::erase(active_, collective);
+  if (failed()) return;
+  failure_ = collective->what() + ": left before it was complete";
+  transport_->fail(failure_);
+}
+
+std::shared_ptr<float[]> Progress::scratch(std::int64_t floats) {
+  for (const Scratch& scratch : scratch_) {
+    if (scratch.memory.use_count() == 1 && scratch.floats >= floats) return scratch.memory;
+  }
+  scratch_.push_back({floats, std::make_shared_for_overwrite<float[]>(static_cast<std::size_t>(floats))});
+  return scratch_.back().memory;
+}
+
+}  // namespace zs::comm

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives as state machines, and the loop that moves them on. Whatever collective a rank waits for, all that it
+// has started move, so ranks may wait in different orders.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/group.hpp"
+#include "comm/transport.hpp"
+
+namespace zs::comm {
+
+/// A collective under way on this rank.
+class Collective {
+ public:
+  explicit Collective(std::string what) : what_(std::move(what)) {}
+  virtual ~Collective() = default;
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
+
+  /// Does what can be done without blocking; true if anything moved. Not called once done() is true.
+  virtual bool advance() = 0;
+  virtual bool done() const = 0;
+  /// The ranks that this rank waits for.
+  virtual std::vector<int> late() const = 0;
+  const std::string& what() const { return what_; }
+
+ private:
+  std::string what_;
+};
+
+/// All collectives that one rank has under way.
+class Progress {
+ public:
+  Progress(std::unique_ptr<Transport> transport, const Options& options);
+
+  Transport& transport() { return *transport_; }
+  /// The tag of the next collective: the same on every rank, since all start the same ones in one order.
+  int next_tag();
+  /// Starts it: the returned ticket completes it. A ticket dropped before that fails the group.
+  static Ticket start(const std::shared_ptr<Progress>& progress, std::unique_ptr<Collective> collective);
+  /// Moves everything on until the collective is done; throws zs::Error as Pending::wait does.
+  void wait(Collective& collective);
+  bool test(Collective& collective);
+  void abandon(const std::shared_ptr<Collective>& collective) noexcept;
+  /// True after an error: the ranks are no longer in step.
+  bool failed() const { return !failure_.empty(); }
+
+  /// Memory for `floats` floats that is reused by later collectives.
+  std::shared_ptr<float[]> scratch(std::int64_t floats);
+
+ private:
+  bool advance();
+  [[noreturn]] void fail(const Collective& collective, const std::string& why);
+  void check(const Collective& collective) const;
+  int departed(const Collective& collective) const;  // a rank that it waits for and that is gone, or -1
+  std::string name(int rank) const;
+  std::string late_text(const Collective& collective) const;
+
+  struct Scratch {
+    std::int64_t floats;
+    std::shared_ptr<float[]> memory;
+  };
+
+  std::unique_ptr<Transport> transport_;
+  double timeout_;
+  int tag_ = 0;
+  std::string failure_;
+  std::vector<std::shared_ptr<Collective>> active_;
+  std::vector<Scratch> scratch_;
+};
+
+}  // namespace zs::comm

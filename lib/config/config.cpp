@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/config.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/name.hpp"
+#include "base/number.hpp"
+#include "config/known.hpp"
+#include "config/yaml.hpp"
+
+namespace zs::config {
+namespace {
+
+std::string canonical(std::string_view key) {
+  const Known* const row = known(key);
+  return std::string(row ? row->key : key);
+}
+
+/// "train.yaml:12: training.batch_size: ", or without the key where an option names it already.
+[[noreturn]] void fail(const Entry& entry, const std::string& what) {
+  const bool option = entry.origin.starts_with("--") && entry.origin != "--set";
+  throw Error(entry.origin, 0, option ? what : entry.key + ": " + what);
+}
+
+const Entry& value_or_default(const Config& config, std::string_view key, Entry& fallback) {
+  if (const Entry* const entry = config.find(key)) return *entry;
+  const Known* const row = known(key);
+  fallback = {canonical(key), std::string(row ? row->fallback : ""), "default", Kind::plain};
+  if (fallback.value.empty()) throw Error(fallback.key + " is not set");
+  return fallback;
+}
+
+std::string range_text(double lowest, double highest) {
+  const bool below = lowest > std::numeric_limits<double>::lowest(), above = highest < 1e15;
+  const auto number = [](double x) { return x == std::numeric_limits<double>::denorm_min() ? "more than 0" : to_plain_text(x); };
+  if (below && above) return " from " + number(lowest) + " to " + number(highest);
+  return below ? " of at least " + number(lowest) : "";
+}
+
+double number_in_range(const Entry& entry, std::optional<double> number, const char* noun) {
+  const Known* const row = known(entry.key);
+  const double lowest = row ? row->lowest : std::numeric_limits<double>::lowest();
+  const double highest = row ? row->highest : std::numeric_limits<double>::max();
+  if (!number || entry.kind == Kind::list || !(*number >= lowest && *number <= highest)) {
+    fail(entry, "'" + entry.value + "' is not a " + noun + range_text(lowest, highest));
+  }
+  return *number;
+}
+
+/// A whole number, also as another tool may have written it: "32.0", "1e4".
+std::optional<std::int64_t> whole(std::string_view text) {
+  if (const auto number = parse_int(text)) return number;
+  const auto real = parse_real(text);
+  if (!real || !(std::fabs(*real) < 9e15) || *real != std::floor(*real)) return {};
+  return static_cast<std::int64_t>(*real);
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+}  // namespace
+
+Entry entry_of(const std::string& key, const std::string& text, const std::string& origin) {
+  const std::string word = lower(text);
+  if (text.empty() || word == "null" || word == "~") return {key, "", origin, Kind::null};
+  if (std::string_view("[{\"'").find(text.front()) == std::string_view::npos) return {key, text, origin, Kind::plain};
+  const YAML::Node node = document(text, origin);
+  if (node.IsScalar()) return {key, node.Scalar(), origin, Kind::quoted};
+  return {key, flow_text(node), origin, Kind::list};
+}
+
+void Config::set(const std::string& key, const std::string& value, const std::string& origin) { set(entry_of(key, value, origin)); }
+
+void Config::set(Entry entry) {
+  if (entry.key.empty() || entry.key.front() == '.' || entry.key.back() == '.' || entry.key.find("..") != std::string::npos) {
+    throw Error(entry.origin, 0, "'" + entry.key + "' is not a key: expected words joined by dots");
+  }
+  entry.key = canonical(entry.key);
+  if (const auto found = places_.find(entry.key); found != places_.end()) {
+    entries_[found->second] = std::move(entry);
+    return;
+  }
+  const auto inside = [](const std::string& key, const std::string& section) {
+    return key.size() > section.size() && key.starts_with(section) && key[section.size()] == '.';
+  };
+  for (const Entry& other : entries_) {
+    if (inside(other.key, entry.key)) {
+      if (entry.kind == Kind::null) return;  // an empty section beside one with keys
+      throw Error(entry.origin, 0, "'" + entry.key + "' is a section (" + other.key + " is set by " + other.origin + "), it cannot have a value");
+    }
+    if (inside(entry.key, other.key) && other.kind != Kind::null) {
+      throw Error(entry.origin, 0, "'" + entry.key + "': '" + other.key + "' has a value already (" + other.origin + "), it is no section");
+    }
+  }
+  std::erase_if(entries_, [&](const Entry& other) { return inside(entry.key, other.key); });  // a section that was empty
+  warn_of(entry);
+  entries_.push_back(std::move(entry));
+  reindex();
+}
+
+void Config::reindex() {
+  places_.clear();
+  for (std::size_t i = 0; i < entries_.size(); ++i) places_[entries_[i].key] = i;
+}
+
+void Config::warn_of(const Entry& entry) {
+  if (known(entry.key)) return;
+  const bool bare = entry.key.find('.') == std::string::npos;
+  for (const Known& row : known()) {
+    std::vector<std::string> names = words(row.aliases);
+    names.emplace_back(row.key);
+    for (const std::string& name : names) {
+      if (edit_distance(entry.key, name) == 1 || (bare && name.ends_with("." + entry.key))) {
+        warnings_.push_back(located(entry.origin, 0, "unknown key '" + entry.key + "', did you mean '" + std::string(row.key) + "'?"));
+        return;
+      }
+    }
+  }
+}
+
+void Config::add_defaults() {
+  for (const Known& row : known()) {
+    if (!row.fallback.empty() && !has(row.key)) set({std::string(row.key), std::string(row.fallback), "default", Kind::plain});
+  }
+}
+
+void Config::check() const {
+  for (const Entry& entry : entries_) {
+    const Known* const row = known(entry.key);
+    if (!row || entry.kind == Kind::null) continue;
+    switch (row->type) {
+      case Type::text: text(entry.key); break;
+      case Type::integer:
+      case Type::count: integer(entry.key); break;
+      case Type::real: real(entry.key); break;
+      case Type::boolean: boolean(entry.key); break;
+      case Type::list: list(entry.key); break;
+    }
+  }
+}
+
+const Entry* Config::find(std::string_view key) const {
+  const auto found = places_.find(canonical(key));
+  return found == places_.end() || entries_[found->second].kind == Kind::null ? nullptr : &entries_[found->second];
+}
+
+std::string Config::text(std::string_view key) const {
+  const Known* const row = known(key);
+  const Entry* const entry = find(key);
+  if (!entry) return std::string(row ? row->fallback : "");
+  if (!row) return entry->value;
+  if (entry->kind == Kind::list && row->type == Type::text) fail(*entry, "'" + entry->value + "' is a list, expected one value");
+  const std::vector<std::string> choices = words(row->choices);
+  if (!choices.empty() && std::find(choices.begin(), choices.end(), entry->value) == choices.end()) {
+    std::string all;
+    for (const std::string& choice : choices) all += (all.empty() ? "" : ", ") + choice;
+    fail(*entry, "'" + entry->value + "' is not one of " + all + did_you_mean(entry->value, choices));
+  }
+  return entry->value;
+}
+
+std::int64_t Config::integer(std::string_view key) const {
+  Entry fallback;
+  const Entry& entry = value_or_default(*this, key, fallback);
+  const Known* const row = known(key);
+  const bool count = row && row->type == Type::count;
+  const auto number = count ? parse_count(entry.value) : whole(entry.value);
+  number_in_range(entry, number ? std::optional(static_cast<double>(*number)) : std::nullopt, count ? "count (10M, 64k, 512)" : "whole number");
+  return *number;
+}
+
+double Config::real(std::string_view key) const {
+  Entry fallback;
+  const Entry& entry = value_or_default(*this, key, fallback);
+  const auto number = parse_real(entry.value);
+  return number_in_range(entry, number && std::isfinite(*number) ? number : std::nullopt, "number");
+}
+
+bool Config::boolean(std::string_view key) const {
+  Entry fallback;
+  const Entry& entry = value_or_default(*this, key, fallback);
+  const std::string word = lower(entry.value);
+  if (word == "true" || word == "yes" || word == "on" || word == "1") return true;
+  if (word == "false" || word == "no" || word == "off" || word == "0") return false;
+  fail(entry, "'" + entry.value + "' is not true or false");
+}
+
+std::vector<std::string> Config::list(std::string_view key) const {
+  const Entry* const entry = find(key);
+  std::vector<std::string> all;
+  if (!entry) return all;
+  if (entry->kind == Kind::list) {
+    const YAML::Node node = document(entry->value, entry->origin);
+    if (!node.IsSequence()) fail(*entry, "'" + entry->value + "' is not a list");
+    for (const YAML::Node& item : node) {
+      if (!item.IsScalar()) fail(*entry, "'" + entry->value + "' is not a list of words");
+      all.push_back(item.Scalar());
+    }
+    return all;
+  }
+  for (std::string_view rest = entry->value; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    if (end == 0 || end + 1 == rest.size()) fail(*entry, "'" + entry->value + "' has an empty word");
+    all.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return all;
+}
+
+}  // namespace zs::config

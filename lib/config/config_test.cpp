@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/config.hpp"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "base/error.hpp"
+#include "config/known.hpp"
+
+using zs::config::Config;
+using zs::config::Kind;
+
+namespace {
+
+/// What parsing `yaml`, and then `use`, throws.
+template <typename Use>
+std::string error_of(const std::string& yaml, Use use) {
+  try {
+    use(Config::parse(yaml, "c.yaml"));
+  } catch (const zs::Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+std::string error_of(const std::string& yaml) {
+  return error_of(yaml, [](const Config& config) { config.check(); });
+}
+
+}  // namespace
+
+TEST_CASE("config: sections become dotted keys in order, each with its line") {
+  const Config c = Config::parse("model:\n  name: gpt2\n# blank\ntraining:\n  batch_size: 8\n  learning_rate: 6e-4\n", "c.yaml");
+  REQUIRE(c.entries().size() == 3);
+  CHECK(c.entries()[1].key == "training.batch_size");
+  CHECK(c.entries()[1].origin == "c.yaml:5");
+  CHECK(c.integer("training.batch_size") == 8);
+  CHECK(c.real("training.learning_rate") == 6e-4);
+  CHECK(c.text("model.name") == "gpt2");
+  CHECK(c.integer("training.log_interval") == 10);  // the default
+  CHECK(c.warnings().empty());
+}
+
+TEST_CASE("config: a dotted key, an alias and a section are the same key") {
+  const Config c = Config::parse("model.seq_length: 64\n", "c.yaml");
+  CHECK(c.integer("model.context_length") == 64);
+  CHECK(c.entries()[0].key == "model.context_length");
+  CHECK(error_of("model: {context_length: 1}\nmodel.seq_length: 2\n") ==
+        "c.yaml:2: 'model.seq_length' is given twice, first as 'model.context_length' in c.yaml:1");
+}
+
+TEST_CASE("config: null is not set, an empty section is none") {
+  Config c = Config::parse("run: {checkpoint: null}\ntraining:\ndata: {dataset_path: ~}\n", "c.yaml");
+  CHECK_FALSE(c.has("run.checkpoint"));
+  CHECK(c.text("run.checkpoint") == "");
+  c.set("training.seed", "7", "--seed");
+  CHECK(c.integer("training.seed") == 7);
+  CHECK(c.to_yaml().find("training:\n  seed: 7") != std::string::npos);
+}
+
+TEST_CASE("config: numbers that other tools wrote are read, others are refused with their place") {
+  CHECK(Config::parse("training.batch_size: 32.0\n", "c.yaml").integer("training.batch_size") == 32);
+  CHECK(Config::parse("data.dataset_size: 1.5M\n", "c.yaml").integer("data.dataset_size") == 1500000);
+  CHECK(error_of("training:\n  batch_size: 8.5\n") == "c.yaml:2: training.batch_size: '8.5' is not a whole number from 1 to 1000000000");
+  CHECK(error_of("training: {learning_rate: nan}\n") == "c.yaml:1: training.learning_rate: 'nan' is not a number of at least 0");
+  CHECK(error_of("training: {learning_rate: .inf}\n") == "c.yaml:1: training.learning_rate: '.inf' is not a number of at least 0");
+  CHECK(error_of("training: {max_grad_norm: -1}\n") == "c.yaml:1: training.max_grad_norm: '-1' is not a number of at least 0");
+  CHECK(error_of("data: {dataset_percentage: 0}\n") == "c.yaml:1: data.dataset_percentage: '0' is not a number from more than 0 to 100");
+  CHECK(error_of("training: {batch_size: [1]}\n") == "c.yaml:1: training.batch_size: '[1]' is not a whole number from 1 to 1000000000");
+  CHECK(error_of("zero: {backend: fdsp}\n") == "c.yaml:1: zero.backend: 'fdsp' is not one of zero, deepspeed, fsdp, ddp, single, did you mean 'fsdp'?");
+  CHECK(error_of("zero: {compile: maybe}\n") == "c.yaml:1: zero.compile: 'maybe' is not true or false");
+  Config c;
+  c.set("zero.stage", "4", "--zero_stage");
+  CHECK_THROWS_WITH_AS(c.check(), "--zero_stage: '4' is not a whole number from 0 to 3", zs::Error);
+  CHECK_THROWS_WITH_AS(c.integer("my.key"), "my.key is not set", zs::Error);
+}
+
+TEST_CASE("config: what is not YAML is located by line and column") {
+  CHECK(error_of("model:\n  name: gpt2\n bad: 1\n").starts_with("c.yaml:3:"));
+  CHECK(error_of("a: [1, 2\n").starts_with("c.yaml:"));
+  CHECK(error_of("training:\n  batch_size 8\n  seed: 1\n").starts_with("c.yaml:3:7: "));
+  CHECK(error_of("") == "c.yaml: is empty, expected YAML");
+  CHECK(error_of("- 1\n") == "c.yaml:1:1: a configuration must be a mapping of keys to values");
+  CHECK(error_of("a: 1\n---\nb: 2\n").starts_with("c.yaml:3: a second document"));
+  CHECK(error_of("a: &x [*x]\n") != "no error");
+  CHECK(error_of("a: 1\nb:\n  c: 1\n  c: 2\n") == "c.yaml:4:3: 'c' is given twice, first in line 3");
+  CHECK(error_of("a: 1\na.b: 2\n") == "c.yaml:2: 'a.b': 'a' has a value already (c.yaml:1), it is no section");
+  CHECK(error_of("a.: 2\n") == "c.yaml:1: 'a.' is not a key: expected words joined by dots");
+}
+
+TEST_CASE("config: a key one edit from a known one is a warning, any other key is the user's own") {
+  const Config c = Config::parse("training:\n  batchsize: 8\n  note: x\nlearning_rate: 1\n", "c.yaml");
+  REQUIRE(c.warnings().size() == 2);
+  CHECK(c.warnings()[0] == "c.yaml:2: unknown key 'training.batchsize', did you mean 'training.batch_size'?");
+  CHECK(c.warnings()[1] == "c.yaml:4: unknown key 'learning_rate', did you mean 'training.learning_rate'?");
+  CHECK(c.text("training.note") == "x");
+}
+
+TEST_CASE("config: an anchor merges, and what stands beside it wins") {
+  const Config c = Config::parse("base: &b {x: 1, y: 2}\nmine:\n  <<: *b\n  y: 3\n", "c.yaml");
+  CHECK(c.integer("mine.x") == 1);
+  CHECK(c.integer("mine.y") == 3);
+}
+
+TEST_CASE("config: written back, it reads the same, and says where each value came from") {
+  Config c = Config::parse(
+      "run: {name: \"a # b: c\", note: \"1e5\", empty: '', tabbed: \"x\\ty\\n\"}\n"
+      "list: [0.9, \"x, y\", {a: b}]\nodd key: -1\ntraining: {seed: 3, checkpoint: null}\nneg: -x\ndash: '- a'\n",
+      "c.yaml");
+  c.set("training.learning_rate", "0.5", "--learning_rate");
+  c.set("run.name", "b", "--set");
+  c.set("my.list", "[1, 2]", "--set");
+  c.set("my.url", "http://x/#y", "--set");
+  c.add_defaults();
+  const std::string yaml = c.to_yaml();
+  CHECK(yaml.find("learning_rate: 0.5") != std::string::npos);
+  CHECK(yaml.find("# --learning_rate\n") != std::string::npos);
+  CHECK(yaml.find("# c.yaml:3\n") != std::string::npos);
+  CHECK(yaml.find("# default\n") != std::string::npos);
+  const Config again = Config::parse(yaml, "config.yaml");
+  REQUIRE(again.entries().size() == c.entries().size());
+  for (const auto& entry : c.entries()) {
+    const auto same = std::find_if(again.entries().begin(), again.entries().end(), [&](const auto& e) { return e.key == entry.key; });
+    REQUIRE(same != again.entries().end());
+    INFO(yaml, entry.key);
+    CHECK(same->value == entry.value);
+    CHECK((same->kind == Kind::null) == (entry.kind == Kind::null));
+    CHECK((same->kind == Kind::list) == (entry.kind == Kind::list));
+  }
+  CHECK(again.find("run.note")->kind == Kind::quoted);
+}
+
+TEST_CASE("config: a list is words joined by commas, or a YAML list") {
+  CHECK(Config::parse("zero.passes: prefetch,selective_gather\n", "c").list("zero.passes") == std::vector<std::string>{"prefetch", "selective_gather"});
+  CHECK(Config::parse("zero.passes: [prefetch]\n", "c").list("zero.passes") == std::vector<std::string>{"prefetch"});
+  CHECK(Config().list("zero.passes").empty());
+  CHECK_THROWS_AS(Config::parse("zero.passes: a,,b\n", "c").list("zero.passes"), zs::Error);
+}
+
+TEST_CASE("config: every default of the table is of its type, within its range, and every option names one key") {
+  Config c;
+  c.add_defaults();
+  CHECK_NOTHROW(c.check());
+  CHECK(c.warnings().empty());
+  for (const auto& row : zs::config::known()) {
+    CHECK(zs::config::known(row.key) == &row);
+    for (const std::string& option : zs::config::words(row.options)) CHECK(zs::config::known_option(option) == &row);
+    for (const std::string& alias : zs::config::words(row.aliases)) CHECK(zs::config::known(alias) == &row);
+  }
+}
+
+TEST_CASE("config: counts have suffixes") {
+  using zs::config::parse_count;
+  CHECK(parse_count("10M") == 10000000);
+  CHECK(parse_count("1.1M") == 1100000);
+  CHECK(parse_count("64k") == 64000);
+  CHECK(parse_count("0.3G") == 300000000);
+  CHECK(parse_count("512") == 512);
+  for (const char* const bad : {"", "M", "-1", "1.5", "nan", "inf", "0.0001k", "1e30", "10MB", "1 M"}) CHECK_MESSAGE(!parse_count(bad), bad);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/known.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <sstream>
+
+#include "base/number.hpp"
+
+namespace zs::config {
+namespace {
+
+constexpr double kMany = 1e15;
+constexpr double kNoBound = std::numeric_limits<double>::max();
+constexpr double kTiny = std::numeric_limits<double>::denorm_min();
+
+// clang-format off
+constexpr auto kKnown = std::to_array<Known>({
+    {"model.name", "model_name", Type::text, "NAME", "gpt2", "model: tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl"},
+    {"model.context_length", "seq_length", Type::integer, "N", "512", "tokens in a sequence", "", 1, 1 << 24, "model.seq_length training.seq_length data.seq_length"},
+    {"model.num_layers", "num_layers", Type::integer, "N", "0", "transformer blocks; 0 means the model's own", "", 0, 1e5},
+    {"model.dropout", "dropout", Type::real, "P", "0", "probability of dropping an activation", "", 0, 1},
+    {"model.vocab_size", "", Type::integer, "N", "", "size of the vocabulary; the tokenizer's own when not set", "", 1, 1e9},
+    {"model.tokenizer", "", Type::text, "NAME", "bytes", "tokenizer: bytes, or a tokenizer.json"},
+
+    {"data.dataset_path", "dataset dataset_name", Type::text, "PATH", "", "text file or folder to train on; the licence texts of this machine when not set", "", -kNoBound, kNoBound, "data.dataset data.dataset_name"},
+    {"data.dataset_size", "dataset_size", Type::count, "N", "", "tokens to take from the data set: 10M, 64k", "", 1, kMany},
+    {"data.dataset_percentage", "dataset_percentage", Type::real, "P", "100", "per cent of the data set to take", "", kTiny, 100},
+
+    {"training.batch_size", "batch_size", Type::integer, "N", "1", "sequences in a rank's micro-batch", "", 1, 1e9},
+    {"training.max_gpu_batch_size", "max_gpu_batch_size", Type::integer, "N", "", "most sequences at once on a device; a larger batch_size is split into accumulation steps", "", 1, 1e9},
+    {"training.eval_batch_size", "eval_batch_size", Type::integer, "N", "", "sequences in a rank's micro-batch of the evaluation; batch_size when not set", "", 1, 1e9},
+    {"training.gradient_accumulation_steps", "gradient_accumulation_steps", Type::integer, "N", "1", "micro-batches of a rank in a step", "", 1, 1e9},
+    {"training.learning_rate", "learning_rate", Type::real, "X", "0.001", "AdamW's learning rate", "", 0, kNoBound},
+    {"training.weight_decay", "weight_decay", Type::real, "X", "0.01", "AdamW's weight decay", "", 0, kNoBound},
+    {"training.beta1", "", Type::real, "X", "0.9", "AdamW's decay of the first moment", "", 0, 1},
+    {"training.beta2", "", Type::real, "X", "0.999", "AdamW's decay of the second moment", "", 0, 1},
+    {"training.epsilon", "", Type::real, "X", "1e-8", "AdamW's term that keeps the divisor from 0", "", 0, kNoBound},
+    {"training.correct_bias", "", Type::boolean, "", "true", "AdamW's correction of the moments' bias in the first steps"},
+    {"training.max_grad_norm", "max_grad_norm", Type::real, "X", "1", "norm that gradients are clipped to; 0 does not clip", "", 0, kNoBound},
+    {"training.scheduler", "scheduler", Type::text, "NAME", "constant", "learning rate schedule", "constant linear cosine"},
+    {"training.warmup_steps", "lr_warmup_steps", Type::integer, "N", "0", "steps over which the learning rate rises from 0", "", 0, kMany},
+    {"training.num_epochs", "num_epochs", Type::integer, "N", "1", "passes over the data set", "", 1, 1e9},
+    {"training.max_steps", "max_steps bench_step", Type::integer, "N", "100", "steps at most; 0 means no limit", "", 0, kMany, "training.bench_step"},
+    {"training.seed", "seed", Type::integer, "N", "42", "seed of initialization, sampling and dropout", "", 0, 9e15},
+    {"training.eval", "eval", Type::boolean, "", "false", "evaluate at the end too"},
+    {"training.eval_steps", "eval_steps", Type::integer, "N", "0", "steps between evaluations; 0 means none", "", 0, kMany},
+    {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints; 0 means none", "", 0, kMany},
+    {"training.log_interval", "log_interval", Type::integer, "N", "10", "steps between log lines", "", 1, kMany},
+    {"training.warmup_step", "warmup_step", Type::integer, "N", "15", "first steps that the iteration time of the summary leaves out", "", 0, kMany},
+
+    {"zero.stage", "zero_stage", Type::integer, "N", "3", "what is partitioned: 0 nothing, 1 optimizer, 2 and gradients, 3 and parameters", "", 0, 3},
+    {"zero.backend", "backend", Type::text, "NAME", "zero", "engine; deepspeed means zero", "zero deepspeed fsdp ddp single"},
+    {"zero.compile", "compile", Type::boolean, "", "false", "use fused kernels inside units"},
+    {"zero.deepcompile", "deepcompile", Type::boolean, "", "false", "run passes over the plan of a step"},
+    {"zero.passes", "passes", Type::list, "LIST", "", "passes to run, joined by commas; the default ones when not set"},
+    {"zero.activation_checkpointing", "activation_checkpointing", Type::boolean, "", "false", "keep only the inputs of units, and compute their insides again in backward"},
+    {"zero.memory_budget", "memory_budget", Type::count, "BYTES", "", "device memory that passes may fill: 16G", "", 1, kMany},
+
+    {"initialization.init_mean", "", Type::real, "X", "0", "mean of the initial weights"},
+    {"initialization.init_std", "", Type::real, "X", "0.02", "standard deviation of the initial weights", "", 0, kNoBound},
+
+    {"run.name", "run_name", Type::text, "NAME", "", "name of the run; made of the model and stage when not set"},
+    {"run.init_type", "", Type::text, "NAME", "normal", "how weights begin; normal and gaussian are the same", "normal gaussian"},
+    {"run.checkpoint", "checkpoint", Type::text, "PATH", "", "checkpoint to go on from"},
+    {"run.output_dir", "output_dir", Type::text, "DIR", "saved_models", "folder of the registry: the run's own folder is made in it"},
+    {"run.digest_every", "digest_every", Type::integer, "N", "0", "steps between state digests; 0 means only at the end", "", 0, kMany},
+    {"sweep_name", "", Type::text, "NAME", "", "the sweep that a run belongs to"},
+});
+// clang-format on
+
+bool has_word(std::string_view field, std::string_view word) {
+  while (!field.empty()) {
+    const std::size_t end = std::min(field.find(' '), field.size());
+    if (field.substr(0, end) == word) return true;
+    field.remove_prefix(std::min(end + 1, field.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Known> known() { return kKnown; }
+
+const Known* known(std::string_view key) {
+  const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& row) { return row.key == key || has_word(row.aliases, key); });
+  return found == kKnown.end() ? nullptr : &*found;
+}
+
+const Known* known_option(std::string_view option) {
+  const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& row) { return has_word(row.options, option); });
+  return found == kKnown.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> words(std::string_view field) {
+  std::istringstream in{std::string(field)};
+  std::vector<std::string> all;
+  for (std::string word; in >> word;) all.push_back(word);
+  return all;
+}
+
+std::optional<std::int64_t> parse_count(std::string_view text) {
+  double scale = 1;
+  if (!text.empty()) {
+    const std::size_t power = std::string_view("kmgt").find(static_cast<char>(std::tolower(static_cast<unsigned char>(text.back()))));
+    if (power != std::string_view::npos) {
+      scale = std::pow(1000.0, static_cast<double>(power + 1));
+      text.remove_suffix(1);
+    }
+  }
+  const auto number = parse_real(text);
+  if (!number || !(*number >= 0)) return {};
+  const double scaled = *number * scale;
+  const double whole = std::round(scaled);
+  // 1.1M is whole although 1.1 * 1e6 is not to the last bit; 0.0001k is not.
+  if (!(whole < 9e15) || !(std::fabs(scaled - whole) <= 1e-9 * std::max(1.0, whole))) return {};
+  return static_cast<std::int64_t>(whole);
+}
+
+}  // namespace zs::config

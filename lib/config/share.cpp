@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/share.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace zs::config {
+
+std::string share_path(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> folders;
+  if (const char* const given = std::getenv("ZS_SHARE"); given && *given) {
+    folders = {given};
+  } else {
+    std::error_code failure;
+    const fs::path binary = fs::read_symlink("/proc/self/exe", failure);
+    if (failure) throw Error("cannot tell where this program lies (" + failure.message() + "): set ZS_SHARE to the share folder of zs");
+    const fs::path above = binary.parent_path().parent_path();
+    folders = {above / "share" / "zs", above / "share"};
+  }
+  std::string looked;
+  for (const fs::path& folder : folders) {
+    std::error_code failure;
+    if (fs::exists(folder / name, failure)) return (folder / name).string();
+    looked += (looked.empty() ? "" : ", ") + folder.string();
+  }
+  throw Error(name, 0, "not found in " + looked + " (ZS_SHARE names another folder)");
+}
+
+}  // namespace zs::config

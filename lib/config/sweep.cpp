@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a sweep.
+#include "config/sweep.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/name.hpp"
+#include "base/number.hpp"
+#include "config/yaml.hpp"
+
+namespace zs::config {
+namespace {
+
+const std::string& scalar(const Pair& pair, const std::string& file) {
+  if (!pair.value.IsScalar()) throw Error(file, pair.line, "'" + pair.key + "' needs one value");
+  return pair.value.Scalar();
+}
+
+double number(const Pair& pair, const std::string& file) {
+  const auto value = parse_real(scalar(pair, file));
+  if (!value || !std::isfinite(*value)) throw Error(file, pair.line, pair.key + ": '" + pair.value.Scalar() + "' is not a number");
+  return *value;
+}
+
+std::int64_t integer(const Pair& pair, const std::string& file, std::int64_t lowest) {
+  const auto value = parse_int(scalar(pair, file));
+  if (!value || *value < lowest) {
+    throw Error(file, pair.line, pair.key + ": '" + pair.value.Scalar() + "' is not a whole number of at least " + std::to_string(lowest));
+  }
+  return *value;
+}
+
+Entry entry_of_node(const std::string& key, const std::string& origin, const YAML::Node& node) {
+  if (node.IsNull()) return {key, "", origin, Kind::null};
+  if (!node.IsScalar()) return {key, flow_text(node), origin, Kind::list};
+  return {key, node.Scalar(), origin, quoted(node) ? Kind::quoted : Kind::plain};
+}
+
+bool same_value(const Entry& a, const Entry& b) {
+  const auto x = parse_real(a.value), y = parse_real(b.value);
+  const bool numbers = a.kind == Kind::plain && b.kind == Kind::plain && x && y;
+  return numbers ? *x == *y : a.kind == b.kind && a.value == b.value;
+}
+
+void add_values(const Pair& pair, const std::string& file, Parameter& parameter) {
+  if (!pair.value.IsSequence() || pair.value.size() == 0) throw Error(file, pair.line, "'values' of " + parameter.key + " must be a list, [a, b]");
+  for (const YAML::Node& node : pair.value) {
+    const std::int64_t line = line_of(node) > 0 ? line_of(node) : pair.line;
+    Entry entry = entry_of_node(parameter.key, file + ":" + std::to_string(line), node);
+    for (const Entry& earlier : parameter.values) {
+      if (same_value(earlier, entry)) throw Error(file, line, parameter.key + ": '" + entry.value + "' is given twice: two runs would be the same");
+    }
+    parameter.values.push_back(std::move(entry));
+  }
+}
+
+const std::vector<std::string> kParts = {"values", "value", "min", "max", "distribution"};
+
+Parameter parameter_of(const std::string& key, std::int64_t line, const std::vector<Pair>& parts, const std::string& file) {
+  Parameter parameter{key, file + ":" + std::to_string(line), {}, Distribution::uniform, 0, 0};
+  bool lowest = false, highest = false, distribution = false;
+  for (const Pair& part : parts) {
+    if (part.key == "values") {
+      add_values(part, file, parameter);
+    } else if (part.key == "value") {
+      parameter.values = {entry_of_node(key, file + ":" + std::to_string(part.line), part.value)};
+    } else if (part.key == "min") {
+      parameter.lowest = number(part, file);
+      lowest = true;
+    } else if (part.key == "max") {
+      parameter.highest = number(part, file);
+      highest = true;
+    } else if (part.key == "distribution") {
+      static const std::vector<std::string> kNames = {"uniform", "log_uniform", "int"};
+      const auto found = std::find(kNames.begin(), kNames.end(), scalar(part, file));
+      if (found == kNames.end()) throw Error(file, part.line, "distribution: '" + part.value.Scalar() + "' is not one of uniform, log_uniform, int" + did_you_mean(part.value.Scalar(), kNames));
+      parameter.distribution = static_cast<Distribution>(found - kNames.begin());
+      distribution = true;
+    } else {
+      throw Error(file, part.line, "unknown key '" + part.key + "' of " + key + did_you_mean(part.key, kParts));
+    }
+  }
+  const bool range = lowest || highest || distribution;
+  if (range && !parameter.values.empty()) throw Error(file, line, key + " has both values and a range");
+  if (!range) return parameter;
+  if (!lowest || !highest) throw Error(file, line, key + ": a range needs min and max");
+  if (!(parameter.lowest < parameter.highest)) throw Error(file, line, key + ": min must be less than max");
+  if (parameter.distribution == Distribution::log_uniform && !(parameter.lowest > 0)) throw Error(file, line, key + ": min of a log_uniform range must be more than 0");
+  if (parameter.distribution == Distribution::integer) {
+    for (const double bound : {parameter.lowest, parameter.highest}) {
+      if (bound != std::floor(bound) || std::fabs(bound) > 9e15) throw Error(file, line, key + ": an int range needs whole numbers");
+    }
+  }
+  return parameter;
+}
+
+/// A mapping is a parameter if it has one of the parts of one, else a section of parameters.
+void add_parameters(const YAML::Node& map, const std::string& prefix, const std::string& file, Sweep& sweep) {
+  for (const Pair& pair : pairs(map, file, prefix.empty() ? "parameters" : prefix.substr(0, prefix.size() - 1))) {
+    const std::string key = prefix + pair.key;
+    const std::vector<Pair> parts = pairs(pair.value, file, key + " (expected {values: [a, b]} or {min: a, max: b})");
+    const bool parameter = std::any_of(parts.begin(), parts.end(), [](const Pair& part) { return std::find(kParts.begin(), kParts.end(), part.key) != kParts.end(); });
+    if (parameter) sweep.parameters.push_back(parameter_of(key, pair.line, parts, file));
+    else if (parts.empty()) throw Error(file, pair.line, key + " has no values");
+    else add_parameters(pair.value, key + ".", file, sweep);
+  }
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> Parameter::size() const {
+  if (!values.empty()) return values.size();
+  if (distribution == Distribution::integer) return static_cast<std::uint64_t>(highest - lowest) + 1;
+  return {};
+}
+
+Sweep read_sweep(const std::string& path) {
+  Input input(path);
+  return parse_sweep(input.read_all(), input.name());
+}
+
+Sweep parse_sweep(std::string_view yaml, const std::string& name) {
+  Sweep sweep;
+  std::int64_t num_runs_line = 0;
+  for (const Pair& pair : pairs(document(yaml, name), name, "a sweep")) {
+    if (pair.key == "sweep_name") {
+      sweep.name = scalar(pair, name);
+      if (!names_file(sweep.name)) throw Error(name, pair.line, "'" + sweep.name + "' cannot name a sweep: use letters, digits, '_', '-', '.'");
+    } else if (pair.key == "strategy") {
+      const std::string& strategy = scalar(pair, name);
+      if (strategy != "grid" && strategy != "random") throw Error(name, pair.line, "strategy: '" + strategy + "' is not one of grid, random" + did_you_mean(strategy, {"grid", "random"}));
+      sweep.random = strategy == "random";
+    } else if (pair.key == "num_runs") {
+      if (pair.value.IsNull()) continue;
+      sweep.num_runs = integer(pair, name, 1);
+      num_runs_line = pair.line;
+    } else if (pair.key == "seed") {
+      sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
+    } else if (pair.key == "parameters") {
+      add_parameters(pair.value, "", name, sweep);
+    } else if (pair.key != "description") {
+      throw Error(name, pair.line, "unknown key '" + pair.key + "'" + did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description"}));
+    }
+  }
+  if (sweep.name.empty()) throw Error(name, 0, "has no sweep_name");
+  if (sweep.parameters.empty()) throw Error(name, 0, "has no parameters");
+  if (sweep.random && sweep.num_runs == 0) throw Error(name, 0, "a random sweep needs num_runs");
+  if (!sweep.random && sweep.num_runs > 0) sweep.warnings.push_back(located(name, num_runs_line, "num_runs is not used: a grid takes every combination"));
+  return sweep;
+}
+
+}  // namespace zs::config

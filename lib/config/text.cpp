@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// A configuration as YAML text: reading and writing.
+#include <algorithm>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "config/config.hpp"
+#include "config/yaml.hpp"
+
+namespace zs::config {
+namespace {
+
+constexpr int kDeepest = 64;
+
+/// Adds what stands below `node`, whose keys begin with `prefix`.
+void flatten(const YAML::Node& node, const std::string& prefix, const std::string& name, int depth, Config& config) {
+  const std::string what = prefix.empty() ? "a configuration" : "'" + prefix.substr(0, prefix.size() - 1) + "'";
+  if (depth > kDeepest) throw Error(name, line_of(node), what + " is nested too deeply");
+  for (const Pair& pair : pairs(node, name, what)) {
+    Entry entry{prefix + pair.key, "", name + ":" + std::to_string(pair.line), Kind::null};
+    if (pair.value.IsMap() && pair.value.size() > 0) {
+      flatten(pair.value, entry.key + ".", name, depth + 1, config);
+      continue;
+    }
+    if (const Entry* const earlier = config.find(entry.key)) {
+      throw Error(entry.origin, 0, "'" + entry.key + "' is given twice, first as '" + earlier->key + "' in " + earlier->origin);
+    }
+    if (pair.value.IsScalar()) {
+      entry.value = pair.value.Scalar();
+      entry.kind = quoted(pair.value) ? Kind::quoted : Kind::plain;
+    } else if (pair.value.IsSequence() || pair.value.IsMap()) {
+      entry.value = flow_text(pair.value);
+      entry.kind = Kind::list;
+    }
+    config.set(std::move(entry));
+  }
+}
+
+/// Keys as a tree, in order of first appearance.
+struct Branch {
+  std::string word;
+  const Entry* entry = nullptr;
+  std::vector<std::unique_ptr<Branch>> children;
+};
+
+Branch& child(Branch& parent, std::string_view word) {
+  for (const auto& branch : parent.children) {
+    if (branch->word == word) return *branch;
+  }
+  return *parent.children.emplace_back(std::make_unique<Branch>(Branch{std::string(word), nullptr, {}}));
+}
+
+void write(const Branch& branch, int depth, std::string& out) {
+  for (const auto& next : branch.children) {
+    std::string line(static_cast<std::size_t>(depth) * 2, ' ');
+    line += scalar_text(next->word, true) + ":";
+    if (next->entry) {
+      const Entry& entry = *next->entry;
+      const bool scalar = entry.kind == Kind::plain || entry.kind == Kind::quoted;
+      line += " " + (scalar ? scalar_text(entry.value, entry.kind == Kind::quoted) : entry.kind == Kind::null ? "null" : entry.value);
+      constexpr std::size_t kCommentColumn = 44;
+      if (line.size() < kCommentColumn) line.resize(kCommentColumn, ' ');
+      line += "  # " + entry.origin;
+    }
+    out += line + "\n";
+    write(*next, depth + 1, out);
+  }
+}
+
+}  // namespace
+
+Config Config::read(const std::string& path) {
+  Input input(path);
+  return parse(input.read_all(), input.name());
+}
+
+Config Config::parse(std::string_view yaml, const std::string& name) {
+  Config config;
+  flatten(document(yaml, name), "", name, 0, config);
+  return config;
+}
+
+std::string Config::to_yaml() const {
+  Branch root;
+  for (const Entry& entry : entries_) {
+    Branch* branch = &root;
+    for (std::string_view rest = entry.key; !rest.empty();) {
+      const std::size_t end = std::min(rest.find('.'), rest.size());
+      branch = &child(*branch, rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    branch->entry = &entry;
+  }
+  std::string out;
+  write(root, 0, out);
+  return out;
+}
+
+}  // namespace zs::config

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/yaml.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+
+namespace zs::config {
+namespace {
+
+constexpr int kDeepest = 64;
+
+[[noreturn]] void fail(const std::string& name, const YAML::Mark& mark, const std::string& what) {
+  std::string place = name;
+  if (!mark.is_null()) place += ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
+  throw Error(place, 0, what);
+}
+
+std::vector<Pair>::iterator named(std::vector<Pair>& all, const std::string& key) {
+  return std::find_if(all.begin(), all.end(), [&](const Pair& pair) { return pair.key == key; });
+}
+
+/// What `map` merges comes first, in its order; what stands in `map` itself replaces or follows.
+std::vector<Pair> merged_pairs(const YAML::Node& map, const std::string& name, std::string_view what, int depth) {
+  if (!map.IsMap()) fail(name, map.Mark(), std::string(what) + " must be a mapping of keys to values");
+  if (depth > kDeepest) fail(name, map.Mark(), "merged too deeply");
+  std::vector<Pair> own, all;
+  for (const auto& pair : map) {
+    if (!pair.first.IsScalar()) fail(name, pair.first.Mark(), "a key must be a plain word or a text");
+    const std::string& key = pair.first.Scalar();
+    if (key == "<<" && !quoted(pair.first)) {
+      const std::vector<YAML::Node> merged = pair.second.IsSequence() ? pair.second.as<std::vector<YAML::Node>>() : std::vector{pair.second};
+      for (const YAML::Node& node : merged) {
+        for (Pair& inner : merged_pairs(node, name, "what '<<' merges", depth + 1)) {
+          if (named(all, inner.key) == all.end()) all.push_back(std::move(inner));
+        }
+      }
+      continue;
+    }
+    if (key.empty()) fail(name, pair.first.Mark(), "a key must not be empty");
+    const auto earlier = named(own, key);
+    if (earlier != own.end()) fail(name, pair.first.Mark(), "'" + key + "' is given twice, first in line " + std::to_string(earlier->line));
+    own.push_back({key, line_of(pair.first), pair.second});
+  }
+  for (Pair& pair : own) {
+    const auto merged = named(all, pair.key);
+    if (merged == all.end()) all.push_back(std::move(pair));
+    else *merged = std::move(pair);
+  }
+  return all;
+}
+
+/// Whether bare `text` would be null, a truth value or a number to a reader of YAML.
+bool looks_typed(const std::string& text) {
+  static constexpr std::array kWords = {"~", "null", "true", "false", "yes", "no", "on", "off"};
+  std::string lower = text;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text.empty() || parse_real(text) || std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
+}
+
+/// Whether `text` reads back as the same scalar when it is written bare, within a list too.
+bool plain(const std::string& text) {
+  if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return false;
+  if (std::string_view("-?:,[]{}#&*!|>'\"%@`=<").find(text.front()) != std::string_view::npos) {
+    const bool number = text.front() == '-' && text.size() > 1 && text[1] != ' ' && text[1] != '-';
+    if (!number) return false;
+  }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x20 || c == 0x7F || std::string_view(",[]{}").find(text[i]) != std::string_view::npos) return false;
+    if (c == '#' && text[i - 1] == ' ') return false;
+    if (c == ':' && text[i + 1] == ' ') return false;
+  }
+  return text != "---" && text != "...";
+}
+
+std::string in_quotes(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    std::array<char, 8> code;
+    if (c == '"' || c == '\\') out += std::string("\\") + c;
+    else if (c == '\n') out += "\\n";
+    else if (c == '\t') out += "\\t";
+    else if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F) out += c;
+    else std::snprintf(code.data(), code.size(), "\\x%02x", static_cast<unsigned char>(c)), out += code.data();
+  }
+  return out + "\"";
+}
+
+std::string flow_text(const YAML::Node& node, int depth) {
+  if (depth > kDeepest) throw Error("nested too deeply");
+  if (!node.IsDefined() || node.IsNull()) return "null";
+  if (node.IsScalar()) return scalar_text(node.Scalar(), quoted(node));
+  std::string out;
+  if (node.IsSequence()) {
+    for (const YAML::Node& item : node) out += (out.empty() ? "" : ", ") + flow_text(item, depth + 1);
+    return "[" + out + "]";
+  }
+  for (const auto& pair : node) out += (out.empty() ? "" : ", ") + flow_text(pair.first, depth + 1) + ": " + flow_text(pair.second, depth + 1);
+  return "{" + out + "}";
+}
+
+}  // namespace
+
+YAML::Node document(std::string_view bytes, const std::string& name) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(bytes));
+    if (documents.empty() || !documents[0].IsDefined() || documents[0].IsNull()) throw Error(name, 0, "is empty, expected YAML");
+    if (documents.size() > 1) throw Error(name, line_of(documents[1]), "a second document begins, expected one");
+    return documents[0];
+  } catch (const YAML::Exception& error) {
+    fail(name, error.mark, error.msg);
+  }
+}
+
+std::vector<Pair> pairs(const YAML::Node& map, const std::string& name, std::string_view what) {
+  return merged_pairs(map, name, what, 0);
+}
+
+std::int64_t line_of(const YAML::Node& node) { return node.Mark().is_null() ? 0 : node.Mark().line + 1; }
+
+bool quoted(const YAML::Node& scalar) { return scalar.IsScalar() && scalar.Tag() == "!"; }
+
+std::string scalar_text(const std::string& text, bool keep_text) {
+  return plain(text) && !(keep_text && looks_typed(text)) ? text : in_quotes(text);
+}
+
+std::string flow_text(const YAML::Node& node) { return flow_text(node, 0); }
+
+}  // namespace zs::config

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The models by name. A model is a list of units; each family is a file pair of its own.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "unit/unit.hpp"
+
+namespace zs::model {
+
+/// What a model is made from; 0 and negative values mean "as the name says".
+struct Settings {
+  std::string name = "tiny";
+  std::int64_t num_layers = 0;
+  std::int64_t vocab_size = 0;
+  std::int64_t seq_length = 128;  ///< tokens in a sample; at most the model's positions
+  double dropout = 0;             ///< embedding, attention and residual dropout
+  double init_mean = 0, init_std = 0.02;
+};
+
+struct Model {
+  std::string name;
+  unit::Units units;
+  std::int64_t vocab_size = 0, positions = 0;
+  std::int64_t num_layers = 0, width = 0, num_heads = 0;
+  double flops_per_token = 0;  ///< forward and backward, matrix products alone
+};
+
+/// Names of the models that make() knows.
+std::vector<std::string> names();
+
+/// Throws zs::Error at an unknown name (naming the nearest) and at settings that do not suit.
+Model make(const Settings& settings);
+
+}  // namespace zs::model

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks a plan with the state of every unit, and stops at the first operation that its state does not allow.
+#include <vector>
+
+#include "base/error.hpp"
+#include "plan/plan.hpp"
+
+namespace zs::plan {
+
+std::string to_text(const Op& op, const Plan& plan);
+
+namespace {
+
+enum class Parameters { sharded, gathering, whole, stale };       // stale: whole, but from before the step
+enum class Gradient { none, leaf, reducing, reduced, gathering };  // of the micro-step, or of the step in stages 0 and 1
+
+struct State {
+  Parameters parameters;
+  Gradient gradient = Gradient::none;
+  int forwards = 0, backwards = 0, added = 0;  // micro-steps done
+  bool graph = false, input = false, stepped = false;
+};
+
+class Walk {
+ public:
+  explicit Walk(const Plan& plan) : plan_(plan), shape_(plan.shape) {
+    const State start{shape_.stage == 3 ? Parameters::sharded : Parameters::whole};
+    states_.assign(shape_.units.size(), start);
+  }
+
+  void run() {
+    for (at_ = 0; at_ < plan_.ops.size(); ++at_) op(plan_.ops[at_]);
+    for (const State& state : states_) {
+      const bool whole = state.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole);
+      require(state.stepped && whole, "the step ends before every unit is stepped and back in its place");
+    }
+  }
+
+ private:
+  const Plan& plan_;
+  const Shape& shape_;
+  std::vector<State> states_;
+  std::size_t at_ = 0;
+  bool normed_ = false;
+
+  void require(bool holds, const char* what) const {
+    if (holds) return;
+    const std::string where = at_ < plan_.ops.size() ? to_text(plan_.ops[at_], plan_) : "end";
+    throw Error("plan", 0, "operation " + std::to_string(at_) + " (" + where + "): " + what);
+  }
+
+  State& of(int unit) { return states_[static_cast<std::size_t>(unit)]; }
+
+  void require_whole(int unit) {
+    require(of(unit).parameters == Parameters::whole, "the parameters are not gathered");
+    const int borrowed = shape_.units[static_cast<std::size_t>(unit)].borrows;
+    if (borrowed >= 0) require(of(borrowed).parameters == Parameters::whole, "the borrowed parameters are not gathered");
+  }
+
+  /// Backward of `unit` may write only after every unit behind it, which feeds it, has run.
+  void require_behind_done(int unit, int micro) {
+    for (std::size_t next = static_cast<std::size_t>(unit) + 1; next < states_.size(); ++next) {
+      require(states_[next].backwards == micro + 1, "a unit behind it has not run backward");
+    }
+  }
+
+  void op(const Op& op) {
+    if (op.kind == Kind::norm) {
+      for (const State& state : states_) {
+        const bool reduced = state.gradient == Gradient::reduced && state.added == shape_.micro_steps;
+        require(reduced, "a gradient is not complete");
+      }
+      normed_ = true;
+      return;
+    }
+    require(op.unit >= 0 && op.unit < static_cast<int>(states_.size()), "there is no such unit");
+    State& unit = of(op.unit);
+    switch (op.kind) {
+      case Kind::gather:
+        require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::stale), "there is nothing to gather");
+        require(shape_.stage != 3 || !unit.stepped, "a gather after the step is not used");
+        unit.parameters = Parameters::gathering;
+        break;
+      case Kind::gather_wait:
+        require(unit.parameters == Parameters::gathering, "no gather is under way");
+        unit.parameters = Parameters::whole;
+        break;
+      case Kind::release:
+        require(unit.parameters == Parameters::whole && shape_.stage == 3, "there is nothing to release");
+        unit.parameters = Parameters::sharded;
+        break;
+      case Kind::forward:
+      case Kind::forward_light:
+        require_whole(op.unit);
+        require(unit.forwards == op.micro && unit.backwards == op.micro && op.micro < shape_.micro_steps, "the micro-step is out of order");
+        require(op.unit == 0 || of(op.unit - 1).forwards == op.micro + 1, "the unit before it has not run forward");
+        ++unit.forwards;
+        unit.graph = op.kind == Kind::forward;
+        unit.input = true;
+        break;
+      case Kind::recompute:
+        require_whole(op.unit);
+        require(unit.input && !unit.graph && unit.forwards == op.micro + 1, "there is no input to recompute from");
+        unit.graph = true;
+        break;
+      case Kind::backward:
+        require_whole(op.unit);
+        require(unit.graph && unit.forwards == op.micro + 1 && unit.backwards == op.micro, "there is no forward to go back through");
+        require_behind_done(op.unit, op.micro);
+        require(unit.gradient != Gradient::leaf && unit.gradient != Gradient::reducing, "the last micro-step's gradient is still there");
+        ++unit.backwards;
+        unit.graph = unit.input = false;
+        unit.gradient = Gradient::leaf;
+        break;
+      case Kind::accumulate:
+        require(shape_.stage <= 1 && unit.gradient == Gradient::leaf && unit.added == op.micro, "there is no leaf gradient to add");
+        ++unit.added;
+        unit.gradient = Gradient::none;
+        break;
+      case Kind::reduce:
+        if (shape_.stage <= 1) {
+          require(unit.gradient == Gradient::none && unit.added == shape_.micro_steps, "not every micro-step is added yet");
+        } else {
+          require(unit.gradient == Gradient::leaf && unit.backwards == op.micro + 1, "there is no leaf gradient to reduce");
+        }
+        unit.gradient = Gradient::reducing;
+        break;
+      case Kind::reduce_wait:
+        require(unit.gradient == Gradient::reducing, "no reduce is under way");
+        if (shape_.stage >= 2) require(unit.added == op.micro, "the micro-steps would be added out of order"), ++unit.added;
+        unit.gradient = Gradient::reduced;
+        break;
+      case Kind::gather_grad:
+        require(shape_.stage == 0 && unit.gradient == Gradient::reduced, "there is no reduced gradient to gather");
+        unit.gradient = Gradient::gathering;
+        break;
+      case Kind::gather_grad_wait:
+        require(unit.gradient == Gradient::gathering, "no gradient gather is under way");
+        unit.gradient = Gradient::reduced;
+        break;
+      case Kind::step:
+        require(normed_, "the norm is not known yet");
+        require(!unit.stepped, "it is stepped already");
+        require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole), "the parameters are not in their place");
+        unit.stepped = true;
+        if (shape_.stage == 1 || shape_.stage == 2) unit.parameters = Parameters::stale;
+        break;
+      case Kind::norm: break;
+    }
+  }
+};
+
+}  // namespace
+
+void check(const Plan& plan) { Walk(plan).run(); }
+
+}  // namespace zs::plan

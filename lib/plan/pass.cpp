@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/pass.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/name.hpp"
+
+namespace zs::plan {
+namespace {
+
+bool computes(Kind kind) {
+  return kind == Kind::forward || kind == Kind::forward_light || kind == Kind::recompute || kind == Kind::backward;
+}
+
+bool reads(const Shape& shape, const Op& op, int unit) {
+  return computes(op.kind) && (op.unit == unit || shape.units[static_cast<std::size_t>(op.unit)].borrows == unit);
+}
+
+std::int64_t numel(const Plan& plan, int unit) { return plan.shape.units[static_cast<std::size_t>(unit)].numel; }
+
+/// The plan without re-gathering the `kept` units between their first gather and their last release.
+Plan keep_gathered(const Plan& plan, const std::vector<bool>& kept) {
+  Plan result = plan;
+  result.ops.clear();
+  std::vector<int> releases(plan.shape.units.size());
+  for (const Op& op : plan.ops) {
+    if (op.kind == Kind::release) ++releases[static_cast<std::size_t>(op.unit)];
+  }
+  std::vector<bool> there(plan.shape.units.size());
+  for (const Op& op : plan.ops) {
+    if (op.unit >= 0 && kept[static_cast<std::size_t>(op.unit)]) {
+      const auto unit = static_cast<std::size_t>(op.unit);
+      if (op.kind == Kind::gather && there[unit]) continue;
+      if (op.kind == Kind::gather_wait) {
+        if (there[unit]) continue;
+        there[unit] = true;
+      }
+      if (op.kind == Kind::release && --releases[unit] > 0) continue;
+    }
+    result.ops.push_back(op);
+  }
+  return result;
+}
+
+/// Keeps units gathered from their first use in the step to their last, as many as the budget holds: those whose
+/// gather costs most time per byte first (the smallest, where nothing was measured).
+Plan selective_gather(const Plan& plan, const Profile& profile, const Budget& budget) {
+  if (plan.shape.stage < 3) return plan;
+  std::vector<int> order(plan.shape.units.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto cost_per_element = [&](int unit) {
+    const double cost = profile.gather_seconds.empty() ? 1.0 : profile.gather_seconds[static_cast<std::size_t>(unit)];
+    return cost / static_cast<double>(numel(plan, unit));
+  };
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost_per_element(a) > cost_per_element(b); });
+  std::vector<bool> kept(plan.shape.units.size());
+  Plan best = plan;
+  for (const int unit : order) {
+    kept[static_cast<std::size_t>(unit)] = true;
+    Plan next = keep_gathered(plan, kept);
+    if (peak_gathered(next) > budget.gathered_elements) break;
+    best = std::move(next);
+  }
+  return best;
+}
+
+/// Moves each gather's start before the computation that precedes its wait, so that it travels while that runs; in
+/// stages 1 and 2, right behind the unit's step. One gather is hoisted over one computation, within the budget.
+Plan prefetch(const Plan& plan, const Profile&, const Budget& budget) {
+  Plan result = plan;
+  auto& ops = result.ops;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].kind != Kind::gather) continue;
+    const Op gather = ops[i];
+    std::size_t to = i, before = i;  // before the computation that it hides behind, or behind its own step
+    while (before > 0 && to == i) {
+      const Op& previous = ops[before - 1];
+      const bool own = previous.unit == gather.unit && (previous.kind == Kind::release || previous.kind == Kind::step);
+      if (own && previous.kind == Kind::step) to = before;
+      if (own) break;
+      if (computes(previous.kind)) to = before - 1;
+      --before;
+    }
+    if (to == i) continue;
+    Plan moved = result;
+    moved.ops.erase(moved.ops.begin() + static_cast<std::ptrdiff_t>(i));
+    moved.ops.insert(moved.ops.begin() + static_cast<std::ptrdiff_t>(to), gather);
+    if (plan.shape.stage < 3 || peak_gathered(moved) <= std::max(budget.gathered_elements, peak_gathered(plan))) result = std::move(moved);
+  }
+  if (plan.shape.stage >= 3) return result;
+  // Nothing reads the gathered parameters before the next step: all waits go to the end.
+  std::stable_partition(ops.begin(), ops.end(), [](const Op& op) { return op.kind != Kind::gather_wait; });
+  return result;
+}
+
+/// Moves each reduce's completion behind the next computation, so that gradients travel while that runs.
+Plan overlap_reduce(const Plan& plan, const Profile&, const Budget&) {
+  Plan result = plan;
+  auto& ops = result.ops;
+  for (std::size_t i = ops.size(); i-- > 0;) {
+    if (ops[i].kind != Kind::reduce_wait) continue;
+    const Op wait = ops[i];
+    std::size_t to = i;  // the last operation that it goes behind
+    for (std::size_t next = i + 1; next < ops.size(); ++next) {
+      if (ops[next].kind == Kind::norm || ops[next].unit == wait.unit || reads(plan.shape, ops[next], wait.unit)) break;
+      if (ops[next].kind == Kind::reduce_wait) break;
+      to = next;
+      if (computes(ops[next].kind) || ops[next].kind == Kind::reduce) {
+        if (ops[next].kind == Kind::reduce) break;  // one in flight while the next one starts
+      }
+    }
+    std::rotate(ops.begin() + static_cast<std::ptrdiff_t>(i), ops.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                ops.begin() + static_cast<std::ptrdiff_t>(to) + 1);
+  }
+  return result;
+}
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+const std::vector<Pass>& passes() {
+  static const std::vector<Pass> all = {
+      {"selective_gather", "keep units gathered from first to last use while they fit the budget", {}, {}, {"early gathers"}, selective_gather},
+      {"prefetch", "start each gather one computation early", {"early gathers"}, {}, {}, prefetch},
+      {"overlap_reduce", "finish each gradient reduction one computation late", {"late reductions"}, {}, {}, overlap_reduce},
+  };
+  return all;
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const Pass& pass : passes()) names.push_back(pass.name);
+  return names;
+}
+
+Plan compile(const Plan& plan, const std::vector<std::string>& names, const Profile& profile, const Budget& budget) {
+  Plan result = plan;
+  std::vector<std::string> provided;
+  for (const std::string& name : names) {
+    const auto found = std::find_if(passes().begin(), passes().end(), [&](const Pass& pass) { return pass.name == name; });
+    if (found == passes().end()) throw Error("there is no pass '" + name + "'" + did_you_mean(name, pass_names()));
+    if (contains(result.passes, name)) throw Error("pass '" + name + "' is named twice");
+    for (const std::string& condition : found->requires_) {
+      if (!contains(provided, condition)) throw Error("pass '" + name + "' must run after one that provides " + condition);
+    }
+    for (const std::string& condition : found->conflicts) {
+      if (!contains(provided, condition)) continue;
+      std::string order;
+      for (const Pass& pass : passes()) {
+        if (contains(names, pass.name)) order += (order.empty() ? "" : ",") + pass.name;
+      }
+      throw Error("pass '" + name + "' must run before there are " + condition + ": use --passes " + order);
+    }
+    result = found->run(result, profile, budget);
+    result.passes.push_back(name);
+    check(result);
+    provided.insert(provided.end(), found->provides.begin(), found->provides.end());
+  }
+  return result;
+}
+
+}  // namespace zs::plan

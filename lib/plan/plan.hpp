@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// One training step as a list of operations over units. Every rank runs the same list; a stage is a function from
+// (units, micro-steps) to it, and a pass a function from plan to plan. Knows no tensors.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace zs::plan {
+
+/// What an operation does to its unit. "start ... finish" pairs bracket a collective under way.
+enum class Kind {
+  gather,         ///< start the all-gather of the unit's parameters
+  gather_wait,    ///< finish it: the parameters are there
+  release,        ///< drop the gathered parameters, keep this rank's shard
+  forward,        ///< forward of one micro-step, keeping what backward needs
+  forward_light,  ///< forward that keeps only its input (activation checkpointing)
+  recompute,      ///< forward again from the kept input, now keeping what backward needs
+  backward,       ///< backward of one micro-step into the unit's leaf gradient
+  accumulate,     ///< add the leaf gradient to this rank's summation tree (whole unit)
+  reduce,         ///< start the reduce-scatter of the gradient
+  reduce_wait,    ///< finish it; in stages 2 and 3 the shard joins the shard's summation tree
+  gather_grad,    ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
+  gather_grad_wait,
+  norm,           ///< global gradient norm, clipping factor, overflow verdict; no unit
+  step,           ///< optimizer update of what this rank owns of the unit
+};
+
+struct Op {
+  Kind kind{};
+  int unit = -1;   ///< index into Shape::units, -1 for norm
+  int micro = -1;  ///< micro-step 0..A-1, -1 where it has none
+  bool operator==(const Op&) const = default;
+};
+
+/// A unit as plans see it.
+struct Unit {
+  std::string name;
+  std::int64_t numel = 0;  ///< parameters
+  int borrows = -1;        ///< another unit whose parameters its forward reads too (a tied head), or -1
+};
+
+/// What a plan is made for.
+struct Shape {
+  std::vector<Unit> units;  ///< in forward order; the last one computes the loss
+  int stage = 0;            ///< ZeRO stage 0..3
+  int ranks = 1;
+  int micro_steps = 1;      ///< gradient accumulation steps
+  bool activation_checkpointing = false;
+};
+
+struct Plan {
+  Shape shape;
+  std::vector<Op> ops;
+  std::vector<std::string> passes;  ///< those applied, in order
+};
+
+/// The plan of a stage, nothing hidden, nothing early: the definition that passes must keep the meaning of.
+Plan baseline(const Shape& shape);
+
+/// The global micro-batch (leaf of the summation tree, 0..ranks*A-1) that a rank computes in a micro-step:
+/// stages 0 and 1 take neighbours in time, stages 2 and 3 neighbours in rank.
+std::int64_t leaf(const Shape& shape, int rank, int micro);
+
+/// Throws zs::Error at the first operation that cannot run or would change the result: parameters used before they
+/// are gathered or after they are released, a stale gather, a gradient reduced before its last contribution,
+/// a unit stepped before the norm or twice, a collective left open, an unfinished micro-step.
+void check(const Plan& plan);
+
+/// One line an operation: "12  gather_wait  h.0", micro-step after "@".
+std::string to_text(const Plan& plan);
+
+/// A hash of everything that the ranks must agree on.
+std::uint64_t hash(const Plan& plan);
+
+/// Elements that each rank sends in one step under the plan, on average over ranks: parameters, and gradients.
+struct Traffic {
+  double parameters = 0, gradients = 0;
+};
+Traffic traffic(const Plan& plan);
+
+/// The most parameters (elements) that are gathered at one time beside this rank's shards. 0 below stage 3.
+std::int64_t peak_gathered(const Plan& plan);
+
+}  // namespace zs::plan

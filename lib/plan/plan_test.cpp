@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "plan/pass.hpp"
+
+namespace zs::plan {
+namespace {
+
+/// An embedding, two blocks and a head that borrows the embedding.
+Shape shape(int stage, int ranks = 2, int micro_steps = 2, bool checkpointing = false) {
+  return {{{"embedding", 1000}, {"h.0", 400}, {"h.1", 400}, {"head", 16, 0}}, stage, ranks, micro_steps, checkpointing};
+}
+
+std::string ops(const Plan& plan) {
+  const std::string text = to_text(plan);
+  std::string lines;
+  for (std::size_t at = text.find('\n') + 1; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    lines += text.substr(text.find('\t', at) + 1, end - text.find('\t', at) - 1) + "\n";
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::int64_t count(const Plan& plan, Kind kind) {
+  return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return op.kind == kind; });
+}
+
+TEST_CASE("plan: every stage, accumulation and checkpointing gives a plan that passes its check") {
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const int ranks : {1, 2, 8}) {
+      for (const int micro_steps : {1, 4}) {
+        for (const bool checkpointing : {false, true}) {
+          const Plan plan = baseline(shape(stage, ranks, micro_steps, checkpointing));
+          CHECK_NOTHROW(check(plan));
+          CHECK(count(plan, Kind::recompute) == (checkpointing ? 3 * micro_steps : 0));
+          for (const auto& names : std::vector<std::vector<std::string>>{pass_names(), {"prefetch"}, {"selective_gather"}, {"overlap_reduce"}}) {
+            CHECK_NOTHROW(compile(plan, names, {}, {}));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("plan: stage 3 gathers each unit for forward and for backward, and keeps what the head borrows") {
+  CHECK(ops(baseline(shape(3, 2, 1))) ==
+        "gather embedding\ngather_wait embedding\nforward embedding @0\n"
+        "gather h.0\ngather_wait h.0\nforward h.0 @0\nrelease h.0\n"
+        "gather h.1\ngather_wait h.1\nforward h.1 @0\nrelease h.1\n"
+        "gather head\ngather_wait head\nforward head @0\nrelease embedding\nrelease head\n"
+        "gather embedding\ngather_wait embedding\ngather head\ngather_wait head\nbackward head @0\nreduce head @0\nreduce_wait head @0\nrelease head\n"
+        "gather h.1\ngather_wait h.1\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait h.1 @0\nrelease h.1\n"
+        "gather h.0\ngather_wait h.0\nbackward h.0 @0\nreduce h.0 @0\nreduce_wait h.0 @0\nrelease h.0\n"
+        "backward embedding @0\nreduce embedding @0\nreduce_wait embedding @0\nrelease embedding\n"
+        "norm\nstep embedding\nstep h.0\nstep h.1\nstep head\n");
+}
+
+TEST_CASE("plan: traffic is the bandwidth-optimal formula of each stage") {
+  const double psi = 1816;
+  for (const int ranks : {2, 4, 8}) {
+    for (const int micro_steps : {1, 4}) {
+      const double f = static_cast<double>(ranks - 1) / ranks;
+      const auto sent = [&](int stage) {
+        const Traffic traffic = plan::traffic(baseline(shape(stage, ranks, micro_steps)));
+        return traffic.parameters + traffic.gradients;
+      };
+      CHECK(sent(0) == doctest::Approx(2 * psi * f));
+      CHECK(sent(1) == doctest::Approx(2 * psi * f));
+      CHECK(sent(2) == doctest::Approx((micro_steps + 1) * psi * f));
+      CHECK(sent(3) == doctest::Approx(3 * micro_steps * psi * f));
+    }
+  }
+}
+
+TEST_CASE("plan: leaves are neighbours in time in stages 0 and 1, in rank in stages 2 and 3; each is computed once") {
+  for (const int stage : {0, 1, 2, 3}) {
+    std::vector<int> seen(8);
+    for (int rank = 0; rank < 4; ++rank) {
+      for (int micro = 0; micro < 2; ++micro) ++seen[static_cast<std::size_t>(leaf(shape(stage, 4, 2), rank, micro))];
+    }
+    CHECK(seen == std::vector<int>(8, 1));
+  }
+  CHECK(leaf(shape(1, 4, 2), 1, 1) == 3);
+  CHECK(leaf(shape(3, 4, 2), 1, 1) == 5);
+}
+
+TEST_CASE("passes: selective_gather leaves one gather a unit where the budget allows, and none saved where it does not") {
+  const Plan plan = baseline(shape(3));
+  const auto gathers = [&](std::int64_t budget) { return count(compile(plan, {"selective_gather"}, {}, {budget}), Kind::gather); };
+  CHECK(count(plan, Kind::gather) == 16);
+  CHECK(gathers(1'000'000) == 4);
+  CHECK(gathers(1416) > 4);
+  CHECK(gathers(1416) < 16);
+  CHECK(gathers(10) == 16);
+  CHECK(peak_gathered(compile(plan, {"selective_gather"}, {}, {1500})) <= 1500);
+}
+
+TEST_CASE("passes: prefetch starts a gather before the computation that it hides behind") {
+  const std::string text = ops(compile(baseline(shape(3, 2, 1)), {"prefetch"}, {}, {}));
+  CHECK(text.starts_with("gather embedding\ngather_wait embedding\ngather h.0\nforward embedding @0\ngather_wait h.0\ngather h.1\nforward h.0 @0\n"));
+  const std::string stage1 = ops(compile(baseline(shape(1, 2, 1)), {"prefetch"}, {}, {}));
+  CHECK(stage1.find("step embedding\ngather embedding\nstep h.0\ngather h.0\n") != std::string::npos);
+  CHECK(stage1.ends_with("gather_wait embedding\ngather_wait h.0\ngather_wait h.1\ngather_wait head\n"));
+}
+
+TEST_CASE("passes: overlap_reduce finishes a reduction behind the next backward") {
+  const std::string text = ops(compile(baseline(shape(2, 2, 1)), {"overlap_reduce"}, {}, {}));
+  CHECK(text.find("reduce head @0\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait head @0\nbackward h.0 @0\n") != std::string::npos);
+}
+
+TEST_CASE("passes: a wrong order, an unknown name and a repetition are errors that say what to do") {
+  const Plan plan = baseline(shape(3));
+  CHECK_THROWS_WITH_AS(compile(plan, {"prefetch", "selective_gather"}, {}, {}),
+                       "pass 'selective_gather' must run before there are early gathers: use --passes selective_gather,prefetch", Error);
+  CHECK_THROWS_WITH_AS(compile(plan, {"prefech"}, {}, {}), "there is no pass 'prefech', did you mean 'prefetch'?", Error);
+  CHECK_THROWS_WITH_AS(compile(plan, {"prefetch", "prefetch"}, {}, {}), "pass 'prefetch' is named twice", Error);
+}
+
+TEST_CASE("check: finds what would change the result") {
+  const auto broken = [](int stage, auto change) {
+    Plan plan = baseline(shape(stage));
+    change(plan.ops);
+    CHECK_THROWS_AS(check(plan), Error);
+  };
+  const auto drop = [](Kind kind) {
+    return [kind](std::vector<Op>& ops) { ops.erase(std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.kind == kind; })); };
+  };
+  for (const Kind kind : {Kind::gather, Kind::gather_wait, Kind::release, Kind::forward, Kind::backward, Kind::reduce, Kind::reduce_wait, Kind::norm, Kind::step}) {
+    broken(3, drop(kind));
+  }
+  broken(1, drop(Kind::accumulate));
+  broken(0, drop(Kind::gather_grad_wait));
+  broken(2, [](std::vector<Op>& ops) { std::swap(ops.front(), ops.back()); });
+  broken(1, [](std::vector<Op>& ops) { ops.push_back(ops.back()); });
+}
+
+TEST_CASE("hash: differs where ranks would do different things") {
+  CHECK(hash(baseline(shape(3))) == hash(baseline(shape(3))));
+  CHECK(hash(baseline(shape(3))) != hash(baseline(shape(2))));
+  CHECK(hash(baseline(shape(3))) != hash(compile(baseline(shape(3)), {"prefetch"}, {}, {})));
+}
+
+}  // namespace
+}  // namespace zs::plan

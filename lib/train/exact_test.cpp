@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first promise: one state digest whatever the stage, the ranks, the accumulation, the passes.
+#include <doctest/doctest.h>
+
+#include "model/model.hpp"
+#include "plan/pass.hpp"
+#include "unit/random.hpp"
+#include "zero/engine.hpp"
+
+namespace zs {
+namespace {
+
+struct Case {
+  int stage = 0, ranks = 1, micro_steps = 8;
+  bool compiled = false, checkpointing = false;
+  double max_grad_norm = 1;
+};
+
+unit::Batch batch(std::int64_t step, std::int64_t leaf) {
+  const at::Generator random = unit::generator(unit::mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(leaf)));
+  const at::Tensor tokens = at::randint(0, 256, {2, 17}, random, at::TensorOptions(at::kLong));
+  return {tokens.narrow(1, 0, 16).contiguous(), tokens.narrow(1, 1, 16).contiguous()};
+}
+
+struct Outcome {
+  std::string digest;
+  double loss = 0, norm = 0;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome trained(const Case& c) {
+  Outcome outcome;
+  comm::run_in_process(c.ranks, [&](comm::Group& group) {
+    const model::Model model = model::make({.name = "tiny", .num_layers = 2, .seq_length = 16, .dropout = 0.1});
+    const plan::Plan baseline = plan::baseline(zero::shape(model.units, c.stage, c.ranks, c.micro_steps, c.checkpointing));
+    const plan::Plan plan = plan::compile(baseline, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}, {});
+    zero::Engine engine(group, model.units, plan, {.max_grad_norm = c.max_grad_norm});
+    zero::StepResult last;
+    for (std::int64_t step = 1; step <= 3; ++step) {
+      last = engine.step(step, 1e-3, [&](std::int64_t leaf) { return batch(step, leaf); });
+    }
+    const std::string digest = engine.digest();
+    if (group.rank() == 0) outcome = {digest, last.loss, last.grad_norm};
+  });
+  return outcome;
+}
+
+TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the same bits") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  for (const double max_grad_norm : {0.0, 0.5}) {
+    const Outcome expected = trained({.max_grad_norm = max_grad_norm});
+    CHECK(expected.loss > 1);
+    CHECK(expected.norm > 0.5);
+    for (const int stage : {0, 1, 2, 3}) {
+      for (const int ranks : {1, 2, 4, 8}) {
+        const Case c{stage, ranks, 8 / ranks, ranks % 4 == 2, ranks > 2, max_grad_norm};
+        CAPTURE(stage);
+        CAPTURE(ranks);
+        const Outcome outcome = trained(c);
+        CHECK(outcome.digest == expected.digest);
+        CHECK(outcome.loss == expected.loss);
+        CHECK(outcome.norm == expected.norm);
+      }
+    }
+  }
+}
+
+TEST_CASE("exact: another seed, batch or clipping is another digest") {
+  CHECK(trained({.max_grad_norm = 0}).digest != trained({.max_grad_norm = 0.5}).digest);
+  CHECK(trained({.micro_steps = 4}).digest != trained({.micro_steps = 8}).digest);
+}
+
+}  // namespace
+}  // namespace zs

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What zs-train does around a training: its group of ranks, the run's folder, its output, its end.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "cli/run.hpp"
+#include "comm/group.hpp"
+#include "train/settings.hpp"
+
+namespace zs::train {
+
+class Session {
+ public:
+  /// The body of zs-train.
+  Status train(const cli::Args& args);
+  /// What cli::run does at a failure: says which rank it is, and aborts the others.
+  cli::Hooks hooks();
+
+ private:
+  std::unique_ptr<comm::Group> group_;
+};
+
+}  // namespace zs::train

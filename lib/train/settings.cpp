@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/settings.hpp"
+
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "config/known.hpp"
+#include "data/corpus.hpp"
+#include "plan/pass.hpp"
+
+namespace zs::train {
+namespace {
+
+void not_yet(const config::Config& config, const std::string& key, bool asked) {
+  if (!asked) return;
+  const config::Entry* const entry = config.find(key);
+  throw Error((entry ? entry->origin + ": " : "") + key + " is not supported yet");
+}
+
+/// What passes may fill with gathered parameters: --memory_budget, else half of this machine's memory over its ranks.
+std::int64_t gathered_elements(const config::Config& config, int ranks) {
+  const std::int64_t bytes = config.has("zero.memory_budget")
+                                 ? config.integer("zero.memory_budget")
+                                 : ::sysconf(_SC_PHYS_PAGES) / 2 * ::sysconf(_SC_PAGESIZE) / ranks;
+  return bytes / static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace
+
+std::vector<cli::Option> config_options() {
+  std::vector<cli::Option> options;
+  for (const config::Known& known : config::known()) {
+    const auto names = config::words(known.options);
+    for (const std::string& name : names) {
+      const bool first = name == names.front();
+      cli::Option option;
+      option.name = name;
+      option.value = known.type == config::Type::boolean ? "" : std::string(known.value);
+      option.help = first ? std::string(known.help) : "same as --" + names.front();
+      if (first && known.type != config::Type::boolean) option.fallback = std::string(known.fallback);
+      option.choices = config::words(known.choices);
+      option.group = known.key.substr(0, known.key.find('.'));
+      option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
+      options.push_back(option);
+    }
+  }
+  return options;
+}
+
+config::Config configuration(const cli::Args& args) {
+  config::Config config = args.operands().empty() ? config::Config() : config::Config::read(args.operand("one configuration"));
+  for (const cli::Option& option : args.command().options) {
+    const config::Known* const known = config::known_option(option.name);
+    if (!known || !args.has(option.name)) continue;
+    config.set(std::string(known->key), option.value.empty() ? "true" : args.text(option.name), "--" + option.name);
+  }
+  for (const std::string& setting : args.all("set")) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) throw UsageError("--set: '" + setting + "' is not KEY=VALUE");
+    config.set(setting.substr(0, equals), setting.substr(equals + 1), "--set");
+  }
+  config.add_defaults();
+  config.check();
+  return config;
+}
+
+Settings settings(const config::Config& config, int ranks) {
+  not_yet(config, "zero.compile", config.boolean("zero.compile"));
+  not_yet(config, "run.checkpoint", config.has("run.checkpoint"));
+  not_yet(config, "training.save_steps", config.integer("training.save_steps") > 0);
+  not_yet(config, "training.correct_bias", !config.boolean("training.correct_bias"));
+  not_yet(config, "training.max_gpu_batch_size", config.has("training.max_gpu_batch_size"));
+  not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
+
+  Settings s;
+  s.model.name = config.text("model.name");
+  s.model.num_layers = config.integer("model.num_layers");
+  s.model.seq_length = config.integer("model.context_length");
+  s.model.dropout = config.real("model.dropout");
+  s.model.vocab_size = config.has("model.vocab_size") ? config.integer("model.vocab_size") : 0;
+  s.model.init_mean = config.real("initialization.init_mean");
+  s.model.init_std = config.real("initialization.init_std");
+
+  s.backend = config.text("zero.backend");
+  s.stage = static_cast<int>(config.integer("zero.stage"));
+  if (s.backend == "fsdp") s.stage = 3;
+  if (s.backend == "ddp" || s.backend == "single") s.stage = 0;
+  if (s.backend == "single" && ranks > 1) throw Error("backend single is for one rank, not " + std::to_string(ranks) + ": use ddp");
+  s.activation_checkpointing = config.boolean("zero.activation_checkpointing");
+  s.deepcompile = config.boolean("zero.deepcompile");
+  s.passes = config.list("zero.passes");
+  if (s.deepcompile && s.passes.empty()) s.passes = plan::pass_names();
+  s.gathered_elements = gathered_elements(config, ranks);
+
+  s.engine.adamw = {config.real("training.beta1"), config.real("training.beta2"), config.real("training.epsilon"), config.real("training.weight_decay")};
+  s.engine.max_grad_norm = config.real("training.max_grad_norm");
+  s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));
+
+  s.dataset = config.has("data.dataset_path") ? config.text("data.dataset_path") : data::kDefaultDataset;
+  s.dataset_percentage = config.real("data.dataset_percentage");
+  s.dataset_size = config.has("data.dataset_size") ? config.integer("data.dataset_size") : 0;
+
+  s.batch_size = config.integer("training.batch_size");
+  s.eval_batch_size = config.has("training.eval_batch_size") ? config.integer("training.eval_batch_size") : s.batch_size;
+  s.micro_steps = static_cast<int>(config.integer("training.gradient_accumulation_steps"));
+  s.num_epochs = config.integer("training.num_epochs");
+  s.max_steps = config.integer("training.max_steps");
+  s.learning_rate = config.real("training.learning_rate");
+  s.scheduler = config.text("training.scheduler");
+  s.lr_warmup_steps = config.integer("training.warmup_steps");
+  s.eval = config.boolean("training.eval");
+  s.eval_steps = config.integer("training.eval_steps");
+  s.log_interval = config.integer("training.log_interval");
+  s.warmup_step = config.integer("training.warmup_step");
+  s.digest_every = config.integer("run.digest_every");
+  s.output_dir = config.text("run.output_dir");
+  s.run_name = config.text("run.name");
+  return s;
+}
+
+}  // namespace zs::train

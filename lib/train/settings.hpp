@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training is made of, from a configuration.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "config/config.hpp"
+#include "model/model.hpp"
+#include "zero/engine.hpp"
+
+namespace zs::train {
+
+struct Settings {
+  model::Settings model;
+  zero::Settings engine;
+  int stage = 0;
+  std::string backend;
+  int micro_steps = 1;
+  bool deepcompile = false, activation_checkpointing = false;
+  std::vector<std::string> passes;  ///< empty: none
+  std::int64_t gathered_elements = 0;  ///< what passes may keep gathered
+
+  std::string dataset;
+  double dataset_percentage = 100;
+  std::int64_t dataset_size = 0;
+
+  std::int64_t batch_size = 1, eval_batch_size = 1, num_epochs = 1, max_steps = 0;
+  double learning_rate = 0;
+  std::string scheduler;
+  std::int64_t lr_warmup_steps = 0, eval_steps = 0, log_interval = 10, warmup_step = 0, digest_every = 0;
+  bool eval = false;
+  std::string output_dir, run_name;
+};
+
+/// The options of zs-train that stand for keys of a configuration, one row each, for a command's table.
+std::vector<cli::Option> config_options();
+
+/// The effective configuration: the file (an operand of `args`, if any), over it the options typed, over these --set.
+config::Config configuration(const cli::Args& args);
+
+/// The settings; throws zs::Error where the configuration asks for what zs does not do ("not supported yet").
+/// `ranks` settles what depends on it: "single" takes one.
+Settings settings(const config::Config& config, int ranks);
+
+}  // namespace zs::train

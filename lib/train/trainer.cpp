@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer.hpp"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "plan/pass.hpp"
+#include "train/schedule.hpp"
+#include "unit/memory.hpp"
+
+namespace zs::train {
+namespace {
+
+constexpr double kValidation = 0.1;  // share of the windows held out
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Trainer::Trainer(comm::Group& group, const Settings& settings)
+    : group_(group),
+      settings_(settings),
+      corpus_(data::read_corpus(settings.dataset, settings.dataset_percentage, settings.dataset_size)),
+      windows_(data::windows(settings.dataset, static_cast<std::int64_t>(corpus_.tokens.size()), settings.model.seq_length, kValidation)),
+      sampler_(windows_.training, settings.engine.seed),
+      model_(model::make(settings.model)),
+      leaves_(static_cast<std::int64_t>(group.size()) * settings.micro_steps) {
+  if (model_.vocab_size < data::Corpus::kVocabulary) {
+    throw Error("model.vocab_size: " + std::to_string(model_.vocab_size) + " is too small for bytes as tokens (256)");
+  }
+  const std::int64_t in_epochs = settings_.num_epochs * windows_.training / samples_per_step();
+  steps_ = settings_.max_steps > 0 ? settings_.max_steps : in_epochs;
+  if (steps_ == 0) {
+    throw Error(settings_.dataset, 0, std::to_string(windows_.training) + " samples do not fill one step of " + std::to_string(samples_per_step()) +
+                                          ": name more text, or set --max_steps");
+  }
+  const plan::Plan baseline =
+      plan::baseline(zero::shape(model_.units, settings_.stage, group.size(), settings_.micro_steps, settings_.activation_checkpointing));
+  engine_ = std::make_unique<zero::Engine>(group_, model_.units, plan::compile(baseline, settings_.passes, {}, {settings_.gathered_elements}),
+                                           settings_.engine);
+}
+
+void Trainer::describe() {
+  auto& known = run_.attributes;
+  const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
+  const auto truth = [](bool value) { return value ? "true" : "false"; };
+  std::string passes;
+  for (const std::string& pass : plan().passes) passes += (passes.empty() ? "" : ",") + pass;
+  known["model.name"] = model_.name;
+  known["model.num_layers"] = number(model_.num_layers);
+  known["model.parameters"] = number(unit::numel(model_.units));
+  known["zero_stage"] = number(settings_.stage);
+  known["backend"] = settings_.backend == "deepspeed" ? "zero" : settings_.backend;
+  known["world_size"] = number(group_.size());
+  known["gradient_accumulation_steps"] = number(settings_.micro_steps);
+  known["batch_size"] = number(settings_.batch_size);
+  known["global_batch_size"] = number(samples_per_step());
+  known["seq_length"] = number(settings_.model.seq_length);
+  known["deepcompile"] = truth(settings_.deepcompile);
+  known["compile"] = "false";
+  known["passes"] = passes;
+  known["activation_checkpointing"] = truth(settings_.activation_checkpointing);
+  known["learning_rate"] = to_text(settings_.learning_rate);
+  known["max_grad_norm"] = to_text(settings_.engine.max_grad_norm);
+  known["seed"] = number(settings_.engine.seed);
+  known["dtype"] = "float32";
+  known["num_epochs"] = number(settings_.num_epochs);
+  known["expected_steps"] = number(steps_);
+  known["dataset"] = corpus_.path;
+  known["dataset_sha256"] = corpus_.sha256;
+  known["dataset_tokens"] = number(corpus_.tokens.size());
+  known["steps_per_epoch"] = to_text(static_cast<double>(windows_.training) / static_cast<double>(samples_per_step()));
+  known["threads"] = number(at::get_num_threads());
+  known["state_bytes"] = number(engine_->state_bytes());
+  known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
+}
+
+std::string Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
+  sink_ = std::move(sink);
+  run_ = {"", std::move(attributes), {}};
+  describe();
+  if (sink_.log) {
+    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
+  }
+  unit::memory::reset_peak();
+  std::string digest;
+  for (std::int64_t step = 1; step <= steps_; ++step) {
+    train_step(step);
+    const bool last = step == steps_;
+    const bool evaluates = (settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last);
+    if (evaluates) run_.records.column("valid_loss").reals().back() = evaluate();
+    const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
+    if (digests || last) digest = engine_->digest();
+    if (digests) run_.records.column("state_digest").texts().back() = digest;
+    if (sink_.log && (step % settings_.log_interval == 0 || last || evaluates || digests)) log_step(step);
+    if (sink_.metrics && !last) sink_.metrics(run_, false);
+    if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
+  }
+  run_.attributes["state_digest"] = digest;
+  if (sink_.log) {
+    summarise();
+    sink_.log("state_digest: " + digest);
+  }
+  if (sink_.metrics) sink_.metrics(run_, true);
+  return digest;
+}
+
+void Trainer::train_step(std::int64_t step) {
+  const std::int64_t first = (step - 1) * samples_per_step();
+  const std::int64_t sent_before = group_.bytes_sent();
+  const double learning_rate = settings_.learning_rate * schedule(settings_.scheduler, step - 1, settings_.lr_warmup_steps, steps_);
+  const double begin = seconds();
+  const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) {
+    const std::int64_t position = first + leaf * settings_.batch_size;
+    return batch(settings_.batch_size, [&](std::int64_t i) { return windows_.training_start(sampler_.at(position + i)); });
+  });
+  const double time = seconds() - begin;
+
+  struct Usage {
+    std::int64_t allocated, peak, sent;
+  };
+  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), group_.bytes_sent() - sent_before},
+                                            "exchange of memory use");
+  Usage most{};
+  for (const Usage& usage : usages) {
+    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent)};
+  }
+  metric::Table& records = run_.records;
+  const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };
+  const auto real = [&](const char* name, double value) { records.column(name).reals().push_back(value); };
+  // The columns in the order of the log line; the first call makes them.
+  if (records.columns.empty()) {
+    for (const char* name : {"step", "epoch", "loss", "iteration_time", "alloc_mem", "peak_mem", "grad_norm", "clipped_norm", "learning_rate", "tokens",
+                             "comm_bytes"}) {
+      records.column(name);
+    }
+    if (settings_.eval || settings_.eval_steps > 0) records.column("valid_loss");
+    if (settings_.digest_every > 0) records.column("state_digest");
+  }
+  integer("step", step);
+  integer("epoch", sampler_.epoch(first) + 1);
+  real("loss", result.loss);
+  real("iteration_time", time);
+  integer("alloc_mem", most.allocated);
+  integer("peak_mem", most.peak);
+  real("grad_norm", result.grad_norm);
+  real("clipped_norm", result.clipped_norm);
+  real("learning_rate", learning_rate);
+  integer("tokens", samples_per_step() * settings_.model.seq_length);
+  integer("comm_bytes", most.sent);
+  for (metric::Column& column : records.columns) column.pad(records.rows());
+}
+
+void Trainer::log_step(std::int64_t step) {
+  const metric::Table& records = run_.records;
+  const auto row = static_cast<std::size_t>(step - 1);
+  const auto text = [&](const char* name) {
+    const metric::Column& column = *records.find(name);
+    return column.type() == metric::Type::real ? to_plain_text(column.reals()[row]) : column.text(row);
+  };
+  std::string line = "Epoch " + text("epoch") + ", Step " + text("step") + ", Loss: " + text("loss") + " sync: True time: " + text("iteration_time");
+  for (const metric::Column& column : records.columns) {
+    const bool written = column.name == "epoch" || column.name == "step" || column.name == "loss" || column.name == "iteration_time";
+    if (!written && !column.absent(row)) line += " " + column.name + ": " + text(column.name.c_str());
+  }
+  sink_.log(line);
+}
+
+void Trainer::summarise() {
+  const metric::Table& records = run_.records;
+  const auto& times = records.find("iteration_time")->reals();
+  const auto skipped = static_cast<std::size_t>(std::min<std::int64_t>(settings_.warmup_step, steps_ - 1));
+  double sum = 0;
+  for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i];
+  const double mean = sum / static_cast<double>(times.size() - skipped);
+  const double tokens = static_cast<double>(records.find("tokens")->integers().back());
+  sink_.log("Summary: steps: " + to_text(steps_) + " final_loss: " + to_plain_text(records.find("loss")->reals().back()) +
+            " iteration_time: " + to_plain_text(mean) + " warmup_steps: " + to_text(static_cast<std::int64_t>(skipped)) +
+            " tokens_per_second: " + to_plain_text(tokens / mean) + " alloc_mem: " + records.find("alloc_mem")->text(times.size() - 1) +
+            " peak_mem: " + records.find("peak_mem")->text(times.size() - 1));
+}
+
+double Trainer::evaluate() {
+  const std::int64_t leaves = (windows_.validation + settings_.eval_batch_size - 1) / settings_.eval_batch_size;
+  return engine_->evaluate(leaves, [&](std::int64_t leaf) {
+    const std::int64_t first = leaf * settings_.eval_batch_size;
+    return batch(std::min(settings_.eval_batch_size, windows_.validation - first), [&](std::int64_t i) { return windows_.validation_start(first + i); });
+  });
+}
+
+unit::Batch Trainer::batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const {
+  const std::int64_t length = settings_.model.seq_length;
+  const auto options = at::TensorOptions(at::kLong);
+  unit::Batch batch{at::empty({samples, length}, options), at::empty({samples, length}, options)};
+  auto* const tokens = batch.tokens_BT.data_ptr<std::int64_t>();
+  auto* const targets = batch.targets_BT.data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const std::uint8_t* const from = corpus_.tokens.data() + start(i);
+    for (std::int64_t t = 0; t < length; ++t) {
+      tokens[i * length + t] = from[t];
+      targets[i * length + t] = from[t + 1];
+    }
+  }
+  return batch;
+}
+
+}  // namespace zs::train

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training run from settings to digest: the loop, its log lines and its metric stream.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "comm/group.hpp"
+#include "data/corpus.hpp"
+#include "data/sampler.hpp"
+#include "metric/table.hpp"
+#include "model/model.hpp"
+#include "train/settings.hpp"
+
+namespace zs::train {
+
+/// Where a run's news go; called on rank 0 alone.
+struct Sink {
+  std::function<void(const std::string& line)> log;          ///< a line for the log, without its end
+  std::function<void(const metric::Run& run, bool last)> metrics;  ///< after every step, and at the end
+  std::function<void(std::int64_t step, std::int64_t steps, double loss)> progress;
+};
+
+class Trainer {
+ public:
+  /// Reads the data, makes model, plan and engine. Every rank throws the same zs::Error where settings, data and
+  /// rank count do not suit. COLLECTIVE.
+  Trainer(comm::Group& group, const Settings& settings);
+
+  /// The plan of a step, after passes.
+  const plan::Plan& plan() const { return engine_->plan(); }
+  std::int64_t steps() const { return steps_; }
+
+  /// Trains; returns the state digest. What is known about the run before its first step joins `attributes`, and
+  /// each is a `run: KEY=VALUE` line. COLLECTIVE.
+  std::string run(std::map<std::string, std::string> attributes, Sink sink);
+
+ private:
+  comm::Group& group_;
+  Settings settings_;
+  Sink sink_;
+  data::Corpus corpus_;
+  data::Windows windows_;
+  data::Sampler sampler_;
+  model::Model model_;
+  std::unique_ptr<zero::Engine> engine_;
+  std::int64_t steps_ = 0, leaves_ = 0;
+  metric::Run run_;
+
+  void describe();
+  void train_step(std::int64_t step);
+  void log_step(std::int64_t step);
+  void summarise();
+  double evaluate();
+  unit::Batch batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const;
+  std::int64_t samples_per_step() const { return leaves_ * settings_.batch_size; }
+};
+
+}  // namespace zs::train

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/unit.hpp"
+
+#include "unit/random.hpp"
+
+namespace zs::unit {
+
+std::int64_t Parameter::numel() const {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  return count;
+}
+
+Unit::Unit(std::string name, std::vector<Parameter> parameters, int borrows)
+    : name_(std::move(name)), parameters_(std::move(parameters)), borrows_(borrows) {
+  for (Parameter& parameter : parameters_) {
+    parameter.offset = numel_;
+    numel_ += parameter.numel();
+  }
+}
+
+std::int64_t numel(const Units& units) {
+  std::int64_t count = 0;
+  for (const auto& unit : units) count += unit->numel();
+  return count;
+}
+
+std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat) {
+  std::vector<at::Tensor> tensors;
+  for (const Parameter& parameter : unit.parameters()) {
+    tensors.push_back(flat.narrow(0, parameter.offset, parameter.numel()).view(parameter.shape));
+  }
+  return tensors;
+}
+
+void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat) {
+  const at::NoGradGuard no_grad;
+  for (const Parameter& parameter : unit.parameters()) {
+    at::Tensor values = flat.narrow(0, parameter.offset, parameter.numel());
+    switch (parameter.init) {
+      case Parameter::Init::normal: values.normal_(parameter.mean, parameter.std, generator(mix(seed, parameter.name))); break;
+      case Parameter::Init::zeros: values.zero_(); break;
+      case Parameter::Init::ones: values.fill_(1); break;
+    }
+  }
+}
+
+}  // namespace zs::unit

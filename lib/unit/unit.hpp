@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine sees of a model: a list of units (embedding, blocks, head), each with parameters that lie in one
+// flat buffer, and a forward that LibTorch can differentiate.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "unit/tensor.hpp"
+
+namespace zs::unit {
+
+/// One parameter tensor: where it lies in its unit's flat buffer (row-major, no padding), and how it begins.
+struct Parameter {
+  enum class Init { normal, zeros, ones };
+  std::string name;  ///< as Hugging Face's state_dict calls it
+  std::vector<std::int64_t> shape;
+  Init init = Init::normal;
+  double mean = 0, std = 0;  ///< for normal
+  bool decay = true;         ///< false for biases and norms, which weight decay may leave out
+  std::int64_t offset = 0;   ///< elements from the start of the flat buffer; set by Unit
+
+  std::int64_t numel() const;
+};
+
+/// One micro-batch. B samples of T tokens.
+struct Batch {
+  at::Tensor tokens_BT;   ///< int64
+  at::Tensor targets_BT;  ///< int64, the next token
+};
+
+/// What a forward may know beside its inputs. Random streams depend on the leaf and the unit, not on the rank.
+struct Pass {
+  const Batch& batch;
+  std::uint64_t stream = 0;  ///< key of (seed, step, leaf)
+  bool training = true;      ///< false turns dropout off
+};
+
+/// Immutable; the tensors of its parameters are given to forward, views of a flat buffer in parameters() order.
+class Unit {
+ public:
+  Unit(std::string name, std::vector<Parameter> parameters, int borrows = -1);
+  virtual ~Unit() = default;
+
+  const std::string& name() const { return name_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  std::int64_t numel() const { return numel_; }
+  /// Index of the unit whose parameters forward reads as `borrowed` (a tied head), or -1.
+  int borrows() const { return borrows_; }
+
+  /// The unit's output from the one before it (undefined for the first); the last unit gives the mean loss per
+  /// token, a scalar in float32. Must use every parameter.
+  virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> own, std::span<const at::Tensor> borrowed,
+                             const Pass& pass) const = 0;
+
+ private:
+  std::string name_;
+  std::vector<Parameter> parameters_;
+  std::int64_t numel_ = 0;
+  int borrows_;
+};
+
+using Units = std::vector<std::unique_ptr<Unit>>;
+
+/// Parameters of all units together.
+std::int64_t numel(const Units& units);
+
+/// Views of `flat` (numel elements), one a parameter, in parameters() order; they share its storage.
+std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat);
+
+/// Fills flat[0, numel) (float32) with the initial values that belong to `seed`, the same whatever the rank count.
+void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat);
+
+}  // namespace zs::unit

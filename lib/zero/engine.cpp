@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zero/engine.hpp"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+#include "base/error.hpp"
+#include "comm/tree.hpp"
+#include "zero/norm.hpp"
+
+namespace zs::zero {
+namespace {
+
+void require_exact(int ranks, int micro_steps) {
+  const auto power_of_two = [](int n) { return n > 0 && std::has_single_bit(static_cast<unsigned>(n)); };
+  if (!power_of_two(ranks) || ranks > kTiles) {
+    throw Error("exact sums need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) + "), not " + std::to_string(ranks));
+  }
+  if (!power_of_two(micro_steps)) {
+    throw Error("exact sums need a power of two of gradient accumulation steps (1, 2, 4, 8 ...), not " + std::to_string(micro_steps));
+  }
+}
+
+/// Forward alone, of one micro-batch a rank.
+plan::Plan evaluation_plan(const plan::Plan& training) {
+  plan::Shape shape = training.shape;
+  shape.micro_steps = 1;
+  plan::Plan plan = plan::baseline(shape);
+  const auto end = std::find_if(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) { return op.kind == plan::Kind::backward; });
+  plan.ops.erase(end, plan.ops.end());
+  // What the cut left gathered for backward is not wanted here.
+  std::vector<bool> whole(shape.units.size());
+  for (const plan::Op& op : plan.ops) {
+    if (op.kind == plan::Kind::gather_wait) whole[static_cast<std::size_t>(op.unit)] = true;
+    if (op.kind == plan::Kind::release) whole[static_cast<std::size_t>(op.unit)] = false;
+  }
+  for (std::size_t unit = 0; unit < whole.size(); ++unit) {
+    if (whole[unit]) plan.ops.push_back({plan::Kind::release, static_cast<int>(unit), -1});
+  }
+  return plan;
+}
+
+}  // namespace
+
+plan::Shape shape(const unit::Units& units, int stage, int ranks, int micro_steps, bool activation_checkpointing) {
+  plan::Shape shape{{}, stage, ranks, micro_steps, activation_checkpointing};
+  for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->borrows()});
+  return shape;
+}
+
+Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings)
+    : group_(group), units_(units), plan_(std::move(plan)), settings_(settings), pool_(group) {
+  require_exact(group.size(), plan_.shape.micro_steps);
+  plan::check(plan_);
+  const std::uint64_t mine = plan::hash(plan_);
+  const auto hashes = comm::exchange_values(group, mine, "agreement on the plan");
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (hashes[static_cast<std::size_t>(rank)] != hashes[0]) {
+      throw Error("rank " + std::to_string(rank) + " on " + group.host(rank) + " has another plan than rank 0: do all ranks have the same options and binary?");
+    }
+  }
+  states_.reserve(units.size());
+  for (const auto& unit : units) {
+    states_.emplace_back(*unit, group, pool_, Layout{plan_.shape.stage, settings.dtype});
+    at::Tensor flat = at::empty({unit->numel()});
+    unit::initialise(*unit, settings.seed, flat);
+    states_.back().set_parameters(flat);
+  }
+}
+
+StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& batch) {
+  Run run;
+  run.step = step;
+  run.learning_rate = learning_rate;
+  run.batch = &batch;
+  run.leaf = [this](int micro) { return plan::leaf(plan_.shape, group_.rank(), micro); };
+  execute(plan_, run);
+  const auto losses = gather_losses(run, leaves());
+  run.result.loss = comm::tree_sum(std::span<const float>(losses)) / static_cast<float>(leaves());
+  return run.result;
+}
+
+double Engine::evaluate(std::int64_t count, const BatchOf& batch) {
+  const plan::Plan plan = evaluation_plan(plan_);
+  struct Part {
+    float loss;
+    std::int64_t samples;
+  };
+  double sum = 0;
+  std::int64_t samples = 0;
+  for (std::int64_t first = 0; first < count; first += group_.size()) {
+    Run run;
+    run.batch = &batch;
+    run.training = false;
+    // Ranks beyond the last leaf go along, since gathers need them; their loss is left out.
+    run.leaf = [&](int) { return std::min(first + group_.rank(), count - 1); };
+    const at::NoGradGuard no_grad;
+    execute(plan, run);
+    const auto parts = comm::exchange_values(group_, Part{run.losses.at(0), run.batches.at(0).tokens_BT.size(0)}, "all-gather of the validation losses");
+    for (std::int64_t i = 0; i < group_.size() && first + i < count; ++i) {
+      const Part& part = parts[static_cast<std::size_t>(i)];
+      sum += static_cast<double>(part.loss) * static_cast<double>(part.samples);
+      samples += part.samples;
+    }
+  }
+  return sum / static_cast<double>(samples);
+}
+
+std::vector<float> Engine::gather_losses(const Run& run, std::int64_t count) {
+  const std::string mine(reinterpret_cast<const char*>(run.losses.data()), run.losses.size() * sizeof(float));
+  const auto all = group_.exchange(mine, "all-gather of the losses");
+  std::vector<float> losses(static_cast<std::size_t>(count));
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    const auto* const values = reinterpret_cast<const float*>(all[static_cast<std::size_t>(rank)].data());
+    for (int micro = 0; micro < plan_.shape.micro_steps; ++micro) {
+      losses[static_cast<std::size_t>(plan::leaf(plan_.shape, rank, micro))] = values[micro];
+    }
+  }
+  return losses;
+}
+
+std::string Engine::digest() {
+  struct Hash {
+    XXH3_state_t* state = XXH3_createState();
+    ~Hash() { XXH3_freeState(state); }
+  } hash;
+  XXH3_128bits_reset(hash.state);
+  for (UnitState& state : states_) {
+    const at::Tensor whole = state.gather_parameters();
+    XXH3_128bits_update(hash.state, whole.data_ptr(), static_cast<std::size_t>(whole.numel()) * sizeof(float));
+  }
+  const XXH128_hash_t value = XXH3_128bits_digest(hash.state);
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(value.high64), static_cast<unsigned long long>(value.low64));
+  const auto all = group_.exchange(text, "agreement on the state digest");
+  for (int rank = 1; rank < group_.size(); ++rank) {
+    if (all[static_cast<std::size_t>(rank)] == all[0]) continue;
+    throw Error("the parameters of rank " + std::to_string(rank) + " on " + group_.host(rank) + " differ from those of rank 0");
+  }
+  return text;
+}
+
+std::int64_t Engine::state_bytes() const {
+  std::int64_t bytes = 0;
+  const std::int64_t element = static_cast<std::int64_t>(at::elementSize(settings_.dtype));
+  const bool low = settings_.dtype != at::kFloat;
+  for (const UnitState& state : states_) {
+    const std::int64_t n = state.numel(), own = state.owned().size();
+    const bool sharded = plan_.shape.stage == 3;
+    bytes += (sharded ? own : n) * element + (low ? own * 4 : 0) + own * 8;  // parameters, master, moments
+    bytes += (plan_.shape.stage >= 2 ? own : n) * 4;                       // gradient
+  }
+  return bytes;
+}
+
+double Engine::ideal_state_bytes() const {
+  const double ranks = group_.size(), parameters = static_cast<double>(unit::numel(units_));
+  const bool low = settings_.dtype != at::kFloat;
+  switch (plan_.shape.stage) {
+    case 1: return parameters * (low ? 4 + 12 / ranks : 8 + 8 / ranks);
+    case 2: return parameters * (low ? 2 + 14 / ranks : 4 + 12 / ranks);
+    case 3: return parameters * 16 / ranks;
+    default: return parameters * 16;
+  }
+}
+
+}  // namespace zs::zero

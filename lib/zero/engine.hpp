@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a model's training steps as a plan says, on this rank. One executor for every stage; the arithmetic is the same
+// in all of them: gradients summed by the canonical tree over all micro-batches of the step, divided once.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/group.hpp"
+#include "plan/plan.hpp"
+#include "unit/unit.hpp"
+#include "zero/adamw.hpp"
+#include "zero/pool.hpp"
+#include "zero/state.hpp"
+
+namespace zs::zero {
+
+struct Settings {
+  AdamW adamw{};
+  double max_grad_norm = 0;   ///< clip the global norm to this; 0 for none
+  bool decay_all = true;      ///< weight decay on every parameter; false leaves biases and norms out
+  at::ScalarType dtype = at::kFloat;
+  std::uint64_t seed = 1;
+};
+
+/// What a plan is made for, from a model's units.
+plan::Shape shape(const unit::Units& units, int stage, int ranks, int micro_steps, bool activation_checkpointing);
+
+struct StepResult {
+  double loss = 0;          ///< mean over all micro-batches of the step, all ranks: the canonical tree, divided once
+  double grad_norm = 0;     ///< global L2 norm of the mean gradient, before clipping
+  double clipped_norm = 0;  ///< after
+};
+
+/// The micro-batch that belongs to a leaf of the global step, whoever asks.
+using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
+
+class Engine {
+ public:
+  /// Parameters get their initial values. Throws zs::Error if the group's size suits no exact plan (not a power of
+  /// two up to kTiles), and if the ranks do not have one and the same plan. COLLECTIVE.
+  Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings);
+
+  /// One optimizer step. `step` counts from 1. COLLECTIVE.
+  StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
+
+  /// Mean loss per sample over `leaves` micro-batches (they may differ in size) without dropout, summed in leaf order.
+  /// COLLECTIVE.
+  double evaluate(std::int64_t leaves, const BatchOf& batch);
+
+  /// 128-bit hash (XXH3) of the float32 parameters in canonical order, 32 hex digits; throws zs::Error naming the
+  /// ranks if they do not agree. COLLECTIVE.
+  std::string digest();
+
+  /// Bytes of parameters, gradients at rest and optimizer state that this rank keeps, and what the ideal formula says
+  /// (Rajbhandari et al. 2020, table 1; fp32: 16, 8+8/N, 4+12/N, 16/N per parameter).
+  std::int64_t state_bytes() const;
+  double ideal_state_bytes() const;
+
+  const plan::Plan& plan() const { return plan_; }
+  std::vector<UnitState>& states() { return states_; }
+
+ private:
+  /// What the operations of one run share.
+  struct Run {
+    std::int64_t step = 0;
+    double learning_rate = 0;
+    const BatchOf* batch = nullptr;
+    bool training = true;
+    std::vector<unit::Batch> batches;      // by micro-step
+    std::vector<float> losses;             // by micro-step
+    std::function<std::int64_t(int micro)> leaf;
+    float clip = 1;
+    StepResult result;
+  };
+
+  comm::Group& group_;
+  const unit::Units& units_;
+  plan::Plan plan_;
+  Settings settings_;
+  Pool pool_;
+  std::vector<UnitState> states_;
+
+  void execute(const plan::Plan& plan, Run& run);
+  void execute(const plan::Op& op, Run& run);
+  void forward(int unit, int micro, bool keep_graph, Run& run);
+  void recompute(int unit, int micro, Run& run);
+  void backward(int unit, Run& run);
+  void norm(Run& run);
+  void update(int unit, Run& run);
+  at::Tensor compute(int unit, int micro, Run& run);
+  std::vector<float> gather_losses(const Run& run, std::int64_t leaves);
+  std::int64_t leaves() const { return static_cast<std::int64_t>(group_.size()) * plan_.shape.micro_steps; }
+};
+
+}  // namespace zs::zero

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each operation of a plan does.
+#include <cmath>
+
+#include "unit/random.hpp"
+#include "zero/engine.hpp"
+#include "zero/norm.hpp"
+
+namespace zs::zero {
+
+using plan::Kind;
+
+void Engine::execute(const plan::Plan& plan, Run& run) {
+  run.batches.resize(static_cast<std::size_t>(plan.shape.micro_steps));
+  run.losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
+  for (const plan::Op& op : plan.ops) execute(op, run);
+}
+
+void Engine::execute(const plan::Op& op, Run& run) {
+  if (op.kind == Kind::norm) return norm(run);
+  UnitState& state = states_[static_cast<std::size_t>(op.unit)];
+  switch (op.kind) {
+    case Kind::gather: return state.start_gather();
+    case Kind::gather_wait: return state.finish_gather();
+    case Kind::release: return state.release();
+    case Kind::forward: return forward(op.unit, op.micro, run.training, run);
+    case Kind::forward_light: return forward(op.unit, op.micro, false, run);
+    case Kind::recompute: return recompute(op.unit, op.micro, run);
+    case Kind::backward: return backward(op.unit, run);
+    case Kind::accumulate: return state.accumulate(plan_.shape.micro_steps);
+    case Kind::reduce: return state.start_reduce();
+    case Kind::reduce_wait: return state.finish_reduce(plan_.shape.micro_steps);
+    case Kind::gather_grad: return state.start_gather_gradient();
+    case Kind::gather_grad_wait: return state.finish_gather_gradient();
+    case Kind::step: return update(op.unit, run);
+    case Kind::norm: return;
+  }
+}
+
+at::Tensor Engine::compute(int unit, int micro, Run& run) {
+  const auto index = static_cast<std::size_t>(unit);
+  const int borrows = units_[index]->borrows();
+  const std::int64_t leaf = run.leaf(micro);
+  const std::uint64_t stream = unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
+  const unit::Pass pass{run.batches[static_cast<std::size_t>(micro)], stream, run.training};
+  std::span<const at::Tensor> borrowed;
+  if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].lent();
+  return units_[index]->forward(states_[index].input, states_[index].parameters(), borrowed, pass);
+}
+
+void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
+  UnitState& state = states_[static_cast<std::size_t>(unit)];
+  if (unit == 0) {
+    run.batches[static_cast<std::size_t>(micro)] = (*run.batch)(run.leaf(micro));
+    state.input = at::Tensor();
+  } else {
+    UnitState& before = states_[static_cast<std::size_t>(unit) - 1];
+    state.input = before.output.detach().requires_grad_(true);
+    if (!before.output.requires_grad()) before.output = at::Tensor();
+  }
+  const at::AutoGradMode grad(keep_graph);
+  state.output = compute(unit, micro, run);
+  if (unit + 1 < static_cast<int>(states_.size())) return;
+  run.losses[static_cast<std::size_t>(micro)] = state.output.item<float>();
+  if (run.training) return;
+  for (UnitState& each : states_) each.input = each.output = at::Tensor();
+}
+
+void Engine::recompute(int unit, int micro, Run& run) {
+  UnitState& state = states_[static_cast<std::size_t>(unit)];
+  state.output = compute(unit, micro, run);
+}
+
+void Engine::backward(int unit, Run&) {
+  const auto index = static_cast<std::size_t>(unit);
+  UnitState& state = states_[index];
+  const int borrows = units_[index]->borrows();
+  UnitState* const owner = borrows < 0 ? nullptr : &states_[static_cast<std::size_t>(borrows)];
+  state.expect_gradient(state.parameters());
+  if (owner) owner->expect_gradient(owner->lent());
+
+  const bool last = index + 1 == states_.size();
+  const at::Tensor seed = last ? at::ones_like(state.output) : states_[index + 1].input.grad();
+  torch::autograd::backward({state.output}, {seed});
+
+  UnitState::forget_gradient(state.parameters());
+  if (owner) UnitState::forget_gradient(owner->lent());
+  state.finish_leaf_gradient();
+  state.output = at::Tensor();
+  if (!last) states_[index + 1].input = at::Tensor();
+  if (unit == 0) state.input = at::Tensor();
+}
+
+void Engine::norm(Run& run) {
+  std::vector<Shard> shards;
+  for (const UnitState& state : states_) shards.push_back({state.gradient_sum(), state.owned(), state.numel()});
+  const double mean = 1.0 / static_cast<double>(leaves());
+  run.result.grad_norm = std::sqrt(sum_of_squares(group_, shards, plan_.shape.stage == 0)) * mean;
+  // As torch.nn.utils.clip_grad_norm_: a factor below 1 or NaN is applied.
+  const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);
+  run.clip = settings_.max_grad_norm > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0F;
+  run.result.clipped_norm = run.result.grad_norm * run.clip;
+}
+
+void Engine::update(int unit, Run& run) {
+  UnitState& state = states_[static_cast<std::size_t>(unit)];
+  const float mean = 1.0F / static_cast<float>(leaves());
+  const comm::Slice owned = state.owned();
+  for (const unit::Parameter& parameter : state.unit().parameters()) {
+    const std::int64_t begin = std::max(parameter.offset, owned.begin), end = std::min(parameter.offset + parameter.numel(), owned.end);
+    if (begin >= end) continue;
+    const std::int64_t at = begin - owned.begin;
+    adamw_update(factors(settings_.adamw, run.learning_rate, run.step, settings_.decay_all || parameter.decay), state.master() + at,
+                 state.exp_avg() + at, state.exp_avg_sq() + at, state.gradient_sum() + at, mean, run.clip, end - begin);
+  }
+  state.publish();
+  state.drop_gradient();
+}
+
+}  // namespace zs::zero

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The global gradient norm, summed so that its bits depend on neither rank count nor stage: each unit is cut into
+// kTiles tiles whose borders are shard borders for every rank count that divides kTiles; each tile is summed alone
+// in double, and the tiles are added in index order.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "comm/group.hpp"
+
+namespace zs::zero {
+
+/// Tiles a unit; also the most ranks for which sums are exact.
+inline constexpr std::int64_t kTiles = 256;
+
+/// Sum of squares in double, in an order fixed by n alone. NaN and infinity pass through.
+double sum_of_squares(const float* values, std::int64_t n);
+
+/// One unit's reduced gradient on this rank: elements [slice.begin, slice.end) of numel.
+struct Shard {
+  const float* values = nullptr;
+  comm::Slice slice;
+  std::int64_t numel = 0;
+};
+
+/// The sum of squares over all units and ranks, equal bits everywhere. COLLECTIVE. With `replicated` every rank holds
+/// whole gradients and none is exchanged. REQUIRES: the group's size divides kTiles.
+double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated);
+
+}  // namespace zs::zero

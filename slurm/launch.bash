@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Sourced by the *.sbatch files beside it: finds the tools and starts programs on many ranks, under Slurm or without.
+
+die() {
+  echo "${0##*/}: $*" >&2
+  exit 2
+}
+
+# find_tools HERE: puts the tools that belong to the scripts in HERE on PATH and sets `share`, the folder of their data.
+# They are in ../build of a checkout ($BUILD), in bin/ of an installation, or wherever PATH finds them.
+find_tools() {
+  local here=$1 built
+  built=$(cd "$here/.." && realpath -m "${BUILD:-build}")
+  if [[ -x $built/zs-sweep && -d $here/../share ]]; then
+    PATH=$built:$PATH share=$(realpath "$here/../share")
+  elif [[ -x $here/../../../bin/zs-sweep ]]; then
+    PATH=$(realpath "$here/../../../bin"):$PATH share=$(realpath "$here/..")
+  else
+    built=$(command -v zs-sweep) || die "the tools are neither in $built nor on PATH: run make first"
+    share=$(realpath "${built%/*}/../share/zs")
+  fi
+  export PATH share
+}
+
+# plan_launch: sets `ranks` ($ZS_RANKS, else what Slurm allotted, else 2) and `launch`, the words before a program that
+# start it on all of them. One thread per rank unless OMP_NUM_THREADS or the allocation says otherwise.
+plan_launch() {
+  ranks=${ZS_RANKS:-${SLURM_NTASKS:-2}}
+  [[ $ranks =~ ^[1-9][0-9]*$ ]] || die "ZS_RANKS: '$ranks' is not a number of ranks"
+  export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}}
+  if [[ -n ${SLURM_JOB_ID-} ]]; then
+    local mpi
+    mpi=$(srun --mpi=list 2>&1 | grep -owE 'pmix(_v[0-9]+)?' | head -n 1) || true
+    if [[ -n $mpi ]]; then
+      launch=(srun "--mpi=$mpi" "--ntasks=$ranks" --kill-on-bad-exit=1)
+      [[ -z ${SLURM_CPUS_PER_TASK-} ]] || launch+=("--cpus-per-task=$SLURM_CPUS_PER_TASK")
+      return
+    fi
+    echo "${0##*/}: this Slurm has no pmix (srun --mpi=list): starting ranks with mpirun" >&2
+  fi
+  command -v mpirun >/dev/null || die "no mpirun on PATH: install Open MPI, or submit with sbatch"
+  launch=(mpirun -n "$ranks")
+  if [[ $(mpirun --version 2>/dev/null) == *"Open MPI"* ]]; then
+    launch+=(--oversubscribe --bind-to none)
+    if ((EUID == 0)); then launch+=(--allow-run-as-root); fi
+  fi
+}
+
+# new_folder PARENT PREFIX: makes PARENT/PREFIX_YYYYMMDD_HHMMSS, which no other call gets, and sets `folder` to it.
+new_folder() {
+  mkdir -p "$1" || die "cannot make the folder $1"
+  for _ in {1..100}; do
+    folder=$1/$2_$(date +%Y%m%d_%H%M%S)
+    mkdir "$folder" 2>/dev/null && return
+    [[ -e $folder ]] || break
+    sleep 0.2
+  done
+  die "cannot make a folder in $1"
+}
+
+# as_words WORD...: the words as one line that a shell reads back as the same.
+as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }

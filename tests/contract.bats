@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every tool keeps. Each test walks all of build/zs-*; a new tool is under contract without an edit here, unless
+# its operand is not an input file (`reading` below).
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# reading TOOL FILE: sets `line`, the command that makes TOOL read FILE.
+reading() {
+  case $1 in
+    zs-plot) line=(zs-plot loss "$2" -o picture.svg) ;;
+    zs-runs) line=(zs-runs --registry "$2") ;;
+    zs-sweep) line=(zs-sweep "$2" "$2") ;;
+    *) line=("$1" "$2") ;;
+  esac
+}
+
+# Runs a command that should fail: status 2 (or $statuses), nothing on stdout, and its own name before the error.
+refuses() {
+  local tool=$1 status
+  "$@" >out 2>err </dev/null && status=0 || status=$?
+  [[ $status == "${statuses:-2}" ]] || complain "$*: status $status"
+  [ ! -s out ] || complain "$*: something on stdout: $(head -n 3 out)"
+  grep -q "^$tool: " err || complain "$*: no message of $tool: $(head -n 3 err)"
+}
+
+@test "--help is on stdout, with status 0, and starts with Usage" {
+  for tool in $(tools); do
+    for option in --help -h; do
+      run -0 --separate-stderr "$tool" $option
+      [[ ${lines[0]} == "Usage: $tool "* ]] || complain "$tool $option: ${lines[0]}"
+      [ -z "$stderr" ] || complain "$tool $option: something on stderr: $stderr"
+    done
+  done
+  verdict
+}
+
+@test "--version names the tool and a version, on one line" {
+  for tool in $(tools); do
+    run -0 --separate-stderr "$tool" --version
+    [[ ${#lines[@]} == 1 && $output == "$tool "?* ]] || complain "$tool: $output"
+  done
+  verdict
+}
+
+@test "an unknown option is refused with status 2 and the nearest one is named" {
+  for tool in $(tools); do
+    refuses "$tool" --zs_no_such_option
+    grep -qF "unknown option '--zs_no_such_option'" err || complain "$tool: $(cat err)"
+    grep -qF "see $tool --help" err || complain "$tool does not say where to find help: $(cat err)"
+    refuses "$tool" --versoin
+  done
+  verdict
+}
+
+@test "'_' and '-' are alike in option names" {
+  for tool in $(tools); do
+    for option in $("$tool" --help | grep -oE '^ +(-., )?--[a-z]+_[a-z_]+' | grep -oE -- '--.*' | head -n 2); do
+      "$tool" "$option" --zs_no >underscore 2>&1 </dev/null || true
+      "$tool" "${option//_/-}" --zs-no >dash 2>&1 </dev/null || true
+      diff underscore dash || complain "$tool takes $option and ${option//_/-} differently"
+      ! grep -q "unknown option '$option'" underscore || complain "$tool does not know its own $option"
+    done
+  done
+  verdict
+}
+
+@test "a full device is an error, also at the last write" {
+  for tool in $(tools); do
+    for option in --help --version; do
+      "$tool" $option >/dev/full 2>err && status=0 || status=$?
+      ((status == 2)) || complain "$tool $option >/dev/full: status $status"
+      grep -q "^$tool: stdout: " err || complain "$tool $option >/dev/full: $(cat err)"
+    done
+  done
+  verdict
+}
+
+@test "a file that is not there is an error that names it" {
+  for tool in $(tools); do
+    reading "$tool" no-such-file
+    refuses "${line[@]}"
+    grep -q "no-such-file" err || complain "${line[*]}: $(cat err)"
+    [ ! -e picture.svg ] || complain "$tool left a picture of nothing"
+  done
+  verdict
+}
+
+@test "an empty file is an error that names it" {
+  : >empty-file
+  for tool in $(tools); do
+    reading "$tool" empty-file
+    refuses "${line[@]}"
+    grep -q "empty-file" err || complain "${line[*]}: $(cat err)"
+    [ ! -e picture.svg ] || complain "$tool left a picture of nothing"
+  done
+  verdict
+}
+
+@test "a folder in place of a file is an error that names it" {
+  mkdir a-folder
+  for tool in zs-aggregate zs-plot zs-report zs-sweep; do
+    [ -x "$BUILD/$tool" ] || continue
+    reading "$tool" a-folder
+    refuses "${line[@]}"
+    grep -q "a-folder" err || complain "${line[*]}: $(cat err)"
+  done
+  verdict
+}
+
+@test "no operand and '-' are both stdin" {
+  printf 'Epoch 1, Step %d, Loss: 2.%d sync: True time: 0.1 alloc_mem: 10 peak_mem: 20\n' 10 5 20 4 30 3 >run.log
+  zs-parse run.log >records.tsv
+  zs-aggregate records.tsv >summary.h5
+  for pair in "zs-parse run.log" "zs-aggregate records.tsv" "zs-report summary.h5"; do
+    read -r tool file <<<"$pair"
+    run -0 "$tool" -o bare <"$file"
+    run -0 "$tool" -o dash - <"$file"
+    cmp bare dash || complain "$tool reads '-' differently"
+  done
+  verdict
+}
+
+@test "every tool has a man page with every option of its --help" {
+  for tool in $(tools); do
+    page=$ROOT/man/$tool.1
+    [ -s "$page" ] || { complain "no man/$tool.1"; continue; }
+    mandoc -T ascii "$page" | sed 's/.\x08//g' >page
+    for option in $("$tool" --help | grep -oE '^ +(-., )?--[a-z0-9_]+' | grep -oE -- '--.*'); do
+      grep -qE -- "$option([^a-z0-9_]|$)" page || complain "man/$tool.1 lacks $option"
+    done
+  done
+  verdict
+}
+
+@test "every tool completes its options" {
+  for tool in $(tools); do
+    "$tool" --completion >completion
+    bash -n completion
+    for option in $("$tool" --help | grep -oE '^ +(-., )?--[a-z0-9_]+' | grep -oE -- '--.*'); do
+      grep -qwF -- "$option" completion || complain "the completion of $tool lacks $option"
+    done
+  done
+  verdict
+}
+
+@test "a light tool starts in under 10 ms" {
+  for tool in $(make -C "$ROOT" -s --no-print-directory light-tools); do
+    best=1000000
+    for _ in {1..20}; do
+      begin=${EPOCHREALTIME/./}
+      "$tool" --help >/dev/null
+      took=$((${EPOCHREALTIME/./} - begin))
+      ((took >= best)) || best=$took
+    done
+    ((best < 10000)) || complain "$tool --help takes at best $best microseconds"
+  done
+  verdict
+}

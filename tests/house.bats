@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+# The house in order: layers, links, sizes, licences, pages and scripts, and an installation that works.
+setup() {
+  load helper
+  cd "$ROOT"
+}
+
+# The scripts of the project: files with a shell's first line, and what tests load.
+scripts() { grep -lE '^#!.*\b(ba)?sh$' -r .ci share slurm tests $(ls -d bench) --exclude="*.bats"; }
+
+@test "layers: no folder of lib/ includes what lib/LAYERS does not allow, and there is no cycle" {
+  tests/layers
+}
+
+@test "layers: an include upwards and a cycle are found" {
+  mkdir -p "$BATS_TEST_TMPDIR/lib/parse"
+  cd "$BATS_TEST_TMPDIR"
+  printf 'base:\ncli: base\nparse: base\n' >lib/LAYERS
+  echo '#include "cli/run.hpp"' >lib/parse/log.cpp
+  run -1 "$ROOT/tests/layers" .
+  [ "$output" = "lib/parse/log.cpp:1: lib/parse may not include lib/cli" ]
+  printf 'base: parse\ncli: base\nparse: base cli\n' >lib/LAYERS
+  run -1 "$ROOT/tests/layers" .
+  [[ $output == "lib/LAYERS: the layers have a cycle: "*base*parse* ]]
+}
+
+@test "links: a tool that includes no heavy layer loads neither LibTorch nor MPI" {
+  for tool in $(make -s --no-print-directory light-tools); do
+    ! heavy "$tool" || complain "$tool is light and loads $(ldd "$BUILD/$tool" | grep -oE 'lib(torch|mpi)[^ ]*' | xargs)"
+  done
+  verdict
+}
+
+@test "make help lists the targets" {
+  run -0 make -s help
+  for target in all light check demo bench install man lint clean deps; do
+    [[ $output == *"make $target "* ]] || complain "make help does not list $target"
+  done
+  verdict
+}
+
+@test "sizes: no source has more than 500 lines" {
+  for file in $(find lib tools bench tests slurm -type f \( -name '*.[ch]pp' -o -name '*.bats' -o -name '*.sbatch' -o -name '*.cu' \)); do
+    (($(wc -l <"$file") <= 500)) || complain "$file has $(wc -l <"$file") lines: split it by noun"
+  done
+  verdict
+}
+
+@test "licence: LICENSE is Apache-2.0, and every source says so" {
+  grep -q 'Apache License' LICENSE
+  for file in $(find lib tools bench tests -name '*.[ch]pp' -o -name '*.cu' -o -name '*.bats') $(scripts); do
+    head -n 2 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || complain "$file has no SPDX line"
+  done
+  verdict
+}
+
+@test "man: the pages are what the option tables and the prose give" {
+  for tool in $(tools); do
+    "$tool" --man "man/$tool.prose" | diff -u "man/$tool.1" - || complain "man/$tool.1 is stale: make man"
+  done
+  verdict
+}
+
+@test "man: mandoc finds nothing to complain about" {
+  for page in man/*.[0-9]; do
+    mandoc -T lint -W warning "$page" || complain "$page"
+  done
+  verdict
+}
+
+@test "scripts: shellcheck finds nothing" {
+  command -v shellcheck >/dev/null || skip "shellcheck is not installed"
+  shellcheck $(scripts) tests/helper.bash
+}
+
+@test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {
+  local root=$BATS_TEST_TMPDIR/an\ image
+  make -s BUILD="${BUILD#"$ROOT"/}" PREFIX=/usr DESTDIR="$root" install
+  for tool in $(tools); do
+    [ -x "$root/usr/bin/$tool" ] || complain "no bin/$tool"
+    [ -s "$root/usr/share/man/man1/$tool.1" ] || complain "no page of $tool"
+    bash -n "$root/usr/share/bash-completion/completions/$tool" || complain "the completion of $tool"
+  done
+  cd "$BATS_TEST_TMPDIR"
+  diff <("$root/usr/bin/zs-sweep" --list) <(zs-sweep --list) || complain "the installed zs-sweep lists other sets"
+  diff <(bash "$root/usr/share/zs/slurm/batch.sbatch" --list) <(zs-sweep --list) || complain "the installed batch.sbatch lists other sets"
+  verdict
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program for tests/comm.bats: the ranks of a launcher run lib/comm's cases, or one of them stops answering.
+//   ranks cases             every case of lib/comm/cases.hpp
+//   ranks large             messages above 2^31 bytes
+//   ranks oversubscribed    a thousand small collectives; prints the seconds they took
+//   ranks die RANK          that rank kills itself before the second collective
+//   ranks stop RANK         that rank stops itself (SIGSTOP)
+//   ranks throw RANK        that rank throws
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "base/number.hpp"
+#include "comm/cases.hpp"
+
+namespace {
+
+using zs::comm::Group;
+using zs::comm::Slice;
+namespace cases = zs::comm::cases;
+
+void large(Group& group) {
+  const std::int64_t n = (std::int64_t{5} << 30) / 2 + 3;
+  const auto full = group.allocate(n);
+  const Slice own = zs::comm::slice(n, group.rank(), group.size());
+  for (std::int64_t i = own.begin; i < own.end; ++i) full.get()[i] = static_cast<std::byte>(i % 251);
+  group.all_gather(full.get() + own.begin, full.get(), n, 1, "all-gather of 2.5 GiB")->wait();
+  for (std::int64_t i = 0; i < n; ++i) cases::require(full.get()[i] == static_cast<std::byte>(i % 251), "large", i);
+  const std::string blob(group.rank() == 0 ? (std::size_t{1} << 31) + 5 : 1, 'x');
+  const auto blobs = group.exchange(blob, "exchange of 2 GiB");
+  cases::require(blobs[0].size() == (std::size_t{1} << 31) + 5 && blobs[0].back() == 'x', "large blob");
+}
+
+void oversubscribed(Group& group) {
+  float full[64] = {}, mine[64];
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) group.reduce_scatter(full, mine, 64, "small sum")->wait();
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  if (group.rank() == 0) std::printf("%s\n", zs::to_text(time.count()).c_str());
+}
+
+void fall_silent(Group& group, const std::string& how, int victim) {
+  float full[64] = {}, mine[64];
+  group.reduce_scatter(full, mine, 64, "reduce-scatter of h.1")->wait();
+  group.exchange("here", "all here");
+  if (group.rank() == victim) {
+    if (how == "throw") throw zs::Error("this rank has had enough");
+    kill(getpid(), how == "die" ? SIGKILL : SIGSTOP);
+  }
+  group.reduce_scatter(full, mine, 64, "reduce-scatter of h.2")->wait();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "";
+  try {
+    const auto group = zs::comm::mpi({.timeout = 3});
+    if (what == "cases") {
+      cases::all(*group, {cases::Memory::allocated, cases::Memory::ordinary, cases::Memory::mixed});
+      if (group->rank() == 0) std::printf("%d ranks: every case holds\n", group->size());
+    } else if (what == "large") {
+      large(*group);
+    } else if (what == "oversubscribed") {
+      oversubscribed(*group);
+    } else {
+      fall_silent(*group, what, static_cast<int>(zs::parse_int(argc > 2 ? argv[2] : "").value()));
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ranks: %s\n", error.what());
+    zs::comm::abort_job();
+    return 2;
+  }
+  return 0;
+}

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# The throwaway cluster, with real daemons, and the workflows on it.
+setup_file() {
+  load helper
+  export ZS_SANDBOX=$BATS_FILE_TMPDIR/sandbox SLURM_CONF=$BATS_FILE_TMPDIR/sandbox/slurm.conf
+  PATH=$PATH:/usr/sbin
+  command -v slurmctld >/dev/null && command -v slurmd >/dev/null || skip "slurm-wlm is not installed"
+  "$ROOT/slurm/sandbox/up" --nodes 2
+}
+
+teardown_file() {
+  load helper
+  "$ROOT/slurm/sandbox/down"
+}
+
+setup() {
+  load helper
+  mkdir "$BATS_TEST_TMPDIR/a folder" && cd "$BATS_TEST_TMPDIR/a folder"
+}
+
+# ended JOB: waits for a job's end and sets `state` and `code`, its exit code.
+ended() {
+  local job end=$((SECONDS + 300))
+  state=
+  until [[ $state =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY)$ ]]; do
+    ((SECONDS < end)) || { squeue; return 1; }
+    sleep 0.2
+    job=$(scontrol -o show job "$1")
+    [[ $job =~ JobState=([A-Z_]+) ]] && state=${BASH_REMATCH[1]}
+    [[ $job =~ ExitCode=([0-9]+) ]] && code=${BASH_REMATCH[1]}
+  done
+}
+
+# Processes that the sandbox in $1 has left: its daemons and jobs carry its path in their environment.
+leftovers() { grep -lzsE "^(ZS_SANDBOX_DAEMON=$1$|SLURMD_NODENAME=)" /proc/[0-9]*/environ | xargs -r grep -lzsF "$1" || true; }
+
+@test "sandbox: env points Slurm's commands at it, and status shows its nodes" {
+  unset SLURM_CONF
+  eval "$("$ROOT/slurm/sandbox/env")"
+  [ "$(sinfo -h -N -o %N | xargs)" = "n1 n2" ]
+  run -0 "$ROOT/slurm/sandbox/status"
+  [[ $output == *"4 daemons"* || $output == *"3 daemons"* ]]
+  [[ $output == *n1*idle*n2*idle* ]]
+}
+
+@test "sandbox: it listens on the loopback device only" {
+  command -v ss >/dev/null || skip "ss is not installed"
+  run ss -ltnp
+  [[ $output == *slurmctld* ]]
+  ! grep -E 'slurm' <<<"$output" | grep -vF '127.0.0.1:'
+}
+
+@test "sandbox: a second one in its place is refused, one elsewhere is not there" {
+  run -2 "$ROOT/slurm/sandbox/up"
+  [[ $output == "up: there is a sandbox in $ZS_SANDBOX already"* ]]
+  mkdir mine
+  ZS_SANDBOX=$PWD/mine run -2 "$ROOT/slurm/sandbox/down"
+  [ -d mine ]
+  ZS_SANDBOX=/tmp/zs-none run -1 "$ROOT/slurm/sandbox/status"
+  ZS_SANDBOX=/tmp/zs-none run -2 "$ROOT/slurm/sandbox/env"
+  run -2 "$ROOT/slurm/sandbox/up" --nodse 3
+}
+
+@test "sandbox: after kill -9 of its daemons, down leaves no process and no file" {
+  export ZS_SANDBOX=$BATS_TEST_TMPDIR/other SLURM_CONF=$BATS_TEST_TMPDIR/other/slurm.conf
+  "$ROOT/slurm/sandbox/up" --nodes 1
+  job=$(sbatch --parsable --output=out --wrap 'trap "" TERM; echo here; while :; do sleep 1; done')
+  for _ in {1..100}; do grep -qs here out && break || sleep 0.1; done
+  kill -KILL $(grep -lzsxF "ZS_SANDBOX_DAEMON=$ZS_SANDBOX" /proc/[0-9]*/environ | cut -d/ -f3)
+  "$ROOT/slurm/sandbox/down"
+  [ ! -e "$ZS_SANDBOX" ]
+  [ -z "$(leftovers "$ZS_SANDBOX")" ]
+}
+
+@test "sandbox: a job's exit code is the job's own" {
+  ended "$(sbatch --parsable --output=out --wrap 'srun bash -c "exit 42"')"
+  [ "$state $code" = "FAILED 42" ]
+}
+
+@test "sbatch batch.sbatch: a mistyped set fails the job with 2" {
+  ended "$(sbatch --parsable --output=out "$ROOT/slurm/batch.sbatch" minimal_tset)"
+  [ "$state $code" = "FAILED 2" ]
+  grep -q "minimal_test" out
+}
+
+@test "sbatch batch.sbatch on two nodes makes the report, and the state digest of mpirun" {
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  small=(--num_layers 2 --seq_length 32 --max_steps 8 --log_interval 2)
+  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/batch.sbatch" minimal_test -- "${small[@]}")"
+  cat out
+  [ "$state $code" = "COMPLETED 0" ]
+  [ -s "$(sed -n 's/^report: //p' out)" ]
+  grep -q 'launch: srun --mpi=pmix' results/*/z1_baseline_detailed.log
+  ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/batch.sbatch" minimal_test -- "${small[@]}"
+  [ "$(cat results/*/*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
+}

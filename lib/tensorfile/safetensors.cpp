@@ -39,6 +39,8 @@ Json parse_header(const std::string& path, std::string_view text) {
     return Json::parse(text, twice);
   } catch (const Json::parse_error& error) {
     throw Error(path, 0, "malformed header at byte " + std::to_string(8 + error.byte));
+  } catch (const Json::out_of_range&) {
+    throw Error(path, 0, "malformed header: a number out of range");
   }
 }
 

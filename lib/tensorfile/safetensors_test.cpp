@@ -90,6 +90,7 @@ TEST_CASE("safetensors: every rule of the format is checked, with the tensor's n
         "a: malformed header: no data_offsets");
   CHECK(read(with_header("{\"a\":" + tensor("F32", "[9223372036854775807,3]", "[0,8]") + "}", eight)) ==
         "a: shape [9223372036854775807,3] is too large");
+  CHECK(read(with_header("{\"a\":1e999}", "")) == "malformed header: a number out of range");
   CHECK(read(with_header("{\"a\":7}", "")) == "a: malformed header: expected an object");
   CHECK(read(with_header("{\"__metadata__\":{\"k\":1}}", "")) == "malformed header: __metadata__ k is no text");
   CHECK(read(with_header(a + "}", "1234")) == "a: is cut short: its data ends at 8 of 4");

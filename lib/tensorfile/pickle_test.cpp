@@ -124,6 +124,10 @@ TEST_CASE("pickle: PyTorch's later ways to store a tensor") {
       "Nctorch\nuint16\ntR."s);
   CHECK(u16.get<Tensor>()->dtype == Dtype::u16);
   CHECK(raw(*u16.get<Tensor>()) == std::string(8, '\1'));
+  // metadata: nothing, or bits that change the meaning of the elements
+  const std::string bare = rebuild("K\6", "K\0))"s), start = bare.substr(0, bare.size() - 3);  // less the call
+  CHECK(read(start + "}tR.").get<Tensor>());
+  CHECK(error(start + "}X\3\0\0\0neg\x88stR."s).find("negation was left for later") != std::string::npos);
   // a Parameter with attributes: _rebuild_from_type_v2(function, class, arguments, attributes)
   const std::string plain = rebuild("K\6", "K\0K\6\x85K\1\x85"s);
   const std::string arguments = plain.substr(plain.find("(("), plain.find("tR.") + 1 - plain.find("(("));

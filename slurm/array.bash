@@ -39,7 +39,7 @@ submit_experiment() {
     begin=$((begin + length))
   done
   report=$(IFS=:; sbatch --parsable "${settings[@]}" --nodes=1 --ntasks=1 --output="$results/slurm-report-%j.out" \
-    ${jobs[0]:+"--dependency=afterany:${jobs[*]}"} "$script") || die "sbatch refused the report (see above)"
+    --dependency="afterany:${jobs[*]}" "$script") || die "sbatch refused the report (see above)"
   printf '%s\n' "${jobs[@]}" "${report%%;*}" >"$results/.cells/jobs"
   echo "results: $results"
   echo "array: ${jobs[*]} (${#todo[@]} conditions)"

@@ -155,6 +155,10 @@ class Unpickler {
     if (!held) fail("malformed pickle: expected an integer");
     return *held;
   }
+  bool is_none(Id id) const {
+    const Value* const held = std::get_if<Value>(&nodes_[id]);
+    return held && held->is_none();
+  }
   Tensor tensor(Id id) {
     const Tensor* const held = as<Value>(id, "a tensor").get<Tensor>();
     if (!held) fail("malformed pickle: expected a tensor");
@@ -348,8 +352,13 @@ class Unpickler {
     push_new(std::move(kept));
   }
 
-  // storage, offset, shape, strides, then what does not matter here: gradient, hooks, [dtype,] metadata
-  void push_tensor(const std::vector<Id>& arguments, std::optional<Dtype> dtype) {
+  // storage, offset, shape, strides, then what does not matter here: gradient, hooks, [dtype]; last, from PyTorch 2.0
+  // on, the bits at `metadata` that say how to look at the elements: {"conj": True}, {"neg": True}.
+  void push_tensor(const std::vector<Id>& arguments, std::optional<Dtype> dtype, std::size_t metadata) {
+    if (arguments.size() > metadata && !is_none(arguments[metadata]) &&
+        !as<Pairs>(arguments[metadata], "a dict of a tensor's metadata").ids.empty()) {
+      fail("a tensor whose conjugation or negation was left for later: save it after resolve_conj().resolve_neg()");
+    }
     const Kept& kept = as<Kept>(arguments[0], "a storage");
     if (!dtype) dtype = kept.dtype;
     if (!dtype) fail("a tensor of an untyped storage without a dtype");
@@ -384,13 +393,13 @@ class Unpickler {
       push_new(Sequence{as<Sequence>(arguments[0], "a tuple").ids, true});
     } else if (name == "torch._utils._rebuild_tensor" || name == "torch._utils._rebuild_tensor_v2") {
       expect(4, 7);
-      push_tensor(arguments, std::nullopt);
+      push_tensor(arguments, std::nullopt, 6);
     } else if (name == "torch._utils._rebuild_tensor_v3") {
       expect(7, 8);
       const std::string type = as<Global>(arguments[6], "a dtype").name;
       const std::optional<Dtype> dtype = in_torch(type, from_torch_name);
       if (!dtype) fail(type + " is no dtype");
-      push_tensor(arguments, dtype);
+      push_tensor(arguments, dtype, 7);
     } else if (name == "torch._tensor._rebuild_from_type_v2") {  // a function, a class, its arguments, attributes
       expect(4, 4);
       const std::string function = as<Global>(arguments[0], "a name to call").name;

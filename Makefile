@@ -26,7 +26,7 @@ LIGHT_TOOLS := $(filter-out $(HEAVY_TOOLS),$(TOOLS))
 MULTIARCH := $(shell $(CXX) -print-multiarch)
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null || echo -I/usr/include/hdf5/serial)
 HDF5_LIBS := $(shell pkg-config --libs-only-L hdf5 2>/dev/null || echo -L/usr/lib/$(MULTIARCH)/hdf5/serial) -lhdf5
-LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lfmt -lz -lmd -lcrypto -lxxhash
+LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lboost_filesystem -lfmt -lz -lmd -lcrypto -lxxhash
 MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell mpicxx --showme:compile 2>/dev/null))
 MPI_LIBS := $(shell mpicxx --showme:link 2>/dev/null)
 ifdef TORCH_HOME
@@ -118,7 +118,7 @@ demo:  ## install, build, run the six conditions, write the report
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
 man: all  ## make the man pages from the option tables and man/*.prose
-	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > man/$$t.1 || exit 1; done
+	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > $(BUILD)/page && cp $(BUILD)/page man/$$t.1 || exit 1; done
 install: all  ## put binaries, man pages, completions and share/ under PREFIX
 	install -d "$(TO)"/bin "$(TO)"/share/{zs,man/man{1,5,7},bash-completion/completions}
 	install $(TOOLS:%=$(BUILD)/%) "$(TO)"/bin

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+# Training on real MPI ranks: the same bits whatever the stage and rank count, and clear errors.
+setup_file() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+  export SMALL="--model_name tiny --num_layers 2 --seq_length 32 --batch_size 1 --bench_step 6 --log_interval 2"
+  train 1 8 --zero_stage 0 --output_dir reference --eval >reference.log
+}
+
+setup() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+}
+
+# train RANKS ACCUMULATION OPTION...: zs-train on so many ranks.
+train() {
+  local ranks=$1 steps=$2
+  shift 2
+  # shellcheck disable=SC2086
+  timeout 120 mpirun --oversubscribe --bind-to none -n "$ranks" zs-train $SMALL --gradient_accumulation_steps "$steps" "$@"
+}
+
+digest() { sed -n 's/^state_digest: //p' "$1"; }
+
+@test "zs-train: every stage, baseline and compiled, on 1, 2 and 4 ranks ends with one state digest" {
+  [[ $(digest reference.log) =~ ^[0-9a-f]{32}$ ]]
+  for ranks in 1 2 4; do
+    for stage in 0 1 2 3; do
+      extra=(); ((stage % 2)) && extra=(--deepcompile)
+      train $ranks $((8 / ranks)) --zero_stage $stage "${extra[@]}" --output_dir out >log
+      [[ $(digest log) == "$(digest reference.log)" ]] || complain "stage $stage on $ranks ranks: $(digest log)"
+      diff <(grep -o 'Loss: [^ ]*' reference.log) <(grep -o 'Loss: [^ ]*' log) || complain "stage $stage on $ranks ranks: losses"
+    done
+  done
+  verdict
+}
+
+@test "zs-train: names for plans: fsdp is stage 3, ddp stage 0, deepspeed zero" {
+  for backend in fsdp ddp deepspeed; do
+    train 2 4 --backend $backend --output_dir out >log
+    [[ $(digest log) == "$(digest reference.log)" ]] || complain "$backend: $(digest log)"
+  done
+  verdict
+}
+
+@test "zs-train: bytes sent are the bandwidth-optimal formula of each stage" {
+  psi=$(sed -n 's/^run: model.parameters=//p' reference.log)
+  declare -A factor=([0]=2 [1]=2 [2]=5 [3]=12) # times psi (N-1)/N elements, with 4 accumulation steps
+  for stage in 0 1 2 3; do
+    train 2 4 --zero_stage $stage --bench_step 2 --output_dir out >log
+    sent=$(sed -n 's/^Epoch.*comm_bytes: \([0-9]*\).*/\1/p' log | tail -n 1)
+    ((sent == factor[$stage] * psi * 4 / 2)) || complain "stage $stage sends $sent bytes, psi is $psi"
+  done
+  verdict
+}
+
+@test "zs-train: metrics.h5 holds what the log says, to the last bit" {
+  run -0 zs-parse reference.log --run x -o log.tsv
+  run -0 bash -c 'zs-aggregate --format tsv reference/*/metrics.h5'
+  python3 - <<'END'
+import glob, h5py
+name = glob.glob("reference/*/metrics.h5")[0]
+runs = h5py.File(name)["runs"]
+run = runs[list(runs)[0]]
+rows = [line.rstrip("\n").split("\t") for line in open("log.tsv") if not line.startswith("#")]
+header, rows = rows[0], rows[1:]
+assert len(rows) == 3 and len(run["step"]) == 6, (len(rows), len(run["step"]))
+for row in rows:
+    cells = dict(zip(header, row))
+    at = int(cells["step"]) - 1
+    for column in ("loss", "iteration_time", "grad_norm", "valid_loss"):
+        if cells[column]: assert float(cells[column]) == run[column][at], (column, cells[column], run[column][at])
+assert cells["valid_loss"]
+END
+}
+
+@test "zs-train: --print_plan prints the plan, a pass at a wrong place is refused" {
+  run -0 zs-train $SMALL --zero_stage 3 --passes selective_gather,prefetch --print_plan
+  [[ ${lines[0]} == "# plan: stage 3, 1 ranks, 1 micro-steps, passes: selective_gather prefetch" ]]
+  [[ $output == *$'\tnorm'* ]]
+  run -2 zs-train $SMALL --zero_stage 3 --passes prefetch,selective_gather --print_plan
+  [[ $output == *"use --passes selective_gather,prefetch"* ]]
+}
+
+@test "zs-train: a rank count that does not suit is refused, saying which do" {
+  run train 3 1 --zero_stage 2 --output_dir out3
+  ((status == 2))
+  [[ $output == *"exact sums need a power of two of ranks (1, 2, 4, 8 "* ]]
+  run -2 train 1 3 --output_dir out3
+  [[ $output == *"power of two of gradient accumulation steps"* ]]
+  [ ! -e out3 ]
+}
+
+@test "zs-train: what is not there yet says so" {
+  for option in "--compile" "--save_steps 5" "--checkpoint x" "--set model.tokenizer=gpt2"; do
+    # shellcheck disable=SC2086
+    run -2 zs-train $SMALL $option --output_dir out3
+    [[ $output == *"is not supported yet" ]] || complain "$option: $output"
+  done
+  [ ! -e out3 ] || complain "it left a folder"
+  verdict
+}
+
+@test "zs-train: bad input is a clear error with status 2, and leaves nothing" {
+  printf 'model:\n  name: tiny\n batch: [\n' >typo.yaml
+  run -2 zs-train typo.yaml --output_dir out4
+  [[ $output == *"typo.yaml:"[0-9]*":"[0-9]*": "* ]]
+  run -2 zs-train $SMALL --dataset no-such-text --output_dir out4
+  [[ $output == "zs-train: no-such-text: No such file or directory" ]]
+  printf 'too short' >short.txt
+  run -2 zs-train $SMALL --dataset short.txt --output_dir out4
+  [[ $output == *"short.txt: holds 9 tokens, too few"* ]]
+  run -2 zs-train --model_name tinny --output_dir out4
+  [[ $output == *"did you mean 'tiny'?"* ]]
+  run -2 zs-train $SMALL --learning_rate nan --output_dir out4
+  [ ! -e out4 ]
+  run -2 zs-train $SMALL --output_dir /proc/nowhere
+  [[ $output == *"/proc/nowhere"* ]]
+}
+
+@test "zs-train: a folder of texts, gzip or not, is a data set; what is not text is left out" {
+  mkdir -p texts
+  cp /usr/share/common-licenses/Apache-2.0 texts/a.txt
+  gzip -c /usr/share/common-licenses/BSD >texts/b.gz
+  head -c 5000 /dev/zero >texts/c.bin
+  run -0 zs-train $SMALL --dataset texts --output_dir out
+  [[ $output == *"dataset_tokens=$(($(wc -c </usr/share/common-licenses/Apache-2.0) + $(wc -c </usr/share/common-licenses/BSD) + 1))"* ]]
+}
+
+@test "zs-train: a killed rank ends the run, and no rank remains" {
+  export ZS_MARK=zs-train-killed-$$
+  # shellcheck disable=SC2086
+  mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --bench_step 100000 --run_name "$ZS_MARK" --output_dir out5 >killed.log 2>&1 &
+  launcher=$!
+  for _ in {1..200}; do grep -q 'Step 2,' killed.log && break; sleep 0.1; done
+  pkill -9 -n -f "zs-train .*$ZS_MARK"
+  ! wait $launcher
+  sleep 1
+  ! pgrep -f "zs-train .*$ZS_MARK"
+  zs-aggregate --format tsv out5/*/metrics.h5
+}

@@ -46,7 +46,7 @@ bool populate(std::byte* block, std::int64_t bytes) {
 
 std::shared_ptr<SharedMemory> SharedMemory::create(MPI_Comm comm) {
   if (!on_one_host(comm)) return nullptr;
-  const std::shared_ptr<SharedMemory> memory(new SharedMemory);
+  std::shared_ptr<SharedMemory> memory(new SharedMemory);
   int ranks = 1, failed = 0, any_failed = 0;
   MPI_Comm_rank(comm, &memory->rank_);
   MPI_Comm_size(comm, &ranks);

@@ -29,9 +29,16 @@ enum class Form { tsv, h5, jsonl };
 struct Count {
   std::string run;
   Stats stats;
+  std::int64_t left_out = 0;  ///< records of other ranks, by Options::ranks
 };
 
 /// Reads all jobs and writes their records to `out`.
 std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out, const FaultSink& faults);
+
+/// The counts as rows of a table: run, what, count. The lines of a run add up to its lines read.
+std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts);
+
+/// "loss=train/loss,step=it" (COLUMN=KEY) as Options::map. Throws UsageError.
+std::map<std::string, std::string> map_of(const std::string& text);
 
 }  // namespace zs::parse

@@ -56,7 +56,12 @@ class DeepSpeed : public Dialect {
   }
 
   void open(const Line& line, std::string_view prefix, std::string_view step, Findings& findings) {
-    if (!open_.empty() && open_.front().value == step && rank_of(prefix) == rank_of(open_prefix_)) return;
+    // The throughput line does not say its rank.
+    const std::string_view rank = rank_of(prefix), open_rank = rank_of(open_prefix_);
+    if (!open_.empty() && open_.front().value == step && (rank == open_rank || rank.empty() || open_rank.empty())) {
+      if (open_rank.empty()) open_prefix_ = prefix;
+      return;
+    }
     emit(findings);
     open_line_ = line.number;
     open_prefix_ = prefix;
@@ -93,12 +98,19 @@ class DeepSpeed : public Dialect {
         break;
       }
       found.emplace_back(key, value);
-      if (!list) continue;
+      if (!list && (rest.empty() || rest.starts_with(", ") || is_blank(rest.front()))) continue;
+      if (!list) {
+        found.pop_back();
+        fault = "malformed DeepSpeed step line: other text within '" + std::string(key) + "'";
+        break;
+      }
       for (int group = 1; skip(rest, ", "); ++group) {  // one learning rate per parameter group
         const Token more = take_number(rest);
         if (!more.text.empty() && key == "lr") groups_.emplace_back("learning_rate." + std::to_string(group), more);
       }
       if (!skip(rest, "]")) {
+        found.pop_back();
+        groups_.clear();
         fault = "malformed DeepSpeed step line: '" + std::string(key) + "=[' is not closed";
         break;
       }

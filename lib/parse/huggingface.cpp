@@ -90,7 +90,7 @@ class HuggingFace : public Dialect {
     if (!step_.empty()) fields.push_back({"step", step_, Kind::integer});
     for (const Field& pair : pairs) {
       if (pair.key == "step" && !step_.empty()) continue;
-      fields.push_back({pair.key == "epoch" && pair.kind != Kind::integer ? "epochs" : pair.key, pair.value, pair.kind});  // a fraction
+      fields.push_back(pair);
     }
     findings.record(fields, prefix, line.number);
   }

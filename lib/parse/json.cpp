@@ -178,7 +178,7 @@ class JsonLines : public Dialect {
       return {false, "malformed JSON line: " + json_.fault()};
     }
     const auto numbers = std::count_if(fields.begin(), fields.end(), [](const Field& f) { return f.kind != Kind::word; });
-    if (!step || numbers < 2 || !trimmed(json_.rest()).empty()) return {};
+    if (!step || numbers < 2) return {};
     seen_ = true;
     findings.record(fields, line.text.substr(0, at), line.number);
     return {true};

@@ -18,8 +18,6 @@ class FlatJson {
   /// Views of the text, or of this reader.
   const std::vector<Field>& fields() const { return fields_; }
   const std::string& fault() const { return fault_; }
-  /// What follows the object.
-  std::string_view rest() const { return rest_; }
 
  private:
   bool object(const std::string& prefix, int depth);

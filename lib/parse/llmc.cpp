@@ -49,7 +49,7 @@ class LlmC : public Dialect {
     if (!line.ended && rest.empty()) return {false, "malformed step line: the log ends within the value of 'loss'"};
     fields.push_back({"loss", loss.text, loss.kind});
     if (first_form) {
-      if (rest.starts_with(", val loss ")) return {};  // of nanoGPT
+      if (!rest.empty() && !rest.starts_with(" (took ")) return {};  // of nanoGPT
       if (skip(rest, " (took ")) {
         const Token time = take_number(rest);
         if (!time.text.empty() && rest.starts_with(" ms)")) fields.push_back({"iteration_time", made_.emplace_back(shifted(time.text, -3)), Kind::real});
@@ -87,6 +87,8 @@ class LlmC : public Dialect {
       const std::string_view key = take_key(cell);
       skip_blanks(cell);
       const Token value = take_number(cell);
+      const bool in_doubt = cell.empty() ? rest.find('|') == std::string_view::npos : !is_blank(cell.front()) && !cell.starts_with("ms");
+      if (in_doubt && !value.text.empty()) return "malformed step line: '" + std::string(whole.substr(0, 24)) + "' is cut";
       if (key.empty() || value.text.empty()) {
         if (whole.empty() || bracketed) return "malformed step line: an empty cell";
         return "malformed step line: no number in '" + std::string(whole.substr(0, 24)) + "'";

@@ -210,6 +210,11 @@ void LogReader::learn(std::string_view text, std::size_t reader) {
 }
 
 void LogReader::take_line(std::string_view text, bool ended) {
+  try_dialects(text, ended);
+  wants_all_ = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
+}
+
+void LogReader::try_dialects(std::string_view text, bool ended) {
   const Line line{without_escapes(text, clean_), number_, ended};
   std::string complaint;
   const std::size_t preferred = hint_;
@@ -226,7 +231,6 @@ void LogReader::take_line(std::string_view text, bool ended) {
       classed_ = number_;
       class_ = static_cast<int>(index);
     }
-    wants_all_ = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
     if (!complaint.empty()) {
       fault(number_, complaint);
     } else if (stats_.records == before + 1 && class_ != kFaulty && line.text.data() == text.data() && ended) {
@@ -335,6 +339,9 @@ bool LogReader::checked(const ColumnInfo& column, const Field& field, std::strin
 
 void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
   fields_.assign(fields.begin(), fields.end());
+  for (Field& field : fields_) {  // "epoch: 0.25" is no number of an epoch
+    if (field.kind == Kind::real && column_of(field.key).column == "epoch") field.key = "epochs";
+  }
   const std::string_view rank = prefix.empty() ? prefix : rank_of(prefix);
   if (!rank.empty()) fields_.push_back({"rank", rank, Kind::integer});
   const std::size_t line_index = fields_.size();

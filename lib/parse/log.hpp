@@ -77,6 +77,7 @@ class LogReader : private Findings {
   void take_block(const char* begin, const char* end);
   const char* take_repeats(const char* at, const char* end);
   void take_line(std::string_view text, bool ended);
+  void try_dialects(std::string_view text, bool ended);
   void learn(std::string_view text, std::size_t reader);
   void close_line();
   const Shape& shape_of(const std::vector<Field>& fields);

@@ -62,7 +62,10 @@ class TorchTitan : public Dialect {
         skip(rest, "%");
       }
       if (!rest.empty() && !is_blank(rest.front())) {
-        if (fault.empty() && fields.size() < width_) fault = "malformed step line: other text behind '" + std::string(key) + "'";
+        if (fault.empty() && fields.size() < width_) {
+          fields.pop_back();  // its last digits may be lost
+          fault = "malformed step line: other text within '" + std::string(key) + "'";
+        }
         break;
       }
     }

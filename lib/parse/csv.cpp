@@ -42,6 +42,7 @@ bool is_name(std::string_view cell) {
 class Csv : public Dialect {
  public:
   bool wants_all() const override { return separator_ != 0; }
+  bool repeats() const override { return begun_; }
 
   Verdict read(const Line& line, Findings& findings) override {
     if (separator_ != 0) {
@@ -61,7 +62,6 @@ class Csv : public Dialect {
       header_.assign(cells.begin(), cells.end());
       separator_ = separator;
       begun_ = false;
-      header_line_ = line.number;
       return false;  // it is one if a row follows
     }
     return false;
@@ -104,7 +104,6 @@ class Csv : public Dialect {
   std::vector<Field> fields_;
   char separator_ = 0;  // 0: no header was seen
   bool begun_ = false;  // a row was seen
-  std::int64_t header_line_ = 0;
 };
 
 }  // namespace

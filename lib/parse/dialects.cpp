@@ -11,7 +11,7 @@ const std::vector<Entry>& dialects() {
   static const std::vector<Entry> kDialects = {
       {"reference", "ds_verify_loss and zs-train: metric line, closing line",
        "Epoch 1, Step 40, Loss: 10.555366 sync: True time: 0.4812662601470947 alloc_mem: 28307113472 peak_mem: 50064946688",
-       {"Epoch ", "Step ", "sync: ", "alloc_mem: ", " iteration time: "}, make_reference},
+       {"Epoch ", "Step ", "sync: ", "peak_mem: ", " iteration time: "}, make_reference},
       {"deepspeed", "the DeepSpeed engine: step, throughput, time and memory lines",
        "[2023-12-29 13:02:49,647] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[0.0003333333333333334], mom=[(0.9, 0.999)]",
        {"step=", "SamplesPerSec=", "time (ms) | ", "Max_MA "}, make_deepspeed},

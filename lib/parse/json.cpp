@@ -164,6 +164,8 @@ namespace {
 
 class JsonLines : public Dialect {
  public:
+  bool repeats() const override { return true; }
+
   Verdict read(const Line& line, Findings& findings) override {
     const std::size_t at = line.text.find("{\"");
     if (at == std::string_view::npos || line.text.find_first_not_of(" \t") < at) {

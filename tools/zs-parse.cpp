@@ -16,7 +16,7 @@ const zs::cli::Command kCommand = {
     "[LOG|DIR]...",
     {
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
-        {0, "format", "FORM", "form of the output: tsv, h5 or jsonl", "tsv", {"tsv", "h5", "jsonl"}},
+        {0, "format", "FORM", "form of the output", "tsv", {"tsv", "h5", "jsonl"}},
         {0, "run", "NAME", "name of the run; several logs are its parts, in order", "the file's name"},
         {'d', "dialect", "NAME", "read only this dialect", "all, told per line", parse::dialect_names()},
         {'p', "pattern", "REGEX", "also read lines that match, named groups as keys"},

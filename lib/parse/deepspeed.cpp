@@ -116,6 +116,13 @@ class DeepSpeed : public Dialect {
       }
     }
     if (found.empty()) return {false, fault.empty() ? "malformed DeepSpeed step line: it ends early" : fault};
+    if (step.text == "0") {  // printed when the engine starts: no step was done
+      for (const auto& [key, value] : found) {
+        if (key == "lr") findings.attribute("initial_learning_rate", value.text);
+      }
+      groups_.clear();
+      return {true, fault};
+    }
     open(line, line.text.substr(0, at), step.text, findings);
     for (const auto& [key, value] : found) add(key == "lr" ? "learning_rate" : key, value);
     for (const auto& [key, value] : groups_) add(key, value);

@@ -77,17 +77,11 @@ void LogReader::read(const std::string& path) {
 }
 
 void LogReader::read_part(Source& source) {
-  // Buffers in turn: some may still be hashed while another one is filled and parsed.
-  struct Buffer {
-    std::unique_ptr<char[]> bytes;
-    std::size_t capacity = 0, used = 0;
-    std::int64_t ticket = 0;
-  };
-  std::array<Buffer, 4> buffers;
+  for (Buffer& buffer : buffers_) buffer.ticket = 0;
   std::size_t kept = 0;  // bytes at the end of the buffer before: the start of a line whose end is not read yet
-  for (std::size_t turn = 0;; turn = (turn + 1) % buffers.size()) {
-    Buffer& buffer = buffers[turn];
-    const Buffer& before = buffers[(turn + buffers.size() - 1) % buffers.size()];
+  for (std::size_t turn = 0;; turn = (turn + 1) % buffers_.size()) {
+    Buffer& buffer = buffers_[turn];
+    const Buffer& before = buffers_[(turn + buffers_.size() - 1) % buffers_.size()];
     source.release(buffer.ticket);
     if (buffer.capacity < kept + kBlock) {
       buffer.capacity = kept + kept / 2 + kBlock;

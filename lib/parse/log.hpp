@@ -60,6 +60,11 @@ class LogReader : private Findings {
     std::unique_ptr<Dialect> dialect;
     std::int64_t matched = 0;
   };
+  struct Buffer {
+    std::unique_ptr<char[]> bytes;
+    std::size_t capacity = 0, used = 0;
+    std::int64_t ticket = 0;
+  };
   /// For the keys of a record, in order: the field that gives each column, or -1.
   struct Shape {
     std::vector<std::string> keys;
@@ -83,6 +88,8 @@ class LogReader : private Findings {
   const Shape& shape_of(const std::vector<Field>& fields);
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
 
+  /// In turn: some may still be hashed while another one is filled and parsed. They outlive the source that hashes.
+  std::array<Buffer, 4> buffers_;
   const Options& options_;
   Rows& rows_;
   const FaultSink& faults_;

@@ -69,4 +69,19 @@ class RunRows : public Rows {
   metric::Run& run_;
 };
 
+/// JSON lines, as they are read. Attributes have no place in them.
+class JsonlRows : public Rows {
+ public:
+  JsonlRows(const std::string& run, Output& out) : run_{run, {}, {}}, table_(run_), out_(out) {}
+  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void finish(const std::map<std::string, std::string>&) override { write(); }
+
+ private:
+  void write();
+
+  metric::Run run_;
+  RunRows table_;
+  Output& out_;
+};
+
 }  // namespace zs::parse

@@ -84,10 +84,12 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
   std::vector<Count> counts;
   metric::Store store;
   for (const Job& job : jobs) {
-    if (!job.fault.what.empty()) faults(job.fault);
+    for (const Fault& fault : job.faults) faults(fault);
     std::unique_ptr<Rows> rows;  // the destination, behind what chooses ranks
     if (form == Form::tsv) {
       rows = std::make_unique<TsvRows>(job.run, out, counts.empty(), options.follow_until != nullptr);
+    } else if (form == Form::jsonl) {
+      rows = std::make_unique<JsonlRows>(job.run, out);
     } else {
       store.runs.reserve(jobs.size());  // RunRows keep a reference
       rows = std::make_unique<RunRows>(store.runs.emplace_back(metric::Run{job.run, {}, {}}));
@@ -104,7 +106,6 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
     counts.push_back({job.run, reader.stats(), first.left_out()});
   }
   if (form == Form::h5) out.write(metric::to_h5(store));
-  if (form == Form::jsonl) out.write(metric::to_jsonl(store.runs));
   return counts;
 }
 

@@ -12,10 +12,10 @@ namespace zs::parse {
 /// A run and the logs that it is in, in order.
 struct Job {
   std::string run;
-  std::vector<std::string> logs;                  ///< may be empty: then `fault` says why
+  std::vector<std::string> logs;                  ///< may be empty: then a fault says why
   std::map<std::string, std::string> attributes;  ///< known from elsewhere
   bool of_directory = false;                      ///< a condition, which may have failed before its first line
-  Fault fault{};                                  ///< reported before the logs are read, if its text is not empty
+  std::vector<Fault> faults{};                    ///< found before the logs are read
 };
 
 /// Operands as jobs: a log is a run, named after its file ("-" is "stdin"); run.log.2.gz, run.log.1, run.log are the

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "metric/escape.hpp"
+#include "metric/file.hpp"
 
 namespace zs::parse {
 namespace {
@@ -121,6 +122,16 @@ void RunRows::row(const std::vector<ColumnInfo>& columns, const std::vector<std:
     if (table.columns[i].append(cells[i])) continue;
     throw std::logic_error("parse: column " + columns[i].name + " got '" + std::string(cells[i]) + "'");
   }
+}
+
+void JsonlRows::row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {
+  table_.row(columns, cells);
+  if (run_.records.rows() >= 4096) write();
+}
+
+void JsonlRows::write() {
+  out_.write(metric::to_jsonl({run_}));
+  for (metric::Column& column : run_.records.columns) column = metric::Column(column.name, column.unit, column.type());
 }
 
 }  // namespace zs::parse

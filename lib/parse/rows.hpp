@@ -22,6 +22,8 @@ class Rows {
   virtual ~Rows() = default;
   /// A row: a cell for each of the columns so far, in their order; empty cells are absent. Columns are only ever added.
   virtual void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) = 0;
+  /// Passes on what is held back, where that makes sense.
+  virtual void flush() {}
   /// REQUIRES: called once, last.
   virtual void finish(const std::map<std::string, std::string>& attributes) = 0;
 };
@@ -33,6 +35,7 @@ class TsvRows : public Rows {
   /// `first`: nothing was written to `out` yet. `eager`: each row is passed on at once (to follow a growing log).
   TsvRows(const std::string& run, Output& out, bool first, bool eager = false);
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void flush() override { out_.flush(); }
   void finish(const std::map<std::string, std::string>& attributes) override;
 
  private:
@@ -64,6 +67,21 @@ class RunRows : public Rows {
 
  private:
   metric::Run& run_;
+};
+
+/// JSON lines, as they are read. Attributes have no place in them.
+class JsonlRows : public Rows {
+ public:
+  JsonlRows(const std::string& run, Output& out) : run_{run, {}, {}}, table_(run_), out_(out) {}
+  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void finish(const std::map<std::string, std::string>&) override { write(); }
+
+ private:
+  void write();
+
+  metric::Run run_;
+  RunRows table_;
+  Output& out_;
 };
 
 }  // namespace zs::parse

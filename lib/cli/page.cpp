@@ -108,7 +108,7 @@ std::string help_text(const Command& command) {
 
 std::string man_page(const Command& command, const std::string& prose) {
   std::istringstream lines(prose);
-  std::string line, description, sections;
+  std::string line, description, subsections, surroundings, sections;
   std::getline(lines, line);
   if (!line.starts_with(".Dd ")) throw Error("the first line of the prose must be its date: .Dd November 20, 2026");
   std::ostringstream out;
@@ -118,10 +118,12 @@ std::string man_page(const Command& command, const std::string& prose) {
   purpose[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(purpose[0])));
   out << roff(purpose) << "\n.Sh SYNOPSIS\n.Nm\n.Op Ar OPTION ...\n";
   if (!command.operands.empty()) out << ".Ar " << roff(command.operands) << "\n";
-  bool in_sections = false;
+  // The options stand before the first subsection of the DESCRIPTION, the statuses where mdoc wants them.
+  std::string* part = &description;
   while (std::getline(lines, line)) {
-    in_sections = in_sections || line.starts_with(".Sh ");
-    (in_sections ? sections : description) += line + "\n";
+    if (line.starts_with(".Ss ") && part == &description) part = &subsections;
+    if (line.starts_with(".Sh ")) part = line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &surroundings : &sections;
+    *part += line + "\n";
   }
   out << ".Sh DESCRIPTION\n" << description << ".Pp\nThe options are:\n";
   const std::vector<Option> options = all_options(command);
@@ -141,16 +143,9 @@ std::string man_page(const Command& command, const std::string& prose) {
     if (!option.value.empty()) out << " Ar " << roff(option.value) << (option.many ? " ..." : "");
     out << "\n" << roff(with_default(option)) << "\n";
   }
-  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n";
-  // mdoc's order of sections: ENVIRONMENT and FILES stand before EXIT STATUS, the others after it.
-  std::size_t after = 0;
-  while (sections.compare(after, 15, ".Sh ENVIRONMENT") == 0 || sections.compare(after, 9, ".Sh FILES") == 0) {
-    const std::size_t next = sections.find("\n.Sh ", after);
-    after = next == std::string::npos ? sections.size() : next + 1;
-  }
-  out << sections.substr(0, after) << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
+  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n" << subsections << surroundings << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
   for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
-  out << ".El\n" << sections.substr(after);
+  out << ".El\n" << sections;
   return out.str();
 }
 

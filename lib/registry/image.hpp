@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file .runs.index: the table of runs as bytes of this machine's order, with a checksum.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "registry/runs.hpp"
+
+namespace zs::registry {
+
+/// What tells a file from any other of that name, and its content.
+struct Stamp {
+  std::int64_t size = 0, time = 0;  ///< bytes; ns
+  std::uint64_t inode = 0;
+  bool operator==(const Stamp&) const = default;
+};
+
+struct Image {
+  Runs runs;
+  Stamp csv;                   ///< of the runs.csv that was last written
+  std::uint64_t csv_hash = 0;  ///< XXH3 of its content
+};
+
+/// Reads an image; an empty one where the file is missing, damaged, or of another version or byte order.
+Image read_image(const std::string& path);
+
+/// The bytes of such a file.
+std::string image_bytes(const Runs& runs, const Stamp& csv, std::uint64_t csv_hash);
+
+/// XXH3 of `bytes`.
+std::uint64_t hash(std::string_view bytes);
+
+}  // namespace zs::registry

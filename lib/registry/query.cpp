@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/query.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/name.hpp"
+#include "base/number.hpp"
+#include "config/known.hpp"
+
+namespace zs::registry {
+namespace {
+
+std::vector<std::string> column_names(const Runs& runs) {
+  std::vector<std::string> names;
+  for (const Column& column : runs.columns) names.push_back(column.name);
+  return names;
+}
+
+/// -1, 0, 1, or nothing where the two have no order (a nan, or a number and a text).
+std::optional<int> compared(const std::string& a, const std::string& b) {
+  const auto x = parse_real(a), y = parse_real(b);
+  if (x.has_value() != y.has_value()) return {};
+  if (!x) return a < b ? -1 : a > b;
+  if (std::isnan(*x) || std::isnan(*y)) return {};
+  return *x < *y ? -1 : *x > *y;
+}
+
+bool equal(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const auto x = parse_real(a), y = parse_real(b);
+  return x && y && (*x == *y || (std::isnan(*x) && std::isnan(*y)));
+}
+
+std::string list(const Runs& runs, const std::vector<std::size_t>& rows) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, rows.size()); ++i) text += (i ? ", " : "") + runs.text(rows[i], "run_id");
+  return text + (rows.size() > kShown ? ", ..." : "");
+}
+
+}  // namespace
+
+std::string resolve_column(const Runs& runs, const std::string& name) {
+  if (runs.find(name)) return name;
+  if (name == "run.name") return "run_name";
+  if (const config::Known* const row = config::known(name)) return std::string(row->key);
+  if (const config::Known* const row = config::known_option(name)) return std::string(row->key);
+  std::vector<std::string> ends;
+  for (const Column& column : runs.columns) {
+    if (column.name.ends_with("." + name)) ends.push_back(column.name);
+  }
+  if (ends.size() == 1) return ends.front();
+  if (ends.size() > 1) {
+    std::string all;
+    for (const std::string& end : ends) all += (all.empty() ? "" : ", ") + end;
+    throw Error("column '" + name + "' may be any of " + all);
+  }
+  throw Error("no run has a column '" + name + "'" + did_you_mean(name, column_names(runs)));
+}
+
+bool Filter::holds(const std::string& cell) const {
+  switch (relation) {
+    case Relation::equal: return equal(cell, value);
+    case Relation::unequal: return !equal(cell, value);
+    case Relation::match: return !cell.empty() && std::regex_search(cell, *pattern);
+    case Relation::mismatch: return !std::regex_search(cell, *pattern);
+    default: break;
+  }
+  if (cell.empty()) return false;
+  const auto order = compared(cell, value);
+  if (!order) return false;
+  switch (relation) {
+    case Relation::less: return *order < 0;
+    case Relation::at_most: return *order <= 0;
+    case Relation::greater: return *order > 0;
+    default: return *order >= 0;
+  }
+}
+
+Filter parse_filter(const Runs& runs, const std::string& text) {
+  static constexpr std::pair<std::string_view, Relation> kRelations[] = {
+      {"!=", Relation::unequal}, {"!~", Relation::mismatch}, {"<=", Relation::at_most}, {">=", Relation::at_least},
+      {"=", Relation::equal},    {"<", Relation::less},      {">", Relation::greater},  {"~", Relation::match}};
+  const std::size_t at = text.find_first_of("!=<>~");
+  for (const auto& [sign, relation] : kRelations) {
+    if (at == 0 || at == std::string::npos || !std::string_view(text).substr(at).starts_with(sign)) continue;
+    Filter filter{resolve_column(runs, text.substr(0, at)), relation, text.substr(at + sign.size()), {}};
+    if (relation != Relation::match && relation != Relation::mismatch) return filter;
+    try {
+      filter.pattern = std::regex(filter.value, std::regex::ECMAScript | std::regex::optimize);
+    } catch (const std::regex_error&) {
+      throw UsageError("'" + filter.value + "' is not a regular expression");
+    }
+    return filter;
+  }
+  throw UsageError("'" + text + "' is not a filter: expected COLUMN=VALUE, or != < <= > >= ~ !~ in place of =");
+}
+
+std::vector<std::size_t> select(const Runs& runs, const std::vector<Filter>& filters, bool any) {
+  std::vector<char> chosen(runs.size(), filters.empty() || !any);
+  for (const Filter& filter : filters) {
+    // A filter looks at each distinct value once.
+    const Column* const column = runs.find(filter.column);
+    std::vector<char> verdicts;
+    if (!column) verdicts.push_back(filter.holds(""));
+    else for (const std::string& value : column->values) verdicts.push_back(filter.holds(value));
+    for (std::size_t row = 0; row < runs.size(); ++row) {
+      const char verdict = verdicts[column ? column->codes[row] : 0];
+      chosen[row] = any ? chosen[row] | verdict : chosen[row] & verdict;
+    }
+  }
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < runs.size(); ++row) {
+    if (chosen[row]) rows.push_back(row);
+  }
+  return rows;
+}
+
+void sort_by(const Runs& runs, const std::string& column, bool descending, std::vector<std::size_t>& rows) {
+  const Column* const keys = runs.find(column);
+  if (!keys) return;  // absent everywhere: all equal
+  // Distinct values are ranked once, then rows are sorted by rank. Equal numbers (1 and 1.0) share a rank.
+  struct Key {
+    int group;  // 0 number, 1 nan, 2 text, 3 absent
+    double number;
+    std::uint32_t code;
+  };
+  std::vector<Key> order;
+  for (std::uint32_t code = 0; code < keys->values.size(); ++code) {
+    const auto number = parse_real(keys->values[code]);
+    const int group = code == 0 ? 3 : !number ? 2 : std::isnan(*number) ? 1 : 0;
+    order.push_back({group, group == 0 ? *number : 0, code});
+  }
+  const auto less = [&](const Key& a, const Key& b) {
+    if (a.group != b.group) return a.group < b.group;
+    if (a.group == 2) return descending ? keys->values[b.code] < keys->values[a.code] : keys->values[a.code] < keys->values[b.code];
+    return descending ? b.number < a.number : a.number < b.number;
+  };
+  std::sort(order.begin(), order.end(), less);
+  std::vector<std::uint32_t> ranks(order.size());
+  for (std::size_t i = 1; i < order.size(); ++i) ranks[order[i].code] = ranks[order[i - 1].code] + less(order[i - 1], order[i]);
+  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return ranks[keys->codes[a]] < ranks[keys->codes[b]]; });
+}
+
+std::size_t find_run(const Runs& runs, const std::string& name) {
+  if (name.empty()) throw UsageError("expected a run: its id, the beginning of it, or its name");
+  std::vector<std::size_t> by_prefix, by_name;
+  std::vector<std::string> names;
+  for (std::size_t row = 0; row < runs.size(); ++row) {
+    const std::string& id = runs.text(row, "run_id");
+    if (id == name) return row;
+    if (id.starts_with(name)) by_prefix.push_back(row);
+    if (runs.text(row, "run_name") == name) by_name.push_back(row);
+    names.push_back(id);
+    names.push_back(runs.text(row, "run_name"));
+  }
+  if (by_prefix.size() == 1) return by_prefix.front();
+  if (by_name.size() == 1) return by_name.front();
+  if (!by_name.empty()) throw Error(std::to_string(by_name.size()) + " runs have the name '" + name + "': " + list(runs, by_name));
+  if (!by_prefix.empty()) throw Error(std::to_string(by_prefix.size()) + " runs begin with '" + name + "': " + list(runs, by_prefix));
+  constexpr std::size_t kFew = 2000;  // looking for the nearest of very many names takes long
+  throw Error("no run '" + name + "'" + (names.size() <= kFew ? did_you_mean(name, names) : ""));
+}
+
+}  // namespace zs::registry

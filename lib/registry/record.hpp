@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record of a run: what is known about it, as files that are each written once and never changed.
+// The later file holds where two set one field. Any number of processes may add files at once, without a lock.
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace zs::registry {
+
+/// Named values, in order. An empty value is no value: it takes back an earlier one.
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+/// Sets `key`, in place where it is there.
+void set(Fields& fields, std::string_view key, std::string_view value);
+/// The value of `key`, or "".
+std::string value(const Fields& fields, std::string_view key);
+
+/// Fields given as NAME=VALUE words. Throws UsageError at a word that is not one.
+Fields parse_fields(const std::vector<std::string>& words);
+
+/// Adds a file with `fields` to the record of the run whose folder is `folder`. It appears whole or not at all, is on
+/// the disk when this returns, and comes after every file that was there before. Throws Error.
+void add_to_record(const std::string& folder, const Fields& fields);
+
+/// The record of the run in `folder`; empty where there is none. Throws Error where a file of it cannot be read.
+Fields read_record(const std::string& folder);
+
+/// "node07-1234-0": no other call, process or host has the same.
+std::string writer_name();
+
+/// A file of a record: "#zs-record 1", then lines KEY<TAB>VALUE, in which \t, \n, \r and \\ stand for themselves.
+std::string record_text(const Fields& fields);
+/// `text` with tab, line feed, carriage return and backslash so written.
+std::string escaped(std::string_view text);
+/// Sets what `text` holds in `fields`. Throws Error, located in `name`, where it is not such a file.
+void merge_record_text(std::string_view text, const std::string& name, Fields& fields);
+
+}  // namespace zs::registry

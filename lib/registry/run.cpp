@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/run.hpp"
+
+#include <pwd.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/name.hpp"
+#include "config/known.hpp"
+#include "registry/index.hpp"
+
+namespace zs::registry {
+namespace {
+
+std::string time_text(std::time_t now, bool utc, const char* format) {
+  std::tm parts{};
+  utc ? ::gmtime_r(&now, &parts) : ::localtime_r(&now, &parts);
+  std::array<char, 40> text;
+  return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
+}
+
+// 32 letters that cannot be mistaken for one another, in the order of their bytes.
+constexpr std::string_view kLetters = "23456789abcdefghijkmnpqrstuvwxyz";
+
+std::string random_letters(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    unsigned char byte = 0;
+    if (::getrandom(&byte, 1, 0) != 1) throw Error("random numbers: " + errno_text());
+    text += kLetters[byte % kLetters.size()];
+  }
+  return text;
+}
+
+/// The part of the second as two letters, so that ids sort by time.
+std::string part_of_second(std::int64_t nanoseconds) {
+  const auto part = static_cast<std::size_t>(nanoseconds * 1024 / 1'000'000'000);
+  return {kLetters[part / 32], kLetters[part % 32]};
+}
+
+void check(const Fields& fields) {
+  for (const auto& [key, value] : fields) {
+    if (key.empty()) throw Error("a field needs a name: NAME=VALUE");
+    if (key == "run_id") throw Error("run_id cannot be changed: it names the folder of the run");
+  }
+}
+
+/// Makes a folder that no other process on any host has made: mkdir is exclusive, on NFS too.
+std::string make_folder(const std::string& registry, const timespec& now) {
+  std::error_code failure;
+  std::filesystem::create_directories(registry, failure);
+  if (failure) throw Error(registry, 0, failure.message());
+  while (true) {
+    const std::string id = time_text(now.tv_sec, false, "%Y%m%d_%H%M%S_") + part_of_second(now.tv_nsec) + random_letters(4);
+    if (::mkdir((registry + "/" + id).c_str(), 0777) == 0) return id;
+    if (errno != EEXIST) throw Error(registry, 0, errno_text());
+  }
+}
+
+Run create_run(const std::string& registry, const std::string& name, const std::string& config, const Fields& fields) {
+  check(fields);
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const std::string id = make_folder(registry, now);
+  const Run run(registry, id);
+  if (!config.empty()) write_file(run.folder() + "/config.yaml", config);
+  Fields all = {{"run_id", id}, {"run_name", name.empty() ? id : name}, {"timestamp", time_text(now.tv_sec, true, "%Y-%m-%dT%H:%M:%SZ")}};
+  for (const auto& [key, value] : fields) set(all, key, value);
+  add_to_record(run.folder(), all);
+  refresh_soon(registry);
+  return run;
+}
+
+}  // namespace
+
+std::string place(const std::string& given) {
+  if (!given.empty()) return given;
+  const char* const variable = std::getenv("ZS_REGISTRY");
+  return variable && *variable ? variable : "saved_models";
+}
+
+Fields environment() {
+  Fields fields;
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0) fields.emplace_back("host", host.data());
+  if (const passwd* const user = ::getpwuid(::geteuid())) fields.emplace_back("user", user->pw_name);
+  std::error_code failure;
+  const std::string directory = std::filesystem::current_path(failure).string();
+  if (!failure) fields.emplace_back("directory", directory);
+  for (const char* const name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_STEP_ID", "SLURM_JOB_NAME", "SLURM_JOB_NODELIST", "SLURM_RESTART_COUNT"}) {
+    const char* const value = std::getenv(name);
+    if (!value || !*value) continue;
+    std::string key = name;
+    for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    fields.emplace_back(key, value);
+  }
+  return fields;
+}
+
+Run Run::create(const std::string& registry, const config::Config& config, const Fields& fields) {
+  Fields all = {{"sweep_name", config.text("sweep_name")}, {"status", "running"}};
+  for (const config::Entry& entry : config.entries()) {
+    if (entry.kind == config::Kind::null || entry.key == "run.name") continue;  // run_name
+    const config::Known* const row = config::known(entry.key);
+    const bool truth = row && row->type == config::Type::boolean;
+    set(all, entry.key, truth ? (config.boolean(entry.key) ? "true" : "false") : entry.value);  // yes, on, 1 are one value
+  }
+  for (const auto& [key, value] : environment()) set(all, key, value);
+  for (const auto& [key, value] : fields) set(all, key, value);
+  return create_run(registry, config.text("run.name"), config.to_yaml(), all);
+}
+
+Run Run::create(const std::string& registry, const std::string& name, const Fields& fields) {
+  Fields all = {{"sweep_name", ""}, {"status", "recorded"}};
+  for (const auto& [key, value] : fields) set(all, key, value);
+  return create_run(registry, name, "", all);
+}
+
+void Run::update(const Fields& fields) const {
+  check(fields);
+  add_to_record(folder(), fields);
+}
+
+void Run::finish(const std::string& status, const Fields& fields) const {
+  Fields all = fields;
+  set(all, "status", status);
+  update(all);
+  refresh_soon(registry_);
+}
+
+bool registered(const std::string& registry, const std::string& id) {
+  std::error_code failure;
+  return names_file(id) && std::filesystem::is_directory(registry + "/" + id + "/record", failure);
+}
+
+void remove(const std::string& registry, const std::string& id) {
+  const std::string hidden = registry + "/.removed_" + id + "_" + random_letters(6);
+  if (::rename((registry + "/" + id).c_str(), hidden.c_str()) != 0) throw Error(registry + "/" + id, 0, errno_text());
+  std::error_code failure;
+  std::filesystem::remove_all(hidden, failure);
+  if (failure) throw Error(hidden, 0, failure.message() + ": the run is out of the registry, its files are not all gone");
+}
+
+}  // namespace zs::registry

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run in the registry, for who writes it: a folder with a unique id, its configuration, and its record.
+#pragma once
+#include <string>
+
+#include "config/config.hpp"
+#include "registry/record.hpp"
+
+namespace zs::registry {
+
+/// The registry's folder: `given` if not empty, else $ZS_REGISTRY, else "saved_models".
+std::string place(const std::string& given);
+
+/// What the machine tells about a run that starts now: host, user, directory, and Slurm's ids where there are.
+Fields environment();
+
+class Run {
+ public:
+  /// Registers a run before its first step: makes REGISTRY/ID/ (and the registry), writes config.yaml, the whole of
+  /// `config`, into it, and records id, name ("run.name" of the configuration, else the id), sweep, time, every
+  /// setting, environment(), and `fields` (command, revision, ...), with status "running". The id is unique among all
+  /// processes on all hosts. The run is registered when this returns; before, it does not exist. Throws Error.
+  static Run create(const std::string& registry, const config::Config& config, const Fields& fields);
+  /// As create(), of a run that is known only by fields; status is "recorded" unless they tell it.
+  static Run create(const std::string& registry, const std::string& name, const Fields& fields);
+
+  const std::string& id() const { return id_; }
+  /// REGISTRY/ID.
+  std::string folder() const { return registry_ + "/" + id_; }
+
+  /// Adds to the record. Other processes may do so at once. Throws Error, also for a key that cannot be changed.
+  void update(const Fields& fields) const;
+  /// update() with the final metrics and "status" ("complete", "failed", "diverged", ...), then refreshes the index.
+  void finish(const std::string& status, const Fields& fields) const;
+
+  /// The run of that id, for updates. Nothing is read.
+  Run(std::string registry, std::string id) : registry_(std::move(registry)), id_(std::move(id)) {}
+
+ private:
+  std::string registry_, id_;
+};
+
+/// Whether `id` is the whole id of a run; looks at that run only.
+bool registered(const std::string& registry, const std::string& id);
+
+/// Removes a run with everything in its folder. At once it is no longer in the registry, then its files go.
+void remove(const std::string& registry, const std::string& id);
+
+}  // namespace zs::registry

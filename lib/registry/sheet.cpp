@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/sheet.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/number.hpp"
+#include "registry/record.hpp"
+
+namespace zs::registry {
+namespace {
+
+std::size_t characters(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+}
+
+/// The first `count` characters of UTF-8 text.
+std::string first(const std::string& text, std::size_t count) {
+  std::size_t end = 0;
+  while (end < text.size() && (count > 0 || (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)) {
+    if ((static_cast<unsigned char>(text[end]) & 0xC0) != 0x80) --count;
+    ++end;
+  }
+  return text.substr(0, end);
+}
+
+std::string for_people(const std::string& text) {
+  constexpr std::size_t kLongNumber = 9, kLongText = 40;
+  if (text.size() > kLongNumber && !parse_int(text)) {
+    if (const auto number = parse_real(text); number && std::isfinite(*number)) return to_rounded_text(*number, 6);
+  }
+  std::string line = text;
+  std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  return characters(line) > kLongText ? first(line, kLongText - 1) + "…" : line;
+}
+
+nlohmann::ordered_json json_value(const std::string& text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  if (const auto number = parse_int(text)) return *number;
+  if (const auto number = parse_real(text); number && std::isfinite(*number)) return *number;
+  return text;
+}
+
+nlohmann::ordered_json json_object(const std::vector<std::string>& names, const std::vector<std::string>& values) {
+  auto object = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!values[i].empty()) object[names[i]] = json_value(values[i]);
+  }
+  return object;
+}
+
+std::string dumped(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+template <typename Cell>
+std::string lines(const Sheet& sheet, char separator, Cell cell) {
+  std::string out;
+  const auto add = [&](const std::vector<std::string>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (i) out += separator;
+      out += cell(cells[i]);
+    }
+    out += '\n';
+  };
+  add(sheet.header);
+  for (const auto& row : sheet.rows) add(row);
+  return out;
+}
+
+}  // namespace
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string to_tsv(const Sheet& sheet) { return lines(sheet, '\t', escaped); }
+std::string to_csv(const Sheet& sheet) { return lines(sheet, ',', csv_cell); }
+
+std::string to_json(const Sheet& sheet) {
+  std::string out = "[";
+  for (const auto& row : sheet.rows) out += (out.size() > 1 ? ",\n " : "\n ") + dumped(json_object(sheet.header, row));
+  return out + "\n]\n";
+}
+
+std::string to_json(const std::vector<std::string>& names, const std::vector<std::string>& values) {
+  return json_object(names, values).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+Sheet fitted(const Sheet& sheet, std::size_t width, std::size_t& left_out) {
+  Sheet out;
+  out.rows.resize(sheet.rows.size());
+  std::size_t used = 0;
+  left_out = 0;
+  for (std::size_t c = 0; c < sheet.header.size(); ++c) {
+    std::vector<std::string> cells;
+    std::size_t widest = characters(sheet.header[c]);
+    for (const auto& row : sheet.rows) widest = std::max(widest, characters(cells.emplace_back(for_people(row[c]))));
+    const std::size_t with = used + (c ? 2 : 0) + widest;
+    if (width > 0 && c > 0 && with > width) {
+      left_out = sheet.header.size() - c;
+      break;
+    }
+    used = with;
+    out.header.push_back(sheet.header[c]);
+    for (std::size_t r = 0; r < cells.size(); ++r) out.rows[r].push_back(std::move(cells[r]));
+  }
+  return out;
+}
+
+}  // namespace zs::registry

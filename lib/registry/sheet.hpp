@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of text under a header, to be printed: as tab-separated text, CSV, JSON, or cut to the width of a terminal.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace zs::registry {
+
+struct Sheet {
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;  ///< each as long as the header
+};
+
+/// Tab-separated, a header first. In cells, tabs, line ends and backslashes are written as \t, \n, \r, \\.
+std::string to_tsv(const Sheet& sheet);
+/// RFC 4180, but lines end in a line feed alone.
+std::string to_csv(const Sheet& sheet);
+/// A list of objects; empty cells are left out, numbers and truth values are such, nan and inf are texts.
+std::string to_json(const Sheet& sheet);
+/// One such object.
+std::string to_json(const std::vector<std::string>& names, const std::vector<std::string>& values);
+
+/// `text` as a cell of a CSV line.
+std::string csv_cell(const std::string& text);
+
+/// For people: numbers of many digits rounded to six, long texts shortened, and columns left out from the right until
+/// the lines (with two blanks between columns) have at most `width` characters; the first column always stays.
+/// `left_out` is set to how many. A `width` of 0 is no limit.
+Sheet fitted(const Sheet& sheet, std::size_t width, std::size_t& left_out);
+
+}  // namespace zs::registry

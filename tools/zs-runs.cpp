@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <map>
+
+#include "base/file.hpp"
+#include "base/name.hpp"
+#include "base/number.hpp"
+#include "cli/run.hpp"
+#include "cli/table.hpp"
+#include "registry/index.hpp"
+#include "registry/listing.hpp"
+#include "registry/query.hpp"
+#include "registry/run.hpp"
+
+namespace {
+
+using zs::Status;
+using zs::cli::Args;
+using zs::registry::Runs;
+using zs::registry::Sheet;
+
+const zs::cli::Command kCommand = {
+    "zs-runs",
+    "List, filter, sort, show, compare and update runs",
+    "[show RUN|diff RUN RUN|update RUN NAME=VALUE...|add NAME=VALUE...|rm RUN...|reindex]",
+    {
+        {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
+        {'f', "filter", "TEST", "only runs for which each test holds: COLUMN=VALUE, or != < <= > >= ~ !~ in place of =", "", {}, true},
+        {0, "filter_sweep", "NAME", "only runs of that sweep"},
+        {0, "or", "", "runs for which any of the tests holds"},
+        {'s', "sort_by", "COLUMN", "sort by a column"},
+        {'d', "descending", "", "the largest first"},
+        {0, "show", "COLUMN", "only these columns, in this order", "", {}, true},
+        {0, "hide", "COLUMN", "all but these columns", "", {}, true},
+        {'n', "limit", "N", "at most N runs"},
+        {'l', "list_columns", "", "list the columns that there are"},
+        {0, "format", "NAME", "how to print; table on a terminal, tsv elsewhere, unless named", "", {"table", "tsv", "csv", "json"}},
+        {'y', "yes", "", "remove without asking"},
+    },
+    {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}}};
+
+std::string registry(const Args& args) { return zs::registry::place(args.text("registry")); }
+
+/// Reads the registry; damaged records are printed and counted in `faults`.
+Runs read(const Args& args, std::int64_t& faults, bool anew = false) { return zs::registry::read_runs(registry(args), zs::cli::fault_printer(kCommand, faults), anew); }
+
+Status verdict(std::int64_t faults) { return faults ? Status::no : Status::done; }
+
+void print(const std::string& text) {
+  zs::Output out("-");
+  out.write(text);
+  out.commit();
+}
+
+/// Characters in a line: of the terminal, else of $COLUMNS, else without limit (0).
+std::size_t line_width() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* const columns = std::getenv("COLUMNS");
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, zs::parse_int(columns ? columns : "").value_or(0)));
+}
+
+std::string format(const Args& args) {
+  if (args.has("format")) return args.text("format");
+  return ::isatty(STDOUT_FILENO) ? "table" : "tsv";
+}
+
+/// Prints a sheet. In a table, `note` tells what the width leaves out, given how many columns.
+void print_sheet(const Args& args, const Sheet& sheet, const std::function<std::string(std::size_t)>& note = {}) {
+  const std::string how = format(args);
+  if (how == "tsv") return print(zs::registry::to_tsv(sheet));
+  if (how == "csv") return print(zs::registry::to_csv(sheet));
+  if (how == "json") return print(zs::registry::to_json(sheet));
+  std::size_t left_out = 0;
+  const Sheet fit = zs::registry::fitted(sheet, line_width(), left_out);
+  print(zs::cli::table(fit.header, fit.rows) + (note ? note(left_out) : ""));
+}
+
+Status list(const Args& args) {
+  std::int64_t faults = 0;
+  const Runs runs = read(args, faults);
+  if (args.has("list_columns")) return print_sheet(args, zs::registry::column_listing(runs)), verdict(faults);
+  zs::registry::Question question{args.all("filter"), args.has("or"), {}, args.text("sort_by"), args.has("descending"), {}, args.all("show"), args.all("hide"), format(args) == "table"};
+  if (args.has("filter_sweep")) question.sweep = args.text("filter_sweep");
+  if (args.has("limit")) question.limit = static_cast<std::size_t>(args.integer("limit", 0));
+  const auto answer = zs::registry::ask(runs, question);
+  Sheet sheet = zs::registry::listing(runs, answer.rows, answer.columns);
+  for (std::string& name : sheet.header) {
+    if (question.telling && name == answer.sorted) name += question.descending ? " ▼" : " ▲";
+  }
+  print_sheet(args, sheet, [&](std::size_t left_out) {
+    const bool part = answer.rows.size() < answer.matching;
+    const std::string note = std::to_string(answer.rows.size()) + (part ? " of " + std::to_string(answer.matching) : "") + (answer.matching == 1 ? " run" : " runs");
+    const std::size_t more = runs.columns.size() - std::min(runs.columns.size(), answer.columns.size() - left_out);
+    return note + (more ? ", " + std::to_string(more) + (more == 1 ? " more column" : " more columns") + " (--list_columns, --show)" : "") + "\n";
+  });
+  return verdict(faults);
+}
+
+/// The operands after the action, which must be `count`, or at least that if `more`.
+std::vector<std::string> operands(const Args& args, std::size_t count, bool more, const std::string& what) {
+  std::vector<std::string> rest(args.operands().begin() + 1, args.operands().end());
+  if (rest.size() < count || (rest.size() > count && !more)) throw zs::UsageError("expected " + args.operands()[0] + " " + what);
+  return rest;
+}
+
+Status show(const Args& args) {
+  std::int64_t faults = 0;
+  const auto names = operands(args, 1, false, "RUN");
+  const Runs runs = read(args, faults);
+  const Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, names[0]));
+  if (format(args) != "json") return print_sheet(args, sheet), verdict(faults);
+  std::vector<std::string> keys, values;
+  for (const auto& row : sheet.rows) keys.push_back(row[1]), values.push_back(row[2]);
+  print(zs::registry::to_json(keys, values));
+  return verdict(faults);
+}
+
+Status diff(const Args& args) {
+  std::int64_t faults = 0;
+  const auto names = operands(args, 2, false, "RUN RUN");
+  const Runs runs = read(args, faults);
+  const Sheet sheet = zs::registry::difference(runs, zs::registry::find_run(runs, names[0]), zs::registry::find_run(runs, names[1]));
+  print_sheet(args, sheet);
+  return sheet.rows.empty() ? verdict(faults) : Status::no;
+}
+
+Status update(const Args& args) {
+  std::int64_t faults = 0;
+  auto words = operands(args, 2, true, "RUN NAME=VALUE...");
+  const std::string name = words.front();
+  words.erase(words.begin());
+  const auto changes = zs::registry::parse_fields(words);
+  std::string id = name;
+  if (!zs::registry::registered(registry(args), name)) {
+    const Runs runs = read(args, faults);
+    id = runs.text(zs::registry::find_run(runs, name), "run_id");
+  }
+  zs::registry::Run(registry(args), id).update(changes);
+  zs::registry::refresh_soon(registry(args));
+  return verdict(faults);
+}
+
+Status add(const Args& args) {
+  auto all = zs::registry::parse_fields(operands(args, 1, true, "NAME=VALUE... (run_name=NAME names it)"));
+  const std::string name = zs::registry::value(all, "run_name");
+  std::erase_if(all, [](const auto& field) { return field.first == "run_name"; });
+  print(zs::registry::Run::create(registry(args), name, all).id() + "\n");
+  return Status::done;
+}
+
+Status remove(const Args& args) {
+  std::int64_t faults = 0;
+  const auto names = operands(args, 1, true, "RUN...");
+  const Runs runs = read(args, faults);
+  std::vector<std::size_t> rows;
+  for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
+  for (const std::size_t row : rows) {
+    const std::string id = runs.text(row, "run_id");
+    if (!args.has("yes")) {
+      if (!::isatty(STDIN_FILENO)) throw zs::UsageError("rm asks on a terminal: give --yes to remove without");
+      std::cerr << "remove " << id << " (" << runs.text(row, "run_name") << ", " << runs.text(row, "status") << ") with all its files? [y/N] ";
+      std::string answer;
+      if (!std::getline(std::cin, answer) || (answer != "y" && answer != "yes")) continue;
+    }
+    zs::registry::remove(registry(args), id);
+  }
+  zs::registry::refresh_soon(registry(args));
+  return verdict(faults);
+}
+
+Status reindex(const Args& args) {
+  std::int64_t faults = 0;
+  operands(args, 0, false, "alone");
+  print(std::to_string(read(args, faults, true).size()) + " runs\n");
+  return verdict(faults);
+}
+
+Status act(const Args& args) {
+  static const std::map<std::string, Status (*)(const Args&)> kActions = {{"show", show}, {"diff", diff}, {"update", update}, {"add", add}, {"rm", remove}, {"reindex", reindex}};
+  if (args.operands().empty()) return list(args);
+  const auto action = kActions.find(args.operands()[0]);
+  if (action != kActions.end()) return action->second(args);
+  std::vector<std::string> names;
+  for (const auto& [name, body] : kActions) names.push_back(name);
+  throw zs::UsageError("unknown action '" + args.operands()[0] + "'" + zs::did_you_mean(args.operands()[0], names));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return zs::cli::run(kCommand, argc, argv, act); }

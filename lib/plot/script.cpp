@@ -70,7 +70,7 @@ class Script {
   Format format_;
   std::ostringstream out_;
   double char_width_, line_height_, width_ = 0, height_ = 0;
-  int labels_ = 0;
+  int labels_ = 0, objects_ = 0;
 
   // ---- places -------------------------------------------------------------------------------------------------------
   std::string x(double pixels) const { return zs::to_text(pixels / width_); }
@@ -95,8 +95,8 @@ class Script {
   std::size_t legend_columns(const Panel& panel, double width) const {
     std::size_t longest = 1;
     for (const Series& series : panel.series) longest = std::max(longest, length(legend_name(series)));
-    const double entry = static_cast<double>(std::min(longest, chars(width - 120))) * char_width_ + 60;
-    return std::clamp<std::size_t>(static_cast<std::size_t>((width - 40) / entry), 1, std::max<std::size_t>(1, panel.series.size()));
+    const double entry = static_cast<double>(std::min(longest, chars(width - 70))) * char_width_ + 44;
+    return std::clamp<std::size_t>(static_cast<std::size_t>((width - 28) / entry), 1, std::max<std::size_t>(1, panel.series.size()));
   }
   std::size_t legend_rows(const Panel& panel, double width) const {
     if (panel.series.empty()) return 0;
@@ -104,12 +104,12 @@ class Script {
     return (panel.series.size() + columns - 1) / columns;
   }
 
-  double title_height(const Panel& panel) const { return panel.title.empty() ? 0.3 * line_height_ : 1.6 * line_height_; }
+  double title_height(const Panel& panel) const { return panel.title.empty() ? 0.3 * line_height_ : 1.9 * line_height_; }
   double height(const Panel& panel, double width) const {
     double axes = theme_.height;
     if (is_bars(panel)) axes = 36.0 * static_cast<double>(panel.bars.size()) + 3 * line_height_;
     if (is_map(panel)) axes = 40.0 * static_cast<double>(panel.rows.size()) + 3 * line_height_;
-    if (!is_bars(panel) && !is_map(panel)) axes += 3 * line_height_ + 1.1 * line_height_ * static_cast<double>(legend_rows(panel, width));
+    if (!is_bars(panel) && !is_map(panel)) axes += 3 * line_height_ + 1.25 * line_height_ * static_cast<double>(legend_rows(panel, width));
     const std::size_t notes = note_lines(panel, width).size();
     return title_height(panel) + axes + line_height_ * (0.6 + static_cast<double>(notes));
   }
@@ -150,7 +150,8 @@ class Script {
     if (panel.log_y) out_ << "set logscale y\n";
   }
 
-  void panel(const Panel& panel, const Box& box) {
+  void panel(const Panel& panel, Box box) {
+    box.height = std::min(box.height, height(panel, box.width));  // bars beside a taller neighbour stay as they are
     double top = box.top;
     if (!panel.title.empty()) label(panel.title, box.left + 14, top + 0.7 * line_height_, theme_.foreground, theme_.font_size * 1.1);
     top += title_height(panel);
@@ -165,6 +166,7 @@ class Script {
     else curves(panel, inside);
     out_ << "undefine $*\n";
     for (; labels_ > 0; --labels_) out_ << "unset label " << labels_ << "\n";
+    for (; objects_ > 0; --objects_) out_ << "unset object " << objects_ << "\n";
   }
 
   // ---- curves -------------------------------------------------------------------------------------------------------
@@ -178,29 +180,46 @@ class Script {
   }
 
   void curves(const Panel& panel, const Box& box) {
-    const double legend = 1.1 * line_height_ * static_cast<double>(legend_rows(panel, box.width));
-    axes(panel, {box.left + 7 * char_width_ + 1.6 * line_height_, box.top, box.width - 8.5 * char_width_ - 2.6 * line_height_,
-                 box.height - legend - 3 * line_height_});
-    const Range xs = x_range(panel), ys = y_range(panel);
-    if (!xs.empty() && xs.low < xs.high) out_ << "set xrange [" << value(xs.low) << ":" << value(xs.high) << "]\n";
-    if (!ys.empty() && !panel.log_y) {
-      const double margin = ys.low < ys.high ? 0.04 * (ys.high - ys.low) : std::max(0.01 * std::abs(ys.high), 1e-9);
-      const bool zero = panel.from_zero && ys.low == 0;
-      out_ << "set yrange [" << value(zero ? 0 : ys.low - margin) << ":" << value(ys.high + margin) << "]\n";
+    const double legend_height = 1.25 * line_height_ * static_cast<double>(legend_rows(panel, box.width));
+    const Range xs = x_range(panel), ys = y_axis(panel);
+    const std::vector<Tick> up = ys.empty() ? std::vector<Tick>() : ticks(ys.low, ys.high, static_cast<int>(box.height / 60), panel.log_y);
+    std::size_t longest = 1;
+    for (const Tick& tick : up) longest = std::max(longest, length(tick.label));
+    const double left = static_cast<double>(longest) * char_width_ + 2.2 * line_height_;
+    const Box inside = {box.left + left, box.top, box.width - left - 2.5 * char_width_, box.height - legend_height - 3 * line_height_};
+    axes(panel, inside);
+    if (!ys.empty()) out_ << "set yrange [" << value(ys.low) << ":" << value(ys.high) << "]\n", tick_marks("ytics", up);
+    if (!xs.empty() && xs.low < xs.high) {
+      out_ << "set xrange [" << value(xs.low) << ":" << value(xs.high) << "]\n";
+      tick_marks("xtics", x_ticks(panel, xs, static_cast<int>(inside.width / 80)));
     }
-    out_ << "set key at screen " << x(box.left + 14) << "," << y(box.top + box.height - legend) << " left top Left reverse horizontal maxcols "
-         << legend_columns(panel, box.width) << " samplen 2 spacing 1.1 width 1 textcolor rgb " << quoted(theme_.foreground) << "\n";
+    legend(panel, {box.left, box.top + box.height - legend_height, box.width, legend_height});
     for (std::size_t i = 0; i < panel.series.size(); ++i) data(panel.series[i], i);
     std::vector<std::string> parts;
-    std::size_t longest = 0;
-    for (const Series& series : panel.series) longest = std::max(longest, series.x.size());
-    for (std::size_t i = 0; i < panel.series.size(); ++i) curve(panel.series[i], i, longest <= kMarkersUpTo, parts);
-    const std::size_t room = chars(box.width - 120);
-    for (const Series& series : panel.series) {
-      parts.push_back("keyentry with lines linewidth 5 linecolor rgb " + colour(series.colour) + " title " +
-                      quoted(shortened(legend_name(series), room)));
-    }
+    std::size_t most = 0;
+    for (const Series& series : panel.series) most = std::max(most, series.x.size());
+    for (std::size_t i = 0; i < panel.series.size(); ++i) curve(panel.series[i], i, most <= kMarkersUpTo, parts);
     plot(parts);
+  }
+
+  void tick_marks(const char* axis, const std::vector<Tick>& all) {
+    out_ << "set " << axis << " (";
+    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << quoted(all[i].label) << " " << value(all[i].at);
+    out_ << ")\n";
+  }
+
+  /// Swatches and names, laid out here: gnuplot's key guesses the widths of names, and cuts what it guessed wrong.
+  void legend(const Panel& panel, const Box& box) {
+    const std::size_t columns = legend_columns(panel, box.width), room = chars(box.width - 70);
+    const double each = (box.width - 28) / static_cast<double>(columns), row = 1.25 * line_height_;
+    for (std::size_t i = 0; i < panel.series.size(); ++i) {
+      const double left = box.left + 20 + each * static_cast<double>(i % columns);
+      const double middle = box.top + row * (static_cast<double>(i / columns) + 0.4);
+      out_ << "set object " << ++objects_ << " rectangle from screen " << x(left) << "," << y(middle - 2.5) << " to screen " << x(left + 24) << ","
+           << y(middle + 2.5) << " fillcolor rgb " << colour(panel.series[i].colour) << " fillstyle solid noborder\n";
+      label(shortened(legend_name(panel.series[i]), room), left + 32, middle, panel.series[i].note.empty() ? theme_.foreground : theme_.failure,
+            theme_.font_size);
+    }
   }
 
   void data(const Series& series, std::size_t index) {
@@ -249,44 +268,51 @@ class Script {
     const double left = static_cast<double>(longest) * char_width_ + 34;
     const Box inside = {box.left + left, box.top, box.width - left - 24, box.height - 3 * line_height_};
     axes(panel, inside);
-    double end = 0;
-    for (const Bar& bar : panel.bars) {
-      const double reach = std::max({0.0, std::isfinite(bar.value) ? bar.value : 0, std::isfinite(bar.high) ? bar.high : 0});
-      const double room = (static_cast<double>(length(bar.label)) * char_width_ + 20) / inside.width;
-      end = std::max(end, reach / std::max(0.2, 1 - room));
-    }
-    out_ << "set xrange [0:" << value(end > 0 ? end : 1) << "]\nset yrange [" << value(static_cast<double>(panel.bars.size()) - 0.4)
+    out_ << "set style textbox opaque noborder fillcolor rgb " << quoted(theme_.background) << " margins 0.2,0.1\n";
+    const BarAxis span = bar_axis(panel, char_width_, inside.width);
+    out_ << "set xrange [" << value(span.low) << ":" << value(span.high) << "]\nset yrange [" << value(static_cast<double>(panel.bars.size()) - 0.4)
          << ":-0.6]\nset ytics scale 0 (";
     for (std::size_t i = 0; i < panel.bars.size(); ++i) {
       out_ << (i ? ", " : "") << quoted(shortened(panel.bars[i].name, kLongestName)) << " " << i;
     }
     out_ << ")\n";
     std::vector<std::string> parts;
-    for (std::size_t i = 0; i < panel.bars.size(); ++i) bar(panel.bars[i], static_cast<double>(i), parts);
+    for (std::size_t i = 0; i < panel.bars.size(); ++i) bar(panel.bars[i], static_cast<double>(i), span.low, panel.boxes, parts);
     plot(parts);
   }
 
   /// One datum as a plot part of its own: inline data need no name.
-  void bar(const Bar& bar, double row, std::vector<std::string>& parts) {
+  void bar(const Bar& bar, double row, double start, bool box, std::vector<std::string>& parts) {
     const std::string name = "$bar" + std::to_string(parts.size());
     const bool whiskers = std::isfinite(bar.low) && std::isfinite(bar.high);
-    const double reach = std::max({0.0, std::isfinite(bar.value) ? bar.value : 0, whiskers ? bar.high : 0});
+    const double reach = std::isfinite(bar.value) ? bar_reach(bar) : start;
+    const std::string from = value(bar.from);
     out_ << name << " << END_OF_DATA\n" << value(row) << " " << value(bar.value) << " " << value(bar.low) << " " << value(bar.high) << " "
          << value(reach) << " " << value(bar.inner) << " " << quoted(bar.label) << "\nEND_OF_DATA\n";
     const auto part = [&](const std::string& text) { parts.push_back(name + " using " + text + " notitle"); };
     const auto ink = [&](const std::string& colour) { return " linecolor rgb " + quoted(colour); };
+    const auto whisker = [&] {
+      if (!whiskers) return;
+      part("2:1:3:4 with xerrorbars pointtype 0 linewidth 3.5" + ink(theme_.background));
+      part("2:1:3:4 with xerrorbars pointtype 0 linewidth 1.5" + ink(theme_.foreground));
+    };
+    if (box) whisker();
     if (std::isfinite(bar.value)) {
-      part(std::string("2:1:(0):2:($1-0.34):($1+0.34) with boxxyerror fillstyle ") +
+      part("2:1:(" + from + "):2:($1-0.34):($1+0.34) with boxxyerror fillstyle " +
            (bar.failed ? "transparent solid 0.35 noborder" : "solid noborder") + ink(theme_.colour(bar.colour)));
       if (std::isfinite(bar.inner)) {
         part("6:1:6:6:($1-0.34):($1+0.34) with boxxyerror fillstyle empty linewidth 2.5" + ink(theme_.background));
       }
     }
-    if (whiskers) {
-      part("2:1:3:4 with xerrorbars pointtype 0 linewidth 3.5" + ink(theme_.background));
-      part("2:1:3:4 with xerrorbars pointtype 0 linewidth 1.5" + ink(theme_.foreground));
+    if (!box) whisker();
+    if (!bar.dots.empty()) {
+      const std::string dots = name + "dots";
+      out_ << dots << " << END_OF_DATA\n";
+      for (const double dot : bar.dots) out_ << value(dot) << " " << value(row) << "\n";
+      out_ << "END_OF_DATA\n";
+      parts.push_back(dots + " using 1:2 with points pointtype 7 pointsize 0.4" + ink(theme_.colour(bar.colour)) + " notitle");
     }
-    part("5:1:7 with labels left offset character 0.7,0 textcolor rgb " + quoted(bar.failed ? theme_.failure : theme_.foreground));
+    part("5:1:7 with labels left boxed offset character 0.7,0 textcolor rgb " + quoted(bar.failed ? theme_.failure : theme_.foreground));
   }
 
   // ---- heat map -----------------------------------------------------------------------------------------------------

@@ -154,8 +154,10 @@ Section performance_section(const metric::Store& store, const Findings& found, T
   section.blocks.emplace_back(maker.take());
   const auto warmup = store.attributes.find("warmup");
   const std::string excluded = warmup == store.attributes.end() ? "" : warmup->second;
+  plot::Options options;
+  options.warmup = excluded;
   section.blocks.emplace_back(Picture{"iteration_time_comparison", "mean iteration time per condition with its 95 % interval",
-                                      plot::time_figure(found.conditions, excluded)});
+                                      plot::time_figure(found.conditions, options)});
   std::string note = "An interval is that of the mean over the steps of a run";
   note += excluded.empty() ? "; the summary does not say how many warm-up points were left out." : ", warm-up left out (" + excluded + ").";
   if (std::none_of(found.conditions.begin(), found.conditions.end(), [](const Condition& c) { return c.runs.value_or(1) > 1; })) {

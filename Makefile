@@ -118,7 +118,7 @@ demo:  ## install, build, run the six conditions, write the report
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
 man: all  ## make the man pages from the option tables and man/*.prose
-	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > man/$$t.1 || exit 1; done
+	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > $(BUILD)/page && cp $(BUILD)/page man/$$t.1 || exit 1; done
 install: all  ## put binaries, man pages, completions and share/ under PREFIX
 	install -d "$(TO)"/bin "$(TO)"/share/{zs,man/man{1,5,7},bash-completion/completions}
 	install $(TOOLS:%=$(BUILD)/%) "$(TO)"/bin

@@ -16,11 +16,11 @@ reading() {
   esac
 }
 
-# Runs a command that should fail: status 2 (or $statuses), nothing on stdout, and its own name before the error.
+# Runs a command that should fail: status 2, nothing on stdout, and its own name before the error.
 refuses() {
-  local tool=$1 status
-  "$@" >out 2>err </dev/null && status=0 || status=$?
-  [[ $status == "${statuses:-2}" ]] || complain "$*: status $status"
+  local tool=$1 status=0
+  "$@" >out 2>err </dev/null || status=$?
+  [[ $status == 2 ]] || complain "$*: status $status"
   [ ! -s out ] || complain "$*: something on stdout: $(head -n 3 out)"
   grep -q "^$tool: " err || complain "$*: no message of $tool: $(head -n 3 err)"
 }
@@ -91,7 +91,13 @@ refuses() {
   : >empty-file
   for tool in $(tools); do
     reading "$tool" empty-file
-    refuses "${line[@]}"
+    if [ "$tool" = zs-parse ]; then
+      # A log without a line is a run without a record: the answer is no, and the run is passed on.
+      run -1 --separate-stderr "${line[@]}"
+      echo "$stderr" >err
+    else
+      refuses "${line[@]}"
+    fi
     grep -q "empty-file" err || complain "${line[*]}: $(cat err)"
     [ ! -e picture.svg ] || complain "$tool left a picture of nothing"
   done
@@ -145,16 +151,3 @@ refuses() {
   verdict
 }
 
-@test "a light tool starts in under 10 ms" {
-  for tool in $(make -C "$ROOT" -s --no-print-directory light-tools); do
-    best=1000000
-    for _ in {1..20}; do
-      begin=${EPOCHREALTIME/./}
-      "$tool" --help >/dev/null
-      took=$((${EPOCHREALTIME/./} - begin))
-      ((took >= best)) || best=$took
-    done
-    ((best < 10000)) || complain "$tool --help takes at best $best microseconds"
-  done
-  verdict
-}

@@ -122,7 +122,7 @@ std::string man_page(const Command& command, const std::string& prose) {
   std::string* part = &description;
   while (std::getline(lines, line)) {
     if (line.starts_with(".Ss ") && part == &description) part = &subsections;
-    if (line.starts_with(".Sh ") && part != &sections) part = line == ".Sh EXAMPLES" || line == ".Sh SEE ALSO" ? &sections : &surroundings;
+    if (line.starts_with(".Sh ")) part = line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &surroundings : &sections;
     *part += line + "\n";
   }
   out << ".Sh DESCRIPTION\n" << description << ".Pp\nThe options are:\n";

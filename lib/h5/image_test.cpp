@@ -22,7 +22,8 @@ std::string small_image() {
   group.set("empty", "");
   for (int i = 0; i < 12; ++i) group.set("key" + std::to_string(i), std::string(100, 'x'));
   root.make("ape");
-  group.write("integers", std::vector<std::int64_t>{1, -2, std::numeric_limits<std::int64_t>::min()}, {{"unit", "bytes"}});
+  group.write("integers", std::vector<std::int64_t>{1, -2, std::numeric_limits<std::int64_t>::min()},
+              {{"unit", "bytes"}});
   group.write("reals", std::vector<double>{0.1, std::numeric_limits<double>::infinity()}, {{"unit", ""}});
   group.write("texts", std::vector<std::string>{"", "längér", "b"}, {});
   group.write("nothing", std::vector<double>{}, {});
@@ -48,7 +49,8 @@ TEST_CASE("what is written to an image is read back from its bytes") {
   CHECK(group.attributes().at("text") == "naïve");
   CHECK(group.attributes().at("empty").empty());
   CHECK(group.attributes("integers").at("unit") == "bytes");
-  CHECK(std::get<0>(group.read("integers")) == std::vector<std::int64_t>{1, -2, std::numeric_limits<std::int64_t>::min()});
+  CHECK(std::get<0>(group.read("integers")) ==
+        std::vector<std::int64_t>{1, -2, std::numeric_limits<std::int64_t>::min()});
   CHECK(std::get<1>(group.read("reals")) == std::vector<double>{0.1, std::numeric_limits<double>::infinity()});
   CHECK(std::get<2>(group.read("texts")) == std::vector<std::string>{"", "längér", "b"});
   CHECK(std::get<1>(group.read("nothing")).empty());

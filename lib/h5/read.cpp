@@ -69,20 +69,24 @@ Values read_values(const Cells& cells, Get get) {
     return values;
   };
   switch (H5Tget_class(cells.type.get())) {
-    case H5T_INTEGER: return numbers(std::vector<std::int64_t>(cells.count), H5T_NATIVE_INT64);
-    case H5T_FLOAT: return numbers(std::vector<double>(cells.count), H5T_NATIVE_DOUBLE);
-    case H5T_STRING: return cells.count > 0 ? read_texts(cells, get) : std::vector<std::string>();
-    default: throw Error("cannot " + cells.doing + ": only integers, reals and texts are read");
+    case H5T_INTEGER:
+      return numbers(std::vector<std::int64_t>(cells.count), H5T_NATIVE_INT64);
+    case H5T_FLOAT:
+      return numbers(std::vector<double>(cells.count), H5T_NATIVE_DOUBLE);
+    case H5T_STRING:
+      return cells.count > 0 ? read_texts(cells, get) : std::vector<std::string>();
+    default:
+      throw Error("cannot " + cells.doing + ": only integers, reals and texts are read");
   }
 }
 
 std::string attribute_text(hid_t attribute, const std::string& name) {
   const std::string doing = "read attribute '" + name + "'";
   const Handle space = owned(H5Aget_space(attribute), doing), type = owned(H5Aget_type(attribute), doing);
-  if (checked(H5Sget_simple_extent_npoints(space.get()), doing) != 1) throw Error("cannot " + doing + ": not one value");
-  const Values values = read_values({1, space, type, doing}, [&](hid_t memory, void* buffer) {
-    return H5Aread(attribute, memory, buffer);
-  });
+  if (checked(H5Sget_simple_extent_npoints(space.get()), doing) != 1)
+    throw Error("cannot " + doing + ": not one value");
+  const Values values = read_values({1, space, type, doing},
+                                    [&](hid_t memory, void* buffer) { return H5Aread(attribute, memory, buffer); });
   if (const auto* const integers = std::get_if<0>(&values)) return to_text(integers->front());
   if (const auto* const reals = std::get_if<1>(&values)) return to_text(reals->front());
   return std::get<2>(values).front();
@@ -93,9 +97,10 @@ Attributes attributes_of(hid_t object) {
   H5O_info_t info;
   checked(H5Oget_info2(object, &info, H5O_INFO_NUM_ATTRS), "list attributes");
   for (hsize_t i = 0; i < info.num_attrs; ++i) {
-    const Handle attribute = owned(
-        H5Aopen_by_idx(object, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT), "open an attribute");
-    std::string name(static_cast<std::size_t>(checked(H5Aget_name(attribute.get(), 0, nullptr), "list attributes")), '\0');
+    const Handle attribute = owned(H5Aopen_by_idx(object, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT),
+                                   "open an attribute");
+    std::string name(static_cast<std::size_t>(checked(H5Aget_name(attribute.get(), 0, nullptr), "list attributes")),
+                     '\0');
     checked(H5Aget_name(attribute.get(), name.size() + 1, name.data()), "list attributes");
     found[name] = attribute_text(attribute.get(), name);
   }
@@ -108,7 +113,8 @@ std::uint64_t image_size(std::string_view bytes) {
   if (!bytes.starts_with(kSignature)) throw Error("not HDF5 data");
   if (bytes.size() < 48) throw Error("truncated HDF5 data: it ends in its superblock");
   const int version = static_cast<unsigned char>(bytes[8]);
-  if (version > 3) throw Error("HDF5 superblock version " + std::to_string(version) + " is not known; the data is corrupt or newer");
+  if (version > 3)
+    throw Error("HDF5 superblock version " + std::to_string(version) + " is not known; the data is corrupt or newer");
   const std::size_t address_width_at = version < 2 ? 13 : 9;
   const std::size_t base_at = version == 0 ? 24 : version == 1 ? 28 : 12;
   const std::size_t end_at = base_at + 16;
@@ -146,7 +152,8 @@ std::vector<Member> Group::members() const {
   std::vector<Member> members;
   for (hsize_t i = 0; i < info.nlinks; ++i) {
     const auto get_name = [&](char* buffer, std::size_t size) {
-      return checked(H5Lget_name_by_idx(handle_.get(), ".", by, H5_ITER_INC, i, buffer, size, H5P_DEFAULT), "list a group");
+      return checked(H5Lget_name_by_idx(handle_.get(), ".", by, H5_ITER_INC, i, buffer, size, H5P_DEFAULT),
+                     "list a group");
     };
     std::string name(static_cast<std::size_t>(get_name(nullptr, 0)), '\0');
     get_name(name.data(), name.size() + 1);

@@ -91,8 +91,9 @@ Store parse(std::string_view bytes, const std::string& name) {
       continue;
     }
     if (!is_metric_text(bytes)) {
-      throw Error(name, line > 1 ? line : 0,
-                  "no metric records: expected '#zs-metrics 1' or HDF5 data (a training log goes through zs-parse first)");
+      throw Error(
+          name, line > 1 ? line : 0,
+          "no metric records: expected '#zs-metrics 1' or HDF5 data (a training log goes through zs-parse first)");
     }
     const std::string_view text = bytes.substr(0, bytes.find(h5::kSignature));
     bytes.remove_prefix(text.size());

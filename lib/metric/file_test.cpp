@@ -69,8 +69,8 @@ TEST_CASE("streams may be concatenated, in either form") {
 
 TEST_CASE("two runs of one name are an error with the place and the remedy") {
   const std::string one = "#zs-metrics 1\nrun\tstep\na\t1\n";
-  CHECK_THROWS_WITH_AS(parsed(one + one), "stdin:6: a second run named 'a': give one another name with zs-parse --run NAME",
-                       Error);
+  CHECK_THROWS_WITH_AS(parsed(one + one),
+                       "stdin:6: a second run named 'a': give one another name with zs-parse --run NAME", Error);
   CHECK_THROWS_WITH_AS(parsed(h5_of(one) + one), doctest::Contains("stdin:3: a second run named 'a'"), Error);
   CHECK_THROWS_WITH_AS(parsed(one + h5_of(one)), doctest::Contains("stdin: a second run named 'a'"), Error);
   const Store continued = parsed(one + "#zs-metrics 1 continued\nrun\tstep\tloss\na\t2\t0.5\n");
@@ -157,10 +157,13 @@ TEST_CASE("a stream that was cut off is an error wherever the cut is") {
   const std::string text = "#zs-metrics 1\n#@ a seed=1\nrun\tstep\tloss\na\t1\t2.25\n";
   const auto complete = [&](std::size_t size) { return text[size - 1] == '\n'; };
   for (std::size_t size = 1; size <= text.size(); ++size) {
-    if (complete(size)) CHECK_NOTHROW(parsed(text.substr(0, size)));
-    else CHECK_THROWS_AS(parsed(text.substr(0, size)), Error);
+    if (complete(size))
+      CHECK_NOTHROW(parsed(text.substr(0, size)));
+    else
+      CHECK_THROWS_AS(parsed(text.substr(0, size)), Error);
   }
-  CHECK_THROWS_WITH_AS(parsed(text + "a\t2"), doctest::Contains("stdin:5: the input is cut off here (2 of 3 fields"), Error);
+  CHECK_THROWS_WITH_AS(parsed(text + "a\t2"), doctest::Contains("stdin:5: the input is cut off here (2 of 3 fields"),
+                       Error);
   const std::string image = h5_of(text);
   for (std::size_t size = 1; size < image.size(); size += 7) CHECK_THROWS_AS(parsed(image.substr(0, size)), Error);
 }

@@ -18,18 +18,24 @@ constexpr std::int64_t kVersion = 1;
 /// How an absent cell is stored, for whoever reads the file without zs.
 std::string_view missing(Type type) {
   switch (type) {
-    case Type::integer: return "-9223372036854775808 is absent";
-    case Type::real: return "the NaN with payload 1954 (bits 0x7FF80000000007A2) is absent, any other NaN is a value";
-    case Type::text: return "an empty text is absent";
+    case Type::integer:
+      return "-9223372036854775808 is absent";
+    case Type::real:
+      return "the NaN with payload 1954 (bits 0x7FF80000000007A2) is absent, any other NaN is a value";
+    case Type::text:
+      return "an empty text is absent";
   }
   return "";
 }
 
 h5::Values values_of(const Column& column) {
   switch (column.type()) {
-    case Type::integer: return column.integers();
-    case Type::real: return column.reals();
-    case Type::text: return column.texts();
+    case Type::integer:
+      return column.integers();
+    case Type::real:
+      return column.reals();
+    case Type::text:
+      return column.texts();
   }
   return {};
 }
@@ -85,12 +91,12 @@ Table read_table(const h5::Group& group, const std::string& place) {
     if (member.group) throw Error("expected a dataset at " + place + "/" + member.name + ", found a group");
     const h5::Attributes attributes = group.attributes(member.name);
     const auto unit = attributes.find("unit");
-    table.columns.push_back(column_of(unlink_name(member.name), unit == attributes.end() ? "" : unit->second,
-                                      group.read(member.name)));
+    table.columns.push_back(
+        column_of(unlink_name(member.name), unit == attributes.end() ? "" : unit->second, group.read(member.name)));
     const Column& last = table.columns.back();
     if (last.size() != table.rows()) {
-      throw Error("dataset " + place + "/" + member.name + " has " + std::to_string(last.size()) + " rows, those before it " +
-                  std::to_string(table.rows()));
+      throw Error("dataset " + place + "/" + member.name + " has " + std::to_string(last.size()) +
+                  " rows, those before it " + std::to_string(table.rows()));
     }
   }
   return table;

@@ -14,7 +14,8 @@ std::string quoted(const std::string& text) {
 
 std::string value(const Column& column, std::size_t row) {
   const std::string text = column.text(row);
-  const bool number = column.type() == Type::integer || (column.type() == Type::real && std::isfinite(column.reals()[row]));
+  const bool number =
+      column.type() == Type::integer || (column.type() == Type::real && std::isfinite(column.reals()[row]));
   return number ? text : quoted(text);
 }
 

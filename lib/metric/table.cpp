@@ -60,9 +60,12 @@ std::size_t Column::size() const {
 
 bool Column::absent(std::size_t row) const {
   switch (type()) {
-    case Type::integer: return is_absent(integers()[row]);
-    case Type::real: return is_absent(reals()[row]);
-    case Type::text: return texts()[row].empty();
+    case Type::integer:
+      return is_absent(integers()[row]);
+    case Type::real:
+      return is_absent(reals()[row]);
+    case Type::text:
+      return texts()[row].empty();
   }
   return true;
 }
@@ -76,9 +79,12 @@ double Column::real(std::size_t row) const {
 std::string Column::text(std::size_t row) const {
   if (absent(row)) return "";
   switch (type()) {
-    case Type::integer: return to_text(integers()[row]);
-    case Type::real: return to_text(reals()[row]);
-    case Type::text: return texts()[row];
+    case Type::integer:
+      return to_text(integers()[row]);
+    case Type::real:
+      return to_text(reals()[row]);
+    case Type::text:
+      return texts()[row];
   }
   return "";
 }
@@ -86,9 +92,15 @@ std::string Column::text(std::size_t row) const {
 void Column::pad(std::size_t rows) {
   if (rows <= size()) return;
   switch (type()) {
-    case Type::integer: integers().resize(rows, kAbsentInteger); break;
-    case Type::real: reals().resize(rows, absent_real()); break;
-    case Type::text: texts().resize(rows); break;
+    case Type::integer:
+      integers().resize(rows, kAbsentInteger);
+      break;
+    case Type::real:
+      reals().resize(rows, absent_real());
+      break;
+    case Type::text:
+      texts().resize(rows);
+      break;
   }
 }
 
@@ -108,7 +120,9 @@ bool Column::append(std::string_view cell) {
       if (value) reals().push_back(*value);
       return value.has_value();
     }
-    case Type::text: texts().emplace_back(cell); return true;
+    case Type::text:
+      texts().emplace_back(cell);
+      return true;
   }
   return false;
 }
@@ -154,13 +168,15 @@ Column inferred(Column texts) {
   for (const Type type : {Type::integer, Type::real}) {
     Column column(texts.name, texts.unit, type);
     const auto& cells = texts.texts();
-    if (std::all_of(cells.begin(), cells.end(), [&](const std::string& cell) { return column.append(cell); })) return column;
+    if (std::all_of(cells.begin(), cells.end(), [&](const std::string& cell) { return column.append(cell); }))
+      return column;
   }
   return texts;
 }
 
 const Standard* standard(std::string_view name) {
-  const auto found = std::find_if(kStandard.begin(), kStandard.end(), [&](const Standard& s) { return s.name == name; });
+  const auto found =
+      std::find_if(kStandard.begin(), kStandard.end(), [&](const Standard& s) { return s.name == name; });
   return found == kStandard.end() ? nullptr : &*found;
 }
 

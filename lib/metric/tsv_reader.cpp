@@ -24,8 +24,10 @@ std::string_view take(std::string_view& text, char mark) {
 /// Where the '=' after the key stands: the first that has no backslash in front.
 std::size_t equals_sign(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\') ++i;
-    else if (text[i] == '=') return i;
+    if (text[i] == '\\')
+      ++i;
+    else if (text[i] == '=')
+      return i;
   }
   return std::string_view::npos;
 }
@@ -119,9 +121,12 @@ void TsvReader::header(std::string_view line) {
     }
     const auto found = declared_.find(column);
     const Standard* const usual = standard(column);
-    if (found != declared_.end()) columns.push_back(found->second);
-    else if (usual) columns.push_back({column, std::string(usual->unit), usual->type});
-    else columns.push_back({column, "", {}});
+    if (found != declared_.end())
+      columns.push_back(found->second);
+    else if (usual)
+      columns.push_back({column, std::string(usual->unit), usual->type});
+    else
+      columns.push_back({column, "", {}});
   }
   header_ = std::move(columns);
   has_header_ = true;
@@ -139,14 +144,15 @@ void TsvReader::place(Building& target) {
   target.places.clear();
   auto& columns = target.run.records.columns;
   for (const HeaderColumn& wanted : header_) {
-    const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == wanted.name; });
+    const auto found =
+        std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.name == wanted.name; });
     const auto at = static_cast<std::size_t>(found - columns.begin());
     if (found == columns.end()) {
       columns.emplace_back(wanted.name, wanted.unit, wanted.type.value_or(Type::text));
       target.untyped.push_back(!wanted.type);
     } else if (wanted.type && !target.untyped[at] && *wanted.type != found->type()) {
-      fail("column '" + wanted.name + "' of run '" + target.run.name + "' was " + std::string(metric::name(found->type())) +
-           " and is now " + std::string(metric::name(*wanted.type)));
+      fail("column '" + wanted.name + "' of run '" + target.run.name + "' was " +
+           std::string(metric::name(found->type())) + " and is now " + std::string(metric::name(*wanted.type)));
     }
     columns[at].pad(target.rows);
     target.places.push_back(at);
@@ -159,7 +165,8 @@ void TsvReader::row(std::string_view line) {
   if (cut_off_ || fields != header_.size()) {
     const std::string counts = std::to_string(fields + 1) + " of " + std::to_string(header_.size() + 1) + " fields";
     if (cut_off_) fail("the input is cut off here (" + counts + " and no newline): was its writer stopped?");
-    fail("expected " + std::to_string(header_.size() + 1) + " fields as in the header, found " + std::to_string(fields + 1));
+    fail("expected " + std::to_string(header_.size() + 1) + " fields as in the header, found " +
+         std::to_string(fields + 1));
   }
   const std::string_view field = take(line, '\t');
   if (field != last_field_ || last_field_.empty() || runs_[last_run_].stream != stream_) {
@@ -174,7 +181,8 @@ void TsvReader::row(std::string_view line) {
     Column& column = target.run.records.columns[at];
     const bool text = column.type() == Type::text;
     if (!column.append(text && cell.find('\\') != std::string_view::npos ? plain(cell) : cell)) {
-      fail("column '" + column.name + "' is " + std::string(metric::name(column.type())) + ", found '" + shortened(cell) + "'");
+      fail("column '" + column.name + "' is " + std::string(metric::name(column.type())) + ", found '" +
+           shortened(cell) + "'");
     }
   }
   ++target.rows;
@@ -187,8 +195,10 @@ void TsvReader::line(std::string_view line) {
   const bool comments = line.front() == '#';
   if (!comments && !is_header(line)) return row(line);
   if (cut_off_) fail("the input is cut off here (no newline): was its writer stopped?");
-  if (comments) comment(line);
-  else header(line);
+  if (comments)
+    comment(line);
+  else
+    header(line);
 }
 
 std::vector<Run> TsvReader::read(std::string_view text) {

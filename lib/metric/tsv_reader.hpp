@@ -32,11 +32,11 @@ class TsvReader {
   };
   struct Building {
     Run run;
-    int stream = 0;                    ///< which "#zs-metrics 1" it belongs to
+    int stream = 0;  ///< which "#zs-metrics 1" it belongs to
     std::size_t rows = 0;
-    std::vector<bool> untyped;         ///< parallel to its columns
-    int section = -1;                  ///< the header that `places` was made for
-    std::vector<std::size_t> places;   ///< header column -> its column
+    std::vector<bool> untyped;        ///< parallel to its columns
+    int section = -1;                 ///< the header that `places` was made for
+    std::vector<std::size_t> places;  ///< header column -> its column
   };
 
   [[noreturn]] void fail(const std::string& what) const;
@@ -62,7 +62,7 @@ class TsvReader {
   std::vector<Building> runs_;
   std::vector<std::int64_t> lines_;
   std::unordered_map<std::string, std::size_t> places_;
-  std::string last_field_;           // of the row before, and the run it names
+  std::string last_field_;  // of the row before, and the run it names
   std::size_t last_run_ = 0;
 };
 

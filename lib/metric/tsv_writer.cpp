@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kBlock = 1 << 16;
 
 void append_escaped(std::string& out, std::string_view text) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c != '\\' && static_cast<unsigned char>(c) >= ' '; });
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return c != '\\' && static_cast<unsigned char>(c) >= ' '; });
   if (plain) {
     out += text;
   } else {

@@ -52,7 +52,7 @@ std::vector<Job> read_directory(const std::string& path) {
       if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
     }
     for (const std::string& name : order) {
-      Job job{name, {}, {}};
+      Job job{name, {}, {}, true};
       if (!conditions.contains(name)) throw Error(metadata, 0, "condition '" + name + "' is in condition_order, not in conditions");
       for (const auto& [key, value] : conditions.at(name).items()) {
         const std::string text = text_of(value);

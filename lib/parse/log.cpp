@@ -57,6 +57,7 @@ void LogReader::read(const std::string& path) {
   path_ = source.name();
   number_ = 1;
   ++parts_;
+  template_.forget();  // this part's records have other columns
   // Two buffers: one may still be hashed while the other one is filled and parsed.
   struct Buffer {
     std::unique_ptr<char[]> bytes;
@@ -104,7 +105,7 @@ void LogReader::read(const std::string& path) {
   const std::string part = parts_ == 1 ? "" : "." + std::to_string(parts_);
   attributes_["source" + part] = path_;
   attributes_["source_sha256" + part] = source.sha256();
-  if (bytes == 0) fault(0, "empty");
+  bytes_ += bytes;
   if (source.missing() > 0) fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read");
 }
 
@@ -273,7 +274,7 @@ const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
     if (found == columns_.end()) {
       const metric::Standard* const standard = metric::standard(names[i]);
       const bool word = fields[i].kind == Kind::word && truth(fields[i].value).empty();
-      columns_.push_back({names[i], standard ? standard->type : word ? metric::Type::text : metric::Type::real});
+      columns_.push_back({names[i], standard ? standard->type : word ? metric::Type::text : names[i] == "part" ? metric::Type::integer : metric::Type::real});
       found = columns_.end() - 1;
     }
     column_of_field[i] = static_cast<int>(found - columns_.begin());
@@ -291,7 +292,11 @@ bool LogReader::checked(const ColumnInfo& column, const Field& field, std::strin
   cell = field.value;
   if (column.type == metric::Type::text || field.value.empty()) return true;
   const bool number = field.kind != Kind::word;
-  if (number && column.type == metric::Type::real) return true;
+  if (number && column.type == metric::Type::real) {
+    const bool spelt = is_alpha(field.value.back());  // NaN, Infinity: as zs spells them
+    if (spelt) cell = made_.emplace_back(to_text(*parse_real(field.value)));
+    return true;
+  }
   if (field.kind == Kind::integer) return field.value.size() <= 18 || parse_int(field.value).has_value();
   if (number) {
     const auto real = parse_real(field.value);

@@ -43,6 +43,8 @@ class LogReader : private Findings {
   /// An attribute from elsewhere (metadata.json); it replaces what the log says.
   void set_attribute(const std::string& key, const std::string& value) { attributes_[key] = value; }
   const Stats& stats() const { return stats_; }
+  /// Of text, in all logs read.
+  std::int64_t bytes() const { return bytes_; }
 
  private:
   struct Reader {
@@ -78,6 +80,7 @@ class LogReader : private Findings {
 
   std::string path_;
   int parts_ = 0;
+  std::int64_t bytes_ = 0;
   std::int64_t number_ = 1;          // of the line being read
   std::int64_t classed_ = 0;         // the line whose class is in class_
   int class_ = -1;                   // index of the dialect, or -2 for a faulty line

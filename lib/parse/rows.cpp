@@ -116,11 +116,10 @@ void TsvRows::finish(const std::map<std::string, std::string>& attributes) {
 
 void RunRows::row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {
   metric::Table& table = run_.records;
-  const std::size_t rows = table.rows();
+  for (std::size_t i = table.columns.size(); i < columns.size(); ++i) table.column(columns[i].name, columns[i].type);
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    metric::Column& column = table.column(columns[i].name, columns[i].type);
-    if (!column.append(cells[i])) throw std::logic_error("parse: column " + column.name + " got '" + std::string(cells[i]) + "'");
-    if (column.size() != rows + 1) throw std::logic_error("parse: column " + column.name + " is out of step");
+    if (table.columns[i].append(cells[i])) continue;
+    throw std::logic_error("parse: column " + columns[i].name + " got '" + std::string(cells[i]) + "'");
   }
 }
 

@@ -93,6 +93,8 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
     }
     LogReader reader(options, *rows, faults);
     for (const std::string& log : job.logs) reader.read(log);
+    const bool empty = reader.bytes() == 0 && !job.logs.empty() && !job.of_directory;
+    if (empty) throw Error(job.logs.front() == "-" ? "stdin" : job.logs.front(), 0, "is empty, expected a training log");
     for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
     reader.finish();
     counts.push_back({job.run, reader.stats()});

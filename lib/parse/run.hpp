@@ -14,6 +14,7 @@ struct Job {
   std::string run;
   std::vector<std::string> logs;                  ///< may be empty: then `fault` says why
   std::map<std::string, std::string> attributes;  ///< known from elsewhere
+  bool of_directory = false;                      ///< a condition, which may have failed before its first line
   Fault fault{};                                  ///< reported before the logs are read, if its text is not empty
 };
 

@@ -97,8 +97,12 @@ std::string_view take_key(std::string_view& text) {
 std::string shifted(std::string_view text, int places) {
   const std::size_t sign = !text.empty() && (text.front() == '-' || text.front() == '+') ? 1 : 0;
   const std::size_t point = std::min(text.find('.'), text.size());
+  if (const std::size_t e = text.find_first_of("eE"); e != std::string_view::npos) {
+    const auto exponent = parse_int(text.substr(e + 1));
+    return exponent ? std::string(text.substr(0, e)) + "e" + std::to_string(*exponent + places) : std::string(text);
+  }
   const bool plain = text.find_first_not_of("0123456789.", sign) == std::string_view::npos && point > sign;
-  if (!plain) return value_of(text).kind == Kind::word || non_finite_length(text.substr(sign)) > 0 ? std::string(text) : std::string(text) + "e" + std::to_string(places);
+  if (!plain) return std::string(text);
   std::string digits(text.substr(sign, point - sign));
   if (point < text.size()) digits += text.substr(point + 1);
   std::ptrdiff_t whole = static_cast<std::ptrdiff_t>(point - sign) + places;  // digits in front of the point

@@ -56,7 +56,7 @@ std::vector<Tick> ticks(double low, double high, int count, bool log) {
     std::vector<Tick> result = log_ticks(low, high);
     if (result.size() >= 2) return result;
   }
-  if (low == high) return {{low, to_rounded_text(low, 6)}};
+  if (low == high) return {{low, to_text(low)}};
   const double step = nice_step((high - low) / std::max(count, 1));
   const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 12);
   std::vector<Tick> result;

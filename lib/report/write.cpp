@@ -20,8 +20,6 @@ std::map<std::string, std::string> draw(const Document& document, const fs::path
                                         const plot::Theme& theme, std::vector<std::string>& warnings) {
   std::map<std::string, std::string> paths;
   std::error_code error;
-  if (!folder.empty()) fs::create_directories(folder, error);
-  if (error) throw Error(folder.string(), 0, "cannot make the folder for figures: " + error.message());
   for (const Picture* const picture : pictures(document)) {
     const fs::path path = folder / (picture->name + ".png");
     std::string bytes;
@@ -58,6 +56,11 @@ std::vector<std::string> write(const Document& document, Format format, const st
   }
   const std::string folder = folder_of(output);
   std::map<std::string, std::string> paths;
+  if (!figures.empty()) {
+    std::error_code error;
+    fs::create_directories(figures, error);
+    if (error) throw Error(figures, 0, "cannot make the folder for figures: " + error.message());
+  }
   if (output != "-" || !figures.empty()) paths = draw(document, figures.empty() ? folder : figures, folder, theme, warnings);
   write_file(output, to_markdown(document, paths));
   return warnings;

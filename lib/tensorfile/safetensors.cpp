@@ -2,9 +2,11 @@
 #include "tensorfile/safetensors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -16,6 +18,14 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kLargestHeader = 100000000;
 constexpr const char* kMetadata = "__metadata__";
+
+// The order of types in a file: by descending size, and among equals as the reference library (0.8) has it, so that
+// the same tensors give the same bytes here and there.
+constexpr std::array<Dtype, 16> kOrder = {
+    Dtype::u64, Dtype::i64, Dtype::f64, Dtype::c64,     Dtype::f32,     Dtype::u32, Dtype::i32, Dtype::bf16,
+    Dtype::f16, Dtype::u16, Dtype::i16, Dtype::f8_e4m3, Dtype::f8_e5m2, Dtype::i8,  Dtype::u8,  Dtype::boolean};
+
+auto rank_of(Dtype dtype) { return std::find(kOrder.begin(), kOrder.end(), dtype) - kOrder.begin(); }
 
 // One tensor of the header and its place in the data.
 struct Placed {
@@ -39,6 +49,8 @@ Json parse_header(const std::string& path, std::string_view text) {
     return Json::parse(text, twice);
   } catch (const Json::parse_error& error) {
     throw Error(path, 0, "malformed header at byte " + std::to_string(8 + error.byte));
+  } catch (const Json::out_of_range&) {
+    throw Error(path, 0, "malformed header: a number out of range");
   }
 }
 
@@ -82,8 +94,8 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
   std::vector<const std::pair<std::string, Tensor>*> order;
   for (const auto& named : tensors) order.push_back(&named);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    const std::size_t size_a = size_of(a->second.dtype), size_b = size_of(b->second.dtype);
-    return size_a != size_b ? size_a > size_b : a->first < b->first;
+    const auto rank_a = rank_of(a->second.dtype), rank_b = rank_of(b->second.dtype);
+    return rank_a != rank_b ? rank_a < rank_b : a->first < b->first;
   });
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   for (const auto& [key, text] : metadata) header[kMetadata][key] = text;
@@ -114,7 +126,8 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
   output.write({reinterpret_cast<const char*>(&size), sizeof size});
   output.write(text);
   for (const auto* named : order) {
-    stream(named->second, [&](std::string_view bytes) { output.write(bytes); });
+    stream(
+        named->second, [&](std::string_view bytes) { output.write(bytes); }, path + ": " + named->first);
   }
   output.commit();
 }

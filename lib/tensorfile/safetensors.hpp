@@ -18,9 +18,10 @@ struct Safetensors {
   NamedTensors tensors;  ///< in the order of their data
 };
 
-/// Writes tensors in descending size of their type, then by name; the data of every tensor starts at a multiple of its
-/// type's size. Streams; the file appears whole or not at all. The format has no shared memory: tied tensors are
-/// written twice, so leave one out. Hugging Face's loaders want `format: pt`. Throws Error with `path` and the name.
+/// Writes tensors in descending size of their type, then by name, as the reference library does: the same bytes. The
+/// data of every tensor starts at a multiple of its type's size. Streams; the file appears whole or not at all. The
+/// format has no shared memory: tied tensors are written twice, so leave one out. Hugging Face's loaders want `format:
+/// pt`. Throws Error with `path` and the name.
 void write_safetensors(const std::string& path, const NamedTensors& tensors,
                        const Metadata& metadata = {{"format", "pt"}});
 

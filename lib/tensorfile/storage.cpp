@@ -80,16 +80,16 @@ std::string_view Storage::bytes() const {
   return bytes_;
 }
 
-void Storage::stream(const Sink& sink) const {
+void Storage::stream(const Sink& sink, const std::string& place) const {
   if (!producer_) return sink(bytes_);
   std::uint64_t given = 0;
   producer_([&](std::string_view bytes) {
     given += bytes.size();
-    if (given > size_) throw Error("a tensor gave more than its " + std::to_string(size_) + " bytes");
+    if (given > size_) throw Error(place, 0, "a tensor gave more than its " + std::to_string(size_) + " bytes");
     sink(bytes);
   });
   if (given != size_) {
-    throw Error("a tensor gave " + std::to_string(given) + " of its " + std::to_string(size_) + " bytes");
+    throw Error(place, 0, "a tensor gave " + std::to_string(given) + " of its " + std::to_string(size_) + " bytes");
   }
 }
 

@@ -51,8 +51,8 @@ class Storage {
   std::uint64_t size() const { return size_; }
   /// The bytes, at no particular alignment. Throws Error for a produced storage.
   std::string_view bytes() const;
-  /// Gives all bytes to `sink` in order. Throws Error where a producer gives more or less than size().
-  void stream(const Sink& sink) const;
+  /// Gives all bytes to `sink` in order. Throws Error, led by `place`, where a producer gives more or less than size().
+  void stream(const Sink& sink, const std::string& place = "") const;
   /// Reads everything and throws Error, "PATH: ENTRY: ...", where the checksum differs.
   /// False where there is none to compare with: not from a zip archive.
   bool verify() const;

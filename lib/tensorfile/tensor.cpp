@@ -184,9 +184,9 @@ std::string to_text(const Shape& shape) {
   return text + "]";
 }
 
-void stream(const Tensor& tensor, const Sink& sink) {
+void stream(const Tensor& tensor, const Sink& sink, const std::string& place) {
   const std::size_t size = size_of(tensor.dtype);
-  if (tensor.contiguous() && tensor.byte_count() == tensor.storage->size()) return tensor.storage->stream(sink);
+  if (tensor.contiguous() && tensor.byte_count() == tensor.storage->size()) return tensor.storage->stream(sink, place);
   const char* const start = tensor.storage->bytes().data();
   constexpr std::size_t kPiece = 1 << 20;
   std::string gathered;  // short runs are joined, so that a transposed matrix is not a call per element

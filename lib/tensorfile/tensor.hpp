@@ -43,8 +43,8 @@ Tensor borrow_f32(Shape shape, std::span<const float> values);
 /// "[2, 3]", for messages.
 std::string to_text(const Shape& shape);
 
-/// Gives the elements' bytes in row-major order to `sink`, whatever the strides.
-void stream(const Tensor& tensor, const Sink& sink);
+/// Gives the elements' bytes in row-major order to `sink`, whatever the strides. `place` leads in an Error.
+void stream(const Tensor& tensor, const Sink& sink, const std::string& place = "");
 
 /// The elements as f32, row-major. Exact from bf16, f16, f32, bool and the 8 and 16 bit integers; rounded to nearest
 /// from f64 and the wider integers. Throws Error for complex and f8 tensors, and unless to.size() == count().

@@ -30,6 +30,7 @@ class ZipWriter {
     std::uint64_t size = 0, header = 0;  // header: offset of the local header
     std::uint32_t crc = 0;
   };
+  std::string path_;
   Output output_;
   std::uint64_t large_;
   std::uint64_t at_ = 0;

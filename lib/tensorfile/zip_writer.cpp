@@ -24,7 +24,7 @@ std::uint32_t low(std::uint64_t value, std::uint64_t large) {
 }  // namespace
 
 ZipWriter::ZipWriter(const std::string& path, std::uint64_t large)
-    : output_(path), large_(std::min<std::uint64_t>(large, 0xFFFFFFFF)) {}
+    : path_(path), output_(path), large_(std::min<std::uint64_t>(large, 0xFFFFFFFF)) {}
 
 void ZipWriter::write(std::string_view bytes) {
   output_.write(bytes);
@@ -61,14 +61,16 @@ void ZipWriter::add(const std::string& name, const Storage& data) {
   put<std::uint16_t>(header, static_cast<std::uint16_t>(name.size()));
   put<std::uint16_t>(header, static_cast<std::uint16_t>(extra.size()));
   write(header + name + extra);
-  data.stream([&](std::string_view bytes) {
-    constexpr std::size_t kPiece = 1 << 20;  // small enough that the write finds the checksummed bytes in the cache
-    for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
-      const std::string_view piece = bytes.substr(at, kPiece);
-      entry.crc = crc32_of(piece, entry.crc);
-      write(piece);
-    }
-  });
+  data.stream(
+      [&](std::string_view bytes) {
+        constexpr std::size_t kPiece = 1 << 20;  // small enough that the write finds the checksummed bytes in the cache
+        for (std::size_t at = 0; at < bytes.size(); at += kPiece) {
+          const std::string_view piece = bytes.substr(at, kPiece);
+          entry.crc = crc32_of(piece, entry.crc);
+          write(piece);
+        }
+      },
+      path_ + ": " + name);
   std::string crc;
   put(crc, entry.crc);
   output_.rewrite(entry.header + kCrcField, crc);

@@ -2,10 +2,10 @@
 #include "train/session.hpp"
 
 #include <ATen/Parallel.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -15,6 +15,7 @@
 #include "base/number.hpp"
 #include "cli/run.hpp"
 #include "metric/file.hpp"
+#include "registry/run.hpp"
 #include "train/trainer.hpp"
 #include "unit/memory.hpp"
 
@@ -37,12 +38,6 @@ std::string cpu_name() {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
   return "";
-}
-
-std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 void print(const std::string& text) {
@@ -68,31 +63,17 @@ class Progress {
   Clock::time_point start_ = Clock::now(), shown_{};
 };
 
-/// A run's folder: DIR/RUN_ID with the configuration, the log and the metrics, which are rewritten whole as the run goes
-/// on, so that readers always find a complete file.
-class RunFolder {
+/// A run's log and metrics in its folder. The metrics are rewritten whole as the run goes on, so that readers always
+/// find a complete file.
+class Recorder {
  public:
-  RunFolder(const std::string& output_dir, const config::Config& config) {
-    const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-    char stamp[32];
-    std::strftime(stamp, sizeof stamp, "%Y%m%d_%H%M%S", std::localtime(&now));
-    if (::mkdir(output_dir.c_str(), 0777) != 0 && errno != EEXIST) throw Error(output_dir, 0, errno_text());
-    for (int attempt = 0;; ++attempt) {
-      id_ = stamp + (attempt ? "_" + std::to_string(attempt) : "");
-      path_ = output_dir + "/" + id_;
-      if (::mkdir(path_.c_str(), 0777) == 0) break;
-      if (errno != EEXIST) throw Error(path_, 0, errno_text());
-    }
-    write_file(path_ + "/config.yaml", config.to_yaml());
-    log_.open(path_ + "/run.log");
-    if (!log_) throw Error(path_ + "/run.log", 0, errno_text());
+  explicit Recorder(const registry::Run& run) : id_(run.id()), folder_(run.folder()), log_(folder_ + "/run.log") {
+    if (!log_) throw Error(folder_ + "/run.log", 0, errno_text());
   }
-
-  const std::string& id() const { return id_; }
 
   void log(const std::string& line) {
     log_ << line << std::endl;
-    if (!log_) throw Error(path_ + "/run.log", 0, "write: " + errno_text());
+    if (!log_) throw Error(folder_ + "/run.log", 0, "write: " + errno_text());
   }
 
   void metrics(const metric::Run& run, bool last) {
@@ -101,16 +82,27 @@ class RunFolder {
     metric::Store store;
     store.runs.push_back(run);
     store.runs.back().name = id_;
-    write_file(path_ + "/metrics.h5", metric::to_h5(store));
+    write_file(folder_ + "/metrics.h5", metric::to_h5(store));
     // At most a hundredth of the time goes into this.
     next_ = begin + std::max<Clock::duration>(std::chrono::seconds(1), 100 * (Clock::now() - begin));
   }
 
  private:
-  std::string id_, path_;
+  std::string id_, folder_;
   std::ofstream log_;
   Clock::time_point next_{};
 };
+
+registry::Fields result_fields(const Outcome& outcome, double wall_time) {
+  registry::Fields fields = {{"final_train_loss", to_text(outcome.final_loss)}, {"throughput", to_text(outcome.tokens_per_second)},
+                             {"iteration_time", to_text(outcome.iteration_time)}, {"peak_memory", to_text(outcome.peak_mem)},
+                             {"wall_time", to_text(wall_time)}, {"state_digest", outcome.state_digest}};
+  if (!metric::is_absent(outcome.valid_loss)) {
+    registry::set(fields, "final_valid_loss", to_text(outcome.valid_loss));
+    registry::set(fields, "final_valid_perplexity", to_text(std::exp(outcome.valid_loss)));
+  }
+  return fields;
+}
 
 }  // namespace
 
@@ -156,17 +148,27 @@ Status Session::train(const cli::Args& args) {
     trainer.run({}, {});
     return Status::done;
   }
-  RunFolder folder(settings.output_dir, config);
+  const auto start = Clock::now();
+  const auto run = registry::Run::create(registry::place(settings.output_dir), config,
+                                         {{"command", args.line()}, {"revision", cli::version()}, {"world_size", to_text(std::int64_t{group_->size()})}});
+  Recorder recorder(run);
   Progress progress;
-  std::map<std::string, std::string> attributes = {{"run_id", folder.id()}, {"run_name", settings.run_name}, {"command", args.line()},
-                                                   {"revision", cli::version()}, {"host", host_name()}, {"cpu", cpu_name()}};
-  std::erase_if(attributes, [](const auto& entry) { return entry.second.empty(); });
+  std::map<std::string, std::string> attributes = {{"run_id", run.id()}, {"command", args.line()}, {"revision", cli::version()},
+                                                   {"host", group_->host(0)}, {"cpu", cpu_name()}};
+  if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
   const auto log = [&](const std::string& line) {
-    folder.log(line);
+    recorder.log(line);
     print(line + "\n");
   };
-  trainer.run(attributes, {log, [&](const metric::Run& run, bool last) { folder.metrics(run, last); },
-                           [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }});
+  try {
+    const Outcome outcome = trainer.run(attributes, {log, [&](const metric::Run& records, bool last) { recorder.metrics(records, last); },
+                                                     [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }});
+    const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
+    run.finish(std::isfinite(outcome.final_loss) ? "complete" : "diverged", result_fields(outcome, wall_time));
+  } catch (const std::exception& error) {
+    run.finish("failed", {{"error", error.what()}});
+    throw;
+  }
   return Status::done;
 }
 

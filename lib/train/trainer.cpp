@@ -81,7 +81,7 @@ void Trainer::describe() {
   known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
 }
 
-std::string Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
+Outcome Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
   sink_ = std::move(sink);
   run_ = {"", std::move(attributes), {}};
   describe();
@@ -103,12 +103,15 @@ std::string Trainer::run(std::map<std::string, std::string> attributes, Sink sin
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
   }
   run_.attributes["state_digest"] = digest;
+  const Outcome result = outcome(digest);
   if (sink_.log) {
-    summarise();
+    sink_.log("Summary: steps: " + to_text(steps_) + " final_loss: " + to_plain_text(result.final_loss) +
+              " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " + to_plain_text(result.tokens_per_second) +
+              " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem));
     sink_.log("state_digest: " + digest);
   }
   if (sink_.metrics) sink_.metrics(run_, true);
-  return digest;
+  return result;
 }
 
 void Trainer::train_step(std::int64_t step) {
@@ -172,18 +175,24 @@ void Trainer::log_step(std::int64_t step) {
   sink_.log(line);
 }
 
-void Trainer::summarise() {
+Outcome Trainer::outcome(const std::string& digest) const {
   const metric::Table& records = run_.records;
   const auto& times = records.find("iteration_time")->reals();
   const auto skipped = static_cast<std::size_t>(std::min<std::int64_t>(settings_.warmup_step, steps_ - 1));
   double sum = 0;
   for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i];
-  const double mean = sum / static_cast<double>(times.size() - skipped);
-  const double tokens = static_cast<double>(records.find("tokens")->integers().back());
-  sink_.log("Summary: steps: " + to_text(steps_) + " final_loss: " + to_plain_text(records.find("loss")->reals().back()) +
-            " iteration_time: " + to_plain_text(mean) + " warmup_steps: " + to_text(static_cast<std::int64_t>(skipped)) +
-            " tokens_per_second: " + to_plain_text(tokens / mean) + " alloc_mem: " + records.find("alloc_mem")->text(times.size() - 1) +
-            " peak_mem: " + records.find("peak_mem")->text(times.size() - 1));
+  Outcome outcome;
+  outcome.state_digest = digest;
+  outcome.final_loss = records.find("loss")->reals().back();
+  outcome.valid_loss = metric::absent_real();
+  if (const metric::Column* const valid = records.find("valid_loss")) {
+    for (const double loss : valid->reals()) outcome.valid_loss = metric::is_absent(loss) ? outcome.valid_loss : loss;
+  }
+  outcome.iteration_time = sum / static_cast<double>(times.size() - skipped);
+  outcome.tokens_per_second = static_cast<double>(records.find("tokens")->integers().back()) / outcome.iteration_time;
+  outcome.alloc_mem = records.find("alloc_mem")->integers().back();
+  outcome.peak_mem = records.find("peak_mem")->integers().back();
+  return outcome;
 }
 
 double Trainer::evaluate() {

@@ -22,6 +22,16 @@ struct Sink {
   std::function<void(std::int64_t step, std::int64_t steps, double loss)> progress;
 };
 
+/// What a training came to.
+struct Outcome {
+  std::string state_digest;
+  double final_loss = 0;         ///< of the last step
+  double valid_loss = 0;         ///< of the last evaluation; absent_real() if there was none
+  double iteration_time = 0;     ///< s, mean without the first warmup_step steps
+  double tokens_per_second = 0;  ///< over the same steps
+  std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
+};
+
 class Trainer {
  public:
   /// Reads the data, makes model, plan and engine. Every rank throws the same zs::Error where settings, data and
@@ -32,9 +42,9 @@ class Trainer {
   const plan::Plan& plan() const { return engine_->plan(); }
   std::int64_t steps() const { return steps_; }
 
-  /// Trains; returns the state digest. What is known about the run before its first step joins `attributes`, and
-  /// each is a `run: KEY=VALUE` line. COLLECTIVE.
-  std::string run(std::map<std::string, std::string> attributes, Sink sink);
+  /// Trains. What is known about the run before its first step joins `attributes`, and each is a `run: KEY=VALUE`
+  /// line. COLLECTIVE.
+  Outcome run(std::map<std::string, std::string> attributes, Sink sink);
 
  private:
   comm::Group& group_;
@@ -51,7 +61,7 @@ class Trainer {
   void describe();
   void train_step(std::int64_t step);
   void log_step(std::int64_t step);
-  void summarise();
+  Outcome outcome(const std::string& digest) const;
   double evaluate();
   unit::Batch batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const;
   std::int64_t samples_per_step() const { return leaves_ * settings_.batch_size; }

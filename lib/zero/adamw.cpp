@@ -7,8 +7,8 @@
 namespace zs::zero {
 
 AdamWFactors factors(const AdamW& adamw, double learning_rate, std::int64_t update, bool decay) {
-  const double correction1 = 1 - std::pow(adamw.beta1, static_cast<double>(update));
-  const double correction2 = 1 - std::pow(adamw.beta2, static_cast<double>(update));
+  const double correction1 = adamw.correct_bias ? 1 - std::pow(adamw.beta1, static_cast<double>(update)) : 1;
+  const double correction2 = adamw.correct_bias ? 1 - std::pow(adamw.beta2, static_cast<double>(update)) : 1;
   return {
       .keep = static_cast<float>(1 - learning_rate * (decay ? adamw.weight_decay : 0)),
       .beta1 = static_cast<float>(adamw.beta1),

@@ -8,6 +8,7 @@ namespace zs::zero {
 
 struct AdamW {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+  bool correct_bias = true;  ///< false: the moments are used as they are, also in the first steps
 };
 
 /// What one update multiplies with: computed in double, rounded to float once.

@@ -53,7 +53,7 @@ plan::Shape shape(const unit::Units& units, int stage, int ranks, int micro_step
 }
 
 Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings)
-    : group_(group), units_(units), plan_(std::move(plan)), settings_(settings), pool_(group) {
+    : group_(group), units_(units), plan_(std::move(plan)), settings_(settings), pool_(group), scaler_(settings.dtype == at::kHalf) {
   require_exact(group.size(), plan_.shape.micro_steps);
   plan::check(plan_);
   const std::uint64_t mine = plan::hash(plan_);
@@ -68,7 +68,10 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
     states_.emplace_back(*unit, group, pool_, Layout{plan_.shape.stage, settings.dtype});
     at::Tensor flat = at::empty({unit->numel()});
     unit::initialise(*unit, settings.seed, flat);
-    states_.back().set_parameters(flat);
+    UnitState& state = states_.back();
+    state.set_parameters(flat);
+    const auto make = settings.use_torch_adam ? torch_adamw : fused_adamw;
+    optimizers_.push_back(make(settings.adamw, segments(*unit, state.owned(), settings.decay_all), state.master(), state.owned().size()));
   }
 }
 

@@ -9,14 +9,23 @@
 #include "comm/group.hpp"
 #include "plan/plan.hpp"
 #include "unit/unit.hpp"
-#include "zero/adamw.hpp"
+#include "zero/loss_scaler.hpp"
+#include "zero/optimizer.hpp"
 #include "zero/pool.hpp"
 #include "zero/state.hpp"
 
 namespace zs::zero {
 
+/// Sees a step from inside: for zs-verify and checkpoints. All calls come on every rank in the same order.
+struct Observer {
+  std::function<void(int unit, int micro)> leaf{};       ///< the unit's leaf gradient is there
+  std::function<void(int unit)> local_sum{};              ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)
+  std::function<void()> reduced{};                        ///< all gradient sums are there, nothing is updated yet
+};
+
 struct Settings {
   AdamW adamw{};
+  bool use_torch_adam = false;  ///< update with torch::optim::AdamW itself
   double max_grad_norm = 0;   ///< clip the global norm to this; 0 for none
   bool decay_all = true;      ///< weight decay on every parameter; false leaves biases and norms out
   at::ScalarType dtype = at::kFloat;
@@ -30,6 +39,8 @@ struct StepResult {
   double loss = 0;          ///< mean over all micro-batches of the step, all ranks: the canonical tree, divided once
   double grad_norm = 0;     ///< global L2 norm of the mean gradient, before clipping
   double clipped_norm = 0;  ///< after
+  double loss_scale = 1;    ///< what the loss was multiplied with (float16)
+  bool skipped = false;     ///< the gradient was not finite and nothing was updated (float16)
 };
 
 /// The micro-batch that belongs to a leaf of the global step, whoever asks.
@@ -57,6 +68,14 @@ class Engine {
   std::int64_t state_bytes() const;
   double ideal_state_bytes() const;
 
+  /// Sets who sees the steps to come.
+  void observe(Observer observer) { observer_ = std::move(observer); }
+  /// Gradients are sums over leaves of the scaled loss: times this they are the mean gradient.
+  double gradient_scale() const { return 1.0 / (static_cast<double>(leaves()) * scaler_.scale()); }
+  /// The global leaf that this rank computes in a micro-step.
+  std::int64_t leaf(int micro) const { return plan::leaf(plan_.shape, group_.rank(), micro); }
+  const LossScaler& scaler() const { return scaler_; }
+
   const plan::Plan& plan() const { return plan_; }
   std::vector<UnitState>& states() { return states_; }
 
@@ -71,7 +90,8 @@ class Engine {
     std::vector<float> losses;             // by micro-step
     std::function<std::int64_t(int micro)> leaf;
     float clip = 1;
-    StepResult result;
+    float scale = 1;  // gradient sum -> mean gradient
+    StepResult result{};
   };
 
   comm::Group& group_;
@@ -80,12 +100,16 @@ class Engine {
   Settings settings_;
   Pool pool_;
   std::vector<UnitState> states_;
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;  // one a unit
+  LossScaler scaler_;
+  std::int64_t updates_ = 0;
+  Observer observer_;
 
   void execute(const plan::Plan& plan, Run& run);
   void execute(const plan::Op& op, Run& run);
   void forward(int unit, int micro, bool keep_graph, Run& run);
   void recompute(int unit, int micro, Run& run);
-  void backward(int unit, Run& run);
+  void backward(int unit, int micro);
   void norm(Run& run);
   void update(int unit, Run& run);
   at::Tensor compute(int unit, int micro, Run& run);

@@ -26,9 +26,11 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::forward: return forward(op.unit, op.micro, run.training, run);
     case Kind::forward_light: return forward(op.unit, op.micro, false, run);
     case Kind::recompute: return recompute(op.unit, op.micro, run);
-    case Kind::backward: return backward(op.unit, run);
+    case Kind::backward: return backward(op.unit, op.micro);
     case Kind::accumulate: return state.accumulate(plan_.shape.micro_steps);
-    case Kind::reduce: return state.start_reduce();
+    case Kind::reduce:
+      if (plan_.shape.stage <= 1 && observer_.local_sum) observer_.local_sum(op.unit);
+      return state.start_reduce();
     case Kind::reduce_wait: return state.finish_reduce(plan_.shape.micro_steps);
     case Kind::gather_grad: return state.start_gather_gradient();
     case Kind::gather_grad_wait: return state.finish_gather_gradient();
@@ -45,7 +47,14 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const unit::Pass pass{run.batches[static_cast<std::size_t>(micro)], stream, run.training};
   std::span<const at::Tensor> borrowed;
   if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].lent();
-  return units_[index]->forward(states_[index].input, states_[index].parameters(), borrowed, pass);
+  if (settings_.dtype == at::kFloat) return units_[index]->forward(states_[index].input, states_[index].parameters(), borrowed, pass);
+  // 16-bit parameters, float32 arithmetic: CPUs have no 16-bit one, and gradients still arrive rounded to 16 bits.
+  const auto widened = [](std::span<const at::Tensor> tensors) {
+    std::vector<at::Tensor> wide;
+    for (const at::Tensor& tensor : tensors) wide.push_back(tensor.to(at::kFloat));
+    return wide;
+  };
+  return units_[index]->forward(states_[index].input, widened(states_[index].parameters()), widened(borrowed), pass);
 }
 
 void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
@@ -71,7 +80,7 @@ void Engine::recompute(int unit, int micro, Run& run) {
   state.output = compute(unit, micro, run);
 }
 
-void Engine::backward(int unit, Run&) {
+void Engine::backward(int unit, int micro) {
   const auto index = static_cast<std::size_t>(unit);
   UnitState& state = states_[index];
   const int borrows = units_[index]->borrows();
@@ -80,40 +89,42 @@ void Engine::backward(int unit, Run&) {
   if (owner) owner->expect_gradient(owner->lent());
 
   const bool last = index + 1 == states_.size();
-  const at::Tensor seed = last ? at::ones_like(state.output) : states_[index + 1].input.grad();
+  const at::Tensor seed = last ? at::full_like(state.output, scaler_.scale()) : states_[index + 1].input.grad();
   torch::autograd::backward({state.output}, {seed});
 
   UnitState::forget_gradient(state.parameters());
   if (owner) UnitState::forget_gradient(owner->lent());
   state.finish_leaf_gradient();
+  if (observer_.leaf) observer_.leaf(unit, micro);
   state.output = at::Tensor();
   if (!last) states_[index + 1].input = at::Tensor();
   if (unit == 0) state.input = at::Tensor();
 }
 
 void Engine::norm(Run& run) {
+  if (observer_.reduced) observer_.reduced();
   std::vector<Shard> shards;
   for (const UnitState& state : states_) shards.push_back({state.gradient_sum(), state.owned(), state.numel()});
-  const double mean = 1.0 / static_cast<double>(leaves());
-  run.result.grad_norm = std::sqrt(sum_of_squares(group_, shards, plan_.shape.stage == 0)) * mean;
+  run.result.loss_scale = scaler_.scale();
+  run.scale = static_cast<float>(gradient_scale());
+  run.result.grad_norm = std::sqrt(sum_of_squares(group_, shards, plan_.shape.stage == 0)) * gradient_scale();
   // As torch.nn.utils.clip_grad_norm_: a factor below 1 or NaN is applied.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);
   run.clip = settings_.max_grad_norm > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0F;
   run.result.clipped_norm = run.result.grad_norm * run.clip;
+  // Without loss scaling a gradient that is not finite is applied: the training has diverged, and must show it.
+  const bool finite = std::isfinite(run.result.grad_norm);
+  run.result.skipped = settings_.dtype == at::kHalf && !finite;
+  if (!run.result.skipped) ++updates_;
+  scaler_.update(finite);
 }
 
 void Engine::update(int unit, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
-  const float mean = 1.0F / static_cast<float>(leaves());
-  const comm::Slice owned = state.owned();
-  for (const unit::Parameter& parameter : state.unit().parameters()) {
-    const std::int64_t begin = std::max(parameter.offset, owned.begin), end = std::min(parameter.offset + parameter.numel(), owned.end);
-    if (begin >= end) continue;
-    const std::int64_t at = begin - owned.begin;
-    adamw_update(factors(settings_.adamw, run.learning_rate, run.step, settings_.decay_all || parameter.decay), state.master() + at,
-                 state.exp_avg() + at, state.exp_avg_sq() + at, state.gradient_sum() + at, mean, run.clip, end - begin);
+  if (!run.result.skipped) {
+    optimizers_[static_cast<std::size_t>(unit)]->update({run.learning_rate, updates_, run.scale, run.clip}, state.gradient_sum());
+    state.publish();
   }
-  state.publish();
   state.drop_gradient();
 }
 

@@ -43,8 +43,6 @@ UnitState::UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, con
   } else {
     master_ = reinterpret_cast<float*>(compute_owned());
   }
-  exp_avg_ = at::zeros({owned_.size()});
-  exp_avg_sq_ = at::zeros({owned_.size()});
 }
 
 std::byte* UnitState::compute_owned() const {
@@ -71,6 +69,29 @@ at::Tensor UnitState::gather_parameters() {
     group_->all_gather(master_, whole.data_ptr(), numel(), sizeof(float), "all-gather of the fp32 parameters of " + unit_->name())->wait();
   }
   return whole;
+}
+
+at::Tensor UnitState::compute_parameters() {
+  if (!sharded_) return over(whole_.get(), numel(), layout_.dtype).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  at::Tensor whole = at::empty({numel()}, layout_.dtype);
+  group_->all_gather(shard_.get(), whole.data_ptr(), numel(), element_size(), "all-gather of the parameters of " + unit_->name())->wait();
+  return whole.to(at::kFloat);
+}
+
+at::Tensor UnitState::gather_gradient() {
+  at::Tensor whole = at::empty({numel()});
+  if (owned_.size() == numel()) {
+    std::memcpy(whole.data_ptr(), gradient_, static_cast<std::size_t>(numel()) * sizeof(float));
+  } else {
+    group_->all_gather(gradient_, whole.data_ptr(), numel(), sizeof(float), "all-gather of the gradient of " + unit_->name())->wait();
+  }
+  return whole;
+}
+
+void UnitState::flip_gradient_bit(std::int64_t element) {
+  if (element < owned_.begin || element >= owned_.end) return;
+  auto* const bits = reinterpret_cast<std::byte*>(const_cast<float*>(gradient_ + (element - owned_.begin)));
+  bits[0] ^= std::byte{1};  // little-endian, as everything zs writes
 }
 
 void UnitState::publish() {
@@ -140,7 +161,7 @@ void UnitState::accumulate(int micro_steps) {
 }
 
 void UnitState::start_reduce() {
-  const float* const source = leaf_ ? as<float>(leaf_) : tree_->sum();
+  const float* const source = local_sum();
   if (group_->size() == 1) {
     gradient_ = source;
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rank holds of one unit: parameters (whole, or a shard that is gathered for a while), the fp32 master and
-// Adam moments of the part it owns, gradients on their way, and the activations of the micro-step under way.
+// What one rank holds of one unit: parameters (whole, or a shard that is gathered for a while), the fp32 master
+// of the part it owns, gradients on their way, and the activations of the micro-step under way.
 #pragma once
 #include <optional>
 #include <vector>
@@ -20,7 +20,7 @@ struct Layout {
 
 class UnitState {
  public:
-  /// COLLECTIVE: takes its lasting memory from the pool. Moments begin as zeros, parameters are not set.
+  /// COLLECTIVE: takes its lasting memory from the pool. Parameters are not set.
   UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout);
 
   const unit::Unit& unit() const { return *unit_; }
@@ -30,13 +30,16 @@ class UnitState {
 
   /// The fp32 parameters that the optimizer updates: owned().size() elements.
   float* master() const { return master_; }
-  float* exp_avg() const { return exp_avg_.data_ptr<float>(); }
-  float* exp_avg_sq() const { return exp_avg_sq_.data_ptr<float>(); }
 
   /// Sets parameters from float32[numel], the same on every rank.
   void set_parameters(const at::Tensor& flat);
   /// The whole float32[numel] from the masters of all ranks. COLLECTIVE.
   at::Tensor gather_parameters();
+  /// The parameters that this rank would compute with now, as float32[numel]: its own whole copy where it keeps one
+  /// (stages 0 to 2), else gathered. COLLECTIVE.
+  at::Tensor compute_parameters();
+  /// The sum over all leaves, whole, as float32[numel], between its reduction and the update. COLLECTIVE.
+  at::Tensor gather_gradient();
 
   /// Starts and finishes the all-gather of the parameters. COLLECTIVE.
   void start_gather();
@@ -46,7 +49,7 @@ class UnitState {
   /// After an update of the master: brings the compute copy of the owned part up to date.
   void publish();
 
-  /// Parameter tensors, leaves of the autograd graph, in the unit's order.
+  /// Parameter tensors of the layout's dtype, leaves of the autograd graph, in the unit's order.
   const std::vector<at::Tensor>& parameters() const { return leaves_; }
   /// A second set of leaves over the same memory, for the unit that borrows them.
   const std::vector<at::Tensor>& lent() const { return lent_; }
@@ -67,8 +70,14 @@ class UnitState {
   /// All-gather of the reduced gradient (stage 0). COLLECTIVE.
   void start_gather_gradient();
   void finish_gather_gradient();
+  /// The leaf gradient of the micro-step under way, numel elements; null outside of it.
+  const float* leaf_gradient() const { return leaf_ ? as<float>(leaf_) : nullptr; }
+  /// What start_reduce would send: the leaf gradient, or the local sum of all micro-steps.
+  const float* local_sum() { return leaf_ ? as<float>(leaf_) : tree_->sum(); }
   /// The sum of all leaves' gradients, for owned(); null before it is complete.
   const float* gradient_sum() const { return gradient_; }
+  /// Flips the lowest bit of one element of the gradient sum, by its index in the unit, if this rank owns it.
+  void flip_gradient_bit(std::int64_t element);
   /// Drops the gradient and its memory.
   void drop_gradient();
 
@@ -87,7 +96,6 @@ class UnitState {
   Buffer whole_, shard_, pending_whole_;
   at::Tensor master_memory_;    // where the master is not the compute copy itself
   float* master_ = nullptr;
-  at::Tensor exp_avg_, exp_avg_sq_;
   std::vector<at::Tensor> leaves_, lent_;
 
   Buffer leaf_, leaf_low_;      // float32, and the 16-bit one that autograd writes

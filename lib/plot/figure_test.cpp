@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plot/figure.hpp"
+
+#include <doctest/doctest.h>
+
+#include "plot/axis.hpp"
+#include "plot/figures.hpp"
+#include "plot/sample.hpp"
+#include "plot/unit.hpp"
+
+namespace zs::plot {
+
+TEST_CASE("curves that lie on one another are striped, others are not") {
+  std::vector<Series> series(4);
+  for (Series& one : series) one.x = {1, 2, 3, 4};
+  series[0].y = series[2].y = {4, 3, 2, 1};
+  series[1].y = {4, 3, 2, 2};
+  series[3].y = {4, 3, 2, 1.001};  // closer than the eye can see
+  stripe_coinciding(series);
+  CHECK(series[0].layers == 3);
+  CHECK(series[0].layer == 0);
+  CHECK(series[2].layer == 1);
+  CHECK(series[3].layer == 2);
+  CHECK(series[1].layers == 1);
+}
+
+TEST_CASE("a curve that ended early stripes with the one it followed; a nan beside a number does not") {
+  std::vector<Series> series(2);
+  series[0].x = {1, 2, 3, 4};
+  series[0].y = {4, 3, 2, 1};
+  series[1].x = {1, 2};
+  series[1].y = {4, 3};
+  stripe_coinciding(series);
+  CHECK(series[1].layers == 2);
+  series[1].y = {4, kNone};
+  series[0].layers = series[1].layers = 1;
+  stripe_coinciding(series);
+  CHECK(series[1].layers == 1);
+}
+
+TEST_CASE("the loss figure says that identical conditions are identical, and only then") {
+  Sample sample;
+  metric::Store store = sample_batch(sample);
+  Figure figure = loss_figure(conditions(store, "s"));
+  REQUIRE(figure.panels[0].notes.size() == 1);
+  CHECK(figure.panels[0].notes[0] == "6 conditions, identical to the last bit (state digest f3a1c09b5d7e42886b0c9d1f2e3a4b5c)");
+  CHECK(figure.panels[0].series[5].layers == 6);
+
+  sample.digests = false;
+  store = sample_batch(sample);
+  figure = loss_figure(conditions(store, "s"));
+  CHECK(figure.panels[0].notes[0] == "6 conditions with the same loss at every logged step");
+
+  store.curves["z2_baseline"].find("loss")->reals()[50] += 1e-9;  // seen by no eye, but not the same
+  figure = loss_figure(conditions(store, "s"));
+  CHECK(figure.panels[0].notes[0] == "striped lines: 6 curves closer than the eye can see, not shown to be equal");
+}
+
+TEST_CASE("a condition that failed is marked in every figure, also without a single value") {
+  Sample sample;
+  sample.failing = "z3_deepcompile";
+  sample.absent = "z2_deepcompile";
+  const metric::Store store = sample_batch(sample);
+  const auto all = conditions(store, "s");
+  CHECK(loss_figure(all).panels[0].series[4].note == "FAILED, no loss");
+  CHECK(loss_figure(all).panels[0].series[5].note == "FAILED");
+  const Figure time = time_figure(all, "");
+  CHECK(time.panels[0].bars[4].label == "FAILED");
+  CHECK(time.panels[0].bars[4].failed);
+  CHECK(memory_figure(all).panels[0].bars[5].label == "1.443 GB  FAILED");
+}
+
+TEST_CASE("one unit for a figure, by its largest value") {
+  CHECK(time_unit(0.123).text(0.0123) == "12.30 ms");
+  CHECK(time_unit(12).text(1.5) == "1.500 s");
+  CHECK(bytes_unit(3.4e9).text(3.1e8) == "0.3100 GB");
+  CHECK(bytes_unit(9.5e8).text(9.5e8) == "950.0 MB");
+  CHECK(bytes_unit(0).text(0) == "0.000 B");
+}
+
+TEST_CASE("ticks are round and within the range") {
+  const auto labels = [](const std::vector<Tick>& all) {
+    std::string text;
+    for (const Tick& tick : all) text += tick.label + " ";
+    return text;
+  };
+  CHECK(labels(ticks(0, 10, 5, false)) == "0 2 4 6 8 10 ");
+  CHECK(labels(ticks(1.98, 2.31, 4, false)) == "2.0 2.1 2.2 2.3 ");
+  CHECK(labels(ticks(-0.5, 0.5, 2, false)) == "-0.5 0.0 0.5 ");
+  CHECK(labels(ticks(0.5, 30, 5, true)) == "0.5 1 2 5 10 20 ");
+  CHECK(labels(ticks(3, 3, 5, false)) == "3 ");
+}
+
+TEST_CASE("text is cut and wrapped by characters, not by bytes") {
+  CHECK(shortened("abcdefghij", 10) == "abcdefghij");
+  CHECK(shortened("abcdefghijk", 9) == "abc...ijk");
+  CHECK(shortened("äöüäöüäöüäöü", 9) == "äöü...äöü");
+  CHECK(wrapped("one two three", 7) == std::vector<std::string>{"one two", "three"});
+  CHECK(length("äö") == 2);
+}
+
+}  // namespace zs::plot

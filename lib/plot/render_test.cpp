@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The renderers: gnuplot script, terminal, SVG, and the theme that they share.
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "plot/canvas.hpp"
+#include "plot/figures.hpp"
+#include "plot/picture.hpp"
+#include "plot/sample.hpp"
+#include "plot/script.hpp"
+#include "plot/svg.hpp"
+#include "plot/terminal.hpp"
+
+namespace zs::plot {
+namespace {
+
+Figure two_curves() {
+  Panel panel;
+  panel.x_label = "step";
+  panel.y_label = "loss";
+  panel.series.resize(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    panel.series[i].name = i ? "slow" : "fast";
+    panel.series[i].colour = i;
+    panel.series[i].x = {0, 5, 10};
+    panel.series[i].y = {10, i ? 9.0 : 2.0, 0};
+  }
+  return {"Title", {panel}};
+}
+
+}  // namespace
+
+TEST_CASE("without colour and Unicode, curves are letters") {
+  const std::string text = terminal_text(two_curves(), Theme(), {40, 14, false, false});
+  CHECK(text ==
+        "Title\n"
+        "    loss\n"
+        "10 +abbbbbbbb\n"
+        "   |  aaa    bbbbbbbbbb\n"
+        "   |     aaa           bb\n"
+        "   |        aa           bbb\n"
+        " 5 +          aaa           bb\n"
+        "   |             aaa          bb\n"
+        "   |                aaaaaa      bbb\n"
+        "   |                      aaaaaaaa bb\n"
+        " 0 +                              aaaba\n"
+        "   ++----------------+----------------+\n"
+        "    0                5               10\n"
+        "                   step\n"
+        "  a  fast  b  slow\n");
+}
+
+TEST_CASE("no line is wider than the screen, whatever the names, in any of the modes") {
+  metric::Store store = sample_batch();
+  auto all = conditions(store, "s");
+  all[0].name = std::string(200, 'x');
+  all[1].name = "\xE4\xB8\xAD name \x1b[31m with \"quotes\" and \\ 'all'";
+  for (const bool unicode : {false, true}) {
+    const Screen screen = {60, 20, unicode, false};
+    for (const Figure& figure : {loss_figure(all), time_figure(all, "5"), memory_figure(all)}) {
+      std::string line;
+      for (const char c : terminal_text(figure, Theme(), screen)) {
+        if (c != '\n') {
+          line += c;
+          continue;
+        }
+        std::size_t cells = 0;
+        for (const char byte : line) cells += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+        CHECK_MESSAGE(cells <= 60, line);
+        line.clear();
+      }
+    }
+  }
+}
+
+TEST_CASE("curves that share a cell take turns along it") {
+  Canvas canvas(12, 1, true);
+  for (std::size_t curve = 0; curve < 3; ++curve) canvas.line(0, 0, 23, 0, curve);
+  CHECK(canvas.cell(0, 0, 3).curve == 0);
+  CHECK(canvas.cell(3, 0, 3).curve == 1);
+  CHECK(canvas.cell(6, 0, 3).curve == 2);
+  CHECK(canvas.cell(0, 0, 3).glyph == "\xE2\xA0\x89");  // dots 1 and 4
+}
+
+TEST_CASE("a name cannot break out of the script or the SVG") {
+  Figure figure = two_curves();
+  figure.panels[0].series[0].name = "a\"; system('x')\n\\";
+  figure.panels[0].series[1].name = "</script><b>&";
+  const std::string commands = script(figure, Theme(), Format::png);
+  CHECK(commands.find("title \"a\\\"; system('x') \\\\\"") != std::string::npos);
+  const std::string drawing = svg(figure, Theme(), 880);
+  CHECK(drawing.find("<b>") == std::string::npos);
+  CHECK(drawing.find("&lt;/script&gt;&lt;b&gt;&amp;") != std::string::npos);
+  CHECK(curves_json(figure.panels[0], Theme()).find('<') == std::string::npos);
+}
+
+TEST_CASE("equal curves are held once in the data of a page") {
+  const metric::Store store = sample_batch();
+  const std::string json = curves_json(loss_figure(conditions(store, "s")).panels[0], Theme());
+  std::size_t copies = 0;
+  for (std::size_t at = 0; (at = json.find("\"same\":0", at)) != std::string::npos; ++at) ++copies;
+  CHECK(copies == 5);
+}
+
+TEST_CASE("gnuplot draws whole pictures in every format") {
+  const metric::Store store = sample_batch();
+  const Figure figure = loss_figure(conditions(store, "s"));
+  CHECK(picture(figure, Theme(), Format::png).starts_with("\x89PNG"));
+  CHECK(picture(figure, Theme(), Format::svg).find("identical to the last bit") != std::string::npos);
+  CHECK(picture(figure, Theme(), Format::pdf).starts_with("%PDF"));
+}
+
+TEST_CASE("a theme is read back as it is written; a bad line is located") {
+  std::string path = (std::filesystem::temp_directory_path() / "zs-theme-XXXXXX").string();
+  close(mkstemp(path.data()));
+  const auto put = [&](const std::string& text) { std::ofstream(path) << text; };
+  Theme theme;
+  theme.palette = {"#000000", "#ABCDEF"};
+  theme.font = "DejaVu Serif";
+  theme.scale = 1.5;
+  put("# a comment\n\n" + to_text(theme));
+  CHECK(to_text(read_theme(path)) == to_text(theme));
+  put("font X\npalete #000000\n");
+  CHECK_THROWS_WITH_AS(read_theme(path), (path + ":2: unknown key 'palete', did you mean 'palette'?").c_str(), Error);
+  put("grid blue\n");
+  CHECK_THROWS_WITH_AS(read_theme(path), (path + ":1: 'grid' takes one colour, #RRGGBB").c_str(), Error);
+  put("scale nan\n");
+  CHECK_THROWS_WITH_AS(read_theme(path), (path + ":1: 'scale' takes a number from 0.5 to 8").c_str(), Error);
+  std::remove(path.c_str());
+}
+
+TEST_CASE("a summary without what a figure needs is an error that says so") {
+  metric::Store store;
+  CHECK_THROWS_WITH_AS(conditions(store, "x.h5"), "x.h5: holds no summary (make one with zs-aggregate)", Error);
+  store.summary.emplace();
+  CHECK_THROWS_WITH_AS(conditions(store, "x.h5"), "x.h5: the summary has no column 'condition' (make it with zs-aggregate)", Error);
+  store.summary->column("condition", metric::Type::text).texts() = {"only"};
+  const auto all = conditions(store, "x.h5");
+  CHECK_THROWS_WITH_AS(loss_figure(all), "no condition of the summary has a loss curve", Error);
+  CHECK_THROWS_WITH_AS(time_figure(all, ""), "no condition of the summary has an iteration time", Error);
+  CHECK_THROWS_WITH_AS(memory_figure(all), "no condition of the summary has a peak memory", Error);
+}
+
+}  // namespace zs::plot

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/batch.hpp"
+
+#include <doctest/doctest.h>
+
+#include "plot/sample.hpp"
+#include "report/render.hpp"
+
+namespace zs::report {
+namespace {
+
+Document written(const metric::Store& store) {
+  const Findings found = findings(store, "s.h5");
+  return batch(store, found, "s.h5", "");
+}
+std::string verdict(const metric::Store& store) { return written(store).verdict_text.plain(); }
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("equal digests are the first paragraph, and the digest is printed") {
+  const metric::Store store = plot::sample_batch();
+  const Document document = written(store);
+  CHECK(document.verdict == Verdict::good);
+  CHECK(document.verdict_text.plain() ==
+        "All 6 conditions end with the same state digest, f3a1c09b5d7e42886b0c9d1f2e3a4b5c: their parameters are the same to the last bit.");
+  CHECK(document.title == "Comparison of 6 conditions: gpt2");
+}
+
+TEST_CASE("one other digest is a no, with the step where losses part") {
+  metric::Store store = plot::sample_batch();
+  store.summary->find("state_digest")->texts()[2] = "0123";
+  store.curves["z3_baseline"].find("loss")->reals()[9] += 1e-12;
+  const Document document = written(store);
+  CHECK(document.verdict == Verdict::bad);
+  CHECK(document.label == "Different bits");
+  CHECK(says(document.verdict_text.plain(), "z3_baseline ends with 0123. Their losses first differ at step 10;"));
+}
+
+TEST_CASE("digests of different trainings are not compared") {
+  metric::Store store = plot::sample_batch();
+  store.summary->find("state_digest")->texts()[2] = "0123";
+  store.runs[2].attributes["seed"] = "43";
+  const Document document = written(store);
+  CHECK(document.verdict == Verdict::open);
+  CHECK(says(document.verdict_text.plain(), "The conditions train different things (seed differs)"));
+}
+
+TEST_CASE("ranks and accumulation may differ as long as the global batch does not") {
+  metric::Store store = plot::sample_batch();
+  store.summary->find("state_digest")->texts()[2] = "0123";
+  store.runs[2].attributes["world_size"] = "4";
+  store.runs[2].attributes["gradient_accumulation_steps"] = "2";
+  CHECK(written(store).verdict == Verdict::bad);
+  store.runs[2].attributes["gradient_accumulation_steps"] = "4";
+  CHECK(written(store).verdict == Verdict::open);
+}
+
+TEST_CASE("a failed condition is named in verdict, table and data quality, with what is known") {
+  plot::Sample sample;
+  sample.failing = "z3_deepcompile";
+  sample.absent = "z2_deepcompile";
+  const metric::Store store = plot::sample_batch(sample);
+  const Document document = written(store);
+  CHECK(document.verdict == Verdict::bad);
+  const std::string text = document.verdict_text.plain();
+  CHECK(says(text, "2 of 6 conditions did not complete: z2_deepcompile FAILED (exit code 9) before its first metric line and "
+                   "z3_deepcompile FAILED (exit code 9) at step 30 of 100. 4 conditions of 4 that ran end with the same state digest"));
+  const std::string markdown = to_markdown(document, {});
+  CHECK(says(markdown, "| `z2_deepcompile` | **FAILED** | - | - | - |"));
+  CHECK(says(markdown, "- `z2_deepcompile`: **FAILED (exit code 9) before its first metric line**; it has no values."));
+}
+
+TEST_CASE("without digests nothing is called the same, and one run each is called one run each") {
+  plot::Sample sample;
+  sample.digests = false;
+  CHECK(says(verdict(plot::sample_batch(sample)), "No condition logged a state digest, so whether the parameters are the same bits cannot be told. "
+                                                  "Their losses are equal, as logged, at every one of 100 steps."));
+  sample.identical = false;
+  CHECK(says(verdict(plot::sample_batch(sample)), "with one run of each condition nothing here tells noise from a fault"));
+}
+
+TEST_CASE("a loss that is not finite is the largest difference") {
+  plot::Sample sample;
+  sample.digests = false;
+  metric::Store store = plot::sample_batch(sample);
+  store.curves["z2_baseline"].find("loss")->reals()[49] = plot::kNone;
+  const Findings found = findings(store, "s");
+  REQUIRE(found.gap);
+  CHECK(found.gap->step == 50);
+  CHECK_FALSE(found.equal_losses);
+  CHECK(says(verdict(store), "one is not finite"));
+}
+
+TEST_CASE("the fastest is named only where the intervals part") {
+  metric::Store store = plot::sample_batch();
+  CHECK(says(time_sentence(findings(store, "s")).plain(), "z1_deepcompile (508.1 ms) is the fastest: 10 % less time"));
+  store.summary->find("time_high")->reals()[3] = 0.6;
+  CHECK(says(time_sentence(findings(store, "s")).plain(), "overlaps that of z1_baseline and z2_deepcompile: the data do not show which is fastest"));
+  CHECK(says(to_markdown(written(store), {}), "**For time:** none; the intervals do not support a choice between"));
+  store.summary->find("time_low")->reals()[0] = metric::absent_real();
+  CHECK(says(time_sentence(findings(store, "s")).plain(), "not every condition has an interval"));
+}
+
+TEST_CASE("what the records do not say is said to be missing, and nothing is assumed") {
+  plot::Sample sample;
+  sample.attributes = false;
+  const std::string markdown = to_markdown(written(plot::sample_batch(sample)), {});
+  CHECK(says(markdown, "The records do not say: the model, the data, the number format, the number of ranks, the batch size, the seed, "
+                       "how many steps were expected, the hardware and the revision of the code."));
+  CHECK_FALSE(says(markdown, "gpt2"));
+}
+
+TEST_CASE("a condition of unknown completeness keeps the verdict open") {
+  metric::Store store = plot::sample_batch();
+  store.summary->find("status")->texts()[1] = "UNKNOWN";
+  const Document document = written(store);
+  CHECK(document.verdict == Verdict::open);
+  CHECK(says(document.verdict_text.plain(), "Whether z2_baseline is complete is not known"));
+}
+
+TEST_CASE("every number leads to its run, file and line") {
+  const Document document = written(plot::sample_batch());
+  const auto find = [&](const std::string& what) {
+    for (const Origin& origin : document.origins) {
+      if (origin.what == what) return origin;
+    }
+    return Origin{};
+  };
+  const Origin final_loss = find("final_loss of z2_baseline");
+  CHECK(final_loss.place() == "z2_baseline.log:240");
+  CHECK(final_loss.step == "100");
+  CHECK(final_loss.value == "2.2061795786173186");
+  CHECK(find("time_mean of z2_baseline").place() == "z2_baseline.log:52-240");
+  CHECK(find("peak_mem of z1_baseline").value == "3400000000");
+}
+
+TEST_CASE("names cannot break out of Markdown or HTML, and the page asks for nothing") {
+  metric::Store store = plot::sample_batch();
+  const std::string name = "a|b`c<script src=http://x.y/>";
+  store.summary->find("condition")->texts()[0] = name;
+  store.runs[0].name = name;
+  store.curves[name] = store.curves["z1_baseline"];
+  const Document document = written(store);
+  CHECK(says(to_markdown(document, {}), "| ``  a\\|b`c<script src=http://x.y/>  ``") == false);
+  CHECK(says(to_markdown(document, {}), "| `` a\\|b`c<script src=http://x.y/> `` |"));
+  const std::string html = to_html(document, plot::Theme());
+  CHECK_FALSE(says(html, "<script src"));
+  CHECK_FALSE(says(html, "href=\"http"));
+  CHECK_FALSE(says(html, "src=\""));
+  CHECK_FALSE(says(html, "url("));
+  CHECK_FALSE(says(html, "@import"));
+  CHECK(says(html, "default-src 'none'"));
+}
+
+}  // namespace zs::report

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <torch/optim/adamw.h>
+
+#include "zero/optimizer.hpp"
+
+namespace zs::zero {
+namespace {
+
+at::Tensor over(float* data, std::int64_t n) { return at::from_blob(data, {n}, at::TensorOptions(at::kFloat)); }
+
+class TorchAdamW final : public Optimizer {
+ public:
+  TorchAdamW(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n) : segments_(std::move(segments)), n_(n) {
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    for (const bool decay : {true, false}) {
+      std::vector<at::Tensor> tensors;
+      for (const Segment& s : segments_) {
+        if (s.decay != decay) continue;
+        tensors.push_back(over(parameters + s.begin, s.end - s.begin).requires_grad_(true));
+        placed_.emplace_back(s, tensors.back());
+      }
+      auto options = std::make_unique<torch::optim::AdamWOptions>(1e-3);
+      options->betas({adamw.beta1, adamw.beta2}).eps(adamw.epsilon).weight_decay(decay ? adamw.weight_decay : 0);
+      if (!tensors.empty()) groups.emplace_back(tensors, std::move(options));
+    }
+    if (!groups.empty()) optimizer_ = std::make_unique<torch::optim::AdamW>(groups);
+  }
+
+  void update(const Update& update, const float* gradient_sum) override {
+    if (!optimizer_) return;
+    for (auto& group : optimizer_->param_groups()) static_cast<torch::optim::AdamWOptions&>(group.options()).lr(update.learning_rate);
+    for (auto& [segment, tensor] : placed_) {
+      // Two products, as the fused kernel forms the gradient.
+      tensor.mutable_grad() = at::from_blob(const_cast<float*>(gradient_sum) + segment.begin, {tensor.numel()}).mul(update.scale).mul(update.clip);
+    }
+    optimizer_->step();
+    for (auto& [segment, tensor] : placed_) tensor.mutable_grad() = at::Tensor();
+  }
+  at::Tensor exp_avg() override {
+    return moments([](torch::optim::AdamWParamState& state) { return state.exp_avg(); });
+  }
+  at::Tensor exp_avg_sq() override {
+    return moments([](torch::optim::AdamWParamState& state) { return state.exp_avg_sq(); });
+  }
+
+ private:
+  std::vector<Segment> segments_;
+  std::int64_t n_;
+  std::vector<std::pair<Segment, at::Tensor>> placed_;
+  std::unique_ptr<torch::optim::AdamW> optimizer_;
+
+  template <typename Moment>
+  at::Tensor moments(Moment moment) {
+    at::Tensor all = at::zeros({n_});
+    for (auto& [segment, tensor] : placed_) {
+#if TORCH_VERSION_MAJOR >= 2
+      const auto found = optimizer_->state().find(tensor.unsafeGetTensorImpl());
+#else
+      const auto found = optimizer_->state().find(c10::guts::to_string(tensor.unsafeGetTensorImpl()));
+#endif
+      if (found == optimizer_->state().end()) continue;
+      all.narrow(0, segment.begin, tensor.numel()).copy_(moment(static_cast<torch::optim::AdamWParamState&>(*found->second)));
+    }
+    return all;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> torch_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n) {
+  return std::make_unique<TorchAdamW>(adamw, std::move(segments), parameters, n);
+}
+
+}  // namespace zs::zero

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/session.hpp"
 
-#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -17,20 +14,11 @@
 #include "metric/file.hpp"
 #include "registry/run.hpp"
 #include "train/trainer.hpp"
-#include "unit/memory.hpp"
 
 namespace zs::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// The rank that a launcher gave this process, before MPI has started; 0 where there is none.
-int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    if (const char* const value = std::getenv(name)) return std::atoi(value);
-  }
-  return 0;
-}
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
@@ -106,40 +94,20 @@ registry::Fields result_fields(const Outcome& outcome, double wall_time) {
 
 }  // namespace
 
-cli::Hooks Session::hooks() {
-  return {
-      .place =
-          [this] {
-            // An error that all ranks share is told by rank 0, whose abort ends the others before they speak.
-            if ((group_ ? group_->rank() : launched_rank()) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-            if (!group_ || group_->size() == 1) return std::string();
-            return "rank " + std::to_string(group_->rank()) + " on " + group_->host(group_->rank()) + ": ";
-          },
-      .after =
-          [this] {
-            if (group_ && group_->size() > 1) group_->abort();
-          },
-  };
-}
-
 Status Session::train(const cli::Args& args) {
   const config::Config config = configuration(args);
   const double timeout = args.real("timeout", 0.1, 1e9);
-  unit::memory::install();
-  const char* const threads = std::getenv("OMP_NUM_THREADS");
-  at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
-  at::set_num_interop_threads(1);
-  group_ = comm::mpi({.timeout = timeout});
-  const bool first = group_->rank() == 0;
+  comm::Group& group = ranks_.start(timeout);
+  const bool first = group.rank() == 0;
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
   }
 
-  Settings settings = train::settings(config, group_->size());
+  Settings settings = train::settings(config, group.size());
   if (args.has("verbose_logging") || args.has("debug_log")) settings.log_interval = 1;
   if (args.has("debug_log")) settings.digest_every = 1;
 
-  Trainer trainer(*group_, settings);
+  Trainer trainer(group, settings);
   if (args.has("print_plan")) {
     if (first) print(plan::to_text(trainer.plan()));
     return Status::done;
@@ -150,11 +118,11 @@ Status Session::train(const cli::Args& args) {
   }
   const auto start = Clock::now();
   const auto run = registry::Run::create(registry::place(settings.output_dir), config,
-                                         {{"command", args.line()}, {"revision", cli::version()}, {"world_size", to_text(std::int64_t{group_->size()})}});
+                                         {{"command", args.line()}, {"revision", cli::version()}, {"world_size", to_text(std::int64_t{group.size()})}});
   Recorder recorder(run);
   Progress progress;
   std::map<std::string, std::string> attributes = {{"run_id", run.id()}, {"command", args.line()}, {"revision", cli::version()},
-                                                   {"host", group_->host(0)}, {"cpu", cpu_name()}};
+                                                   {"host", group.host(0)}, {"cpu", cpu_name()}};
   if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
   const auto log = [&](const std::string& line) {
     recorder.log(line);

@@ -7,10 +7,9 @@
 #include <string>
 
 #include "comm/group.hpp"
-#include "data/corpus.hpp"
-#include "data/sampler.hpp"
 #include "metric/table.hpp"
 #include "model/model.hpp"
+#include "train/batches.hpp"
 #include "train/settings.hpp"
 
 namespace zs::train {
@@ -50,12 +49,10 @@ class Trainer {
   comm::Group& group_;
   Settings settings_;
   Sink sink_;
-  data::Corpus corpus_;
-  data::Windows windows_;
-  data::Sampler sampler_;
   model::Model model_;
+  Batches batches_;
+  std::int64_t steps_;
   std::unique_ptr<zero::Engine> engine_;
-  std::int64_t steps_ = 0, leaves_ = 0;
   metric::Run run_;
 
   void describe();
@@ -63,8 +60,6 @@ class Trainer {
   void log_step(std::int64_t step);
   Outcome outcome(const std::string& digest) const;
   double evaluate();
-  unit::Batch batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const;
-  std::int64_t samples_per_step() const { return leaves_ * settings_.batch_size; }
 };
 
 }  // namespace zs::train

@@ -49,7 +49,9 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.seed", "seed", Type::integer, "N", "42", "seed of initialization, sampling and dropout", "", 0, 9e15},
     {"training.eval", "eval", Type::boolean, "", "false", "evaluate at the end too"},
     {"training.eval_steps", "eval_steps", Type::integer, "N", "0", "steps between evaluations; 0 means none", "", 0, kMany},
-    {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints; 0 means none", "", 0, kMany},
+    {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints, and one at the end; 0 means none", "", 0, kMany},
+    {"training.keep_last", "keep_last", Type::integer, "N", "0", "newest checkpoints to keep; 0 keeps all", "", 0, kMany},
+    {"training.save_gradients", "", Type::boolean, "", "true", "save the gradients with a checkpoint"},
     {"training.log_interval", "log_interval", Type::integer, "N", "10", "steps between log lines", "", 1, kMany},
     {"training.warmup_step", "warmup_step", Type::integer, "N", "15", "first steps that the iteration time of the summary leaves out", "", 0, kMany},
 

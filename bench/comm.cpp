@@ -58,9 +58,10 @@ float* floats(const std::shared_ptr<std::byte>& memory) { return reinterpret_cas
 void compare_at(Group& group, std::int64_t bytes) {
   const std::int64_t n = bytes / 4;
   const int share = static_cast<int>(n / group.size());
-  const auto full = group.allocate(bytes), mine = group.allocate(bytes / group.size());
+  const auto full = group.allocate(bytes), mine = group.allocate(bytes / group.size()), sum = group.allocate(bytes);
   std::vector<float> their_full(static_cast<std::size_t>(n)), their_mine(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
+    floats(sum)[i] = 0;
     floats(full)[i] = their_full[static_cast<std::size_t>(i)] = static_cast<float>(i % 1000) * 1e-3f;
   }
   compare(
@@ -75,8 +76,9 @@ void compare_at(Group& group, std::int64_t bytes) {
   compare(
       group, "all-reduce", bytes,
       [&] {
-        group.reduce_scatter(floats(full), floats(mine), n, "reduce-scatter")->wait();
-        group.all_gather(mine.get(), full.get(), n, 4, "all-gather")->wait();
+        float* own = floats(sum) + zs::comm::slice(n, group.rank(), group.size()).begin;
+        group.reduce_scatter(floats(full), own, n, "reduce-scatter")->wait();
+        group.all_gather(own, sum.get(), n, 4, "all-gather")->wait();
       },
       [&] {
         MPI_Allreduce(their_full.data(), their_mine.data(), static_cast<int>(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);

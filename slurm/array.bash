@@ -15,6 +15,7 @@ same_settings() {
   field() { sed -nE "s/^(.* )?$1=([^ ]*).*/\2/p" <<<"$job"; }
   settings=(--nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_NTASKS" --partition="$SLURM_JOB_PARTITION" --chdir="$PWD")
   [[ -z ${SLURM_CPUS_PER_TASK-} ]] || settings+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
+  [[ -z ${SLURM_GPUS_PER_NODE-} ]] || settings+=(--gpus-per-node="$SLURM_GPUS_PER_NODE")
   local pair value
   for pair in time=TimeLimit account=Account qos=QOS; do
     value=$(field "${pair#*=}")
@@ -39,7 +40,7 @@ submit_experiment() {
     begin=$((begin + length))
   done
   report=$(IFS=:; sbatch --parsable "${settings[@]}" --nodes=1 --ntasks=1 --output="$results/slurm-report-%j.out" \
-    ${jobs[0]:+"--dependency=afterany:${jobs[*]}"} "$script") || die "sbatch refused the report (see above)"
+    --dependency="afterany:${jobs[*]}" "$script") || die "sbatch refused the report (see above)"
   printf '%s\n' "${jobs[@]}" "${report%%;*}" >"$results/.cells/jobs"
   echo "results: $results"
   echo "array: ${jobs[*]} (${#todo[@]} conditions)"

@@ -68,6 +68,10 @@ reopen_experiment() {
   gather
   mapfile -t names < <(jq -r '.condition_order[]' "$results/metadata.json")
   mapfile -t todo < <(jq -r '.condition_order[] as $name | select(.conditions[$name].exit_code != 0) | $name' "$results/metadata.json")
+  if ((${#todo[@]} == 0)); then
+    say "nothing in $results has failed or is missing"
+    exit 0
+  fi
   for name in "${todo[@]}"; do rm -f "$results/.cells/$name.json"; done
   whole "$results/metadata.json" jq '(.conditions[] | select(.exit_code != 0)) |= {command, arguments, exit_code: null}' "$results/metadata.json"
   still_frozen

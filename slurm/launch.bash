@@ -24,6 +24,11 @@ find_tools() {
   export PATH share
 }
 
+# What a site's nodes need (modules, NCCL_ or OMPI_ variables) stands in one file of the user's, not in the scripts.
+site=${XDG_CONFIG_HOME:-${HOME-}/.config}/zs/site.sh
+# shellcheck source=/dev/null
+[[ ! -r $site ]] || source "$site"
+
 # plan_launch: sets `ranks` ($ZS_RANKS, else what Slurm allotted, else 2) and `launch`, the words before a program that
 # start it on all of them. One thread per rank unless OMP_NUM_THREADS or the allocation says otherwise.
 plan_launch() {

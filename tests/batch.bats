@@ -7,25 +7,6 @@ setup() {
 
 batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 
-# A zs-train that prints a log; at stage 3 it dies with 42 before its first step.
-fake_trainer() {
-  mkdir bin
-  ln -s "$BUILD"/zs-* bin/
-  rm -f bin/zs-train
-  cat >bin/zs-train <<'END'
-#!/usr/bin/env bash
-if [[ $1 == --version ]]; then echo "zs-train 0"; exit; fi
-if [[ "$*" == *"--zero_stage 3"* ]]; then echo "zs-train: out of memory" >&2; exit 42; fi
-((${OMPI_COMM_WORLD_RANK:-0} == 0)) || exit 0
-for step in 10 20 30; do
-  echo "Epoch 1, Step $step, Loss: 2.$((99 - step)) sync: True time: 0.1 alloc_mem: 1000000 peak_mem: 2000000"
-done
-echo "state_digest: 0123456789abcdef0123456789abcdef"
-END
-  chmod +x bin/zs-train
-  export BUILD=$PWD/bin
-}
-
 @test "batch: a mistyped option, a second set and an unknown set are refused with status 2" {
   run -2 --separate-stderr batch --hlep
   [[ $stderr == "batch.sbatch: unknown option '--hlep'"* ]]
@@ -59,22 +40,60 @@ END
   verdict
 }
 
+@test "batch: --rerun trains what failed and nothing else, with what it was planned with" {
+  fake_trainer
+  run -1 batch full_comparison -- --seed 7
+  sed -i 's/--zero_stage 3/--never/' bin/zs-train
+  run -2 --separate-stderr batch --rerun results/results_*
+  [[ $stderr == "batch.sbatch: changed since this experiment was submitted: "*/bin/zs-train* ]]
+  sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >results/results_*/frozen.sha256
+  run -0 --separate-stderr batch --rerun results/results_*
+  [ "$(grep -c ': done in' <<<"$stderr")" = 2 ]
+  [ "$(jq -c '[.conditions[].exit_code]' results/*/metadata.json)" = "[0,0,0,0,0,0]" ]
+  [ "$(jq '[.conditions[].arguments | contains(["--seed", "7"])] | all' results/*/metadata.json)" = true ]
+  run -0 --separate-stderr batch --rerun results/results_*
+  [[ $stderr == "nothing in "*" has failed or is missing" ]]
+  run -2 batch --rerun "$BATS_TEST_TMPDIR"
+}
+
+@test "sweep: every run of a sweep is trained with its own configuration" {
+  fake_trainer
+  run -0 --separate-stderr bash "$ROOT/slurm/sweep.sbatch" "$ROOT/share/configs/config.yaml" "$ROOT/share/configs/sweep.yaml" -- --seed 7
+  runs=$(zs-sweep "$ROOT/share/configs/config.yaml" "$ROOT/share/configs/sweep.yaml" --count)
+  [ "$(jq -c '[.conditions[].exit_code] | unique, length' results/*/metadata.json)" = $'[0]\n'"$runs" ]
+  for name in $(jq -r '.condition_order[]' results/*/metadata.json); do
+    [ -s results/*/configs/$name.yaml ] || complain "no configuration of $name"
+    grep -q "configs/$name.yaml --seed 7" results/*/${name}_detailed.log || complain "$name was trained with something else"
+  done
+  run -2 bash "$ROOT/slurm/sweep.sbatch" no-such.yaml
+  run -2 bash "$ROOT/slurm/sweep.sbatch" a b c
+  verdict
+}
+
+@test "train: the exit status is the training's" {
+  fake_trainer
+  run -0 bash "$ROOT/slurm/train.sbatch"
+  [[ $output == *"state_digest: "* ]]
+  run -42 bash "$ROOT/slurm/train.sbatch" a.yaml -- --zero_stage 3
+  run -2 bash "$ROOT/slurm/train.sbatch" --zero_stage 3
+}
+
 @test "batch: options after -- reach every training, as they were typed" {
   fake_trainer
-  run -0 batch minimal_test -- --dataset "a b.txt"
+  run -1 batch zero_comparison -- --dataset "a b.txt"
   [ "$(jq '[.conditions[].command | test("--dataset a\\\\ b.txt$")] | all' results/*/metadata.json)" = true ]
 }
 
 @test "batch: a signal stops the running condition and no rank stays" {
   fake_trainer
-  sed -i 's/^for step/echo $$ >>pids; sleep 60; &/' bin/zs-train
+  sed -i 's/^for step/echo $$ >>pids; exec sleep 60; &/' bin/zs-train
   bash "$ROOT/slurm/batch.sbatch" minimal_test 2>err &
   batch=$!
   for _ in {1..100}; do [ -s pids ] && break || sleep 0.1; done
   kill -TERM $batch
   wait $batch && status=0 || status=$?
   [ $status = 143 ]
-  ! kill -0 $(cat pids) 2>/dev/null
+  ! ps -o pid=,stat=,args= -p "$(paste -sd, pids)" | grep -v ' Z'
 }
 
 @test "batch: on 2 ranks, for real: the conditions end with one state digest" {

@@ -151,15 +151,3 @@ refuses() {
   verdict
 }
 
-@test "a light tool starts in under 10 ms" {
-  TIMEFORMAT='%3U %3S' # processor time: the machine may be busy
-  for tool in $(make -C "$ROOT" -s --no-print-directory light-tools); do
-    best=1000
-    for _ in {1..20}; do
-      took=$({ time "$tool" --help >/dev/null; } 2>&1 | awk '{ print 1000 * ($1 + $2) }')
-      ((took >= best)) || best=$took
-    done
-    ((best < 10)) || complain "$tool --help takes at best $best ms"
-  done
-  verdict
-}

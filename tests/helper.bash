@@ -21,3 +21,23 @@ complain() {
   complaints=$((complaints + 1))
 }
 verdict() { ((complaints == 0)); }
+
+# fake_trainer: makes bin/ with the tools, but a zs-train that prints a log and at stage 3 dies with 42 before its first
+# step, and makes it BUILD: what the scripts do is tested without waiting for trainings.
+fake_trainer() {
+  mkdir bin
+  ln -s "$BUILD"/zs-* bin/
+  rm -f bin/zs-train
+  cat >bin/zs-train <<'END'
+#!/usr/bin/env bash
+if [[ $1 == --version ]]; then echo "zs-train 0"; exit; fi
+if [[ "$*" == *"--zero_stage 3"* ]]; then echo "zs-train: out of memory" >&2; exit 42; fi
+((${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-0}} == 0)) || exit 0
+for step in 10 20 30; do
+  echo "Epoch 1, Step $step, Loss: 2.$((99 - step)) sync: True time: 0.1 alloc_mem: 1000000 peak_mem: 2000000"
+done
+echo "state_digest: 0123456789abcdef0123456789abcdef"
+END
+  chmod +x bin/zs-train
+  export BUILD=$PWD/bin
+}

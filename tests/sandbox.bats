@@ -77,20 +77,61 @@ leftovers() { grep -lzsE "^(ZS_SANDBOX_DAEMON=$1$|SLURMD_NODENAME=)" /proc/[0-9]
   [ "$state $code" = "FAILED 42" ]
 }
 
-@test "sbatch batch.sbatch: a mistyped set fails the job with 2" {
+@test "sbatch: a mistyped set fails the job with 2" {
   ended "$(sbatch --parsable --output=out "$ROOT/slurm/batch.sbatch" minimal_tset)"
   [ "$state $code" = "FAILED 2" ]
   grep -q "minimal_test" out
 }
 
-@test "sbatch batch.sbatch on two nodes makes the report, and the state digest of mpirun" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
-  small=(--num_layers 2 --seq_length 32 --max_steps 8 --log_interval 2)
-  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/batch.sbatch" minimal_test -- "${small[@]}")"
+# submitted SCRIPT ARGUMENT...: submits an experiment, and waits for its report: sets `results`, `state` and `code`.
+submitted() {
+  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/$1" "${@:2}")"
   cat out
   [ "$state $code" = "COMPLETED 0" ]
-  [ -s "$(sed -n 's/^report: //p' out)" ]
-  grep -q 'launch: srun --mpi=pmix' results/*/z1_baseline_detailed.log
+  results=$(sed -n 's/^results: //p' out)
+  ended "$(sed -n 's/^report: job \([0-9]*\),.*/\1/p' out)"
+  cat "$results"/slurm-*
+}
+
+@test "sbatch: an array of conditions and a report; what fails is named, and --rerun submits only that" {
+  fake_trainer
+  submitted batch.sbatch --max_parallel 3
+  [ "$state $code" = "FAILED 1" ]
+  grep -qx 'array: [0-9]* (6 conditions)' out
+  [ "$(jq -c '[.conditions[].exit_code]' "$results/metadata.json")" = "[0,0,42,0,0,42]" ]
+  [ "$(jq -r '.conditions.z1_baseline.launch' "$results/metadata.json")" = "srun --mpi=pmix --ntasks=4 --kill-on-bad-exit=1 --cpus-per-task=1" ]
+  grep -q 'z3_baseline: FAILED with exit code 42' "$results"/slurm-report-*
+  sed -i 's/--zero_stage 3/--never/' bin/zs-train
+  sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >"$results/frozen.sha256"
+  submitted batch.sbatch --rerun "$results"
+  [ "$state $code" = "COMPLETED 0" ]
+  grep -qx 'array: [0-9]* (2 conditions)' out
+  ended "$(sbatch --parsable --output=out "$ROOT/slurm/batch.sbatch" --rerun "$results")"
+  [ "$state $code" = "COMPLETED 0" ]
+  [[ $(cat out) == "nothing in "*" has failed or is missing" ]]
+}
+
+@test "sbatch: an element that is cancelled is MISSING in the report" {
+  fake_trainer
+  sed -i 's/^for step/if [[ "$*" == *"--zero_stage 2"* ]]; then sleep 60; fi; &/' bin/zs-train
+  ended "$(sbatch --parsable --output=out "$ROOT/slurm/batch.sbatch" zero_comparison)"
+  results=$(sed -n 's/^results: //p' out)
+  array=$(sed -n 's/^array: \([0-9]*\) .*/\1/p' out)
+  for _ in {1..100}; do [ -e "$results/z2_baseline.log" ] && break || sleep 0.1; done
+  scancel "${array}_2"
+  ended "$(sed -n 's/^report: job \([0-9]*\),.*/\1/p' out)"
+  cat "$results"/slurm-report-*
+  [ "$state $code" = "FAILED 1" ]
+  grep -qx 'z2_baseline: MISSING' "$results"/slurm-report-*
+  grep -q '| z2_baseline | MISSING |' "$results/experiment_log.txt"
+}
+
+@test "sbatch: on two nodes the conditions have the state digest of mpirun" {
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  small=(--num_layers 2 --seq_length 32 --max_steps 8 --log_interval 2)
+  submitted batch.sbatch minimal_test -- "${small[@]}"
+  [ "$state $code" = "COMPLETED 0" ]
+  [ -s "$results/report.html" ]
   ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/batch.sbatch" minimal_test -- "${small[@]}"
   [ "$(cat results/*/*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
 }

@@ -108,7 +108,7 @@ std::string help_text(const Command& command) {
 
 std::string man_page(const Command& command, const std::string& prose) {
   std::istringstream lines(prose);
-  std::string line, description, earlier, later;  // later: the sections that mdoc puts behind EXIT STATUS
+  std::string line, description, subsections, surroundings, sections;
   std::getline(lines, line);
   if (!line.starts_with(".Dd ")) throw Error("the first line of the prose must be its date: .Dd November 20, 2026");
   std::ostringstream out;
@@ -118,9 +118,11 @@ std::string man_page(const Command& command, const std::string& prose) {
   purpose[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(purpose[0])));
   out << roff(purpose) << "\n.Sh SYNOPSIS\n.Nm\n.Op Ar OPTION ...\n";
   if (!command.operands.empty()) out << ".Ar " << roff(command.operands) << "\n";
+  // The options stand before the first subsection of the DESCRIPTION, the statuses where mdoc wants them.
   std::string* part = &description;
   while (std::getline(lines, line)) {
-    if (line.starts_with(".Sh ")) part = line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &earlier : &later;
+    if (line.starts_with(".Ss ") && part == &description) part = &subsections;
+    if (line.starts_with(".Sh ")) part = line == ".Sh ENVIRONMENT" || line == ".Sh FILES" ? &surroundings : &sections;
     *part += line + "\n";
   }
   out << ".Sh DESCRIPTION\n" << description << ".Pp\nThe options are:\n";
@@ -141,10 +143,9 @@ std::string man_page(const Command& command, const std::string& prose) {
     if (!option.value.empty()) out << " Ar " << roff(option.value) << (option.many ? " ..." : "");
     out << "\n" << roff(with_default(option)) << "\n";
   }
-  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n"
-      << earlier << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
+  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n" << subsections << surroundings << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
   for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
-  out << ".El\n" << later;
+  out << ".El\n" << sections;
   return out.str();
 }
 

@@ -32,7 +32,7 @@ using Ticket = std::unique_ptr<Pending>;
 
 /// What a group is made with.
 struct Options {
-  double timeout = 60;  ///< seconds that a collective waits for a rank before it throws
+  double timeout = 50;  ///< seconds that a collective waits for a rank before it throws
 };
 
 class Group {
@@ -43,8 +43,9 @@ class Group {
   /// The host of a rank, for messages.
   virtual const std::string& host(int rank) const = 0;
 
-  /// Memory that the collectives move fastest (a window shared by the ranks of a host, where there is one), aligned
-  /// to 64 bytes, not initialised. Ordinary memory is allowed in every collective too. COLLECTIVE.
+  /// Memory that the collectives move fastest (of a window shared by the ranks of a host, where there is one), aligned
+  /// to 64 bytes, not initialised; it must go before the group does. Ordinary memory is allowed in every collective
+  /// too; what counts is where `full` of reduce_scatter and `mine` or `full` of all_gather lie. Not collective.
   virtual std::shared_ptr<std::byte> allocate(std::int64_t bytes) = 0;
 
   /// mine[0, slice.size()) = the tree sum over ranks of full[slice.begin, slice.end); full has n elements on

@@ -6,6 +6,7 @@
 #include "comm/launch.hpp"
 #include "comm/message_group.hpp"
 #include "comm/mpi_transport.hpp"
+#include "comm/shared_collective.hpp"
 #include "comm/shared_memory.hpp"
 #include "comm/tree.hpp"
 
@@ -17,7 +18,8 @@ class MpiGroup : public MessageGroup {
  public:
   MpiGroup(std::unique_ptr<MpiTransport> transport, const Options& options)
       : MessageGroup(std::move(transport), options), comm_(mpi_transport().comm()) {
-    if (SharedMemory::possible(comm_)) memory_ = std::make_shared<SharedMemory>(comm_);
+    memory_ = SharedMemory::create(comm_);
+    if (memory_) board_ = std::make_shared<Board>(*memory_, comm_);
   }
 
   // Freeing windows and MPI_Finalize wait without a deadline: go there only with all ranks.
@@ -44,30 +46,18 @@ class MpiGroup : public MessageGroup {
   MpiTransport& mpi_transport() const { return static_cast<MpiTransport&>(transport()); }
   std::unique_ptr<Collective> shared(const Entry& entry, SharedCollective::Work work,
                                      std::unique_ptr<Collective> messages) {
-    return std::make_unique<SharedCollective>(memory_, rank(), size(), number_++, entry, std::move(work),
-                                              std::move(messages));
+    return std::make_unique<SharedCollective>(memory_, board_, number_++, entry, std::move(work), std::move(messages));
   }
 
   MPI_Comm comm_;
   std::shared_ptr<SharedMemory> memory_;  // null if the ranks are on several hosts
-  std::int64_t number_ = 0;               // of the next collective through shared memory
+  std::shared_ptr<Board> board_;
+  std::int64_t number_ = 0;  // of the next collective through shared memory
 };
 
 std::shared_ptr<std::byte> MpiGroup::allocate(std::int64_t bytes) {
-  if (!memory_) return MessageGroup::allocate(bytes);
-  struct Wish {
-    std::int64_t bytes, room, reuses;
-  };
-  std::int64_t all = 0, room = memory_->room();
-  bool reuses = true;
-  const Wish own{bytes, room, memory_->has_free(bytes)};
-  for (const Wish& wish : exchange_values(*this, own, "allocation")) {
-    all += wish.bytes;
-    room = std::min(room, wish.room);
-    reuses &= wish.reuses != 0;
-  }
-  if (reuses) return memory_->reuse(bytes);
-  return all <= room ? memory_->allocate(bytes, all) : MessageGroup::allocate(bytes);
+  auto block = memory_ ? memory_->allocate(bytes) : nullptr;
+  return block ? block : MessageGroup::allocate(bytes);
 }
 
 std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const float* full, float* mine, std::int64_t n,
@@ -76,8 +66,9 @@ std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const float* full, flo
   if (!memory_) return messages;
   const Slice own = slice(n, rank(), size());
   const auto work = [mine, own](const std::vector<const std::byte*>& data) {
-    std::vector<const float*> leaves;
-    for (const std::byte* full : data) leaves.push_back(reinterpret_cast<const float*>(full) + own.begin);
+    std::vector<const float*> leaves(data.size());
+    std::transform(data.begin(), data.end(), leaves.begin(),
+                   [&](const std::byte* full) { return reinterpret_cast<const float*>(full) + own.begin; });
     tree_sum(leaves, mine, own.size());
   };
   return shared({0, n, memory_->locate(full, n * std::int64_t{sizeof(float)})}, work, std::move(messages));
@@ -101,8 +92,8 @@ std::unique_ptr<Collective> MpiGroup::make_all_gather(const void* mine, void* fu
     }
   };
   const Slice own = bytes_of(rank());
-  Location source = memory_->locate(mine, own.size());
-  if (source.window < 0) source = memory_->locate(place + own.begin, own.size());
+  std::int64_t source = memory_->locate(mine, own.size());
+  if (source == SharedMemory::kNowhere) source = memory_->locate(place + own.begin, own.size());
   return shared({static_cast<std::int64_t>(element_size), n, source}, work, std::move(messages));
 }
 

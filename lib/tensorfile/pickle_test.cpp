@@ -88,6 +88,12 @@ TEST_CASE("pickle: containers that hold themselves or grow without bound are err
   std::string bomb = "\x80\x02]";
   for (int i = 0; i < 40; ++i) bomb += "2\x86";
   CHECK(error(bomb + ".").find("too many values") != std::string::npos);
+  // one text of 1 MB, 100 times in a list
+  std::string texts = "\x80\x02](X\0\0\x10\0"s + std::string(1 << 20, 'x') + "q\0"s;
+  for (int i = 0; i < 100; ++i) texts += "h\0"s;
+  CHECK(error(texts + "e.").find("too many values") != std::string::npos);
+  CHECK(error(rebuild("K\6", "K\0("s + std::string(130, 'K') + "t(t")).find("more than 64 dimensions") !=
+        std::string::npos);
 }
 
 TEST_CASE("pickle: equal keys are one, as in Python") {

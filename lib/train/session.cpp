@@ -1,35 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/session.hpp"
 
-#include <ATen/Parallel.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
+#include <cmath>
 #include <fstream>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "cli/run.hpp"
 #include "metric/file.hpp"
+#include "registry/run.hpp"
 #include "train/trainer.hpp"
-#include "unit/memory.hpp"
 
 namespace zs::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// The rank that a launcher gave this process, before MPI has started; 0 where there is none.
-int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    if (const char* const value = std::getenv(name)) return std::atoi(value);
-  }
-  return 0;
-}
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
@@ -37,12 +26,6 @@ std::string cpu_name() {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
   return "";
-}
-
-std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
 }
 
 void print(const std::string& text) {
@@ -68,31 +51,17 @@ class Progress {
   Clock::time_point start_ = Clock::now(), shown_{};
 };
 
-/// A run's folder: DIR/RUN_ID with the configuration, the log and the metrics, which are rewritten whole as the run goes
-/// on, so that readers always find a complete file.
-class RunFolder {
+/// A run's log and metrics in its folder. The metrics are rewritten whole as the run goes on, so that readers always
+/// find a complete file.
+class Recorder {
  public:
-  RunFolder(const std::string& output_dir, const config::Config& config) {
-    const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-    char stamp[32];
-    std::strftime(stamp, sizeof stamp, "%Y%m%d_%H%M%S", std::localtime(&now));
-    if (::mkdir(output_dir.c_str(), 0777) != 0 && errno != EEXIST) throw Error(output_dir, 0, errno_text());
-    for (int attempt = 0;; ++attempt) {
-      id_ = stamp + (attempt ? "_" + std::to_string(attempt) : "");
-      path_ = output_dir + "/" + id_;
-      if (::mkdir(path_.c_str(), 0777) == 0) break;
-      if (errno != EEXIST) throw Error(path_, 0, errno_text());
-    }
-    write_file(path_ + "/config.yaml", config.to_yaml());
-    log_.open(path_ + "/run.log");
-    if (!log_) throw Error(path_ + "/run.log", 0, errno_text());
+  explicit Recorder(const registry::Run& run) : id_(run.id()), folder_(run.folder()), log_(folder_ + "/run.log") {
+    if (!log_) throw Error(folder_ + "/run.log", 0, errno_text());
   }
-
-  const std::string& id() const { return id_; }
 
   void log(const std::string& line) {
     log_ << line << std::endl;
-    if (!log_) throw Error(path_ + "/run.log", 0, "write: " + errno_text());
+    if (!log_) throw Error(folder_ + "/run.log", 0, "write: " + errno_text());
   }
 
   void metrics(const metric::Run& run, bool last) {
@@ -101,53 +70,44 @@ class RunFolder {
     metric::Store store;
     store.runs.push_back(run);
     store.runs.back().name = id_;
-    write_file(path_ + "/metrics.h5", metric::to_h5(store));
+    write_file(folder_ + "/metrics.h5", metric::to_h5(store));
     // At most a hundredth of the time goes into this.
     next_ = begin + std::max<Clock::duration>(std::chrono::seconds(1), 100 * (Clock::now() - begin));
   }
 
  private:
-  std::string id_, path_;
+  std::string id_, folder_;
   std::ofstream log_;
   Clock::time_point next_{};
 };
 
-}  // namespace
-
-cli::Hooks Session::hooks() {
-  return {
-      .place =
-          [this] {
-            // An error that all ranks share is told by rank 0, whose abort ends the others before they speak.
-            if ((group_ ? group_->rank() : launched_rank()) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-            if (!group_ || group_->size() == 1) return std::string();
-            return "rank " + std::to_string(group_->rank()) + " on " + group_->host(group_->rank()) + ": ";
-          },
-      .after =
-          [this] {
-            if (group_ && group_->size() > 1) group_->abort();
-          },
-  };
+registry::Fields result_fields(const Outcome& outcome, double wall_time) {
+  registry::Fields fields = {{"final_train_loss", to_text(outcome.final_loss)}, {"throughput", to_text(outcome.tokens_per_second)},
+                             {"iteration_time", to_text(outcome.iteration_time)}, {"peak_memory", to_text(outcome.peak_mem)},
+                             {"wall_time", to_text(wall_time)}, {"state_digest", outcome.state_digest}};
+  if (!metric::is_absent(outcome.valid_loss)) {
+    registry::set(fields, "final_valid_loss", to_text(outcome.valid_loss));
+    registry::set(fields, "final_valid_perplexity", to_text(std::exp(outcome.valid_loss)));
+  }
+  return fields;
 }
+
+}  // namespace
 
 Status Session::train(const cli::Args& args) {
   const config::Config config = configuration(args);
   const double timeout = args.real("timeout", 0.1, 1e9);
-  unit::memory::install();
-  const char* const threads = std::getenv("OMP_NUM_THREADS");
-  at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
-  at::set_num_interop_threads(1);
-  group_ = comm::mpi({.timeout = timeout});
-  const bool first = group_->rank() == 0;
+  comm::Group& group = ranks_.start(timeout);
+  const bool first = group.rank() == 0;
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
   }
 
-  Settings settings = train::settings(config, group_->size());
+  Settings settings = train::settings(config, group.size());
   if (args.has("verbose_logging") || args.has("debug_log")) settings.log_interval = 1;
   if (args.has("debug_log")) settings.digest_every = 1;
 
-  Trainer trainer(*group_, settings);
+  Trainer trainer(group, settings);
   if (args.has("print_plan")) {
     if (first) print(plan::to_text(trainer.plan()));
     return Status::done;
@@ -156,17 +116,27 @@ Status Session::train(const cli::Args& args) {
     trainer.run({}, {});
     return Status::done;
   }
-  RunFolder folder(settings.output_dir, config);
+  const auto start = Clock::now();
+  const auto run = registry::Run::create(registry::place(settings.output_dir), config,
+                                         {{"command", args.line()}, {"revision", cli::version()}, {"world_size", to_text(std::int64_t{group.size()})}});
+  Recorder recorder(run);
   Progress progress;
-  std::map<std::string, std::string> attributes = {{"run_id", folder.id()}, {"run_name", settings.run_name}, {"command", args.line()},
-                                                   {"revision", cli::version()}, {"host", host_name()}, {"cpu", cpu_name()}};
-  std::erase_if(attributes, [](const auto& entry) { return entry.second.empty(); });
+  std::map<std::string, std::string> attributes = {{"run_id", run.id()}, {"command", args.line()}, {"revision", cli::version()},
+                                                   {"host", group.host(0)}, {"cpu", cpu_name()}};
+  if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
   const auto log = [&](const std::string& line) {
-    folder.log(line);
+    recorder.log(line);
     print(line + "\n");
   };
-  trainer.run(attributes, {log, [&](const metric::Run& run, bool last) { folder.metrics(run, last); },
-                           [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }});
+  try {
+    const Outcome outcome = trainer.run(attributes, {log, [&](const metric::Run& records, bool last) { recorder.metrics(records, last); },
+                                                     [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }});
+    const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
+    run.finish(std::isfinite(outcome.final_loss) ? "complete" : "diverged", result_fields(outcome, wall_time));
+  } catch (const std::exception& error) {
+    run.finish("failed", {{"error", error.what()}});
+    throw;
+  }
   return Status::done;
 }
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What zs-train does around a training: its group of ranks, the run's folder, its output, its end.
 #pragma once
-#include <memory>
-#include <string>
-
 #include "cli/run.hpp"
-#include "comm/group.hpp"
+#include "train/ranks.hpp"
 #include "train/settings.hpp"
 
 namespace zs::train {
@@ -15,10 +12,10 @@ class Session {
   /// The body of zs-train.
   Status train(const cli::Args& args);
   /// What cli::run does at a failure: says which rank it is, and aborts the others.
-  cli::Hooks hooks();
+  cli::Hooks hooks() { return ranks_.hooks(); }
 
  private:
-  std::unique_ptr<comm::Group> group_;
+  Ranks ranks_;
 };
 
 }  // namespace zs::train

@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.hpp"
 #include "config/known.hpp"
 #include "data/corpus.hpp"
@@ -25,7 +28,21 @@ std::int64_t gathered_elements(const config::Config& config, int ranks) {
   return bytes / static_cast<std::int64_t>(sizeof(float));
 }
 
+constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"}, std::pair{at::kHalf, "float16"}};
+
+constexpr std::array kDtypeFlags = {std::pair{"bf16", "bfloat16"}, std::pair{"fp16", "float16"}};
+
+/// REQUIRES: the configuration's choices.
+at::ScalarType dtype_named(std::string name) {
+  if (name.starts_with("torch.")) name.erase(0, 6);
+  return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.second == name; })->first;
+}
+
 }  // namespace
+
+std::string dtype_name(at::ScalarType dtype) {
+  return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
+}
 
 std::vector<cli::Option> config_options() {
   std::vector<cli::Option> options;
@@ -43,6 +60,10 @@ std::vector<cli::Option> config_options() {
       option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
       options.push_back(option);
     }
+    if (known.key != "training.dtype") continue;
+    for (const auto& [flag, dtype] : kDtypeFlags) {
+      options.push_back({0, flag, "", std::string("same as --dtype ") + dtype, "", {}, false, options.back().group});
+    }
   }
   return options;
 }
@@ -53,6 +74,9 @@ config::Config configuration(const cli::Args& args) {
     const config::Known* const known = config::known_option(option.name);
     if (!known || !args.has(option.name)) continue;
     config.set(std::string(known->key), option.value.empty() ? "true" : args.text(option.name), "--" + option.name);
+  }
+  for (const auto& [flag, dtype] : kDtypeFlags) {
+    if (args.has(flag)) config.set("training.dtype", dtype, std::string("--") + flag);
   }
   for (const std::string& setting : args.all("set")) {
     const std::size_t equals = setting.find('=');
@@ -68,7 +92,6 @@ Settings settings(const config::Config& config, int ranks) {
   not_yet(config, "zero.compile", config.boolean("zero.compile"));
   not_yet(config, "run.checkpoint", config.has("run.checkpoint"));
   not_yet(config, "training.save_steps", config.integer("training.save_steps") > 0);
-  not_yet(config, "training.correct_bias", !config.boolean("training.correct_bias"));
   not_yet(config, "training.max_gpu_batch_size", config.has("training.max_gpu_batch_size"));
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
@@ -93,6 +116,13 @@ Settings settings(const config::Config& config, int ranks) {
   s.gathered_elements = gathered_elements(config, ranks);
 
   s.engine.adamw = {config.real("training.beta1"), config.real("training.beta2"), config.real("training.epsilon"), config.real("training.weight_decay")};
+  s.engine.adamw.correct_bias = config.boolean("training.correct_bias");
+  s.engine.use_torch_adam = config.boolean("training.use_torch_adam");
+  if (s.engine.use_torch_adam && !s.engine.adamw.correct_bias) {
+    throw Error("training.correct_bias: torch::optim::AdamW always corrects the bias: leave out --use_torch_adam");
+  }
+  s.engine.decay_all = config.text("training.decay") == "all";
+  s.engine.dtype = dtype_named(config.text("training.dtype"));
   s.engine.max_grad_norm = config.real("training.max_grad_norm");
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));
 

@@ -34,6 +34,9 @@ struct Settings {
   std::string output_dir, run_name;
 };
 
+/// "float32", "bfloat16" or "float16".
+std::string dtype_name(at::ScalarType dtype);
+
 /// The options of zs-train that stand for keys of a configuration, one row each, for a command's table.
 std::vector<cli::Option> config_options();
 

@@ -15,8 +15,6 @@
 namespace zs::train {
 namespace {
 
-constexpr double kValidation = 0.1;  // share of the windows held out
-
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -26,20 +24,9 @@ double seconds() {
 Trainer::Trainer(comm::Group& group, const Settings& settings)
     : group_(group),
       settings_(settings),
-      corpus_(data::read_corpus(settings.dataset, settings.dataset_percentage, settings.dataset_size)),
-      windows_(data::windows(settings.dataset, static_cast<std::int64_t>(corpus_.tokens.size()), settings.model.seq_length, kValidation)),
-      sampler_(windows_.training, settings.engine.seed),
       model_(model::make(settings.model)),
-      leaves_(static_cast<std::int64_t>(group.size()) * settings.micro_steps) {
-  if (model_.vocab_size < data::Corpus::kVocabulary) {
-    throw Error("model.vocab_size: " + std::to_string(model_.vocab_size) + " is too small for bytes as tokens (256)");
-  }
-  const std::int64_t in_epochs = settings_.num_epochs * windows_.training / samples_per_step();
-  steps_ = settings_.max_steps > 0 ? settings_.max_steps : in_epochs;
-  if (steps_ == 0) {
-    throw Error(settings_.dataset, 0, std::to_string(windows_.training) + " samples do not fill one step of " + std::to_string(samples_per_step()) +
-                                          ": name more text, or set --max_steps");
-  }
+      batches_(settings, model_, static_cast<std::int64_t>(group.size()) * settings.micro_steps),
+      steps_(batches_.steps()) {
   const plan::Plan baseline =
       plan::baseline(zero::shape(model_.units, settings_.stage, group.size(), settings_.micro_steps, settings_.activation_checkpointing));
   engine_ = std::make_unique<zero::Engine>(group_, model_.units, plan::compile(baseline, settings_.passes, {}, {settings_.gathered_elements}),
@@ -60,7 +47,7 @@ void Trainer::describe() {
   known["world_size"] = number(group_.size());
   known["gradient_accumulation_steps"] = number(settings_.micro_steps);
   known["batch_size"] = number(settings_.batch_size);
-  known["global_batch_size"] = number(samples_per_step());
+  known["global_batch_size"] = number(batches_.samples_per_step());
   known["seq_length"] = number(settings_.model.seq_length);
   known["deepcompile"] = truth(settings_.deepcompile);
   known["compile"] = "false";
@@ -69,19 +56,19 @@ void Trainer::describe() {
   known["learning_rate"] = to_text(settings_.learning_rate);
   known["max_grad_norm"] = to_text(settings_.engine.max_grad_norm);
   known["seed"] = number(settings_.engine.seed);
-  known["dtype"] = "float32";
+  known["dtype"] = dtype_name(settings_.engine.dtype);
   known["num_epochs"] = number(settings_.num_epochs);
   known["expected_steps"] = number(steps_);
-  known["dataset"] = corpus_.path;
-  known["dataset_sha256"] = corpus_.sha256;
-  known["dataset_tokens"] = number(corpus_.tokens.size());
-  known["steps_per_epoch"] = to_text(static_cast<double>(windows_.training) / static_cast<double>(samples_per_step()));
+  known["dataset"] = batches_.corpus().path;
+  known["dataset_sha256"] = batches_.corpus().sha256;
+  known["dataset_tokens"] = number(batches_.corpus().tokens.size());
+  known["steps_per_epoch"] = to_text(batches_.steps_per_epoch());
   known["threads"] = number(at::get_num_threads());
   known["state_bytes"] = number(engine_->state_bytes());
   known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
 }
 
-std::string Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
+Outcome Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
   sink_ = std::move(sink);
   run_ = {"", std::move(attributes), {}};
   describe();
@@ -98,28 +85,27 @@ std::string Trainer::run(std::map<std::string, std::string> attributes, Sink sin
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
     if (digests || last) digest = engine_->digest();
     if (digests) run_.records.column("state_digest").texts().back() = digest;
-    if (sink_.log && (step % settings_.log_interval == 0 || last || evaluates || digests)) log_step(step);
+    if (sink_.log && (step == 1 || step % settings_.log_interval == 0 || last || evaluates || digests)) log_step(step);
     if (sink_.metrics && !last) sink_.metrics(run_, false);
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
   }
   run_.attributes["state_digest"] = digest;
+  const Outcome result = outcome(digest);
   if (sink_.log) {
-    summarise();
+    sink_.log("Summary: steps: " + to_text(steps_) + " final_loss: " + to_plain_text(result.final_loss) +
+              " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " + to_plain_text(result.tokens_per_second) +
+              " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem));
     sink_.log("state_digest: " + digest);
   }
   if (sink_.metrics) sink_.metrics(run_, true);
-  return digest;
+  return result;
 }
 
 void Trainer::train_step(std::int64_t step) {
-  const std::int64_t first = (step - 1) * samples_per_step();
   const std::int64_t sent_before = group_.bytes_sent();
   const double learning_rate = settings_.learning_rate * schedule(settings_.scheduler, step - 1, settings_.lr_warmup_steps, steps_);
   const double begin = seconds();
-  const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) {
-    const std::int64_t position = first + leaf * settings_.batch_size;
-    return batch(settings_.batch_size, [&](std::int64_t i) { return windows_.training_start(sampler_.at(position + i)); });
-  });
+  const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) { return batches_.training(step, leaf); });
   const double time = seconds() - begin;
 
   struct Usage {
@@ -140,11 +126,12 @@ void Trainer::train_step(std::int64_t step) {
                              "comm_bytes"}) {
       records.column(name);
     }
+    if (settings_.engine.dtype == at::kHalf) records.column("loss_scale"), records.column("skipped");
     if (settings_.eval || settings_.eval_steps > 0) records.column("valid_loss");
     if (settings_.digest_every > 0) records.column("state_digest");
   }
   integer("step", step);
-  integer("epoch", sampler_.epoch(first) + 1);
+  integer("epoch", batches_.epoch(step));
   real("loss", result.loss);
   real("iteration_time", time);
   integer("alloc_mem", most.allocated);
@@ -152,8 +139,12 @@ void Trainer::train_step(std::int64_t step) {
   real("grad_norm", result.grad_norm);
   real("clipped_norm", result.clipped_norm);
   real("learning_rate", learning_rate);
-  integer("tokens", samples_per_step() * settings_.model.seq_length);
+  integer("tokens", batches_.samples_per_step() * settings_.model.seq_length);
   integer("comm_bytes", most.sent);
+  if (settings_.engine.dtype == at::kHalf) {
+    real("loss_scale", result.loss_scale);
+    integer("skipped", engine_->scaler().skipped());  // so far
+  }
   for (metric::Column& column : records.columns) column.pad(records.rows());
 }
 
@@ -172,42 +163,28 @@ void Trainer::log_step(std::int64_t step) {
   sink_.log(line);
 }
 
-void Trainer::summarise() {
+Outcome Trainer::outcome(const std::string& digest) const {
   const metric::Table& records = run_.records;
   const auto& times = records.find("iteration_time")->reals();
   const auto skipped = static_cast<std::size_t>(std::min<std::int64_t>(settings_.warmup_step, steps_ - 1));
   double sum = 0;
   for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i];
-  const double mean = sum / static_cast<double>(times.size() - skipped);
-  const double tokens = static_cast<double>(records.find("tokens")->integers().back());
-  sink_.log("Summary: steps: " + to_text(steps_) + " final_loss: " + to_plain_text(records.find("loss")->reals().back()) +
-            " iteration_time: " + to_plain_text(mean) + " warmup_steps: " + to_text(static_cast<std::int64_t>(skipped)) +
-            " tokens_per_second: " + to_plain_text(tokens / mean) + " alloc_mem: " + records.find("alloc_mem")->text(times.size() - 1) +
-            " peak_mem: " + records.find("peak_mem")->text(times.size() - 1));
+  Outcome outcome;
+  outcome.state_digest = digest;
+  outcome.final_loss = records.find("loss")->reals().back();
+  outcome.valid_loss = metric::absent_real();
+  if (const metric::Column* const valid = records.find("valid_loss")) {
+    for (const double loss : valid->reals()) outcome.valid_loss = metric::is_absent(loss) ? outcome.valid_loss : loss;
+  }
+  outcome.iteration_time = sum / static_cast<double>(times.size() - skipped);
+  outcome.tokens_per_second = static_cast<double>(records.find("tokens")->integers().back()) / outcome.iteration_time;
+  outcome.alloc_mem = records.find("alloc_mem")->integers().back();
+  outcome.peak_mem = records.find("peak_mem")->integers().back();
+  return outcome;
 }
 
 double Trainer::evaluate() {
-  const std::int64_t leaves = (windows_.validation + settings_.eval_batch_size - 1) / settings_.eval_batch_size;
-  return engine_->evaluate(leaves, [&](std::int64_t leaf) {
-    const std::int64_t first = leaf * settings_.eval_batch_size;
-    return batch(std::min(settings_.eval_batch_size, windows_.validation - first), [&](std::int64_t i) { return windows_.validation_start(first + i); });
-  });
-}
-
-unit::Batch Trainer::batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const {
-  const std::int64_t length = settings_.model.seq_length;
-  const auto options = at::TensorOptions(at::kLong);
-  unit::Batch batch{at::empty({samples, length}, options), at::empty({samples, length}, options)};
-  auto* const tokens = batch.tokens_BT.data_ptr<std::int64_t>();
-  auto* const targets = batch.targets_BT.data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < samples; ++i) {
-    const std::uint8_t* const from = corpus_.tokens.data() + start(i);
-    for (std::int64_t t = 0; t < length; ++t) {
-      tokens[i * length + t] = from[t];
-      targets[i * length + t] = from[t + 1];
-    }
-  }
-  return batch;
+  return engine_->evaluate(batches_.validation_leaves(), [&](std::int64_t leaf) { return batches_.validation(leaf); });
 }
 
 }  // namespace zs::train

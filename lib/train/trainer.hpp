@@ -7,10 +7,9 @@
 #include <string>
 
 #include "comm/group.hpp"
-#include "data/corpus.hpp"
-#include "data/sampler.hpp"
 #include "metric/table.hpp"
 #include "model/model.hpp"
+#include "train/batches.hpp"
 #include "train/settings.hpp"
 
 namespace zs::train {
@@ -20,6 +19,16 @@ struct Sink {
   std::function<void(const std::string& line)> log;          ///< a line for the log, without its end
   std::function<void(const metric::Run& run, bool last)> metrics;  ///< after every step, and at the end
   std::function<void(std::int64_t step, std::int64_t steps, double loss)> progress;
+};
+
+/// What a training came to.
+struct Outcome {
+  std::string state_digest;
+  double final_loss = 0;         ///< of the last step
+  double valid_loss = 0;         ///< of the last evaluation; absent_real() if there was none
+  double iteration_time = 0;     ///< s, mean without the first warmup_step steps
+  double tokens_per_second = 0;  ///< over the same steps
+  std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
 };
 
 class Trainer {
@@ -32,29 +41,25 @@ class Trainer {
   const plan::Plan& plan() const { return engine_->plan(); }
   std::int64_t steps() const { return steps_; }
 
-  /// Trains; returns the state digest. What is known about the run before its first step joins `attributes`, and
-  /// each is a `run: KEY=VALUE` line. COLLECTIVE.
-  std::string run(std::map<std::string, std::string> attributes, Sink sink);
+  /// Trains. What is known about the run before its first step joins `attributes`, and each is a `run: KEY=VALUE`
+  /// line. COLLECTIVE.
+  Outcome run(std::map<std::string, std::string> attributes, Sink sink);
 
  private:
   comm::Group& group_;
   Settings settings_;
   Sink sink_;
-  data::Corpus corpus_;
-  data::Windows windows_;
-  data::Sampler sampler_;
   model::Model model_;
+  Batches batches_;
+  std::int64_t steps_;
   std::unique_ptr<zero::Engine> engine_;
-  std::int64_t steps_ = 0, leaves_ = 0;
   metric::Run run_;
 
   void describe();
   void train_step(std::int64_t step);
   void log_step(std::int64_t step);
-  void summarise();
+  Outcome outcome(const std::string& digest) const;
   double evaluate();
-  unit::Batch batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const;
-  std::int64_t samples_per_step() const { return leaves_ * settings_.batch_size; }
 };
 
 }  // namespace zs::train

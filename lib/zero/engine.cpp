@@ -82,8 +82,8 @@ StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& 
   run.batch = &batch;
   run.leaf = [this](int micro) { return plan::leaf(plan_.shape, group_.rank(), micro); };
   execute(plan_, run);
-  const auto losses = gather_losses(run, leaves());
-  run.result.loss = comm::tree_sum(std::span<const float>(losses)) / static_cast<float>(leaves());
+  run.result.leaf_losses = gather_losses(run, leaves());
+  run.result.loss = comm::tree_sum(std::span<const float>(run.result.leaf_losses)) / static_cast<float>(leaves());
   return run.result;
 }
 

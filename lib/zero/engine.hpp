@@ -40,6 +40,7 @@ struct StepResult {
   double grad_norm = 0;     ///< global L2 norm of the mean gradient, before clipping
   double clipped_norm = 0;  ///< after
   double loss_scale = 1;    ///< what the loss was multiplied with (float16)
+  std::vector<float> leaf_losses{};  ///< of all ranks, by leaf
   bool skipped = false;     ///< the gradient was not finite and nothing was updated (float16)
 };
 

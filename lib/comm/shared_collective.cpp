@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/shared_collective.hpp"
+
+#include <new>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+
+namespace zs::comm {
+
+Board::Board(SharedMemory& memory, MPI_Comm comm)
+    : rank_(memory.rank()), block_(memory.allocate(kColumns * sizeof(Slot))) {
+  std::int64_t offset = block_ ? memory.locate(block_.get(), 0) : SharedMemory::kNowhere;
+  if (block_) {
+    auto* line = reinterpret_cast<Slot*>(block_.get());
+    for (std::size_t i = 0; i < kColumns; ++i) new (line + i) Slot;
+  }
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(memory.ranks()));
+  check_mpi(MPI_Allgather(&offset, 1, MPI_INT64_T, offsets.data(), 1, MPI_INT64_T, comm), "MPI_Allgather");
+  for (int rank = 0; rank < memory.ranks(); ++rank) {
+    offset = offsets[static_cast<std::size_t>(rank)];
+    if (offset == SharedMemory::kNowhere) throw Error("/dev/shm is full: no shared memory for the collectives");
+    lines_.push_back(reinterpret_cast<Slot*>(memory.address(rank, offset)));
+  }
+}
+
+void Board::arrive(std::int64_t number, const Entry& entry) {
+  busy_[column(number)] = true;
+  slot(rank_, number).entry = entry;
+  slot(rank_, number).arrived.store(number + 1, std::memory_order_release);
+}
+
+void Board::leave(std::int64_t number) { slot(rank_, number).left.store(number + 1, std::memory_order_release); }
+
+bool Board::has_arrived(int rank, std::int64_t number) const {
+  return slot(rank, number).arrived.load(std::memory_order_acquire) > number;
+}
+
+bool Board::has_left(int rank, std::int64_t number) const {
+  return slot(rank, number).left.load(std::memory_order_acquire) > number;
+}
+
+SharedCollective::SharedCollective(std::shared_ptr<SharedMemory> memory, std::shared_ptr<Board> board,
+                                   std::int64_t number, const Entry& entry, Work work,
+                                   std::unique_ptr<Collective> messages)
+    : Collective(messages->what()),
+      memory_(std::move(memory)),
+      board_(std::move(board)),
+      number_(number),
+      entry_(entry),
+      work_(std::move(work)),
+      messages_(std::move(messages)) {}
+
+bool SharedCollective::advance() {
+  bool moved = false;
+  while (!done() && step()) moved = true;
+  return moved;
+}
+
+bool SharedCollective::all(bool (Board::*reached)(int, std::int64_t) const) const {
+  for (int rank = 0; rank < memory_->ranks(); ++rank) {
+    if (!(*board_.*reached)(rank, number_)) return false;
+  }
+  return true;
+}
+
+// One transition; false if it must wait.
+bool SharedCollective::step() {
+  switch (state_) {
+    case State::queueing:
+      if (!board_->is_free(number_)) return false;
+      board_->arrive(number_, entry_);
+      state_ = State::arriving;
+      return true;
+    case State::arriving:
+      if (!all(&Board::has_arrived)) return false;
+      begin();
+      return true;
+    case State::messages:
+      if (!messages_->done()) return messages_->advance();
+      board_->leave(number_);
+      state_ = State::leaving;
+      return true;
+    case State::leaving:
+      if (!all(&Board::has_left)) return false;
+      board_->finish(number_);
+      state_ = State::done;
+      return true;
+    case State::done:
+      break;
+  }
+  return false;
+}
+
+void SharedCollective::begin() {
+  std::vector<const std::byte*> data;
+  for (int rank = 0; rank < memory_->ranks(); ++rank) {
+    const Entry& theirs = board_->entry(rank, number_);
+    if (theirs.kind != entry_.kind || theirs.n != entry_.n) {
+      throw Error("rank " + std::to_string(rank) + " is in another collective, over " + to_text(theirs.n) +
+                  " elements where this rank has " + to_text(entry_.n));
+    }
+    if (theirs.data != SharedMemory::kNowhere) data.push_back(memory_->address(rank, theirs.data));
+  }
+  if (static_cast<int>(data.size()) < memory_->ranks()) {
+    state_ = State::messages;
+    return;
+  }
+  work_(data);
+  board_->leave(number_);
+  state_ = State::leaving;
+}
+
+std::vector<int> SharedCollective::late() const {
+  if (state_ == State::messages) return messages_->late();
+  const auto reached = state_ == State::leaving ? &Board::has_left : &Board::has_arrived;
+  std::vector<int> ranks;
+  for (int rank = 0; rank < memory_->ranks(); ++rank) {
+    if (!(*board_.*reached)(rank, number_)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+}  // namespace zs::comm

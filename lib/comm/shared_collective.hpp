@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives through shared memory. Each rank writes on a board which collective it has come to and where its data
+// lies; when all have, each reads what it needs in place, and none goes on before all have read.
+#pragma once
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/progress.hpp"
+#include "comm/shared_memory.hpp"
+
+namespace zs::comm {
+
+/// What a rank tells the others about a collective.
+struct Entry {
+  std::int64_t kind = 0, n = 0;  ///< to see that all are in the same one
+  std::int64_t data = SharedMemory::kNowhere;
+};
+
+/// A table in shared memory with a line for each rank and a column for each of the latest collectives, which are
+/// numbered from 0. A rank writes its own line and reads the others.
+class Board {
+ public:
+  /// COLLECTIVE. Throws zs::Error if there is no room.
+  Board(SharedMemory& memory, MPI_Comm comm);
+
+  /// False while an earlier collective of this rank is in the same column.
+  bool is_free(std::int64_t number) const { return !busy_[column(number)]; }
+  /// This rank has come to collective `number`. REQUIRES: is_free(number).
+  void arrive(std::int64_t number, const Entry& entry);
+  /// This rank has read all it needs of the others.
+  void leave(std::int64_t number);
+  /// REQUIRES: every rank has left it.
+  void finish(std::int64_t number) { busy_[column(number)] = false; }
+  bool has_arrived(int rank, std::int64_t number) const;
+  bool has_left(int rank, std::int64_t number) const;
+  /// REQUIRES: has_arrived(rank, number), and this rank has not left it.
+  const Entry& entry(int rank, std::int64_t number) const { return slot(rank, number).entry; }
+
+ private:
+  static constexpr std::size_t kColumns = 128;
+  struct alignas(64) Slot {
+    std::atomic<std::int64_t> arrived{0}, left{0};  // the number of the collective, plus one
+    Entry entry;
+  };
+  static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+  static std::size_t column(std::int64_t number) { return static_cast<std::size_t>(number) % kColumns; }
+  Slot& slot(int rank, std::int64_t number) const { return lines_[static_cast<std::size_t>(rank)][column(number)]; }
+
+  int rank_;
+  std::shared_ptr<std::byte> block_;
+  std::vector<Slot*> lines_;  // by rank
+  std::array<bool, kColumns> busy_{};
+};
+
+/// When all ranks have arrived, `work` reads their data in place (addresses by rank) and writes this rank's result. If
+/// the data of any rank lies in ordinary memory, all ranks run `messages` instead.
+class SharedCollective : public Collective {
+ public:
+  using Work = std::function<void(const std::vector<const std::byte*>& data)>;
+  SharedCollective(std::shared_ptr<SharedMemory> memory, std::shared_ptr<Board> board, std::int64_t number,
+                   const Entry& entry, Work work, std::unique_ptr<Collective> messages);
+
+  bool advance() override;
+  bool done() const override { return state_ == State::done; }
+  std::vector<int> late() const override;
+
+ private:
+  enum class State { queueing, arriving, messages, leaving, done };
+  bool step();
+  void begin();
+  bool all(bool (Board::*reached)(int, std::int64_t) const) const;
+
+  std::shared_ptr<SharedMemory> memory_;
+  std::shared_ptr<Board> board_;
+  std::int64_t number_;
+  Entry entry_;
+  Work work_;
+  std::unique_ptr<Collective> messages_;
+  State state_ = State::queueing;
+};
+
+}  // namespace zs::comm

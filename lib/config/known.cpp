@@ -89,12 +89,14 @@ bool has_word(std::string_view field, std::string_view word) {
 std::span<const Known> known() { return kKnown; }
 
 const Known* known(std::string_view key) {
-  const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& row) { return row.key == key || has_word(row.aliases, key); });
+  const auto found = std::find_if(kKnown.begin(), kKnown.end(),
+                                  [&](const Known& row) { return row.key == key || has_word(row.aliases, key); });
   return found == kKnown.end() ? nullptr : &*found;
 }
 
 const Known* known_option(std::string_view option) {
-  const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& row) { return has_word(row.options, option); });
+  const auto found =
+      std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& row) { return has_word(row.options, option); });
   return found == kKnown.end() ? nullptr : &*found;
 }
 
@@ -108,7 +110,8 @@ std::vector<std::string> words(std::string_view field) {
 std::optional<std::int64_t> parse_count(std::string_view text) {
   double scale = 1;
   if (!text.empty()) {
-    const std::size_t power = std::string_view("kmgt").find(static_cast<char>(std::tolower(static_cast<unsigned char>(text.back()))));
+    const std::size_t power =
+        std::string_view("kmgt").find(static_cast<char>(std::tolower(static_cast<unsigned char>(text.back()))));
     if (power != std::string_view::npos) {
       scale = std::pow(1000.0, static_cast<double>(power + 1));
       text.remove_suffix(1);

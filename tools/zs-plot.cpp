@@ -68,7 +68,10 @@ zs::Status plot(const Args& args) {
   const bool to_file = args.has("output") && !args.has("terminal");
   const auto picture_format = to_file ? format(args) : zs::plot::Format::png;
   const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
-  zs::plot::Figure figure = zs::plot::figure(operands[0], zs::metric::read(input), input == "-" ? "stdin" : input, options(args));
+  std::vector<std::string> warnings;
+  const zs::metric::Store store = zs::plot::summarized(zs::metric::read(input), warnings);
+  for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);
+  zs::plot::Figure figure = zs::plot::figure(operands[0], store, input == "-" ? "stdin" : input, options(args));
   if (args.has("title")) figure.title = args.text("title");
   if (to_file) zs::write_file(args.text("output"), zs::plot::picture(figure, theme, picture_format));
   else zs::write_file("-", zs::plot::terminal_text(figure, theme, zs::plot::screen_of_stdout()));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 
 namespace zs::comm {
@@ -88,7 +89,10 @@ std::shared_ptr<std::byte> SharedMemory::allocate(std::int64_t bytes) {
     return nullptr;
   }
   return {block, [memory = weak_from_this(), bytes](std::byte* returned) {
-            if (const auto alive = memory.lock()) alive->give_back(returned, bytes);
+            // An error unwinds past collectives that the other ranks are still reading for: what they see must stay.
+            const auto alive = memory.lock();
+            if (alive && alive->window_ != MPI_WIN_NULL && std::uncaught_exceptions() == 0)
+              alive->give_back(returned, bytes);
           }};
 }
 

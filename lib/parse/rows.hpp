@@ -2,6 +2,7 @@
 // Where the records of a run go: text that streams out, or a table in memory.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,10 +40,11 @@ class TsvRows : public Rows {
   void finish(const std::map<std::string, std::string>& attributes) override;
 
  private:
-  /// Rows from this offset of held_ on have this many cells.
+  /// Rows from this offset of what is held have this many cells.
   struct Width {
     std::size_t offset, cells;
   };
+  char* room(std::size_t size);
   void write_magic();
   void write_columns();
   void write_attributes(const std::map<std::string, std::string>& attributes);
@@ -54,7 +56,8 @@ class TsvRows : public Rows {
   bool has_text_ = false;        // a column of texts, whose cells need escaping
   bool columns_written_ = false;
   std::vector<ColumnInfo> columns_;
-  std::string held_;
+  std::unique_ptr<char[]> held_;
+  std::size_t held_size_ = 0, held_capacity_ = 0;
   std::vector<Width> widths_;
 };
 

@@ -52,7 +52,7 @@ std::vector<Tick> log_ticks(double low, double high) {
 }  // namespace
 
 std::vector<Tick> ticks(double low, double high, int count, bool log) {
-  if (log) {
+  if (log && high > 8 * low) {  // within less than a decade round steps read better
     std::vector<Tick> result = log_ticks(low, high);
     if (result.size() >= 2) return result;
   }

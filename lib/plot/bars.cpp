@@ -31,32 +31,16 @@ std::string label(const Unit& unit, double value, double low, double high, const
   return text + (condition.bad() ? "  " + condition.status : "");
 }
 
-/// Iteration times of a condition after warm-up, ascending: the last so many of each run as the summary counted.
-std::vector<double> times_of(const Condition& condition) {
-  std::vector<double> all;
-  for (const metric::Run* const run : condition.members) {
-    const metric::Column* const times = run->records.find("iteration_time");
-    if (!times || times->type() != metric::Type::real) continue;
-    std::vector<double> own;
-    for (std::size_t row = 0; row < times->size(); ++row) {
-      if (!times->absent(row) && std::isfinite(times->reals()[row])) own.push_back(times->reals()[row]);
+/// Iteration times of a condition after warm-up, ascending.
+stat::Sample times_of(const Condition& condition) {
+  stat::Sample all;
+  for (const stat::Member& member : condition.members) {
+    for (const double time : member.timing.seconds) {
+      if (std::isfinite(time)) all.push_back(time);
     }
-    if (condition.time_points && condition.members.size() == 1) {
-      const auto used = static_cast<std::size_t>(std::max<std::int64_t>(0, *condition.time_points));
-      if (used < own.size()) own.erase(own.begin(), own.end() - static_cast<long>(used));
-    }
-    all.insert(all.end(), own.begin(), own.end());
   }
   std::sort(all.begin(), all.end());
   return all;
-}
-
-/// Linear between order statistics. REQUIRES: ascending, not empty.
-double quantile(const std::vector<double>& values, double share) {
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
 }  // namespace
@@ -118,11 +102,10 @@ Panel final_loss_panel(const std::vector<Condition>& conditions) {
       bar.value = finite(condition.final_loss);
       bar.label = to_rounded_text(*condition.final_loss, 5) + (condition.bad() ? "  " + condition.status : "");
       Range range;
-      for (const metric::Run* const run : condition.members) {
-        const metric::Column* const losses = run->records.find("loss");
-        std::size_t row = losses && losses->type() == metric::Type::real ? losses->size() : 0;
-        while (row > 0 && losses->absent(row - 1)) --row;
-        if (row > 0) range.include(losses->reals()[row - 1]);
+      for (const stat::Member& member : condition.members) {
+        const auto& points = member.series.points;
+        const auto last = std::find_if(points.rbegin(), points.rend(), [](const stat::Point& point) { return !metric::is_absent(point.loss); });
+        if (last != points.rend()) range.include(last->loss);
       }
       if (condition.members.size() > 1 && !range.empty()) bar.low = range.low, bar.high = range.high, spread = true;
     }
@@ -140,7 +123,7 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
 Figure memory_figure(const std::vector<Condition>& conditions, const Options&) { return {"Peak memory", {memory_panel(conditions)}}; }
 
 Figure distribution_figure(const std::vector<Condition>& conditions, const Options& options) {
-  std::vector<std::vector<double>> all;
+  std::vector<stat::Sample> all;
   double largest = 0;
   for (const Condition& condition : conditions) {
     all.push_back(times_of(condition));
@@ -153,14 +136,14 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
   panel.x_label = "iteration time (" + unit.name + ")";
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     Bar bar = empty_bar(conditions[i], "no time");
-    const std::vector<double>& times = all[i];
+    const stat::Sample& times = all[i];
     if (!times.empty()) {
-      const auto at = [&](double share) { return quantile(times, share) / unit.factor; };
+      const auto at = [&](double share) { return stat::quantile(times, share) / unit.factor; };
       bar.from = at(0.25), bar.value = at(0.75), bar.inner = at(0.5), bar.low = at(0.05), bar.high = at(0.95);
       for (const double time : times) {
         if (!(time / unit.factor >= bar.low && time / unit.factor <= bar.high)) bar.dots.push_back(time / unit.factor);
       }
-      bar.label = unit.text(quantile(times, 0.5)) + (conditions[i].bad() ? "  " + conditions[i].status : "");
+      bar.label = unit.text(stat::quantile(times, 0.5)) + (conditions[i].bad() ? "  " + conditions[i].status : "");
     }
     panel.bars.push_back(std::move(bar));
   }

@@ -71,8 +71,8 @@ std::vector<std::string> levels(const std::vector<Condition>& conditions, const 
 void require_attribute(const std::vector<Condition>& conditions, const std::string& key) {
   std::set<std::string> known;
   for (const Condition& condition : conditions) {
-    for (const metric::Run* const run : condition.members) {
-      for (const auto& [name, value] : run->attributes) known.insert(name);
+    for (const stat::Member& member : condition.members) {
+      for (const auto& [name, value] : member.run->attributes) known.insert(name);
     }
   }
   if (known.count(key) == 0) throw UsageError("no run has the attribute '" + key + "'" + did_you_mean(key, {known.begin(), known.end()}));
@@ -83,8 +83,8 @@ void require_attribute(const std::vector<Condition>& conditions, const std::stri
 std::vector<std::string> differing_attributes(const std::vector<Condition>& conditions) {
   std::set<std::string> keys, differing;
   for (const Condition& condition : conditions) {
-    for (const metric::Run* const run : condition.members) {
-      for (const auto& [key, value] : run->attributes) keys.insert(key);
+    for (const stat::Member& member : condition.members) {
+      for (const auto& [key, value] : member.run->attributes) keys.insert(key);
     }
   }
   for (const std::string& key : keys) {
@@ -198,7 +198,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
     const double now = result(condition, value);
     if (!condition.bad() && std::isfinite(now) && (!best || better(now, result(*best, value)))) best = &condition;
   }
-  if (!best) throw Error("no condition that ran has a " + value);
+  if (!best) throw Error("no condition that did not fail has a " + value);
 
   Panel panel;
   if (columns.empty()) {  // one parameter, or none that is known: a bar for each condition

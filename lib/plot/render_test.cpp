@@ -38,7 +38,7 @@ Figure two_curves() {
 }  // namespace
 
 TEST_CASE("without colour and Unicode, curves are letters") {
-  const std::string text = terminal_text(two_curves(), Theme(), {40, 14, false, false});
+  const std::string text = terminal_text(two_curves(), Theme(), {40, 15, false, false});
   CHECK(text ==
         "Title\n"
         "    loss\n"
@@ -91,10 +91,11 @@ TEST_CASE("curves that share a cell take turns along it") {
 
 TEST_CASE("a name cannot break out of the script or the SVG") {
   Figure figure = two_curves();
-  figure.panels[0].series[0].name = "a\"; system('x')\n\\";
+  figure.panels[0].series[0].name = "a'; system('x')\n`y`\\";
   figure.panels[0].series[1].name = "</script><b>&";
   const std::string commands = script(figure, Theme(), Format::png);
-  CHECK(commands.find("set label 4 \"a\\\"; system('x') \\\\\"") != std::string::npos);
+  CHECK(commands.find(" 'a''; system(''x'') `y`\\' at screen") != std::string::npos);
+  CHECK(commands.find('"') == std::string::npos);  // double quotes would run `y`
   const std::string drawing = svg(figure, Theme(), 880);
   CHECK(drawing.find("<b>") == std::string::npos);
   CHECK(drawing.find("&lt;/script&gt;&lt;b&gt;&amp;") != std::string::npos);

@@ -15,14 +15,22 @@ constexpr std::size_t kMarkersUpTo = 40;  // a panel whose curves have no more p
 constexpr std::size_t kLongestName = 44;  // characters of a name beside a bar
 constexpr double kStripe = 7;             // length of a stripe where curves coincide, in line widths
 
-/// Text as a gnuplot string. Control characters become blanks.
+/// Text as a gnuplot string. In double quotes gnuplot would run what stands between backquotes; in single quotes
+/// nothing is special but the quote itself. Control characters become blanks.
 std::string quoted(const std::string& text) {
-  std::string result = "\"";
+  std::string result = "'";
   for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\'') result += '\'';
     result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
-  return result + "\"";
+  return result + "'";
+}
+
+/// As quoted, for the name of a tick, which gnuplot takes for a format.
+std::string tick_name(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '%' ? std::string("%%") : std::string(1, c);
+  return quoted(result);
 }
 
 std::string value(double number) { return std::isfinite(number) ? zs::to_text(number) : "NaN"; }
@@ -84,7 +92,7 @@ class Script {
   std::vector<std::string> note_lines(const Panel& panel, double width) const {
     std::vector<std::string> lines;
     for (const std::string& note : panel.notes) {
-      for (const std::string& line : wrapped(note, chars(width - 40))) lines.push_back(line);
+      for (const std::string& line : wrapped(note, static_cast<std::size_t>((width - 40) / (0.64 * theme_.font_size)))) lines.push_back(line);
     }
     return lines;
   }
@@ -134,6 +142,13 @@ class Script {
   void label(const std::string& text, double left, double middle, const std::string& colour, double size) {
     out_ << "set label " << ++labels_ << " " << quoted(text) << " at screen " << x(left) << "," << y(middle)
          << " left front textcolor rgb " << quoted(colour) << " font " << quoted("," + zs::to_text(size)) << "\n";
+  }
+
+  /// Text at a place of the axes. Data could hold it too, but only in double quotes.
+  void mark(const std::string& text, const std::string& at_x, const std::string& at_y, const std::string& how, const std::string& colour) {
+    if (text.empty()) return;
+    out_ << "set label " << ++labels_ << " " << quoted(text) << " at first " << at_x << "," << at_y << " " << how << " front textcolor rgb "
+         << quoted(colour) << "\n";
   }
 
   void axes(const Panel& panel, const Box& box) {
@@ -204,7 +219,7 @@ class Script {
 
   void tick_marks(const char* axis, const std::vector<Tick>& all) {
     out_ << "set " << axis << " (";
-    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << quoted(all[i].label) << " " << value(all[i].at);
+    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << tick_name(all[i].label) << " " << value(all[i].at);
     out_ << ")\n";
   }
 
@@ -273,7 +288,7 @@ class Script {
     out_ << "set xrange [" << value(span.low) << ":" << value(span.high) << "]\nset yrange [" << value(static_cast<double>(panel.bars.size()) - 0.4)
          << ":-0.6]\nset ytics scale 0 (";
     for (std::size_t i = 0; i < panel.bars.size(); ++i) {
-      out_ << (i ? ", " : "") << quoted(shortened(panel.bars[i].name, kLongestName)) << " " << i;
+      out_ << (i ? ", " : "") << tick_name(shortened(panel.bars[i].name, kLongestName)) << " " << i;
     }
     out_ << ")\n";
     std::vector<std::string> parts;
@@ -288,7 +303,7 @@ class Script {
     const double reach = std::isfinite(bar.value) ? bar_reach(bar) : start;
     const std::string from = value(bar.from);
     out_ << name << " << END_OF_DATA\n" << value(row) << " " << value(bar.value) << " " << value(bar.low) << " " << value(bar.high) << " "
-         << value(reach) << " " << value(bar.inner) << " " << quoted(bar.label) << "\nEND_OF_DATA\n";
+         << value(bar.inner) << "\nEND_OF_DATA\n";
     const auto part = [&](const std::string& text) { parts.push_back(name + " using " + text + " notitle"); };
     const auto ink = [&](const std::string& colour) { return " linecolor rgb " + quoted(colour); };
     const auto whisker = [&] {
@@ -301,7 +316,7 @@ class Script {
       part("2:1:(" + from + "):2:($1-0.34):($1+0.34) with boxxyerror fillstyle " +
            (bar.failed ? "transparent solid 0.35 noborder" : "solid noborder") + ink(theme_.colour(bar.colour)));
       if (std::isfinite(bar.inner)) {
-        part("6:1:6:6:($1-0.34):($1+0.34) with boxxyerror fillstyle empty linewidth 2.5" + ink(theme_.background));
+        part("5:1:5:5:($1-0.34):($1+0.34) with boxxyerror fillstyle empty linewidth 2.5" + ink(theme_.background));
       }
     }
     if (!box) whisker();
@@ -312,7 +327,7 @@ class Script {
       out_ << "END_OF_DATA\n";
       parts.push_back(dots + " using 1:2 with points pointtype 7 pointsize 0.4" + ink(theme_.colour(bar.colour)) + " notitle");
     }
-    part("5:1:7 with labels left boxed offset character 0.7,0 textcolor rgb " + quoted(bar.failed ? theme_.failure : theme_.foreground));
+    mark(bar.label, value(reach), value(row), "left boxed offset character 0.7,0", bar.failed ? theme_.failure : theme_.foreground);
   }
 
   // ---- heat map -----------------------------------------------------------------------------------------------------
@@ -328,7 +343,7 @@ void Script::heat_map(const Panel& panel, const Box& box) {
        << value(static_cast<double>(panel.rows.size()) - 0.5) << ":-0.5]\n";
   const auto names = [&](const char* axis, const std::vector<std::string>& all) {
     out_ << "set " << axis << " scale 0 (";
-    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << quoted(shortened(all[i], kLongestName)) << " " << i;
+    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << tick_name(shortened(all[i], kLongestName)) << " " << i;
     out_ << ")\n";
   };
   names("xtics", panel.columns);
@@ -342,15 +357,15 @@ void Script::heat_map(const Panel& panel, const Box& box) {
     const double share = std::isfinite(cell.value) && range.low < range.high ? (cell.value - range.low) / (range.high - range.low) : 0;
     const auto mix = [&](int light, int dark) { return static_cast<int>(std::lround(light + share * (dark - light))); };
     const int rgb = std::isfinite(cell.value) ? mix(0xE3, 0x08) << 16 | mix(0xEE, 0x45) << 8 | mix(0xF9, 0x94) : 0xEEEEEE;
-    out_ << name << " << END_OF_DATA\n" << cell.column << " " << cell.row << " " << quoted(cell.label) << "\nEND_OF_DATA\n";
+    out_ << name << " << END_OF_DATA\n" << cell.column << " " << cell.row << "\nEND_OF_DATA\n";
     parts.push_back(name + " using 1:2:($1-0.48):($1+0.48):($2-0.46):($2+0.46) with boxxyerror fillstyle solid " +
                     (cell.best ? "border linewidth 1 linecolor rgb " : "noborder linecolor rgb ") + std::to_string(rgb) + " notitle");
     if (cell.best) {
       parts.push_back(name + " using 1:2:($1-0.48):($1+0.48):($2-0.46):($2+0.46) with boxxyerror fillstyle empty border linewidth 3 linecolor rgb " +
                       quoted(theme_.palette.size() > 5 ? theme_.palette[5] : theme_.failure) + " notitle");
     }
-    parts.push_back(name + " using 1:2:3 with labels center textcolor rgb " +
-                    quoted(std::isfinite(cell.value) && share > 0.5 ? "#FFFFFF" : theme_.foreground) + " notitle");
+    mark(cell.label, std::to_string(cell.column), std::to_string(cell.row), "center",
+         std::isfinite(cell.value) && share > 0.5 ? "#FFFFFF" : theme_.foreground);
   }
   plot(parts);
 }

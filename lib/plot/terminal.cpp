@@ -104,7 +104,7 @@ class Drawing {
 
   void curves(const Panel& panel, std::size_t height) {
     const std::vector<std::string> names = legend(panel);
-    std::size_t below = 3 + names.size();
+    std::size_t below = 4 + names.size();  // the labels of both axes, the rule and its numbers
     for (const std::string& note : panel.notes) below += wrapped(note, screen_.width - 2).size();
     const std::size_t rows = std::max<std::size_t>(6, height > below + 2 ? height - below : 0);
     const Range xs = x_range(panel), ys = y_range(panel);

@@ -3,6 +3,7 @@
 #pragma once
 #include "cli/run.hpp"
 #include "train/ranks.hpp"
+#include "train/settings.hpp"
 
 namespace zs::train {
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/number.hpp"
+#include "cli/table.hpp"
 
 namespace zs::verify {
 namespace {
@@ -47,23 +48,46 @@ std::string units_text(const StepRow& row, const SideBySide& sides) {
   return text;
 }
 
+std::string columns_text(const metric::Table& columns) {
+  std::vector<std::string> names;
+  for (const metric::Column& column : columns.columns) names.push_back(column.name);
+  std::vector<std::vector<std::string>> rows(columns.rows());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (const metric::Column& column : columns.columns) {
+      rows[row].push_back(column.type() == metric::Type::real ? cell(column.reals()[row]) : column.text(row));
+    }
+  }
+  return rows.empty() ? "" : cli::table(names, rows);
+}
+
 void add(metric::Table& records, const StepRow& row) {
   using metric::Type;
-  records.column("step").integers().push_back(row.step);
-  records.column("loss").reals().push_back(row.loss);
-  records.column("target_loss", Type::real, "nats/token").reals().push_back(row.target_loss);
-  records.column("grad_norm").reals().push_back(row.grad_norm);
-  const auto three = [&](const std::string& name, const Difference& d, const char* unit) {
-    records.column(name + "_abs", Type::real, unit).reals().push_back(d.absolute);
-    records.column(name + "_rel", Type::real).reals().push_back(d.relative);
-    records.column(name + "_ulp", Type::integer, "ulp").integers().push_back(d.ulp);
+  if (records.columns.empty()) {
+    for (const char* name : {"step", "loss", "target_loss", "grad_norm"}) records.column(name, Type::real, "nats/token");
+    for (const std::string what : {"loss", "gradient", "parameter", "norm"}) {
+      records.column(what + "_abs", Type::real, what == "loss" ? "nats/token" : "");
+      records.column(what + "_rel", Type::real);
+      records.column(what + "_ulp", Type::integer, "ulp");
+    }
+    records.column("loss_scale"), records.column("skipped");
+  }
+  const auto real = [&](const std::string& name, double value) { records.find(name)->reals().push_back(value); };
+  const auto integer = [&](const std::string& name, std::int64_t value) { records.find(name)->integers().push_back(value); };
+  const auto three = [&](const std::string& what, const Difference& d) {
+    real(what + "_abs", d.absolute);
+    real(what + "_rel", d.relative);
+    integer(what + "_ulp", d.ulp);
   };
-  three("loss", row.losses, "nats/token");
-  three("gradient", row.gradient, "");
-  three("parameter", row.parameter, "");
-  three("norm", row.norms, "");
-  records.column("loss_scale").reals().push_back(row.loss_scale);
-  records.column("skipped").integers().push_back(row.skipped ? 1 : 0);
+  integer("step", row.step);
+  real("loss", row.loss);
+  real("target_loss", row.target_loss);
+  real("grad_norm", row.grad_norm);
+  three("loss", row.losses);
+  three("gradient", row.gradient);
+  three("parameter", row.parameter);
+  three("norm", row.norms);
+  real("loss_scale", row.loss_scale);
+  integer("skipped", row.skipped ? 1 : 0);
 }
 
 Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& group, const Tolerance& tolerance) {

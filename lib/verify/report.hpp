@@ -23,6 +23,9 @@ std::string to_text(const StepRow& row);
 /// A line for each unit of a step.
 std::string units_text(const StepRow& row, const SideBySide& sides);
 
+/// The columns of two recorded runs as a table.
+std::string columns_text(const metric::Table& columns);
+
 /// Adds a row to the records of a run.
 void add(metric::Table& records, const StepRow& row);
 

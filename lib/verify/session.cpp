@@ -12,6 +12,7 @@
 #include "config/known.hpp"
 #include "metric/file.hpp"
 #include "verify/report.hpp"
+#include "verify/two_runs.hpp"
 
 namespace zs::verify {
 namespace {
@@ -79,6 +80,19 @@ std::map<std::string, std::string> attributes(const train::Settings& s, const cl
           {"atol", zs::to_text(tolerance.atol)}};
 }
 
+/// Prints the verdict and what led to it, and writes the metric file. `before` is what a text form begins with.
+void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before) {
+  for (const auto& [key, value] : verdict) run.attributes[key == "verdict" ? key : "verdict." + key] = value;
+  const std::string form = args.text("format");
+  if (form == "text") print(before + to_text(verdict));
+  else if (form == "tsv") print(metric::to_tsv({run}));
+  else print(to_json(run, verdict));
+  if (!args.has("output")) return;
+  metric::Store store;
+  store.runs.push_back(run);
+  write_file(args.text("output"), metric::to_h5(store));
+}
+
 }  // namespace
 
 std::vector<cli::Option> options() {
@@ -107,7 +121,22 @@ std::vector<cli::Option> options() {
 
 Status Session::verify(const cli::Args& args) {
   if (args.operands().size() > 2) throw UsageError("expected two runs to compare, or one configuration, or nothing");
-  return side_by_side(args);
+  return args.operands().size() == 2 ? recorded(args) : side_by_side(args);
+}
+
+Status Session::recorded(const cli::Args& args) {
+  for (const cli::Option& option : args.command().options) {
+    static constexpr std::array kTaken = {"rtol", "atol", "format", "output", "verbose_logging"};
+    const bool taken = std::find(kTaken.begin(), kTaken.end(), option.name) != kTaken.end();
+    if (!taken && args.has(option.name)) throw UsageError("--" + option.name + " says nothing about recorded runs");
+  }
+  const Tolerance allowed = tolerance(args, at::kFloat);
+  const Recorded a = read_recorded(args.operands()[0]), b = read_recorded(args.operands()[1]);
+  const RunsVerdict verdict = compare_runs(a, b, allowed);
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, verdict.columns};
+  output(args, run, verdict.lines, columns_text(verdict.columns));
+  const bool no = verdict.kind == RunsVerdict::Kind::different || verdict.kind == RunsVerdict::Kind::failed;
+  return no ? Status::no : Status::done;
 }
 
 Status Session::side_by_side(const cli::Args& args) {
@@ -141,17 +170,7 @@ Status Session::side_by_side(const cli::Args& args) {
     group.exchange("", "end of the comparison");
     return Status::done;
   }
-  for (const auto& [key, value] : all) run.attributes[key == "verdict" ? key : "verdict." + key] = value;
-  if (text) print(to_text(all));
-  else if (args.text("format") == "tsv") print(metric::to_tsv({run}));
-  else print(to_json(run, all));
-  if (args.has("output")) {
-    metric::Store store;
-    store.runs.push_back(run);
-    Output out(args.text("output"));
-    out.write(metric::to_h5(store));
-    out.commit();
-  }
+  output(args, run, all, "");
   group.exchange("", "end of the comparison");
   return equal ? Status::done : Status::no;
 }

@@ -20,6 +20,7 @@ class Session {
   train::Ranks ranks_;
 
   Status side_by_side(const cli::Args& args);
+  static Status recorded(const cli::Args& args);
 };
 
 }  // namespace zs::verify

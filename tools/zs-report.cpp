@@ -23,7 +23,8 @@ const zs::cli::Command kCommand = {
 zs::Status report(const zs::cli::Args& args) {
   const std::string input = args.input(), output = args.text("output");
   const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
-  const zs::metric::Store store = zs::metric::read(input);
+  std::vector<std::string> warnings;
+  const zs::metric::Store store = zs::plot::summarized(zs::metric::read(input), warnings);
   const std::string source = input == "-" ? "stdin" : input;
   const zs::report::Findings found = zs::report::findings(store, source);
   zs::report::Document document = zs::report::batch(store, found, source, zs::report::folder_of(output));
@@ -31,9 +32,8 @@ zs::Status report(const zs::cli::Args& args) {
   document.tool = std::string("zs-report ") + zs::cli::version();
   const auto format = !args.has("format") ? zs::report::format_of(output)
                       : args.text("format") == "html" ? zs::report::Format::html : zs::report::Format::markdown;
-  for (const std::string& warning : zs::report::write(document, format, output, args.text("figures"), theme)) {
-    zs::cli::warn(kCommand, warning);
-  }
+  for (std::string& warning : zs::report::write(document, format, output, args.text("figures"), theme)) warnings.push_back(std::move(warning));
+  for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);
   return document.verdict == zs::report::Verdict::bad ? zs::Status::no : zs::Status::done;
 }
 

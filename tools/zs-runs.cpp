@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -13,6 +14,8 @@
 #include "base/number.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "metric/difference.hpp"
+#include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/listing.hpp"
 #include "registry/query.hpp"
@@ -122,11 +125,21 @@ Status show(const Args& args) {
   return verdict(faults);
 }
 
+/// Adds where the losses part, if both runs have their metrics.
+void add_first_divergent_step(const std::string& folder_a, const std::string& folder_b, Sheet& sheet) {
+  const std::string a = folder_a + "/metrics.h5", b = folder_b + "/metrics.h5";
+  if (!std::filesystem::exists(a) || !std::filesystem::exists(b)) return;
+  const auto found = zs::metric::difference(zs::metric::read(a).runs.at(0).records, zs::metric::read(b).runs.at(0).records, "loss");
+  if (found.step) sheet.rows.push_back({"metric", "loss at step " + zs::to_text(*found.step) + ", the first to differ", found.a, found.b});
+  if (found.compared == 0) sheet.rows.push_back({"metric", "steps with a loss in both", "0", "0"});
+}
+
 Status diff(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 2, false, "RUN RUN");
   const Runs runs = read(args, faults);
-  const Sheet sheet = zs::registry::difference(runs, zs::registry::find_run(runs, names[0]), zs::registry::find_run(runs, names[1]));
+  Sheet sheet = zs::registry::difference(runs, zs::registry::find_run(runs, names[0]), zs::registry::find_run(runs, names[1]));
+  add_first_divergent_step(registry(args) + "/" + sheet.header[2], registry(args) + "/" + sheet.header[3], sheet);
   print_sheet(args, sheet);
   return sheet.rows.empty() ? verdict(faults) : Status::no;
 }
@@ -178,6 +191,7 @@ Status remove(const Args& args) {
 Status reindex(const Args& args) {
   std::int64_t faults = 0;
   operands(args, 0, false, "alone");
+  zs::registry::tidy(registry(args));
   print(std::to_string(read(args, faults, true).size()) + " runs\n");
   return verdict(faults);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.hpp"
 #include "train/session.hpp"
+#include "train/settings.hpp"
 
 namespace {
 

@@ -66,11 +66,21 @@ struct Entry {
 
 /// The table, in the order in which dialects are tried.
 const std::vector<Entry>& dialects();
+std::vector<std::string> dialect_names();
 /// The entry of that name; throws UsageError naming the nearest.
 const Entry& dialect_named(std::string_view name);
 
 std::unique_ptr<Dialect> make_reference();
 std::unique_ptr<Dialect> make_zs();
 std::unique_ptr<Dialect> make_launch();
+std::unique_ptr<Dialect> make_failure();
+std::unique_ptr<Dialect> make_wandb();
+std::unique_ptr<Dialect> make_csv();
+std::unique_ptr<Dialect> make_json();
+std::unique_ptr<Dialect> make_deepspeed();
+std::unique_ptr<Dialect> make_nanogpt();
+std::unique_ptr<Dialect> make_huggingface();
+std::unique_ptr<Dialect> make_torchtitan();
+std::unique_ptr<Dialect> make_llmc();
 
 }  // namespace zs::parse

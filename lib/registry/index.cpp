@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cerrno>
 #include <ctime>
 #include <deque>
@@ -164,6 +165,26 @@ void refresh_soon(const std::string& registry) {
   } catch (const std::exception&) {
     // Whoever lists the runs will see what is wrong with them.
   }
+}
+
+void tidy(const std::string& registry) {
+  namespace fs = std::filesystem;
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  std::error_code failure;
+  std::vector<fs::path> left;
+  const auto look = [&](const fs::path& folder, auto is_left) {
+    for (const auto& entry : fs::directory_iterator(folder, failure)) {
+      const std::string name = entry.path().filename().string();
+      if (is_left(name) && entry.last_write_time(failure) < old) left.push_back(entry.path());
+    }
+  };
+  look(registry, [](const std::string& name) {
+    return name.starts_with(".removed_") || (name.starts_with('.') && name != ".runs.index" && (name.ends_with(".clock") || name.find(".runs.") != std::string::npos));
+  });
+  for (const Folder& folder : folders(registry)) {
+    look(registry + "/" + folder.id, [](const std::string& name) { return name.starts_with(".0") && name.ends_with(".tsv"); });
+  }
+  for (const fs::path& path : left) fs::remove_all(path, failure);
 }
 
 std::string to_csv(const Runs& runs) {

@@ -18,6 +18,9 @@ Runs read_runs(const std::string& registry, const FaultSink& faults, bool anew =
 /// (a registry of more than some ten thousand runs). Never fails: the index is only a copy.
 void refresh_soon(const std::string& registry);
 
+/// Removes what writers that were killed left behind more than an hour ago: half-written files, half-removed runs.
+void tidy(const std::string& registry);
+
 /// The table as CSV (RFC 4180), a line per run under a header.
 std::string to_csv(const Runs& runs);
 

@@ -30,14 +30,15 @@ bool same(const std::string& a, const std::string& b) {
   return x && y && *x == *y;
 }
 
-/// Id, name, status, the columns of `wanted`, the settings that differ among `rows`, the metrics; none twice.
+/// Id, name, the columns of `wanted`, status, the settings that differ among `rows`, the metrics; none twice.
 std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std::size_t>& rows, const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
     if (runs.find(name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   };
-  for (const char* const name : {"run_id", "run_name", "status"}) add(name);
+  for (const char* const name : {"run_id", "run_name"}) add(name);
   for (const std::string& name : wanted) add(name);
+  add("status");
   for (const Column& column : runs.columns) {
     const bool setting = topic(column.name) == Topic::configuration;
     if (setting && differs(column, rows)) add(column.name);

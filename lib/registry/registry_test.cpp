@@ -158,6 +158,25 @@ TEST_CASE("registry: a removed run is gone with its files, a registry that is no
   CHECK_THROWS_WITH_AS(read(place.path + "/none"), (place.path + "/none: no such registry").c_str(), zs::Error);
 }
 
+TEST_CASE("registry: what killed writers left is cleared away when it is old, nothing else") {
+  const Place place;
+  const Run run = Run::create(place.path, "a", {});
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(2);
+  const std::vector<std::string> left = {place.path + "/.node-1-0.clock", place.path + "/.node-1-1.runs.csv", place.path + "/.removed_x_abc", run.folder() + "/.00000002-node-1-0.tsv"};
+  const std::vector<std::string> kept = {place.path + "/.notes", place.path + "/.runs.index", run.folder() + "/.hidden"};
+  for (const auto& names : {left, kept}) {
+    for (const std::string& name : names) {
+      std::ofstream(name) << "x";
+      fs::last_write_time(name, old);
+    }
+  }
+  std::ofstream(place.path + "/.node-2-0.clock") << "of a writer at work";
+  tidy(place.path);
+  for (const std::string& name : left) CHECK_MESSAGE(!fs::exists(name), name);
+  for (const std::string& name : kept) CHECK_MESSAGE(fs::exists(name), name);
+  CHECK(fs::exists(place.path + "/.node-2-0.clock"));
+}
+
 TEST_CASE("registry: processes that write at once lose nothing") {
   const Place place;
   constexpr int kProcesses = 16, kRuns = 8;

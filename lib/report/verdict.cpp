@@ -51,7 +51,7 @@ Text digests(const Findings& found, Verdict& verdict) {
   } else if (with >= 2) {
     const bool all = found.healthy.size() == with;
     if (all && found.bad.empty()) text += strong(all_of(with, "condition") + " end with the same state digest");
-    else text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) + " that ran end with the same state digest");
+    else text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) + " that did not fail end with the same state digest");
     text += Text(", ") + code(found.digests.front().digest) + Text(": their parameters are the same to the last bit.");
     if (!all) text += Text(" ") + names(found.without_digest) + Text(found.without_digest.size() == 1 ? " has no digest." : " have no digest.");
     else if (verdict == Verdict::open) verdict = Verdict::good;

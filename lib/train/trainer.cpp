@@ -85,7 +85,7 @@ Outcome Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
     if (digests || last) digest = engine_->digest();
     if (digests) run_.records.column("state_digest").texts().back() = digest;
-    if (sink_.log && (step % settings_.log_interval == 0 || last || evaluates || digests)) log_step(step);
+    if (sink_.log && (step == 1 || step % settings_.log_interval == 0 || last || evaluates || digests)) log_step(step);
     if (sink_.metrics && !last) sink_.metrics(run_, false);
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
   }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/condition.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/name.hpp"
+
+namespace zs::stat {
+namespace {
+
+using metric::is_absent;
+
+constexpr const char* kNone = "(none)";
+
+std::vector<bool> marks(const Sample& seconds, Outliers rule) {
+  if (rule != Outliers::above_p99) return far_out(seconds);
+  const double limit = quantile(seconds, 0.99);
+  std::vector<bool> above;
+  for (const double value : seconds) above.push_back(value > limit);
+  return above;
+}
+
+void check_keys(const metric::Store& store, const std::vector<std::string>& by) {
+  std::set<std::string> known;
+  for (const metric::Run& run : store.runs) {
+    for (const auto& [key, value] : run.attributes) known.insert(key);
+  }
+  for (const std::string& key : by) {
+    if (known.count(key) == 0) {
+      throw Error("no run has an attribute '" + key + "'" + did_you_mean(key, {known.begin(), known.end()}));
+    }
+  }
+}
+
+std::string condition_name(const metric::Run& run, const std::vector<std::string>& by) {
+  if (by.empty()) return run.name;
+  std::string name;
+  for (const std::string& key : by) {
+    const std::string value = run.attribute(key).empty() ? kNone : run.attribute(key);
+    name += (name.empty() ? "" : " ") + (by.size() > 1 ? key + "=" : "") + value;
+  }
+  return name;
+}
+
+}  // namespace
+
+Timing timing(const Series& series, const TimingRule& rule) {
+  std::vector<const Point*> timed;
+  Sample seconds;
+  for (const Point& point : series.points) {
+    if (is_absent(point.time)) continue;
+    timed.push_back(&point);
+    seconds.push_back(point.time);
+  }
+  Timing made;
+  made.given = timed.size();
+  if (timed.empty()) return made;
+  made.warmup = std::min(rule.warmup ? *rule.warmup : warmup_length(seconds), timed.size() - 1);
+  seconds.erase(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(made.warmup));
+  const std::vector<bool> out = marks(seconds, rule.outliers);
+  made.marked = static_cast<std::size_t>(std::count(out.begin(), out.end(), true));
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    if (out[i] && rule.outliers != Outliers::keep) {
+      ++made.removed;
+      continue;
+    }
+    made.seconds.push_back(seconds[i]);
+    const Point& point = *timed[made.warmup + i];
+    if (is_absent(point.tokens)) continue;
+    made.tokens += point.tokens;
+    made.token_seconds += point.time;
+  }
+  return made;
+}
+
+std::vector<Condition> conditions(const metric::Store& store, const std::vector<std::string>& by,
+                                  const TimingRule& rule) {
+  check_keys(store, by);
+  std::vector<Condition> found;
+  for (const metric::Run& run : store.runs) {
+    const std::string name = condition_name(run, by);
+    auto place =
+        std::find_if(found.begin(), found.end(), [&](const Condition& condition) { return condition.name == name; });
+    if (place == found.end()) place = found.insert(found.end(), Condition{name, {}});
+    Series points = series(run);
+    Judgement judgement = judge(run, points);
+    Timing times = timing(points, rule);
+    place->members.push_back({&run, std::move(points), std::move(judgement), std::move(times)});
+  }
+  return found;
+}
+
+}  // namespace zs::stat

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is compared: runs that share a name or an attribute, each with its points, its verdict and its timings.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "metric/table.hpp"
+#include "stat/sample.hpp"
+#include "stat/series.hpp"
+#include "stat/status.hpp"
+
+namespace zs::stat {
+
+/// Timings that may be left out. They are marked and counted in any case.
+enum class Outliers {
+  keep,
+  above_p99,  ///< those above the 99th percentile: always at least the largest, so this makes every run look faster
+  far_out,    ///< see far_out() in sample.hpp
+};
+
+struct TimingRule {
+  std::optional<std::size_t> warmup =
+      5;  ///< points left out at the start of each run; nothing: warmup_length() finds it
+  Outliers outliers = Outliers::keep;
+};
+
+/// The iteration times of one run after its warm-up.
+struct Timing {
+  std::size_t given = 0;                 ///< points that have a time
+  std::size_t warmup = 0;                ///< left out at the start; never more than given - 1
+  std::size_t marked = 0;                ///< outliers among the rest
+  std::size_t removed = 0;               ///< of these, left out
+  Sample seconds;                        ///< what is left
+  double tokens = 0, token_seconds = 0;  ///< summed over what is left, where both are known
+};
+
+Timing timing(const Series& series, const TimingRule& rule);
+
+struct Member {
+  const metric::Run* run;
+  Series series;
+  Judgement judgement;
+  Timing timing;
+};
+
+struct Condition {
+  std::string name;
+  std::vector<Member> members;
+};
+
+/// The runs as conditions, in order of first appearance: one each by name, or those that share the values of the
+/// attributes `by`, named by that value (by "KEY=VALUE KEY=VALUE" where there are several keys; "(none)" without).
+/// Throws Error where no run has such an attribute. `store` must outlive the result.
+std::vector<Condition> conditions(const metric::Store& store, const std::vector<std::string>& by,
+                                  const TimingRule& rule);
+
+}  // namespace zs::stat

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics of a sample of numbers. Pure functions: values in any order, nan where the sample is too small.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace zs::stat {
+
+using Sample = std::vector<double>;
+
+struct Interval {
+  double low, high;
+};
+
+/// Compensated (Neumaier) sum over the size, so that the order of values hardly matters.
+double mean(const Sample& values);
+
+/// Standard deviation: of a sample (divided by n - 1; nan below two values), or of a population (by n).
+enum class Deviation { sample, population };
+double deviation(const Sample& values, Deviation kind = Deviation::sample);
+
+/// The quantile at `share` in [0, 1], linear between order statistics (type 7, as R, numpy and Excel have it).
+double quantile(Sample values, double share);
+double median(const Sample& values);
+
+/// Median distance from the median, times 1.4826: estimates the standard deviation of normal data.
+double mad(const Sample& values);
+
+/// Student's interval of the mean: mean -+ t(confidence, n - 1) s / sqrt(n); nan below two values.
+Interval mean_interval(const Sample& values, double confidence = 0.95);
+
+/// Percentile bootstrap interval of `statistic`, by a generator that gives the same numbers for a seed on every
+/// machine. One group: its values are drawn anew. Several groups (runs): whole groups are drawn, since values within
+/// one are not independent. 2000 rounds, fewer (never below 200) for very large samples. nan below two values or
+/// groups.
+Interval bootstrap(const std::vector<Sample>& groups, const std::function<double(Sample&)>& statistic,
+                   std::uint64_t seed, double confidence = 0.95);
+
+/// median(), faster, for values that may be put in any order. REQUIRES: no nan.
+double median_in_place(Sample& values);
+
+/// How many leading values to leave out by the MSER rule (White 1997): the number d <= n / 2 that makes
+/// sum((x - mean)^2) / (n - d)^2 over what is left smallest. That is where a slow start ends.
+std::size_t warmup_length(const Sample& values);
+
+/// Where values are far out: further than 3.5 mad() from the median (Iglewicz and Hoaglin). Without any spread, where
+/// they differ from the median by more than one part in a million.
+std::vector<bool> far_out(const Sample& values);
+
+}  // namespace zs::stat

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run as the series of its points: one per logged step, whatever the log repeated.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "metric/table.hpp"
+
+namespace zs::stat {
+
+/// One logged step. A real that the log did not give is metric::absent_real(), an integer metric::kAbsentInteger.
+struct Point {
+  std::int64_t epoch, step, line;
+  double loss, valid_loss, time, tokens, comm_bytes, grad_norm;
+};
+
+struct Series {
+  std::vector<Point> points;   ///< in the order of steps
+  std::size_t replaced = 0;    ///< points that a later segment of the run (after a restart) gave again
+  double peak_mem, alloc_mem;  ///< bytes, largest over all ranks and steps; metric::absent_real() where unknown
+};
+
+/// The points of a run. Where several ranks wrote records, those of the lowest rank are taken, but memory is the
+/// largest of all. Records of one step are joined. A run that goes back to an earlier step was restarted from there:
+/// what it had logged from that step on is replaced, and counted.
+Series series(const metric::Run& run);
+
+}  // namespace zs::stat

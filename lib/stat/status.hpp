@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a run may be believed: a verdict with its reason.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "metric/table.hpp"
+#include "stat/series.hpp"
+
+namespace zs::stat {
+
+/// From the best to the worst, so that the worst of several runs is their maximum.
+enum class RunStatus { complete, unknown, truncated, dead, diverged, failed };
+
+/// "COMPLETE", "UNKNOWN", "TRUNCATED", "DEAD", "DIVERGED", "FAILED".
+std::string_view name(RunStatus status);
+
+struct Judgement {
+  RunStatus status;
+  std::string reason;  ///< "exit code 137", "loss is nan at step 30 (run.log:42)"; empty when complete
+};
+
+/// The first that holds: FAILED exit_code is not 0; DIVERGED a loss is not finite; DEAD the loss never changes (three
+/// points or more) or every gradient norm is 0; TRUNCATED the last step is below expected_steps; COMPLETE it is not;
+/// UNKNOWN nothing says how many steps there should be.
+Judgement judge(const metric::Run& run, const Series& series);
+
+/// The last step that the run reached, by its points or by its own summary line; metric::kAbsentInteger if unknown.
+std::int64_t last_step(const metric::Run& run, const Series& series);
+
+}  // namespace zs::stat

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+# Records in, a summary out: through pipes, in every form, and what happens when the records are bad.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  log run.log 5 4 3 2.5 2.25 2 1.75
+}
+
+# log FILE LOSS...: a log in the reference format, a step of ten for each loss.
+log() {
+  local file=$1 step=0 loss
+  shift
+  for loss; do
+    step=$((step + 10))
+    echo "Epoch 1, Step $step, Loss: $loss sync: True time: 0.${step} alloc_mem: 1000 peak_mem: 200$step"
+  done >"$file"
+}
+
+# cell COLUMN [ROW]: a cell of the tab-separated summary on stdin.
+cell() { awk -F'\t' -v column="$1" -v row="${2:-1}" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == row + 1 { print $at[column] }'; }
+
+@test "records through a pipe are a summary that h5py reads" {
+  zs-parse run.log | zs-aggregate >summary.h5
+  run -0 /usr/bin/python3 - <<'PY'
+import h5py
+f = h5py.File('summary.h5', 'r')
+s = f['summary']
+print(f.attrs['zs_metrics'], s['condition'][0].decode(), s['points'][0], s['final_loss'][0], s['time_mean'].attrs['unit'].decode())
+print(list(f['runs']), list(f['runs/run/loss'][:2]), f['runs/run'].attrs['source'].decode(), list(f['curves/run/step'][:2]))
+PY
+  [ "${lines[0]}" = "1 run 7 1.75 s" ]
+  [ "${lines[1]}" = "['run'] [5.0, 4.0] run.log [10, 20]" ]
+}
+
+@test "the records' form does not matter: the same bytes" {
+  zs-parse run.log | zs-aggregate >text.h5
+  zs-parse --format h5 run.log | zs-aggregate >image.h5
+  cmp text.h5 image.h5
+  zs-aggregate text.h5 >again.h5
+  cmp text.h5 again.h5
+}
+
+@test "streams one after another are several runs, in any mixture of forms" {
+  log b.log 3 2 1
+  (zs-parse run.log; zs-parse b.log) | zs-aggregate >text.h5
+  (zs-parse --format h5 run.log; zs-parse b.log) | zs-aggregate >mixed.h5
+  zs-parse run.log b.log | zs-aggregate >one.h5
+  cmp text.h5 mixed.h5
+  cmp text.h5 one.h5
+  zs-aggregate --format tsv text.h5 >table
+  [ "$(cell condition <table) $(cell condition 2 <table) $(wc -l <table)" = "run b 3" ]
+}
+
+@test "two runs of one name are refused, with the remedy, and no file is left" {
+  zs-parse run.log >records
+  run -2 --separate-stderr zs-aggregate records records -o summary.h5
+  [ "$stderr" = "zs-aggregate: records: a second run named 'run': give one another name with zs-parse --run NAME" ]
+  [ ! -e summary.h5 ]
+  (cat records; zs-parse --run other run.log) | zs-aggregate -o summary.h5
+  [ -s summary.h5 ]
+}
+
+@test "a published batch: points, final and best loss, and its own biased time" {
+  batch=$ROOT/../shared/data/reference_batch
+  [ -d "$batch" ] || skip "no reference batch here"
+  zs-parse "$batch/z1_baseline.log" "$batch/z3_deepcompile.log" | zs-aggregate --format tsv --outliers p99 --deviation population >table
+  [ "$(cell points <table) $(cell final_loss <table) $(cell best_loss <table)" = "10 1.620094 0.363938" ]
+  [ "$(cell points 2 <table) $(cell final_loss 2 <table) $(cell best_loss 2 <table)" = "10 1.628428 0.367286" ]
+  printf '%.6f %.6f\n' "$(cell time_mean <table)" "$(cell time_std <table)" >times
+  printf '%.6f %.6f\n' "$(cell time_mean 2 <table)" "$(cell time_std 2 <table)" >>times
+  [ "$(cat times)" = $'0.477070 0.001406\n0.468810 0.000044' ]
+}
+
+@test "a warm-up longer than a run is cut, with a warning" {
+  log short.log 3 2 1
+  zs-parse short.log >records
+  run -0 --separate-stderr zs-aggregate --format tsv records
+  [ "$stderr" = "zs-aggregate: warning: run 'short' has only 3 timed points: warm-up of 5 cut to 2" ]
+  run -0 --separate-stderr zs-aggregate --format tsv --warmup 1 records
+  [ -z "$stderr" ]
+  [ "$(cell time_points <<<"$output") $(cell time_mean <<<"$output")" = "2 0.25" ]
+}
+
+@test "tables, tsv and json say the same" {
+  zs-parse run.log >records
+  zs-aggregate --format tsv records >table
+  [ "$(zs-aggregate --format json records | jq -r '.conditions[0].final_loss')" = "$(cell final_loss <table)" ]
+  run -0 zs-aggregate --format table records
+  [[ ${lines[1]} == "run "*" 1.75"* ]]
+  zs-parse run.log | sed 's/\t5\t/\tnan\t/' | zs-aggregate --format json | jq -e '.conditions[0] | .first_loss == "nan" and .status == "DIVERGED"'
+}
+
+@test "bad records are refused with their place, and the last good file stays" {
+  zs-parse run.log | zs-aggregate -o summary.h5
+  cp summary.h5 good.h5
+  bad() {
+    run -2 --separate-stderr zs-aggregate records -o summary.h5
+    [[ $stderr == "zs-aggregate: records"*"$1"* ]] || complain "$stderr"
+    [ -z "$output" ] || complain "something on stdout"
+  }
+  zs-parse run.log | head -c 300 >records
+  bad "cut off"
+  head -c 5000 good.h5 >records
+  bad "truncated HDF5 data: 5000 of"
+  { head -c 3000 good.h5; head -c 200 /dev/zero; tail -c +3201 good.h5; } >records
+  bad "cannot"
+  cp run.log records
+  bad "a training log goes through zs-parse first"
+  printf '#zs-metrics 1\nrun\tstep\nx\tten\n' >records
+  bad "3: column 'step' is int, found 'ten'"
+  printf '#zs-metrics 1\n' >records
+  run -2 --separate-stderr zs-aggregate records -o summary.h5
+  [ "$stderr" = "zs-aggregate: no runs in the input: nothing to aggregate" ]
+  cmp summary.h5 good.h5
+  [ -z "$(find . -name ".*tmp*")" ] || complain "something was left: $(ls -A)"
+  verdict
+}
+
+@test "bad options are refused" {
+  zs-parse run.log >records
+  for words in "--warmup -1" "--warmup five" "--by nothing" "--outliers some" "--format yaml" "-o no/such/folder/x"; do
+    # shellcheck disable=SC2086
+    run -2 --separate-stderr zs-aggregate $words records
+    [ -z "$output" ] || complain "$words: something on stdout"
+    [[ $stderr == "zs-aggregate: "* ]] || complain "$words: $stderr"
+  done
+  verdict
+}
+
+@test "HDF5 that another program wrote is read: old formats, variable-length texts, other widths" {
+  /usr/bin/python3 - <<'PY'
+import h5py, numpy as np
+with h5py.File('other.h5', 'w') as f:
+    f.attrs['zs_metrics'] = 1
+    run = f.create_group('runs/a')
+    run.attrs['model.name'] = 'gpt2'
+    run.attrs['exit_code'] = 0
+    run['step'] = np.arange(1, 7, dtype='>i2')
+    run['loss'] = np.array([3, 2.5, 2, 1.5, 1, 0.5], dtype='f4')
+    run['note'] = ['', 'x', 'längér', '', '', '']
+PY
+  zs-aggregate other.h5 --format tsv --by model.name >table
+  [ "$(cell condition <table) $(cell points <table) $(cell final_loss <table)" = "gpt2 6 0.5" ]
+}
+
+@test "damage to such a file is an error, and never a crash" {
+  /usr/bin/python3 - <<'PY'
+import h5py, random
+with h5py.File('other.h5', 'w') as f:
+    f.attrs['zs_metrics'] = 1
+    run = f.create_group('runs/a')
+    for i in range(6):
+        run.attrs['key%d' % i] = 'value %d' % i
+    run['step'] = [1, 2, 3]
+    run['note'] = ['x', 'yy', 'z']
+sound = open('other.h5', 'rb').read()
+random.seed(1)
+for i in range(40):
+    damaged = bytearray(sound)
+    for _ in range(3):
+        damaged[random.randrange(len(sound))] ^= 1 << random.randrange(8)
+    damaged[random.randrange(sound.find(b'GCOL'), len(sound))] = 255  # where the library is weakest
+    open('damaged%d.h5' % i, 'wb').write(damaged)
+PY
+  for file in damaged*.h5; do
+    timeout 60 zs-aggregate "$file" >out 2>>err && status=0 || status=$?
+    ((status == 0 || status == 2)) || complain "$file: status $status: $(tail -n 1 err)"
+  done
+  grep -q "^zs-aggregate: damaged" err || complain "no message"
+  verdict
+}

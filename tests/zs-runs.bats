@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+# zs-runs: a registry that loses nothing, and questions to it.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  unset ZS_REGISTRY COLUMNS
+}
+
+# Four runs, named a to d.
+some_runs() {
+  a=$(zs-runs add run_name=a sweep_name=lr model.name=gpt2 training.learning_rate=6e-4 final_valid_loss=3.5 host=n1)
+  b=$(zs-runs add run_name=b sweep_name=lr model.name=gpt2 training.learning_rate=0.0006 final_valid_loss=nan host=n2)
+  c=$(zs-runs add run_name=c model.name=tiny training.learning_rate=1e-3 final_valid_loss=10 status=complete)
+  d=$(zs-runs add run_name=d model.name=gpt2-xl 'note=tab	"quote", comma')
+}
+
+names() { zs-runs --show run_name "$@" | tail -n +2 | xargs; }
+
+refuses() {
+  local message=$1
+  shift
+  run -2 --separate-stderr "$@"
+  [ -z "$output" ]
+  [ "$stderr" = "$message" ]
+}
+
+@test "zs-runs: filters compare numbers as numbers, join by and or by or, know sweeps and short names" {
+  some_runs
+  [ "$(names)" = "a b c d" ]
+  [ "$(names --filter model.name=gpt2)" = "a b" ]
+  [ "$(names --filter model.name=gpt2 training.learning_rate=0.0006)" = "a b" ]
+  [ "$(names --filter learning_rate=6e-4)" = "a b" ]
+  [ "$(names --filter 'learning_rate>6e-4')" = c ]
+  [ "$(names --filter 'model.name!=gpt2')" = "c d" ]
+  [ "$(names --filter 'final_valid_loss<=10')" = "a c" ]
+  [ "$(names --filter final_valid_loss=nan)" = b ]
+  [ "$(names --filter 'model.name~gpt2-?' 'final_valid_loss!=')" = "a b" ]
+  [ "$(names --filter model.name=tiny final_valid_loss=3.5 --or)" = "a c" ]
+  [ "$(names --filter_sweep lr)" = "a b" ]
+  [ -z "$(names --filter zero.stage=3)" ]
+}
+
+@test "zs-runs: sorting, limits and columns" {
+  some_runs
+  [ "$(names --sort_by final_valid_loss)" = "a c b d" ]
+  [ "$(names --sort_by final_valid_loss --descending)" = "c a b d" ]
+  [ "$(names --sort_by final_valid_loss --descending --limit 1)" = c ]
+  run -0 zs-runs --show run_name learning_rate --filter run_name=c
+  [ "$output" = $'run_name\ttraining.learning_rate\nc\t1e-3' ]
+  run -0 zs-runs --hide run_id timestamp host note sweep_name status training.learning_rate final_valid_loss
+  [ "${lines[0]}" = $'run_name\tmodel.name' ]
+  run -0 zs-runs --list_columns --format table
+  [[ $output == *"training.learning_rate  configuration     3       3  6e-4"* ]]
+}
+
+@test "zs-runs: a table fits its width, marks the sorted column, and says what it leaves out" {
+  some_runs
+  COLUMNS=60 run -0 zs-runs --format table --sort_by final_valid_loss
+  [[ ${lines[0]} == *"final_valid_loss ▲" ]]
+  [[ ${lines[1]} == *" 3.5" && ${lines[2]} == *"  10" ]]
+  [ "${lines[5]}" = "4 runs, 7 more columns (--list_columns, --show)" ]
+  for line in "${lines[@]}"; do ((${#line} <= 60)); done
+  run -0 zs-runs --format table --limit 2
+  [[ ${lines[-1]} == "2 of 4 runs"* ]]
+}
+
+@test "zs-runs: tsv, csv and json hold the same" {
+  some_runs
+  zs-runs --format csv >all.csv
+  cmp all.csv saved_models/runs.csv
+  [ "$(zs-runs --filter run_name=d --show note)" = $'note\ntab\\t"quote", comma' ]
+  [ "$(zs-runs --format csv --filter run_name=d --show note)" = $'note\n"tab\t""quote"", comma"' ]
+  [ "$(zs-runs --format json --filter run_name=d | jq -r '.[0].note')" = $'tab\t"quote", comma' ]
+  [ "$(zs-runs --format json | jq -c 'map([.run_name, .final_valid_loss])')" = '[["a",3.5],["b","nan"],["c",10],["d",null]]' ]
+}
+
+@test "zs-runs: a run is meant by its id, the beginning of it, or its name; show and diff" {
+  some_runs
+  [ "$(zs-runs show "$a" --format json | jq -r .host)" = n1 ]
+  [ "$(zs-runs show b | grep -c $'^configuration\t')" = 3 ]
+  run -1 zs-runs diff a b
+  [ "${#lines[@]}" = 3 ]
+  [ "${lines[0]}" = $'topic\tfield\t'"$a"$'\t'"$b" ]
+  [ "${lines[1]}" = $'environment\thost\tn1\tn2' ]
+  [ "${lines[2]}" = $'metric\tfinal_valid_loss\t3.5\tnan' ]
+  run -0 zs-runs diff a "$a"
+  zs-runs add run_name=a
+  run -2 zs-runs show a
+  [[ $output == "zs-runs: 2 runs have the name 'a': $a, "* ]]
+  run -2 zs-runs show 2
+  [[ $output == "zs-runs: 5 runs begin with '2': "* ]]
+}
+
+@test "zs-runs: diff tells the first step at which the losses part" {
+  some_runs
+  printf 'Epoch 1, Step %d, Loss: 2.%d sync: True time: 0.1 alloc_mem: 10 peak_mem: 20\n' 10 5 20 4 30 3 >a.log
+  sed '2s/2\.4/2.4000000001/' a.log >b.log
+  zs-parse a.log -o "saved_models/$a/metrics.h5"
+  zs-parse b.log -o "saved_models/$b/metrics.h5"
+  run -1 zs-runs diff a b
+  [ "${lines[3]}" = $'metric\tloss at step 20, the first to differ\t2.4\t2.4000000001' ]
+}
+
+@test "zs-runs: update makes a column of a new metric, an empty value takes it away" {
+  some_runs
+  zs-runs update c my_metric=1.5 status=archived
+  [ "$(zs-runs --filter 'my_metric>1' --show run_name status)" = $'run_name\tstatus\nc\tarchived' ]
+  zs-runs update "$c" my_metric=
+  refuses "zs-runs: no run has a column 'my_metric'" zs-runs --show my_metric
+  refuses "zs-runs: run_id cannot be changed: it names the folder of the run" zs-runs update c run_id=x
+  refuses "zs-runs: 'x' is not NAME=VALUE (see zs-runs --help)" zs-runs update c x
+}
+
+@test "zs-runs: rm asks, and takes the run with its files" {
+  some_runs
+  refuses "zs-runs: rm asks on a terminal: give --yes to remove without (see zs-runs --help)" zs-runs rm a </dev/null
+  zs-runs rm a "$b" --yes
+  [ "$(names)" = "c d" ]
+  [ ! -e "saved_models/$a" ]
+  [ "$(find saved_models -name '.removed*' | wc -l)" = 0 ]
+}
+
+@test "zs-runs: the registry is --registry, else ZS_REGISTRY, else saved_models" {
+  zs-runs --registry one add run_name=x
+  ZS_REGISTRY=two zs-runs add run_name=y
+  [ "$(names --registry one) $(ZS_REGISTRY=two names) $(ZS_REGISTRY=two names --registry one)" = "x y x" ]
+  refuses "zs-runs: saved_models: no such registry" zs-runs
+}
+
+@test "zs-runs: a registry that may not be written is read all the same" {
+  some_runs
+  rm saved_models/.runs.index saved_models/runs.csv
+  if ((EUID == 0)); then
+    unshare -m bash -c 'mount --bind saved_models saved_models && mount -o remount,ro,bind saved_models && zs-runs --show run_name' >out || skip "root may always write, and may not mount here"
+  else
+    chmod a-w saved_models
+    zs-runs --show run_name >out
+    chmod u+w saved_models
+  fi
+  [ "$(xargs <out)" = "run_name a b c d" ]
+  [ ! -e saved_models/runs.csv ]
+}
+
+@test "zs-runs: a damaged record is told with its place, the other runs are listed, and the status is 1" {
+  some_runs
+  record=$(echo "saved_models/$b"/record/*)
+  echo nonsense >"$record"
+  run -1 --separate-stderr zs-runs --show run_name
+  [ "$(xargs <<<"$output")" = "run_name a c d" ]
+  [ "$stderr" = "zs-runs: $record:1: is no record of a run: this run is left out" ]
+}
+
+@test "zs-runs: mistakes name the nearest" {
+  some_runs
+  refuses "zs-runs: no run has a column 'final_valid_los', did you mean 'final_valid_loss'?" zs-runs --sort_by final_valid_los
+  refuses "zs-runs: 'loss' is not a filter: expected COLUMN=VALUE, or != < <= > >= ~ !~ in place of = (see zs-runs --help)" zs-runs --filter loss
+  refuses "zs-runs: unknown action 'shwo', did you mean 'show'? (see zs-runs --help)" zs-runs shwo a
+  refuses "zs-runs: 'or' needs two filters or more (see zs-runs --help)" zs-runs --or --filter run_name=a
+}
+
+@test "zs-runs: many writers at once, some killed, the index deleted half way, by two paths: nothing is lost" {
+  run -0 "$ROOT/tests/storm" 16 160 "$BATS_TEST_TMPDIR"
+  [[ ${lines[1]} == "lost 0, lost updates 0, duplicated 0, broken runs.csv 0 of "* ]]
+}
+
+@test "zs-runs: pandas reads runs.csv with the right types" {
+  python=
+  for candidate in python3 /usr/bin/python3; do
+    if "$candidate" -c 'import pandas' 2>/dev/null; then python=$candidate; break; fi
+  done
+  [ -n "$python" ] || skip "python3-pandas is not installed"
+  some_runs
+  zs-runs update a zero.compile=true zero.stage=3
+  zs-runs update b zero.compile=false zero.stage=1
+  for run in c d; do zs-runs update $run zero.compile=false zero.stage=2; done
+  zs-runs >/dev/null
+  run -0 "$python" -c '
+import pandas
+runs = pandas.read_csv("saved_models/runs.csv")
+print(*(str(runs[c].dtype) for c in ["run_id", "training.learning_rate", "zero.stage", "zero.compile", "final_valid_loss"]), len(runs))'
+  [ "$output" = "object float64 int64 bool float64 4" ]
+}

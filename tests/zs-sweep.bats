@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+# zs-sweep: grids and random draws as configurations, and condition sets as options.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  printf 'training: {seed: 1, batch_size: 8}\nmine: kept\n' >base.yaml
+  printf 'sweep_name: s\nparameters:\n  training.learning_rate: {values: [1e-3, 6e-4]}\n  zero.stage: {values: [1, 2, 3]}\n' >grid.yaml
+  printf 'sweep_name: r\nstrategy: random\nnum_runs: 3\nseed: 5\nparameters:\n  training.learning_rate: {min: 1e-5, max: 1e-2, distribution: log_uniform}\n  zero.stage: {values: [1, 2, 3]}\n' >random.yaml
+}
+
+# Its message is all there is on stderr, its status 2, and stdout is empty.
+refuses() {
+  local message=$1
+  shift
+  run -2 --separate-stderr "$@"
+  [ -z "$output" ]
+  [ "$stderr" = "$message" ]
+}
+
+@test "zs-sweep: a grid of 2 x 3 makes 6 configurations, a manifest, and prints the paths" {
+  run -0 --separate-stderr zs-sweep base.yaml grid.yaml -o out
+  [ -z "$stderr" ]
+  [ "${#lines[@]}" = 6 ]
+  [ "${lines[0]}" = out/s_001.yaml ]
+  [ "$(cut -f3,4 out/manifest.tsv)" = $'training.learning_rate\tzero.stage\n1e-3\t1\n1e-3\t2\n1e-3\t3\n6e-4\t1\n6e-4\t2\n6e-4\t3' ]
+  [ "$(sed 's/ *#.*//' out/s_006.yaml)" = $'training:\n  seed: 1\n  batch_size: 8\n  learning_rate: 6e-4\nmine: kept\nzero:\n  stage: 3\nrun:\n  name: s_006\nsweep_name: s' ]
+  grep -q 'learning_rate: 6e-4 .*# grid.yaml:3$' out/s_006.yaml
+  [ "$(zs-sweep base.yaml grid.yaml --count)" = 6 ]
+}
+
+@test "zs-sweep: a random sweep of 3 makes 3 distinct ones, and the same again" {
+  run -0 zs-sweep base.yaml random.yaml -o a
+  [ "${#lines[@]}" = 3 ]
+  [ "$(tail -n +2 a/manifest.tsv | cut -f3- | sort -u | wc -l)" = 3 ]
+  zs-sweep base.yaml random.yaml -o b
+  diff -r a b
+  sed 's/seed: 5/seed: 6/' random.yaml >other.yaml
+  run ! cmp <(zs-sweep base.yaml random.yaml --dry_run) <(zs-sweep base.yaml other.yaml --dry_run)
+  sed 's/num_runs: 3/num_runs: 5/' random.yaml >longer.yaml
+  zs-sweep base.yaml longer.yaml --dry_run | head -n 4 | diff - a/manifest.tsv
+}
+
+@test "zs-sweep: --dry_run prints the manifest and writes nothing" {
+  run -0 zs-sweep base.yaml grid.yaml -o out --dry-run
+  [ "${#lines[@]}" = 7 ]
+  [ ! -e out ]
+}
+
+@test "zs-sweep: a folder with another sweep is left alone, unless forced; then nothing old stays" {
+  zs-sweep base.yaml grid.yaml -o out
+  zs-sweep base.yaml grid.yaml -o out
+  echo mine >out/mine.yaml
+  refuses "zs-sweep: out/manifest.tsv: lists another sweep: choose another folder, or give --force to replace it" zs-sweep base.yaml random.yaml -o out
+  [ -e out/s_006.yaml ]
+  zs-sweep base.yaml random.yaml -o out --force
+  [ "$(cd out && echo *)" = "manifest.tsv mine.yaml r_001.yaml r_002.yaml r_003.yaml" ]
+}
+
+@test "zs-sweep: either file may be stdin" {
+  zs-sweep base.yaml - --dry_run <grid.yaml | diff - <(zs-sweep base.yaml grid.yaml --dry_run)
+  zs-sweep - grid.yaml --dry_run <base.yaml | diff - <(zs-sweep base.yaml grid.yaml --dry_run)
+}
+
+@test "zs-sweep: mistakes are located, and nothing is written" {
+  printf 'training:\n  batch_size 8\n  seed: 1\n' >typo.yaml
+  refuses "zs-sweep: typo.yaml:3:7: illegal map value" zs-sweep typo.yaml grid.yaml -o out
+  printf 'sweep_name: s\nparameters:\n  zero.stage: {values: [1, 4]}\n' >bad.yaml
+  refuses "zs-sweep: bad.yaml:3: zero.stage: '4' is not a whole number from 0 to 3" zs-sweep base.yaml bad.yaml -o out
+  refuses "zs-sweep: expected --output DIR (or --count, --dry_run) (see zs-sweep --help)" zs-sweep base.yaml grid.yaml
+  refuses "zs-sweep: expected BASE.yaml SWEEP.yaml (see zs-sweep --help)" zs-sweep base.yaml
+  sed 's/num_runs: 3/num_runs: 4/; s/{min.*/{values: [1e-3]}/' random.yaml >many.yaml
+  refuses "zs-sweep: num_runs is 4, but the parameters have only 3 combinations" zs-sweep base.yaml many.yaml -o out
+  [ ! -e out ]
+}
+
+@test "zs-sweep: a key one letter off is a warning with its line" {
+  printf 'training:\n  batchsize: 8\n' >near.yaml
+  sed 's/zero.stage/zero.stag/' grid.yaml >near_sweep.yaml
+  run -0 --separate-stderr zs-sweep near.yaml near_sweep.yaml -o out
+  [ "${stderr_lines[0]}" = "zs-sweep: warning: near.yaml:2: unknown key 'training.batchsize', did you mean 'training.batch_size'?" ]
+  [ "${stderr_lines[1]}" = "zs-sweep: warning: near_sweep.yaml:4: unknown key 'zero.stag', did you mean 'zero.stage'?" ]
+  [ "${#stderr_lines[@]}" = 2 ]
+}
+
+@test "zs-sweep: the full comparison is six conditions" {
+  run -0 --separate-stderr zs-sweep --conditions "$ROOT/share/conditions/batch.yaml" full_comparison
+  [ "$output" = $'z1_baseline\t--backend zero --zero_stage 1\nz2_baseline\t--backend zero --zero_stage 2\nz3_baseline\t--backend zero --zero_stage 3\nz1_deepcompile\t--backend zero --zero_stage 1 --deepcompile\nz2_deepcompile\t--backend zero --zero_stage 2 --deepcompile\nz3_deepcompile\t--backend zero --zero_stage 3 --deepcompile' ]
+}
+
+@test "zs-sweep: --list names the sets; each of them has conditions; a user may add one" {
+  run -0 zs-sweep --list
+  [ "$(cut -f1 <<<"$output" | sort | xargs)" = "compile_comparison full_comparison memory_efficiency minimal_test zero_comparison zero_vs_fsdp" ]
+  for set in $(cut -f1 <<<"$output"); do
+    [ "$(zs-sweep --conditions batch "$set" | wc -l)" -ge 2 ]
+  done
+  printf 'sets:\n  mine:\n    description: two\n    conditions: {a: --zero_stage 1, b: {zero_stage: 3, set: "run.name=x y"}}\n' >mine.yaml
+  [ "$(zs-sweep --conditions mine.yaml mine)" = $'a\t--zero_stage 1\nb\t--zero_stage 3 --set '"'run.name=x y'" ]
+}
+
+@test "zs-sweep: an unknown set names the nearest, an unknown file says where it looked" {
+  refuses "zs-sweep: batch: no set 'full_comparson', did you mean 'full_comparison'?" zs-sweep --conditions batch full_comparson
+  refuses "zs-sweep: conditions/none.yaml: not found in $PWD (ZS_SHARE names another folder)" env ZS_SHARE="$PWD" zs-sweep --conditions none x
+}
+
+@test "zs-sweep: the configurations that come with zs hold no unknown key" {
+  for file in train config; do
+    run -0 --separate-stderr zs-sweep "$ROOT/share/configs/$file.yaml" "$ROOT/share/configs/sweep.yaml" --dry_run
+    [ -z "$stderr" ]
+  done
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "base/file.hpp"
+#include "cli/run.hpp"
+#include "cli/table.hpp"
+#include "metric/file.hpp"
+#include "stat/print.hpp"
+#include "stat/summary.hpp"
+
+namespace {
+
+const zs::cli::Command kCommand = {
+    "zs-aggregate",
+    "Turn metric records into a summary: statistics per condition",
+    "[RECORDS]...",
+    {
+        {'b', "by", "KEY[,KEY]", "group runs by these attributes, one condition per value"},
+        {'w', "warmup", "N|auto", "timed points of each run to leave out; auto: its slow start", "5"},
+        {'x', "outliers", "RULE", "timings to leave out; they are counted in any case", "none", {"none", "p99", "mad"}},
+        {0, "deviation", "KIND", "standard deviation by n - 1 or by n", "sample", {"sample", "population"}},
+        {'t', "target", "LOSS", "say after how many steps the loss is at most this"},
+        {0, "seed", "N", "seed of the bootstrap intervals", "1"},
+        {'f', "format", "NAME", "form; default: a table on a terminal, else h5", "", {"h5", "table", "tsv", "json"}},
+        {'o', "output", "FILE", "write the summary to FILE, '-' for stdout", "-"},
+    }};
+
+/// "a,b" as a and b.
+std::vector<std::string> words(const std::string& list) {
+  std::istringstream stream(list);
+  std::vector<std::string> found;
+  for (std::string word; std::getline(stream, word, ',');) found.push_back(word);
+  return found;
+}
+
+std::string formatted(const zs::metric::Store& store, const std::string& format) {
+  if (format == "tsv") return zs::stat::to_tsv(*store.summary);
+  if (format == "json") return zs::stat::to_json(store);
+  if (format == "h5") return zs::metric::to_h5(store);
+  const zs::stat::Cells cells = zs::stat::for_people(*store.summary);
+  const zs::stat::Cells pairs = zs::stat::divergence_for_people(store.tables.at("divergence"));
+  const std::string table = zs::cli::table(cells.header, cells.rows);
+  return pairs.rows.empty() ? table : table + "\n" + zs::cli::table(pairs.header, pairs.rows);
+}
+
+zs::Status aggregate(const zs::cli::Args& args) {
+  zs::stat::SummaryRule rule;
+  rule.by = words(args.text("by"));
+  rule.timing.warmup.reset();
+  if (args.text("warmup") != "auto") rule.timing.warmup = static_cast<std::size_t>(args.integer("warmup", 0));
+  if (args.text("outliers") == "p99") rule.timing.outliers = zs::stat::Outliers::above_p99;
+  if (args.text("outliers") == "mad") rule.timing.outliers = zs::stat::Outliers::far_out;
+  if (args.text("deviation") == "population") rule.deviation = zs::stat::Deviation::population;
+  if (args.has("target")) rule.detail.target = args.real("target", -HUGE_VAL, HUGE_VAL);
+  rule.detail.seed = static_cast<std::uint64_t>(args.integer("seed", 0));
+  zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(args.inputs()), rule);
+  summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();
+  for (const std::string& warning : summary.warnings) zs::cli::warn(kCommand, warning);
+  const bool terminal = args.text("output") == "-" && ::isatty(STDOUT_FILENO);
+  const std::string format = args.has("format") ? args.text("format") : terminal ? "table" : "h5";
+  if (terminal && format == "h5") throw zs::UsageError("HDF5 is not for a terminal: redirect it, or use -o FILE");
+  zs::write_file(args.text("output"), formatted(summary.store, format));
+  return zs::Status::done;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return zs::cli::run(kCommand, argc, argv, aggregate); }

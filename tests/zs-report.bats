@@ -49,7 +49,7 @@ first_paragraph() { sed -n 3p "$1"; }
   sed -i 's/Loss: 2.25 /Loss: 2.2500000000000004 /' z2.log
   summary z1.log z2.log z3.log
   run -1 zs-report summary.h5 -o report.md
-  [[ $(first_paragraph report.md) == *"The conditions do not end with the same bits:** \`z1\` and \`z3\` end with \`0123456789abcdef0123456789abcdef\`; \`z2\` ends with \`f123456789abcdef0123456789abcdef\`. Their losses first differ at step 7;"* ]]
+  [[ $(first_paragraph report.md) == *"Runs that train the same thing do not end with the same bits:** \`z1\` and \`z3\` end with \`0123456789abcdef0123456789abcdef\`; \`z2\` ends with \`f123456789abcdef0123456789abcdef\`. Losses first differ at step 7;"* ]]
 }
 
 @test "digests of different seeds are not compared" {

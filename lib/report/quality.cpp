@@ -116,8 +116,16 @@ Section recommendation_section(const Findings& found) {
     list.items.push_back(Text(strong("For memory: ")) + Text("none; all are within one percent."));
   }
   if (found.healthy.size() > 1 && found.gap) {
-    if (found.equal_losses) list.items.push_back(Text(strong("For loss: ")) + Text("none is better; the losses are equal."));
-    else list.items.push_back(Text(strong("For loss: ")) + Text("none; a difference between single runs is not a reason to choose. Repeat each condition with other seeds to get an interval."));
+    const Best& loss = found.loss;
+    if (found.equal_losses) {
+      list.items.push_back(Text(strong("For loss: ")) + Text("none is better; the losses are equal."));
+    } else if (!loss.intervals) {
+      list.items.push_back(Text(strong("For loss: ")) + Text("none; a difference between single runs is not a reason to choose. Repeat each condition with other seeds to get an interval."));
+    } else if (loss.compared > 1 && loss.level.empty()) {
+      list.items.push_back(Text(strong("For loss: ")) + code(loss.winner->name) + Text(". The 95 % interval of its final loss over its runs lies below every other."));
+    } else if (loss.compared > 1) {
+      list.items.push_back(Text(strong("For loss: ")) + Text("none; the intervals of the final loss over runs overlap between ") + code(loss.winner->name) + Text(" and ") + names(loss.level) + Text("."));
+    }
   }
   if (!found.without_digest.empty() && found.healthy.size() > 1) {
     list.items.push_back(Text("Train with ") + Text(code("zs-train")) + Text(", or log a state digest, to learn whether the conditions compute the same bits."));

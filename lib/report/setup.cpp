@@ -16,8 +16,8 @@ struct Known {
   const char *key, *label;
 };
 /// The attributes that a reader looks for, in this order.
-constexpr std::array<Known, 27> kKnown = {{{"model.name", "model"}, {"num_layers", "layers asked (0: those of the model)"}, {"dataset", "data"},
-                                         {"dataset_percentage", "share of the data (%)"}, {"dtype", "number format"},
+constexpr std::array<Known, 29> kKnown = {{{"model.name", "model"}, {"model.parameters", "parameters"}, {"num_layers", "layers asked (0: those of the model)"}, {"dataset", "data"},
+                                         {"dataset_tokens", "tokens of the data"}, {"dataset_percentage", "share of the data (%)"}, {"dtype", "number format"},
                                          {"backend", "backend"}, {"zero_stage", "ZeRO stage"}, {"world_size", "ranks"},
                                          {"batch_size", "micro-batch of a rank"}, {"gradient_accumulation_steps", "accumulation steps"},
                                          {"seq_length", "sequence length"}, {"num_epochs", "epochs asked"}, {"expected_steps", "steps expected"},
@@ -77,7 +77,7 @@ std::string product(const std::vector<Condition>& conditions, const std::vector<
 
 }  // namespace
 
-Section setup_section(const Findings& found) {
+Section setup_section(const Findings& found, bool differences) {
   Section section{"Setup", {}};
   Grid table{"", {"what", "value"}, {false, false}, {}};
   std::vector<Known> differing;
@@ -108,7 +108,7 @@ Section setup_section(const Findings& found) {
     std::string value;
     if (seen.count(key) == 0 && !common(values(found.conditions, key), value)) extra.push_back(key);
   }
-  if ((!differing.empty() || !extra.empty()) && found.conditions.size() > 1) {
+  if (differences && (!differing.empty() || !extra.empty()) && found.conditions.size() > 1) {
     Grid grid{"What differs between the conditions", {"condition"}, {false}, {}};
     std::vector<std::string> keys;
     for (const Known& known : differing) keys.emplace_back(known.key), grid.header.emplace_back(known.label);

@@ -34,7 +34,13 @@ const zs::cli::Command kCommand = {
     "[show RUN|diff RUN RUN|update RUN NAME=VALUE...|add NAME=VALUE...|rm RUN...|reindex]",
     {
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
-        {'f', "filter", "TEST", "only runs for which each test holds: COLUMN=VALUE, or != < <= > >= ~ !~ in place of =", "", {}, true},
+        {'f',
+         "filter",
+         "TEST",
+         "only runs for which each test holds: COLUMN=VALUE, or != < <= > >= ~ !~ in place of =",
+         "",
+         {},
+         true},
         {0, "filter_sweep", "NAME", "only runs of that sweep"},
         {0, "or", "", "runs for which any of the tests holds"},
         {'s', "sort_by", "COLUMN", "sort by a column"},
@@ -43,7 +49,12 @@ const zs::cli::Command kCommand = {
         {0, "hide", "COLUMN", "all but these columns", "", {}, true},
         {'n', "limit", "N", "at most N runs"},
         {'l', "list_columns", "", "list the columns that there are"},
-        {0, "format", "NAME", "how to print; table on a terminal, tsv elsewhere, unless named", "", {"table", "tsv", "csv", "json"}},
+        {0,
+         "format",
+         "NAME",
+         "how to print; table on a terminal, tsv elsewhere, unless named",
+         "",
+         {"table", "tsv", "csv", "json"}},
         {'y', "yes", "", "remove without asking"},
     },
     {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}}};
@@ -51,7 +62,9 @@ const zs::cli::Command kCommand = {
 std::string registry(const Args& args) { return zs::registry::place(args.text("registry")); }
 
 /// Reads the registry; damaged records are printed and counted in `faults`.
-Runs read(const Args& args, std::int64_t& faults, bool anew = false) { return zs::registry::read_runs(registry(args), zs::cli::fault_printer(kCommand, faults), anew); }
+Runs read(const Args& args, std::int64_t& faults, bool anew = false) {
+  return zs::registry::read_runs(registry(args), zs::cli::fault_printer(kCommand, faults), anew);
+}
 
 Status verdict(std::int64_t faults) { return faults ? Status::no : Status::done; }
 
@@ -89,7 +102,9 @@ Status list(const Args& args) {
   std::int64_t faults = 0;
   const Runs runs = read(args, faults);
   if (args.has("list_columns")) return print_sheet(args, zs::registry::column_listing(runs)), verdict(faults);
-  zs::registry::Question question{args.all("filter"), args.has("or"), {}, args.text("sort_by"), args.has("descending"), {}, args.all("show"), args.all("hide"), format(args) == "table"};
+  zs::registry::Question question{args.all("filter"),   args.has("or"),         {},
+                                  args.text("sort_by"), args.has("descending"), {},
+                                  args.all("show"),     args.all("hide"),       format(args) == "table"};
   if (args.has("filter_sweep")) question.sweep = args.text("filter_sweep");
   if (args.has("limit")) question.limit = static_cast<std::size_t>(args.integer("limit", 0));
   const auto answer = zs::registry::ask(runs, question);
@@ -99,9 +114,15 @@ Status list(const Args& args) {
   }
   print_sheet(args, sheet, [&](std::size_t left_out) {
     const bool part = answer.rows.size() < answer.matching;
-    const std::string note = std::to_string(answer.rows.size()) + (part ? " of " + std::to_string(answer.matching) : "") + (answer.matching == 1 ? " run" : " runs");
+    const std::string note = std::to_string(answer.rows.size()) +
+                             (part ? " of " + std::to_string(answer.matching) : "") +
+                             (answer.matching == 1 ? " run" : " runs");
     const std::size_t more = runs.columns.size() - std::min(runs.columns.size(), answer.columns.size() - left_out);
-    return note + (more ? ", " + std::to_string(more) + (more == 1 ? " more column" : " more columns") + " (--list_columns, --show)" : "") + "\n";
+    return note +
+           (more ? ", " + std::to_string(more) + (more == 1 ? " more column" : " more columns") +
+                       " (--list_columns, --show)"
+                 : "") +
+           "\n";
   });
   return verdict(faults);
 }
@@ -109,7 +130,8 @@ Status list(const Args& args) {
 /// The operands after the action, which must be `count`, or at least that if `more`.
 std::vector<std::string> operands(const Args& args, std::size_t count, bool more, const std::string& what) {
   std::vector<std::string> rest(args.operands().begin() + 1, args.operands().end());
-  if (rest.size() < count || (rest.size() > count && !more)) throw zs::UsageError("expected " + args.operands()[0] + " " + what);
+  if (rest.size() < count || (rest.size() > count && !more))
+    throw zs::UsageError("expected " + args.operands()[0] + " " + what);
   return rest;
 }
 
@@ -129,8 +151,11 @@ Status show(const Args& args) {
 void add_first_divergent_step(const std::string& folder_a, const std::string& folder_b, Sheet& sheet) {
   const std::string a = folder_a + "/metrics.h5", b = folder_b + "/metrics.h5";
   if (!std::filesystem::exists(a) || !std::filesystem::exists(b)) return;
-  const auto found = zs::metric::difference(zs::metric::read(a).runs.at(0).records, zs::metric::read(b).runs.at(0).records, "loss");
-  if (found.step) sheet.rows.push_back({"metric", "loss at step " + zs::to_text(*found.step) + ", the first to differ", found.a, found.b});
+  const auto found =
+      zs::metric::difference(zs::metric::read(a).runs.at(0).records, zs::metric::read(b).runs.at(0).records, "loss");
+  if (found.step)
+    sheet.rows.push_back(
+        {"metric", "loss at step " + zs::to_text(*found.step) + ", the first to differ", found.a, found.b});
   if (found.compared == 0) sheet.rows.push_back({"metric", "steps with a loss in both", "0", "0"});
 }
 
@@ -138,7 +163,8 @@ Status diff(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 2, false, "RUN RUN");
   const Runs runs = read(args, faults);
-  Sheet sheet = zs::registry::difference(runs, zs::registry::find_run(runs, names[0]), zs::registry::find_run(runs, names[1]));
+  Sheet sheet =
+      zs::registry::difference(runs, zs::registry::find_run(runs, names[0]), zs::registry::find_run(runs, names[1]));
   add_first_divergent_step(registry(args) + "/" + sheet.header[2], registry(args) + "/" + sheet.header[3], sheet);
   print_sheet(args, sheet);
   return sheet.rows.empty() ? verdict(faults) : Status::no;
@@ -178,7 +204,8 @@ Status remove(const Args& args) {
     const std::string id = runs.text(row, "run_id");
     if (!args.has("yes")) {
       if (!::isatty(STDIN_FILENO)) throw zs::UsageError("rm asks on a terminal: give --yes to remove without");
-      std::cerr << "remove " << id << " (" << runs.text(row, "run_name") << ", " << runs.text(row, "status") << ") with all its files? [y/N] ";
+      std::cerr << "remove " << id << " (" << runs.text(row, "run_name") << ", " << runs.text(row, "status")
+                << ") with all its files? [y/N] ";
       std::string answer;
       if (!std::getline(std::cin, answer) || (answer != "y" && answer != "yes")) continue;
     }
@@ -197,7 +224,8 @@ Status reindex(const Args& args) {
 }
 
 Status act(const Args& args) {
-  static const std::map<std::string, Status (*)(const Args&)> kActions = {{"show", show}, {"diff", diff}, {"update", update}, {"add", add}, {"rm", remove}, {"reindex", reindex}};
+  static const std::map<std::string, Status (*)(const Args&)> kActions = {
+      {"show", show}, {"diff", diff}, {"update", update}, {"add", add}, {"rm", remove}, {"reindex", reindex}};
   if (args.operands().empty()) return list(args);
   const auto action = kActions.find(args.operands()[0]);
   if (action != kActions.end()) return action->second(args);

@@ -17,7 +17,8 @@ const zs::cli::Command kCommand = {
         {'f', "force", "", "replace the sweep that DIR holds"},
         {0, "count", "", "print how many runs there are, and write nothing"},
         {'n', "dry_run", "", "print the manifest, and write nothing"},
-        {'c', "conditions", "FILE", "print the conditions of SET in FILE instead: a path, or a name in share/conditions"},
+        {'c', "conditions", "FILE",
+         "print the conditions of SET in FILE instead: a path, or a name in share/conditions"},
         {'l', "list", "", "list the sets of the conditions file (of batch, if none is named)"},
     }};
 
@@ -35,7 +36,8 @@ void print_conditions(const Args& args) {
     for (const auto& set : sets) text += set.name + "\t" + set.description + "\n";
   } else {
     const std::string name = args.operand("the name of a set (--list shows them)");
-    for (const auto& condition : zs::config::find_set(sets, name, file).conditions) text += condition.name + "\t" + condition.options + "\n";
+    for (const auto& condition : zs::config::find_set(sets, name, file).conditions)
+      text += condition.name + "\t" + condition.options + "\n";
   }
   print(text);
 }
@@ -51,11 +53,13 @@ zs::Status sweep(const Args& args) {
 
   const auto runs = zs::config::sweep_runs(base, plan);
   const std::size_t heard = base.warnings().size();
-  for (std::size_t i = heard; i < runs[0].config.warnings().size(); ++i) zs::cli::warn(kCommand, runs[0].config.warnings()[i]);
+  for (std::size_t i = heard; i < runs[0].config.warnings().size(); ++i)
+    zs::cli::warn(kCommand, runs[0].config.warnings()[i]);
   if (args.has("dry_run")) return print(zs::config::manifest(plan, runs)), zs::Status::done;
   if (!args.has("output")) throw zs::UsageError("expected --output DIR (or --count, --dry_run)");
   std::string paths;
-  for (const auto& path : zs::config::write_sweep(plan, runs, args.text("output"), args.has("force"))) paths += path + "\n";
+  for (const auto& path : zs::config::write_sweep(plan, runs, args.text("output"), args.has("force")))
+    paths += path + "\n";
   print(paths);
   return zs::Status::done;
 }

@@ -56,7 +56,8 @@ TEST_CASE("a default is not typed, and the last one typed holds") {
 }
 
 TEST_CASE("an option of many values collects them all") {
-  CHECK(Args::parse(kCommand, {"--show", "a", "b", "--show", "c"}).all("show") == std::vector<std::string>{"a", "b", "c"});
+  CHECK(Args::parse(kCommand, {"--show", "a", "b", "--show", "c"}).all("show") ==
+        std::vector<std::string>{"a", "b", "c"});
 }
 
 TEST_CASE("what is not in the table is refused, naming the nearest") {
@@ -68,10 +69,14 @@ TEST_CASE("what is not in the table is refused, naming the nearest") {
 }
 
 TEST_CASE("numbers are within their range or refused; nan is never within") {
-  const auto real = [](const char* text) { return Args::parse(kCommand, {std::string("--warmup=") + text}).real("warmup", 0, 1); };
+  const auto real = [](const char* text) {
+    return Args::parse(kCommand, {std::string("--warmup=") + text}).real("warmup", 0, 1);
+  };
   CHECK(real("0.25") == 0.25);
   for (const char* bad : {"nan", "inf", "-0.1", "1.5", "", "0.5x"}) CHECK_THROWS_AS(real(bad), UsageError);
-  const auto whole = [](const char* text) { return Args::parse(kCommand, {std::string("--warmup=") + text}).integer("warmup", 1, 8); };
+  const auto whole = [](const char* text) {
+    return Args::parse(kCommand, {std::string("--warmup=") + text}).integer("warmup", 1, 8);
+  };
   CHECK(whole("8") == 8);
   for (const char* bad : {"0", "9", "2.5", "", "3x", "99999999999999999999"}) CHECK_THROWS_AS(whole(bad), UsageError);
 }
@@ -85,7 +90,8 @@ TEST_CASE("help has every option with its default, and the page escapes what mdo
   CHECK(help.find("Usage: zs-x [OPTION]... [FILE]...") == 0);
   CHECK(help.find("--format NAME") != std::string::npos);
   CHECK(help.find("table, tsv [table]") != std::string::npos);
-  const std::string page = zs::cli::man_page(kCommand, ".Dd November 20, 2026\nIt does.\n.Sh FILES\nx\n.Sh EXAMPLES\nNone.\n");
+  const std::string page =
+      zs::cli::man_page(kCommand, ".Dd November 20, 2026\nIt does.\n.Sh FILES\nx\n.Sh EXAMPLES\nNone.\n");
   CHECK(page.find(".It Fl \\-sort_by Ar COL\n") != std::string::npos);
   CHECK(page.find(".Sh FILES\nx\n") < page.find(".Sh EXIT STATUS"));
   CHECK(page.find(".Sh EXIT STATUS") < page.find(".Sh EXAMPLES\nNone.\n"));

@@ -24,7 +24,8 @@ void add_option(const Pair& option, const std::string& file, std::vector<std::st
     words.push_back(value.Scalar());
     return;
   }
-  if (!value.IsSequence()) throw Error(file, option.line, "option '" + option.key + "' needs a value, a list, true or false");
+  if (!value.IsSequence())
+    throw Error(file, option.line, "option '" + option.key + "' needs a value, a list, true or false");
   for (const YAML::Node& item : value) {
     if (!item.IsScalar()) throw Error(file, option.line, "option '" + option.key + "' must be a list of values");
     words.push_back(item.Scalar());
@@ -32,7 +33,8 @@ void add_option(const Pair& option, const std::string& file, std::vector<std::st
 }
 
 Condition condition_of(const Pair& pair, const std::string& file) {
-  if (!names_file(pair.key)) throw Error(file, pair.line, "'" + pair.key + "' cannot name a condition: use letters, digits, '_', '-', '.'");
+  if (!names_file(pair.key))
+    throw Error(file, pair.line, "'" + pair.key + "' cannot name a condition: use letters, digits, '_', '-', '.'");
   Condition condition{pair.key, ""};
   if (pair.value.IsScalar()) {
     condition.options = pair.value.Scalar();
@@ -55,9 +57,11 @@ ConditionSet set_of(const Pair& pair, const std::string& file) {
     if (part.key == "description" && part.value.IsScalar()) {
       set.description = part.value.Scalar();
     } else if (part.key == "conditions") {
-      for (const Pair& condition : pairs(part.value, file, "the conditions of '" + pair.key + "'")) set.conditions.push_back(condition_of(condition, file));
+      for (const Pair& condition : pairs(part.value, file, "the conditions of '" + pair.key + "'"))
+        set.conditions.push_back(condition_of(condition, file));
     } else {
-      throw Error(file, part.line, "'" + part.key + "' in set '" + pair.key + "': expected description (a text) and conditions");
+      throw Error(file, part.line,
+                  "'" + part.key + "' in set '" + pair.key + "': expected description (a text) and conditions");
     }
   }
   if (set.conditions.empty()) throw Error(file, pair.line, "set '" + pair.key + "' has no conditions");

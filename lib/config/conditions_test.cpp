@@ -12,7 +12,8 @@ TEST_CASE("conditions: mappings, texts and anchors give options in order") {
   const auto sets = parse_conditions(
       "options: {z: &z {backend: zero, zero_stage: 3}}\n"
       "sets:\n  s:\n    description: d\n    conditions:\n"
-      "      a: *z\n      b: {<<: *z, zero_stage: 1, deepcompile: true, compile: false}\n      c: --x 'y z'\n      d: {set: [a.b=1, \"c=it's\"]}\n      e:\n",
+      "      a: *z\n      b: {<<: *z, zero_stage: 1, deepcompile: true, compile: false}\n      c: --x 'y z'\n      d: "
+      "{set: [a.b=1, \"c=it's\"]}\n      e:\n",
       "b.yaml");
   REQUIRE(sets.size() == 1);
   const auto& set = find_set(sets, "s", "b.yaml");
@@ -36,15 +37,20 @@ TEST_CASE("conditions: mistakes are located") {
   };
   CHECK(error_of("set: {}\n") == "b.yaml:1: unknown key 'set', expected options and sets");
   CHECK(error_of("sets:\n  s: {description: d}\n") == "b.yaml:2: set 's' has no conditions");
-  CHECK(error_of("sets:\n  s:\n    conditions:\n      a/b: x\n") == "b.yaml:4: 'a/b' cannot name a condition: use letters, digits, '_', '-', '.'");
-  CHECK(error_of("sets:\n  s:\n    conditions:\n      a: x\n      a: y\n") == "b.yaml:5:7: 'a' is given twice, first in line 4");
-  CHECK(error_of("sets:\n  s:\n    conditions: {a: {b: {c: 1}}}\n") == "b.yaml:3: option 'b' needs a value, a list, true or false");
+  CHECK(error_of("sets:\n  s:\n    conditions:\n      a/b: x\n") ==
+        "b.yaml:4: 'a/b' cannot name a condition: use letters, digits, '_', '-', '.'");
+  CHECK(error_of("sets:\n  s:\n    conditions:\n      a: x\n      a: y\n") ==
+        "b.yaml:5:7: 'a' is given twice, first in line 4");
+  CHECK(error_of("sets:\n  s:\n    conditions: {a: {b: {c: 1}}}\n") ==
+        "b.yaml:3: option 'b' needs a value, a list, true or false");
   CHECK(error_of("options: {}\n") == "b.yaml: has no sets");
-  CHECK(error_of("sets: {s: {conditons: {a: x}}}\n") == "b.yaml:1: 'conditons' in set 's': expected description (a text) and conditions");
+  CHECK(error_of("sets: {s: {conditons: {a: x}}}\n") ==
+        "b.yaml:1: 'conditons' in set 's': expected description (a text) and conditions");
 }
 
 TEST_CASE("conditions: an unknown set names the nearest") {
   const auto sets = parse_conditions("sets: {full_comparison: {conditions: {a: x}}}\n", "b.yaml");
-  CHECK_THROWS_WITH_AS(find_set(sets, "full_comparson", "b.yaml"), "b.yaml: no set 'full_comparson', did you mean 'full_comparison'?", zs::Error);
+  CHECK_THROWS_WITH_AS(find_set(sets, "full_comparson", "b.yaml"),
+                       "b.yaml: no set 'full_comparson', did you mean 'full_comparison'?", zs::Error);
   CHECK_THROWS_WITH_AS(find_set(sets, "x", "b.yaml"), "b.yaml: no set 'x': there are full_comparison", zs::Error);
 }

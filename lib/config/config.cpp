@@ -34,7 +34,9 @@ const Entry& value_or_default(const Config& config, std::string_view key, Entry&
 
 std::string range_text(double lowest, double highest) {
   const bool below = lowest > std::numeric_limits<double>::lowest(), above = highest < 1e15;
-  const auto number = [](double x) { return x == std::numeric_limits<double>::denorm_min() ? "more than 0" : to_plain_text(x); };
+  const auto number = [](double x) {
+    return x == std::numeric_limits<double>::denorm_min() ? "more than 0" : to_plain_text(x);
+  };
   if (below && above) return " from " + number(lowest) + " to " + number(highest);
   return below ? " of at least " + number(lowest) : "";
 }
@@ -73,10 +75,13 @@ Entry entry_of(const std::string& key, const std::string& text, const std::strin
   return {key, flow_text(node), origin, Kind::list};
 }
 
-void Config::set(const std::string& key, const std::string& value, const std::string& origin) { set(entry_of(key, value, origin)); }
+void Config::set(const std::string& key, const std::string& value, const std::string& origin) {
+  set(entry_of(key, value, origin));
+}
 
 void Config::set(Entry entry) {
-  if (entry.key.empty() || entry.key.front() == '.' || entry.key.back() == '.' || entry.key.find("..") != std::string::npos) {
+  if (entry.key.empty() || entry.key.front() == '.' || entry.key.back() == '.' ||
+      entry.key.find("..") != std::string::npos) {
     throw Error(entry.origin, 0, "'" + entry.key + "' is not a key: expected words joined by dots");
   }
   entry.key = canonical(entry.key);
@@ -90,13 +95,18 @@ void Config::set(Entry entry) {
   for (const Entry& other : entries_) {
     if (inside(other.key, entry.key)) {
       if (entry.kind == Kind::null) return;  // an empty section beside one with keys
-      throw Error(entry.origin, 0, "'" + entry.key + "' is a section (" + other.key + " is set by " + other.origin + "), it cannot have a value");
+      throw Error(entry.origin, 0,
+                  "'" + entry.key + "' is a section (" + other.key + " is set by " + other.origin +
+                      "), it cannot have a value");
     }
     if (inside(entry.key, other.key) && other.kind != Kind::null) {
-      throw Error(entry.origin, 0, "'" + entry.key + "': '" + other.key + "' has a value already (" + other.origin + "), it is no section");
+      throw Error(
+          entry.origin, 0,
+          "'" + entry.key + "': '" + other.key + "' has a value already (" + other.origin + "), it is no section");
     }
   }
-  std::erase_if(entries_, [&](const Entry& other) { return inside(entry.key, other.key); });  // a section that was empty
+  std::erase_if(entries_,
+                [&](const Entry& other) { return inside(entry.key, other.key); });  // a section that was empty
   warn_of(entry);
   entries_.push_back(std::move(entry));
   reindex();
@@ -115,7 +125,8 @@ void Config::warn_of(const Entry& entry) {
     names.emplace_back(row.key);
     for (const std::string& name : names) {
       if (edit_distance(entry.key, name) == 1 || (bare && name.ends_with("." + entry.key))) {
-        warnings_.push_back(located(entry.origin, 0, "unknown key '" + entry.key + "', did you mean '" + std::string(row.key) + "'?"));
+        warnings_.push_back(
+            located(entry.origin, 0, "unknown key '" + entry.key + "', did you mean '" + std::string(row.key) + "'?"));
         return;
       }
     }
@@ -124,7 +135,8 @@ void Config::warn_of(const Entry& entry) {
 
 void Config::add_defaults() {
   for (const Known& row : known()) {
-    if (!row.fallback.empty() && !has(row.key)) set({std::string(row.key), std::string(row.fallback), "default", Kind::plain});
+    if (!row.fallback.empty() && !has(row.key))
+      set({std::string(row.key), std::string(row.fallback), "default", Kind::plain});
   }
 }
 
@@ -133,12 +145,22 @@ void Config::check() const {
     const Known* const row = known(entry.key);
     if (!row || entry.kind == Kind::null) continue;
     switch (row->type) {
-      case Type::text: text(entry.key); break;
+      case Type::text:
+        text(entry.key);
+        break;
       case Type::integer:
-      case Type::count: integer(entry.key); break;
-      case Type::real: real(entry.key); break;
-      case Type::boolean: boolean(entry.key); break;
-      case Type::list: list(entry.key); break;
+      case Type::count:
+        integer(entry.key);
+        break;
+      case Type::real:
+        real(entry.key);
+        break;
+      case Type::boolean:
+        boolean(entry.key);
+        break;
+      case Type::list:
+        list(entry.key);
+        break;
     }
   }
 }
@@ -153,7 +175,8 @@ std::string Config::text(std::string_view key) const {
   const Entry* const entry = find(key);
   if (!entry) return std::string(row ? row->fallback : "");
   if (!row) return entry->value;
-  if (entry->kind == Kind::list && row->type == Type::text) fail(*entry, "'" + entry->value + "' is a list, expected one value");
+  if (entry->kind == Kind::list && row->type == Type::text)
+    fail(*entry, "'" + entry->value + "' is a list, expected one value");
   const std::vector<std::string> choices = words(row->choices);
   if (!choices.empty() && std::find(choices.begin(), choices.end(), entry->value) == choices.end()) {
     std::string all;
@@ -169,7 +192,8 @@ std::int64_t Config::integer(std::string_view key) const {
   const Known* const row = known(key);
   const bool count = row && row->type == Type::count;
   const auto number = count ? parse_count(entry.value) : whole(entry.value);
-  number_in_range(entry, number ? std::optional(static_cast<double>(*number)) : std::nullopt, count ? "count (10M, 64k, 512)" : "whole number");
+  number_in_range(entry, number ? std::optional(static_cast<double>(*number)) : std::nullopt,
+                  count ? "count (10M, 64k, 512)" : "whole number");
   return *number;
 }
 

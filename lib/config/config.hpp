@@ -70,7 +70,8 @@ class Config {
   void warn_of(const Entry& entry);
 };
 
-/// `text` as a value: the kind it has where it stands alone in YAML. Throws Error at "origin: ..." where it is not YAML.
+/// `text` as a value: the kind it has where it stands alone in YAML. Throws Error at "origin: ..." where it is not
+/// YAML.
 Entry entry_of(const std::string& key, const std::string& text, const std::string& origin);
 
 }  // namespace zs::config

@@ -30,7 +30,8 @@ std::string error_of(const std::string& yaml) {
 }  // namespace
 
 TEST_CASE("config: sections become dotted keys in order, each with its line") {
-  const Config c = Config::parse("model:\n  name: gpt2\n# blank\ntraining:\n  batch_size: 8\n  learning_rate: 6e-4\n", "c.yaml");
+  const Config c =
+      Config::parse("model:\n  name: gpt2\n# blank\ntraining:\n  batch_size: 8\n  learning_rate: 6e-4\n", "c.yaml");
   REQUIRE(c.entries().size() == 3);
   CHECK(c.entries()[1].key == "training.batch_size");
   CHECK(c.entries()[1].origin == "c.yaml:5");
@@ -61,13 +62,20 @@ TEST_CASE("config: null is not set, an empty section is none") {
 TEST_CASE("config: numbers that other tools wrote are read, others are refused with their place") {
   CHECK(Config::parse("training.batch_size: 32.0\n", "c.yaml").integer("training.batch_size") == 32);
   CHECK(Config::parse("data.dataset_size: 1.5M\n", "c.yaml").integer("data.dataset_size") == 1500000);
-  CHECK(error_of("training:\n  batch_size: 8.5\n") == "c.yaml:2: training.batch_size: '8.5' is not a whole number from 1 to 1000000000");
-  CHECK(error_of("training: {learning_rate: nan}\n") == "c.yaml:1: training.learning_rate: 'nan' is not a number of at least 0");
-  CHECK(error_of("training: {learning_rate: .inf}\n") == "c.yaml:1: training.learning_rate: '.inf' is not a number of at least 0");
-  CHECK(error_of("training: {max_grad_norm: -1}\n") == "c.yaml:1: training.max_grad_norm: '-1' is not a number of at least 0");
-  CHECK(error_of("data: {dataset_percentage: 0}\n") == "c.yaml:1: data.dataset_percentage: '0' is not a number from more than 0 to 100");
-  CHECK(error_of("training: {batch_size: [1]}\n") == "c.yaml:1: training.batch_size: '[1]' is not a whole number from 1 to 1000000000");
-  CHECK(error_of("zero: {backend: fdsp}\n") == "c.yaml:1: zero.backend: 'fdsp' is not one of zero, deepspeed, fsdp, ddp, single, did you mean 'fsdp'?");
+  CHECK(error_of("training:\n  batch_size: 8.5\n") ==
+        "c.yaml:2: training.batch_size: '8.5' is not a whole number from 1 to 1000000000");
+  CHECK(error_of("training: {learning_rate: nan}\n") ==
+        "c.yaml:1: training.learning_rate: 'nan' is not a number of at least 0");
+  CHECK(error_of("training: {learning_rate: .inf}\n") ==
+        "c.yaml:1: training.learning_rate: '.inf' is not a number of at least 0");
+  CHECK(error_of("training: {max_grad_norm: -1}\n") ==
+        "c.yaml:1: training.max_grad_norm: '-1' is not a number of at least 0");
+  CHECK(error_of("data: {dataset_percentage: 0}\n") ==
+        "c.yaml:1: data.dataset_percentage: '0' is not a number from more than 0 to 100");
+  CHECK(error_of("training: {batch_size: [1]}\n") ==
+        "c.yaml:1: training.batch_size: '[1]' is not a whole number from 1 to 1000000000");
+  CHECK(error_of("zero: {backend: fdsp}\n") ==
+        "c.yaml:1: zero.backend: 'fdsp' is not one of zero, deepspeed, fsdp, ddp, single, did you mean 'fsdp'?");
   CHECK(error_of("zero: {compile: maybe}\n") == "c.yaml:1: zero.compile: 'maybe' is not true or false");
   Config c;
   c.set("zero.stage", "4", "--zero_stage");
@@ -120,7 +128,8 @@ TEST_CASE("config: written back, it reads the same, and says where each value ca
   const Config again = Config::parse(yaml, "config.yaml");
   REQUIRE(again.entries().size() == c.entries().size());
   for (const auto& entry : c.entries()) {
-    const auto same = std::find_if(again.entries().begin(), again.entries().end(), [&](const auto& e) { return e.key == entry.key; });
+    const auto same =
+        std::find_if(again.entries().begin(), again.entries().end(), [&](const auto& e) { return e.key == entry.key; });
     REQUIRE(same != again.entries().end());
     INFO(yaml, entry.key);
     CHECK(same->value == entry.value);
@@ -131,7 +140,8 @@ TEST_CASE("config: written back, it reads the same, and says where each value ca
 }
 
 TEST_CASE("config: a list is words joined by commas, or a YAML list") {
-  CHECK(Config::parse("zero.passes: prefetch,selective_gather\n", "c").list("zero.passes") == std::vector<std::string>{"prefetch", "selective_gather"});
+  CHECK(Config::parse("zero.passes: prefetch,selective_gather\n", "c").list("zero.passes") ==
+        std::vector<std::string>{"prefetch", "selective_gather"});
   CHECK(Config::parse("zero.passes: [prefetch]\n", "c").list("zero.passes") == std::vector<std::string>{"prefetch"});
   CHECK(Config().list("zero.passes").empty());
   CHECK_THROWS_AS(Config::parse("zero.passes: a,,b\n", "c").list("zero.passes"), zs::Error);
@@ -156,5 +166,6 @@ TEST_CASE("config: counts have suffixes") {
   CHECK(parse_count("64k") == 64000);
   CHECK(parse_count("0.3G") == 300000000);
   CHECK(parse_count("512") == 512);
-  for (const char* const bad : {"", "M", "-1", "1.5", "nan", "inf", "0.0001k", "1e30", "10MB", "1 M"}) CHECK_MESSAGE(!parse_count(bad), bad);
+  for (const char* const bad : {"", "M", "-1", "1.5", "nan", "inf", "0.0001k", "1e30", "10MB", "1 M"})
+    CHECK_MESSAGE(!parse_count(bad), bad);
 }

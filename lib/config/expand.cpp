@@ -29,7 +29,8 @@ std::optional<std::uint64_t> combinations(const Sweep& sweep) {
 
 Entry value(const Parameter& parameter, std::uint64_t index) {
   if (!parameter.values.empty()) return parameter.values[index];
-  return {parameter.key, to_text(static_cast<std::int64_t>(parameter.lowest) + static_cast<std::int64_t>(index)), parameter.origin, Kind::plain};
+  return {parameter.key, to_text(static_cast<std::int64_t>(parameter.lowest) + static_cast<std::int64_t>(index)),
+          parameter.origin, Kind::plain};
 }
 
 /// The combination of that index, the last parameter varying fastest.
@@ -71,7 +72,8 @@ double rounded(double x) {
 Entry draw(const Parameter& parameter, Dice& dice) {
   if (const auto size = parameter.size()) return value(parameter, dice.below(*size));
   const bool log = parameter.distribution == Distribution::log_uniform;
-  const double low = log ? std::log(parameter.lowest) : parameter.lowest, high = log ? std::log(parameter.highest) : parameter.highest;
+  const double low = log ? std::log(parameter.lowest) : parameter.lowest,
+               high = log ? std::log(parameter.highest) : parameter.highest;
   const double at = low + dice.unit() * (high - low);
   const double x = std::clamp(rounded(log ? std::exp(at) : at), parameter.lowest, parameter.highest);
   return {parameter.key, to_text(x), parameter.origin, Kind::plain};
@@ -95,7 +97,8 @@ std::vector<std::vector<Entry>> draw_runs(const Sweep& sweep) {
   }
   std::set<std::vector<std::string>> seen;
   for (std::size_t tries = 0; runs.size() < wanted; ++tries) {
-    if (tries > 1000 + 100 * wanted) throw Error("the ranges of the sweep hold too few values for num_runs " + std::to_string(wanted));
+    if (tries > 1000 + 100 * wanted)
+      throw Error("the ranges of the sweep hold too few values for num_runs " + std::to_string(wanted));
     std::vector<Entry> run;
     std::vector<std::string> texts;
     for (const Parameter& parameter : sweep.parameters) texts.push_back(run.emplace_back(draw(parameter, dice)).value);
@@ -110,19 +113,23 @@ std::uint64_t run_count(const Sweep& sweep) {
   const auto total = combinations(sweep);
   if (sweep.random) {
     if (total && static_cast<std::uint64_t>(sweep.num_runs) > *total) {
-      throw Error("num_runs is " + std::to_string(sweep.num_runs) + ", but the parameters have only " + std::to_string(*total) + " combinations");
+      throw Error("num_runs is " + std::to_string(sweep.num_runs) + ", but the parameters have only " +
+                  std::to_string(*total) + " combinations");
     }
     return static_cast<std::uint64_t>(sweep.num_runs);
   }
   for (const Parameter& parameter : sweep.parameters) {
-    if (!parameter.size()) throw Error(parameter.origin, 0, parameter.key + " is a continuous range: a grid needs values (or choose strategy: random)");
+    if (!parameter.size())
+      throw Error(parameter.origin, 0,
+                  parameter.key + " is a continuous range: a grid needs values (or choose strategy: random)");
   }
   return *total;
 }
 
 std::vector<std::vector<Entry>> expand(const Sweep& sweep) {
   const std::uint64_t count = run_count(sweep);
-  if (count > kMostRuns) throw Error("the sweep has " + std::to_string(count) + " runs, more than " + std::to_string(kMostRuns));
+  if (count > kMostRuns)
+    throw Error("the sweep has " + std::to_string(count) + " runs, more than " + std::to_string(kMostRuns));
   if (sweep.random) return draw_runs(sweep);
   std::vector<std::vector<Entry>> runs;
   for (std::uint64_t i = 0; i < count; ++i) runs.push_back(combination(sweep, i));

@@ -49,7 +49,9 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.seed", "seed", Type::integer, "N", "42", "seed of initialization, sampling and dropout", "", 0, 9e15},
     {"training.eval", "eval", Type::boolean, "", "false", "evaluate at the end too"},
     {"training.eval_steps", "eval_steps", Type::integer, "N", "0", "steps between evaluations; 0 means none", "", 0, kMany},
-    {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints; 0 means none", "", 0, kMany},
+    {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints, and one at the end; 0 means none", "", 0, kMany},
+    {"training.keep_last", "keep_last", Type::integer, "N", "0", "newest checkpoints to keep; 0 keeps all", "", 0, kMany},
+    {"training.save_gradients", "", Type::boolean, "", "true", "save the gradients with a checkpoint"},
     {"training.log_interval", "log_interval", Type::integer, "N", "10", "steps between log lines", "", 1, kMany},
     {"training.warmup_step", "warmup_step", Type::integer, "N", "15", "first steps that the iteration time of the summary leaves out", "", 0, kMany},
 
@@ -87,12 +89,14 @@ bool has_word(std::string_view field, std::string_view word) {
 std::span<const Known> known() { return kKnown; }
 
 const Known* known(std::string_view key) {
-  const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& row) { return row.key == key || has_word(row.aliases, key); });
+  const auto found = std::find_if(kKnown.begin(), kKnown.end(),
+                                  [&](const Known& row) { return row.key == key || has_word(row.aliases, key); });
   return found == kKnown.end() ? nullptr : &*found;
 }
 
 const Known* known_option(std::string_view option) {
-  const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& row) { return has_word(row.options, option); });
+  const auto found =
+      std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& row) { return has_word(row.options, option); });
   return found == kKnown.end() ? nullptr : &*found;
 }
 
@@ -106,7 +110,8 @@ std::vector<std::string> words(std::string_view field) {
 std::optional<std::int64_t> parse_count(std::string_view text) {
   double scale = 1;
   if (!text.empty()) {
-    const std::size_t power = std::string_view("kmgt").find(static_cast<char>(std::tolower(static_cast<unsigned char>(text.back()))));
+    const std::size_t power =
+        std::string_view("kmgt").find(static_cast<char>(std::tolower(static_cast<unsigned char>(text.back()))));
     if (power != std::string_view::npos) {
       scale = std::pow(1000.0, static_cast<double>(power + 1));
       text.remove_suffix(1);

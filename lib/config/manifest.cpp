@@ -76,7 +76,8 @@ std::string manifest(const Sweep& sweep, const std::vector<SweepRun>& runs) {
   return out;
 }
 
-std::vector<std::string> write_sweep(const Sweep& sweep, const std::vector<SweepRun>& runs, const std::string& folder, bool replace) {
+std::vector<std::string> write_sweep(const Sweep& sweep, const std::vector<SweepRun>& runs, const std::string& folder,
+                                     bool replace) {
   namespace fs = std::filesystem;
   std::error_code failure;
   fs::create_directories(folder, failure);
@@ -85,7 +86,9 @@ std::vector<std::string> write_sweep(const Sweep& sweep, const std::vector<Sweep
   const std::string table = manifest(sweep, runs);
   if (fs::exists(target / kManifest)) {
     const std::string earlier = Input((target / kManifest).string()).read_all();
-    if (earlier != table && !replace) throw Error((target / kManifest).string(), 0, "lists another sweep: choose another folder, or give --force to replace it");
+    if (earlier != table && !replace)
+      throw Error((target / kManifest).string(), 0,
+                  "lists another sweep: choose another folder, or give --force to replace it");
     if (earlier != table) {
       fs::remove(target / kManifest);
       for (const std::string& file : listed(earlier)) fs::remove(target / file);

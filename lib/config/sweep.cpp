@@ -21,14 +21,17 @@ const std::string& scalar(const Pair& pair, const std::string& file) {
 
 double number(const Pair& pair, const std::string& file) {
   const auto value = parse_real(scalar(pair, file));
-  if (!value || !std::isfinite(*value)) throw Error(file, pair.line, pair.key + ": '" + pair.value.Scalar() + "' is not a number");
+  if (!value || !std::isfinite(*value))
+    throw Error(file, pair.line, pair.key + ": '" + pair.value.Scalar() + "' is not a number");
   return *value;
 }
 
 std::int64_t integer(const Pair& pair, const std::string& file, std::int64_t lowest) {
   const auto value = parse_int(scalar(pair, file));
   if (!value || *value < lowest) {
-    throw Error(file, pair.line, pair.key + ": '" + pair.value.Scalar() + "' is not a whole number of at least " + std::to_string(lowest));
+    throw Error(
+        file, pair.line,
+        pair.key + ": '" + pair.value.Scalar() + "' is not a whole number of at least " + std::to_string(lowest));
   }
   return *value;
 }
@@ -46,12 +49,14 @@ bool same_value(const Entry& a, const Entry& b) {
 }
 
 void add_values(const Pair& pair, const std::string& file, Parameter& parameter) {
-  if (!pair.value.IsSequence() || pair.value.size() == 0) throw Error(file, pair.line, "'values' of " + parameter.key + " must be a list, [a, b]");
+  if (!pair.value.IsSequence() || pair.value.size() == 0)
+    throw Error(file, pair.line, "'values' of " + parameter.key + " must be a list, [a, b]");
   for (const YAML::Node& node : pair.value) {
     const std::int64_t line = line_of(node) > 0 ? line_of(node) : pair.line;
     Entry entry = entry_of_node(parameter.key, file + ":" + std::to_string(line), node);
     for (const Entry& earlier : parameter.values) {
-      if (same_value(earlier, entry)) throw Error(file, line, parameter.key + ": '" + entry.value + "' is given twice: two runs would be the same");
+      if (same_value(earlier, entry))
+        throw Error(file, line, parameter.key + ": '" + entry.value + "' is given twice: two runs would be the same");
     }
     parameter.values.push_back(std::move(entry));
   }
@@ -59,7 +64,8 @@ void add_values(const Pair& pair, const std::string& file, Parameter& parameter)
 
 const std::vector<std::string> kParts = {"values", "value", "min", "max", "distribution"};
 
-Parameter parameter_of(const std::string& key, std::int64_t line, const std::vector<Pair>& parts, const std::string& file) {
+Parameter parameter_of(const std::string& key, std::int64_t line, const std::vector<Pair>& parts,
+                       const std::string& file) {
   Parameter parameter{key, file + ":" + std::to_string(line), {}, Distribution::uniform, 0, 0};
   bool lowest = false, highest = false, distribution = false;
   for (const Pair& part : parts) {
@@ -76,7 +82,10 @@ Parameter parameter_of(const std::string& key, std::int64_t line, const std::vec
     } else if (part.key == "distribution") {
       static const std::vector<std::string> kNames = {"uniform", "log_uniform", "int"};
       const auto found = std::find(kNames.begin(), kNames.end(), scalar(part, file));
-      if (found == kNames.end()) throw Error(file, part.line, "distribution: '" + part.value.Scalar() + "' is not one of uniform, log_uniform, int" + did_you_mean(part.value.Scalar(), kNames));
+      if (found == kNames.end())
+        throw Error(file, part.line,
+                    "distribution: '" + part.value.Scalar() + "' is not one of uniform, log_uniform, int" +
+                        did_you_mean(part.value.Scalar(), kNames));
       parameter.distribution = static_cast<Distribution>(found - kNames.begin());
       distribution = true;
     } else {
@@ -88,10 +97,12 @@ Parameter parameter_of(const std::string& key, std::int64_t line, const std::vec
   if (!range) return parameter;
   if (!lowest || !highest) throw Error(file, line, key + ": a range needs min and max");
   if (!(parameter.lowest < parameter.highest)) throw Error(file, line, key + ": min must be less than max");
-  if (parameter.distribution == Distribution::log_uniform && !(parameter.lowest > 0)) throw Error(file, line, key + ": min of a log_uniform range must be more than 0");
+  if (parameter.distribution == Distribution::log_uniform && !(parameter.lowest > 0))
+    throw Error(file, line, key + ": min of a log_uniform range must be more than 0");
   if (parameter.distribution == Distribution::integer) {
     for (const double bound : {parameter.lowest, parameter.highest}) {
-      if (bound != std::floor(bound) || std::fabs(bound) > 9e15) throw Error(file, line, key + ": an int range needs whole numbers");
+      if (bound != std::floor(bound) || std::fabs(bound) > 9e15)
+        throw Error(file, line, key + ": an int range needs whole numbers");
     }
   }
   return parameter;
@@ -102,10 +113,15 @@ void add_parameters(const YAML::Node& map, const std::string& prefix, const std:
   for (const Pair& pair : pairs(map, file, prefix.empty() ? "parameters" : prefix.substr(0, prefix.size() - 1))) {
     const std::string key = prefix + pair.key;
     const std::vector<Pair> parts = pairs(pair.value, file, key + " (expected {values: [a, b]} or {min: a, max: b})");
-    const bool parameter = std::any_of(parts.begin(), parts.end(), [](const Pair& part) { return std::find(kParts.begin(), kParts.end(), part.key) != kParts.end(); });
-    if (parameter) sweep.parameters.push_back(parameter_of(key, pair.line, parts, file));
-    else if (parts.empty()) throw Error(file, pair.line, key + " has no values");
-    else add_parameters(pair.value, key + ".", file, sweep);
+    const bool parameter = std::any_of(parts.begin(), parts.end(), [](const Pair& part) {
+      return std::find(kParts.begin(), kParts.end(), part.key) != kParts.end();
+    });
+    if (parameter)
+      sweep.parameters.push_back(parameter_of(key, pair.line, parts, file));
+    else if (parts.empty())
+      throw Error(file, pair.line, key + " has no values");
+    else
+      add_parameters(pair.value, key + ".", file, sweep);
   }
 }
 
@@ -128,10 +144,14 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name) {
   for (const Pair& pair : pairs(document(yaml, name), name, "a sweep")) {
     if (pair.key == "sweep_name") {
       sweep.name = scalar(pair, name);
-      if (!names_file(sweep.name)) throw Error(name, pair.line, "'" + sweep.name + "' cannot name a sweep: use letters, digits, '_', '-', '.'");
+      if (!names_file(sweep.name))
+        throw Error(name, pair.line, "'" + sweep.name + "' cannot name a sweep: use letters, digits, '_', '-', '.'");
     } else if (pair.key == "strategy") {
       const std::string& strategy = scalar(pair, name);
-      if (strategy != "grid" && strategy != "random") throw Error(name, pair.line, "strategy: '" + strategy + "' is not one of grid, random" + did_you_mean(strategy, {"grid", "random"}));
+      if (strategy != "grid" && strategy != "random")
+        throw Error(
+            name, pair.line,
+            "strategy: '" + strategy + "' is not one of grid, random" + did_you_mean(strategy, {"grid", "random"}));
       sweep.random = strategy == "random";
     } else if (pair.key == "num_runs") {
       if (pair.value.IsNull()) continue;
@@ -142,13 +162,17 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name) {
     } else if (pair.key == "parameters") {
       add_parameters(pair.value, "", name, sweep);
     } else if (pair.key != "description") {
-      throw Error(name, pair.line, "unknown key '" + pair.key + "'" + did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description"}));
+      throw Error(
+          name, pair.line,
+          "unknown key '" + pair.key + "'" +
+              did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description"}));
     }
   }
   if (sweep.name.empty()) throw Error(name, 0, "has no sweep_name");
   if (sweep.parameters.empty()) throw Error(name, 0, "has no parameters");
   if (sweep.random && sweep.num_runs == 0) throw Error(name, 0, "a random sweep needs num_runs");
-  if (!sweep.random && sweep.num_runs > 0) sweep.warnings.push_back(located(name, num_runs_line, "num_runs is not used: a grid takes every combination"));
+  if (!sweep.random && sweep.num_runs > 0)
+    sweep.warnings.push_back(located(name, num_runs_line, "num_runs is not used: a grid takes every combination"));
   return sweep;
 }
 

@@ -63,6 +63,7 @@ std::string manifest(const Sweep& sweep, const std::vector<SweepRun>& runs);
 /// Writes the configurations and manifest.tsv into `folder` (made if need be) and returns the paths of the
 /// configurations. The manifest comes last. Throws Error where the folder holds another sweep, unless `replace`: then
 /// the configurations that its manifest lists are removed first.
-std::vector<std::string> write_sweep(const Sweep& sweep, const std::vector<SweepRun>& runs, const std::string& folder, bool replace);
+std::vector<std::string> write_sweep(const Sweep& sweep, const std::vector<SweepRun>& runs, const std::string& folder,
+                                     bool replace);
 
 }  // namespace zs::config

@@ -36,24 +36,31 @@ const std::string kTwoByThree = "parameters:\n  a.x: {values: [1, 2]}\n  a:\n   
 }  // namespace
 
 TEST_CASE("sweep: a grid is the full product, the last parameter varying fastest") {
-  CHECK(texts("sweep_name: s\n" + kTwoByThree) == std::vector<std::string>{"1 p", "1 q", "1 r s", "2 p", "2 q", "2 r s"});
-  CHECK(texts("sweep_name: s\nparameters: {n: {min: 2, max: 4, distribution: int}, z: {value: 0}}\n") == std::vector<std::string>{"2 0", "3 0", "4 0"});
+  CHECK(texts("sweep_name: s\n" + kTwoByThree) ==
+        std::vector<std::string>{"1 p", "1 q", "1 r s", "2 p", "2 q", "2 r s"});
+  CHECK(texts("sweep_name: s\nparameters: {n: {min: 2, max: 4, distribution: int}, z: {value: 0}}\n") ==
+        std::vector<std::string>{"2 0", "3 0", "4 0"});
 }
 
-TEST_CASE("sweep: a random draw repeats nothing, is the same for the same seed, and its beginning does not depend on its length") {
+TEST_CASE(
+    "sweep: a random draw repeats nothing, is the same for the same seed, and its beginning does not depend on its "
+    "length") {
   const std::string head = "sweep_name: s\nstrategy: random\n" + kTwoByThree;
   const auto three = texts(head + "num_runs: 3\nseed: 7\n"), all = texts(head + "num_runs: 6\nseed: 7\n");
   CHECK(three == texts(head + "num_runs: 3\nseed: 7\n"));
   CHECK(std::set(all.begin(), all.end()).size() == 6);
   CHECK(std::equal(three.begin(), three.end(), all.begin()));
   bool other = false;
-  for (int seed = 8; seed < 12; ++seed) other = other || texts(head + "num_runs: 6\nseed: " + std::to_string(seed) + "\n") != all;
+  for (int seed = 8; seed < 12; ++seed)
+    other = other || texts(head + "num_runs: 6\nseed: " + std::to_string(seed) + "\n") != all;
   CHECK(other);
   CHECK(error_of(head + "num_runs: 7\n") == "num_runs is 7, but the parameters have only 6 combinations");
 }
 
 TEST_CASE("sweep: ranges are drawn within their bounds, in six digits, log_uniform evenly over the magnitudes") {
-  const auto draws = texts("sweep_name: s\nstrategy: random\nnum_runs: 4000\nparameters: {x: {min: 1e-4, max: 1, distribution: log_uniform}}\n");
+  const auto draws = texts(
+      "sweep_name: s\nstrategy: random\nnum_runs: 4000\nparameters: {x: {min: 1e-4, max: 1, distribution: "
+      "log_uniform}}\n");
   int below = 0;
   for (const std::string& text : draws) {
     const double x = *zs::parse_real(text);
@@ -64,7 +71,9 @@ TEST_CASE("sweep: ranges are drawn within their bounds, in six digits, log_unifo
   CHECK(below > 1850);
   CHECK(below < 2150);
   int low = 0;
-  for (const std::string& text : texts("sweep_name: s\nstrategy: random\nnum_runs: 4000\nparameters: {x: {min: -1, max: 3}}\n")) low += *zs::parse_real(text) < 0;
+  for (const std::string& text :
+       texts("sweep_name: s\nstrategy: random\nnum_runs: 4000\nparameters: {x: {min: -1, max: 3}}\n"))
+    low += *zs::parse_real(text) < 0;
   CHECK(low > 880);
   CHECK(low < 1120);
 }
@@ -73,18 +82,25 @@ TEST_CASE("sweep: what it cannot mean is located") {
   const std::string head = "sweep_name: s\n";
   CHECK(error_of("parameters: {x: {values: [1]}}\n") == "s.yaml: has no sweep_name");
   CHECK(error_of(head) == "s.yaml: has no parameters");
-  CHECK(error_of(head + "strategy: gird\n") == "s.yaml:2: strategy: 'gird' is not one of grid, random, did you mean 'grid'?");
+  CHECK(error_of(head + "strategy: gird\n") ==
+        "s.yaml:2: strategy: 'gird' is not one of grid, random, did you mean 'grid'?");
   CHECK(error_of(head + "paramters: {}\n") == "s.yaml:2: unknown key 'paramters', did you mean 'parameters'?");
-  CHECK(error_of(head + "parameters:\n  x: {values: [6e-4, 0.0006]}\n") == "s.yaml:3: x: '0.0006' is given twice: two runs would be the same");
+  CHECK(error_of(head + "parameters:\n  x: {values: [6e-4, 0.0006]}\n") ==
+        "s.yaml:3: x: '0.0006' is given twice: two runs would be the same");
   CHECK(error_of(head + "parameters:\n  x: {values: []}\n") == "s.yaml:3: 'values' of x must be a list, [a, b]");
-  CHECK(error_of(head + "parameters:\n  x: [1, 2]\n") == "s.yaml:3:6: x (expected {values: [a, b]} or {min: a, max: b}) must be a mapping of keys to values");
+  CHECK(error_of(head + "parameters:\n  x: [1, 2]\n") ==
+        "s.yaml:3:6: x (expected {values: [a, b]} or {min: a, max: b}) must be a mapping of keys to values");
   CHECK(error_of(head + "parameters:\n  x: {min: 1}\n") == "s.yaml:3: x: a range needs min and max");
   CHECK(error_of(head + "parameters:\n  x: {min: 2, max: 1}\n") == "s.yaml:3: x: min must be less than max");
   CHECK(error_of(head + "parameters:\n  x: {min: nan, max: 1}\n") == "s.yaml:3: min: 'nan' is not a number");
-  CHECK(error_of(head + "parameters:\n  x: {min: 0, max: 1, distribution: log_uniform}\n") == "s.yaml:3: x: min of a log_uniform range must be more than 0");
-  CHECK(error_of(head + "parameters:\n  x: {min: 0, max: 1}\n") == "s.yaml:3: x is a continuous range: a grid needs values (or choose strategy: random)");
-  CHECK(error_of(head + "parameters:\n  x: {min: 0, max: 1, values: [1]}\n") == "s.yaml:3: x has both values and a range");
-  CHECK(error_of(head + "strategy: random\nparameters: {x: {values: [1]}}\n") == "s.yaml: a random sweep needs num_runs");
+  CHECK(error_of(head + "parameters:\n  x: {min: 0, max: 1, distribution: log_uniform}\n") ==
+        "s.yaml:3: x: min of a log_uniform range must be more than 0");
+  CHECK(error_of(head + "parameters:\n  x: {min: 0, max: 1}\n") ==
+        "s.yaml:3: x is a continuous range: a grid needs values (or choose strategy: random)");
+  CHECK(error_of(head + "parameters:\n  x: {min: 0, max: 1, values: [1]}\n") ==
+        "s.yaml:3: x has both values and a range");
+  CHECK(error_of(head + "strategy: random\nparameters: {x: {values: [1]}}\n") ==
+        "s.yaml: a random sweep needs num_runs");
   CHECK(error_of("sweep_name: a/b\n") == "s.yaml:1: 'a/b' cannot name a sweep: use letters, digits, '_', '-', '.'");
 }
 
@@ -97,7 +113,8 @@ TEST_CASE("sweep: a huge grid is counted, not made") {
 
 TEST_CASE("sweep: each run is the base, its parameters, the sweep's name and a name of its own") {
   const Config base = Config::parse("training: {seed: 1}\nrun: {name: base}\n", "b.yaml");
-  const Sweep sweep = parse_sweep("sweep_name: s\nparameters: {training.seed: {values: [1, 2]}, betas: {values: [[0.9, 0.95], null]}}\n", "s.yaml");
+  const Sweep sweep = parse_sweep(
+      "sweep_name: s\nparameters: {training.seed: {values: [1, 2]}, betas: {values: [[0.9, 0.95], null]}}\n", "s.yaml");
   const auto runs = sweep_runs(base, sweep);
   REQUIRE(runs.size() == 4);
   CHECK(runs[3].name == "s_004");
@@ -107,5 +124,7 @@ TEST_CASE("sweep: each run is the base, its parameters, the sweep's name and a n
   CHECK(runs[3].config.find("training.seed")->origin == "s.yaml:2");
   CHECK_FALSE(runs[3].config.has("betas"));
   CHECK(manifest(sweep, runs).find("s_003\ts_003.yaml\t2\t[0.9, 0.95]\n") != std::string::npos);
-  CHECK_THROWS_AS(sweep_runs(base, parse_sweep("sweep_name: s\nparameters: {training.seed: {values: [x]}}\n", "s.yaml")), zs::Error);
+  CHECK_THROWS_AS(
+      sweep_runs(base, parse_sweep("sweep_name: s\nparameters: {training.seed: {values: [x]}}\n", "s.yaml")),
+      zs::Error);
 }

@@ -24,7 +24,8 @@ void flatten(const YAML::Node& node, const std::string& prefix, const std::strin
       continue;
     }
     if (const Entry* const earlier = config.find(entry.key)) {
-      throw Error(entry.origin, 0, "'" + entry.key + "' is given twice, first as '" + earlier->key + "' in " + earlier->origin);
+      throw Error(entry.origin, 0,
+                  "'" + entry.key + "' is given twice, first as '" + earlier->key + "' in " + earlier->origin);
     }
     if (pair.value.IsScalar()) {
       entry.value = pair.value.Scalar();
@@ -58,7 +59,9 @@ void write(const Branch& branch, int depth, std::string& out) {
     if (next->entry) {
       const Entry& entry = *next->entry;
       const bool scalar = entry.kind == Kind::plain || entry.kind == Kind::quoted;
-      line += " " + (scalar ? scalar_text(entry.value, entry.kind == Kind::quoted) : entry.kind == Kind::null ? "null" : entry.value);
+      line += " " + (scalar                     ? scalar_text(entry.value, entry.kind == Kind::quoted)
+                     : entry.kind == Kind::null ? "null"
+                                                : entry.value);
       constexpr std::size_t kCommentColumn = 44;
       if (line.size() < kCommentColumn) line.resize(kCommentColumn, ' ');
       line += "  # " + entry.origin;

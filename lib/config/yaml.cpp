@@ -32,7 +32,8 @@ std::vector<Pair> merged_pairs(const YAML::Node& map, const std::string& name, s
     if (!pair.first.IsScalar()) fail(name, pair.first.Mark(), "a key must be a plain word or a text");
     const std::string& key = pair.first.Scalar();
     if (key == "<<" && !quoted(pair.first)) {
-      const std::vector<YAML::Node> merged = pair.second.IsSequence() ? pair.second.as<std::vector<YAML::Node>>() : std::vector{pair.second};
+      const std::vector<YAML::Node> merged =
+          pair.second.IsSequence() ? pair.second.as<std::vector<YAML::Node>>() : std::vector{pair.second};
       for (const YAML::Node& node : merged) {
         for (Pair& inner : merged_pairs(node, name, "what '<<' merges", depth + 1)) {
           if (named(all, inner.key) == all.end()) all.push_back(std::move(inner));
@@ -42,13 +43,16 @@ std::vector<Pair> merged_pairs(const YAML::Node& map, const std::string& name, s
     }
     if (key.empty()) fail(name, pair.first.Mark(), "a key must not be empty");
     const auto earlier = named(own, key);
-    if (earlier != own.end()) fail(name, pair.first.Mark(), "'" + key + "' is given twice, first in line " + std::to_string(earlier->line));
+    if (earlier != own.end())
+      fail(name, pair.first.Mark(), "'" + key + "' is given twice, first in line " + std::to_string(earlier->line));
     own.push_back({key, line_of(pair.first), pair.second});
   }
   for (Pair& pair : own) {
     const auto merged = named(all, pair.key);
-    if (merged == all.end()) all.push_back(std::move(pair));
-    else *merged = std::move(pair);
+    if (merged == all.end())
+      all.push_back(std::move(pair));
+    else
+      *merged = std::move(pair);
   }
   return all;
 }
@@ -81,11 +85,16 @@ std::string in_quotes(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     std::array<char, 8> code;
-    if (c == '"' || c == '\\') out += std::string("\\") + c;
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F) out += c;
-    else std::snprintf(code.data(), code.size(), "\\x%02x", static_cast<unsigned char>(c)), out += code.data();
+    if (c == '"' || c == '\\')
+      out += std::string("\\") + c;
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F)
+      out += c;
+    else
+      std::snprintf(code.data(), code.size(), "\\x%02x", static_cast<unsigned char>(c)), out += code.data();
   }
   return out + "\"";
 }
@@ -99,7 +108,8 @@ std::string flow_text(const YAML::Node& node, int depth) {
     for (const YAML::Node& item : node) out += (out.empty() ? "" : ", ") + flow_text(item, depth + 1);
     return "[" + out + "]";
   }
-  for (const auto& pair : node) out += (out.empty() ? "" : ", ") + flow_text(pair.first, depth + 1) + ": " + flow_text(pair.second, depth + 1);
+  for (const auto& pair : node)
+    out += (out.empty() ? "" : ", ") + flow_text(pair.first, depth + 1) + ": " + flow_text(pair.second, depth + 1);
   return "{" + out + "}";
 }
 
@@ -108,7 +118,8 @@ std::string flow_text(const YAML::Node& node, int depth) {
 YAML::Node document(std::string_view bytes, const std::string& name) {
   try {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(bytes));
-    if (documents.empty() || !documents[0].IsDefined() || documents[0].IsNull()) throw Error(name, 0, "is empty, expected YAML");
+    if (documents.empty() || !documents[0].IsDefined() || documents[0].IsNull())
+      throw Error(name, 0, "is empty, expected YAML");
     if (documents.size() > 1) throw Error(name, line_of(documents[1]), "a second document begins, expected one");
     return documents[0];
   } catch (const YAML::Exception& error) {

@@ -22,8 +22,8 @@ struct Pair {
   YAML::Node value;
 };
 
-/// The keys of `map` in order; those that `<<` merges in come first. Throws Error where `map` is not a mapping (`what` names
-/// it in the message), where a key is given twice, and where a key is not a plain word or text.
+/// The keys of `map` in order; those that `<<` merges in come first. Throws Error where `map` is not a mapping (`what`
+/// names it in the message), where a key is given twice, and where a key is not a plain word or text.
 std::vector<Pair> pairs(const YAML::Node& map, const std::string& name, std::string_view what);
 
 /// The line of a node, from 1; 0 where the parser kept none.

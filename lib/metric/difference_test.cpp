@@ -23,7 +23,8 @@ Table losses(const std::vector<std::pair<std::int64_t, double>>& values) {
 }  // namespace
 
 TEST_CASE("difference: the first common step whose values are not the same bits") {
-  const Table a = losses({{1, 2.0}, {2, NAN}, {3, 0.1}, {4, 1}, {5, 1}}), b = losses({{2, NAN}, {3, std::nextafter(0.1, 1)}, {4, 2}, {6, 1}});
+  const Table a = losses({{1, 2.0}, {2, NAN}, {3, 0.1}, {4, 1}, {5, 1}}),
+              b = losses({{2, NAN}, {3, std::nextafter(0.1, 1)}, {4, 2}, {6, 1}});
   const Difference found = difference(a, b, "loss");
   CHECK(found.compared == 3);
   REQUIRE(found.step);

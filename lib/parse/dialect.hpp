@@ -49,7 +49,8 @@ class Dialect {
   virtual Verdict read(const Line& line, Findings& findings) = 0;
   /// True if a line that differs from the one just read in its numbers only would be read alike, whatever was read before.
   virtual bool repeats() const { return false; }
-  /// True while every line must be shown to it, not only those with a marker.
+  /// True while every line must be shown to it, not only those with a marker. (The first lines of a log are shown to
+  /// all: headers stand there.)
   virtual bool wants_all() const { return false; }
   /// At the end of the log: faults about what was left open.
   virtual void finish(Findings&) {}

@@ -84,12 +84,17 @@ Batch read_experiment_log(const std::string& path) {
 
 /// The options of a command line that say what the run was: "--zero_stage 1" -> zero_stage=1, "--compile" -> compile=true.
 void add_command(const std::string& command, Attributes& attributes) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < command.size();) {
-    const std::size_t end = std::min(command.find(' ', at), command.size());
-    if (end > at) words.push_back(command.substr(at, end - at));
-    at = end + 1;
+  std::vector<std::string> words(1);  // as a shell splits them: quotes and backslashes
+  char quote = 0;
+  for (std::size_t at = 0; at < command.size(); ++at) {
+    const char c = command[at];
+    if (c == '\\' && quote != '\'' && at + 1 < command.size()) words.back() += command[++at];
+    else if (quote ? c == quote : c == '\'' || c == '"') quote = quote ? 0 : c;
+    else if (c == ' ' && !quote) words.emplace_back();
+    else words.back() += c;
   }
+  std::erase(words, "");
+  Attributes typed;  // of an option typed twice, the last holds
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("--") || words[i].size() < 3) continue;
     std::string key = words[i].substr(2), value = "true";
@@ -100,8 +105,9 @@ void add_command(const std::string& command, Attributes& attributes) {
       value = words[++i];
     }
     std::replace(key.begin(), key.end(), '-', '_');
-    if (key != "set") attributes.emplace(attribute_named(key), value);
+    if (key != "set") typed[attribute_named(key)] = value;
   }
+  attributes.insert(typed.begin(), typed.end());
 }
 
 }  // namespace

@@ -22,13 +22,17 @@ bool is_exception(std::string_view text) {
 
 class Failure : public Dialect {
  public:
+  bool wants_all() const override { return in_traceback_; }
+
   Verdict read(const Line& line, Findings& findings) override {
     std::string_view text = trimmed(line.text);
     if (const std::size_t at = text.find("]: "); text.starts_with("[rank") && at != std::string_view::npos) text.remove_prefix(at + 3);
     if (text.find("Traceback (most recent call last)") != std::string_view::npos) {
       in_traceback_ = true;
+      traceback_line_ = line.number;
       return {true};
     }
+    if (in_traceback_ && line.number > traceback_line_ + kLongestTraceback) in_traceback_ = false;
     if (in_traceback_ && is_exception(text)) {
       in_traceback_ = false;
       return said(text, line, findings);
@@ -60,7 +64,9 @@ class Failure : public Dialect {
     return {true};
   }
 
+  static constexpr std::int64_t kLongestTraceback = 1000;  // lines, other ranks' between them
   bool in_traceback_ = false;
+  std::int64_t traceback_line_ = 0;
 };
 
 }  // namespace

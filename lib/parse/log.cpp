@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kBlock = 1 << 18;
 constexpr std::size_t kLongestLine = 16 << 20;  // a longer one is read in pieces
+constexpr std::int64_t kHeaderLines = 100;        // shown to all dialects
 constexpr int kFaulty = -2;
 
 std::vector<const Entry*> chosen(const Options& options) {
@@ -50,7 +51,6 @@ LogReader::LogReader(const Options& options, Rows& rows, const FaultSink& faults
     : options_(options), rows_(rows), faults_(faults), markers_(markers_of(chosen(options))) {
   if (!options.pattern.empty()) readers_.push_back({"pattern", make_pattern(options.pattern)});
   for (const Entry* entry : chosen(options)) readers_.push_back({std::string(entry->name), entry->make()});
-  wants_all_ = !options.pattern.empty();
 }
 
 LogReader::~LogReader() = default;
@@ -60,6 +60,7 @@ void LogReader::read(const std::string& path) {
     Source source(path);
     path_ = source.name();
     number_ = 1;
+    wants_all_ = true;
     ++parts_;
     template_.forget();  // this part's records have other columns
     read_part(source);
@@ -205,7 +206,7 @@ void LogReader::learn(std::string_view text, std::size_t reader) {
 
 void LogReader::take_line(std::string_view text, bool ended) {
   try_dialects(text, ended);
-  wants_all_ = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
+  wants_all_ = number_ < kHeaderLines || std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
 }
 
 void LogReader::try_dialects(std::string_view text, bool ended) {

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cerrno>
+#include <chrono>
 #include <ctime>
 #include <deque>
 #include <filesystem>
@@ -40,9 +40,14 @@ struct Folder {
 std::vector<Folder> folders(const std::string& registry) {
   std::vector<Folder> all;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(registry.c_str()), ::closedir);
-  if (!open) throw Error(registry, 0, errno == ENOENT ? "no such registry" : errno == ENOTDIR ? "is not a folder, so no registry" : errno_text());
+  if (!open)
+    throw Error(registry, 0,
+                errno == ENOENT    ? "no such registry"
+                : errno == ENOTDIR ? "is not a folder, so no registry"
+                                   : errno_text());
   while (const dirent* const entry = ::readdir(open.get())) {
-    if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK)) continue;
+    if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK))
+      continue;
     struct stat status {};
     if (::fstatat(::dirfd(open.get()), entry->d_name, &status, 0) != 0 || !S_ISDIR(status.st_mode)) continue;
     all.push_back({entry->d_name, nanoseconds(status.st_mtim)});
@@ -122,7 +127,7 @@ Runs read_runs(const std::string& registry, const FaultSink& faults, bool anew) 
 
   const Column* const ids = image.runs.find("run_id");
   std::vector<Row> rows;
-  std::deque<Fields> fresh;  // rows point into it
+  std::deque<Fields> fresh;         // rows point into it
   std::optional<std::int64_t> now;  // taken before the first record is read
   std::size_t old = 0;
   for (const Folder& folder : found) {
@@ -179,10 +184,12 @@ void tidy(const std::string& registry) {
     }
   };
   look(registry, [](const std::string& name) {
-    return name.starts_with(".removed_") || (name.starts_with('.') && name != ".runs.index" && (name.ends_with(".clock") || name.find(".runs.") != std::string::npos));
+    return name.starts_with(".removed_") || (name.starts_with('.') && name != ".runs.index" &&
+                                             (name.ends_with(".clock") || name.find(".runs.") != std::string::npos));
   });
   for (const Folder& folder : folders(registry)) {
-    look(registry + "/" + folder.id, [](const std::string& name) { return name.starts_with(".0") && name.ends_with(".tsv"); });
+    look(registry + "/" + folder.id,
+         [](const std::string& name) { return name.starts_with(".0") && name.ends_with(".tsv"); });
   }
   for (const fs::path& path : left) fs::remove_all(path, failure);
 }

@@ -16,12 +16,14 @@ namespace {
 std::vector<const Column*> by_topic(const Runs& runs) {
   std::vector<const Column*> columns;
   for (const Column& column : runs.columns) columns.push_back(&column);
-  std::stable_sort(columns.begin(), columns.end(), [](const Column* a, const Column* b) { return topic(a->name) < topic(b->name); });
+  std::stable_sort(columns.begin(), columns.end(),
+                   [](const Column* a, const Column* b) { return topic(a->name) < topic(b->name); });
   return columns;
 }
 
 bool differs(const Column& column, const std::vector<std::size_t>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return column.codes[row] != column.codes[rows.front()]; });
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](std::size_t row) { return column.codes[row] != column.codes[rows.front()]; });
 }
 
 bool same(const std::string& a, const std::string& b) {
@@ -31,7 +33,8 @@ bool same(const std::string& a, const std::string& b) {
 }
 
 /// Id, name, the columns of `wanted`, status, the settings that differ among `rows`, the metrics; none twice.
-std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std::size_t>& rows, const std::vector<std::string>& wanted) {
+std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std::size_t>& rows,
+                                         const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
     if (runs.find(name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -44,7 +47,8 @@ std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std
     if (setting && differs(column, rows)) add(column.name);
   }
   for (const Column& column : runs.columns) {
-    const bool somewhere = std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return column.codes[row] != 0; });
+    const bool somewhere =
+        std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return column.codes[row] != 0; });
     if (topic(column.name) == Topic::metric && somewhere) add(column.name);
   }
   add("timestamp");
@@ -55,8 +59,9 @@ std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std
 
 Topic topic(std::string_view column) {
   static constexpr std::array kIdentity = {"run_id", "run_name", "timestamp", "status", "run.name"};
-  static constexpr std::array kEnvironment = {"command", "host",    "user",       "directory", "revision", "git_diff", "version",
-                                              "device",  "devices", "world_size", "nodes",     "hardware", "exit_code", "tool"};
+  static constexpr std::array kEnvironment = {"command",  "host",     "user",      "directory", "revision",
+                                              "git_diff", "version",  "device",    "devices",   "world_size",
+                                              "nodes",    "hardware", "exit_code", "tool"};
   if (std::find(kIdentity.begin(), kIdentity.end(), column) != kIdentity.end()) return Topic::identity;
   if (config::known(column)) return Topic::configuration;
   if (std::find(kEnvironment.begin(), kEnvironment.end(), column) != kEnvironment.end()) return Topic::environment;
@@ -73,10 +78,12 @@ Answer ask(const Runs& runs, const Question& question) {
   Answer answer;
   std::vector<Filter> filters;
   std::vector<std::string> wanted;
-  for (const std::string& text : question.filters) wanted.push_back(filters.emplace_back(parse_filter(runs, text)).column);
+  for (const std::string& text : question.filters)
+    wanted.push_back(filters.emplace_back(parse_filter(runs, text)).column);
   if (question.any && filters.size() < 2) throw UsageError("'or' needs two filters or more");
   answer.rows = select(runs, filters, question.any);
-  if (question.sweep) std::erase_if(answer.rows, [&](std::size_t row) { return runs.text(row, "sweep_name") != *question.sweep; });
+  if (question.sweep)
+    std::erase_if(answer.rows, [&](std::size_t row) { return runs.text(row, "sweep_name") != *question.sweep; });
   if (!question.sort_by.empty()) {
     answer.sorted = resolve_column(runs, question.sort_by);
     wanted.insert(wanted.begin(), answer.sorted);
@@ -113,9 +120,12 @@ Sheet listing(const Runs& runs, const std::vector<std::size_t>& rows, const std:
 Sheet column_listing(const Runs& runs) {
   Sheet sheet{{"column", "topic", "runs", "values", "example"}, {}};
   for (const Column* const column : by_topic(runs)) {
-    const auto count = std::count_if(column->codes.begin(), column->codes.end(), [](std::uint32_t code) { return code != 0; });
+    const auto count =
+        std::count_if(column->codes.begin(), column->codes.end(), [](std::uint32_t code) { return code != 0; });
     const std::string example = column->values.size() > 1 ? column->values[1] : "";
-    sheet.rows.push_back({column->name, std::string(name(topic(column->name))), to_text(static_cast<std::int64_t>(count)), to_text(static_cast<std::int64_t>(column->values.size() - 1)), example});
+    sheet.rows.push_back({column->name, std::string(name(topic(column->name))),
+                          to_text(static_cast<std::int64_t>(count)),
+                          to_text(static_cast<std::int64_t>(column->values.size() - 1)), example});
   }
   return sheet;
 }
@@ -123,7 +133,8 @@ Sheet column_listing(const Runs& runs) {
 Sheet run_listing(const Runs& runs, std::size_t row) {
   Sheet sheet{{"topic", "field", "value"}, {}};
   for (const Column* const column : by_topic(runs)) {
-    if (column->codes[row] != 0) sheet.rows.push_back({std::string(name(topic(column->name))), column->name, column->text(row)});
+    if (column->codes[row] != 0)
+      sheet.rows.push_back({std::string(name(topic(column->name))), column->name, column->text(row)});
   }
   return sheet;
 }

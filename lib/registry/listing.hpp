@@ -19,13 +19,14 @@ std::string_view name(Topic topic);
 /// What is asked of the table; names of columns as people type them.
 struct Question {
   std::vector<std::string> filters{};  ///< see parse_filter
-  bool any = false;                  ///< one filter that holds is enough
+  bool any = false;                    ///< one filter that holds is enough
   std::optional<std::string> sweep{};
-  std::string sort_by{};             ///< "" leaves the order of ids, which is that of time
+  std::string sort_by{};  ///< "" leaves the order of ids, which is that of time
   bool descending = false;
   std::optional<std::size_t> limit{};
   std::vector<std::string> show{}, hide{};  ///< empty `show`: all columns, or the telling ones
-  bool telling = false;  ///< show what tells runs apart at a glance: id, name, what is asked for, status, settings that differ, metrics
+  bool telling = false;  ///< show what tells runs apart at a glance: id, name, what is asked for, status, settings that
+                         ///< differ, metrics
 };
 
 struct Answer {

@@ -37,7 +37,8 @@ bool equal(const std::string& a, const std::string& b) {
 std::string list(const Runs& runs, const std::vector<std::size_t>& rows) {
   constexpr std::size_t kShown = 5;
   std::string text;
-  for (std::size_t i = 0; i < std::min(kShown, rows.size()); ++i) text += (i ? ", " : "") + runs.text(rows[i], "run_id");
+  for (std::size_t i = 0; i < std::min(kShown, rows.size()); ++i)
+    text += (i ? ", " : "") + runs.text(rows[i], "run_id");
   return text + (rows.size() > kShown ? ", ..." : "");
 }
 
@@ -63,20 +64,29 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
 
 bool Filter::holds(const std::string& cell) const {
   switch (relation) {
-    case Relation::equal: return equal(cell, value);
-    case Relation::unequal: return !equal(cell, value);
-    case Relation::match: return !cell.empty() && std::regex_search(cell, *pattern);
-    case Relation::mismatch: return !std::regex_search(cell, *pattern);
-    default: break;
+    case Relation::equal:
+      return equal(cell, value);
+    case Relation::unequal:
+      return !equal(cell, value);
+    case Relation::match:
+      return !cell.empty() && std::regex_search(cell, *pattern);
+    case Relation::mismatch:
+      return !std::regex_search(cell, *pattern);
+    default:
+      break;
   }
   if (cell.empty()) return false;
   const auto order = compared(cell, value);
   if (!order) return false;
   switch (relation) {
-    case Relation::less: return *order < 0;
-    case Relation::at_most: return *order <= 0;
-    case Relation::greater: return *order > 0;
-    default: return *order >= 0;
+    case Relation::less:
+      return *order < 0;
+    case Relation::at_most:
+      return *order <= 0;
+    case Relation::greater:
+      return *order > 0;
+    default:
+      return *order >= 0;
   }
 }
 
@@ -105,8 +115,10 @@ std::vector<std::size_t> select(const Runs& runs, const std::vector<Filter>& fil
     // A filter looks at each distinct value once.
     const Column* const column = runs.find(filter.column);
     std::vector<char> verdicts;
-    if (!column) verdicts.push_back(filter.holds(""));
-    else for (const std::string& value : column->values) verdicts.push_back(filter.holds(value));
+    if (!column)
+      verdicts.push_back(filter.holds(""));
+    else
+      for (const std::string& value : column->values) verdicts.push_back(filter.holds(value));
     for (std::size_t row = 0; row < runs.size(); ++row) {
       const char verdict = verdicts[column ? column->codes[row] : 0];
       chosen[row] = any ? chosen[row] | verdict : chosen[row] & verdict;
@@ -136,13 +148,16 @@ void sort_by(const Runs& runs, const std::string& column, bool descending, std::
   }
   const auto less = [&](const Key& a, const Key& b) {
     if (a.group != b.group) return a.group < b.group;
-    if (a.group == 2) return descending ? keys->values[b.code] < keys->values[a.code] : keys->values[a.code] < keys->values[b.code];
+    if (a.group == 2)
+      return descending ? keys->values[b.code] < keys->values[a.code] : keys->values[a.code] < keys->values[b.code];
     return descending ? b.number < a.number : a.number < b.number;
   };
   std::sort(order.begin(), order.end(), less);
   std::vector<std::uint32_t> ranks(order.size());
-  for (std::size_t i = 1; i < order.size(); ++i) ranks[order[i].code] = ranks[order[i - 1].code] + less(order[i - 1], order[i]);
-  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return ranks[keys->codes[a]] < ranks[keys->codes[b]]; });
+  for (std::size_t i = 1; i < order.size(); ++i)
+    ranks[order[i].code] = ranks[order[i - 1].code] + less(order[i - 1], order[i]);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](std::size_t a, std::size_t b) { return ranks[keys->codes[a]] < ranks[keys->codes[b]]; });
 }
 
 std::size_t find_run(const Runs& runs, const std::string& name) {
@@ -159,8 +174,10 @@ std::size_t find_run(const Runs& runs, const std::string& name) {
   }
   if (by_prefix.size() == 1) return by_prefix.front();
   if (by_name.size() == 1) return by_name.front();
-  if (!by_name.empty()) throw Error(std::to_string(by_name.size()) + " runs have the name '" + name + "': " + list(runs, by_name));
-  if (!by_prefix.empty()) throw Error(std::to_string(by_prefix.size()) + " runs begin with '" + name + "': " + list(runs, by_prefix));
+  if (!by_name.empty())
+    throw Error(std::to_string(by_name.size()) + " runs have the name '" + name + "': " + list(runs, by_name));
+  if (!by_prefix.empty())
+    throw Error(std::to_string(by_prefix.size()) + " runs begin with '" + name + "': " + list(runs, by_prefix));
   constexpr std::size_t kFew = 2000;  // looking for the nearest of very many names takes long
   throw Error("no run '" + name + "'" + (names.size() <= kFew ? did_you_mean(name, names) : ""));
 }

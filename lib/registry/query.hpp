@@ -12,13 +12,15 @@
 namespace zs::registry {
 
 /// The name of the column that `name` means: itself, the setting that it is an alias or a zs-train option of, or the
-/// only column that ends in ".name". Throws Error naming the nearest where there is none, or all where there are several.
+/// only column that ends in ".name". Throws Error naming the nearest where there is none, or all where there are
+/// several.
 std::string resolve_column(const Runs& runs, const std::string& name);
 
 enum class Relation { equal, unequal, less, at_most, greater, at_least, match, mismatch };
 
 /// "training.learning_rate<=6e-4". Two numbers compare as numbers (6e-4 = 0.0006), else as texts; a number and a text
-/// are unequal, and neither is less. An absent cell is unequal to everything but "" ("status=" asks for it); nan is equal to nan only.
+/// are unequal, and neither is less. An absent cell is unequal to everything but "" ("status=" asks for it); nan is
+/// equal to nan only.
 struct Filter {
   std::string column;
   Relation relation = Relation::equal;

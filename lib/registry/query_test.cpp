@@ -17,20 +17,41 @@ Runs table(const std::vector<Fields>& all) {
 }
 
 const Runs kRuns = table({
-    {{"run_id", "2026_a1"}, {"run_name", "one"}, {"model.name", "gpt2"}, {"training.learning_rate", "6e-4"}, {"final_valid_loss", "3.5"}, {"zero.stage", "3"}},
-    {{"run_id", "2026_a2"}, {"run_name", "two"}, {"model.name", "gpt2"}, {"training.learning_rate", "0.0006"}, {"final_valid_loss", "nan"}},
-    {{"run_id", "2026_b1"}, {"run_name", "two"}, {"model.name", "tiny"}, {"training.learning_rate", "1e-3"}, {"final_valid_loss", "10"}, {"my.name", "x"}},
-    {{"run_id", "2026_b2"}, {"run_name", "three"}, {"model.name", "gpt2-xl"}, {"final_valid_loss", "9"}, {"timestamp", "2026-11-20T10:00:00Z"}},
+    {{"run_id", "2026_a1"},
+     {"run_name", "one"},
+     {"model.name", "gpt2"},
+     {"training.learning_rate", "6e-4"},
+     {"final_valid_loss", "3.5"},
+     {"zero.stage", "3"}},
+    {{"run_id", "2026_a2"},
+     {"run_name", "two"},
+     {"model.name", "gpt2"},
+     {"training.learning_rate", "0.0006"},
+     {"final_valid_loss", "nan"}},
+    {{"run_id", "2026_b1"},
+     {"run_name", "two"},
+     {"model.name", "tiny"},
+     {"training.learning_rate", "1e-3"},
+     {"final_valid_loss", "10"},
+     {"my.name", "x"}},
+    {{"run_id", "2026_b2"},
+     {"run_name", "three"},
+     {"model.name", "gpt2-xl"},
+     {"final_valid_loss", "9"},
+     {"timestamp", "2026-11-20T10:00:00Z"}},
     {{"run_id", "2026_b3"}, {"run_name", "four"}, {"final_valid_loss", "diverged"}},
 });
 
 /// The names of the runs that answer, as one text.
 std::string names(const Question& question) {
   std::string text;
-  for (const std::size_t row : ask(kRuns, question).rows) text += (text.empty() ? "" : " ") + kRuns.text(row, "run_id").substr(5);
+  for (const std::size_t row : ask(kRuns, question).rows)
+    text += (text.empty() ? "" : " ") + kRuns.text(row, "run_id").substr(5);
   return text;
 }
-std::string filtered(const std::vector<std::string>& filters, bool any = false) { return names({.filters = filters, .any = any}); }
+std::string filtered(const std::vector<std::string>& filters, bool any = false) {
+  return names({.filters = filters, .any = any});
+}
 
 }  // namespace
 
@@ -66,8 +87,10 @@ TEST_CASE("query: a column is meant by name, alias, option of zs-train or its on
   CHECK(filtered({"model.seq_length=3"}) == "");  // a setting that no run has
   CHECK(resolve_column(kRuns, "run.name") == "run_name");
   CHECK_THROWS_WITH_AS(resolve_column(kRuns, "name"), "column 'name' may be any of model.name, my.name", zs::Error);
-  CHECK_THROWS_WITH_AS(resolve_column(kRuns, "final_valid_los"), "no run has a column 'final_valid_los', did you mean 'final_valid_loss'?", zs::Error);
-  for (const char* const bad : {"model.name", "=x", "", "model.name~("}) CHECK_THROWS_AS(parse_filter(kRuns, bad), zs::UsageError);
+  CHECK_THROWS_WITH_AS(resolve_column(kRuns, "final_valid_los"),
+                       "no run has a column 'final_valid_los', did you mean 'final_valid_loss'?", zs::Error);
+  for (const char* const bad : {"model.name", "=x", "", "model.name~("})
+    CHECK_THROWS_AS(parse_filter(kRuns, bad), zs::UsageError);
 }
 
 TEST_CASE("query: sorting puts numbers by value, then nan, then texts, then what is absent") {
@@ -88,8 +111,11 @@ TEST_CASE("query: a run is meant by id, the beginning of its id, or its name") {
 }
 
 TEST_CASE("query: what tells runs apart comes first, and what is hidden is not shown") {
-  const auto columns = ask(kRuns, {.filters = {"model.name=gpt2"}, .sort_by = "final_valid_loss", .hide = {"status"}, .telling = true}).columns;
-  CHECK(columns == std::vector<std::string>{"run_id", "run_name", "final_valid_loss", "model.name", "training.learning_rate", "zero.stage", "timestamp"});
+  const auto columns =
+      ask(kRuns, {.filters = {"model.name=gpt2"}, .sort_by = "final_valid_loss", .hide = {"status"}, .telling = true})
+          .columns;
+  CHECK(columns == std::vector<std::string>{"run_id", "run_name", "final_valid_loss", "model.name",
+                                            "training.learning_rate", "zero.stage", "timestamp"});
   CHECK_THROWS_AS(ask(kRuns, {.show = {"run_id"}, .hide = {"run_id"}}), zs::UsageError);
 }
 
@@ -105,7 +131,8 @@ TEST_CASE("sheet: the forms") {
   const Sheet sheet = {{"a", "b c"}, {{"1.50", "x,\"y\t"}, {"nan", ""}, {"true", "é"}}};
   CHECK(to_tsv(sheet) == "a\tb c\n1.50\tx,\"y\\t\nnan\t\ntrue\té\n");
   CHECK(to_csv(sheet) == "a,b c\n1.50,\"x,\"\"y\t\"\nnan,\ntrue,é\n");
-  CHECK(to_json(sheet) == "[\n {\"a\":1.5,\"b c\":\"x,\\\"y\\t\"},\n {\"a\":\"nan\"},\n {\"a\":true,\"b c\":\"é\"}\n]\n");
+  CHECK(to_json(sheet) ==
+        "[\n {\"a\":1.5,\"b c\":\"x,\\\"y\\t\"},\n {\"a\":\"nan\"},\n {\"a\":true,\"b c\":\"é\"}\n]\n");
   std::size_t left_out = 9;
   const Sheet wide = {{"id", "value", "long"}, {{"x", "0.12345678901", std::string(50, 'y')}}};
   CHECK(fitted(wide, 0, left_out).rows[0] == std::vector<std::string>{"x", "0.123457", std::string(39, 'y') + "…"});

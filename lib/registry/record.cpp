@@ -37,7 +37,8 @@ std::vector<std::string> files(const std::string& folder) {
 /// "00000003-node07-1234-0.tsv": first what orders it, then what makes it unique.
 std::string next_name(const std::string& folder) {
   const std::vector<std::string> names = files(folder);
-  const std::int64_t last = names.empty() ? 0 : parse_int(std::string_view(names.back()).substr(0, names.back().find('-'))).value_or(0);
+  const std::int64_t last =
+      names.empty() ? 0 : parse_int(std::string_view(names.back()).substr(0, names.back().find('-'))).value_or(0);
   std::array<char, 24> number;
   std::snprintf(number.data(), number.size(), "%08lld-", static_cast<long long>(last + 1));
   return number.data() + writer_name() + ".tsv";
@@ -72,7 +73,8 @@ std::string content(const std::string& path) {
   std::string bytes;
   std::array<char, 1 << 14> buffer;
   ssize_t count = 0;
-  while ((count = ::read(file, buffer.data(), buffer.size())) > 0) bytes.append(buffer.data(), static_cast<std::size_t>(count));
+  while ((count = ::read(file, buffer.data(), buffer.size())) > 0)
+    bytes.append(buffer.data(), static_cast<std::size_t>(count));
   const std::string failure = count < 0 ? errno_text() : "";
   ::close(file);
   if (count < 0) throw Error(path, 0, failure);
@@ -83,8 +85,10 @@ std::string content(const std::string& path) {
 
 void set(Fields& fields, std::string_view key, std::string_view value) {
   const auto found = std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.first == key; });
-  if (found == fields.end()) fields.emplace_back(key, value);
-  else found->second = value;
+  if (found == fields.end())
+    fields.emplace_back(key, value);
+  else
+    found->second = value;
 }
 
 std::string value(const Fields& fields, std::string_view key) {
@@ -114,7 +118,8 @@ void add_to_record(const std::string& folder, const Fields& fields) {
   try {
     write_all(file, record_text(fields), temporary);
     if (::fsync(file) != 0) throw Error(temporary, 0, "sync: " + errno_text());
-    if (::rename(temporary.c_str(), (record + "/" + name).c_str()) != 0) throw Error(record + "/" + name, 0, "rename: " + errno_text());
+    if (::rename(temporary.c_str(), (record + "/" + name).c_str()) != 0)
+      throw Error(record + "/" + name, 0, "rename: " + errno_text());
   } catch (...) {
     ::close(file);
     ::unlink(temporary.c_str());
@@ -143,11 +148,16 @@ std::string writer_name() {
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '\\') out += "\\\\";
-    else if (c == '\t') out += "\\t";
-    else if (c == '\n') out += "\\n";
-    else if (c == '\r') out += "\\r";
-    else out += c;
+    if (c == '\\')
+      out += "\\\\";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\r')
+      out += "\\r";
+    else
+      out += c;
   }
   return out;
 }
@@ -165,10 +175,13 @@ void merge_record_text(std::string_view text, const std::string& name, Fields& f
   for (std::int64_t line = 2; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
     const std::size_t tab = text.substr(0, end).find('\t');
-    if (end == std::string_view::npos || tab == std::string_view::npos) throw Error(name, line, "is no field of a record");
+    if (end == std::string_view::npos || tab == std::string_view::npos)
+      throw Error(name, line, "is no field of a record");
     const std::string key = unescaped(text.substr(0, tab)), value = unescaped(text.substr(tab + 1, end - tab - 1));
-    if (first) fields.emplace_back(key, value);
-    else set(fields, key, value);
+    if (first)
+      fields.emplace_back(key, value);
+    else
+      set(fields, key, value);
     text.remove_prefix(end + 1);
   }
 }

@@ -29,7 +29,8 @@ struct Place {
 };
 
 Runs read(const std::string& registry, bool anew = false) {
-  return read_runs(registry, [](const zs::Fault& fault) { FAIL(fault.what); }, anew);
+  return read_runs(
+      registry, [](const zs::Fault& fault) { FAIL(fault.what); }, anew);
 }
 
 std::string content(const std::string& path) { return zs::Input(path).read_all(); }
@@ -38,7 +39,8 @@ std::string content(const std::string& path) { return zs::Input(path).read_all()
 
 TEST_CASE("registry: a run made from a configuration has its settings, its environment and its fields") {
   const Place place;
-  const auto config = zs::config::Config::parse("run: {name: first}\nsweep_name: s\ntraining: {learning_rate: 6e-4, eval: yes}\nmine: {x: 'a,\"b'}\n", "c.yaml");
+  const auto config = zs::config::Config::parse(
+      "run: {name: first}\nsweep_name: s\ntraining: {learning_rate: 6e-4, eval: yes}\nmine: {x: 'a,\"b'}\n", "c.yaml");
   const Run run = Run::create(place.path + "/runs", config, {{"command", "zs-train c.yaml"}});
   CHECK(fs::exists(run.folder() + "/config.yaml"));
   const Runs runs = read(place.path + "/runs");
@@ -130,7 +132,8 @@ TEST_CASE("registry: a damaged record is a fault, the other runs are listed") {
   std::ofstream(record) << "nonsense";
   fs::create_directory(place.path + "/no_run");
   std::vector<std::string> faults;
-  const Runs runs = read_runs(place.path, [&](const zs::Fault& fault) { faults.push_back(fault.what); }, true);
+  const Runs runs = read_runs(
+      place.path, [&](const zs::Fault& fault) { faults.push_back(fault.what); }, true);
   CHECK(runs.size() == 1);
   REQUIRE(faults.size() == 1);
   CHECK(faults[0] == record + ":1: is no record of a run: this run is left out");
@@ -162,8 +165,10 @@ TEST_CASE("registry: what killed writers left is cleared away when it is old, no
   const Place place;
   const Run run = Run::create(place.path, "a", {});
   const auto old = fs::file_time_type::clock::now() - std::chrono::hours(2);
-  const std::vector<std::string> left = {place.path + "/.node-1-0.clock", place.path + "/.node-1-1.runs.csv", place.path + "/.removed_x_abc", run.folder() + "/.00000002-node-1-0.tsv"};
-  const std::vector<std::string> kept = {place.path + "/.notes", place.path + "/.runs.index", run.folder() + "/.hidden"};
+  const std::vector<std::string> left = {place.path + "/.node-1-0.clock", place.path + "/.node-1-1.runs.csv",
+                                         place.path + "/.removed_x_abc", run.folder() + "/.00000002-node-1-0.tsv"};
+  const std::vector<std::string> kept = {place.path + "/.notes", place.path + "/.runs.index",
+                                         run.folder() + "/.hidden"};
   for (const auto& names : {left, kept}) {
     for (const std::string& name : names) {
       std::ofstream(name) << "x";

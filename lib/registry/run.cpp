@@ -60,7 +60,8 @@ std::string make_folder(const std::string& registry, const timespec& now) {
   std::filesystem::create_directories(registry, failure);
   if (failure) throw Error(registry, 0, failure.message());
   while (true) {
-    const std::string id = time_text(now.tv_sec, false, "%Y%m%d_%H%M%S_") + part_of_second(now.tv_nsec) + random_letters(4);
+    const std::string id =
+        time_text(now.tv_sec, false, "%Y%m%d_%H%M%S_") + part_of_second(now.tv_nsec) + random_letters(4);
     if (::mkdir((registry + "/" + id).c_str(), 0777) == 0) return id;
     if (errno != EEXIST) throw Error(registry, 0, errno_text());
   }
@@ -73,7 +74,9 @@ Run create_run(const std::string& registry, const std::string& name, const std::
   const std::string id = make_folder(registry, now);
   const Run run(registry, id);
   if (!config.empty()) write_file(run.folder() + "/config.yaml", config);
-  Fields all = {{"run_id", id}, {"run_name", name.empty() ? id : name}, {"timestamp", time_text(now.tv_sec, true, "%Y-%m-%dT%H:%M:%SZ")}};
+  Fields all = {{"run_id", id},
+                {"run_name", name.empty() ? id : name},
+                {"timestamp", time_text(now.tv_sec, true, "%Y-%m-%dT%H:%M:%SZ")}};
   for (const auto& [key, value] : fields) set(all, key, value);
   add_to_record(run.folder(), all);
   refresh_soon(registry);
@@ -96,7 +99,8 @@ Fields environment() {
   std::error_code failure;
   const std::string directory = std::filesystem::current_path(failure).string();
   if (!failure) fields.emplace_back("directory", directory);
-  for (const char* const name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_STEP_ID", "SLURM_JOB_NAME", "SLURM_JOB_NODELIST", "SLURM_RESTART_COUNT"}) {
+  for (const char* const name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_STEP_ID",
+                                 "SLURM_JOB_NAME", "SLURM_JOB_NODELIST", "SLURM_RESTART_COUNT"}) {
     const char* const value = std::getenv(name);
     if (!value || !*value) continue;
     std::string key = name;
@@ -112,7 +116,8 @@ Run Run::create(const std::string& registry, const config::Config& config, const
     if (entry.kind == config::Kind::null || entry.key == "run.name") continue;  // run_name
     const config::Known* const row = config::known(entry.key);
     const bool truth = row && row->type == config::Type::boolean;
-    set(all, entry.key, truth ? (config.boolean(entry.key) ? "true" : "false") : entry.value);  // yes, on, 1 are one value
+    set(all, entry.key,
+        truth ? (config.boolean(entry.key) ? "true" : "false") : entry.value);  // yes, on, 1 are one value
   }
   for (const auto& [key, value] : environment()) set(all, key, value);
   for (const auto& [key, value] : fields) set(all, key, value);
@@ -147,7 +152,8 @@ void remove(const std::string& registry, const std::string& id) {
   if (::rename((registry + "/" + id).c_str(), hidden.c_str()) != 0) throw Error(registry + "/" + id, 0, errno_text());
   std::error_code failure;
   std::filesystem::remove_all(hidden, failure);
-  if (failure) throw Error(hidden, 0, failure.message() + ": the run is out of the registry, its files are not all gone");
+  if (failure)
+    throw Error(hidden, 0, failure.message() + ": the run is out of the registry, its files are not all gone");
 }
 
 }  // namespace zs::registry

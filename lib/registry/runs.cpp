@@ -42,7 +42,8 @@ void compact(Column& column) {
 }  // namespace
 
 const Column* Runs::find(std::string_view name) const {
-  const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& column) { return column.name == name; });
+  const auto found =
+      std::find_if(columns.begin(), columns.end(), [&](const Column& column) { return column.name == name; });
   return found == columns.end() ? nullptr : &*found;
 }
 
@@ -96,7 +97,8 @@ Runs assemble(const Runs& earlier, const std::vector<Row>& rows) {
     }
   }
   for (Column& column : runs.columns) compact(column);
-  std::erase_if(runs.columns, [](const Column& column) { return column.values.size() == 1 && rank(column.name) >= kFirst.size(); });
+  std::erase_if(runs.columns,
+                [](const Column& column) { return column.values.size() == 1 && rank(column.name) >= kFirst.size(); });
   std::sort(runs.columns.begin(), runs.columns.end(), [](const Column& a, const Column& b) {
     const std::size_t x = rank(a.name), y = rank(b.name);
     return x != y ? x < y : a.name < b.name;

@@ -29,13 +29,15 @@ class Runs {
   /// The fields of a run that it has.
   Fields fields(std::size_t row) const;
 
-  std::vector<Column> columns;      ///< run_id, run_name, timestamp, sweep_name, status, known settings, then the others by name
-  std::vector<std::int64_t> times;  ///< per row, the time (ns) of the run's folder when it was read; 0 if it may yet change unseen
+  std::vector<Column>
+      columns;  ///< run_id, run_name, timestamp, sweep_name, status, known settings, then the others by name
+  std::vector<std::int64_t>
+      times;  ///< per row, the time (ns) of the run's folder when it was read; 0 if it may yet change unseen
 };
 
 /// One row of a table to be put together: a row of an earlier one, or fields read anew.
 struct Row {
-  std::size_t earlier = 0;         ///< used where `fresh` is null
+  std::size_t earlier = 0;  ///< used where `fresh` is null
   const Fields* fresh = nullptr;
   std::int64_t time = 0;
 };

@@ -12,7 +12,8 @@ namespace zs::registry {
 namespace {
 
 std::size_t characters(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
 }
 
 /// The first `count` characters of UTF-8 text.
@@ -31,7 +32,8 @@ std::string for_people(const std::string& text) {
     if (const auto number = parse_real(text); number && std::isfinite(*number)) return to_rounded_text(*number, 6);
   }
   std::string line = text;
-  std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
   return characters(line) > kLongText ? first(line, kLongText - 1) + "…" : line;
 }
 

@@ -13,6 +13,7 @@ class Ranks {
   /// Sets LibTorch up (memory counted, OMP_NUM_THREADS or one thread) and joins the ranks that the launcher started.
   /// `timeout`: seconds that a collective waits. The group lives as long as this. Call once, before the first tensor.
   comm::Group& start(double timeout);
+  comm::Group& group() { return *group_; }  ///< REQUIRES: start()
   /// What cli::run does at a failure: says which rank it is, and aborts the others.
   cli::Hooks hooks();
 

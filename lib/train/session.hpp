@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What zs-train does around a training: its group of ranks, the run's folder, its output, its end.
 #pragma once
+#include <optional>
+
 #include "cli/run.hpp"
+#include "registry/run.hpp"
 #include "train/ranks.hpp"
+#include "train/trainer.hpp"
 #include "train/settings.hpp"
 
 namespace zs::train {
@@ -16,6 +20,10 @@ class Session {
 
  private:
   Ranks ranks_;
+
+  /// Rank 0's part: registers the run, trains, and keeps its log, metrics and record.
+  Status record(const cli::Args& args, const config::Config& config, const Settings& settings, const std::optional<registry::Run>& resumed,
+                Trainer& trainer);
 };
 
 }  // namespace zs::train

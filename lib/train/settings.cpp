@@ -28,6 +28,18 @@ std::int64_t gathered_elements(const config::Config& config, int ranks) {
   return bytes / static_cast<std::int64_t>(sizeof(float));
 }
 
+/// max_gpu_batch_size: a rank's batch in as many accumulation steps as it takes.
+void split_batch(const config::Config& config, Settings& s) {
+  if (!config.has("training.max_gpu_batch_size")) return;
+  const std::int64_t most = config.integer("training.max_gpu_batch_size");
+  if (s.batch_size <= most) return;
+  if (s.batch_size % most != 0) {
+    throw Error(config.find("training.max_gpu_batch_size")->origin + ": training.max_gpu_batch_size must divide batch_size, " + std::to_string(s.batch_size));
+  }
+  s.micro_steps *= static_cast<int>(s.batch_size / most);
+  s.batch_size = most;
+}
+
 constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"}, std::pair{at::kHalf, "float16"}};
 
 constexpr std::array kDtypeFlags = {std::pair{"bf16", "bfloat16"}, std::pair{"fp16", "float16"}};
@@ -68,8 +80,9 @@ std::vector<cli::Option> config_options() {
   return options;
 }
 
-config::Config configuration(const cli::Args& args) {
-  config::Config config = args.operands().empty() ? config::Config() : config::Config::read(args.operand("one configuration"));
+config::Config configuration(const cli::Args& args, const std::string& stored) {
+  config::Config config = !stored.empty()         ? config::Config::read(stored)
+                          : args.operands().empty() ? config::Config() : config::Config::read(args.operand("one configuration"));
   for (const cli::Option& option : args.command().options) {
     const config::Known* const known = config::known_option(option.name);
     if (!known || !args.has(option.name)) continue;
@@ -90,9 +103,6 @@ config::Config configuration(const cli::Args& args) {
 
 Settings settings(const config::Config& config, int ranks) {
   not_yet(config, "zero.compile", config.boolean("zero.compile"));
-  not_yet(config, "run.checkpoint", config.has("run.checkpoint"));
-  not_yet(config, "training.save_steps", config.integer("training.save_steps") > 0);
-  not_yet(config, "training.max_gpu_batch_size", config.has("training.max_gpu_batch_size"));
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
   Settings s;
@@ -133,6 +143,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.batch_size = config.integer("training.batch_size");
   s.eval_batch_size = config.has("training.eval_batch_size") ? config.integer("training.eval_batch_size") : s.batch_size;
   s.micro_steps = static_cast<int>(config.integer("training.gradient_accumulation_steps"));
+  split_batch(config, s);
   s.num_epochs = config.integer("training.num_epochs");
   s.max_steps = config.integer("training.max_steps");
   s.learning_rate = config.real("training.learning_rate");
@@ -143,6 +154,10 @@ Settings settings(const config::Config& config, int ranks) {
   s.log_interval = config.integer("training.log_interval");
   s.warmup_step = config.integer("training.warmup_step");
   s.digest_every = config.integer("run.digest_every");
+  if (config.has("run.checkpoint")) s.checkpoint = config.text("run.checkpoint");
+  s.save_steps = config.integer("training.save_steps");
+  s.keep_last = config.integer("training.keep_last");
+  s.save_gradients = config.boolean("training.save_gradients");
   s.output_dir = config.text("run.output_dir");
   s.run_name = config.text("run.name");
   return s;

@@ -9,7 +9,9 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "plan/pass.hpp"
+#include "train/saving.hpp"
 #include "train/schedule.hpp"
+#include "train/signals.hpp"
 #include "unit/memory.hpp"
 
 namespace zs::train {
@@ -31,6 +33,13 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       plan::baseline(zero::shape(model_.units, settings_.stage, group.size(), settings_.micro_steps, settings_.activation_checkpointing));
   engine_ = std::make_unique<zero::Engine>(group_, model_.units, plan::compile(baseline, settings_.passes, {}, {settings_.gathered_elements}),
                                            settings_.engine);
+  if (settings_.checkpoint.empty()) return;
+  if (const auto progress = checkpoint::peek(settings_.checkpoint)) {
+    require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
+    done_ = progress->step;
+  }
+  checkpoint::load(group_, *engine_, settings_.checkpoint);
+  if (done_ >= steps_) throw Error(settings_.checkpoint, 0, "has " + to_text(done_) + " steps done, and no more than " + to_text(steps_) + " are asked for: set --max_steps");
 }
 
 void Trainer::describe() {
@@ -68,31 +77,39 @@ void Trainer::describe() {
   known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
 }
 
-Outcome Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
+Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink, metric::Table earlier) {
   sink_ = std::move(sink);
-  run_ = {"", std::move(attributes), {}};
+  run_ = {"", std::move(attributes), std::move(earlier)};
   describe();
   if (sink_.log) {
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
   }
+  Saving saving(group_, *engine_, settings_, model_, folder);
+  catch_stop_signals();
   unit::memory::reset_peak();
   std::string digest;
-  for (std::int64_t step = 1; step <= steps_; ++step) {
-    train_step(step);
+  std::int64_t step = done_;
+  bool stopped = false;
+  while (step < steps_ && !stopped) {
+    ++step;
     const bool last = step == steps_;
+    saving.before(step, steps_);
+    stopped = train_step(step) && !last;
     const bool evaluates = (settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last);
     if (evaluates) run_.records.column("valid_loss").reals().back() = evaluate();
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
-    if (digests || last) digest = engine_->digest();
+    if (digests || last || stopped) digest = engine_->digest();
     if (digests) run_.records.column("state_digest").texts().back() = digest;
-    if (sink_.log && (step == 1 || step % settings_.log_interval == 0 || last || evaluates || digests)) log_step(step);
-    if (sink_.metrics && !last) sink_.metrics(run_, false);
+    if (sink_.log && (step == 1 || step % settings_.log_interval == 0 || last || stopped || evaluates || digests)) log_step();
+    // The metrics first: a checkpoint must never be ahead of them.
+    if (sink_.metrics) sink_.metrics(run_, stopped || saving.due(step, last));
+    saving.after(progress(step), last, stopped);
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
   }
   run_.attributes["state_digest"] = digest;
-  const Outcome result = outcome(digest);
+  const Outcome result = outcome(digest, stopped);
   if (sink_.log) {
-    sink_.log("Summary: steps: " + to_text(steps_) + " final_loss: " + to_plain_text(result.final_loss) +
+    sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
               " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " + to_plain_text(result.tokens_per_second) +
               " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem));
     sink_.log("state_digest: " + digest);
@@ -101,21 +118,37 @@ Outcome Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
   return result;
 }
 
-void Trainer::train_step(std::int64_t step) {
-  const std::int64_t sent_before = group_.bytes_sent();
-  const double learning_rate = settings_.learning_rate * schedule(settings_.scheduler, step - 1, settings_.lr_warmup_steps, steps_);
+double Trainer::learning_rate(std::int64_t step) const {
+  return settings_.learning_rate * schedule(settings_.scheduler, step - 1, settings_.lr_warmup_steps, steps_);
+}
+
+checkpoint::Progress Trainer::progress(std::int64_t step) const {
+  return {.step = step,
+          .leaves = static_cast<std::int64_t>(group_.size()) * settings_.micro_steps,
+          .batch_size = settings_.batch_size,
+          .seq_length = settings_.model.seq_length,
+          .seed = static_cast<std::int64_t>(settings_.engine.seed),
+          .sampler_position = step * batches_.samples_per_step(),
+          .learning_rate = learning_rate(step),
+          .dataset_sha256 = batches_.corpus().sha256,
+          .dtype = dtype_name(settings_.engine.dtype)};
+}
+
+/// True if a signal on any rank asked to stop.
+bool Trainer::train_step(std::int64_t step) {
+  const double learning_rate = this->learning_rate(step);
   const double begin = seconds();
   const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) { return batches_.training(step, leaf); });
   const double time = seconds() - begin;
 
   struct Usage {
-    std::int64_t allocated, peak, sent;
+    std::int64_t allocated, peak, sent, stop;
   };
-  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), group_.bytes_sent() - sent_before},
+  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent, stop_asked()},
                                             "exchange of memory use");
   Usage most{};
   for (const Usage& usage : usages) {
-    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent)};
+    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent), std::max(most.stop, usage.stop)};
   }
   metric::Table& records = run_.records;
   const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };
@@ -146,11 +179,12 @@ void Trainer::train_step(std::int64_t step) {
     integer("skipped", engine_->scaler().skipped());  // so far
   }
   for (metric::Column& column : records.columns) column.pad(records.rows());
+  return most.stop != 0;
 }
 
-void Trainer::log_step(std::int64_t step) {
+void Trainer::log_step() {
   const metric::Table& records = run_.records;
-  const auto row = static_cast<std::size_t>(step - 1);
+  const std::size_t row = records.rows() - 1;
   const auto text = [&](const char* name) {
     const metric::Column& column = *records.find(name);
     return column.type() == metric::Type::real ? to_plain_text(column.reals()[row]) : column.text(row);
@@ -163,14 +197,16 @@ void Trainer::log_step(std::int64_t step) {
   sink_.log(line);
 }
 
-Outcome Trainer::outcome(const std::string& digest) const {
+Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const metric::Table& records = run_.records;
   const auto& times = records.find("iteration_time")->reals();
-  const auto skipped = static_cast<std::size_t>(std::min<std::int64_t>(settings_.warmup_step, steps_ - 1));
+  const auto skipped = static_cast<std::size_t>(std::min<std::int64_t>(settings_.warmup_step, static_cast<std::int64_t>(times.size()) - 1));
   double sum = 0;
   for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i];
   Outcome outcome;
   outcome.state_digest = digest;
+  outcome.stopped = stopped;
+  outcome.steps = records.find("step")->integers().back();
   outcome.final_loss = records.find("loss")->reals().back();
   outcome.valid_loss = metric::absent_real();
   if (const metric::Column* const valid = records.find("valid_loss")) {

@@ -104,16 +104,17 @@ std::vector<cli::Option> options() {
       if (known && known->key == own.key && !option.fallback.empty()) option.fallback = own.value;
     }
     all.push_back(option);
+    if (option.name != "zero_stage") continue;
+    all.push_back({0, "offload_device", "WHERE", "where optimizer state is kept between steps", "none", {"none", "cpu", "nvme"}, false, option.group});
   }
   const std::string comparing = "Comparing", running = "Running";
   all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
   all.push_back({0, "rtol", "X", "allowed difference relative to the reference (default: 0; 0.016 for bfloat16, 0.05 for float16)", "", {}, false, comparing});
   all.push_back({0, "atol", "X", "allowed absolute difference (default: 0; 1e-05 for bfloat16, 0.2 for float16)", "", {}, false, comparing});
   all.push_back({0, "inject_fault", "STEP:PARAMETER:INDEX[:RANK]", "flip the lowest bit of one gradient element in the target, to see it found", "", {}, false, comparing});
-  all.push_back({0, "format", "FORM", "form of the output: text, tsv or json", "text", {"text", "tsv", "json"}, false, "Output"});
+  all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
   all.push_back({'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
   all.push_back({0, "verbose_logging", "", "a line for each unit of each step", "", {}, false, "Output"});
-  all.push_back({0, "offload_device", "WHERE", "where optimizer state is kept between steps", "none", {"none", "cpu", "nvme"}, false, "Zero"});
   all.push_back({0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
   all.push_back({0, "timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "60", {}, false, running});
   return all;

@@ -26,7 +26,7 @@ LIGHT_TOOLS := $(filter-out $(HEAVY_TOOLS),$(TOOLS))
 MULTIARCH := $(shell $(CXX) -print-multiarch)
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null || echo -I/usr/include/hdf5/serial)
 HDF5_LIBS := $(shell pkg-config --libs-only-L hdf5 2>/dev/null || echo -L/usr/lib/$(MULTIARCH)/hdf5/serial) -lhdf5
-LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lboost_filesystem -lfmt -lz -lmd -lcrypto -lxxhash
+LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lboost_filesystem -lfmt -lz -lmd -lcrypto -lre2 -lxxhash
 MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell mpicxx --showme:compile 2>/dev/null))
 MPI_LIBS := $(shell mpicxx --showme:link 2>/dev/null)
 ifdef TORCH_HOME

@@ -55,6 +55,7 @@ holds() {  # holds COUNT: every case holds on COUNT processes
 }
 
 named() {  # named RANK: the others stopped, with status 2 or as what the launcher makes of it, and named it
+  echo "$output"
   [[ $output == *"reduce-scatter of h.2: nothing came for 3 s from rank $1 on "* ]]
   [[ $output != *"from rank $((3 - $1))"* ]]
   ((SECONDS - begin < 20))

@@ -5,8 +5,8 @@ setup() {
   cd "$ROOT"
 }
 
-# The scripts of the project: files with a shell's first line, and what tests load.
-scripts() { grep -lE '^#!.*\b(ba)?sh$' -r .ci share slurm tests $(ls -d bench) --exclude="*.bats"; }
+# The scripts of the project: files with a shell's first line, and what they source.
+scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; }
 
 @test "layers: no folder of lib/ includes what lib/LAYERS does not allow, and there is no cycle" {
   tests/layers
@@ -70,7 +70,7 @@ scripts() { grep -lE '^#!.*\b(ba)?sh$' -r .ci share slurm tests $(ls -d bench) -
 
 @test "scripts: shellcheck finds nothing" {
   command -v shellcheck >/dev/null || skip "shellcheck is not installed"
-  shellcheck $(scripts) tests/helper.bash
+  shellcheck $(scripts)
 }
 
 @test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Files of tensors against Python's PyTorch, in one Python process.
 
 setup() {

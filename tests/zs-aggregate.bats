@@ -126,3 +126,46 @@ PY
   done
   verdict
 }
+
+@test "HDF5 that another program wrote is read: old formats, variable-length texts, other widths" {
+  /usr/bin/python3 - <<'PY'
+import h5py, numpy as np
+with h5py.File('other.h5', 'w') as f:
+    f.attrs['zs_metrics'] = 1
+    run = f.create_group('runs/a')
+    run.attrs['model.name'] = 'gpt2'
+    run.attrs['exit_code'] = 0
+    run['step'] = np.arange(1, 7, dtype='>i2')
+    run['loss'] = np.array([3, 2.5, 2, 1.5, 1, 0.5], dtype='f4')
+    run['note'] = ['', 'x', 'längér', '', '', '']
+PY
+  zs-aggregate other.h5 --format tsv --by model.name >table
+  [ "$(cell condition <table) $(cell points <table) $(cell final_loss <table)" = "gpt2 6 0.5" ]
+}
+
+@test "damage to such a file is an error, and never a crash" {
+  /usr/bin/python3 - <<'PY'
+import h5py, random
+with h5py.File('other.h5', 'w') as f:
+    f.attrs['zs_metrics'] = 1
+    run = f.create_group('runs/a')
+    for i in range(6):
+        run.attrs['key%d' % i] = 'value %d' % i
+    run['step'] = [1, 2, 3]
+    run['note'] = ['x', 'yy', 'z']
+sound = open('other.h5', 'rb').read()
+random.seed(1)
+for i in range(40):
+    damaged = bytearray(sound)
+    for _ in range(3):
+        damaged[random.randrange(len(sound))] ^= 1 << random.randrange(8)
+    damaged[random.randrange(sound.find(b'GCOL'), len(sound))] = 255  # where the library is weakest
+    open('damaged%d.h5' % i, 'wb').write(damaged)
+PY
+  for file in damaged*.h5; do
+    timeout 60 zs-aggregate "$file" >out 2>>err && status=0 || status=$?
+    ((status == 0 || status == 2)) || complain "$file: status $status: $(tail -n 1 err)"
+  done
+  grep -q "^zs-aggregate: damaged" err || complain "no message"
+  verdict
+}

@@ -57,7 +57,7 @@ digest() { sed -n 's/^state_digest: //p' "$1"; }
 @test "zs-train: metrics.h5 holds what the log says, to the last bit" {
   run -0 zs-parse reference.log --run x -o log.tsv
   run -0 bash -c 'zs-aggregate --format tsv reference/*/metrics.h5'
-  python3 - <<'END'
+  /usr/bin/python3 - <<'END'
 import glob, h5py
 name = glob.glob("reference/*/metrics.h5")[0]
 runs = h5py.File(name)["runs"]
@@ -92,7 +92,7 @@ END
 }
 
 @test "zs-train: what is not there yet says so" {
-  for option in "--compile" "--save_steps 5" "--checkpoint x" "--set model.tokenizer=gpt2"; do
+  for option in "--compile" "--set model.tokenizer=gpt2"; do
     # shellcheck disable=SC2086
     run -2 zs-train $SMALL $option --output_dir out3
     [[ $output == *"is not supported yet" ]] || complain "$option: $output"

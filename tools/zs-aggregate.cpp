@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "base/file.hpp"
@@ -18,21 +19,12 @@ const zs::cli::Command kCommand = {
     "[RECORDS]...",
     {
         {'b', "by", "KEY[,KEY]", "group runs by these attributes, one condition per value"},
-        {'w', "warmup", "N|auto",
-         "timed points of each run to leave out at its start; auto finds where a slow start ends", "5"},
+        {'w', "warmup", "N|auto", "timed points of each run to leave out; auto: its slow start", "5"},
         {'x', "outliers", "RULE", "timings to leave out; they are counted in any case", "none", {"none", "p99", "mad"}},
-        {0,
-         "deviation",
-         "KIND",
-         "standard deviation of a sample (n - 1) or of a population (n)",
-         "sample",
-         {"sample", "population"}},
-        {'f',
-         "format",
-         "NAME",
-         "output form; the default is a table on a terminal, else h5",
-         "",
-         {"h5", "table", "tsv", "json"}},
+        {0, "deviation", "KIND", "standard deviation by n - 1 or by n", "sample", {"sample", "population"}},
+        {'t', "target", "LOSS", "say after how many steps the loss is at most this"},
+        {0, "seed", "N", "seed of the bootstrap intervals", "1"},
+        {'f', "format", "NAME", "form; default: a table on a terminal, else h5", "", {"h5", "table", "tsv", "json"}},
         {'o', "output", "FILE", "write the summary to FILE, '-' for stdout", "-"},
     }};
 
@@ -49,7 +41,9 @@ std::string formatted(const zs::metric::Store& store, const std::string& format)
   if (format == "json") return zs::stat::to_json(store);
   if (format == "h5") return zs::metric::to_h5(store);
   const zs::stat::Cells cells = zs::stat::for_people(*store.summary);
-  return zs::cli::table(cells.header, cells.rows);
+  const zs::stat::Cells pairs = zs::stat::divergence_for_people(store.tables.at("divergence"));
+  const std::string table = zs::cli::table(cells.header, cells.rows);
+  return pairs.rows.empty() ? table : table + "\n" + zs::cli::table(pairs.header, pairs.rows);
 }
 
 zs::Status aggregate(const zs::cli::Args& args) {
@@ -60,6 +54,8 @@ zs::Status aggregate(const zs::cli::Args& args) {
   if (args.text("outliers") == "p99") rule.timing.outliers = zs::stat::Outliers::above_p99;
   if (args.text("outliers") == "mad") rule.timing.outliers = zs::stat::Outliers::far_out;
   if (args.text("deviation") == "population") rule.deviation = zs::stat::Deviation::population;
+  if (args.has("target")) rule.detail.target = args.real("target", -HUGE_VAL, HUGE_VAL);
+  rule.detail.seed = static_cast<std::uint64_t>(args.integer("seed", 0));
   zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(args.inputs()), rule);
   summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();
   for (const std::string& warning : summary.warnings) zs::cli::warn(kCommand, warning);

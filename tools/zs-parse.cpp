@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+
 #include "cli/run.hpp"
+#include "cli/table.hpp"
 #include "parse/run.hpp"
 
 namespace {
@@ -13,20 +16,44 @@ const zs::cli::Command kCommand = {
     "[LOG|DIR]...",
     {
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
-        {0, "format", "FORM", "form of the output: tsv, h5 or jsonl", "tsv", {"tsv", "h5", "jsonl"}},
-        {0, "run", "NAME", "name of the run; several logs are then its parts, in order (default: the file's name)"},
+        {0, "format", "FORM", "form of the output", "tsv", {"tsv", "h5", "jsonl"}},
+        {0, "run", "NAME", "name of the run; several logs are its parts, in order", "the file's name"},
+        {'d', "dialect", "NAME", "read only this dialect", "all, told per line", parse::dialect_names()},
+        {'p', "pattern", "REGEX", "also read lines that match, named groups as keys"},
+        {'m', "map", "COLUMN=KEY", "take COLUMN from KEY of the log; several with commas"},
+        {0, "rank", "WHICH", "records of all ranks, of rank 0, or their mean", "all", {"all", "0", "mean"}},
+        {0, "stats", "", "say on stderr what became of every line"},
+        {'f', "follow", "", "wait for more at the end of the log, until interrupted"},
     },
     {{1, "there were faults: malformed metric lines, or none at all; the rest was written"}},
 };
 
+std::atomic<bool> interrupted = false;
+
+parse::Options options_of(const Args& args) {
+  parse::Options options;
+  options.dialect = args.has("dialect") ? args.text("dialect") : "";
+  options.pattern = args.text("pattern");
+  options.map = parse::map_of(args.text("map"));
+  options.ranks = args.text("rank") == "0" ? parse::Ranks::first : args.text("rank") == "mean" ? parse::Ranks::mean : parse::Ranks::all;
+  if (!args.has("follow")) return options;
+  if (args.inputs().size() > 1) throw zs::UsageError("--follow takes one log");
+  if (args.text("format") != "tsv") throw zs::UsageError("--follow writes the text form only");
+  options.follow_until = &interrupted;
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { interrupted = true; });
+  return options;
+}
+
 zs::Status run(const Args& args) {
   const std::string form = args.text("format");
-  const auto jobs = parse::jobs_of(args.inputs(), args.text("run"));
+  const auto options = options_of(args);
+  const auto jobs = parse::jobs_of(args.inputs(), args.has("run") ? args.text("run") : "");
   zs::Output out(args.text("output"));
   std::int64_t faults = 0;
-  parse::convert(jobs, {}, form == "h5" ? parse::Form::h5 : form == "jsonl" ? parse::Form::jsonl : parse::Form::tsv, out,
-                 zs::cli::fault_printer(kCommand, faults));
+  const auto counts = parse::convert(jobs, options, form == "h5" ? parse::Form::h5 : form == "jsonl" ? parse::Form::jsonl : parse::Form::tsv, out,
+                                     zs::cli::fault_printer(kCommand, faults));
   out.commit();
+  if (args.has("stats")) std::fputs(zs::cli::table({"run", "what", "count"}, parse::as_rows(counts)).c_str(), stderr);
   return faults > 0 ? zs::Status::no : zs::Status::done;
 }
 

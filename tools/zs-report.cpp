@@ -2,6 +2,7 @@
 #include "cli/run.hpp"
 #include "metric/file.hpp"
 #include "report/batch.hpp"
+#include "report/sweep.hpp"
 #include "report/write.hpp"
 
 namespace {
@@ -13,28 +14,41 @@ const zs::cli::Command kCommand = {
     {
         {'o', "output", "FILE", "write the report to FILE (.md, .html), '-' for stdout", "-"},
         {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html"}},
+        {'k', "kind", "NAME", "conditions side by side, or the parameters of a sweep", "batch", {"batch", "sweep"}},
         {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report"},
+        {0, "rows", "KEY", "sweep: the attribute down the side of the map; without it, the first that differs"},
+        {0, "columns", "KEY", "sweep: the attribute along its top; without it, the next that differs"},
+        {0, "value", "COLUMN", "sweep: the result to judge by; without it, valid_loss if there is one, else final_loss"},
         {0, "theme", "FILE", "colours and fonts of the figures; share/plot/theme is an example"},
         {0, "title", "TEXT", "the title of the report"},
     },
     {{0, "done: every condition is complete, or not known to be otherwise, and no state digests disagree"},
      {1, "a condition is FAILED, DIVERGED, DEAD or TRUNCATED, or state digests of the same training disagree"}}};
 
+zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store& store, const std::string& source) {
+  const zs::report::Findings found = zs::report::findings(store, source);
+  const std::string folder = zs::report::folder_of(args.text("output"));
+  if (args.text("kind") == "batch") return zs::report::batch(store, found, source, folder);
+  zs::plot::Options options;
+  options.rows = args.text("rows");
+  options.columns = args.text("columns");
+  options.value = args.text("value");
+  return zs::report::sweep(store, found, source, folder, options);
+}
+
 zs::Status report(const zs::cli::Args& args) {
   const std::string input = args.input(), output = args.text("output");
   const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
-  const zs::metric::Store store = zs::metric::read(input);
-  const std::string source = input == "-" ? "stdin" : input;
-  const zs::report::Findings found = zs::report::findings(store, source);
-  zs::report::Document document = zs::report::batch(store, found, source, zs::report::folder_of(output));
-  if (args.has("title")) document.title = args.text("title");
-  document.tool = std::string("zs-report ") + zs::cli::version();
+  std::vector<std::string> warnings;
+  const zs::metric::Store store = zs::plot::summarized(zs::metric::read(input), warnings);
+  zs::report::Document text = document(args, store, input == "-" ? "stdin" : input);
+  if (args.has("title")) text.title = args.text("title");
+  text.tool = std::string("zs-report ") + zs::cli::version();
   const auto format = !args.has("format") ? zs::report::format_of(output)
                       : args.text("format") == "html" ? zs::report::Format::html : zs::report::Format::markdown;
-  for (const std::string& warning : zs::report::write(document, format, output, args.text("figures"), theme)) {
-    zs::cli::warn(kCommand, warning);
-  }
-  return document.verdict == zs::report::Verdict::bad ? zs::Status::no : zs::Status::done;
+  for (std::string& warning : zs::report::write(text, format, output, args.text("figures"), theme)) warnings.push_back(std::move(warning));
+  for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);
+  return text.verdict == zs::report::Verdict::bad ? zs::Status::no : zs::Status::done;
 }
 
 }  // namespace

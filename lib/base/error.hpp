@@ -15,6 +15,7 @@ enum class Status : int {
   no = 1,            ///< done, and the answer is no: divergence, regression, faults in the input
   failed = 2,        ///< could not: usage, I/O, device, MPI
   inconclusive = 3,  ///< a comparison that the data cannot decide
+  try_again = 75,    ///< stopped by a signal with everything saved: resume it (EX_TEMPFAIL of sysexits.h)
 };
 
 /// The work cannot be done (status 2). The text is lower case, has no period, leads with its place

@@ -44,6 +44,8 @@ class Output {
   /// Replaces bytes written before, for a field known only after what follows it. REQUIRES: offset + bytes.size()
   /// is not past what was written. Throws Error where the destination cannot seek (a pipe, a device).
   void rewrite(std::uint64_t offset, std::string_view bytes);
+  /// Hands on what was written so far, so that a reader of the pipe sees it. A file stays under its temporary name.
+  void flush();
   /// Makes the file appear under its name. REQUIRES: called once, after the last write.
   void commit();
 
@@ -52,7 +54,6 @@ class Output {
   std::string temporary_;  // empty when written in place
   std::string pending_;
   int file_ = -1;
-  void flush();
   void put(std::string_view bytes);
 };
 

@@ -32,7 +32,7 @@ using Ticket = std::unique_ptr<Pending>;
 
 /// What a group is made with.
 struct Options {
-  double timeout = 60;  ///< seconds that a collective waits for a rank before it throws
+  double timeout = 50;  ///< seconds that a collective waits for a rank before it throws
 };
 
 class Group {

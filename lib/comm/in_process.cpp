@@ -193,6 +193,7 @@ std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options
   if (ranks < 1) throw Error("a group needs at least one rank, not " + std::to_string(ranks));
   const auto world = std::make_shared<World>(ranks);
   std::vector<std::unique_ptr<Group>> groups;
+  groups.reserve(world->boxes.size());
   for (int rank = 0; rank < ranks; ++rank) {
     groups.push_back(std::make_unique<MessageGroup>(std::make_unique<ThreadTransport>(world, rank), options));
   }
@@ -206,6 +207,7 @@ void run_in_process(int ranks, const std::function<void(Group&)>& body, const Op
   std::mutex mutex;
   std::exception_ptr first;
   std::vector<std::thread> threads;
+  threads.reserve(groups.size());
   for (std::unique_ptr<Group>& group : groups) {
     threads.emplace_back([&] {
       try {

@@ -158,6 +158,7 @@ class ReduceScatter : public MessageCollective {
   void add() {
     const Slice part = piece_of(own_, added_);
     std::vector<const float*> leaves;
+    leaves.reserve(static_cast<std::size_t>(ranks_));
     for (int rank = 0; rank < ranks_; ++rank) {
       leaves.push_back(rank == rank_ ? full_ + part.begin : arrival(added_, rank));
     }

@@ -66,8 +66,9 @@ std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const float* full, flo
   if (!memory_) return messages;
   const Slice own = slice(n, rank(), size());
   const auto work = [mine, own](const std::vector<const std::byte*>& data) {
-    std::vector<const float*> leaves;
-    for (const std::byte* full : data) leaves.push_back(reinterpret_cast<const float*>(full) + own.begin);
+    std::vector<const float*> leaves(data.size());
+    std::transform(data.begin(), data.end(), leaves.begin(),
+                   [&](const std::byte* full) { return reinterpret_cast<const float*>(full) + own.begin; });
     tree_sum(leaves, mine, own.size());
   };
   return shared({0, n, memory_->locate(full, n * std::int64_t{sizeof(float)})}, work, std::move(messages));

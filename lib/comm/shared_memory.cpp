@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <exception>
 #include <functional>
 
 namespace zs::comm {
@@ -46,7 +47,7 @@ bool populate(std::byte* block, std::int64_t bytes) {
 
 std::shared_ptr<SharedMemory> SharedMemory::create(MPI_Comm comm) {
   if (!on_one_host(comm)) return nullptr;
-  const std::shared_ptr<SharedMemory> memory(new SharedMemory);
+  std::shared_ptr<SharedMemory> memory(new SharedMemory);
   int ranks = 1, failed = 0, any_failed = 0;
   MPI_Comm_rank(comm, &memory->rank_);
   MPI_Comm_size(comm, &ranks);
@@ -88,7 +89,10 @@ std::shared_ptr<std::byte> SharedMemory::allocate(std::int64_t bytes) {
     return nullptr;
   }
   return {block, [memory = weak_from_this(), bytes](std::byte* returned) {
-            if (const auto alive = memory.lock()) alive->give_back(returned, bytes);
+            // An error unwinds past collectives that the other ranks are still reading for: what they see must stay.
+            const auto alive = memory.lock();
+            if (alive && alive->window_ != MPI_WIN_NULL && std::uncaught_exceptions() == 0)
+              alive->give_back(returned, bytes);
           }};
 }
 

@@ -22,7 +22,7 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   int ranks() const { return static_cast<int>(segments_.size()); }
 
   /// A block of this rank's segment, aligned to a page and backed by memory; null if there is none. Not collective.
-  /// It must be given back before release().
+  /// Its data must not be used after release().
   std::shared_ptr<std::byte> allocate(std::int64_t bytes);
 
   static constexpr std::int64_t kNowhere = -1;

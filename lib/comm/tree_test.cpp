@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -45,11 +46,15 @@ std::size_t differing(const Values& a, const Values& b) {
   return count;
 }
 
+std::vector<const float*> pointers_to(const std::vector<Values>& leaves) {
+  std::vector<const float*> pointers(leaves.size());
+  std::transform(leaves.begin(), leaves.end(), pointers.begin(), [](const Values& leaf) { return leaf.data(); });
+  return pointers;
+}
+
 Values tree(const std::vector<Values>& leaves) {
-  std::vector<const float*> pointers;
-  for (const Values& leaf : leaves) pointers.push_back(leaf.data());
   Values sum(leaves[0].size());
-  tree_sum(pointers, sum.data(), static_cast<std::int64_t>(sum.size()));
+  tree_sum(pointers_to(leaves), sum.data(), static_cast<std::int64_t>(sum.size()));
   return sum;
 }
 
@@ -73,9 +78,7 @@ TEST_CASE("the sum may be written over any of the leaves") {
     const Values expected = serial(leaves);
     for (std::size_t target = 0; target < count; ++target) {
       auto changed = leaves;
-      std::vector<const float*> pointers;
-      for (const Values& leaf : changed) pointers.push_back(leaf.data());
-      tree_sum(pointers, changed[target].data(), 4100);
+      tree_sum(pointers_to(changed), changed[target].data(), 4100);
       CHECK(differing(changed[target], expected) == 0);
     }
   }

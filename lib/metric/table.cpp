@@ -104,6 +104,10 @@ void Column::pad(std::size_t rows) {
   }
 }
 
+void Column::truncate(std::size_t rows) {
+  if (rows < size()) std::visit([&](auto& values) { values.resize(rows); }, values_);
+}
+
 bool Column::append(std::string_view cell) {
   if (cell.empty()) {
     pad(size() + 1);

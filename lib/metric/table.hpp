@@ -48,6 +48,8 @@ class Column {
   double real(std::size_t row) const;
   /// The cell as the text form writes it: shortest round-trip, "" when absent.
   std::string text(std::size_t row) const;
+  /// Drops the cells from row `rows` on.
+  void truncate(std::size_t rows);
   /// Appends absent cells until size() is `rows`.
   void pad(std::size_t rows);
   /// Appends `cell` as the text form spells it ("" is absent); false, and nothing appended, if it is not of this type.

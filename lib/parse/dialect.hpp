@@ -49,7 +49,8 @@ class Dialect {
   virtual Verdict read(const Line& line, Findings& findings) = 0;
   /// True if a line that differs from the one just read in its numbers only would be read alike, whatever was read before.
   virtual bool repeats() const { return false; }
-  /// True while every line must be shown to it, not only those with a marker.
+  /// True while every line must be shown to it, not only those with a marker. (The first lines of a log are shown to
+  /// all: headers stand there.)
   virtual bool wants_all() const { return false; }
   /// At the end of the log: faults about what was left open.
   virtual void finish(Findings&) {}
@@ -66,11 +67,21 @@ struct Entry {
 
 /// The table, in the order in which dialects are tried.
 const std::vector<Entry>& dialects();
+std::vector<std::string> dialect_names();
 /// The entry of that name; throws UsageError naming the nearest.
 const Entry& dialect_named(std::string_view name);
 
 std::unique_ptr<Dialect> make_reference();
 std::unique_ptr<Dialect> make_zs();
 std::unique_ptr<Dialect> make_launch();
+std::unique_ptr<Dialect> make_failure();
+std::unique_ptr<Dialect> make_wandb();
+std::unique_ptr<Dialect> make_csv();
+std::unique_ptr<Dialect> make_json();
+std::unique_ptr<Dialect> make_deepspeed();
+std::unique_ptr<Dialect> make_nanogpt();
+std::unique_ptr<Dialect> make_huggingface();
+std::unique_ptr<Dialect> make_torchtitan();
+std::unique_ptr<Dialect> make_llmc();
 
 }  // namespace zs::parse

@@ -6,22 +6,95 @@
 #include <nlohmann/json.hpp>
 
 #include "parse/names.hpp"
+#include "parse/text.hpp"
 
 namespace zs::parse {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Attributes = std::map<std::string, std::string>;
+
+/// What is known of a batch: conditions in order, and facts about the whole.
+struct Batch {
+  std::vector<std::pair<std::string, Attributes>> conditions;
+  Attributes whole;
+
+  Attributes* find(std::string_view name) {
+    const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const auto& c) { return c.first == name; });
+    return found == conditions.end() ? nullptr : &found->second;
+  }
+};
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-/// The options of a command line that say what the run was: "--zero_stage 1" -> zero_stage=1, "--compile" -> compile=true.
-void add_command(const std::string& command, std::map<std::string, std::string>& attributes) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at < command.size();) {
-    const std::size_t end = std::min(command.find(' ', at), command.size());
-    if (end > at) words.push_back(command.substr(at, end - at));
-    at = end + 1;
+/// metadata.json: {"experiment_date", "condition_order": [...], "conditions": {NAME: {"command", "exit_code", ...}}}.
+Batch read_metadata(const std::string& path) {
+  Batch batch;
+  try {
+    const Json content = Json::parse(Input(path).read_all());
+    const Json& conditions = content.at("conditions");
+    std::vector<std::string> order;
+    if (content.contains("condition_order")) order = content.at("condition_order").get<std::vector<std::string>>();
+    for (const auto& [name, ignored] : conditions.items()) {
+      if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+    }
+    for (const auto& [key, value] : content.items()) {
+      if (!value.is_structured() && !value.is_null()) batch.whole[key] = text_of(value);
+    }
+    for (const std::string& name : order) {
+      if (!conditions.contains(name)) throw Error(path, 0, "condition '" + name + "' is in condition_order, not in conditions");
+      Attributes attributes;
+      for (const auto& [key, value] : conditions.at(name).items()) {
+        const std::string text = text_of(value);
+        const bool unknown = key == "wandb_run" && text == "unknown";
+        if (!value.is_null() && !value.is_structured() && !unknown) attributes[key] = text;
+      }
+      batch.conditions.emplace_back(name, std::move(attributes));
+    }
+  } catch (const Json::exception& error) {
+    std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
+    what.erase(0, what.find("] ") + 2);
+    throw Error(path, 0, what);
   }
+  return batch;
+}
+
+/// experiment_log.txt, written while the batch runs: "Start time: ...", "Running condition: NAME", "Command: ...",
+/// "Condition NAME completed with exit code N".
+Batch read_experiment_log(const std::string& path) {
+  Batch batch;
+  const std::string content = Input(path).read_all();
+  std::string_view rest = content;
+  while (!rest.empty()) {
+    std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    line = trimmed(line);
+    if (skip(line, "Start time: ")) batch.whole["batch_start"] = line;
+    else if (skip(line, "End time: ")) batch.whole["batch_end"] = line;
+    else if (skip(line, "Running condition: ")) batch.conditions.push_back({std::string(trimmed(line)), {}});
+    else if (skip(line, "Command: ") && !batch.conditions.empty()) batch.conditions.back().second["command"] = line;
+    else if (skip(line, "Condition ")) {
+      Attributes* const condition = batch.find(line.substr(0, std::min(line.find(' '), line.size())));
+      const std::size_t at = line.find("exit code ");
+      if (condition && at != std::string_view::npos) (*condition)["exit_code"] = line.substr(at + 10);
+    }
+  }
+  return batch;
+}
+
+/// The options of a command line that say what the run was: "--zero_stage 1" -> zero_stage=1, "--compile" -> compile=true.
+void add_command(const std::string& command, Attributes& attributes) {
+  std::vector<std::string> words(1);  // as a shell splits them: quotes and backslashes
+  char quote = 0;
+  for (std::size_t at = 0; at < command.size(); ++at) {
+    const char c = command[at];
+    if (c == '\\' && quote != '\'' && at + 1 < command.size()) words.back() += command[++at];
+    else if (quote ? c == quote : c == '\'' || c == '"') quote = quote ? 0 : c;
+    else if (c == ' ' && !quote) words.emplace_back();
+    else words.back() += c;
+  }
+  std::erase(words, "");
+  Attributes typed;  // of an option typed twice, the last holds
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("--") || words[i].size() < 3) continue;
     std::string key = words[i].substr(2), value = "true";
@@ -32,45 +105,38 @@ void add_command(const std::string& command, std::map<std::string, std::string>&
       value = words[++i];
     }
     std::replace(key.begin(), key.end(), '-', '_');
-    if (key != "set") attributes.emplace(attribute_named(key), value);
+    if (key != "set") typed[attribute_named(key)] = value;
   }
+  attributes.insert(typed.begin(), typed.end());
 }
 
 }  // namespace
 
 std::vector<Job> read_directory(const std::string& path) {
   const std::filesystem::path folder(path);
-  const std::string metadata = (folder / "metadata.json").string();
-  if (!std::filesystem::exists(metadata)) throw Error(path, 0, "is a directory without metadata.json; name its logs");
+  const std::string metadata = (folder / "metadata.json").string(), log = (folder / "experiment_log.txt").string();
+  const bool has_metadata = std::filesystem::exists(metadata), has_log = std::filesystem::exists(log);
+  if (!has_metadata && !has_log) throw Error(path, 0, "is a directory without metadata.json; name its logs");
+  Batch told = has_log ? read_experiment_log(log) : Batch{};
+  const Batch batch = has_metadata ? read_metadata(metadata) : told;
+  if (batch.conditions.empty()) throw Error(has_metadata ? metadata : log, 0, "names no condition");
   std::vector<Job> jobs;
-  try {
-    const Json content = Json::parse(Input(metadata).read_all());
-    const Json& conditions = content.at("conditions");
-    std::vector<std::string> order;
-    if (content.contains("condition_order")) order = content.at("condition_order").get<std::vector<std::string>>();
-    for (const auto& [name, ignored] : conditions.items()) {
-      if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+  for (const auto& [name, known] : batch.conditions) {
+    Job job{name, {}, known, true, {}};
+    job.attributes.insert(batch.whole.begin(), batch.whole.end());
+    job.attributes.insert(told.whole.begin(), told.whole.end());
+    const auto fault = [&](const std::string& file, const std::string& what) { job.faults.push_back({file, 0, what}); };
+    if (const Attributes* const other = told.find(name); other && other->count("exit_code")) {
+      const auto& [key, value] = *job.attributes.emplace("exit_code", other->at("exit_code")).first;
+      if (value != other->at(key)) fault(metadata, "exit code of '" + name + "' is " + value + ", and " + other->at(key) + " in experiment_log.txt");
     }
-    for (const std::string& name : order) {
-      Job job{name, {}, {}, true};
-      if (!conditions.contains(name)) throw Error(metadata, 0, "condition '" + name + "' is in condition_order, not in conditions");
-      for (const auto& [key, value] : conditions.at(name).items()) {
-        const std::string text = text_of(value);
-        if (!value.is_null() && !value.is_structured() && !(key == "wandb_run" && text == "unknown")) job.attributes[key] = text;
-      }
-      if (content.contains("experiment_date")) job.attributes["experiment_date"] = text_of(content.at("experiment_date"));
-      for (const char* ending : {".log", ".log.gz"}) {
-        const auto log = folder / (name + ending);
-        if (job.logs.empty() && std::filesystem::exists(log)) job.logs.push_back(log.string());
-      }
-      if (job.logs.empty()) job.fault = {(folder / (name + ".log")).string(), 0, "the log of condition '" + name + "' is missing"};
-      if (job.attributes.count("command")) add_command(std::string(job.attributes["command"]), job.attributes);
-      jobs.push_back(std::move(job));
+    for (const char* ending : {".log", ".log.gz"}) {
+      const auto file = folder / (name + ending);
+      if (job.logs.empty() && std::filesystem::exists(file)) job.logs.push_back(file.string());
     }
-  } catch (const Json::exception& error) {
-    std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 5: ..."
-    what.erase(0, what.find("] ") + 2);
-    throw Error(metadata, 0, what);
+    if (job.logs.empty()) fault((folder / (name + ".log")).string(), "the log of condition '" + name + "' is missing");
+    if (job.attributes.count("command")) add_command(std::string(job.attributes["command"]), job.attributes);
+    jobs.push_back(std::move(job));
   }
   return jobs;
 }

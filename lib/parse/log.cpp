@@ -4,23 +4,25 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "base/number.hpp"
-#include "parse/names.hpp"
+#include "parse/pattern.hpp"
 
 namespace zs::parse {
 namespace {
 
-constexpr std::size_t kBlock = 1 << 20;
+constexpr std::size_t kBlock = 1 << 18;
 constexpr std::size_t kLongestLine = 16 << 20;  // a longer one is read in pieces
+constexpr std::int64_t kHeaderLines = 100;        // shown to all dialects
 constexpr int kFaulty = -2;
 
 std::vector<const Entry*> chosen(const Options& options) {
+  if (!options.dialect.empty()) return {&dialect_named(options.dialect)};
   std::vector<const Entry*> entries;
-  for (const std::string& name : options.dialects) entries.push_back(&dialect_named(name));
-  if (!entries.empty()) return entries;
   for (const Entry& entry : dialects()) entries.push_back(&entry);
   return entries;
 }
@@ -46,67 +48,84 @@ std::string_view decimal(std::int64_t value, std::array<char, 24>& storage) {
 }  // namespace
 
 LogReader::LogReader(const Options& options, Rows& rows, const FaultSink& faults)
-    : rows_(rows), faults_(faults), markers_(markers_of(chosen(options))) {
-  for (const Entry* entry : chosen(options)) readers_.push_back({entry, entry->make()});
+    : options_(options), rows_(rows), faults_(faults), markers_(markers_of(chosen(options))) {
+  if (!options.pattern.empty()) readers_.push_back({"pattern", make_pattern(options.pattern)});
+  for (const Entry* entry : chosen(options)) readers_.push_back({std::string(entry->name), entry->make()});
 }
 
 LogReader::~LogReader() = default;
 
 void LogReader::read(const std::string& path) {
-  Source source(path);
-  path_ = source.name();
-  number_ = 1;
-  ++parts_;
-  template_.forget();  // this part's records have other columns
-  // Two buffers: one may still be hashed while the other one is filled and parsed.
-  struct Buffer {
-    std::unique_ptr<char[]> bytes;
-    std::size_t capacity = 0, used = 0;
-    std::int64_t ticket = 0;
-  };
-  std::array<Buffer, 2> buffers;
-  std::size_t kept = 0;  // bytes at the end of the other buffer: the start of a line whose end is not read yet
-  std::int64_t bytes = 0;
-  for (std::size_t turn = 0;; turn ^= 1) {
-    Buffer& buffer = buffers[turn];
-    const Buffer& before = buffers[turn ^ 1];
+  while (true) {
+    Source source(path);
+    path_ = source.name();
+    number_ = 1;
+    wants_all_ = true;
+    ++parts_;
+    template_.forget();  // this part's records have other columns
+    read_part(source);
+    close_line();
+    for (hint_ = 0; hint_ < readers_.size(); ++hint_) readers_[hint_].dialect->finish(*this);
+    hint_ = 0;
+    const std::string part = parts_ == 1 ? "" : "." + std::to_string(parts_);
+    attributes_["source" + part] = path_;
+    attributes_["source_sha256" + part] = source.sha256();
+    const bool rotated = options_.follow_until && !*options_.follow_until && source.replaced();
+    if (rotated) continue;  // the path is another log now
+    if (source.missing() > 0) fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read");
+    return;
+  }
+}
+
+void LogReader::read_part(Source& source) {
+  for (Buffer& buffer : buffers_) buffer.ticket = 0;
+  std::size_t kept = 0;  // bytes at the end of the buffer before: the start of a line whose end is not read yet
+  for (std::size_t turn = 0;; turn = (turn + 1) % buffers_.size()) {
+    Buffer& buffer = buffers_[turn];
+    const Buffer& before = buffers_[(turn + buffers_.size() - 1) % buffers_.size()];
     source.release(buffer.ticket);
     if (buffer.capacity < kept + kBlock) {
       buffer.capacity = kept + kept / 2 + kBlock;
       buffer.bytes = std::make_unique_for_overwrite<char[]>(buffer.capacity + Template::kSlack);
     }
     if (kept > 0) std::memcpy(buffer.bytes.get(), before.bytes.get() + before.used - kept, kept);
-    const std::size_t count = source.read(buffer.bytes.get() + kept, kBlock);
+    std::size_t count = source.read(buffer.bytes.get() + kept, kBlock);
+    while (count == 0 && wait_for_more(source)) count = source.read(buffer.bytes.get() + kept, kBlock);
     buffer.ticket = source.ticket();
     buffer.used = kept + count;
-    bytes += static_cast<std::int64_t>(count);
+    bytes_ += static_cast<std::int64_t>(count);
     const char* const begin = buffer.bytes.get();
     const char* const end = begin + buffer.used;
     std::memset(buffer.bytes.get() + buffer.used, 0, Template::kSlack);
     if (count == 0) {
-      if (kept > 0) {
-        take_block(begin, end);
-        ++stats_.lines;
-      }
-      break;
+      if (kept == 0) return;
+      take_block(begin, end);
+      ++stats_.lines;
+      return;
     }
     const void* const newline = ::memrchr(begin + kept, '\n', count);
     const char* whole = newline ? static_cast<const char*>(newline) + 1 : begin;
-    if (!newline && kept + count > kLongestLine) {
+    if (!newline && buffer.used > kLongestLine) {
       fault(number_, "a line of more than 16 MB: read in pieces");
       whole = end;
     }
     take_block(begin, whole);
     kept = static_cast<std::size_t>(end - whole);
   }
-  close_line();
-  for (hint_ = 0; hint_ < readers_.size(); ++hint_) readers_[hint_].dialect->finish(*this);
-  hint_ = 0;
-  const std::string part = parts_ == 1 ? "" : "." + std::to_string(parts_);
-  attributes_["source" + part] = path_;
-  attributes_["source_sha256" + part] = source.sha256();
-  bytes_ += bytes;
-  if (source.missing() > 0) fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read");
+}
+
+/// At the end of a log that is followed: false when it is to be followed no more, or when another file has its name.
+bool LogReader::wait_for_more(Source& source) {
+  if (!options_.follow_until) return false;
+  rows_.flush();
+  if (*options_.follow_until || source.replaced()) return false;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  return true;
+}
+
+ColumnName LogReader::column_of(std::string_view key) const {
+  const auto mapped = options_.map.find(std::string(key));
+  return mapped == options_.map.end() ? column_named(key) : ColumnName{mapped->second, 100};
 }
 
 void LogReader::take_block(const char* begin, const char* end) {
@@ -186,6 +205,11 @@ void LogReader::learn(std::string_view text, std::size_t reader) {
 }
 
 void LogReader::take_line(std::string_view text, bool ended) {
+  try_dialects(text, ended);
+  wants_all_ = number_ < kHeaderLines || std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
+}
+
+void LogReader::try_dialects(std::string_view text, bool ended) {
   const Line line{without_escapes(text, clean_), number_, ended};
   std::string complaint;
   const std::size_t preferred = hint_;
@@ -202,7 +226,6 @@ void LogReader::take_line(std::string_view text, bool ended) {
       classed_ = number_;
       class_ = static_cast<int>(index);
     }
-    wants_all_ = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
     if (!complaint.empty()) {
       fault(number_, complaint);
     } else if (stats_.records == before + 1 && class_ != kFaulty && line.text.data() == text.data() && ended) {
@@ -258,9 +281,9 @@ const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
   // The surest key of each column has it; the others keep their own names, if those are free.
   std::vector<std::string> names;
   for (const Field& field : fields) {
-    const ColumnName own = column_named(field.key);
+    const ColumnName own = column_of(field.key);
     const bool beaten = std::any_of(fields.begin(), fields.end(), [&](const Field& other) {
-      const ColumnName name = column_named(other.key);
+      const ColumnName name = column_of(other.key);
       return name.column == own.column && (name.sureness > own.sureness || (name.sureness == own.sureness && &other < &field));
     });
     names.emplace_back(beaten ? field.key : own.column);
@@ -311,6 +334,9 @@ bool LogReader::checked(const ColumnInfo& column, const Field& field, std::strin
 
 void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
   fields_.assign(fields.begin(), fields.end());
+  for (Field& field : fields_) {  // "epoch: 0.25" is no number of an epoch
+    if (field.kind == Kind::real && column_of(field.key).column == "epoch") field.key = "epochs";
+  }
   const std::string_view rank = prefix.empty() ? prefix : rank_of(prefix);
   if (!rank.empty()) fields_.push_back({"rank", rank, Kind::integer});
   const std::size_t line_index = fields_.size();
@@ -337,7 +363,7 @@ void LogReader::record(const std::vector<Field>& fields, std::string_view prefix
 
 void LogReader::finish() {
   for (const Reader& reader : readers_) {
-    if (reader.matched > 0) stats_.matched[std::string(reader.entry->name)] = reader.matched;
+    if (reader.matched > 0) stats_.matched[reader.name] = reader.matched;
   }
   std::int64_t known = stats_.faulty;
   for (const auto& [name, count] : stats_.matched) known += count;

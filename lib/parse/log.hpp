@@ -2,6 +2,7 @@
 // Reads the logs of one run: finds the lines that matter, hands them to the dialects, and the records to a Rows.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +13,8 @@
 #include "base/error.hpp"
 #include "parse/dialect.hpp"
 #include "parse/marker.hpp"
+#include "parse/names.hpp"
+#include "parse/ranks.hpp"
 #include "parse/rows.hpp"
 #include "parse/source.hpp"
 #include "parse/template.hpp"
@@ -19,10 +22,15 @@
 namespace zs::parse {
 
 struct Options {
-  std::vector<std::string> dialects;  ///< the only ones to try; empty: all
+  std::string dialect;                      ///< the only one to try; empty: all
+  std::string pattern;                      ///< a regular expression with named groups, tried before the dialects; or empty
+  std::map<std::string, std::string> map;   ///< key of a log -> column that it means
+  Ranks ranks = Ranks::all;
+  /// Not null: at the end of a log wait for more, until it is true.
+  const std::atomic<bool>* follow_until = nullptr;
 };
 
-/// What became of every line: lines = the sum of matched + faulty + other.
+/// What became of every line: lines = matched + faulty + other.
 struct Stats {
   std::int64_t lines = 0, faulty = 0, other = 0, records = 0;
   std::map<std::string, std::int64_t> matched;  ///< by dialect; a line counts once
@@ -31,7 +39,7 @@ struct Stats {
 
 class LogReader : private Findings {
  public:
-  /// The sink and the rows outlive the reader.
+  /// The options, the sink and the rows outlive the reader.
   LogReader(const Options& options, Rows& rows, const FaultSink& faults);
   ~LogReader() override;
 
@@ -48,9 +56,14 @@ class LogReader : private Findings {
 
  private:
   struct Reader {
-    const Entry* entry;
+    std::string name;
     std::unique_ptr<Dialect> dialect;
     std::int64_t matched = 0;
+  };
+  struct Buffer {
+    std::unique_ptr<char[]> bytes;
+    std::size_t capacity = 0, used = 0;
+    std::int64_t ticket = 0;
   };
   /// For the keys of a record, in order: the field that gives each column, or -1.
   struct Shape {
@@ -62,15 +75,22 @@ class LogReader : private Findings {
   void attribute(std::string_view key, std::string_view value, bool replace) override;
   void fault(std::int64_t line, const std::string& what) override;
 
+  void read_part(Source& source);
+  bool wait_for_more(Source& source);
+  ColumnName column_of(std::string_view key) const;
   /// REQUIRES: Template::kSlack bytes behind `end` may be read.
   void take_block(const char* begin, const char* end);
   const char* take_repeats(const char* at, const char* end);
   void take_line(std::string_view text, bool ended);
+  void try_dialects(std::string_view text, bool ended);
   void learn(std::string_view text, std::size_t reader);
   void close_line();
   const Shape& shape_of(const std::vector<Field>& fields);
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
 
+  /// In turn: some may still be hashed while another one is filled and parsed. They outlive the source that hashes.
+  std::array<Buffer, 4> buffers_;
+  const Options& options_;
   Rows& rows_;
   const FaultSink& faults_;
   std::vector<Reader> readers_;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The method is the one known as Teddy: each byte is looked up by its two halves in tables of 16 (one shuffle
-// instruction each), which gives the groups of markers whose byte i could stand here; three bytes are joined by AND.
+// instruction each), which gives the groups of markers whose byte i could stand here; four bytes are joined by AND.
 #include "parse/marker.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
-#include "base/error.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -30,14 +31,14 @@ Markers::Markers(const std::vector<std::string_view>& markers) : wide_(has_wide_
   std::vector<std::string_view> sorted(markers);
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  int group = -1;
-  std::string_view previous;
-  for (const std::string_view marker : sorted) {
-    if (marker.size() < 3) throw Error("a marker needs 3 bytes: '" + std::string(marker) + "'");
-    if (marker.substr(0, 3) != previous) group = (group + 1) % kGroups;
-    previous = marker.substr(0, 3);
-    groups_[static_cast<std::size_t>(group)].push_back(marker);
-    for (std::size_t i = 0; i < 3; ++i) {
+  for (std::size_t k = 0; k < sorted.size(); ++k) {
+    const std::string_view marker = sorted[k];
+    if (marker.size() < kHead) throw std::logic_error("a marker needs 4 bytes: '" + std::string(marker) + "'");
+    const std::size_t group = k * kGroups / sorted.size();  // neighbours are alike, so that a group lets little pass
+    Marker entry{0, marker.substr(kHead)};
+    std::memcpy(&entry.head, marker.data(), kHead);
+    groups_[group].push_back(entry);
+    for (std::size_t i = 0; i < kHead; ++i) {
       const auto byte = static_cast<std::uint8_t>(marker[i]);
       low_[i][byte & 15] |= static_cast<std::uint8_t>(1 << group);
       high_[i][byte >> 4] |= static_cast<std::uint8_t>(1 << group);
@@ -45,11 +46,14 @@ Markers::Markers(const std::vector<std::string_view>& markers) : wide_(has_wide_
   }
 }
 
+/// REQUIRES: kHead bytes at `at`.
 bool Markers::matches(const char* at, const char* end, unsigned groups) const {
-  const std::string_view rest(at, static_cast<std::size_t>(end - at));
+  std::uint32_t head;
+  std::memcpy(&head, at, kHead);
   for (; groups != 0; groups &= groups - 1) {
-    for (const std::string_view marker : groups_[static_cast<std::size_t>(__builtin_ctz(groups))]) {
-      if (rest.starts_with(marker)) return true;
+    for (const Marker& marker : groups_[static_cast<std::size_t>(__builtin_ctz(groups))]) {
+      if (marker.head != head) continue;
+      if (std::string_view(at + kHead, static_cast<std::size_t>(end - at) - kHead).starts_with(marker.rest)) return true;
     }
   }
   return false;
@@ -63,9 +67,9 @@ const char* Markers::find(const char* begin, const char* end) const {
 }
 
 const char* Markers::find_plain(const char* begin, const char* end) const {
-  for (const char* at = begin; end - at >= 3; ++at) {
+  for (const char* at = begin; end - at >= static_cast<std::ptrdiff_t>(kHead); ++at) {
     unsigned groups = 0xFF;
-    for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t i = 0; i < kHead; ++i) {
       const auto byte = static_cast<std::uint8_t>(at[i]);
       groups &= static_cast<unsigned>(low_[i][byte & 15] & high_[i][byte >> 4]);
     }
@@ -93,13 +97,13 @@ ZS_WIDE inline __m256i groups_at(const char* at, __m256i low, __m256i high) {
 }  // namespace
 
 ZS_WIDE const char* Markers::find_wide(const char* begin, const char* end) const {
-  const __m256i low0 = both_lanes(low_[0]), low1 = both_lanes(low_[1]), low2 = both_lanes(low_[2]);
-  const __m256i high0 = both_lanes(high_[0]), high1 = both_lanes(high_[1]), high2 = both_lanes(high_[2]);
+  const __m256i low0 = both_lanes(low_[0]), low1 = both_lanes(low_[1]), low2 = both_lanes(low_[2]), low3 = both_lanes(low_[3]);
+  const __m256i high0 = both_lanes(high_[0]), high1 = both_lanes(high_[1]), high2 = both_lanes(high_[2]), high3 = both_lanes(high_[3]);
   const __m256i zero = _mm256_setzero_si256();
   const char* at = begin;
-  for (; end - at >= 34; at += 32) {
+  for (; end - at >= 36; at += 32) {
     const __m256i groups = _mm256_and_si256(_mm256_and_si256(groups_at(at, low0, high0), groups_at(at + 1, low1, high1)),
-                                            groups_at(at + 2, low2, high2));
+                                            _mm256_and_si256(groups_at(at + 2, low2, high2), groups_at(at + 3, low3, high3)));
     auto places = ~static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(groups, zero)));
     if (places == 0) continue;
     alignas(32) std::array<std::uint8_t, 32> bits;

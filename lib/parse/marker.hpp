@@ -8,8 +8,7 @@
 
 namespace zs::parse {
 
-/// Finds the first place where any of the markers stands. A marker has at least 3 bytes; only the markers of one
-/// group that share their first three bytes are compared at a place, so a few dozen markers cost as much as one.
+/// Finds the first place where any of the markers stands. A marker has at least 4 bytes.
 class Markers {
  public:
   explicit Markers(const std::vector<std::string_view>& markers);
@@ -18,14 +17,20 @@ class Markers {
   const char* find(const char* begin, const char* end) const;
 
  private:
+  static constexpr std::size_t kHead = 4;  ///< bytes that are looked up; the rest is compared
+  static constexpr std::size_t kGroups = 8;
+  struct Marker {
+    std::uint32_t head;
+    std::string_view rest;
+  };
+
   const char* find_wide(const char* begin, const char* end) const;
   const char* find_plain(const char* begin, const char* end) const;
   bool matches(const char* at, const char* end, unsigned groups) const;
 
-  static constexpr int kGroups = 8;
-  std::array<std::vector<std::string_view>, kGroups> groups_;
+  std::array<std::vector<Marker>, kGroups> groups_;
   // Bit g of low_[i][x] & high_[i][y]: some marker of group g has, as its byte i, one with low half x and high half y.
-  alignas(16) std::array<std::array<std::uint8_t, 16>, 3> low_{}, high_{};
+  alignas(16) std::array<std::array<std::uint8_t, 16>, kHead> low_{}, high_{};
   bool wide_ = false;
 };
 

@@ -4,169 +4,70 @@
 //   MODEL ds=True np=8 batch_size=1 seq=512 zero_stage=1 ... iteration time: 0.4782 alloc_mem: ... peak_mem: ...
 // Many ranks write at once, so text of others may stand before, behind, or in the middle of the line.
 #include <algorithm>
-#include <array>
 #include <optional>
+#include <utility>
 
-#include "parse/dialect.hpp"
+#include "parse/step_line.hpp"
 
 namespace zs::parse {
 namespace {
 
-constexpr std::array<std::string_view, 4> kCore = {"sync", "time", "alloc_mem", "peak_mem"};
+constexpr std::string_view kFault = "malformed step line: ";
+constexpr std::int64_t kFurthestRest = 20;   // lines between the two parts of a torn line
 
-/// What was read of one metric line.
-struct Step {
-  std::vector<Field> fields;
-  unsigned core = 0;             ///< bit i: kCore[i] is there
-  std::string_view rest;         ///< what was not read
-  std::string_view torn;         ///< what follows the last value without a blank, or a key without its value
-  std::string fault;             ///< why there is no record
-  bool last_touches_end = false; ///< the last value reaches the end of the text
-};
+bool read_closing(std::string_view text, Findings& findings);
 
-std::string quoted_start(std::string_view text) {
-  std::string start(text.substr(0, 24));
-  for (char& c : start) {
-    if (static_cast<unsigned char>(c) < 32) c = ' ';
-  }
-  return "'" + start + (text.size() > 24 ? "...'" : "'");
+std::size_t offset_behind(std::string_view part, std::string_view whole) {
+  return static_cast<std::size_t>(part.data() + part.size() - whole.data());
 }
-
-bool starts_record(std::string_view text) {
-  return skip(text, "Epoch ") && !text.empty() && is_digit(text.front());
-}
-
-/// Reads "key: value" pairs from step.rest on, until something else stands there.
-void read_pairs(Step& step) {
-  std::string_view& rest = step.rest;
-  while (true) {
-    std::string_view ahead = rest;
-    skip_blanks(ahead);
-    if (ahead.empty() || starts_record(ahead)) {
-      rest = ahead;
-      return;
-    }
-    if (!is_alpha(ahead.front())) break;
-    const std::string_view key = take_key(ahead);
-    if (!skip(ahead, ":")) break;
-    skip_blanks(ahead);
-    Token value = take_number(ahead);
-    if (value.text.empty()) {
-      for (const std::string_view word : {std::string_view("True"), std::string_view("False"), std::string_view("None")}) {
-        if (!value.text.empty() || !ahead.starts_with(word)) continue;
-        value = {ahead.substr(0, word.size()), Kind::word};
-        ahead.remove_prefix(word.size());
-      }
-    }
-    if (value.text.empty()) break;
-    for (unsigned i = 0; i < kCore.size(); ++i) {
-      if (key == kCore[i]) step.core |= 1U << i;
-    }
-    step.fields.push_back({key, value.text, value.kind});
-    rest = ahead;
-    step.last_touches_end = rest.empty();
-    skip(rest, ",");
-    if (!rest.empty() && !is_blank(rest.front()) && !starts_record(rest)) break;
-  }
-  step.torn = rest;
-}
-
-/// Reads a metric line from its "Epoch " or "Step " on; nothing if it is not one.
-std::optional<Step> read_step(std::string_view text, bool ended) {
-  Step step;
-  std::string_view& rest = step.rest;
-  rest = text;
-  Token epoch;
-  if (skip(rest, "Epoch ")) {
-    epoch = take_number(rest);
-    if (epoch.kind != Kind::integer || !skip(rest, ",")) return {};
-    skip_blanks(rest);
-    const std::string_view word = "Step ";
-    const bool cut = rest.size() < word.size() && word.starts_with(rest);
-    if (cut && (!ended || !rest.empty())) {
-      step.fault = "it ends in " + quoted_start(text);
-      return step;
-    }
-  }
-  if (!skip(rest, "Step ")) return {};
-  const Token number = take_number(rest);
-  if (number.text.empty() && epoch.text.empty()) return {};
-  if (number.kind != Kind::integer) {
-    step.fault = "no step number after 'Step'";
-    return step;
-  }
-  const bool comma = skip(rest, ",");
-  skip_blanks(rest);
-  if (!comma || !skip(rest, "Loss:")) {
-    if (epoch.text.empty()) return {};
-    step.fault = "no 'Loss:' after step " + std::string(number.text);
-    return step;
-  }
-  skip_blanks(rest);
-  const Token loss = take_number(rest);
-  if (loss.text.empty()) {
-    step.fault = "no number after 'Loss:' but " + quoted_start(rest);
-    return step;
-  }
-  step.fields.reserve(12);
-  step.fields.push_back({"step", number.text, Kind::integer});
-  if (!epoch.text.empty()) step.fields.push_back({"epoch", epoch.text, Kind::integer});
-  step.fields.push_back({"loss", loss.text, loss.kind});
-  step.last_touches_end = rest.empty();
-  skip(rest, ",");
-  if (rest.empty() || is_blank(rest.front()) || starts_record(rest)) {
-    read_pairs(step);
-  } else {
-    step.torn = rest;
-  }
-  return step;
-}
-
-bool find_closing(std::string_view text, Findings& findings);
 
 class Reference : public Dialect {
  public:
+  bool repeats() const override { return core_seen_ == kAllCore; }
+
   Verdict read(const Line& line, Findings& findings) override {
+    if (torn_ && line.number > torn_->line + kFurthestRest) give_up(findings);
     Verdict verdict;
     std::string_view text = line.text;
-    std::string_view prefix;
-    while (true) {
-      const std::size_t at = starts_record(text) ? 0 : head(text);
-      if (at == std::string_view::npos) break;
-      if (!verdict.matched) prefix = text.substr(0, at);
+    std::string_view prefix = text;
+    for (std::size_t at; (at = head(text)) != std::string_view::npos;) {
+      if (!verdict.matched) prefix = line.text.substr(0, offset_behind(text.substr(0, at), line.text));
       auto step = read_step(text.substr(at), line.ended);
       if (!step) {
         text.remove_prefix(at + 5);
         continue;
       }
-      if (step->fault.empty()) check(*step, line);
-      if (step->fields.size() >= 2) {
-        findings.record(step->fields, prefix, line.number);
-        verdict.matched = true;
-      }
-      if (!step->fault.empty()) verdict.fault = "malformed step line: " + step->fault;
-      if (step->rest.size() >= text.size()) break;
-      text = step->rest;
+      const std::string fault = step->fault.empty() ? take(*step, text.substr(at), prefix, line, findings) : step->fault;
+      if (!fault.empty()) verdict.fault = std::string(kFault) + fault;
+      verdict.matched = verdict.matched || !step->fields.empty();
+      text = step->rest.size() < text.size() - at ? step->rest : text.substr(at + 5);
     }
     if (verdict.matched || !verdict.fault.empty()) return verdict;
-    if (find_closing(line.text, findings)) return {true};
-    if (lost_head(line.text)) return {false, "malformed step line: its start is missing"};
-    return {};
+    if (read_closing(line.text, findings)) return {true};
+    if (!lost_head(line.text)) return {};
+    return torn_ ? join(line, findings) : Verdict{false, std::string(kFault) + "its start is missing"};
   }
 
   void finish(Findings& findings) override {
-    for (const std::int64_t number : short_lines_) findings.fault(number, "malformed step line: it ends early, later ones have more values");
+    give_up(findings);
+    for (const std::int64_t number : short_lines_) findings.fault(number, std::string(kFault) + "it ends early, later ones have more values");
     short_lines_.clear();
   }
 
-  bool repeats() const override { return core_seen_ == kAllCore; }
-
  private:
-  static constexpr unsigned kAllCore = (1U << kCore.size()) - 1;
+  /// A line that other text broke into, kept until its rest turns up.
+  struct Torn {
+    std::string prefix, text;
+    std::size_t last_end, before_last_end;  ///< ends of the last value and of the one before it
+    std::int64_t line;
+    std::string fault;                      ///< what to say if the rest does not turn up
+    bool in_doubt;                          ///< the last value may lack digits, or have some of the other text
+  };
 
   static std::size_t head(std::string_view text) {
+    if (starts_step(text)) return 0;
     for (std::size_t at = text.find("Epoch "); at != std::string_view::npos; at = text.find("Epoch ", at + 1)) {
-      if (starts_record(text.substr(at))) return at;
+      if (starts_step(text.substr(at))) return at;
     }
     for (std::size_t at = text.find("Step "); at != std::string_view::npos; at = text.find("Step ", at + 1)) {
       std::string_view rest = text.substr(at + 5);
@@ -175,63 +76,109 @@ class Reference : public Dialect {
     return std::string_view::npos;
   }
 
-  /// A line whose rest says that a metric line was torn before its start.
+  /// A line that holds the rest of a metric line, but not its start.
   static bool lost_head(std::string_view text) {
     const std::size_t at = text.find("sync: ");
     if (at != std::string_view::npos) {
       const std::string_view value = text.substr(at + 6);
       return value.starts_with("True time: ") || value.starts_with("False time: ");
     }
-    return text.find("alloc_mem: ") != std::string_view::npos && text.find("peak_mem: ") != std::string_view::npos &&
-           text.find("Summary:") == std::string_view::npos && text.find("iteration time:") == std::string_view::npos;
+    return text.find("peak_mem: ") != std::string_view::npos && text.find("Summary:") == std::string_view::npos &&
+           text.find("iteration time:") == std::string_view::npos;
   }
 
-  /// Finds out whether the step is whole; if not, drops the value in doubt and says so in step.fault.
-  void check(Step& step, const Line& line) {
-    if (!line.ended && step.last_touches_end && step.rest.empty()) {
-      const std::string key(step.fields.back().key);
-      drop_last(step);
-      step.fault = "the log ends within the value of '" + key + "'";
-      return;
+  /// Records the step, or keeps it for its rest; gives what is wrong with the line, if that is already sure.
+  std::string take(Step& step, std::string_view text, std::string_view prefix, const Line& line, Findings& findings) {
+    if (!line.ended && (step.rest.empty() || step.torn)) {  // the log ends here, and perhaps in a value
+      const bool in_value = step.rest.empty();
+      const std::string where = in_value ? "within the value of '" + std::string(step.fields.back().key) + "'" : "at " + quoted_start(step.rest);
+      if (in_value) drop_last(step.fields);
+      if (!step.fields.empty()) findings.record(step.fields, prefix, line.number);
+      return "the log ends " + where;
     }
-    if (!line.ended && !step.torn.empty()) {
-      step.fault = "the log ends at " + quoted_start(step.torn);
-      return;
-    }
-    const unsigned missing = core_seen_ & ~step.core;
-    if (missing != 0) {
+    if (const unsigned missing = core_seen_ & ~step.core; missing != 0) {
+      const bool several = torn_ || line.number < several_until_;  // then nobody knows whose rest is whose
+      give_up(findings);
+      if (several) several_until_ = line.number + kFurthestRest;
       std::string names;
       for (unsigned i = 0; i < kCore.size(); ++i) {
         if (missing >> i & 1U) names += (names.empty() ? "'" : ", '") + std::string(kCore[i]) + "'";
       }
-      const bool in_doubt = !step.torn.empty() && !is_blank(step.torn.front());
-      step.fault = step.torn.empty() ? "it ends before " + names : quoted_start(step.torn) + " stands where " + names + " should be";
-      if (in_doubt) drop_last(step);
-      return;
+      const std::string fault = step.torn ? quoted_start(step.rest) + " stands where " + names + " should be" : "it ends before " + names;
+      const std::size_t last_end = offset_behind(step.fields.back().value, text);
+      const std::size_t before = offset_behind(step.fields[step.fields.size() - 2].value, text);
+      const bool in_doubt = last_end < text.size() && !is_blank(text[last_end]) && text[last_end] != ',';
+      torn_ = Torn{std::string(prefix), std::string(text), last_end, before, line.number, fault, in_doubt};
+      if (several) give_up(findings);
+      return {};
     }
-    if ((step.core & ~core_seen_) != 0) {
+    if (step.core != core_seen_) {
       core_seen_ |= step.core;
       short_lines_.insert(short_lines_.end(), complete_lines_.begin(), complete_lines_.end());
       complete_lines_.clear();
     }
     // Until a whole line is known, each line before may turn out to be a short one; later this cannot happen.
     if (core_seen_ != kAllCore && complete_lines_.size() < 1000) complete_lines_.push_back(line.number);
+    findings.record(step.fields, prefix, line.number);
+    return {};
   }
 
-  static void drop_last(Step& step) {
-    if (step.fields.back().key == "loss") {
-      step.fields.clear();
-    } else {
-      step.fields.pop_back();
+  /// The line holds the rest of the torn one. Where that begins with a key, the tear was between two values; else it
+  /// was behind or within the last value, which is then left out, since text of the other writer may be in it.
+  Verdict join(const Line& line, Findings& findings) {
+    const Torn torn = *std::exchange(torn_, {});
+    std::string_view rest = line.text;
+    const bool at_key = is_alpha(rest.front());
+    if (!at_key) rest.remove_prefix(std::min(rest.find_first_not_of("0123456789.eE+-"), rest.size()));
+    const unsigned left_out = at_key ? 0 : last_core(torn);
+    const std::size_t first = at_key ? torn.last_end : torn.before_last_end;
+    const std::size_t last = at_key ? std::min(torn.last_end + 12, torn.text.size()) : first;  // a key may be torn, too
+    for (std::size_t cut = first; cut <= last; ++cut) {
+      const std::string joined = torn.text.substr(0, cut) + std::string(rest);
+      const auto step = read_step(joined, line.ended);
+      if (!step || step->fields.empty() || (!line.ended && step->rest.empty())) continue;
+      if ((core_seen_ & ~step->core & ~left_out) != 0) continue;
+      findings.record(step->fields, torn.prefix, torn.line);
+      if (!at_key) findings.fault(torn.line, std::string(kFault) + "torn within the value of '" + last_key(torn) + "'");
+      return {true};
     }
+    torn_ = torn;
+    give_up(findings);
+    return {false, std::string(kFault) + "its start is missing"};
+  }
+
+  static std::string last_key(const Torn& torn) {
+    const auto step = read_step(std::string_view(torn.text).substr(0, torn.last_end), true);
+    return step && !step->fields.empty() ? std::string(step->fields.back().key) : "loss";
+  }
+  static unsigned last_core(const Torn& torn) {
+    const auto found = std::find(kCore.begin(), kCore.end(), last_key(torn));
+    return found == kCore.end() ? 0 : 1U << (found - kCore.begin());
+  }
+
+  /// No rest turned up: records what there is.
+  void give_up(Findings& findings) {
+    if (!torn_) return;
+    const Torn torn = *std::exchange(torn_, {});
+    auto step = read_step(std::string_view(torn.text).substr(0, torn.last_end), true);
+    if (step && torn.in_doubt) drop_last(step->fields);
+    if (step && !step->fields.empty()) findings.record(step->fields, torn.prefix, torn.line);
+    findings.fault(torn.line, std::string(kFault) + torn.fault);
+  }
+
+  static void drop_last(std::vector<Field>& fields) {
+    if (fields.back().key == "loss") fields.clear();
+    else fields.pop_back();
   }
 
   unsigned core_seen_ = 0;
   std::vector<std::int64_t> complete_lines_, short_lines_;
+  std::optional<Torn> torn_;
+  std::int64_t several_until_ = 0;
 };
 
 /// The closing line: facts about the run.
-bool find_closing(std::string_view text, Findings& findings) {
+bool read_closing(std::string_view text, Findings& findings) {
   const std::size_t time = text.find(" iteration time: ");
   const std::size_t start = std::min(text.find(" ds="), text.find(" np="));
   if (time == std::string_view::npos || start == std::string_view::npos || start > time) return false;

@@ -2,6 +2,7 @@
 // Where the records of a run go: text that streams out, or a table in memory.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ class Rows {
   virtual ~Rows() = default;
   /// A row: a cell for each of the columns so far, in their order; empty cells are absent. Columns are only ever added.
   virtual void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) = 0;
+  /// Passes on what is held back, where that makes sense.
+  virtual void flush() {}
   /// REQUIRES: called once, last.
   virtual void finish(const std::map<std::string, std::string>& attributes) = 0;
 };
@@ -33,13 +36,15 @@ class TsvRows : public Rows {
   /// `first`: nothing was written to `out` yet. `eager`: each row is passed on at once (to follow a growing log).
   TsvRows(const std::string& run, Output& out, bool first, bool eager = false);
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void flush() override { out_.flush(); }
   void finish(const std::map<std::string, std::string>& attributes) override;
 
  private:
-  /// Rows from this offset of held_ on have this many cells.
+  /// Rows from this offset of what is held have this many cells.
   struct Width {
     std::size_t offset, cells;
   };
+  char* room(std::size_t size);
   void write_magic();
   void write_columns();
   void write_attributes(const std::map<std::string, std::string>& attributes);
@@ -51,7 +56,8 @@ class TsvRows : public Rows {
   bool has_text_ = false;        // a column of texts, whose cells need escaping
   bool columns_written_ = false;
   std::vector<ColumnInfo> columns_;
-  std::string held_;
+  std::unique_ptr<char[]> held_;
+  std::size_t held_size_ = 0, held_capacity_ = 0;
   std::vector<Width> widths_;
 };
 
@@ -64,6 +70,21 @@ class RunRows : public Rows {
 
  private:
   metric::Run& run_;
+};
+
+/// JSON lines, as they are read. Attributes have no place in them.
+class JsonlRows : public Rows {
+ public:
+  JsonlRows(const std::string& run, Output& out) : run_{run, {}, {}}, table_(run_), out_(out) {}
+  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void finish(const std::map<std::string, std::string>&) override { write(); }
+
+ private:
+  void write();
+
+  metric::Run run_;
+  RunRows table_;
+  Output& out_;
 };
 
 }  // namespace zs::parse

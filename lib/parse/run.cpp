@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/number.hpp"
 #include "metric/file.hpp"
 #include "parse/directory.hpp"
 #include "parse/text.hpp"
@@ -83,25 +84,59 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
   std::vector<Count> counts;
   metric::Store store;
   for (const Job& job : jobs) {
-    if (!job.fault.what.empty()) faults(job.fault);
-    std::unique_ptr<Rows> rows;
+    for (const Fault& fault : job.faults) faults(fault);
+    std::unique_ptr<Rows> rows;  // the destination, behind what chooses ranks
     if (form == Form::tsv) {
-      rows = std::make_unique<TsvRows>(job.run, out, counts.empty());
+      rows = std::make_unique<TsvRows>(job.run, out, counts.empty(), options.follow_until != nullptr);
+    } else if (form == Form::jsonl) {
+      rows = std::make_unique<JsonlRows>(job.run, out);
     } else {
       store.runs.reserve(jobs.size());  // RunRows keep a reference
       rows = std::make_unique<RunRows>(store.runs.emplace_back(metric::Run{job.run, {}, {}}));
     }
-    LogReader reader(options, *rows, faults);
+    FirstRank first(*rows);
+    MeanOfRanks mean(*rows);
+    Rows& chosen = options.ranks == Ranks::first ? first : options.ranks == Ranks::mean ? static_cast<Rows&>(mean) : *rows;
+    LogReader reader(options, chosen, faults);
     for (const std::string& log : job.logs) reader.read(log);
     const bool empty = reader.bytes() == 0 && !job.logs.empty() && !job.of_directory;
     if (empty) throw Error(job.logs.front() == "-" ? "stdin" : job.logs.front(), 0, "is empty, expected a training log");
     for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
     reader.finish();
-    counts.push_back({job.run, reader.stats()});
+    counts.push_back({job.run, reader.stats(), first.left_out()});
   }
   if (form == Form::h5) out.write(metric::to_h5(store));
-  if (form == Form::jsonl) out.write(metric::to_jsonl(store.runs));
   return counts;
+}
+
+std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Count& count : counts) {
+    const auto add = [&](const std::string& what, std::int64_t number) { rows.push_back({count.run, what, to_text(number)}); };
+    add("lines read", count.stats.lines);
+    for (const auto& [dialect, number] : count.stats.matched) add("lines matched by " + dialect, number);
+    add("lines faulty", count.stats.faulty);
+    add("lines other", count.stats.other);
+    add("records", count.stats.records);
+    if (count.left_out > 0) add("records of other ranks, left out", count.left_out);
+    for (const auto& [kind, number] : count.stats.faults) add("faults: " + kind, number);
+  }
+  return rows;
+}
+
+std::map<std::string, std::string> map_of(const std::string& text) {
+  std::map<std::string, std::string> map;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string pair = text.substr(at, comma - at);
+    const std::size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == pair.size()) {
+      throw UsageError("--map: '" + pair + "' is not COLUMN=KEY, as in loss=train/loss");
+    }
+    map[pair.substr(equals + 1)] = pair.substr(0, equals);
+    at = comma + 1;
+  }
+  return map;
 }
 
 }  // namespace zs::parse

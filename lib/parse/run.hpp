@@ -12,10 +12,10 @@ namespace zs::parse {
 /// A run and the logs that it is in, in order.
 struct Job {
   std::string run;
-  std::vector<std::string> logs;                  ///< may be empty: then `fault` says why
+  std::vector<std::string> logs;                  ///< may be empty: then a fault says why
   std::map<std::string, std::string> attributes;  ///< known from elsewhere
   bool of_directory = false;                      ///< a condition, which may have failed before its first line
-  Fault fault{};                                  ///< reported before the logs are read, if its text is not empty
+  std::vector<Fault> faults{};                    ///< found before the logs are read
 };
 
 /// Operands as jobs: a log is a run, named after its file ("-" is "stdin"); run.log.2.gz, run.log.1, run.log are the
@@ -29,9 +29,16 @@ enum class Form { tsv, h5, jsonl };
 struct Count {
   std::string run;
   Stats stats;
+  std::int64_t left_out = 0;  ///< records of other ranks, by Options::ranks
 };
 
 /// Reads all jobs and writes their records to `out`.
 std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out, const FaultSink& faults);
+
+/// The counts as rows of a table: run, what, count. The lines of a run add up to its lines read.
+std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts);
+
+/// "loss=train/loss,step=it" (COLUMN=KEY) as Options::map. Throws UsageError.
+std::map<std::string, std::string> map_of(const std::string& text);
 
 }  // namespace zs::parse

@@ -5,6 +5,10 @@
 #include <bit>
 #include <cstring>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace zs::parse {
 namespace {
 
@@ -14,35 +18,47 @@ std::uint64_t load(const char* at) {
   return word;
 }
 
-/// The first byte from `at` on that is no digit; looks at up to 8 bytes behind it.
-inline const char* skip_digits(const char* at) {
-  if constexpr (std::endian::native == std::endian::little) {
-    while (true) {
-      const std::uint64_t word = load(at) ^ 0x3030303030303030U;  // digits are now 0 to 9
-      const std::uint64_t other = ((word & 0x7F7F7F7F7F7F7F7FU) + 0x7676767676767676U) | word;
-      if (const std::uint64_t high = other & 0x8080808080808080U) return at + (std::countr_zero(high) >> 3);
-      at += 8;
-    }
-  }
-  while (is_digit(*at)) ++at;
-  return at;
+#if defined(__SSE2__)
+
+/// Bit i: the byte at `at` + i is no digit, for 32 bytes.
+inline std::uint32_t other_than_digits(const char* at) {
+  const __m128i zero = _mm_set1_epi8('0'), nine = _mm_set1_epi8(9);
+  const auto half = [&](const char* from) {
+    const __m128i value = _mm_sub_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)), zero);
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(value, nine), value)));
+  };
+  return ~(half(at) | half(at + 16) << 16);
 }
+
+#else
+
+inline std::uint32_t other_than_digits(const char* at) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < 32; ++i) bits |= static_cast<std::uint32_t>(!is_digit(at[i])) << i;
+  return bits;
+}
+
+#endif
 
 /// As number_at(), for the usual forms only: nullptr at any other.
 inline const char* skip_number(const char* at, bool& whole) {
   const char* const first = at + (*at == '-');
-  const char* stop = skip_digits(first);
-  if (stop == first) return nullptr;
+  std::uint32_t others = other_than_digits(first);
+  if (others == 0 || (others & 1) != 0) return nullptr;  // more than 31 digits, or none
+  const char* stop = first + std::countr_zero(others);
   whole = true;
   if (*stop == '.') {
     whole = false;
-    stop = skip_digits(stop + 1);
+    others &= others - 1;
+    if (others == 0) return nullptr;
+    stop = first + std::countr_zero(others);
   }
   if ((*stop | 32) == 'e') {
     whole = false;
     const char* const exponent = stop + 1 + (stop[1] == '-' || stop[1] == '+');
-    stop = skip_digits(exponent);
-    if (stop == exponent) return nullptr;
+    others = other_than_digits(exponent);
+    if (others == 0 || (others & 1) != 0) return nullptr;
+    stop = exponent + std::countr_zero(others);
   }
   return stop;
 }
@@ -86,13 +102,17 @@ bool Template::learn(std::string_view line, std::vector<Value> values) {
   if (slots.empty()) return false;
   tail_ = {};
   tail_.set_text(std::string(at, end) + "\n");
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const char next = i + 1 < slots.size() ? (slots[i + 1].text + "e").front() : tail_.text.front();
+    slots[i].guess = !is_digit(next) && next != '.' && (next | 32) != 'e';
+  }
   slots_ = std::move(slots);
   return true;
 }
 
-const char* Template::match(const char* at, const char* end, std::vector<std::string_view>& cells) const {
+const char* Template::match(const char* at, const char* end, std::vector<std::string_view>& cells) {
   static constexpr char kTruth[] = "01";
-  for (const Slot& slot : slots_) {
+  for (Slot& slot : slots_) {
     if (!slot.starts(at, end)) return nullptr;
     at += slot.text.size();
     if (slot.truth) {
@@ -102,9 +122,23 @@ const char* Template::match(const char* at, const char* end, std::vector<std::st
       at += yes ? 4 : 5;
       continue;
     }
-    bool whole = false;
-    const char* const stop = skip_number(at, whole);
-    if (!stop || (slot.whole && (!whole || stop - at > 18))) return nullptr;
+    const char* const first = *at == '-' ? at + 1 : at;
+    const std::uint32_t others = other_than_digits(first);
+    const char* stop;
+    if ((others & slot.window) == slot.others && (slot.point == 0 || first[slot.point] == '.')) {
+      stop = first + slot.length;
+    } else {
+      bool whole = false;
+      stop = skip_number(at, whole);
+      if (!stop || (slot.whole && (!whole || stop - at > 18))) return nullptr;
+      const auto length = static_cast<std::uint32_t>(stop - first);
+      const std::uint32_t window = length < 31 ? (2U << length) - 1 : 0;
+      const bool plain = std::popcount(others & window) == (whole ? 1 : 2);  // no exponent
+      slot.window = slot.guess && plain ? window : 0;
+      slot.others = slot.window != 0 ? others & window : 1;
+      slot.length = length;
+      slot.point = whole ? 0 : static_cast<std::uint32_t>(std::countr_zero(others));
+    }
     cells[slot.column] = {at, static_cast<std::size_t>(stop - at)};
     at = stop;
   }

@@ -14,7 +14,7 @@ namespace zs::parse {
 class Template {
  public:
   /// Bytes that may be looked at behind the text of a match().
-  static constexpr std::size_t kSlack = 32;
+  static constexpr std::size_t kSlack = 64;
 
   /// A value of a line, and the cell that it becomes.
   struct Value {
@@ -29,7 +29,7 @@ class Template {
 
   /// If the line at `at` has this form, sets its cells and gives the place of its '\n'; else nullptr.
   /// REQUIRES: [at, end) ends with '\n', and kSlack bytes behind `end` may be read.
-  const char* match(const char* at, const char* end, std::vector<std::string_view>& cells) const;
+  const char* match(const char* at, const char* end, std::vector<std::string_view>& cells);
 
  private:
   /// Text, then a value.
@@ -39,6 +39,11 @@ class Template {
     std::size_t column = 0;
     bool whole = false;  ///< an integer column
     bool truth = false;  ///< True or False
+    /// The extent of the last number: guessing it again lets the processor read ahead, past a load, a compare and a
+    /// count for each value.
+    std::uint32_t window = 0, others = 1;  ///< bits of the bytes up to its end; those that are no digit
+    std::uint32_t length = 0, point = 0;
+    bool guess = false;                    ///< the text behind cannot be part of a number
     void set_text(std::string_view t);
     bool starts(const char* at, const char* end) const;
   };

@@ -52,7 +52,7 @@ std::vector<Tick> log_ticks(double low, double high) {
 }  // namespace
 
 std::vector<Tick> ticks(double low, double high, int count, bool log) {
-  if (log) {
+  if (log && high > 8 * low) {  // within less than a decade round steps read better
     std::vector<Tick> result = log_ticks(low, high);
     if (result.size() >= 2) return result;
   }
@@ -65,6 +65,35 @@ std::vector<Tick> ticks(double low, double high, int count, bool log) {
     result.push_back({at, decimal(at, decimals)});
   }
   return result;
+}
+
+std::vector<Tick> x_ticks(const Panel& panel, const Range& range, int count) {
+  if (panel.x_ticks.empty()) return ticks(range.low, range.high, count, panel.log_x);
+  std::vector<Tick> result;
+  for (const double at : panel.x_ticks) result.push_back({at, to_text(at)});
+  return result;
+}
+
+double bar_reach(const Bar& bar) {
+  double reach = std::max(bar.from, bar.value);
+  if (std::isfinite(bar.high)) reach = std::max(reach, bar.high);
+  for (const double dot : bar.dots) reach = std::max(reach, dot);
+  return reach;
+}
+
+BarAxis bar_axis(const Panel& panel, double char_width, double width) {
+  const Range range = x_range(panel);
+  if (range.empty()) return {};
+  BarAxis axis;
+  axis.low = panel.boxes ? range.low - 0.03 * (range.high - range.low) : std::min(0.0, range.low);
+  axis.high = range.high;
+  for (const Bar& bar : panel.bars) {
+    const double reach = std::isfinite(bar.value) ? bar_reach(bar) : axis.low;
+    const double room = (static_cast<double>(length(bar.label)) * char_width + 20) / width;
+    axis.high = std::max(axis.high, axis.low + (reach - axis.low) / std::max(0.2, 1 - room));
+  }
+  if (!(axis.low < axis.high)) axis.high = axis.low + 1;
+  return axis;
 }
 
 std::size_t length(const std::string& text) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "plot/figure.hpp"
+
 namespace zs::plot {
 
 struct Tick {
@@ -14,6 +16,19 @@ struct Tick {
 /// Round numbers within [low, high], about `count` of them, labelled with just the digits that tell them apart.
 /// With `log`, decades (and 2 and 5 within them where there are few). REQUIRES: low <= high, both finite; low > 0 with `log`.
 std::vector<Tick> ticks(double low, double high, int count, bool log);
+
+/// The ticks of a panel's x axis over `range`: where it asks for them, else about `count` round ones.
+std::vector<Tick> x_ticks(const Panel& panel, const Range& range, int count);
+
+/// How far to the right a bar, its error bar and its dots reach. REQUIRES: its value is finite.
+double bar_reach(const Bar& bar);
+
+/// The axis of a panel of bars: from 0, or for boxes from below the lowest, and far enough for each label, whose
+/// characters are `char_width` wide on an axis `width` long.
+struct BarAxis {
+  double low = 0, high = 1;
+};
+BarAxis bar_axis(const Panel& panel, double char_width, double width);
 
 /// `text` of at most `width` characters (UTF-8 code points): its middle becomes "..." where it is longer.
 std::string shortened(const std::string& text, std::size_t width);

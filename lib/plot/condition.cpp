@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <sstream>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
+#include "stat/summary.hpp"
 
 namespace zs::plot {
 namespace {
@@ -24,6 +27,21 @@ std::optional<double> real(const metric::Table& table, std::string_view name, st
 std::string text(const metric::Table& table, std::string_view name, std::size_t row) {
   const metric::Column* const column = table.find(name);
   return column && column->type() == metric::Type::text ? column->texts()[row] : "";
+}
+
+/// "a,b" as a and b.
+std::vector<std::string> listed(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
+  return words;
+}
+
+/// The warm-up that a summary's note begins with: a number, or "auto" (nothing). Without a note nothing is left out.
+std::optional<std::size_t> warmup(const std::string& note) {
+  if (note.starts_with("auto")) return {};
+  const auto number = parse_int(std::string_view(note).substr(0, note.find_first_not_of("0123456789")));
+  return number && *number > 0 ? static_cast<std::size_t>(*number) : 0;
 }
 
 /// Same steps, same bits.
@@ -49,13 +67,20 @@ bool Condition::bad() const {
 
 std::string Condition::attribute(const std::string& key) const {
   std::string common;
-  for (const metric::Run* const run : members) {
-    const std::string value = run->attribute(key);
+  for (const stat::Member& member : members) {
+    const std::string value = member.run->attribute(key);
     if (value.empty()) continue;
     if (!common.empty() && common != value) return "";
     common = value;
   }
   return common;
+}
+
+metric::Store summarized(metric::Store store, std::vector<std::string>& warnings) {
+  if (store.summary || store.runs.empty()) return store;
+  stat::Summary made = stat::summarize(std::move(store), {});
+  warnings.insert(warnings.end(), made.warnings.begin(), made.warnings.end());
+  return std::move(made.store);
 }
 
 std::vector<Condition> conditions(const metric::Store& store, const std::string& source) {
@@ -65,7 +90,12 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
   if (!names || names->type() != metric::Type::text) {
     throw Error(source, 0, "the summary has no column 'condition' (make it with zs-aggregate)");
   }
-  const auto by = store.attributes.find("by");
+  const auto attribute = [&](const std::string& key) {
+    const auto found = store.attributes.find(key);
+    return found == store.attributes.end() ? "" : found->second;
+  };
+  std::vector<stat::Condition> grouped;
+  if (!store.runs.empty()) grouped = stat::conditions(store, listed(attribute("by")), {warmup(attribute("warmup"))});
   std::vector<Condition> all;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Condition condition;
@@ -92,12 +122,9 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     condition.time_high = real(table, "time_high", row);
     condition.tokens_per_second = real(table, "tokens_per_second", row);
     condition.state_digest = text(table, "state_digest", row);
-    for (const metric::Run& run : store.runs) {
-      const bool grouped = by != store.attributes.end() && !by->second.empty();
-      if (run.name == condition.name || (grouped && run.attribute(by->second) == condition.name)) {
-        condition.members.push_back(&run);
-      }
-    }
+    condition.reason = text(table, "reason", row);
+    const auto own = std::find_if(grouped.begin(), grouped.end(), [&](const stat::Condition& one) { return one.name == condition.name; });
+    if (own != grouped.end()) condition.members = std::move(own->members);
     const auto curve = store.curves.find(condition.name);
     if (curve != store.curves.end() && curve->second.rows() > 0) condition.curve = &curve->second;
     all.push_back(std::move(condition));

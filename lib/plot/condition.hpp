@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "metric/table.hpp"
+#include "stat/condition.hpp"
 
 namespace zs::plot {
 
@@ -19,7 +20,8 @@ struct Condition {
   std::optional<double> first_loss, final_loss, best_loss, mean_loss, valid_loss;
   std::optional<double> time_mean, time_median, time_std, time_low, time_high, tokens_per_second;
   std::string state_digest;
-  std::vector<const metric::Run*> members;   ///< the runs it came from; owned by the store
+  std::string reason;  ///< why the status is not COMPLETE: "exit code 137"; "" when it is, or nobody said
+  std::vector<stat::Member> members;  ///< the runs it came from, owned by the store; none where it does not hold them
   const metric::Table* curve = nullptr;      ///< owned by the store; null without one
 
   /// FAILED, DIVERGED, TRUNCATED or DEAD.
@@ -28,12 +30,15 @@ struct Condition {
   std::string attribute(const std::string& key) const;
 };
 
+/// `store` with a summary: as it is if it has one, else made as zs-aggregate does by default. Appends what the user
+/// should know to `warnings`.
+metric::Store summarized(metric::Store store, std::vector<std::string>& warnings);
+
 /// The conditions of a summary in its order. `store` must outlive them.
 /// Throws Error if the store has no summary, or its summary no column "condition", naming `source`.
 std::vector<Condition> conditions(const metric::Store& store, const std::string& source);
 
-/// A range of conditions whose curves hold the same values at every logged step, and whose digests, where
-/// they have one, are equal.
+/// Whether the curves and the digests of conditions are equal.
 struct Agreement {
   bool curves = false;  ///< at least two conditions have curves, and all those that have one have the same values
   bool digests = false;  ///< at least two conditions have a digest, and all of those are equal

@@ -59,8 +59,10 @@ Range x_range(const Panel& panel) {
     for (const double x : series.x) range.include(x);
   }
   for (const Bar& bar : panel.bars) {
-    range.include(0);
-    for (const double value : {bar.value, bar.high}) range.include(value);
+    if (!panel.boxes) range.include(0);
+    else if (std::isfinite(bar.value)) range.include(bar.from);
+    for (const double value : {bar.value, bar.low, bar.high}) range.include(value);
+    for (const double dot : bar.dots) range.include(dot);
   }
   return range;
 }
@@ -76,6 +78,18 @@ Range y_range(const Panel& panel) {
   }
   if (panel.from_zero && !range.empty()) range.include(0);
   return range;
+}
+
+Range y_axis(const Panel& panel) {
+  Range range = y_range(panel);
+  if (range.empty()) return range;
+  if (panel.log_y) {
+    const double margin = range.low < range.high ? std::pow(range.high / range.low, 0.03) : 1.1;
+    return {range.low / margin, range.high * margin};
+  }
+  const double margin = range.low < range.high ? 0.04 * (range.high - range.low) : range.high != 0 ? 0.01 * std::abs(range.high) : 1;
+  const bool zero = panel.from_zero && range.low == 0;
+  return {zero ? 0 : range.low - margin, range.high + margin};
 }
 
 }  // namespace zs::plot

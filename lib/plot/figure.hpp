@@ -30,6 +30,8 @@ struct Bar {
   std::string label{};               ///< the value with its unit, as printed at the bar's end
   bool failed = false;
   double inner = kNone;              ///< a second value, marked by a tick inside the bar; not finite for none
+  double from = 0;                   ///< where the bar begins: above 0 it is a box
+  std::vector<double> dots{};        ///< single values, drawn as points
 };
 
 /// One cell of a heat map.
@@ -45,12 +47,14 @@ struct Panel {
   std::string title{};
   std::string x_label{}, y_label{};  ///< for bars x is the axis of values
   bool log_x = false, log_y = false;
+  std::vector<double> x_ticks{};  ///< where the x axis of curves has its numbers; empty: at round ones
   std::vector<Series> series{};
   std::vector<Bar> bars{};
   std::vector<std::string> columns{}, rows{};  ///< of a heat map, in order
   std::vector<Cell> cells{};
   std::vector<std::string> notes{};  ///< sentences under the axes
   bool from_zero = false;            ///< the y axis starts at 0
+  bool boxes = false;                ///< the bars are boxes: their axis need not start at 0
 };
 
 struct Figure {
@@ -69,7 +73,9 @@ struct Range {
   void include(double value);
   bool empty() const { return !(low <= high); }
 };
-Range x_range(const Panel& panel);
+Range x_range(const Panel& panel);  ///< of bars: all that they, their error bars and dots reach
 Range y_range(const Panel& panel);
+/// What the y axis of curves shows: y_range with a margin, or from 0 where asked. Empty where no value is finite.
+Range y_axis(const Panel& panel);
 
 }  // namespace zs::plot

@@ -64,7 +64,7 @@ TEST_CASE("a condition that failed is marked in every figure, also without a sin
   const auto all = conditions(store, "s");
   CHECK(loss_figure(all).panels[0].series[4].note == "FAILED, no loss");
   CHECK(loss_figure(all).panels[0].series[5].note == "FAILED");
-  const Figure time = time_figure(all, "");
+  const Figure time = time_figure(all);
   CHECK(time.panels[0].bars[4].label == "FAILED");
   CHECK(time.panels[0].bars[4].failed);
   CHECK(memory_figure(all).panels[0].bars[5].label == "1.443 GB  FAILED");

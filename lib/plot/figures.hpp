@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures that a summary can give.
+// The figures that a summary can give. Each throws Error, saying what is missing, where the summary cannot give it.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,14 +9,37 @@
 
 namespace zs::plot {
 
-/// A curve per condition: the loss by step. Throws Error if no condition has one.
-Figure loss_figure(const std::vector<Condition>& conditions);
+/// What a user may choose. Each figure looks at what concerns it.
+struct Options {
+  std::size_t smooth = 1;          ///< curves: the mean of so many logged points around each; 1 leaves them as they are
+  bool log = false;                ///< curves: a logarithmic axis of losses
+  std::string x_axis = "step";     ///< curves: "step", "tokens" or "time"
+  std::string baseline{};          ///< difference: the condition to compare with; "" is the first
+  std::string rows{}, columns{};   ///< sweep: the attributes that span the map; "" chooses those that differ
+  std::string value{};             ///< sweep: the column of the summary to show; "" is valid_loss where there is one, else final_loss
+  std::string warmup{};            ///< bars of times: what the summary says about points left out
+};
 
-/// Bars: mean iteration time with its 95 % interval. `warmup` is the summary's note on excluded points, or "".
-/// Throws Error if no condition has a time.
-Figure time_figure(const std::vector<Condition>& conditions, const std::string& warmup);
+/// A curve per condition: the loss.
+Figure loss_figure(const std::vector<Condition>& conditions, const Options& options = {});
+/// A curve per condition: its loss minus the baseline's at the same step.
+Figure difference_figure(const std::vector<Condition>& conditions, const Options& options = {});
+/// Bars: mean iteration time with its 95 % interval.
+Figure time_figure(const std::vector<Condition>& conditions, const Options& options = {});
+/// Boxes: how iteration times spread: quartiles, the 5 and 95 % quantiles, and all points beyond these.
+Figure distribution_figure(const std::vector<Condition>& conditions, const Options& options = {});
+/// Bars: the peak memory.
+Figure memory_figure(const std::vector<Condition>& conditions, const Options& options = {});
+/// Bars: tokens per second, with the interval that follows from that of the time.
+Figure throughput_figure(const std::vector<Condition>& conditions, const Options& options = {});
+/// Throughput and efficiency over the number of ranks; a curve for all conditions that differ in nothing else.
+Figure scaling_figure(const std::vector<Condition>& conditions, const Options& options = {});
+/// Two by two: final loss, iteration time, memory, loss curves.
+Figure revision_figure(const std::vector<Condition>& conditions, const Options& options = {});
+/// A heat map of one result over two attributes, or bars over one; the best is marked.
+Figure sweep_figure(const std::vector<Condition>& conditions, const Options& options = {});
 
-/// Bars: the peak memory. Throws Error if no condition has one.
-Figure memory_figure(const std::vector<Condition>& conditions);
+/// The attributes on which conditions differ and that describe a configuration, in order of name.
+std::vector<std::string> differing_attributes(const std::vector<Condition>& conditions);
 
 }  // namespace zs::plot

@@ -1,52 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plot/kind.hpp"
 
-#include <functional>
-
 #include "base/error.hpp"
 #include "base/name.hpp"
-#include "plot/condition.hpp"
-#include "plot/figures.hpp"
 
 namespace zs::plot {
 namespace {
 
-using Maker = std::function<Figure(const metric::Store&, const std::vector<Condition>&)>;
-
-struct Kind {
-  std::string name;
-  Maker make;
+struct Row {
+  Kind kind;
+  Figure (*make)(const std::vector<Condition>&, const Options&);
 };
 
-const std::vector<Kind>& table() {
-  static const std::vector<Kind> all = {
-      {"loss", [](const metric::Store&, const std::vector<Condition>& conditions) { return loss_figure(conditions); }},
-      {"time",
-       [](const metric::Store& store, const std::vector<Condition>& conditions) {
-         const auto warmup = store.attributes.find("warmup");
-         return time_figure(conditions, warmup == store.attributes.end() ? "" : warmup->second);
-       }},
-      {"memory", [](const metric::Store&, const std::vector<Condition>& conditions) { return memory_figure(conditions); }},
+const std::vector<Row>& table() {
+  static const std::vector<Row> all = {
+      {{"loss", "training loss, a curve per condition"}, loss_figure},
+      {{"difference", "loss minus that of a baseline"}, difference_figure},
+      {{"time", "mean iteration time with its 95 % interval"}, time_figure},
+      {{"distribution", "how iteration times spread"}, distribution_figure},
+      {{"memory", "peak memory of a rank"}, memory_figure},
+      {{"throughput", "tokens per second"}, throughput_figure},
+      {{"scaling", "throughput and efficiency over the number of ranks"}, scaling_figure},
+      {{"revision", "loss, time, memory and curves, two by two"}, revision_figure},
+      {{"sweep", "a result over the parameters of a sweep, the best marked"}, sweep_figure},
   };
   return all;
 }
 
 }  // namespace
 
-std::vector<std::string> kinds() {
-  std::vector<std::string> names;
-  for (const Kind& kind : table()) names.push_back(kind.name);
-  return names;
+std::vector<Kind> kinds() {
+  std::vector<Kind> all;
+  for (const Row& row : table()) all.push_back(row.kind);
+  return all;
 }
 
-Figure figure(const std::string& kind, const metric::Store& store, const std::string& source) {
-  for (const Kind& one : table()) {
-    if (one.name == kind) return one.make(store, conditions(store, source));
+Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options) {
+  std::vector<std::string> names;
+  std::string list;
+  for (const Row& row : table()) {
+    names.push_back(row.kind.name);
+    list += (list.empty() ? "" : ", ") + row.kind.name;
+    if (row.kind.name != kind) continue;
+    const auto warmup = store.attributes.find("warmup");
+    if (warmup != store.attributes.end()) options.warmup = warmup->second;
+    return row.make(conditions(store, source), options);
   }
-  std::string all;
-  for (const std::string& name : kinds()) all += (all.empty() ? "" : ", ") + name;
-  const std::string near = did_you_mean(kind, kinds());
-  throw UsageError("unknown kind of figure '" + kind + "'" + (near.empty() ? ": the kinds are " + all : near));
+  const std::string near = did_you_mean(kind, names);
+  throw UsageError("unknown kind of figure '" + kind + "'" + (near.empty() ? ": the kinds are " + list : near));
 }
 
 }  // namespace zs::plot

@@ -5,15 +5,18 @@
 #include <vector>
 
 #include "metric/table.hpp"
-#include "plot/figure.hpp"
+#include "plot/figures.hpp"
 
 namespace zs::plot {
 
-/// The names of all kinds, in the order in which help lists them.
-std::vector<std::string> kinds();
+struct Kind {
+  std::string name, purpose;
+};
+/// All kinds, in the order in which they are listed.
+std::vector<Kind> kinds();
 
 /// Draws up the figure of a kind from a summary. `source` names the input in errors.
 /// Throws UsageError at an unknown kind (naming the nearest), Error where the summary lacks what the kind needs.
-Figure figure(const std::string& kind, const metric::Store& store, const std::string& source);
+Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options = {});
 
 }  // namespace zs::plot

@@ -38,7 +38,7 @@ Figure two_curves() {
 }  // namespace
 
 TEST_CASE("without colour and Unicode, curves are letters") {
-  const std::string text = terminal_text(two_curves(), Theme(), {40, 14, false, false});
+  const std::string text = terminal_text(two_curves(), Theme(), {40, 15, false, false});
   CHECK(text ==
         "Title\n"
         "    loss\n"
@@ -64,7 +64,7 @@ TEST_CASE("no line is wider than the screen, whatever the names, in any of the m
   all[1].name = "\xE4\xB8\xAD name \x1b[31m with \"quotes\" and \\ 'all'";
   for (const bool unicode : {false, true}) {
     const Screen screen = {60, 20, unicode, false};
-    for (const Figure& figure : {loss_figure(all), time_figure(all, "5"), memory_figure(all)}) {
+    for (const Figure& figure : {loss_figure(all), time_figure(all), memory_figure(all)}) {
       std::string line;
       for (const char c : terminal_text(figure, Theme(), screen)) {
         if (c != '\n') {
@@ -91,10 +91,11 @@ TEST_CASE("curves that share a cell take turns along it") {
 
 TEST_CASE("a name cannot break out of the script or the SVG") {
   Figure figure = two_curves();
-  figure.panels[0].series[0].name = "a\"; system('x')\n\\";
+  figure.panels[0].series[0].name = "a'; system('x')\n`y`\\";
   figure.panels[0].series[1].name = "</script><b>&";
   const std::string commands = script(figure, Theme(), Format::png);
-  CHECK(commands.find("title \"a\\\"; system('x') \\\\\"") != std::string::npos);
+  CHECK(commands.find(" 'a''; system(''x'') `y`\\' at screen") != std::string::npos);
+  CHECK(commands.find('"') == std::string::npos);  // double quotes would run `y`
   const std::string drawing = svg(figure, Theme(), 880);
   CHECK(drawing.find("<b>") == std::string::npos);
   CHECK(drawing.find("&lt;/script&gt;&lt;b&gt;&amp;") != std::string::npos);
@@ -144,7 +145,7 @@ TEST_CASE("a summary without what a figure needs is an error that says so") {
   store.summary->column("condition", metric::Type::text).texts() = {"only"};
   const auto all = conditions(store, "x.h5");
   CHECK_THROWS_WITH_AS(loss_figure(all), "no condition of the summary has a loss curve", Error);
-  CHECK_THROWS_WITH_AS(time_figure(all, ""), "no condition of the summary has an iteration time", Error);
+  CHECK_THROWS_WITH_AS(time_figure(all), "no condition of the summary has an iteration time", Error);
   CHECK_THROWS_WITH_AS(memory_figure(all), "no condition of the summary has a peak memory", Error);
 }
 

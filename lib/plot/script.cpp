@@ -15,14 +15,22 @@ constexpr std::size_t kMarkersUpTo = 40;  // a panel whose curves have no more p
 constexpr std::size_t kLongestName = 44;  // characters of a name beside a bar
 constexpr double kStripe = 7;             // length of a stripe where curves coincide, in line widths
 
-/// Text as a gnuplot string. Control characters become blanks.
+/// Text as a gnuplot string. In double quotes gnuplot would run what stands between backquotes; in single quotes
+/// nothing is special but the quote itself. Control characters become blanks.
 std::string quoted(const std::string& text) {
-  std::string result = "\"";
+  std::string result = "'";
   for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\'') result += '\'';
     result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
-  return result + "\"";
+  return result + "'";
+}
+
+/// As quoted, for the name of a tick, which gnuplot takes for a format.
+std::string tick_name(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '%' ? std::string("%%") : std::string(1, c);
+  return quoted(result);
 }
 
 std::string value(double number) { return std::isfinite(number) ? zs::to_text(number) : "NaN"; }
@@ -70,7 +78,7 @@ class Script {
   Format format_;
   std::ostringstream out_;
   double char_width_, line_height_, width_ = 0, height_ = 0;
-  int labels_ = 0;
+  int labels_ = 0, objects_ = 0;
 
   // ---- places -------------------------------------------------------------------------------------------------------
   std::string x(double pixels) const { return zs::to_text(pixels / width_); }
@@ -84,7 +92,7 @@ class Script {
   std::vector<std::string> note_lines(const Panel& panel, double width) const {
     std::vector<std::string> lines;
     for (const std::string& note : panel.notes) {
-      for (const std::string& line : wrapped(note, chars(width - 40))) lines.push_back(line);
+      for (const std::string& line : wrapped(note, static_cast<std::size_t>((width - 40) / (0.64 * theme_.font_size)))) lines.push_back(line);
     }
     return lines;
   }
@@ -95,8 +103,8 @@ class Script {
   std::size_t legend_columns(const Panel& panel, double width) const {
     std::size_t longest = 1;
     for (const Series& series : panel.series) longest = std::max(longest, length(legend_name(series)));
-    const double entry = static_cast<double>(std::min(longest, chars(width - 120))) * char_width_ + 60;
-    return std::clamp<std::size_t>(static_cast<std::size_t>((width - 40) / entry), 1, std::max<std::size_t>(1, panel.series.size()));
+    const double entry = static_cast<double>(std::min(longest, chars(width - 70))) * char_width_ + 44;
+    return std::clamp<std::size_t>(static_cast<std::size_t>((width - 28) / entry), 1, std::max<std::size_t>(1, panel.series.size()));
   }
   std::size_t legend_rows(const Panel& panel, double width) const {
     if (panel.series.empty()) return 0;
@@ -104,12 +112,12 @@ class Script {
     return (panel.series.size() + columns - 1) / columns;
   }
 
-  double title_height(const Panel& panel) const { return panel.title.empty() ? 0.3 * line_height_ : 1.6 * line_height_; }
+  double title_height(const Panel& panel) const { return panel.title.empty() ? 0.3 * line_height_ : 1.9 * line_height_; }
   double height(const Panel& panel, double width) const {
     double axes = theme_.height;
     if (is_bars(panel)) axes = 36.0 * static_cast<double>(panel.bars.size()) + 3 * line_height_;
     if (is_map(panel)) axes = 40.0 * static_cast<double>(panel.rows.size()) + 3 * line_height_;
-    if (!is_bars(panel) && !is_map(panel)) axes += 3 * line_height_ + 1.1 * line_height_ * static_cast<double>(legend_rows(panel, width));
+    if (!is_bars(panel) && !is_map(panel)) axes += 3 * line_height_ + 1.25 * line_height_ * static_cast<double>(legend_rows(panel, width));
     const std::size_t notes = note_lines(panel, width).size();
     return title_height(panel) + axes + line_height_ * (0.6 + static_cast<double>(notes));
   }
@@ -136,6 +144,13 @@ class Script {
          << " left front textcolor rgb " << quoted(colour) << " font " << quoted("," + zs::to_text(size)) << "\n";
   }
 
+  /// Text at a place of the axes. Data could hold it too, but only in double quotes.
+  void mark(const std::string& text, const std::string& at_x, const std::string& at_y, const std::string& how, const std::string& colour) {
+    if (text.empty()) return;
+    out_ << "set label " << ++labels_ << " " << quoted(text) << " at first " << at_x << "," << at_y << " " << how << " front textcolor rgb "
+         << quoted(colour) << "\n";
+  }
+
   void axes(const Panel& panel, const Box& box) {
     out_ << "set lmargin at screen " << x(box.left) << "\nset rmargin at screen " << x(box.left + box.width)
          << "\nset tmargin at screen " << y(box.top) << "\nset bmargin at screen " << y(box.top + box.height) << "\n"
@@ -150,7 +165,8 @@ class Script {
     if (panel.log_y) out_ << "set logscale y\n";
   }
 
-  void panel(const Panel& panel, const Box& box) {
+  void panel(const Panel& panel, Box box) {
+    box.height = std::min(box.height, height(panel, box.width));  // bars beside a taller neighbour stay as they are
     double top = box.top;
     if (!panel.title.empty()) label(panel.title, box.left + 14, top + 0.7 * line_height_, theme_.foreground, theme_.font_size * 1.1);
     top += title_height(panel);
@@ -165,6 +181,7 @@ class Script {
     else curves(panel, inside);
     out_ << "undefine $*\n";
     for (; labels_ > 0; --labels_) out_ << "unset label " << labels_ << "\n";
+    for (; objects_ > 0; --objects_) out_ << "unset object " << objects_ << "\n";
   }
 
   // ---- curves -------------------------------------------------------------------------------------------------------
@@ -178,29 +195,46 @@ class Script {
   }
 
   void curves(const Panel& panel, const Box& box) {
-    const double legend = 1.1 * line_height_ * static_cast<double>(legend_rows(panel, box.width));
-    axes(panel, {box.left + 7 * char_width_ + 1.6 * line_height_, box.top, box.width - 8.5 * char_width_ - 2.6 * line_height_,
-                 box.height - legend - 3 * line_height_});
-    const Range xs = x_range(panel), ys = y_range(panel);
-    if (!xs.empty() && xs.low < xs.high) out_ << "set xrange [" << value(xs.low) << ":" << value(xs.high) << "]\n";
-    if (!ys.empty() && !panel.log_y) {
-      const double margin = ys.low < ys.high ? 0.04 * (ys.high - ys.low) : std::max(0.01 * std::abs(ys.high), 1e-9);
-      const bool zero = panel.from_zero && ys.low == 0;
-      out_ << "set yrange [" << value(zero ? 0 : ys.low - margin) << ":" << value(ys.high + margin) << "]\n";
+    const double legend_height = 1.25 * line_height_ * static_cast<double>(legend_rows(panel, box.width));
+    const Range xs = x_range(panel), ys = y_axis(panel);
+    const std::vector<Tick> up = ys.empty() ? std::vector<Tick>() : ticks(ys.low, ys.high, static_cast<int>(box.height / 60), panel.log_y);
+    std::size_t longest = 1;
+    for (const Tick& tick : up) longest = std::max(longest, length(tick.label));
+    const double left = static_cast<double>(longest) * char_width_ + 2.2 * line_height_;
+    const Box inside = {box.left + left, box.top, box.width - left - 2.5 * char_width_, box.height - legend_height - 3 * line_height_};
+    axes(panel, inside);
+    if (!ys.empty()) out_ << "set yrange [" << value(ys.low) << ":" << value(ys.high) << "]\n", tick_marks("ytics", up);
+    if (!xs.empty() && xs.low < xs.high) {
+      out_ << "set xrange [" << value(xs.low) << ":" << value(xs.high) << "]\n";
+      tick_marks("xtics", x_ticks(panel, xs, static_cast<int>(inside.width / 80)));
     }
-    out_ << "set key at screen " << x(box.left + 14) << "," << y(box.top + box.height - legend) << " left top Left reverse horizontal maxcols "
-         << legend_columns(panel, box.width) << " samplen 2 spacing 1.1 width 1 textcolor rgb " << quoted(theme_.foreground) << "\n";
+    legend(panel, {box.left, box.top + box.height - legend_height, box.width, legend_height});
     for (std::size_t i = 0; i < panel.series.size(); ++i) data(panel.series[i], i);
     std::vector<std::string> parts;
-    std::size_t longest = 0;
-    for (const Series& series : panel.series) longest = std::max(longest, series.x.size());
-    for (std::size_t i = 0; i < panel.series.size(); ++i) curve(panel.series[i], i, longest <= kMarkersUpTo, parts);
-    const std::size_t room = chars(box.width - 120);
-    for (const Series& series : panel.series) {
-      parts.push_back("keyentry with lines linewidth 5 linecolor rgb " + colour(series.colour) + " title " +
-                      quoted(shortened(legend_name(series), room)));
-    }
+    std::size_t most = 0;
+    for (const Series& series : panel.series) most = std::max(most, series.x.size());
+    for (std::size_t i = 0; i < panel.series.size(); ++i) curve(panel.series[i], i, most <= kMarkersUpTo, parts);
     plot(parts);
+  }
+
+  void tick_marks(const char* axis, const std::vector<Tick>& all) {
+    out_ << "set " << axis << " (";
+    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << tick_name(all[i].label) << " " << value(all[i].at);
+    out_ << ")\n";
+  }
+
+  /// Swatches and names, laid out here: gnuplot's key guesses the widths of names, and cuts what it guessed wrong.
+  void legend(const Panel& panel, const Box& box) {
+    const std::size_t columns = legend_columns(panel, box.width), room = chars(box.width - 70);
+    const double each = (box.width - 28) / static_cast<double>(columns), row = 1.25 * line_height_;
+    for (std::size_t i = 0; i < panel.series.size(); ++i) {
+      const double left = box.left + 20 + each * static_cast<double>(i % columns);
+      const double middle = box.top + row * (static_cast<double>(i / columns) + 0.4);
+      out_ << "set object " << ++objects_ << " rectangle from screen " << x(left) << "," << y(middle - 2.5) << " to screen " << x(left + 24) << ","
+           << y(middle + 2.5) << " fillcolor rgb " << colour(panel.series[i].colour) << " fillstyle solid noborder\n";
+      label(shortened(legend_name(panel.series[i]), room), left + 32, middle, panel.series[i].note.empty() ? theme_.foreground : theme_.failure,
+            theme_.font_size);
+    }
   }
 
   void data(const Series& series, std::size_t index) {
@@ -249,44 +283,51 @@ class Script {
     const double left = static_cast<double>(longest) * char_width_ + 34;
     const Box inside = {box.left + left, box.top, box.width - left - 24, box.height - 3 * line_height_};
     axes(panel, inside);
-    double end = 0;
-    for (const Bar& bar : panel.bars) {
-      const double reach = std::max({0.0, std::isfinite(bar.value) ? bar.value : 0, std::isfinite(bar.high) ? bar.high : 0});
-      const double room = (static_cast<double>(length(bar.label)) * char_width_ + 20) / inside.width;
-      end = std::max(end, reach / std::max(0.2, 1 - room));
-    }
-    out_ << "set xrange [0:" << value(end > 0 ? end : 1) << "]\nset yrange [" << value(static_cast<double>(panel.bars.size()) - 0.4)
+    out_ << "set style textbox opaque noborder fillcolor rgb " << quoted(theme_.background) << " margins 0.2,0.1\n";
+    const BarAxis span = bar_axis(panel, char_width_, inside.width);
+    out_ << "set xrange [" << value(span.low) << ":" << value(span.high) << "]\nset yrange [" << value(static_cast<double>(panel.bars.size()) - 0.4)
          << ":-0.6]\nset ytics scale 0 (";
     for (std::size_t i = 0; i < panel.bars.size(); ++i) {
-      out_ << (i ? ", " : "") << quoted(shortened(panel.bars[i].name, kLongestName)) << " " << i;
+      out_ << (i ? ", " : "") << tick_name(shortened(panel.bars[i].name, kLongestName)) << " " << i;
     }
     out_ << ")\n";
     std::vector<std::string> parts;
-    for (std::size_t i = 0; i < panel.bars.size(); ++i) bar(panel.bars[i], static_cast<double>(i), parts);
+    for (std::size_t i = 0; i < panel.bars.size(); ++i) bar(panel.bars[i], static_cast<double>(i), span.low, panel.boxes, parts);
     plot(parts);
   }
 
   /// One datum as a plot part of its own: inline data need no name.
-  void bar(const Bar& bar, double row, std::vector<std::string>& parts) {
+  void bar(const Bar& bar, double row, double start, bool box, std::vector<std::string>& parts) {
     const std::string name = "$bar" + std::to_string(parts.size());
     const bool whiskers = std::isfinite(bar.low) && std::isfinite(bar.high);
-    const double reach = std::max({0.0, std::isfinite(bar.value) ? bar.value : 0, whiskers ? bar.high : 0});
+    const double reach = std::isfinite(bar.value) ? bar_reach(bar) : start;
+    const std::string from = value(bar.from);
     out_ << name << " << END_OF_DATA\n" << value(row) << " " << value(bar.value) << " " << value(bar.low) << " " << value(bar.high) << " "
-         << value(reach) << " " << value(bar.inner) << " " << quoted(bar.label) << "\nEND_OF_DATA\n";
+         << value(bar.inner) << "\nEND_OF_DATA\n";
     const auto part = [&](const std::string& text) { parts.push_back(name + " using " + text + " notitle"); };
     const auto ink = [&](const std::string& colour) { return " linecolor rgb " + quoted(colour); };
-    if (std::isfinite(bar.value)) {
-      part(std::string("2:1:(0):2:($1-0.34):($1+0.34) with boxxyerror fillstyle ") +
-           (bar.failed ? "transparent solid 0.35 noborder" : "solid noborder") + ink(theme_.colour(bar.colour)));
-      if (std::isfinite(bar.inner)) {
-        part("6:1:6:6:($1-0.34):($1+0.34) with boxxyerror fillstyle empty linewidth 2.5" + ink(theme_.background));
-      }
-    }
-    if (whiskers) {
+    const auto whisker = [&] {
+      if (!whiskers) return;
       part("2:1:3:4 with xerrorbars pointtype 0 linewidth 3.5" + ink(theme_.background));
       part("2:1:3:4 with xerrorbars pointtype 0 linewidth 1.5" + ink(theme_.foreground));
+    };
+    if (box) whisker();
+    if (std::isfinite(bar.value)) {
+      part("2:1:(" + from + "):2:($1-0.34):($1+0.34) with boxxyerror fillstyle " +
+           (bar.failed ? "transparent solid 0.35 noborder" : "solid noborder") + ink(theme_.colour(bar.colour)));
+      if (std::isfinite(bar.inner)) {
+        part("5:1:5:5:($1-0.34):($1+0.34) with boxxyerror fillstyle empty linewidth 2.5" + ink(theme_.background));
+      }
     }
-    part("5:1:7 with labels left offset character 0.7,0 textcolor rgb " + quoted(bar.failed ? theme_.failure : theme_.foreground));
+    if (!box) whisker();
+    if (!bar.dots.empty()) {
+      const std::string dots = name + "dots";
+      out_ << dots << " << END_OF_DATA\n";
+      for (const double dot : bar.dots) out_ << value(dot) << " " << value(row) << "\n";
+      out_ << "END_OF_DATA\n";
+      parts.push_back(dots + " using 1:2 with points pointtype 7 pointsize 0.4" + ink(theme_.colour(bar.colour)) + " notitle");
+    }
+    mark(bar.label, value(reach), value(row), "left boxed offset character 0.7,0", bar.failed ? theme_.failure : theme_.foreground);
   }
 
   // ---- heat map -----------------------------------------------------------------------------------------------------
@@ -302,7 +343,7 @@ void Script::heat_map(const Panel& panel, const Box& box) {
        << value(static_cast<double>(panel.rows.size()) - 0.5) << ":-0.5]\n";
   const auto names = [&](const char* axis, const std::vector<std::string>& all) {
     out_ << "set " << axis << " scale 0 (";
-    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << quoted(shortened(all[i], kLongestName)) << " " << i;
+    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << tick_name(shortened(all[i], kLongestName)) << " " << i;
     out_ << ")\n";
   };
   names("xtics", panel.columns);
@@ -316,15 +357,15 @@ void Script::heat_map(const Panel& panel, const Box& box) {
     const double share = std::isfinite(cell.value) && range.low < range.high ? (cell.value - range.low) / (range.high - range.low) : 0;
     const auto mix = [&](int light, int dark) { return static_cast<int>(std::lround(light + share * (dark - light))); };
     const int rgb = std::isfinite(cell.value) ? mix(0xE3, 0x08) << 16 | mix(0xEE, 0x45) << 8 | mix(0xF9, 0x94) : 0xEEEEEE;
-    out_ << name << " << END_OF_DATA\n" << cell.column << " " << cell.row << " " << quoted(cell.label) << "\nEND_OF_DATA\n";
+    out_ << name << " << END_OF_DATA\n" << cell.column << " " << cell.row << "\nEND_OF_DATA\n";
     parts.push_back(name + " using 1:2:($1-0.48):($1+0.48):($2-0.46):($2+0.46) with boxxyerror fillstyle solid " +
                     (cell.best ? "border linewidth 1 linecolor rgb " : "noborder linecolor rgb ") + std::to_string(rgb) + " notitle");
     if (cell.best) {
       parts.push_back(name + " using 1:2:($1-0.48):($1+0.48):($2-0.46):($2+0.46) with boxxyerror fillstyle empty border linewidth 3 linecolor rgb " +
                       quoted(theme_.palette.size() > 5 ? theme_.palette[5] : theme_.failure) + " notitle");
     }
-    parts.push_back(name + " using 1:2:3 with labels center textcolor rgb " +
-                    quoted(std::isfinite(cell.value) && share > 0.5 ? "#FFFFFF" : theme_.foreground) + " notitle");
+    mark(cell.label, std::to_string(cell.column), std::to_string(cell.row), "center",
+         std::isfinite(cell.value) && share > 0.5 ? "#FFFFFF" : theme_.foreground);
   }
   plot(parts);
 }

@@ -18,6 +18,7 @@ namespace {
 constexpr double kChar = 7.3;    // width of a character of 13 units, generously
 constexpr double kLine = 19;     // height of a line of text
 constexpr double kStripe = 11;   // length of a stripe where curves coincide
+constexpr std::size_t kMarkersUpTo = 40;  // a panel whose curves have no more points shows each of them
 constexpr int kPhone = 500;      // narrower figures are laid out for a phone
 
 /// A coordinate: a tenth of a unit is finer than anyone sees.
@@ -80,16 +81,13 @@ class Writer {
 
   // ---- curves -------------------------------------------------------------------------------------------------------
   double curves(const Panel& panel, std::size_t index, double left, double top, double width) {
-    const Range xs = x_range(panel), ys = y_range(panel);
+    const Range xs = x_range(panel), ys = y_axis(panel);
     if (xs.empty() || ys.empty()) {
       words("no finite value to draw", left, top + 20, "start", "quiet");
       return top + 30;
     }
-    const double margin = ys.low < ys.high ? 0.04 * (ys.high - ys.low) : std::max(0.01 * std::abs(ys.high), 1e-9);
-    const double low = panel.log_y ? ys.low : panel.from_zero && ys.low == 0 ? 0 : ys.low - margin;
-    const double high = panel.log_y ? ys.high : ys.high + margin;
     const double height = width < kPhone ? 260 : std::min(380.0, 0.45 * width);
-    const std::vector<Tick> y_ticks = ticks(low, high, static_cast<int>(height / 45), panel.log_y);
+    const std::vector<Tick> y_ticks = ticks(ys.low, ys.high, static_cast<int>(height / 45), panel.log_y);
     std::size_t longest = 1;
     for (const Tick& tick : y_ticks) longest = std::max(longest, length(tick.label));
     words(panel.y_label, left, top + 14, "start", "quiet");
@@ -99,12 +97,12 @@ class Writer {
       return to > from ? (value - from) / (to - from) : 0.5;
     };
     const auto px = [&](double x) { return x0 + (x1 - x0) * share(x, xs.low, xs.high, panel.log_x); };
-    const auto py = [&](double y) { return y1 - (y1 - y0) * share(y, low, high, panel.log_y); };
+    const auto py = [&](double y) { return y1 - (y1 - y0) * share(y, ys.low, ys.high, panel.log_y); };
     for (const Tick& tick : y_ticks) {
       rule(x0, py(tick.at), x1, py(tick.at), "grid");
       words(tick.label, x0 - 7, py(tick.at) + 4.5, "end", "tick");
     }
-    for (const Tick& tick : ticks(xs.low, xs.high, static_cast<int>((x1 - x0) / 90), panel.log_x)) {
+    for (const Tick& tick : x_ticks(panel, xs, static_cast<int>((x1 - x0) / 90))) {
       rule(px(tick.at), y1, px(tick.at), y1 + 5, "axis");
       words(tick.label, px(tick.at), y1 + 19, "middle", "tick");
     }
@@ -113,7 +111,9 @@ class Writer {
     for (const Series& series : panel.series) {
       if (!series.low.empty()) band(series, px, py, panel.log_y);
     }
-    for (const Series& series : panel.series) curve(series, px, py, panel.log_y);
+    std::size_t most = 0;
+    for (const Series& series : panel.series) most = std::max(most, series.x.size());
+    for (const Series& series : panel.series) curve(series, px, py, panel.log_y, most <= kMarkersUpTo);
     out_ << "<g class=\"pointer\" data-panel=\"" << index << "\" data-x0=\"" << at(x0) << "\" data-x1=\"" << at(x1) << "\" data-low=\""
          << zs::to_text(xs.low) << "\" data-high=\"" << zs::to_text(xs.high) << "\"" << (panel.log_x ? " data-log=\"1\"" : "")
          << "><path class=\"hair\" d=\"M0 " << at(y0) << "V" << at(y1) << "\"/><rect x=\"" << at(x0) << "\" y=\"" << at(y0) << "\" width=\""
@@ -154,7 +154,7 @@ class Writer {
   }
 
   template <typename X, typename Y>
-  void curve(const Series& series, const X& px, const Y& py, bool log) {
+  void curve(const Series& series, const X& px, const Y& py, bool log, bool markers) {
     std::string path, dots;
     bool pen = false;
     std::size_t last = series.x.size();
@@ -168,7 +168,7 @@ class Writer {
       }
       path += (pen ? "L" : "M") + at(px(series.x[row])) + " " + at(py(series.y[row]));
       const bool alone = !pen && (i + 1 == rows.size() || !drawable(rows[i + 1]));
-      if (series.points || alone || (series.x.size() <= 40 && row % series.layers == series.layer)) {
+      if (series.points || alone || (markers && row % series.layers == series.layer)) {
         dots += "<circle cx=\"" + at(px(series.x[row])) + "\" cy=\"" + at(py(series.y[row])) + "\" r=\"3\"/>";
       }
       pen = true;
@@ -204,23 +204,29 @@ class Writer {
     if (!there.empty()) out_ << "<path class=\"band\" fill=\"" << ink(series.colour, theme_) << "\" d=\"" << there << back << "Z\"/>\n";
   }
 
+  template <typename X>
+  void whiskers(const Bar& bar, const X& px, double y) {
+    if (!std::isfinite(bar.low) || !std::isfinite(bar.high)) return;
+    const std::string low = at(px(bar.low)), high = at(px(bar.high)), end = at(y - 4);
+    for (const char* const style : {"halo", "whisker"}) {
+      out_ << "<path class=\"" << style << "\" d=\"M" << low << " " << at(y) << "H" << high << "M" << low << " " << end << "v8M" << high << " " << end
+           << "v8\"/>";
+    }
+    out_ << "\n";
+  }
+
   // ---- bars ---------------------------------------------------------------------------------------------------------
   double bars(const Panel& panel, double left, double top, double width) {
     const bool above = width < kPhone;
     std::size_t names = 1;
-    double end = 0;
     for (const Bar& bar : panel.bars) names = std::max(names, std::min<std::size_t>(length(bar.name), 40));
     const double x0 = above ? left + 2 : left + static_cast<double>(names) * kChar + 12, x1 = left + width - 8;
-    for (const Bar& bar : panel.bars) {
-      const double reach = std::max({0.0, std::isfinite(bar.value) ? bar.value : 0, std::isfinite(bar.high) ? bar.high : 0});
-      end = std::max(end, reach / std::max(0.2, 1 - (static_cast<double>(length(bar.label)) * kChar + 14) / (x1 - x0)));
-    }
-    if (end == 0) end = 1;
+    const BarAxis axis = bar_axis(panel, kChar, x1 - x0);
     const double pitch = above ? 44 : 32, thick = 20, foot = top + 4 + pitch * static_cast<double>(panel.bars.size());
-    const auto px = [&](double value) { return x0 + (x1 - x0) * value / end; };
-    for (const Tick& tick : ticks(0, end, static_cast<int>((x1 - x0) / 90), false)) {
+    const auto px = [&](double value) { return x0 + (x1 - x0) * (value - axis.low) / (axis.high - axis.low); };
+    for (const Tick& tick : ticks(axis.low, axis.high, static_cast<int>((x1 - x0) / 90), false)) {
       rule(px(tick.at), top + 4, px(tick.at), foot, "grid");
-      words(tick.label, px(tick.at), foot + 17, tick.at == 0 && above ? "start" : "middle", "tick");
+      words(tick.label, px(tick.at), foot + 17, px(tick.at) < x0 + 8 && above ? "start" : "middle", "tick");
     }
     for (std::size_t i = 0; i < panel.bars.size(); ++i) {
       const Bar& bar = panel.bars[i];
@@ -229,22 +235,21 @@ class Writer {
       if (above) words(name, x0, y - 5, "start", "");
       else words(name, x0 - 8, middle, "end", "");
       double label = x0;
+      if (panel.boxes) whiskers(bar, px, y + thick / 2);
       if (std::isfinite(bar.value)) {
-        label = px(std::max(0.0, bar.value));
-        out_ << "<rect x=\"" << at(x0) << "\" y=\"" << at(y) << "\" width=\"" << at(label - x0) << "\" height=\"" << at(thick) << "\" fill=\""
+        label = px(bar_reach(bar));
+        const double start = std::max(x0, px(bar.from));
+        out_ << "<rect x=\"" << at(start) << "\" y=\"" << at(y) << "\" width=\"" << at(std::max(0.0, px(bar.value) - start)) << "\" height=\"" << at(thick) << "\" fill=\""
              << ink(bar.colour, theme_) << "\"" << (bar.failed ? " opacity=\".35\"" : "") << "/>\n";
         if (std::isfinite(bar.inner)) rule(px(bar.inner), y, px(bar.inner), y + thick, "mark");
       }
-      if (std::isfinite(bar.low) && std::isfinite(bar.high)) {
-        const double low = px(bar.low), high = px(bar.high), line = y + thick / 2;
-        for (const char* const style : {"halo", "whisker"}) {
-          out_ << "<path class=\"" << style << "\" d=\"M" << at(low) << " " << at(line) << "H" << at(high) << "M" << at(low) << " " << at(line - 4)
-               << "v8M" << at(high) << " " << at(line - 4) << "v8\"/>";
-        }
-        out_ << "\n";
-        label = std::max(label, high);
+      if (!panel.boxes) whiskers(bar, px, y + thick / 2);
+      if (!bar.dots.empty()) {
+        out_ << "<g fill=\"" << ink(bar.colour, theme_) << "\">";
+        for (const double dot : bar.dots) out_ << "<circle cx=\"" << at(px(dot)) << "\" cy=\"" << at(y + thick / 2) << "\" r=\"2.2\"/>";
+        out_ << "</g>\n";
       }
-      words(bar.label, label + 8, middle, "start", bar.failed ? "bad" : "");
+      words(bar.label, label + 8, middle, "start", bar.failed ? "value bad" : "value");
     }
     rule(x0, foot, x1, foot, "axis");
     words(panel.x_label, (x0 + x1) / 2, foot + 35, "middle", "quiet");

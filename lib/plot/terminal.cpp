@@ -104,7 +104,7 @@ class Drawing {
 
   void curves(const Panel& panel, std::size_t height) {
     const std::vector<std::string> names = legend(panel);
-    std::size_t below = 3 + names.size();
+    std::size_t below = 4 + names.size();  // the labels of both axes, the rule and its numbers
     for (const std::string& note : panel.notes) below += wrapped(note, screen_.width - 2).size();
     const std::size_t rows = std::max<std::size_t>(6, height > below + 2 ? height - below : 0);
     const Range xs = x_range(panel), ys = y_range(panel);
@@ -173,7 +173,7 @@ class Drawing {
     std::string labels(columns + 2, ' ');
     std::vector<bool> marks(columns, false);
     std::size_t used = 0;
-    for (const Tick& tick : ticks(xs.low, xs.high, std::max(2, static_cast<int>(columns) / 12), panel.log_x)) {
+    for (const Tick& tick : x_ticks(panel, xs, std::max(2, static_cast<int>(columns) / 12))) {
       const auto column = static_cast<std::size_t>(std::lround(place(tick.at, xs, panel.log_x) * static_cast<double>(columns - 1)));
       const std::size_t half = tick.label.size() / 2;
       const std::size_t start = std::min(column + 1 > half ? column + 1 - half : 0, labels.size() - std::min(labels.size(), tick.label.size()));
@@ -209,23 +209,42 @@ class Drawing {
 
   void bars(const Panel& panel) {
     std::size_t names = 1, labels = 1;
-    double largest = 0;
     for (const Bar& bar : panel.bars) {
       names = std::max(names, length(bar.name));
       labels = std::max(labels, length(bar.label));
-      if (std::isfinite(bar.value)) largest = std::max(largest, bar.value);
     }
     names = std::min(names, screen_.width / 3);
-    const std::size_t fixed = names + labels + 4;
-    const std::size_t room = screen_.width > fixed + 8 ? screen_.width - fixed : 8;
+    labels = std::min(labels, screen_.width / 2);
+    const std::size_t fixed = names + labels + 4, room = screen_.width > fixed + 8 ? screen_.width - fixed : 8;
+    const Range range = x_range(panel);
+    const double low = panel.boxes && !range.empty() ? range.low : 0;
+    const double scale = !range.empty() && range.high > low ? static_cast<double>(room) / (range.high - low) : 0;
     line("  " + panel.x_label);
     for (const Bar& bar : panel.bars) {
-      const double scale = largest > 0 ? static_cast<double>(room) / largest : 0;
-      const double reach = std::isfinite(bar.value) ? std::max(0.0, bar.value) * scale : 0;
+      std::string drawn;
+      if (panel.boxes) drawn = box(bar, low, scale, room);
+      else drawn = block(std::isfinite(bar.value) ? std::max(0.0, bar.value) * scale : 0, bar.inner * scale);
+      const std::string label = shortened(bar.label, labels);
       line(padded_left(shortened(bar.name, names), names) + " " + (screen_.unicode ? "\xE2\x94\x82" : "|") +
-           inked(block(reach, bar.inner * scale), theme_.colour(bar.colour)) + " " +
-           (bar.failed ? inked(bar.label, theme_.failure) : bar.label));
+           inked(drawn, theme_.colour(bar.colour)) + " " + (bar.failed ? inked(label, theme_.failure) : label));
     }
+  }
+
+  /// A box with its lines and dots in `room` cells: "  . |---[==|==]----|  .".
+  std::string box(const Bar& bar, double low, double scale, std::size_t room) const {
+    if (!std::isfinite(bar.value)) return "";
+    std::vector<std::string> cells(room, " ");
+    const auto cell = [&](double value) { return std::min(room - 1, static_cast<std::size_t>(std::max(0.0, (value - low) * scale))); };
+    const auto fill = [&](double from, double to, const char* fine, const char* plain) {
+      for (std::size_t i = cell(from); i <= cell(to); ++i) cells[i] = screen_.unicode ? fine : plain;
+    };
+    for (const double dot : bar.dots) fill(dot, dot, "\xC2\xB7", ".");
+    fill(bar.low, bar.high, "\xE2\x94\x80", "-");
+    fill(bar.from, bar.value, "\xE2\x96\x88", "=");
+    fill(bar.inner, bar.inner, "\xE2\x94\x82", "|");
+    std::string text;
+    for (const std::string& one : cells) text += one;
+    return text;
   }
 
   // ---- heat map -----------------------------------------------------------------------------------------------------

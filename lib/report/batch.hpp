@@ -16,7 +16,8 @@ Document batch(const metric::Store& store, const Findings& found, const std::str
 /// The sections, each in a file of its own.
 void write_verdict(const Findings& found, Document& document);
 Section summary_section(const Findings& found);
-Section setup_section(const Findings& found);
+/// `differences`: also a table of what differs between the conditions.
+Section setup_section(const Findings& found, bool differences = true);
 Section loss_section(const Findings& found, Tracer& tracer);
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer);
 Section memory_section(const Findings& found, Tracer& tracer);

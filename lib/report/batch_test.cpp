@@ -29,26 +29,55 @@ TEST_CASE("equal digests are the first paragraph, and the digest is printed") {
 
 TEST_CASE("one other digest is a no, with the step where losses part") {
   metric::Store store = plot::sample_batch();
-  store.summary->find("state_digest")->texts()[2] = "0123";
+  store.runs[2].attributes["state_digest"] = "0123";
   store.curves["z3_baseline"].find("loss")->reals()[9] += 1e-12;
   const Document document = written(store);
   CHECK(document.verdict == Verdict::bad);
   CHECK(document.label == "Different bits");
-  CHECK(says(document.verdict_text.plain(), "z3_baseline ends with 0123. Their losses first differ at step 10;"));
+  CHECK(says(document.verdict_text.plain(), "z3_baseline ends with 0123. Losses first differ at step 10;"));
 }
 
 TEST_CASE("digests of different trainings are not compared") {
   metric::Store store = plot::sample_batch();
-  store.summary->find("state_digest")->texts()[2] = "0123";
+  store.runs[2].attributes["state_digest"] = "0123";
   store.runs[2].attributes["seed"] = "43";
   const Document document = written(store);
   CHECK(document.verdict == Verdict::open);
-  CHECK(says(document.verdict_text.plain(), "The conditions train different things (seed differs)"));
+  CHECK(says(document.verdict_text.plain(), "Runs that train the same thing end with the same state digest, and so with the same bits: "
+                                            "2 groups that differ in seed, of which 1 with a single run."));
+}
+
+TEST_CASE("conditions over several seeds are compared seed by seed") {
+  metric::Store store = plot::sample_batch();
+  for (std::size_t i = 0; i < 6; ++i) {
+    store.runs[i].attributes["seed"] = i < 3 ? "1" : "2";
+    store.runs[i].attributes["state_digest"] = i < 3 ? "aa" : "bb";
+  }
+  CHECK(written(store).verdict == Verdict::good);
+  store.runs[4].attributes["state_digest"] = "aa";
+  const Document document = written(store);
+  CHECK(document.verdict == Verdict::bad);
+  CHECK(says(document.verdict_text.plain(), "with seed 2, z1_deepcompile and z3_deepcompile end with bb; z2_deepcompile ends with aa."));
+}
+
+TEST_CASE("differences inside the envelope of repeated runs are called noise, others are placed") {
+  plot::Sample sample;
+  sample.digests = false;
+  sample.identical = false;
+  metric::Store store = plot::sample_batch(sample);
+  metric::Table& pairs = store.tables["divergence"];
+  pairs.column("condition", metric::Type::text).texts() = {"z2_baseline"};
+  pairs.column("baseline", metric::Type::text).texts() = {"z1_baseline"};
+  pairs.column("envelope", metric::Type::real).reals() = {0.5};
+  pairs.column("first_outside", metric::Type::integer).integers() = {metric::kAbsentInteger};
+  CHECK(says(verdict(store), "no more than repeated runs of one condition do (0.5 nats/token): that is within their noise."));
+  pairs.find("first_outside")->integers() = {30};
+  CHECK(says(verdict(store), "z2_baseline leaves z1_baseline at step 30 by more than repeated runs of one condition do"));
 }
 
 TEST_CASE("ranks and accumulation may differ as long as the global batch does not") {
   metric::Store store = plot::sample_batch();
-  store.summary->find("state_digest")->texts()[2] = "0123";
+  store.runs[2].attributes["state_digest"] = "0123";
   store.runs[2].attributes["world_size"] = "4";
   store.runs[2].attributes["gradient_accumulation_steps"] = "2";
   CHECK(written(store).verdict == Verdict::bad);
@@ -65,7 +94,7 @@ TEST_CASE("a failed condition is named in verdict, table and data quality, with 
   CHECK(document.verdict == Verdict::bad);
   const std::string text = document.verdict_text.plain();
   CHECK(says(text, "2 of 6 conditions did not complete: z2_deepcompile FAILED (exit code 9) before its first metric line and "
-                   "z3_deepcompile FAILED (exit code 9) at step 30 of 100. 4 conditions of 4 that ran end with the same state digest"));
+                   "z3_deepcompile FAILED (exit code 9) at step 30 of 100. 4 conditions of 4 that did not fail end with the same state digest"));
   const std::string markdown = to_markdown(document, {});
   CHECK(says(markdown, "| `z2_deepcompile` | **FAILED** | - | - | - |"));
   CHECK(says(markdown, "- `z2_deepcompile`: **FAILED (exit code 9) before its first metric line**; it has no values."));

@@ -6,9 +6,11 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "stat/sample.hpp"
 
 namespace zs::report {
 namespace {
@@ -18,32 +20,57 @@ namespace {
 constexpr std::array kTrained = {"model.name", "dataset", "dataset_percentage", "num_layers", "dtype", "seq_length", "seed",
                                  "learning_rate", "max_grad_norm", "compile", "expected_steps"};
 
-std::string global_batch(const Condition& condition) {
-  std::int64_t product = 1;
-  for (const char* key : {"world_size", "batch_size", "gradient_accumulation_steps"}) {
-    const auto value = parse_int(condition.attribute(key));
-    if (!value) return "";
-    product *= *value;
+/// What a run trained: the attributes above that it has, and the global batch where it can be known.
+std::map<std::string, std::string> trained(const metric::Run& run) {
+  std::map<std::string, std::string> result;
+  for (const char* const key : kTrained) {
+    if (!run.attribute(key).empty()) result[key] = run.attribute(key);
   }
-  return to_text(product);
+  std::int64_t product = 1;
+  for (const char* const key : {"world_size", "batch_size", "gradient_accumulation_steps"}) {
+    const auto value = parse_int(run.attribute(key));
+    if (!value || __builtin_mul_overflow(product, *value, &product)) return result;
+  }
+  result["global batch"] = to_text(product);
+  return result;
 }
 
-std::vector<std::string> unlike(const std::vector<const Condition*>& conditions) {
-  std::vector<std::string> keys;
-  const auto differs = [&](const auto& get) {
-    std::string seen;
-    for (const Condition* const condition : conditions) {
-      const std::string value = get(*condition);
-      if (value.empty()) continue;
-      if (!seen.empty() && seen != value) return true;
-      seen = value;
-    }
-    return false;
-  };
-  for (const char* const key : kTrained) {
-    if (differs([&](const Condition& c) { return c.attribute(key); })) keys.emplace_back(key);
+void add(std::vector<DigestClass>& classes, const Condition& condition, const std::string& digest, const std::map<std::string, std::string>& what) {
+  auto found = std::find_if(classes.begin(), classes.end(), [&](const DigestClass& one) { return one.trained == what; });
+  if (found == classes.end()) found = classes.insert(found, {what, 0, {}});
+  ++found->runs;
+  auto group = std::find_if(found->groups.begin(), found->groups.end(), [&](const DigestGroup& one) { return one.digest == digest; });
+  if (group == found->groups.end()) group = found->groups.insert(group, {digest, {}});
+  if (group->members.empty() || group->members.back() != &condition) group->members.push_back(&condition);
+}
+
+/// The digests of a healthy condition's runs; those of the summary where it does not hold the runs.
+void add_digests(const Condition& condition, Findings& found) {
+  if (condition.members.empty()) {
+    if (condition.state_digest.empty()) found.without_digest.push_back(&condition);
+    else add(found.digests, condition, condition.state_digest, {});
+    return;
   }
-  if (differs(global_batch)) keys.emplace_back("global batch");
+  bool all = true;
+  for (const stat::Member& member : condition.members) {
+    const std::string digest = member.run->attribute("state_digest");
+    if (digest.empty()) all = false;
+    else add(found.digests, condition, digest, trained(*member.run));
+  }
+  if (!all) found.without_digest.push_back(&condition);
+}
+
+/// The attributes on which the classes differ.
+std::vector<std::string> unlike(const std::vector<DigestClass>& classes) {
+  std::map<std::string, std::set<std::string>> values;
+  for (const DigestClass& one : classes) {
+    for (const auto& [key, value] : one.trained) values[key].insert(value);
+  }
+  std::vector<std::string> keys;
+  for (const auto& [key, all] : values) {
+    const bool everywhere = std::all_of(classes.begin(), classes.end(), [k = key](const DigestClass& one) { return one.trained.count(k) > 0; });
+    if (all.size() > 1 || !everywhere) keys.push_back(key);
+  }
   return keys;
 }
 
@@ -103,6 +130,26 @@ std::optional<Gap> largest_gap(const std::vector<const Condition*>& conditions, 
   return gap;
 }
 
+/// What zs-aggregate found about pairs of conditions.
+void read_divergence(const metric::Store& store, Findings& found) {
+  const auto entry = store.tables.find("divergence");
+  if (entry == store.tables.end()) return;
+  const metric::Table& table = entry->second;
+  const auto column = [&](const char* name, metric::Type type) {
+    const metric::Column* const one = table.find(name);
+    return one && one->type() == type ? one : nullptr;
+  };
+  const auto* const conditions = column("condition", metric::Type::text);
+  const auto* const baselines = column("baseline", metric::Type::text);
+  const auto* const envelopes = column("envelope", metric::Type::real);
+  const auto* const steps = column("first_outside", metric::Type::integer);
+  if (!conditions || !baselines || !envelopes || !steps) return;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (!envelopes->absent(row) && !(envelopes->reals()[row] <= found.envelope.value_or(0))) found.envelope = envelopes->reals()[row];
+    if (!steps->absent(row)) found.outside.push_back({conditions->texts()[row], baselines->texts()[row], steps->integers()[row]});
+  }
+}
+
 struct Reading {
   const Condition* condition;
   double value, low, high;
@@ -124,11 +171,18 @@ Best smallest(std::vector<Reading> readings) {
 
 }  // namespace
 
+bool Findings::digests_differ() const {
+  return std::any_of(digests.begin(), digests.end(), [](const DigestClass& one) { return one.groups.size() > 1; });
+}
+
+bool Findings::digests_compared() const {
+  return std::any_of(digests.begin(), digests.end(), [](const DigestClass& one) { return one.runs > 1; });
+}
+
 Findings findings(const metric::Store& store, const std::string& source) {
   Findings found;
   found.conditions = plot::conditions(store, source);
   if (found.conditions.empty()) throw Error(source, 0, "the summary has no condition");
-  std::vector<const Condition*> with_digest;
   for (const Condition& condition : found.conditions) {
     if (condition.bad()) {
       found.bad.push_back(&condition);
@@ -136,20 +190,14 @@ Findings findings(const metric::Store& store, const std::string& source) {
     }
     found.healthy.push_back(&condition);
     if (condition.status != "COMPLETE") found.unknown.push_back(&condition);
-    if (condition.state_digest.empty()) {
-      found.without_digest.push_back(&condition);
-      continue;
-    }
-    with_digest.push_back(&condition);
-    const auto group = std::find_if(found.digests.begin(), found.digests.end(),
-                                    [&](const DigestGroup& one) { return one.digest == condition.state_digest; });
-    if (group != found.digests.end()) group->members.push_back(&condition);
-    else found.digests.push_back({condition.state_digest, {&condition}});
+    add_digests(condition, found);
   }
-  if (found.digests.size() > 1) found.unlike = unlike(with_digest);
+  if (found.digests.size() > 1) found.unlike = unlike(found.digests);
   found.gap = largest_gap(found.healthy, found.equal_losses);
 
-  std::vector<Reading> times, memories;
+  read_divergence(store, found);
+
+  std::vector<Reading> times, memories, losses;
   for (const Condition* const one : found.healthy) {
     if (one->time_mean && std::isfinite(*one->time_mean)) {
       times.push_back({one, *one->time_mean, one->time_low.value_or(plot::kNone), one->time_high.value_or(plot::kNone)});
@@ -160,6 +208,18 @@ Findings findings(const metric::Store& store, const std::string& source) {
       memories.push_back({one, peak, 0.995 * peak, 1.005 * peak});
     }
   }
+  for (const Condition* const one : found.healthy) {
+    if (!one->final_loss || !std::isfinite(*one->final_loss)) continue;
+    stat::Sample finals;
+    for (const stat::Member& member : one->members) {
+      const auto& points = member.series.points;
+      const auto last = std::find_if(points.rbegin(), points.rend(), [](const stat::Point& point) { return !metric::is_absent(point.loss); });
+      if (last != points.rend()) finals.push_back(last->loss);
+    }
+    const stat::Interval interval = finals.size() > 1 ? stat::mean_interval(finals) : stat::Interval{plot::kNone, plot::kNone};
+    losses.push_back({one, *one->final_loss, interval.low, interval.high});
+  }
+  found.loss = smallest(std::move(losses));
   found.time = smallest(std::move(times));
   found.memory = smallest(std::move(memories));
   return found;

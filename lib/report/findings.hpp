@@ -3,6 +3,7 @@
 // what is fastest, and whether the intervals support it.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,10 +16,17 @@ namespace zs::report {
 
 using plot::Condition;
 
-/// The conditions that end with one digest.
+/// The runs that end with one digest, by their conditions.
 struct DigestGroup {
   std::string digest;
-  std::vector<const Condition*> members;
+  std::vector<const Condition*> members;  ///< each once
+};
+
+/// Runs that train the same thing, and so must end with the same bits.
+struct DigestClass {
+  std::map<std::string, std::string> trained;  ///< seed, model, ...: what makes the class
+  std::size_t runs = 0;
+  std::vector<DigestGroup> groups;             ///< in order of appearance
 };
 
 /// Where two loss curves are furthest apart, over the steps they share.
@@ -47,14 +55,25 @@ struct Findings {
 
   std::vector<Condition> conditions;
   std::vector<const Condition*> bad, unknown, healthy;  ///< by status; unknown: nobody knows whether it is complete
-  std::vector<DigestGroup> digests;                     ///< of healthy conditions, in order of appearance
-  std::vector<const Condition*> without_digest;         ///< healthy ones
-  std::vector<std::string> unlike;  ///< attributes of what is trained (seed, model, ...) on which conditions with a digest differ
+  std::vector<DigestClass> digests;                     ///< of healthy conditions, in order of appearance
+  std::vector<const Condition*> without_digest;         ///< healthy ones of which a run has none
+  std::vector<std::string> unlike;  ///< attributes of what is trained (seed, model, ...) on which the classes differ
   std::optional<Gap> gap;           ///< the largest; nothing when fewer than two healthy curves share a step
   bool equal_losses = false;        ///< at least two healthy curves, all of the same values at every step
   Best time, memory;                ///< among healthy conditions
+  Best loss;                        ///< final loss, among healthy conditions; intervals where each ran at least twice
   /// Digests of runs that trained the same thing differ.
-  bool digests_differ() const { return digests.size() > 1 && unlike.empty(); }
+  bool digests_differ() const;
+  /// At least two runs trained the same thing and have a digest.
+  bool digests_compared() const;
+  /// The loss of a pair of conditions differs by more than repeated runs of one do: name, name, step. From the table
+  /// "divergence" of the summary.
+  struct Outside {
+    std::string condition, baseline;
+    std::int64_t step = 0;
+  };
+  std::vector<Outside> outside;
+  std::optional<double> envelope;   ///< the widest that repeated runs of one condition part; nothing without repeats
 };
 
 /// `store` must outlive the findings. Throws Error as plot::conditions does, and if the summary has no row.

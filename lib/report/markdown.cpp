@@ -65,8 +65,17 @@ class Markdown {
   const Document& document_;
   const std::map<std::string, std::string>& pictures_;
   std::string out_;
+  std::vector<std::string> targets_;
 
-  std::string inline_text(const Text& text, bool in_table) const {
+  /// The number of a link target: targets stand at the end, so that tables stay readable as text.
+  std::size_t reference(const std::string& target) {
+    const auto found = std::find(targets_.begin(), targets_.end(), target);
+    const auto index = static_cast<std::size_t>(found - targets_.begin());
+    if (found == targets_.end()) targets_.push_back(target);
+    return index + 1;
+  }
+
+  std::string inline_text(const Text& text, bool in_table) {
     std::string result;
     for (const Span& span : text.spans) {
       std::string piece = span.look == Span::Look::code ? code_span(span.text, in_table) : literal(span.text);
@@ -77,7 +86,7 @@ class Markdown {
       }
       if (span.origin >= 0) {
         const Origin& origin = document_.origins[static_cast<std::size_t>(span.origin)];
-        if (!origin.link.empty()) piece = "[" + piece + "](" + link(origin) + ")";
+        if (!origin.link.empty()) piece = "[" + piece + "][" + std::to_string(reference(link(origin))) + "]";
       }
       result += piece;
     }
@@ -121,8 +130,10 @@ class Markdown {
     for (const Origin& origin : document_.origins) {
       const std::string place = origin.place().empty() ? "-" : code_span(origin.place(), true);
       out_ += "| " + literal(origin.what) + " | " + literal(origin.value) + " | " + code_span(origin.run, true) + " | " + literal(origin.step) + " | " +
-              (origin.link.empty() ? place : "[" + place + "](" + link(origin) + ")") + " |\n";
+              (origin.link.empty() ? place : "[" + place + "][" + std::to_string(reference(link(origin))) + "]") + " |\n";
     }
+    out_ += "\n";
+    for (std::size_t i = 0; i < targets_.size(); ++i) out_ += "[" + std::to_string(i + 1) + "]: " + targets_[i] + "\n";
   }
 };
 

@@ -12,68 +12,43 @@
 namespace zs::report {
 namespace {
 
-constexpr std::int64_t kFewPoints = 10;   // fewer make a wide interval, and one outlier moves the mean
-constexpr double kOutlier = 5;            // scaled median deviations from the median
-
-/// Values of a record column, absent ones left out.
-std::vector<double> values(const metric::Run& run, const char* name) {
-  std::vector<double> result;
-  const metric::Column* const column = run.records.find(name);
-  for (std::size_t row = 0; column && column->type() != metric::Type::text && row < column->size(); ++row) {
-    if (!column->absent(row)) result.push_back(column->real(row));
-  }
-  return result;
-}
-
-double median(std::vector<double> values) {
-  const std::size_t half = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<long>(half), values.end());
-  if (values.size() % 2 == 1) return values[half];
-  return (values[half] + *std::max_element(values.begin(), values.begin() + static_cast<long>(half))) / 2;
-}
-
-/// How many of the last `used` times stand far from their median.
-std::size_t outliers(std::vector<double> times, std::size_t used) {
-  times.erase(std::remove_if(times.begin(), times.end(), [](double t) { return !std::isfinite(t); }), times.end());
-  if (used < times.size()) times.erase(times.begin(), times.end() - static_cast<long>(used));
-  if (times.size() < 5) return 0;
-  const double middle = median(times);
-  std::vector<double> distances;
-  for (const double time : times) distances.push_back(std::abs(time - middle));
-  const double spread = 1.4826 * median(distances);
-  return static_cast<std::size_t>(std::count_if(times.begin(), times.end(), [&](double t) { return spread > 0 && std::abs(t - middle) > kOutlier * spread; }));
-}
+constexpr std::size_t kFewPoints = 10;  // fewer make a wide interval, and one outlier moves the mean
 
 Text about(const Condition& condition, const std::string& sentence) { return code(condition.name) + Text(": " + sentence); }
 
 /// What is wrong with the records of one condition.
 void examine(const Condition& condition, std::vector<Text>& remarks) {
-  for (const metric::Run* const run : condition.members) {
+  for (const auto& [run, series, judgement, timing] : condition.members) {
     const std::string which = condition.members.size() > 1 ? "run " + run->name + ": " : "";
-    const std::vector<double> losses = values(*run, "loss"), steps = values(*run, "step");
-    const auto wild = static_cast<std::size_t>(std::count_if(losses.begin(), losses.end(), [](double v) { return !std::isfinite(v); }));
-    if (wild > 0) remarks.push_back(about(condition, which + counted(wild, "loss value") + " of " + std::to_string(losses.size()) + " not finite."));
-    const std::size_t rows = run->records.rows();
-    if (losses.size() < rows) remarks.push_back(about(condition, which + counted(rows - losses.size(), "record") + " of " + std::to_string(rows) + " without a loss."));
-    std::size_t backwards = 0, gaps = 0;
-    double stride = 0;
-    for (std::size_t i = 1; i < steps.size(); ++i) {
-      const double delta = steps[i] - steps[i - 1];
-      if (delta <= 0) ++backwards;
-      else if (stride == 0) stride = delta;
-      else if (delta > stride) ++gaps;
+    const auto remark = [&](const std::string& text) { remarks.push_back(about(condition, which + text)); };
+    std::size_t wild = 0, silent = 0, gaps = 0;
+    std::int64_t stride = 0, last = metric::kAbsentInteger;
+    for (const stat::Point& point : series.points) {
+      if (metric::is_absent(point.loss)) ++silent;
+      else wild += !std::isfinite(point.loss);
+      if (metric::is_absent(point.step)) continue;
+      if (!metric::is_absent(last)) {
+        if (stride == 0) stride = point.step - last;
+        else gaps += point.step - last > stride;
+      }
+      last = point.step;
     }
-    if (backwards > 0) remarks.push_back(about(condition, which + counted(backwards, "record") + " at a step not after the one before it."));
-    if (gaps > 0) remarks.push_back(about(condition, which + counted(gaps, "gap") + " between logged steps (they are usually " + to_text(static_cast<std::int64_t>(stride)) + " apart)."));
-    const std::size_t far = outliers(values(*run, "iteration_time"), static_cast<std::size_t>(condition.time_points.value_or(0)));
-    if (far > 0) remarks.push_back(about(condition, which + counted(far, "iteration time") + " further than " + to_text(kOutlier) + " scaled median deviations from the median; kept."));
+    const std::string of = " of " + std::to_string(series.points.size());
+    if (wild > 0) remark(counted(wild, "loss value") + of + " not finite.");
+    if (silent > 0 && silent < series.points.size()) remark(counted(silent, "logged step") + of + " without a loss.");
+    if (silent > 0 && silent == series.points.size()) remark("no loss at any logged step.");
+    if (gaps > 0) remark(counted(gaps, "gap") + " between logged steps, which are otherwise " + to_text(stride) + " apart.");
+    if (series.replaced > 0) remark(counted(series.replaced, "point") + " logged again after a restart; the later ones count.");
+    if (timing.marked > 0) {
+      remark(counted(timing.marked, "iteration time") + " of " + std::to_string(timing.given - timing.warmup) +
+             (timing.marked == 1 ? " lies" : " lie") + " further than 3.5 scaled median deviations from the median.");
+    }
     for (const auto& [key, value] : run->attributes) {
-      if (key.find("fault") != std::string::npos && value != "0") remarks.push_back(about(condition, which + "the parser noted " + key + " = " + value + "."));
+      if (key.find("fault") != std::string::npos && value != "0") remark("the parser noted " + key + " = " + value + ".");
     }
-  }
-  const auto points = condition.time_points;
-  if (!condition.bad() && points && *points < kFewPoints) {
-    remarks.push_back(about(condition, "only " + counted(static_cast<std::size_t>(std::max<std::int64_t>(0, *points)), "iteration time") + " after warm-up: its interval is weak."));
+    if (!condition.bad() && timing.given > 0 && timing.given - timing.warmup < kFewPoints) {
+      remark("only " + counted(timing.given - timing.warmup, "iteration time") + " after warm-up: its interval is weak.");
+    }
   }
 }
 
@@ -86,8 +61,9 @@ Section quality_section(const metric::Store& store, const Findings& found) {
     list.items.push_back(code(condition->name) + Text(": ") + Text(bad(status_text(*condition))) +
                          Text(condition->points.value_or(0) == 0 ? "; it has no values." : "; what it logged is shown but not compared."));
   }
-  for (const Condition* const condition : found.unknown) {
-    list.items.push_back(about(*condition, "status " + condition->status + ": whether it is complete cannot be told."));
+  if (!found.unknown.empty()) {
+    list.items.push_back(names(found.unknown) + Text(": whether " + std::string(found.unknown.size() == 1 ? "it is" : "they are") +
+                                                    " complete cannot be told; the records do not say how many steps were expected."));
   }
   for (const Condition& condition : found.conditions) examine(condition, list.items);
   std::map<std::string, std::vector<std::string>> hosts;
@@ -122,7 +98,11 @@ Section recommendation_section(const Findings& found) {
   if (found.digests_differ()) list.items.push_back(Text("Do not choose by speed before the difference in bits is explained: run ") + Text(code("zs-verify")) + Text(" on the first two conditions that differ."));
   const Best& time = found.time;
   if (time.compared > 1 && time.intervals && time.level.empty()) {
-    list.items.push_back(Text(strong("For time: ")) + code(time.winner->name) + Text(". The intervals support it."));
+    std::int64_t fewest = time.winner->time_points.value_or(0);
+    for (const Condition* const one : found.healthy) fewest = std::min(fewest, one->time_points.value_or(fewest));
+    const bool few = fewest < static_cast<std::int64_t>(kFewPoints) && time.winner->runs.value_or(1) == 1;
+    list.items.push_back(Text(strong("For time: ")) + code(time.winner->name) + Text(". The intervals support it") +
+                         Text(few ? ", though they come from as few as " + counted(static_cast<std::size_t>(std::max<std::int64_t>(0, fewest)), "step") + "." : "."));
   } else if (time.compared > 1) {
     list.items.push_back(Text(strong("For time: ")) + Text("none; the intervals do not support a choice") +
                          (time.level.empty() ? Text() : Text(" between ") + code(time.winner->name) + Text(" and ") + names(time.level)) +
@@ -136,8 +116,16 @@ Section recommendation_section(const Findings& found) {
     list.items.push_back(Text(strong("For memory: ")) + Text("none; all are within one percent."));
   }
   if (found.healthy.size() > 1 && found.gap) {
-    if (found.equal_losses) list.items.push_back(Text(strong("For loss: ")) + Text("none is better; the losses are equal."));
-    else list.items.push_back(Text(strong("For loss: ")) + Text("none; a difference between single runs is not a reason to choose. Repeat each condition with other seeds to get an interval."));
+    const Best& loss = found.loss;
+    if (found.equal_losses) {
+      list.items.push_back(Text(strong("For loss: ")) + Text("none is better; the losses are equal."));
+    } else if (!loss.intervals) {
+      list.items.push_back(Text(strong("For loss: ")) + Text("none; a difference between single runs is not a reason to choose. Repeat each condition with other seeds to get an interval."));
+    } else if (loss.compared > 1 && loss.level.empty()) {
+      list.items.push_back(Text(strong("For loss: ")) + code(loss.winner->name) + Text(". The 95 % interval of its final loss over its runs lies below every other."));
+    } else if (loss.compared > 1) {
+      list.items.push_back(Text(strong("For loss: ")) + Text("none; the intervals of the final loss over runs overlap between ") + code(loss.winner->name) + Text(" and ") + names(loss.level) + Text("."));
+    }
   }
   if (!found.without_digest.empty() && found.healthy.size() > 1) {
     list.items.push_back(Text("Train with ") + Text(code("zs-train")) + Text(", or log a state digest, to learn whether the conditions compute the same bits."));

@@ -72,7 +72,7 @@ double largest(const Findings& found, Member member) {
 }  // namespace
 
 Text loss_sentence(const Findings& found) {
-  if (!found.gap) return "Losses cannot be compared: fewer than two conditions that ran share a step.";
+  if (!found.gap) return "Losses cannot be compared: fewer than two conditions that did not fail share a step.";
   if (found.equal_losses) return "The loss curves are equal at all " + counted(found.gap->shared_steps, "logged step") + ", as logged.";
   if (found.gap->first_step == 0) return "The loss curves are equal at the " + counted(found.gap->shared_steps, "step") + " that all conditions logged.";
   Text text = "The losses first differ at step " + to_text(found.gap->first_step) + "; ";
@@ -102,10 +102,10 @@ Section loss_section(const Findings& found, Tracer& tracer) {
 
 Text time_sentence(const Findings& found) {
   const Best& time = found.time;
-  if (time.compared == 0) return "No condition that ran has an iteration time.";
+  if (time.compared == 0) return "No condition that did not fail has an iteration time.";
   const plot::Unit unit = plot::time_unit(*time.winner->time_mean);
   Text mean = code(time.winner->name) + Text(" (" + unit.text(*time.winner->time_mean) + ")");
-  if (time.compared == 1) return Text("Only ") + mean + Text(" has an iteration time.");
+  if (time.compared == 1) return Text(found.bad.empty() ? "Only " : "Of the conditions that did not fail, only ") + mean + Text(" has an iteration time.");
   const double gain = 1 - *time.winner->time_mean / *time.next->time_mean;
   if (!time.intervals) {
     return mean + Text(" has the smallest mean iteration time, but not every condition has an interval, so the data do not show that it is fastest.");
@@ -154,24 +154,27 @@ Section performance_section(const metric::Store& store, const Findings& found, T
   section.blocks.emplace_back(maker.take());
   const auto warmup = store.attributes.find("warmup");
   const std::string excluded = warmup == store.attributes.end() ? "" : warmup->second;
+  plot::Options options;
+  options.warmup = excluded;
   section.blocks.emplace_back(Picture{"iteration_time_comparison", "mean iteration time per condition with its 95 % interval",
-                                      plot::time_figure(found.conditions, excluded)});
-  std::string note = "An interval is that of the mean over the steps of a run";
+                                      plot::time_figure(found.conditions, options)});
+  const bool repeated = std::all_of(found.conditions.begin(), found.conditions.end(), [](const Condition& c) { return c.runs.value_or(1) > 1; });
+  const bool single = std::none_of(found.conditions.begin(), found.conditions.end(), [](const Condition& c) { return c.runs.value_or(1) > 1; });
+  std::string note = repeated ? "An interval is that of the mean over the runs of a condition" : "An interval is that of the mean over the steps of a run";
+  if (!repeated && !single) note += ", or over the runs where a condition has several";
   note += excluded.empty() ? "; the summary does not say how many warm-up points were left out." : ", warm-up left out (" + excluded + ").";
-  if (std::none_of(found.conditions.begin(), found.conditions.end(), [](const Condition& c) { return c.runs.value_or(1) > 1; })) {
-    note += " Each condition ran once, so the difference from one run to the next is not in it.";
-  }
+  if (single) note += " Each condition ran once, so the difference from one run to the next is not in it.";
   section.blocks.emplace_back(Paragraph{note});
   return section;
 }
 
 Text memory_sentence(const Findings& found) {
   const Best& memory = found.memory;
-  if (memory.compared == 0) return "No condition that ran has a peak memory.";
+  if (memory.compared == 0) return "No condition that did not fail has a peak memory.";
   const auto peak = [](const Condition& c) { return static_cast<double>(*c.peak_mem); };
   const Text winner = code(memory.winner->name) + Text(" (" + plot::bytes_unit(peak(*memory.winner)).text(peak(*memory.winner)) + ")");
-  if (memory.compared == 1) return Text("Only ") + winner + Text(" has a peak memory.");
-  if (memory.level.size() + 1 == memory.compared) return "All conditions that ran peak within one percent of the same memory: it gives no reason to choose.";
+  if (memory.compared == 1) return Text(found.bad.empty() ? "Only " : "Of the conditions that did not fail, only ") + winner + Text(" has a peak memory.");
+  if (memory.level.size() + 1 == memory.compared) return "All conditions that did not fail peak within one percent of the same memory: it gives no reason to choose.";
   if (!memory.level.empty()) return winner + Text(" has the lowest peak memory, with ") + names(memory.level) + Text(" within one percent of it.");
   return winner + Text(" has the lowest peak memory: ") + Text(percent(1 - peak(*memory.winner) / peak(*memory.next))) + Text(" less than the next, ") +
          code(memory.next->name) + Text(".");

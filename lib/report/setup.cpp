@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/number.hpp"
+#include "plot/figures.hpp"
 #include "report/batch.hpp"
 
 namespace zs::report {
@@ -15,8 +16,8 @@ struct Known {
   const char *key, *label;
 };
 /// The attributes that a reader looks for, in this order.
-constexpr std::array<Known, 26> kKnown = {{{"model.name", "model"}, {"num_layers", "layers"}, {"dataset", "data"},
-                                         {"dataset_percentage", "share of the data (%)"}, {"dtype", "number format"},
+constexpr std::array<Known, 29> kKnown = {{{"model.name", "model"}, {"model.parameters", "parameters"}, {"num_layers", "layers asked (0: those of the model)"}, {"dataset", "data"},
+                                         {"dataset_tokens", "tokens of the data"}, {"dataset_percentage", "share of the data (%)"}, {"dtype", "number format"},
                                          {"backend", "backend"}, {"zero_stage", "ZeRO stage"}, {"world_size", "ranks"},
                                          {"batch_size", "micro-batch of a rank"}, {"gradient_accumulation_steps", "accumulation steps"},
                                          {"seq_length", "sequence length"}, {"num_epochs", "epochs asked"}, {"expected_steps", "steps expected"},
@@ -24,11 +25,7 @@ constexpr std::array<Known, 26> kKnown = {{{"model.name", "model"}, {"num_layers
                                          {"compile", "compile"}, {"deepcompile", "deepcompile"}, {"passes", "passes"},
                                          {"activation_checkpointing", "activation checkpointing"}, {"offload", "offload"},
                                          {"revision", "revision"}, {"host", "host"}, {"cpu", "processor"}, {"gpu", "accelerator"},
-                                         {"threads", "threads of a rank"}}};
-
-/// Of one run only, or told elsewhere in the report.
-const std::set<std::string> kElsewhere = {"source",  "source_sha256", "exit_code", "command", "state_digest", "run_name",
-                                          "run_id",  "output_dir",    "log",       "date",    "experiment_date", "wandb_run"};
+                                         {"threads", "threads of a rank"}, {"experiment_date", "date"}}};
 
 /// value of a key -> what the conditions say, "" for silence.
 std::vector<std::string> values(const std::vector<Condition>& conditions, const std::string& key) {
@@ -54,7 +51,7 @@ bool common(const std::vector<std::string>& values, std::string& value) {
 std::string epochs_seen(const std::vector<Condition>& conditions) {
   std::int64_t largest = metric::kAbsentInteger;
   for (const Condition& condition : conditions) {
-    for (const metric::Run* const run : condition.members) {
+    for (const auto& [run, series, judgement, timing] : condition.members) {
       const metric::Column* const epochs = run->records.find("epoch");
       if (!epochs || epochs->type() != metric::Type::integer) continue;
       for (const std::int64_t epoch : epochs->integers()) largest = std::max(largest, epoch);
@@ -80,12 +77,12 @@ std::string product(const std::vector<Condition>& conditions, const std::vector<
 
 }  // namespace
 
-Section setup_section(const Findings& found) {
+Section setup_section(const Findings& found, bool differences) {
   Section section{"Setup", {}};
   Grid table{"", {"what", "value"}, {false, false}, {}};
   std::vector<Known> differing;
   const auto row = [&](const std::string& label, const std::string& value) { table.rows.push_back({{Text(label)}, {Text(value)}}); };
-  std::set<std::string> seen = kElsewhere;
+  std::set<std::string> seen;
   for (const Known& known : kKnown) {
     seen.insert(known.key);
     const auto said = values(found.conditions, known.key);
@@ -106,20 +103,12 @@ Section setup_section(const Findings& found) {
   if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
 
   // Attributes beyond the known ones: those that differ belong beside the conditions.
-  std::set<std::string> others;
-  for (const Condition& condition : found.conditions) {
-    for (const metric::Run* const run : condition.members) {
-      for (const auto& [key, value] : run->attributes) {
-        if (seen.count(key) == 0) others.insert(key);
-      }
-    }
-  }
   std::vector<std::string> extra;
-  for (const std::string& key : others) {
+  for (const std::string& key : plot::differing_attributes(found.conditions)) {
     std::string value;
-    if (!common(values(found.conditions, key), value)) extra.push_back(key);
+    if (seen.count(key) == 0 && !common(values(found.conditions, key), value)) extra.push_back(key);
   }
-  if ((!differing.empty() || !extra.empty()) && found.conditions.size() > 1) {
+  if (differences && (!differing.empty() || !extra.empty()) && found.conditions.size() > 1) {
     Grid grid{"What differs between the conditions", {"condition"}, {false}, {}};
     std::vector<std::string> keys;
     for (const Known& known : differing) keys.emplace_back(known.key), grid.header.emplace_back(known.label);

@@ -27,11 +27,11 @@ td a:hover,p a.from:hover{color:var(--link);text-decoration-style:solid}
 .scroll{overflow-x:auto;margin:.8rem 0;-webkit-overflow-scrolling:touch}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
 th,td{padding:.35rem .8rem .35rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--grid)}
-th{font-weight:600;white-space:nowrap;border-bottom:2px solid var(--quiet)}
+th{font-weight:600;vertical-align:bottom;border-bottom:2px solid var(--quiet)}
 th.n,td.n{text-align:right}td.n{white-space:nowrap}
 th button{all:unset;cursor:pointer;font-weight:600}
 th button:focus-visible{outline:2px solid var(--link);outline-offset:2px}
-th button::after{content:"\2195";opacity:.35;margin-left:.25em;font-weight:400}
+th button::after{content:"\2195";opacity:.35;margin-left:.15em;font-weight:400}
 th[aria-sort=ascending] button::after{content:"\2191";opacity:1}
 th[aria-sort=descending] button::after{content:"\2193";opacity:1}
 tr:target{background:var(--tint);outline:2px solid var(--link)}
@@ -42,6 +42,7 @@ figcaption{color:var(--quiet);font-size:.88rem}
 svg.figure{display:block;width:100%;height:auto;font:13px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 svg.narrow{display:none}
 svg text{fill:var(--ink)}svg text.quiet,svg text.tick{fill:var(--quiet)}svg text.bad{fill:var(--bad)}svg text.inverse{fill:var(--paper)}
+svg text.value{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
 svg text.title{font-weight:600;font-size:14px}
 svg .grid{stroke:var(--grid);fill:none}svg .axis{stroke:var(--quiet);fill:none}
 svg .curve{fill:none;stroke-width:2.2;stroke-linejoin:round}svg .band{opacity:.18}

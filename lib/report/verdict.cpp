@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first paragraph of a batch's report.
+#include <algorithm>
 #include <cmath>
 
 #include "base/number.hpp"
@@ -26,42 +27,81 @@ Text failures(const Findings& found) {
   return text += ". ";
 }
 
+/// "a and c end with X; b ends with Y", or how many there are where the list would hide the sentence.
+Text listed(const DigestClass& one) {
+  if (one.groups.size() > kDigestsShown) {
+    return Text("they end with " + counted(one.groups.size(), "different state digest") + " (listed in the appendix)");
+  }
+  Text text;
+  for (const DigestGroup& group : one.groups) {
+    text += Text(text.empty() ? "" : "; ") + names(group.members) + Text(group.members.size() == 1 ? " ends with " : " end with ") + code(group.digest);
+  }
+  return text;
+}
+
+/// "seed 1, dtype bf16": what makes a class, of that on which classes differ.
+std::string trained(const DigestClass& one, const Findings& found) {
+  std::string text;
+  for (const std::string& key : found.unlike) {
+    const auto value = one.trained.find(key);
+    text += (text.empty() ? "" : ", ") + key + " " + (value == one.trained.end() ? "not said" : value->second);
+  }
+  return text;
+}
+
+Text different(const Findings& found) {
+  Text text = bad("Runs that train the same thing do not end with the same bits: ");
+  bool first = true;
+  for (const DigestClass& one : found.digests) {
+    if (one.groups.size() < 2) continue;
+    text += Text(first ? "" : "; ") + (found.digests.size() > 1 ? Text("with " + trained(one, found) + ", ") : Text()) + listed(one);
+    first = false;
+  }
+  text += ".";
+  if (found.gap && found.gap->first_step > 0) {
+    text += " Losses first differ at step " + to_text(found.gap->first_step) + "; zs-verify names the place.";
+  } else if (found.equal_losses) {
+    text += " Yet the losses are equal at every logged step.";
+  }
+  return text;
+}
+
 /// The digests of the healthy conditions.
 Text digests(const Findings& found, Verdict& verdict) {
   const std::size_t with = found.healthy.size() - found.without_digest.size();
+  const bool all = found.without_digest.empty();
   Text text;
   if (found.digests_differ()) {
     verdict = Verdict::bad;
-    text += bad("The conditions do not end with the same bits: ");
-    const bool many = found.digests.size() > kDigestsShown;
-    if (many) text += "they end with " + counted(found.digests.size(), "different state digest") + " (listed in the appendix)";
-    for (std::size_t i = 0; i < found.digests.size() && !many; ++i) {
-      text += Text(i == 0 ? "" : "; ") + names(found.digests[i].members) +
-              Text(found.digests[i].members.size() == 1 ? " ends with " : " end with ") + code(found.digests[i].digest);
-    }
-    text += ".";
-    if (found.gap && found.gap->first_step > 0) {
-      text += " Their losses first differ at step " + to_text(found.gap->first_step) + "; zs-verify names the place.";
-    } else if (found.equal_losses) {
-      text += " Yet their losses are equal at every logged step.";
-    }
-  } else if (found.digests.size() > 1) {
-    text += Text("The conditions train different things (") + Text(joined(found.unlike)) +
-            Text(found.unlike.size() == 1 ? " differs" : " differ") + Text("), so their state digests are not expected to agree.");
-  } else if (with >= 2) {
-    const bool all = found.healthy.size() == with;
-    if (all && found.bad.empty()) text += strong(all_of(with, "condition") + " end with the same state digest");
-    else text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) + " that ran end with the same state digest");
-    text += Text(", ") + code(found.digests.front().digest) + Text(": their parameters are the same to the last bit.");
-    if (!all) text += Text(" ") + names(found.without_digest) + Text(found.without_digest.size() == 1 ? " has no digest." : " have no digest.");
-    else if (verdict == Verdict::open) verdict = Verdict::good;
-  } else if (with == 1 && found.healthy.size() == 1 && found.bad.empty()) {
-    text += code(found.healthy[0]->name) + Text(" ends with the state digest ") + code(found.digests.front().digest) +
-            Text("; there is no other condition to compare it with.");
-  } else if (found.healthy.size() >= 2) {
-    text += Text(with == 0 ? "No condition logged a state digest" : "Only one condition logged a state digest") +
-            Text(", so whether the parameters are the same bits cannot be told.");
+    return different(found);
   }
+  if (found.digests_compared() && found.digests.size() == 1) {
+    if (all && found.bad.empty() && with == 1) text += strong("All " + counted(found.digests[0].runs, "run") + " end with the same state digest");
+    else if (all && found.bad.empty()) text += strong(all_of(with, "condition") + " end with the same state digest");
+    else text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) + " that did not fail end with the same state digest");
+    text += Text(", ") + code(found.digests[0].groups[0].digest) + Text(": their parameters are the same to the last bit.");
+  } else if (found.digests_compared()) {
+    std::size_t alone = 0;
+    for (const DigestClass& one : found.digests) alone += one.runs == 1;
+    text += strong("Runs that train the same thing end with the same state digest") +
+            Text(", and so with the same bits: " + counted(found.digests.size(), "group") + " that differ in " + joined(found.unlike) +
+                 (alone > 0 ? ", of which " + std::to_string(alone) + " with a single run." : "."));
+    if (alone > 0) return text;
+  } else if (found.digests.size() > 1) {
+    return text + Text("The conditions train different things (") + Text(joined(found.unlike)) + Text(found.unlike.size() == 1 ? " differs" : " differ") +
+           Text("), so their state digests are not expected to agree.");
+  } else if (with == 1 && found.healthy.size() == 1 && found.bad.empty()) {
+    return code(found.healthy[0]->name) + Text(" ends with the state digest ") + code(found.digests[0].groups[0].digest) +
+           Text("; there is no other condition to compare it with.");
+  } else {
+    if (found.healthy.size() >= 2) {
+      text += Text(with == 0 ? "No condition logged a state digest" : "Only one condition logged a state digest") +
+              Text(", so whether the parameters are the same bits cannot be told.");
+    }
+    return text;
+  }
+  if (!all) text += Text(" ") + names(found.without_digest) + Text(found.without_digest.size() == 1 ? " has no digest." : " have no digest.");
+  else if (verdict == Verdict::open) verdict = Verdict::good;
   return text;
 }
 
@@ -79,9 +119,17 @@ Text losses(const Findings& found) {
               Text(std::isfinite(found.gap->relative) ? strong(percent(found.gap->relative)) : bad("more than any number (one is not finite)")) +
               Text(" (step " + to_text(found.gap->step) + ": ") + code(found.gap->a->name) + Text(" " + loss_text(found.gap->loss_a) + ", ") +
               code(found.gap->b->name) + Text(" " + loss_text(found.gap->loss_b) + ")");
-  bool repeated = false;
-  for (const Condition* const condition : found.healthy) repeated = repeated || condition->runs.value_or(1) > 1;
-  return text += repeated ? "." : "; with one run of each condition nothing here tells noise from a fault.";
+  if (!found.envelope) return text += "; with one run of each condition nothing here tells noise from a fault.";
+  if (found.outside.empty()) {
+    return text += ", no more than repeated runs of one condition do (" + loss_text(*found.envelope) + " nats/token): that is within their noise.";
+  }
+  text += ", and ";
+  for (std::size_t i = 0; i < std::min<std::size_t>(found.outside.size(), 3); ++i) {
+    text += Text(i > 0 ? ", " : "") + code(found.outside[i].condition) + Text(" leaves ") + code(found.outside[i].baseline) +
+            Text(" at step " + to_text(found.outside[i].step));
+  }
+  if (found.outside.size() > 3) text += " and " + std::to_string(found.outside.size() - 3) + " more pairs part";
+  return text += " by more than repeated runs of one condition do (" + loss_text(*found.envelope) + " nats/token).";
 }
 
 std::string label(const Findings& found, Verdict verdict) {
@@ -89,8 +137,8 @@ std::string label(const Findings& found, Verdict verdict) {
   if (found.digests_differ()) return "Different bits";
   if (verdict == Verdict::good) return "Same bits";
   if (found.conditions.size() == 1) return found.unknown.empty() ? "Complete" : "Not known to be complete";
-  if (!found.unlike.empty()) return "Not the same training";
-  if (!found.digests.empty() && found.without_digest.empty()) return "Same bits, not known to be complete";
+  if (!found.unlike.empty() && !found.digests_compared()) return "Not the same training";
+  if (found.digests_compared() && found.without_digest.empty()) return "Same bits, not known to be complete";
   return "Bits not known";
 }
 
@@ -105,7 +153,7 @@ void write_verdict(const Findings& found, Document& document) {
     return;
   }
   document.verdict_text += digests(found, document.verdict);
-  if (found.digests.size() <= 1 && (found.digests.empty() || !found.without_digest.empty())) document.verdict_text += losses(found);
+  if (!found.digests_differ() && !found.without_digest.empty()) document.verdict_text += losses(found);
   if (!found.unknown.empty()) {
     if (document.verdict == Verdict::good) document.verdict = Verdict::open;
     document.verdict_text += Text(" Whether ") + Text(found.unknown.size() == found.conditions.size() ? "they are" : "") +

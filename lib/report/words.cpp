@@ -15,51 +15,58 @@ namespace {
 namespace fs = std::filesystem;
 using plot::Condition;
 
-/// Which rows of a run a number of the summary came from: first and last row, or nothing.
-struct Rows {
+/// The lines and steps of a run that a number of the summary came from.
+struct Place {
   bool found = false;
-  std::size_t first = 0, last = 0;
+  long first_line = 0, last_line = 0;
+  std::string step;
 };
 
-/// The record column that a summary column is computed from.
-std::string record_column(const std::string& column) {
-  if (column.starts_with("time_") || column == "tokens_per_second") return "iteration_time";
-  if (column.ends_with("_loss") && column != "valid_loss") return "loss";
-  return column;
+Place span(const stat::Point& first, const stat::Point& last) {
+  const auto line = [](const stat::Point& point) { return metric::is_absent(point.line) ? 0 : static_cast<long>(point.line); };
+  const auto step = [](const stat::Point& point) { return metric::is_absent(point.step) ? std::string() : to_text(point.step); };
+  return {true, line(first), line(last), step(first) == step(last) ? step(first) : step(first) + " to " + step(last)};
 }
 
-Rows rows_of(const metric::Run& run, const Condition& condition, const std::string& column) {
-  const metric::Column* const values = run.records.find(record_column(column));
-  if (!values || values->type() == metric::Type::text) return {};
-  std::vector<std::size_t> present;
-  for (std::size_t row = 0; row < values->size(); ++row) {
-    if (!values->absent(row)) present.push_back(row);
+/// The record with the largest value of a column of bytes, over all ranks.
+Place largest(const metric::Run& run, const std::string& column) {
+  const metric::Column* const values = run.records.find(column);
+  std::size_t best = values && values->type() == metric::Type::integer ? values->size() : 0;
+  for (std::size_t row = 0, rows = best; row < rows; ++row) {
+    if (!values->absent(row) && (best == rows || values->integers()[row] > values->integers()[best])) best = row;
   }
-  if (present.empty()) return {};
-  const auto smaller = [&](std::size_t a, std::size_t b) { return values->real(a) < values->real(b); };
-  if (column.starts_with("first_")) return {true, present.front(), present.front()};
-  if (column.starts_with("final_") || column == "valid_loss") return {true, present.back(), present.back()};
-  if (column.starts_with("best_")) {
-    const std::size_t row = *std::min_element(present.begin(), present.end(), smaller);
-    return {true, row, row};
-  }
-  if (column == "peak_mem" || column == "alloc_mem") {
-    const std::size_t row = *std::max_element(present.begin(), present.end(), smaller);
-    return {true, row, row};
-  }
-  if (record_column(column) == "iteration_time" && condition.time_points && condition.members.size() == 1) {
-    const auto used = static_cast<std::size_t>(std::max<std::int64_t>(1, *condition.time_points));
-    if (used <= present.size()) return {true, present[present.size() - used], present.back()};
-  }
-  return {true, present.front(), present.back()};
+  if (!values || best == values->size()) return {};
+  const auto cell = [&](const char* name) {
+    const metric::Column* const found = run.records.find(name);
+    return found ? found->text(best) : "";
+  };
+  const long line = static_cast<long>(parse_int(cell("line")).value_or(0));
+  return {true, line, line, cell("step")};
 }
 
-std::string cell(const metric::Run& run, const char* column, std::size_t row) {
-  const metric::Column* const found = run.records.find(column);
-  return found ? found->text(row) : "";
+Place place_of(const stat::Member& member, const std::string& column) {
+  if (column == "peak_mem" || column == "alloc_mem") return largest(*member.run, column);
+  const bool of_time = column.starts_with("time_") || column == "tokens_per_second";
+  const auto value = [&](const stat::Point& point) {
+    if (of_time) return point.time;
+    if (column == "valid_loss") return point.valid_loss;
+    if (column == "comm_bytes") return point.comm_bytes;
+    return point.loss;
+  };
+  std::vector<const stat::Point*> points;
+  for (const stat::Point& point : member.series.points) {
+    if (!metric::is_absent(value(point))) points.push_back(&point);
+  }
+  if (of_time && member.timing.warmup < points.size()) points.erase(points.begin(), points.begin() + static_cast<long>(member.timing.warmup));
+  if (points.empty()) return {};
+  if (column == "first_loss") return span(*points.front(), *points.front());
+  if (column == "final_loss" || column == "valid_loss") return span(*points.back(), *points.back());
+  if (column == "best_loss") {
+    const auto best = std::min_element(points.begin(), points.end(), [](const stat::Point* a, const stat::Point* b) { return a->loss < b->loss; });
+    return span(**best, **best);
+  }
+  return span(*points.front(), *points.back());
 }
-
-long line_of(const metric::Run& run, std::size_t row) { return static_cast<long>(parse_int(cell(run, "line", row)).value_or(0)); }
 
 }  // namespace
 
@@ -102,13 +109,14 @@ std::string percent(double ratio) {
 }
 
 std::string status_text(const Condition& condition) {
-  std::string text = condition.status;
   const std::string code = condition.attribute("exit_code");
-  if (!code.empty() && code != "0") text += " (exit code " + code + ")";
+  std::string reason = condition.reason;
+  if (reason.empty() && !code.empty() && code != "0") reason = "exit code " + code;
+  std::string text = condition.status + (reason.empty() ? "" : " (" + reason + ")");
   if (!condition.bad()) return text;
   const std::string expected = condition.attribute("expected_steps");
   if (condition.points.value_or(0) == 0) return text + " before its first metric line";
-  if (condition.final_step) text += " at step " + to_text(*condition.final_step) + (expected.empty() ? "" : " of " + expected);
+  if (condition.final_step && reason.find("step") == std::string::npos) text += " at step " + to_text(*condition.final_step) + (expected.empty() ? "" : " of " + expected);
   return text;
 }
 
@@ -130,21 +138,19 @@ Span Tracer::number(const Condition& condition, const std::string& column, doubl
   const bool whole = std::abs(value) < 9e15 && value == std::trunc(value);
   origin.value = whole ? to_text(static_cast<std::int64_t>(value)) : to_text(value);
   bool traced = false;
-  for (const metric::Run* const run : condition.members) {
-    const Rows rows = rows_of(*run, condition, column);
-    if (!rows.found) continue;
-    const std::string path = run->attribute("source");
-    const long first = line_of(*run, rows.first), last = line_of(*run, rows.last);
+  for (const stat::Member& member : condition.members) {
+    const Place place = place_of(member, column);
+    if (!place.found) continue;
+    const std::string path = member.run->attribute("source");
     if (!traced) {
-      origin.run = run->name;
+      origin.run = member.run->name;
       origin.path = path;
-      origin.first_line = first, origin.last_line = last;
-      const std::string from = cell(*run, "step", rows.first), to = cell(*run, "step", rows.last);
-      origin.step = from == to ? from : from + " to " + to;
+      origin.first_line = place.first_line, origin.last_line = place.last_line;
+      origin.step = place.step;
     } else {  // several runs: all are named, and the place is a list of places
-      origin.run += ", " + run->name;
+      origin.run += ", " + member.run->name;
       Origin other;
-      other.path = path, other.first_line = first, other.last_line = last;
+      other.path = path, other.first_line = place.first_line, other.last_line = place.last_line;
       if (!other.place().empty()) origin.path = origin.place() + ", " + other.place();
       origin.first_line = origin.last_line = 0;
     }

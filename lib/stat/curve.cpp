@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "stat/loss.hpp"
 #include "stat/sample.hpp"
 
 namespace zs::stat {
@@ -59,7 +60,8 @@ metric::Table curve(const Condition& condition) {
                    {"loss_max", "nats/token", Type::real},
                    {"iteration_time", "s", Type::real},
                    {"valid_loss", "nats/token", Type::real},
-                   {"runs", "", Type::integer}};
+                   {"runs", "", Type::integer},
+                   {"loss_smooth", "nats/token", Type::real}};
   for (const auto& [place, step] : steps) {
     table.columns[0].integers().push_back(place.second);
     table.columns[1].reals().push_back(mean_or_absent(step.losses));
@@ -68,6 +70,13 @@ metric::Table curve(const Condition& condition) {
     table.columns[4].reals().push_back(mean_or_absent(step.times));
     table.columns[5].reals().push_back(mean_or_absent(step.valid_losses));
     table.columns[6].integers().push_back(step.runs);
+  }
+  Sample losses;
+  for (const double loss : table.columns[1].reals()) collect(losses, loss);
+  const Sample smooth = smoothed(losses);
+  auto next = smooth.begin();
+  for (const double loss : table.columns[1].reals()) {
+    table.columns[7].reals().push_back(is_absent(loss) ? metric::absent_real() : *next++);
   }
   return table;
 }

@@ -15,10 +15,14 @@ using metric::Column;
 using metric::Table;
 using Json = nlohmann::ordered_json;
 
-constexpr int kDigits = 7;  // of a loss: six decimals is what training logs print
+constexpr int kDigits = 7;         // of a loss
+constexpr std::size_t kShort = 9;  // a loss as long as that is shown as it is: "10.555366"
 constexpr std::size_t kDigestShown = 12;
 
-std::string loss(double value) { return to_rounded_text(value, kDigits); }
+std::string loss(double value) {
+  const std::string text = to_text(value);
+  return text.size() <= kShort ? text : to_rounded_text(value, kDigits);
+}
 
 std::string seconds(double value) {
   return std::fabs(value) < 0.1 ? to_rounded_text(value * 1e3, 4) + " ms" : to_rounded_text(value, 4) + " s";
@@ -102,6 +106,20 @@ Cells for_people(const Table& summary) {
     add("state digest", starts);
   }
   plain("reason", "reason", {});
+  return cells;
+}
+
+Cells divergence_for_people(const Table& divergence) {
+  Cells cells{{"condition", "beside", "verdict", "steps", "first difference", "largest", "at step", "digest"}, {}};
+  const auto cell = [&](const char* name, std::size_t row) { return divergence.find(name)->text(row); };
+  for (std::size_t row = 0; row < divergence.rows() && cell("baseline", row) == cell("baseline", 0); ++row) {
+    const Column& largest = *divergence.find("loss_difference");
+    const std::string first = cell("first_difference", row);
+    cells.rows.push_back(
+        {cell("condition", row), cell("baseline", row), cell("verdict", row), cell("steps", row),
+         first.empty() ? "-" : "step " + first, largest.absent(row) ? "-" : to_rounded_text(largest.real(row), 3),
+         first.empty() ? "-" : cell("difference_step", row), cell("digest", row).empty() ? "-" : cell("digest", row)});
+  }
   return cells;
 }
 

@@ -15,6 +15,9 @@ struct Cells {
 };
 Cells for_people(const metric::Table& summary);
 
+/// The rows of a divergence() table that compare with the first condition, in the same manner.
+Cells divergence_for_people(const metric::Table& divergence);
+
 /// The table, tab-separated, with one header line: every column, shortest round-trip numbers, absent cells empty.
 std::string to_tsv(const metric::Table& table);
 

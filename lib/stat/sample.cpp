@@ -11,6 +11,7 @@ namespace zs::stat {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t kMostRounds = 2000, kFewestRounds = 200, kBootstrapWork = 20'000'000;
 
 double sum(const Sample& values) {
   double total = 0, lost = 0;
@@ -76,15 +77,40 @@ Interval mean_interval(const Sample& values, double confidence) {
   return {mean(values) - half, mean(values) + half};
 }
 
-Interval bootstrap(const Sample& values, const std::function<double(const Sample&)>& statistic, std::uint64_t seed,
-                   int rounds, double confidence) {
-  if (values.size() < 2) return {kNan, kNan};
+double median_in_place(Sample& values) {
+  if (values.empty()) return kNan;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  const double below = *std::max_element(values.begin(), middle);
+  return below + (*middle - below) / 2;
+}
+
+Interval bootstrap(const std::vector<Sample>& groups, const std::function<double(Sample&)>& statistic,
+                   std::uint64_t seed, double confidence) {
+  std::size_t size = 0;
+  for (const Sample& group : groups) {
+    if (has_nan(group)) return {kNan, kNan};
+    size += group.size();
+  }
+  const bool by_group = groups.size() > 1;
+  if (groups.empty() || (by_group ? groups.size() : size) < 2) return {kNan, kNan};
   std::mt19937_64 generator(seed);
-  Sample drawn(values.size()), results;
-  for (int round = 0; round < rounds; ++round) {
-    // The high half of a product instead of std::uniform_int_distribution, whose numbers differ between libraries.
-    for (double& value : drawn) value = values[static_cast<std::uint64_t>((generator() >> 32) * values.size()) >> 32];
-    results.push_back(statistic(drawn));
+  // The high half of a product instead of std::uniform_int_distribution, whose numbers differ between libraries.
+  const auto drawn = [&](std::size_t count) { return static_cast<std::size_t>(((generator() >> 32) * count) >> 32); };
+  const std::size_t rounds = std::clamp<std::size_t>(kBootstrapWork / size, kFewestRounds, kMostRounds);
+  Sample values, results;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    values.clear();
+    if (by_group) {
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        const Sample& group = groups[drawn(groups.size())];
+        values.insert(values.end(), group.begin(), group.end());
+      }
+    } else {
+      for (std::size_t i = 0; i < size; ++i) values.push_back(groups[0][drawn(size)]);
+    }
+    results.push_back(statistic(values));
   }
   if (has_nan(results)) return {kNan, kNan};
   std::sort(results.begin(), results.end());
@@ -94,14 +120,17 @@ Interval bootstrap(const Sample& values, const std::function<double(const Sample
 std::size_t warmup_length(const Sample& values) {
   std::size_t best = 0;
   double smallest = std::numeric_limits<double>::infinity();
-  for (std::size_t leave = 0; leave <= values.size() / 2; ++leave) {
-    const Sample rest(values.begin() + static_cast<std::ptrdiff_t>(leave), values.end());
-    const auto size = static_cast<double>(rest.size());
-    const double score = squares(rest, mean(rest)) / (size * size);
-    if (score < smallest) {
-      smallest = score;
-      best = leave;
-    }
+  double centre = 0, squares = 0;  // of the values from here to the end, by Welford's recurrence
+  for (std::size_t size = 1; size <= values.size(); ++size) {
+    const double value = values[values.size() - size], step = value - centre;
+    const auto count = static_cast<double>(size);
+    centre += step / count;
+    squares += step * (value - centre);
+    const std::size_t leave = values.size() - size;
+    const double score = squares / (count * count);
+    if (leave > values.size() / 2 || !(score <= smallest)) continue;
+    smallest = score;
+    best = leave;
   }
   return best;
 }

@@ -31,10 +31,15 @@ double mad(const Sample& values);
 /// Student's interval of the mean: mean -+ t(confidence, n - 1) s / sqrt(n); nan below two values.
 Interval mean_interval(const Sample& values, double confidence = 0.95);
 
-/// Percentile bootstrap interval of `statistic`: `rounds` resamples drawn by a generator that gives the same numbers
-/// for a seed on every machine. nan below two values.
-Interval bootstrap(const Sample& values, const std::function<double(const Sample&)>& statistic, std::uint64_t seed,
-                   int rounds = 2000, double confidence = 0.95);
+/// Percentile bootstrap interval of `statistic`, by a generator that gives the same numbers for a seed on every
+/// machine. One group: its values are drawn anew. Several groups (runs): whole groups are drawn, since values within
+/// one are not independent. 2000 rounds, fewer (never below 200) for very large samples. nan below two values or
+/// groups.
+Interval bootstrap(const std::vector<Sample>& groups, const std::function<double(Sample&)>& statistic,
+                   std::uint64_t seed, double confidence = 0.95);
+
+/// median(), faster, for values that may be put in any order. REQUIRES: no nan.
+double median_in_place(Sample& values);
 
 /// How many leading values to leave out by the MSER rule (White 1997): the number d <= n / 2 that makes
 /// sum((x - mean)^2) / (n - d)^2 over what is left smallest. That is where a slow start ends.

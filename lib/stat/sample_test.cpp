@@ -54,15 +54,29 @@ TEST_CASE("the interval of the mean is Student's") {
 TEST_CASE("the bootstrap covers a known median, repeats for a seed, and differs between seeds") {
   Sample values;
   for (int i = 0; i < 101; ++i) values.push_back(i);
-  const Interval interval = bootstrap(values, median, 1);
+  const Interval interval = bootstrap({values}, median_in_place, 1);
   CHECK(interval.low > 35);  // the exact interval of the median of 101 ranks is 40 to 60
   CHECK(interval.low < 45);
   CHECK(interval.high > 55);
   CHECK(interval.high < 65);
-  CHECK(bootstrap(values, median, 1).low == interval.low);
-  CHECK((bootstrap(values, mean, 1).low != bootstrap(values, mean, 2).low));
-  CHECK(bootstrap({3, 3, 3}, mean, 1).low == 3);
-  CHECK(std::isnan(bootstrap({3}, mean, 1).low));
+  CHECK(bootstrap({values}, median_in_place, 1).low == interval.low);
+  CHECK((bootstrap({values}, mean, 1).low != bootstrap({values}, mean, 2).low));
+  CHECK(bootstrap({{3, 3, 3}}, mean, 1).low == 3);
+  CHECK(std::isnan(bootstrap({{3}}, mean, 1).low));
+  CHECK(std::isnan(bootstrap({}, mean, 1).low));
+}
+
+TEST_CASE("several groups are drawn whole: their spread counts, not that within them") {
+  const Interval interval = bootstrap({{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}}, mean, 7);
+  CHECK(interval.low == 1);  // a round that draws one group three times is one in 27
+  CHECK(interval.high == 3);
+}
+
+TEST_CASE("the quick median is the median") {
+  for (Sample values : {Sample{3}, Sample{4, 1}, Sample{5, 1, 3}, Sample{8, 2, 6, 4}}) {
+    const double expected = median(values);
+    CHECK(median_in_place(values) == expected);
+  }
 }
 
 TEST_CASE("a slow start is found, and a steady run has none") {

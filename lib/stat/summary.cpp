@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "stat/curve.hpp"
+#include "stat/divergence.hpp"
 #include "stat/row.hpp"
 
 namespace zs::stat {
@@ -134,6 +135,7 @@ void write_row(RowWriter& row, const Condition& condition, const SummaryRule& ru
   row.rounded("comm_bytes", comm_bytes(condition), "bytes");
   row.text("state_digest", digest(condition));
   row.text("reason", reason(condition));
+  write_details(row, condition, rule.detail);
 }
 
 /// What was left out at the start, in words, and a warning for every run that had fewer points than asked.
@@ -155,6 +157,21 @@ std::string warmup_note(const std::vector<Condition>& conditions, const TimingRu
   return asked + (used.empty() ? "" : " asked; used: " + used);
 }
 
+/// Which timings were left out, in words, and a warning where there were any.
+std::string removed_note(const std::vector<Condition>& conditions, const TimingRule& rule,
+                         std::vector<std::string>& warnings) {
+  std::size_t removed = 0, given = 0;
+  for (const Condition& condition : conditions) {
+    for (const Member& member : condition.members) {
+      removed += member.timing.removed;
+      given += member.timing.given - member.timing.warmup;
+    }
+  }
+  const std::string counts = std::to_string(removed) + " of " + std::to_string(given);
+  if (removed > 0) warnings.push_back(counts + " timings left out as outliers");
+  return (rule.outliers == Outliers::above_p99 ? "p99: " : "mad: ") + counts + " timings left out";
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
@@ -171,9 +188,17 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
   RowWriter row(table);
   for (const Condition& condition : all) {
     write_row(row, condition, rule);
-    made.store.curves[condition.name] = curve(condition);
+    metric::Table course = curve(condition);
+    row.real("loss_spread", spread(course), kLossUnit);
+    made.store.curves[condition.name] = std::move(course);
   }
+  add_scaling(table, all);
+  made.store.tables["divergence"] = divergence(all, made.store.curves);
   if (!rule.by.empty()) made.store.attributes["by"] = joined(rule.by);
+  if (rule.timing.outliers != Outliers::keep)
+    made.store.attributes["outliers"] = removed_note(all, rule.timing, made.warnings);
+  if (rule.detail.target) made.store.attributes["target"] = to_text(*rule.detail.target);
+  made.store.attributes["seed"] = to_text(static_cast<std::int64_t>(rule.detail.seed));
   made.store.attributes["warmup"] = warmup_note(all, rule.timing, made.warnings);
   made.store.summary = std::move(table);
   made.store.runs = std::move(store.runs);

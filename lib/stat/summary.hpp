@@ -7,6 +7,7 @@
 
 #include "metric/table.hpp"
 #include "stat/condition.hpp"
+#include "stat/detail.hpp"
 
 namespace zs::stat {
 
@@ -14,6 +15,7 @@ struct SummaryRule {
   std::vector<std::string> by;  ///< attributes that group runs; empty: every run is a condition
   TimingRule timing;
   Deviation deviation = Deviation::sample;
+  DetailRule detail;
 };
 
 struct Summary {

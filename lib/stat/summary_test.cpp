@@ -182,6 +182,73 @@ TEST_CASE("a restart replaces what it repeats; ranks and records of one step are
   CHECK(real(epochs, "points") == 4);
 }
 
+TEST_CASE("further figures of one run, by hand") {
+  SummaryRule rule = no_warmup();
+  rule.detail.target = 2;
+  const Summary made = summary_of(
+      "#@ a world_size=4\n#@ a model.parameters=100\n#@ a zero_stage=2\n#@ a dtype=bf16\n"
+      "run\tstep\tloss\titeration_time\ttokens\na\t10\t4\t1\t8\na\t20\t2\t2\t8\na\t40\t2\t3\t8\n",
+      rule);
+  CHECK(real(made, "time_min") == 1);
+  CHECK(real(made, "time_q90") == doctest::Approx(2.8));
+  CHECK(real(made, "time_max") == 3);
+  CHECK(real(made, "time_mad") == doctest::Approx(1.4826));
+  CHECK(real(made, "time_mean_low") >= 1);
+  CHECK(real(made, "time_mean_low") < 2);
+  CHECK(real(made, "time_mean_high") > 2);
+  CHECK(real(made, "warmup_points") == 0);
+  CHECK(real(made, "loss_area") == doctest::Approx((10 * 3 + 20 * 2) / 30.0));
+  CHECK(real(made, "steps_to_target") == 20);
+  CHECK(made.store.summary->find("final_loss_std")->absent(0));
+  CHECK(made.store.summary->find("loss_spread")->absent(0));
+  CHECK(real(made, "tokens_per_step") == 8);
+  CHECK(real(made, "world_size") == 4);
+  CHECK(real(made, "ideal_mem") == 2 * 100 + 14 * 100 / 4);
+  CHECK(made.store.summary->find("scaling_efficiency")->absent(0));
+  CHECK(made.store.attributes.at("target") == "2");
+}
+
+TEST_CASE("the floor under memory, by stage and type") {
+  const auto ideal = [](const char* stage, const char* dtype) {
+    return real(summary_of(std::string("#@ a model.parameters=8\n#@ a world_size=4\n#@ a zero_stage=") + stage +
+                           "\n#@ a dtype=" + dtype + "\n"),
+                "ideal_mem");
+  };
+  CHECK(ideal("0", "float32") == 16 * 8);
+  CHECK(ideal("1", "float32") == 8 * 8 + 8 * 8 / 4);
+  CHECK(ideal("2", "float32") == 4 * 8 + 12 * 8 / 4);
+  CHECK(ideal("3", "float32") == 16 * 8 / 4);
+  CHECK(ideal("0", "fp16") == 16 * 8);
+  CHECK(ideal("1", "fp16") == 4 * 8 + 12 * 8 / 4);
+  CHECK(ideal("3", "fp16") == 16 * 8 / 4);
+  CHECK(metric::is_absent(ideal("4", "fp16")));
+  CHECK(metric::is_absent(ideal("1", "int8")));
+}
+
+TEST_CASE("scaling is per rank, beside the fewest ranks of the same setup") {
+  const Summary made = summary_of(
+      "#@ one world_size=1\n#@ two world_size=2\n#@ three world_size=2\n#@ three zero_stage=3\n"
+      "run\tstep\titeration_time\ttokens\ntwo\t1\t1\t150\none\t1\t1\t100\nthree\t1\t1\t100\n",
+      no_warmup());
+  CHECK(text(made, "condition", 1) == "two");
+  CHECK(real(made, "scaling_efficiency", 0) == 1);
+  CHECK(real(made, "scaling_efficiency", 1) == 0.75);
+  CHECK(made.store.summary->find("scaling_efficiency")->absent(2));
+}
+
+TEST_CASE("outliers that are left out are counted and said") {
+  const std::string runs = "run\tstep\titeration_time\na\t1\t1\na\t2\t1\na\t3\t1.1\na\t4\t0.9\na\t5\t6\n";
+  SummaryRule rule = no_warmup();
+  const Summary kept = summary_of(runs, rule);
+  CHECK(real(kept, "time_outliers") == 1);
+  CHECK(real(kept, "time_removed") == 0);
+  rule.timing.outliers = Outliers::far_out;
+  const Summary made = summary_of(runs, rule);
+  CHECK(real(made, "time_removed") == 1);
+  CHECK(made.warnings == std::vector<std::string>{"1 of 5 timings left out as outliers"});
+  CHECK(made.store.attributes.at("outliers") == "mad: 1 of 5 timings left out");
+}
+
 TEST_CASE("no runs at all are an error") {
   CHECK_THROWS_WITH_AS(summary_of(""), "no runs in the input: nothing to aggregate", Error);
 }

@@ -48,7 +48,7 @@ TEST_CASE("safetensors: every type survives; a strided view is written as its el
   CHECK(back.metadata.empty());
   REQUIRE(back.tensors.size() == tensors.size());
   for (const auto& [name, tensor] : tensors) {
-    const auto same_name = [&](const auto& named) { return named.first == name; };
+    const auto same_name = [&name = name](const auto& named) { return named.first == name; };
     const auto found = std::find_if(back.tensors.begin(), back.tensors.end(), same_name);
     REQUIRE(found != back.tensors.end());
     CHECK(found->second.dtype == tensor.dtype);

@@ -164,10 +164,11 @@ Shape row_major(const Shape& shape) {
 }
 
 Tensor make_tensor(Dtype dtype, Shape shape, StoragePtr storage) {
-  Tensor tensor{dtype, shape, row_major(shape), 0, std::move(storage)};
+  Shape strides = row_major(shape);
+  Tensor tensor{dtype, std::move(shape), std::move(strides), 0, std::move(storage)};
   tensor.check();
   if (tensor.byte_count() != tensor.storage->size()) {
-    throw Error("tensor of shape " + to_text(shape) + " and type " + std::string(name_of(dtype)) + " needs " +
+    throw Error("tensor of shape " + to_text(tensor.shape) + " and type " + std::string(name_of(dtype)) + " needs " +
                 std::to_string(tensor.byte_count()) + " bytes, has " + std::to_string(tensor.storage->size()));
   }
   return tensor;

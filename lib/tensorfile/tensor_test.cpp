@@ -46,7 +46,7 @@ TEST_CASE("tensor: views are read in row-major order whatever their strides") {
 }
 
 TEST_CASE("tensor: a large strided view is what its rows are") {
-  std::vector<float> values(600 * 700);
+  std::vector<float> values(std::size_t{600} * 700);
   std::iota(values.begin(), values.end(), 0.0F);
   Tensor tensor = borrow_f32({600, 700}, values);
   tensor.shape = {700, 600};

@@ -29,13 +29,16 @@ std::string describe(std::string_view bytes) {
 
 // "archive" in "archive/data.pkl"; PyTorch names it after the file.
 std::string find_root(const ZipReader& zip, const std::string& path) {
-  std::string root;
+  std::vector<std::string> roots;
   for (const std::string& name : zip.names()) {
-    if (!name.ends_with(kPickle) || name.find('/') != name.size() - kPickle.size()) continue;
-    if (!root.empty()) throw Error(path, 0, "two pickles in one archive: " + root + " and " + name);
-    root = name.substr(0, name.size() - kPickle.size());
+    const std::size_t slash = name.find('/');
+    if (slash != std::string::npos && std::string_view(name).substr(slash) == kPickle) {
+      roots.push_back(name.substr(0, slash));
+    }
   }
-  if (root.empty()) throw Error(path, 0, "is no file of torch.save (a zip archive without data.pkl)");
+  if (roots.empty()) throw Error(path, 0, "is no file of torch.save (a zip archive without data.pkl)");
+  const std::string& root = roots.front();
+  if (roots.size() > 1) throw Error(path, 0, "two pickles in one archive, in " + root + " and in " + roots[1]);
   if (zip.contains(root + "/constants.pkl")) {
     throw Error(path, 0, "is a TorchScript archive, expected a file of torch.save: save the state_dict from Python");
   }

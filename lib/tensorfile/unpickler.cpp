@@ -51,7 +51,7 @@ class Unpickler {
   std::string line() {
     const std::size_t end = bytes_.find('\n', at_);
     if (end == std::string_view::npos) throw Malformed{"the pickle ends too early"};
-    const std::string text(take(end - at_));
+    std::string text(take(end - at_));
     take(1);
     return text;
   }

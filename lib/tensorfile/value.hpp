@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a torch.save file holds beside and around its tensors: Python's plain values, nested.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,9 +31,17 @@ struct Dict {
 class Value {
  public:
   Value() = default;  ///< None
-  template <class T>
-  requires(!std::is_same_v<std::remove_cvref_t<T>, Value>)
-      Value(T&& value);  // NOLINT: implicit, so that a dict reads as one
+  // Implicit, so that a dict reads as one.
+  template <std::integral T>
+  Value(T value);  ///< bool or int
+  Value(double value);
+  Value(std::string value);
+  Value(std::string_view value);
+  Value(const char* value);
+  Value(List value);
+  Value(Tuple value);
+  Value(Dict value);
+  Value(Tensor value);
 
   bool is_none() const { return std::holds_alternative<std::monostate>(held_); }
   /// The value if it is of that type, else nullptr: bool, std::int64_t, double, std::string, List, Tuple, Dict, Tensor.
@@ -63,20 +72,22 @@ struct Item {
   Value key, value;
 };
 
-template <class T>
-requires(!std::is_same_v<std::remove_cvref_t<T>, Value>) Value::Value(T&& value) {
-  using Plain = std::remove_cvref_t<T>;
-  if constexpr (std::is_same_v<Plain, bool>) {
+inline Value::Value(double value) : held_(value) {}
+inline Value::Value(std::string value) : held_(std::move(value)) {}
+inline Value::Value(std::string_view value) : held_(std::string(value)) {}
+inline Value::Value(const char* value) : held_(std::string(value)) {}
+inline Value::Value(List value) : held_(std::move(value)) {}
+inline Value::Value(Tuple value) : held_(std::move(value)) {}
+inline Value::Value(Dict value) : held_(std::move(value)) {}
+inline Value::Value(Tensor value) : held_(std::move(value)) {}
+
+template <std::integral T>
+Value::Value(T value) {
+  if constexpr (std::is_same_v<T, bool>) {
     held_ = value;
-  } else if constexpr (std::is_integral_v<Plain>) {
-    static_assert(sizeof(Plain) < 8 || std::is_signed_v<Plain>, "an unsigned 64-bit value may not fit: cast it");
-    held_ = static_cast<std::int64_t>(value);
-  } else if constexpr (std::is_floating_point_v<Plain>) {
-    held_ = static_cast<double>(value);
-  } else if constexpr (std::is_convertible_v<T, std::string_view>) {
-    held_ = std::string(std::string_view(value));
   } else {
-    held_ = std::forward<T>(value);
+    static_assert(sizeof(T) < 8 || std::is_signed_v<T>, "an unsigned 64-bit value may not fit: cast it");
+    held_ = static_cast<std::int64_t>(value);
   }
 }
 

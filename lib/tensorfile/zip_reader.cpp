@@ -100,7 +100,9 @@ ZipReader::ZipReader(std::shared_ptr<const Mapping> file) : file_(std::move(file
     const std::uint64_t extra = at + 46 + name_size;
     at = extra + extra_size + comment_size;
     if (at > directory.begin + directory.size) bytes.fail("damaged zip archive: malformed directory record");
-    const auto malformed = [&](const std::string& what) { bytes.fail(name + ": damaged zip archive: " + what); };
+    const auto malformed = [&](const std::string& what) {
+      bytes.fail(located(name, 0, "damaged zip archive: " + what));
+    };
 
     for (std::uint64_t field = extra; field + 4 <= extra + extra_size;) {
       const std::uint64_t field_end = field + 4 + bytes.u16(field + 2, kPart);

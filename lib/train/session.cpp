@@ -1,36 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/session.hpp"
 
-#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "cli/run.hpp"
 #include "metric/file.hpp"
+#include "registry/index.hpp"
+#include "registry/query.hpp"
 #include "registry/run.hpp"
 #include "train/trainer.hpp"
-#include "unit/memory.hpp"
 
 namespace zs::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// The rank that a launcher gave this process, before MPI has started; 0 where there is none.
-int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    if (const char* const value = std::getenv(name)) return std::atoi(value);
-  }
-  return 0;
-}
 
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
@@ -67,7 +57,7 @@ class Progress {
 /// find a complete file.
 class Recorder {
  public:
-  explicit Recorder(const registry::Run& run) : id_(run.id()), folder_(run.folder()), log_(folder_ + "/run.log") {
+  explicit Recorder(const registry::Run& run) : id_(run.id()), folder_(run.folder()), log_(folder_ + "/run.log", std::ios::app) {
     if (!log_) throw Error(folder_ + "/run.log", 0, errno_text());
   }
 
@@ -76,9 +66,9 @@ class Recorder {
     if (!log_) throw Error(folder_ + "/run.log", 0, "write: " + errno_text());
   }
 
-  void metrics(const metric::Run& run, bool last) {
+  void metrics(const metric::Run& run, bool now) {
     const auto begin = Clock::now();
-    if (!last && begin < next_) return;
+    if (!now && begin < next_) return;
     metric::Store store;
     store.runs.push_back(run);
     store.runs.back().name = id_;
@@ -104,66 +94,90 @@ registry::Fields result_fields(const Outcome& outcome, double wall_time) {
   return fields;
 }
 
-}  // namespace
 
-cli::Hooks Session::hooks() {
-  return {
-      .place =
-          [this] {
-            // An error that all ranks share is told by rank 0, whose abort ends the others before they speak.
-            if ((group_ ? group_->rank() : launched_rank()) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-            if (!group_ || group_->size() == 1) return std::string();
-            return "rank " + std::to_string(group_->rank()) + " on " + group_->host(group_->rank()) + ": ";
-          },
-      .after =
-          [this] {
-            if (group_ && group_->size() > 1) group_->abort();
-          },
-  };
+/// The run that --resume names, if any.
+std::optional<registry::Run> resumed_run(const cli::Args& args) {
+  if (!args.has("resume")) return {};
+  if (!args.operands().empty()) throw UsageError("--resume takes the run's own configuration: leave out " + args.operands().front());
+  const std::string registry = registry::place(args.text("output_dir"));
+  const registry::Runs runs = registry::read_runs(registry, [](const Fault&) {});
+  return registry::Run(registry, runs.text(registry::find_run(runs, args.text("resume")), "run_id"));
 }
 
+/// The records up to a step that a run's metrics hold.
+metric::Table earlier_records(const std::string& folder, std::int64_t done) {
+  const std::string path = folder + "/metrics.h5";
+  metric::Table table = metric::read(path).runs.at(0).records;
+  const metric::Column* const steps = table.find("step");
+  if (!steps || static_cast<std::int64_t>(table.rows()) < done || steps->integers()[static_cast<std::size_t>(done - 1)] != done) {
+    throw Error(path, 0, "does not hold the first " + to_text(done) + " steps of the run");
+  }
+  for (metric::Column& column : table.columns) column.truncate(static_cast<std::size_t>(done));
+  return table;
+}
+
+}  // namespace
+
 Status Session::train(const cli::Args& args) {
-  const config::Config config = configuration(args);
+  const std::optional<registry::Run> resumed = resumed_run(args);
+  const config::Config config = configuration(args, resumed ? resumed->folder() + "/config.yaml" : "");
   const double timeout = args.real("timeout", 0.1, 1e9);
-  unit::memory::install();
-  const char* const threads = std::getenv("OMP_NUM_THREADS");
-  at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
-  at::set_num_interop_threads(1);
-  group_ = comm::mpi({.timeout = timeout});
-  const bool first = group_->rank() == 0;
+  comm::Group& group = ranks_.start(timeout);
+  const bool first = group.rank() == 0;
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
   }
 
-  Settings settings = train::settings(config, group_->size());
+  Settings settings = train::settings(config, group.size());
   if (args.has("verbose_logging") || args.has("debug_log")) settings.log_interval = 1;
   if (args.has("debug_log")) settings.digest_every = 1;
+  if (resumed) {
+    settings.checkpoint = checkpoint::latest(resumed->folder());
+    if (settings.checkpoint.empty()) throw Error(resumed->folder(), 0, "has no checkpoint to go on from");
+    const auto progress = checkpoint::peek(settings.checkpoint);
+    // Another rank count has the same sums with so many accumulation steps.
+    if (progress && !args.has("gradient_accumulation_steps")) settings.micro_steps = static_cast<int>(progress->leaves / group.size());
+  }
 
-  Trainer trainer(*group_, settings);
+  Trainer trainer(group, settings);
   if (args.has("print_plan")) {
     if (first) print(plan::to_text(trainer.plan()));
     return Status::done;
   }
-  if (!first) {
-    trainer.run({}, {});
-    return Status::done;
-  }
+  if (!first) return trainer.run("", {}, {}).stopped ? Status::try_again : Status::done;
+  return record(args, config, settings, resumed, trainer);
+}
+
+Status Session::record(const cli::Args& args, const config::Config& config, const Settings& settings, const std::optional<registry::Run>& resumed,
+                       Trainer& trainer) {
   const auto start = Clock::now();
-  const auto run = registry::Run::create(registry::place(settings.output_dir), config,
-                                         {{"command", args.line()}, {"revision", cli::version()}, {"world_size", to_text(std::int64_t{group_->size()})}});
+  const registry::Fields fields = {{"command", args.line()}, {"revision", cli::version()}, {"world_size", to_text(std::int64_t{ranks_.group().size()})}};
+  const auto run = resumed ? *resumed : registry::Run::create(registry::place(settings.output_dir), config, fields);
   Recorder recorder(run);
   Progress progress;
   std::map<std::string, std::string> attributes = {{"run_id", run.id()}, {"command", args.line()}, {"revision", cli::version()},
-                                                   {"host", group_->host(0)}, {"cpu", cpu_name()}};
+                                                   {"host", ranks_.group().host(0)}, {"cpu", cpu_name()}};
   if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
+  metric::Table earlier;
+  if (resumed) {
+    earlier = earlier_records(run.folder(), trainer.done());
+    attributes["resumed_after_step"] = to_text(trainer.done());
+    run.update({{"status", "running"}, {"resumed_after_step", to_text(trainer.done())}});
+  }
   const auto log = [&](const std::string& line) {
     recorder.log(line);
     print(line + "\n");
   };
   try {
-    const Outcome outcome = trainer.run(attributes, {log, [&](const metric::Run& records, bool last) { recorder.metrics(records, last); },
-                                                     [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }});
+    const Outcome outcome = trainer.run(run.folder(), attributes,
+                                        {log, [&](const metric::Run& records, bool now) { recorder.metrics(records, now); },
+                                         [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
+                                        earlier);
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
+    if (outcome.stopped) {
+      run.finish("preempted", {{"steps_done", to_text(outcome.steps)}});
+      return Status::try_again;
+    }
     run.finish(std::isfinite(outcome.final_loss) ? "complete" : "diverged", result_fields(outcome, wall_time));
   } catch (const std::exception& error) {
     run.finish("failed", {{"error", error.what()}});

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What zs-train does around a training: its group of ranks, the run's folder, its output, its end.
 #pragma once
-#include <memory>
-#include <string>
+#include <optional>
 
 #include "cli/run.hpp"
-#include "comm/group.hpp"
+#include "registry/run.hpp"
+#include "train/ranks.hpp"
+#include "train/trainer.hpp"
 #include "train/settings.hpp"
 
 namespace zs::train {
@@ -15,10 +16,14 @@ class Session {
   /// The body of zs-train.
   Status train(const cli::Args& args);
   /// What cli::run does at a failure: says which rank it is, and aborts the others.
-  cli::Hooks hooks();
+  cli::Hooks hooks() { return ranks_.hooks(); }
 
  private:
-  std::unique_ptr<comm::Group> group_;
+  Ranks ranks_;
+
+  /// Rank 0's part: registers the run, trains, and keeps its log, metrics and record.
+  Status record(const cli::Args& args, const config::Config& config, const Settings& settings, const std::optional<registry::Run>& resumed,
+                Trainer& trainer);
 };
 
 }  // namespace zs::train

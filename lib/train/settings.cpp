@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.hpp"
 #include "config/known.hpp"
 #include "data/corpus.hpp"
@@ -25,7 +28,33 @@ std::int64_t gathered_elements(const config::Config& config, int ranks) {
   return bytes / static_cast<std::int64_t>(sizeof(float));
 }
 
+/// max_gpu_batch_size: a rank's batch in as many accumulation steps as it takes.
+void split_batch(const config::Config& config, Settings& s) {
+  if (!config.has("training.max_gpu_batch_size")) return;
+  const std::int64_t most = config.integer("training.max_gpu_batch_size");
+  if (s.batch_size <= most) return;
+  if (s.batch_size % most != 0) {
+    throw Error(config.find("training.max_gpu_batch_size")->origin + ": training.max_gpu_batch_size must divide batch_size, " + std::to_string(s.batch_size));
+  }
+  s.micro_steps *= static_cast<int>(s.batch_size / most);
+  s.batch_size = most;
+}
+
+constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"}, std::pair{at::kHalf, "float16"}};
+
+constexpr std::array kDtypeFlags = {std::pair{"bf16", "bfloat16"}, std::pair{"fp16", "float16"}};
+
+/// REQUIRES: the configuration's choices.
+at::ScalarType dtype_named(std::string name) {
+  if (name.starts_with("torch.")) name.erase(0, 6);
+  return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.second == name; })->first;
+}
+
 }  // namespace
+
+std::string dtype_name(at::ScalarType dtype) {
+  return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
+}
 
 std::vector<cli::Option> config_options() {
   std::vector<cli::Option> options;
@@ -43,16 +72,24 @@ std::vector<cli::Option> config_options() {
       option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
       options.push_back(option);
     }
+    if (known.key != "training.dtype") continue;
+    for (const auto& [flag, dtype] : kDtypeFlags) {
+      options.push_back({0, flag, "", std::string("same as --dtype ") + dtype, "", {}, false, options.back().group});
+    }
   }
   return options;
 }
 
-config::Config configuration(const cli::Args& args) {
-  config::Config config = args.operands().empty() ? config::Config() : config::Config::read(args.operand("one configuration"));
+config::Config configuration(const cli::Args& args, const std::string& stored) {
+  config::Config config = !stored.empty()         ? config::Config::read(stored)
+                          : args.operands().empty() ? config::Config() : config::Config::read(args.operand("one configuration"));
   for (const cli::Option& option : args.command().options) {
     const config::Known* const known = config::known_option(option.name);
     if (!known || !args.has(option.name)) continue;
     config.set(std::string(known->key), option.value.empty() ? "true" : args.text(option.name), "--" + option.name);
+  }
+  for (const auto& [flag, dtype] : kDtypeFlags) {
+    if (args.has(flag)) config.set("training.dtype", dtype, std::string("--") + flag);
   }
   for (const std::string& setting : args.all("set")) {
     const std::size_t equals = setting.find('=');
@@ -66,10 +103,6 @@ config::Config configuration(const cli::Args& args) {
 
 Settings settings(const config::Config& config, int ranks) {
   not_yet(config, "zero.compile", config.boolean("zero.compile"));
-  not_yet(config, "run.checkpoint", config.has("run.checkpoint"));
-  not_yet(config, "training.save_steps", config.integer("training.save_steps") > 0);
-  not_yet(config, "training.correct_bias", !config.boolean("training.correct_bias"));
-  not_yet(config, "training.max_gpu_batch_size", config.has("training.max_gpu_batch_size"));
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
   Settings s;
@@ -93,6 +126,13 @@ Settings settings(const config::Config& config, int ranks) {
   s.gathered_elements = gathered_elements(config, ranks);
 
   s.engine.adamw = {config.real("training.beta1"), config.real("training.beta2"), config.real("training.epsilon"), config.real("training.weight_decay")};
+  s.engine.adamw.correct_bias = config.boolean("training.correct_bias");
+  s.engine.use_torch_adam = config.boolean("training.use_torch_adam");
+  if (s.engine.use_torch_adam && !s.engine.adamw.correct_bias) {
+    throw Error("training.correct_bias: torch::optim::AdamW always corrects the bias: leave out --use_torch_adam");
+  }
+  s.engine.decay_all = config.text("training.decay") == "all";
+  s.engine.dtype = dtype_named(config.text("training.dtype"));
   s.engine.max_grad_norm = config.real("training.max_grad_norm");
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));
 
@@ -103,6 +143,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.batch_size = config.integer("training.batch_size");
   s.eval_batch_size = config.has("training.eval_batch_size") ? config.integer("training.eval_batch_size") : s.batch_size;
   s.micro_steps = static_cast<int>(config.integer("training.gradient_accumulation_steps"));
+  split_batch(config, s);
   s.num_epochs = config.integer("training.num_epochs");
   s.max_steps = config.integer("training.max_steps");
   s.learning_rate = config.real("training.learning_rate");
@@ -113,6 +154,10 @@ Settings settings(const config::Config& config, int ranks) {
   s.log_interval = config.integer("training.log_interval");
   s.warmup_step = config.integer("training.warmup_step");
   s.digest_every = config.integer("run.digest_every");
+  if (config.has("run.checkpoint")) s.checkpoint = config.text("run.checkpoint");
+  s.save_steps = config.integer("training.save_steps");
+  s.keep_last = config.integer("training.keep_last");
+  s.save_gradients = config.boolean("training.save_gradients");
   s.output_dir = config.text("run.output_dir");
   s.run_name = config.text("run.name");
   return s;

@@ -32,13 +32,21 @@ struct Settings {
   std::int64_t lr_warmup_steps = 0, eval_steps = 0, log_interval = 10, warmup_step = 0, digest_every = 0;
   bool eval = false;
   std::string output_dir, run_name;
+  std::string checkpoint;         ///< folder to go on from, or ""
+  std::int64_t save_steps = 0;    ///< 0: no checkpoints, not even at the end
+  std::int64_t keep_last = 0;     ///< 0: all
+  bool save_gradients = true;
 };
+
+/// "float32", "bfloat16" or "float16".
+std::string dtype_name(at::ScalarType dtype);
 
 /// The options of zs-train that stand for keys of a configuration, one row each, for a command's table.
 std::vector<cli::Option> config_options();
 
 /// The effective configuration: the file (an operand of `args`, if any), over it the options typed, over these --set.
-config::Config configuration(const cli::Args& args);
+/// `stored` in place of the operand where it is not empty.
+config::Config configuration(const cli::Args& args, const std::string& stored = "");
 
 /// The settings; throws zs::Error where the configuration asks for what zs does not do ("not supported yet").
 /// `ranks` settles what depends on it: "single" takes one.

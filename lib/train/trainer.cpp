@@ -9,13 +9,13 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "plan/pass.hpp"
+#include "train/saving.hpp"
 #include "train/schedule.hpp"
+#include "train/signals.hpp"
 #include "unit/memory.hpp"
 
 namespace zs::train {
 namespace {
-
-constexpr double kValidation = 0.1;  // share of the windows held out
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -26,24 +26,20 @@ double seconds() {
 Trainer::Trainer(comm::Group& group, const Settings& settings)
     : group_(group),
       settings_(settings),
-      corpus_(data::read_corpus(settings.dataset, settings.dataset_percentage, settings.dataset_size)),
-      windows_(data::windows(settings.dataset, static_cast<std::int64_t>(corpus_.tokens.size()), settings.model.seq_length, kValidation)),
-      sampler_(windows_.training, settings.engine.seed),
       model_(model::make(settings.model)),
-      leaves_(static_cast<std::int64_t>(group.size()) * settings.micro_steps) {
-  if (model_.vocab_size < data::Corpus::kVocabulary) {
-    throw Error("model.vocab_size: " + std::to_string(model_.vocab_size) + " is too small for bytes as tokens (256)");
-  }
-  const std::int64_t in_epochs = settings_.num_epochs * windows_.training / samples_per_step();
-  steps_ = settings_.max_steps > 0 ? settings_.max_steps : in_epochs;
-  if (steps_ == 0) {
-    throw Error(settings_.dataset, 0, std::to_string(windows_.training) + " samples do not fill one step of " + std::to_string(samples_per_step()) +
-                                          ": name more text, or set --max_steps");
-  }
+      batches_(settings, model_, static_cast<std::int64_t>(group.size()) * settings.micro_steps),
+      steps_(batches_.steps()) {
   const plan::Plan baseline =
       plan::baseline(zero::shape(model_.units, settings_.stage, group.size(), settings_.micro_steps, settings_.activation_checkpointing));
   engine_ = std::make_unique<zero::Engine>(group_, model_.units, plan::compile(baseline, settings_.passes, {}, {settings_.gathered_elements}),
                                            settings_.engine);
+  if (settings_.checkpoint.empty()) return;
+  if (const auto progress = checkpoint::peek(settings_.checkpoint)) {
+    require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
+    done_ = progress->step;
+  }
+  checkpoint::load(group_, *engine_, settings_.checkpoint);
+  if (done_ >= steps_) throw Error(settings_.checkpoint, 0, "has " + to_text(done_) + " steps done, and no more than " + to_text(steps_) + " are asked for: set --max_steps");
 }
 
 void Trainer::describe() {
@@ -60,7 +56,7 @@ void Trainer::describe() {
   known["world_size"] = number(group_.size());
   known["gradient_accumulation_steps"] = number(settings_.micro_steps);
   known["batch_size"] = number(settings_.batch_size);
-  known["global_batch_size"] = number(samples_per_step());
+  known["global_batch_size"] = number(batches_.samples_per_step());
   known["seq_length"] = number(settings_.model.seq_length);
   known["deepcompile"] = truth(settings_.deepcompile);
   known["compile"] = "false";
@@ -69,43 +65,51 @@ void Trainer::describe() {
   known["learning_rate"] = to_text(settings_.learning_rate);
   known["max_grad_norm"] = to_text(settings_.engine.max_grad_norm);
   known["seed"] = number(settings_.engine.seed);
-  known["dtype"] = "float32";
+  known["dtype"] = dtype_name(settings_.engine.dtype);
   known["num_epochs"] = number(settings_.num_epochs);
   known["expected_steps"] = number(steps_);
-  known["dataset"] = corpus_.path;
-  known["dataset_sha256"] = corpus_.sha256;
-  known["dataset_tokens"] = number(corpus_.tokens.size());
-  known["steps_per_epoch"] = to_text(static_cast<double>(windows_.training) / static_cast<double>(samples_per_step()));
+  known["dataset"] = batches_.corpus().path;
+  known["dataset_sha256"] = batches_.corpus().sha256;
+  known["dataset_tokens"] = number(batches_.corpus().tokens.size());
+  known["steps_per_epoch"] = to_text(batches_.steps_per_epoch());
   known["threads"] = number(at::get_num_threads());
   known["state_bytes"] = number(engine_->state_bytes());
   known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
 }
 
-Outcome Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
+Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink, metric::Table earlier) {
   sink_ = std::move(sink);
-  run_ = {"", std::move(attributes), {}};
+  run_ = {"", std::move(attributes), std::move(earlier)};
   describe();
   if (sink_.log) {
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
   }
+  Saving saving(group_, *engine_, settings_, model_, folder);
+  catch_stop_signals();
   unit::memory::reset_peak();
   std::string digest;
-  for (std::int64_t step = 1; step <= steps_; ++step) {
-    train_step(step);
+  std::int64_t step = done_;
+  bool stopped = false;
+  while (step < steps_ && !stopped) {
+    ++step;
     const bool last = step == steps_;
+    saving.before(step, steps_);
+    stopped = train_step(step) && !last;
     const bool evaluates = (settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last);
     if (evaluates) run_.records.column("valid_loss").reals().back() = evaluate();
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
-    if (digests || last) digest = engine_->digest();
+    if (digests || last || stopped) digest = engine_->digest();
     if (digests) run_.records.column("state_digest").texts().back() = digest;
-    if (sink_.log && (step % settings_.log_interval == 0 || last || evaluates || digests)) log_step(step);
-    if (sink_.metrics && !last) sink_.metrics(run_, false);
+    if (sink_.log && (step == 1 || step % settings_.log_interval == 0 || last || stopped || evaluates || digests)) log_step();
+    // The metrics first: a checkpoint must never be ahead of them.
+    if (sink_.metrics) sink_.metrics(run_, stopped || saving.due(step, last));
+    saving.after(progress(step), last, stopped);
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
   }
   run_.attributes["state_digest"] = digest;
-  const Outcome result = outcome(digest);
+  const Outcome result = outcome(digest, stopped);
   if (sink_.log) {
-    sink_.log("Summary: steps: " + to_text(steps_) + " final_loss: " + to_plain_text(result.final_loss) +
+    sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
               " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " + to_plain_text(result.tokens_per_second) +
               " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem));
     sink_.log("state_digest: " + digest);
@@ -114,25 +118,37 @@ Outcome Trainer::run(std::map<std::string, std::string> attributes, Sink sink) {
   return result;
 }
 
-void Trainer::train_step(std::int64_t step) {
-  const std::int64_t first = (step - 1) * samples_per_step();
-  const std::int64_t sent_before = group_.bytes_sent();
-  const double learning_rate = settings_.learning_rate * schedule(settings_.scheduler, step - 1, settings_.lr_warmup_steps, steps_);
+double Trainer::learning_rate(std::int64_t step) const {
+  return settings_.learning_rate * schedule(settings_.scheduler, step - 1, settings_.lr_warmup_steps, steps_);
+}
+
+checkpoint::Progress Trainer::progress(std::int64_t step) const {
+  return {.step = step,
+          .leaves = static_cast<std::int64_t>(group_.size()) * settings_.micro_steps,
+          .batch_size = settings_.batch_size,
+          .seq_length = settings_.model.seq_length,
+          .seed = static_cast<std::int64_t>(settings_.engine.seed),
+          .sampler_position = step * batches_.samples_per_step(),
+          .learning_rate = learning_rate(step),
+          .dataset_sha256 = batches_.corpus().sha256,
+          .dtype = dtype_name(settings_.engine.dtype)};
+}
+
+/// True if a signal on any rank asked to stop.
+bool Trainer::train_step(std::int64_t step) {
+  const double learning_rate = this->learning_rate(step);
   const double begin = seconds();
-  const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) {
-    const std::int64_t position = first + leaf * settings_.batch_size;
-    return batch(settings_.batch_size, [&](std::int64_t i) { return windows_.training_start(sampler_.at(position + i)); });
-  });
+  const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) { return batches_.training(step, leaf); });
   const double time = seconds() - begin;
 
   struct Usage {
-    std::int64_t allocated, peak, sent;
+    std::int64_t allocated, peak, sent, stop;
   };
-  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), group_.bytes_sent() - sent_before},
+  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent, stop_asked()},
                                             "exchange of memory use");
   Usage most{};
   for (const Usage& usage : usages) {
-    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent)};
+    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent), std::max(most.stop, usage.stop)};
   }
   metric::Table& records = run_.records;
   const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };
@@ -143,11 +159,12 @@ void Trainer::train_step(std::int64_t step) {
                              "comm_bytes"}) {
       records.column(name);
     }
+    if (settings_.engine.dtype == at::kHalf) records.column("loss_scale"), records.column("skipped");
     if (settings_.eval || settings_.eval_steps > 0) records.column("valid_loss");
     if (settings_.digest_every > 0) records.column("state_digest");
   }
   integer("step", step);
-  integer("epoch", sampler_.epoch(first) + 1);
+  integer("epoch", batches_.epoch(step));
   real("loss", result.loss);
   real("iteration_time", time);
   integer("alloc_mem", most.allocated);
@@ -155,14 +172,19 @@ void Trainer::train_step(std::int64_t step) {
   real("grad_norm", result.grad_norm);
   real("clipped_norm", result.clipped_norm);
   real("learning_rate", learning_rate);
-  integer("tokens", samples_per_step() * settings_.model.seq_length);
+  integer("tokens", batches_.samples_per_step() * settings_.model.seq_length);
   integer("comm_bytes", most.sent);
+  if (settings_.engine.dtype == at::kHalf) {
+    real("loss_scale", result.loss_scale);
+    integer("skipped", engine_->scaler().skipped());  // so far
+  }
   for (metric::Column& column : records.columns) column.pad(records.rows());
+  return most.stop != 0;
 }
 
-void Trainer::log_step(std::int64_t step) {
+void Trainer::log_step() {
   const metric::Table& records = run_.records;
-  const auto row = static_cast<std::size_t>(step - 1);
+  const std::size_t row = records.rows() - 1;
   const auto text = [&](const char* name) {
     const metric::Column& column = *records.find(name);
     return column.type() == metric::Type::real ? to_plain_text(column.reals()[row]) : column.text(row);
@@ -175,14 +197,16 @@ void Trainer::log_step(std::int64_t step) {
   sink_.log(line);
 }
 
-Outcome Trainer::outcome(const std::string& digest) const {
+Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const metric::Table& records = run_.records;
   const auto& times = records.find("iteration_time")->reals();
-  const auto skipped = static_cast<std::size_t>(std::min<std::int64_t>(settings_.warmup_step, steps_ - 1));
+  const auto skipped = static_cast<std::size_t>(std::min<std::int64_t>(settings_.warmup_step, static_cast<std::int64_t>(times.size()) - 1));
   double sum = 0;
   for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i];
   Outcome outcome;
   outcome.state_digest = digest;
+  outcome.stopped = stopped;
+  outcome.steps = records.find("step")->integers().back();
   outcome.final_loss = records.find("loss")->reals().back();
   outcome.valid_loss = metric::absent_real();
   if (const metric::Column* const valid = records.find("valid_loss")) {
@@ -196,27 +220,7 @@ Outcome Trainer::outcome(const std::string& digest) const {
 }
 
 double Trainer::evaluate() {
-  const std::int64_t leaves = (windows_.validation + settings_.eval_batch_size - 1) / settings_.eval_batch_size;
-  return engine_->evaluate(leaves, [&](std::int64_t leaf) {
-    const std::int64_t first = leaf * settings_.eval_batch_size;
-    return batch(std::min(settings_.eval_batch_size, windows_.validation - first), [&](std::int64_t i) { return windows_.validation_start(first + i); });
-  });
-}
-
-unit::Batch Trainer::batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const {
-  const std::int64_t length = settings_.model.seq_length;
-  const auto options = at::TensorOptions(at::kLong);
-  unit::Batch batch{at::empty({samples, length}, options), at::empty({samples, length}, options)};
-  auto* const tokens = batch.tokens_BT.data_ptr<std::int64_t>();
-  auto* const targets = batch.targets_BT.data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < samples; ++i) {
-    const std::uint8_t* const from = corpus_.tokens.data() + start(i);
-    for (std::int64_t t = 0; t < length; ++t) {
-      tokens[i * length + t] = from[t];
-      targets[i * length + t] = from[t + 1];
-    }
-  }
-  return batch;
+  return engine_->evaluate(batches_.validation_leaves(), [&](std::int64_t leaf) { return batches_.validation(leaf); });
 }
 
 }  // namespace zs::train

@@ -6,11 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "checkpoint/checkpoint.hpp"
 #include "comm/group.hpp"
-#include "data/corpus.hpp"
-#include "data/sampler.hpp"
 #include "metric/table.hpp"
 #include "model/model.hpp"
+#include "train/batches.hpp"
 #include "train/settings.hpp"
 
 namespace zs::train {
@@ -30,6 +30,8 @@ struct Outcome {
   double iteration_time = 0;     ///< s, mean without the first warmup_step steps
   double tokens_per_second = 0;  ///< over the same steps
   std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
+  std::int64_t steps = 0;        ///< done
+  bool stopped = false;          ///< by a signal, with everything saved
 };
 
 class Trainer {
@@ -42,29 +44,31 @@ class Trainer {
   const plan::Plan& plan() const { return engine_->plan(); }
   std::int64_t steps() const { return steps_; }
 
-  /// Trains. What is known about the run before its first step joins `attributes`, and each is a `run: KEY=VALUE`
+  /// The step that run() begins behind: 0, or that of the checkpoint.
+  std::int64_t done() const { return done_; }
+
+  /// Trains. Checkpoints go into `folder` (rank 0's counts). What is known about the run before its first step joins `attributes`, and each is a `run: KEY=VALUE`
   /// line. COLLECTIVE.
-  Outcome run(std::map<std::string, std::string> attributes, Sink sink);
+  /// Records of earlier steps may be given, to go on from.
+  Outcome run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink, metric::Table earlier = {});
 
  private:
   comm::Group& group_;
   Settings settings_;
   Sink sink_;
-  data::Corpus corpus_;
-  data::Windows windows_;
-  data::Sampler sampler_;
   model::Model model_;
+  Batches batches_;
+  std::int64_t steps_, done_ = 0;
   std::unique_ptr<zero::Engine> engine_;
-  std::int64_t steps_ = 0, leaves_ = 0;
   metric::Run run_;
 
   void describe();
-  void train_step(std::int64_t step);
-  void log_step(std::int64_t step);
-  Outcome outcome(const std::string& digest) const;
+  bool train_step(std::int64_t step);
+  void log_step();
+  double learning_rate(std::int64_t step) const;
+  checkpoint::Progress progress(std::int64_t step) const;
+  Outcome outcome(const std::string& digest, bool stopped) const;
   double evaluate();
-  unit::Batch batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const;
-  std::int64_t samples_per_step() const { return leaves_ * settings_.batch_size; }
 };
 
 }  // namespace zs::train

@@ -81,9 +81,11 @@ StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& 
   run.learning_rate = learning_rate;
   run.batch = &batch;
   run.leaf = [this](int micro) { return plan::leaf(plan_.shape, group_.rank(), micro); };
+  const std::int64_t sent_before = group_.bytes_sent();
   execute(plan_, run);
-  const auto losses = gather_losses(run, leaves());
-  run.result.loss = comm::tree_sum(std::span<const float>(losses)) / static_cast<float>(leaves());
+  run.result.sent += group_.bytes_sent() - sent_before;
+  run.result.leaf_losses = gather_losses(run, leaves());
+  run.result.loss = comm::tree_sum(std::span<const float>(run.result.leaf_losses)) / static_cast<float>(leaves());
   return run.result;
 }
 

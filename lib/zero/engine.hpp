@@ -40,6 +40,8 @@ struct StepResult {
   double grad_norm = 0;     ///< global L2 norm of the mean gradient, before clipping
   double clipped_norm = 0;  ///< after
   double loss_scale = 1;    ///< what the loss was multiplied with (float16)
+  std::vector<float> leaf_losses{};  ///< of all ranks, by leaf
+  std::int64_t sent = 0;    ///< bytes that this rank sent for the step (what an observer sends is not counted)
   bool skipped = false;     ///< the gradient was not finite and nothing was updated (float16)
 };
 
@@ -75,6 +77,11 @@ class Engine {
   /// The global leaf that this rank computes in a micro-step.
   std::int64_t leaf(int micro) const { return plan::leaf(plan_.shape, group_.rank(), micro); }
   const LossScaler& scaler() const { return scaler_; }
+  /// Optimizer updates so far: steps less those skipped.
+  std::int64_t updates() const { return updates_; }
+  /// Sets the counters from a checkpoint.
+  void restore(std::int64_t updates, const LossScaler::State& scaler) { updates_ = updates, scaler_.restore(scaler); }
+  Optimizer& optimizer(std::size_t unit) { return *optimizers_[unit]; }
 
   const plan::Plan& plan() const { return plan_; }
   std::vector<UnitState>& states() { return states_; }

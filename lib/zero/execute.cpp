@@ -102,7 +102,11 @@ void Engine::backward(int unit, int micro) {
 }
 
 void Engine::norm(Run& run) {
-  if (observer_.reduced) observer_.reduced();
+  if (observer_.reduced) {
+    const std::int64_t sent_before = group_.bytes_sent();
+    observer_.reduced();
+    run.result.sent -= group_.bytes_sent() - sent_before;
+  }
   std::vector<Shard> shards;
   for (const UnitState& state : states_) shards.push_back({state.gradient_sum(), state.owned(), state.numel()});
   run.result.loss_scale = scaler_.scale();

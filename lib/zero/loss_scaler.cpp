@@ -17,22 +17,22 @@ constexpr int kHysteresis = 2;
 void LossScaler::update(bool finite) {
   if (!dynamic_) return;
   if (!finite) {
-    ++skipped_;
-    if (hysteresis_ > 1) {
-      --hysteresis_;
+    ++state_.skipped;
+    if (state_.hysteresis > 1) {
+      --state_.hysteresis;
     } else {
-      if (scale_ <= kMinimum) throw Error("gradients are not finite at the smallest loss scale: the training has diverged");
-      scale_ = std::max(scale_ / kFactor, kMinimum);
+      if (state_.scale <= kMinimum) throw Error("gradients are not finite at the smallest loss scale: the training has diverged");
+      state_.scale = std::max(state_.scale / kFactor, kMinimum);
     }
-    last_overflow_ = iteration_;
+    state_.last_overflow = state_.iteration;
   } else {
-    const std::int64_t stable = iteration_ - last_overflow_ - 1;
+    const std::int64_t stable = state_.iteration - state_.last_overflow - 1;
     if (stable > 0 && stable % kWindow == 0) {
-      scale_ *= kFactor;
-      hysteresis_ = kHysteresis;
+      state_.scale *= kFactor;
+      state_.hysteresis = kHysteresis;
     }
   }
-  ++iteration_;
+  ++state_.iteration;
 }
 
 }  // namespace zs::zero

@@ -8,19 +8,25 @@ namespace zs::zero {
 
 class LossScaler {
  public:
+  /// All that a checkpoint keeps of it.
+  struct State {
+    double scale = 1;
+    std::int64_t iteration = 0, last_overflow = -1, skipped = 0;
+    int hysteresis = 2;
+  };
   /// `dynamic` false keeps the scale at 1.
-  explicit LossScaler(bool dynamic) : dynamic_(dynamic), scale_(dynamic ? 65536 : 1) {}
+  explicit LossScaler(bool dynamic) : dynamic_(dynamic) { state_.scale = dynamic ? 65536 : 1; }
 
-  double scale() const { return scale_; }
-  std::int64_t skipped() const { return skipped_; }
+  double scale() const { return state_.scale; }
+  std::int64_t skipped() const { return state_.skipped; }
+  const State& state() const { return state_; }
+  void restore(const State& state) { state_ = state; }
   /// After a step: was its gradient finite? Throws zs::Error at an overflow with the scale already at its minimum.
   void update(bool finite);
 
  private:
   bool dynamic_;
-  double scale_;
-  std::int64_t iteration_ = 0, last_overflow_ = -1, skipped_ = 0;
-  int hysteresis_ = 2;
+  State state_;
 };
 
 }  // namespace zs::zero

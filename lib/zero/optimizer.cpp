@@ -21,6 +21,10 @@ class FusedAdamW final : public Optimizer {
   }
   at::Tensor exp_avg() override { return exp_avg_; }
   at::Tensor exp_avg_sq() override { return exp_avg_sq_; }
+  void restore(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, std::int64_t) override {
+    exp_avg_.copy_(exp_avg);
+    exp_avg_sq_.copy_(exp_avg_sq);
+  }
 
  private:
   AdamW adamw_;

@@ -34,6 +34,8 @@ class Optimizer {
   /// Moments, one element a parameter of the owned part: for checkpoints.
   virtual at::Tensor exp_avg() = 0;
   virtual at::Tensor exp_avg_sq() = 0;
+  /// Sets the moments, and how many updates made them.
+  virtual void restore(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, std::int64_t updates) = 0;
 };
 
 /// zs's own kernel; the bits of the class below. `parameters` stays the caller's.

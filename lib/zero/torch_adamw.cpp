@@ -9,6 +9,15 @@ namespace {
 at::Tensor over(float* data, std::int64_t n) { return at::from_blob(data, {n}, at::TensorOptions(at::kFloat)); }
 
 class TorchAdamW final : public Optimizer {
+  /// How the class files a tensor's state.
+  static auto key(const at::Tensor& tensor) {
+#if TORCH_VERSION_MAJOR >= 2
+    return static_cast<void*>(tensor.unsafeGetTensorImpl());
+#else
+    return c10::guts::to_string(tensor.unsafeGetTensorImpl());
+#endif
+  }
+
  public:
   TorchAdamW(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n) : segments_(std::move(segments)), n_(n) {
     std::vector<torch::optim::OptimizerParamGroup> groups;
@@ -42,6 +51,15 @@ class TorchAdamW final : public Optimizer {
   at::Tensor exp_avg_sq() override {
     return moments([](torch::optim::AdamWParamState& state) { return state.exp_avg_sq(); });
   }
+  void restore(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, std::int64_t updates) override {
+    for (auto& [segment, tensor] : placed_) {
+      auto state = std::make_unique<torch::optim::AdamWParamState>();
+      state->step(updates);
+      state->exp_avg(exp_avg.narrow(0, segment.begin, tensor.numel()).clone());
+      state->exp_avg_sq(exp_avg_sq.narrow(0, segment.begin, tensor.numel()).clone());
+      optimizer_->state()[key(tensor)] = std::move(state);
+    }
+  }
 
  private:
   std::vector<Segment> segments_;
@@ -53,11 +71,7 @@ class TorchAdamW final : public Optimizer {
   at::Tensor moments(Moment moment) {
     at::Tensor all = at::zeros({n_});
     for (auto& [segment, tensor] : placed_) {
-#if TORCH_VERSION_MAJOR >= 2
-      const auto found = optimizer_->state().find(tensor.unsafeGetTensorImpl());
-#else
-      const auto found = optimizer_->state().find(c10::guts::to_string(tensor.unsafeGetTensorImpl()));
-#endif
+      const auto found = optimizer_->state().find(key(tensor));
       if (found == optimizer_->state().end()) continue;
       all.narrow(0, segment.begin, tensor.numel()).copy_(moment(static_cast<torch::optim::AdamWParamState&>(*found->second)));
     }

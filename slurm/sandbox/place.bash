@@ -15,15 +15,14 @@ die() {
 # have; Slurm's step daemons lose it, and processes of jobs never had it, but both have the sandbox's SLURM_CONF.
 own() {
   local file
-  for file in $(grep -lzxsF -e "ZS_SANDBOX_DAEMON=$place" -e "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ); do
+  grep -lzxsF -e "ZS_SANDBOX_DAEMON=$place" -e "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ | while read -r file; do
     [[ ${file//[!0-9]/} != "$$" ]] || continue
     if grep -qzxsF "ZS_SANDBOX_DAEMON=$place" "$file" || [[ $(cat "${file%environ}comm" 2>/dev/null) == slurmstepd ]]; then
       [[ $1 != daemons ]] || echo "${file//[!0-9]/}"
     elif grep -qzs '^SLURM_JOB_ID=' "$file"; then
       [[ $1 != jobs ]] || echo "${file//[!0-9]/}"
     fi
-  done
-  return 0
+  done || true
 }
 
 # ended SECONDS daemons|jobs: waits until none is left; status 1 if some are.

@@ -68,7 +68,7 @@ void write_again(const tf::Value& value) {
 
 void read(std::string_view bytes) {
   if (bytes.starts_with('\x80')) {
-    const tf::StoragePtr storage = tf::Storage::own(std::string(96, '\1'));
+    tf::StoragePtr storage = tf::Storage::own(std::string(96, '\1'));
     const tf::Value value = tf::unpickle(bytes, "input", [&](const std::string&) { return storage; });
     use(value);
     write_again(value);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training's state in a folder that appears whole or not at all, and that any number of ranks and any stage can go on
+// from: tensors are stored by parameter name and canonical offset, not by rank.
+//
+//   pytorch_model.bin       float32 parameters, name -> tensor (torch.load reads it)
+//   gradients.pt            the step's mean gradient before clipping, name -> tensor; where it was asked for
+//   config.json             the model, with Hugging Face's keys
+//   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of the Adam moments
+//   SHA256SUMS              of all these; loading verifies it (so does sha256sum -c)
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "comm/group.hpp"
+#include "zero/engine.hpp"
+
+namespace zs::checkpoint {
+
+/// What a training needs to know beside the engine's tensors. Whoever resumes must have the same leaves, batch, data and
+/// seed, or its steps are not those of the undisturbed run.
+struct Progress {
+  std::int64_t step = 0;            ///< steps done
+  std::int64_t leaves = 0;          ///< micro-batches of a step: ranks x accumulation steps
+  std::int64_t batch_size = 0;      ///< sequences of a micro-batch
+  std::int64_t seq_length = 0;
+  std::int64_t seed = 0;
+  std::int64_t sampler_position = 0;  ///< sequences taken so far
+  double learning_rate = 0;         ///< of the last step: for readers; it follows from the step
+  std::string dataset_sha256, dtype;
+};
+
+/// Writes a checkpoint beside its final place and moves it there when all of it is on disk. All calls are COLLECTIVE;
+/// every rank writes its part at the same time. A writer that is dropped before commit() leaves nothing.
+class Writer {
+ public:
+  /// `folder` is the final name, "RUN/checkpoint_100". `model_config` is the text of config.json.
+  Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const std::string& model_config);
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  /// Between reduction and update (zero::Observer::reduced).
+  void gradients();
+  /// After the update. A checkpoint of that name that is there already is replaced.
+  void commit(const Progress& progress);
+
+ private:
+  comm::Group& group_;
+  zero::Engine& engine_;
+  std::string folder_, temporary_;
+
+  void seal();
+};
+
+/// What a checkpoint's state.json says; nothing where it holds weights alone (a folder from elsewhere).
+std::optional<Progress> peek(const std::string& folder);
+
+/// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise. Throws zs::Error, located, at a file
+/// that is missing or damaged, and at parameters of another model. COLLECTIVE.
+std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
+
+/// The newest complete checkpoint_STEP of a run's folder; "" where there is none.
+std::string latest(const std::string& run_folder);
+
+/// Removes all but the newest `keep` checkpoint_STEP folders.
+void prune(const std::string& run_folder, std::int64_t keep);
+
+}  // namespace zs::checkpoint

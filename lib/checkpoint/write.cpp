@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "checkpoint/folder.hpp"
+#include "tensorfile/torch.hpp"
+
+namespace zs::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view bytes_of(const at::Tensor& tensor, std::int64_t begin, std::int64_t count) {
+  return {reinterpret_cast<const char*>(tensor.data_ptr<float>() + begin), static_cast<std::size_t>(count) * sizeof(float)};
+}
+
+/// Writes name -> tensor for every parameter, each unit's whole float32 given by `gather`, which is collective: rank 0
+/// calls it as the file grows, the others as often.
+void write_units(int rank, std::vector<zero::UnitState>& states, const std::string& path, const std::function<at::Tensor(zero::UnitState&)>& gather) {
+  if (rank != 0) {
+    for (zero::UnitState& state : states) gather(state);
+    return;
+  }
+  tensorfile::Dict dict;
+  at::Tensor whole;
+  for (zero::UnitState& state : states) {
+    for (const unit::Parameter& parameter : state.unit().parameters()) {
+      const auto produce = [&state, &parameter, &whole, &gather](const tensorfile::Sink& sink) {
+        if (parameter.offset == 0) whole = gather(state);
+        sink(bytes_of(whole, parameter.offset, parameter.numel()));
+      };
+      const auto size = static_cast<std::uint64_t>(parameter.numel()) * sizeof(float);
+      dict.items.push_back({parameter.name, tensorfile::make_tensor(tensorfile::Dtype::f32, parameter.shape, tensorfile::Storage::produce(size, produce))});
+    }
+  }
+  tensorfile::write_torch(path, dict);
+}
+
+/// This rank's part of the moments: of each unit the rank's slice, cut at parameter borders.
+tensorfile::Dict moments(comm::Group& group, zero::Engine& engine, std::vector<at::Tensor>& keep) {
+  tensorfile::Dict exp_avg, exp_avg_sq, offset;
+  for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
+    const zero::UnitState& state = engine.states()[unit];
+    const comm::Slice own = state.owned(), mine = comm::slice(state.numel(), group.rank(), group.size());
+    keep.push_back(engine.optimizer(unit).exp_avg());
+    keep.push_back(engine.optimizer(unit).exp_avg_sq());
+    for (const unit::Parameter& parameter : state.unit().parameters()) {
+      const std::int64_t begin = std::max(parameter.offset, mine.begin), end = std::min(parameter.offset + parameter.numel(), mine.end);
+      if (begin >= end) continue;
+      const auto part = [&](const at::Tensor& values) {
+        return tensorfile::make_tensor(tensorfile::Dtype::f32, {end - begin}, tensorfile::Storage::borrow(bytes_of(values, begin - own.begin, end - begin)));
+      };
+      exp_avg.items.push_back({parameter.name, part(keep[keep.size() - 2])});
+      exp_avg_sq.items.push_back({parameter.name, part(keep.back())});
+      offset.items.push_back({parameter.name, begin - parameter.offset});
+    }
+  }
+  tensorfile::Dict dict;
+  dict.items.push_back({"exp_avg", exp_avg});
+  dict.items.push_back({"exp_avg_sq", exp_avg_sq});
+  dict.items.push_back({"offset", offset});
+  return dict;
+}
+
+std::string state_json(const comm::Group& group, const zero::Engine& engine, const Progress& progress) {
+  const zero::LossScaler::State scaler = engine.scaler().state();
+  const nlohmann::ordered_json json = {{"format", "zs-checkpoint 1"},
+                                       {"step", progress.step},
+                                       {"updates", engine.updates()},
+                                       {"leaves", progress.leaves},
+                                       {"batch_size", progress.batch_size},
+                                       {"seq_length", progress.seq_length},
+                                       {"sampler", {{"seed", progress.seed}, {"position", progress.sampler_position}}},
+                                       {"random", {{"seed", progress.seed}, {"streams", "keyed by seed, step, leaf and unit"}}},
+                                       {"learning_rate", progress.learning_rate},
+                                       {"dataset_sha256", progress.dataset_sha256},
+                                       {"dtype", progress.dtype},
+                                       {"world_size", group.size()},
+                                       {"zero_stage", engine.plan().shape.stage},
+                                       {"loss_scaler",
+                                        {{"scale", scaler.scale},
+                                         {"iteration", scaler.iteration},
+                                         {"last_overflow", scaler.last_overflow},
+                                         {"skipped", scaler.skipped},
+                                         {"hysteresis", scaler.hysteresis}}}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const std::string& model_config)
+    : group_(group), engine_(engine), folder_(folder) {
+  const fs::path path(folder);
+  temporary_ = (path.parent_path() / ("." + path.filename().string() + ".tmp")).string();
+  if (group.rank() == 0) {
+    std::error_code failure;
+    fs::remove_all(temporary_, failure);  // what a killed run left
+    fs::create_directories(temporary_ + "/accelerator_states", failure);
+    if (failure) throw Error(temporary_, 0, failure.message());
+    write_file(temporary_ + "/config.json", model_config);
+  }
+  group.exchange("", "making of " + folder);
+}
+
+Writer::~Writer() {
+  std::error_code ignored;
+  if (group_.rank() == 0 && !temporary_.empty()) fs::remove_all(temporary_, ignored);
+}
+
+void Writer::gradients() {
+  const auto scale = static_cast<float>(engine_.gradient_scale());
+  write_units(group_.rank(), engine_.states(), temporary_ + "/gradients.pt",
+              [&](zero::UnitState& state) { return state.gather_gradient().mul_(scale); });
+}
+
+void Writer::commit(const Progress& progress) {
+  char name[64];
+  std::snprintf(name, sizeof name, "/accelerator_states/optimizer_%05d.pt", group_.rank());
+  std::vector<at::Tensor> keep;
+  tensorfile::write_torch(temporary_ + name, moments(group_, engine_, keep));
+  write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin", [](zero::UnitState& state) { return state.gather_parameters(); });
+  if (group_.rank() == 0) write_file(temporary_ + "/accelerator_states/state.json", state_json(group_, engine_, progress));
+  group_.exchange("", "writing of " + folder_);
+  if (group_.rank() == 0) seal();
+  temporary_.clear();
+  group_.exchange("", "sealing of " + folder_);
+}
+
+void Writer::seal() {
+  std::string sums;
+  for (const std::string& file : files(temporary_)) {
+    sums += sha256(tensorfile::Mapping::open(temporary_ + "/" + file)->bytes()) + "  " + file + "\n";
+  }
+  write_file(temporary_ + "/SHA256SUMS", sums);
+  sync_folder(temporary_ + "/accelerator_states");
+  sync_folder(temporary_);
+  const fs::path parent = fs::path(folder_).parent_path();
+  std::error_code failure;
+  if (fs::exists(folder_)) {
+    const fs::path old = parent / ("." + fs::path(folder_).filename().string() + ".old");
+    fs::remove_all(old, failure);
+    fs::rename(folder_, old);
+    fs::rename(temporary_, folder_);
+    fs::remove_all(old, failure);
+  } else {
+    fs::rename(temporary_, folder_);
+  }
+  sync_folder(parent.empty() ? "." : parent.string());
+}
+
+}  // namespace zs::checkpoint

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables in text, separated by commas or tabs, with a header that names a step:
+//   step,train_loss,learning_rate
+//   10,2.0751,0.0003
+// A line is taken for a header only if the next line is a row of it.
+#include <algorithm>
+#include <deque>
+
+#include "parse/dialect.hpp"
+#include "parse/names.hpp"
+
+namespace zs::parse {
+namespace {
+
+/// The cells of a line; a cell may be in double quotes. Empty if a quote is not closed.
+std::vector<std::string_view> cells_of(std::string_view text, char separator) {
+  std::vector<std::string_view> cells;
+  while (true) {
+    std::string_view cell;
+    if (text.starts_with('"')) {
+      const std::size_t quote = text.find('"', 1);
+      if (quote == std::string_view::npos) return {};
+      cell = text.substr(1, quote - 1);
+      text.remove_prefix(quote + 1);
+      if (!text.empty() && text.front() != separator) return {};
+    } else {
+      cell = text.substr(0, std::min(text.find(separator), text.size()));
+      text.remove_prefix(cell.size());
+      cell = trimmed(cell);
+    }
+    cells.push_back(cell);
+    if (text.empty()) return cells;
+    text.remove_prefix(1);
+  }
+}
+
+/// A name of a column: starts with a letter or '_' and is no prose.
+bool is_name(std::string_view cell) {
+  return !cell.empty() && cell.size() < 100 && (is_alpha(cell.front()) || cell.front() == '_') && cell.find_first_of("{}:;=?!'\\") == std::string_view::npos;
+}
+
+class Csv : public Dialect {
+ public:
+  bool wants_all() const override { return separator_ != 0; }
+  bool repeats() const override { return begun_; }
+
+  Verdict read(const Line& line, Findings& findings) override {
+    if (separator_ != 0) {
+      const Verdict verdict = read_row(line, findings);
+      if (verdict.matched || !verdict.fault.empty()) return verdict;
+    }
+    return {read_header(line)};
+  }
+
+ private:
+  bool read_header(const Line& line) {
+    for (const char separator : {',', '\t'}) {
+      const auto cells = cells_of(line.text, separator);
+      const bool names = cells.size() >= 2 && std::all_of(cells.begin(), cells.end(), is_name);
+      const bool step = std::any_of(cells.begin(), cells.end(), [](std::string_view c) { return column_named(c).column == "step"; });
+      if (!names || !step || !line.ended) continue;
+      header_.assign(cells.begin(), cells.end());
+      separator_ = separator;
+      begun_ = false;
+      return false;  // it is one if a row follows
+    }
+    return false;
+  }
+
+  Verdict read_row(const Line& line, Findings& findings) {
+    const auto cells = cells_of(line.text, separator_);
+    fields_.clear();
+    std::size_t numbers = 0, words = 0;
+    bool step = false;
+    for (std::size_t i = 0; i < std::min(cells.size(), header_.size()); ++i) {
+      if (cells[i].empty()) continue;
+      const Token token = value_of(cells[i]);
+      (token.kind == Kind::word ? words : numbers) += 1;
+      step = step || (column_named(header_[i]).column == "step" && token.kind != Kind::word);
+      fields_.push_back({header_[i], cells[i], token.kind});
+    }
+    const bool fits = cells.size() == header_.size() && step && numbers >= 1;
+    if (!begun_ && !fits) {
+      separator_ = 0;  // it was no header
+      return {};
+    }
+    if (!fits) {
+      const bool like_a_row = cells.size() > 1 && numbers > words;
+      if (!like_a_row) return {};
+      const std::string counts = std::to_string(cells.size()) + " of " + std::to_string(header_.size()) + " cells";
+      return {false, "malformed row: " + (cells.size() != header_.size() ? counts : "no step")};
+    }
+    begun_ = true;
+    if (!line.ended) {
+      if (!cells.back().empty()) fields_.pop_back();
+      if (fields_.size() > 1) findings.record(fields_, {}, line.number);
+      return {fields_.size() > 1, "malformed row: the log ends within its last cell"};
+    }
+    findings.record(fields_, {}, line.number);
+    return {true};
+  }
+
+  std::vector<std::string> header_;
+  std::vector<Field> fields_;
+  char separator_ = 0;  // 0: no header was seen
+  bool begun_ = false;  // a row was seen
+};
+
+}  // namespace
+
+std::unique_ptr<Dialect> make_csv() { return std::make_unique<Csv>(); }
+
+}  // namespace zs::parse

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the DeepSpeed engine prints by itself (steps_per_print, wall_clock_breakdown, see_memory_usage):
+//   [...] [INFO] [logging.py:107:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-06], mom=[(0.9, 0.999)]
+//   [...] [INFO] [timer.py:264:stop] epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=16.6,
+//         CurrSamplesPerSec=16.7, MemAllocated=26.36GB, MaxMemAllocated=46.63GB
+//   [...] [INFO] [logging.py:107:log_dist] [Rank 0] time (ms) | fwd: 66.11 | bwd: 130.2 | step: 5.1
+//   [...] [INFO] [utils.py:782:see_memory_usage] MA 14.96 GB         Max_MA 14.96 GB         CA 14.97 GB ...
+// The first three speak of one step and become one record.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/number.hpp"
+#include "parse/dialect.hpp"
+
+namespace zs::parse {
+namespace {
+
+class DeepSpeed : public Dialect {
+ public:
+  Verdict read(const Line& line, Findings& findings) override {
+    const std::string_view text = line.text;
+    if (const std::size_t at = text.find("step="); at != std::string_view::npos && starts_word(text, at)) {
+      const std::string_view rest = text.substr(at);
+      if (rest.find(", skipped=") != std::string_view::npos) return read_step(line, at, findings);
+      std::string_view number = rest.substr(5);
+      const bool cut = !take_number(number).text.empty() && (number.empty() || std::string_view(", skipped=").starts_with(number));
+      if (cut && text.find("log_dist]") != std::string_view::npos) return {false, "malformed DeepSpeed step line: it ends early"};
+    }
+    if (text.find("SamplesPerSec=") != std::string_view::npos) return read_throughput(line, findings);
+    if (const std::size_t at = text.find("time (ms) | "); at != std::string_view::npos) return read_breakdown(line, at);
+    if (const std::size_t at = text.find("MA "); at != std::string_view::npos && text.find("Max_MA ") != std::string_view::npos) {
+      return read_memory(text.substr(at), findings);
+    }
+    return {};
+  }
+
+  void finish(Findings& findings) override { emit(findings); }
+
+ private:
+  struct Stored {
+    std::string key, value;
+    Kind kind;
+  };
+
+  static bool starts_word(std::string_view text, std::size_t at) { return at == 0 || !is_key(text[at - 1]); }
+
+  /// Hands on the record that is being put together.
+  void emit(Findings& findings) {
+    if (open_.empty()) return;
+    std::vector<Field> fields;
+    for (const Stored& stored : open_) fields.push_back({stored.key, stored.value, stored.kind});
+    const std::string prefix = std::move(open_prefix_);
+    findings.record(fields, prefix, open_line_);
+    open_.clear();
+  }
+
+  void open(const Line& line, std::string_view prefix, std::string_view step, Findings& findings) {
+    // The throughput line does not say its rank.
+    const std::string_view rank = rank_of(prefix), open_rank = rank_of(open_prefix_);
+    if (!open_.empty() && open_.front().value == step && (rank == open_rank || rank.empty() || open_rank.empty())) {
+      if (open_rank.empty()) open_prefix_ = prefix;
+      return;
+    }
+    emit(findings);
+    open_line_ = line.number;
+    open_prefix_ = prefix;
+    add("step", {step, Kind::integer});
+  }
+
+  void add(std::string_view key, Token value) {
+    const bool known = std::any_of(open_.begin(), open_.end(), [&](const Stored& s) { return s.key == key; });
+    if (!known) open_.push_back({std::string(key), std::string(value.text), value.kind});
+  }
+
+  Verdict read_step(const Line& line, std::size_t at, Findings& findings) {
+    std::string_view rest = line.text.substr(at);
+    skip(rest, "step=");
+    const Token step = take_number(rest);
+    if (step.kind != Kind::integer) return {false, "malformed DeepSpeed step line: no step number"};
+    std::vector<std::pair<std::string_view, Token>> found;
+    std::string fault;
+    while (skip(rest, ", ")) {
+      const std::string_view key = take_key(rest);
+      if (key.empty() || !skip(rest, "=")) break;
+      const bool list = skip(rest, "[");
+      if (key == "mom") {  // pairs of betas, or momenta
+        rest.remove_prefix(std::min(rest.size(), rest.find(']')));
+        continue;
+      }
+      const Token value = take_number(rest);
+      if (value.text.empty()) {
+        fault = "malformed DeepSpeed step line: no number after '" + std::string(key) + "='";
+        break;
+      }
+      if (!line.ended && rest.empty()) {
+        fault = "malformed DeepSpeed step line: the log ends within the value of '" + std::string(key) + "'";
+        break;
+      }
+      found.emplace_back(key, value);
+      if (!list && (rest.empty() || rest.starts_with(", ") || is_blank(rest.front()))) continue;
+      if (!list) {
+        found.pop_back();
+        fault = "malformed DeepSpeed step line: other text within '" + std::string(key) + "'";
+        break;
+      }
+      for (int group = 1; skip(rest, ", "); ++group) {  // one learning rate per parameter group
+        const Token more = take_number(rest);
+        if (!more.text.empty() && key == "lr") groups_.emplace_back("learning_rate." + std::to_string(group), more);
+      }
+      if (!skip(rest, "]")) {
+        found.pop_back();
+        groups_.clear();
+        fault = "malformed DeepSpeed step line: '" + std::string(key) + "=[' is not closed";
+        break;
+      }
+    }
+    if (found.empty()) return {false, fault.empty() ? "malformed DeepSpeed step line: it ends early" : fault};
+    if (step.text == "0") {  // printed when the engine starts: no step was done
+      for (const auto& [key, value] : found) {
+        if (key == "lr") findings.attribute("initial_learning_rate", value.text);
+      }
+      groups_.clear();
+      return {true, fault};
+    }
+    open(line, line.text.substr(0, at), step.text, findings);
+    for (const auto& [key, value] : found) add(key == "lr" ? "learning_rate" : key, value);
+    for (const auto& [key, value] : groups_) add(key, value);
+    groups_.clear();
+    return {true, fault};
+  }
+
+  Verdict read_throughput(const Line& line, Findings& findings) {
+    const std::string_view text = line.text;
+    std::size_t at = text.find("epoch=");
+    std::string_view epoch, micro, step;
+    std::string_view rest;
+    if (at != std::string_view::npos) {
+      rest = text.substr(at);
+      skip(rest, "epoch=");
+      epoch = take_number(rest).text;
+      if (skip(rest, "/micro_step=")) micro = take_number(rest).text;
+      if (skip(rest, "/global_step=")) step = take_number(rest).text;
+    } else if (at = text.find("] "), at = text.rfind("] ", text.find("SamplesPerSec=")); at != std::string_view::npos) {
+      rest = text.substr(at += 2);  // before 0.7: "[timer.py:157:stop] 0/10, SamplesPerSec=..."
+      skip(rest, "epoch=");
+      epoch = take_number(rest).text;
+      if (skip(rest, "/")) step = take_number(rest).text;
+    }
+    if (step.empty() || !rest.starts_with(", ")) return {false, "malformed DeepSpeed throughput line: no step number"};
+    open(line, text.substr(0, at), step, findings);
+    if (value_of(epoch).kind == Kind::integer) add("epoch", value_of(epoch));
+    if (!micro.empty()) add("micro_step", value_of(micro));
+    while (skip(rest, ", ")) {
+      const std::string_view key = take_key(rest);
+      if (key.empty() || !skip(rest, "=")) break;
+      const Token value = take_number(rest);
+      if (value.text.empty()) return {true, "malformed DeepSpeed throughput line: no number after '" + std::string(key) + "='"};
+      if (!line.ended && rest.empty()) return {true, "malformed DeepSpeed throughput line: the log ends within the value of '" + std::string(key) + "'"};
+      if (key == "MemAllocated" || key == "MaxMemAllocated") {
+        const std::string bytes = bytes_of(value.text, take_key(rest));
+        add(key == "MemAllocated" ? "alloc_mem" : "peak_mem", {bytes, Kind::integer});
+      } else {
+        add(key == "CurrSamplesPerSec" ? "samples_per_second" : key == "RunningAvgSamplesPerSec" ? "mean_samples_per_second" : key, value);
+      }
+    }
+    return {true};
+  }
+
+  /// Times of the parts of the open step, in s.
+  Verdict read_breakdown(const Line& line, std::size_t at) {
+    if (open_.empty()) return {};
+    std::string_view rest = line.text.substr(at);
+    skip(rest, "time (ms)");
+    while (skip(rest, " | ")) {
+      const std::string_view key = take_key(rest);
+      if (key.empty() || !skip(rest, ": ")) break;
+      const Token value = take_number(rest);
+      if (value.text.empty() || (!line.ended && rest.empty())) return {true, "malformed DeepSpeed time line: no number after '" + std::string(key) + ":'"};
+      add("time." + std::string(key), {shifted(value.text, -3), Kind::real});
+    }
+    return {true};
+  }
+
+  /// Memory at some place of the program, outside of steps: the largest of each kind is an attribute.
+  Verdict read_memory(std::string_view text, Findings& findings) {
+    bool found = false;
+    for (std::size_t kind = 0; kind < kMemory.size(); ++kind) {
+      const std::size_t at = text.find(kMemory[kind].first);
+      if (at == std::string_view::npos) continue;
+      std::string_view rest = text.substr(at + kMemory[kind].first.size());
+      skip_blanks(rest);
+      const Token number = take_number(rest);
+      skip_blanks(rest);
+      const auto bytes = parse_int(bytes_of(number.text, take_key(rest)));
+      if (!bytes) continue;
+      found = true;
+      if (*bytes <= memory_[kind]) continue;
+      memory_[kind] = *bytes;
+      findings.attribute("memory." + std::string(kMemory[kind].second), to_text(*bytes), true);
+    }
+    return {found};
+  }
+
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kMemory = {
+      {{"MA ", "alloc_mem"}, {"Max_MA ", "peak_mem"}, {" CA ", "reserved_mem"}, {"Max_CA ", "peak_reserved_mem"}}};
+  std::array<std::int64_t, 4> memory_{-1, -1, -1, -1};
+  std::vector<Stored> open_;
+  std::string open_prefix_;
+  std::int64_t open_line_ = 0;
+  std::vector<std::pair<std::string, Token>> groups_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dialect> make_deepspeed() { return std::make_unique<DeepSpeed>(); }
+
+}  // namespace zs::parse

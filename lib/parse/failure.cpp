@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a run ended, where it ended badly:
+//   Traceback (most recent call last):  ...  torch.cuda.OutOfMemoryError: CUDA out of memory. ...
+//   srun: error: node07: task 3: Exited with exit code 1
+//   slurmstepd: error: *** JOB 4711 ON node07 CANCELLED AT 2026-11-20T04:12:00 DUE TO TIME LIMIT ***
+//     exitcode  : -9 (pid: 4711)
+// The first of them is the cause as far as a log can tell; it becomes `error`, with `error_line`.
+#include <algorithm>
+
+#include "base/number.hpp"
+#include "parse/dialect.hpp"
+
+namespace zs::parse {
+namespace {
+
+/// "torch.cuda.OutOfMemoryError: ..." or "KeyboardInterrupt": the last line of a traceback.
+bool is_exception(std::string_view text) {
+  const std::string_view name = take_key(text);
+  if (name.empty() || !is_alpha(name.front()) || !(text.empty() || text.starts_with(": "))) return false;
+  return name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt") || name.ends_with("Exit") || name.ends_with("Expired");
+}
+
+class Failure : public Dialect {
+ public:
+  bool wants_all() const override { return in_traceback_; }
+
+  Verdict read(const Line& line, Findings& findings) override {
+    std::string_view text = trimmed(line.text);
+    if (const std::size_t at = text.find("]: "); text.starts_with("[rank") && at != std::string_view::npos) text.remove_prefix(at + 3);
+    if (text.find("Traceback (most recent call last)") != std::string_view::npos) {
+      in_traceback_ = true;
+      traceback_line_ = line.number;
+      return {true};
+    }
+    if (in_traceback_ && line.number > traceback_line_ + kLongestTraceback) in_traceback_ = false;
+    if (in_traceback_ && is_exception(text)) {
+      in_traceback_ = false;
+      return said(text, line, findings);
+    }
+    if (const std::size_t at = text.find("Exited with exit code "); at != std::string_view::npos) {
+      return exited(text.substr(at + 22), text, line, findings);
+    }
+    if (std::string_view rest = text; skip(rest, "exitcode") && (skip_blanks(rest), skip(rest, ": "))) return exited(rest, text, line, findings);
+    if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), text, line, findings);
+    const bool slurm = text.starts_with("slurmstepd: error: ") || text.starts_with("srun: error: ");
+    if (slurm && (text.find(" CANCELLED ") != std::string_view::npos || text.find("oom") != std::string_view::npos || text.find("Killed") != std::string_view::npos)) {
+      return said(text, line, findings);
+    }
+    return {};
+  }
+
+ private:
+  static Verdict exited(std::string_view number, std::string_view text, const Line& line, Findings& findings) {
+    const std::string_view code = take_number(number).text;
+    if (!parse_int(code) || code == "0") return {};
+    findings.attribute("exit_code", code);
+    return said(text, line, findings);
+  }
+
+  static Verdict said(std::string_view text, const Line& line, Findings& findings) {
+    findings.attribute("error", text.substr(0, 500));
+    findings.attribute("error_line", to_text(line.number));
+    findings.attribute("exit_state", "failed", true);
+    return {true};
+  }
+
+  static constexpr std::int64_t kLongestTraceback = 1000;  // lines, other ranks' between them
+  bool in_traceback_ = false;
+  std::int64_t traceback_line_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Dialect> make_failure() { return std::make_unique<Failure>(); }
+
+}  // namespace zs::parse

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Hugging Face Trainer prints Python dicts:
+//   {'loss': 2.075, 'grad_norm': 1.25, 'learning_rate': 0.0002329900014453396, 'epoch': 0.04}
+//   {'eval_loss': 1.9, 'eval_runtime': 12.3, 'eval_samples_per_second': 81.3, 'epoch': 1.0}
+//   {'train_runtime': 100.0, 'train_samples_per_second': 12.5, 'train_loss': 0.5, 'epoch': 3.0}
+// They have no step: it is taken from the progress bar in front of them, "10/500 [00:05<04:20,  1.88it/s]".
+#include <algorithm>
+#include <optional>
+
+#include "parse/dialect.hpp"
+
+namespace zs::parse {
+namespace {
+
+struct Bar {
+  std::string step, total;
+};
+
+/// The "10/500 [" of a progress bar.
+std::optional<Bar> bar_of(std::string_view text) {
+  for (std::size_t slash = text.find('/'); slash != std::string_view::npos; slash = text.find('/', slash + 1)) {
+    std::size_t first = slash;
+    while (first > 0 && is_digit(text[first - 1])) --first;
+    std::string_view rest = text.substr(slash + 1);
+    const std::string_view total = rest.substr(0, std::min(rest.size(), rest.find_first_not_of("0123456789")));
+    rest.remove_prefix(total.size());
+    if (first < slash && !total.empty() && rest.starts_with(" [")) return Bar{std::string(text.substr(first, slash - first)), std::string(total)};
+  }
+  return {};
+}
+
+class HuggingFace : public Dialect {
+ public:
+  Verdict read(const Line& line, Findings& findings) override {
+    const std::string_view text = line.text;
+    const std::size_t brace = text.find("{'");
+    if (const auto bar = bar_of(text.substr(0, brace))) {
+      last_ = *bar;
+      if (total_ == bar->total) step_ = bar->step;
+    }
+    if (brace == std::string_view::npos) return {};
+    std::vector<Field> pairs;
+    std::string_view rest = text.substr(brace + 1);
+    std::string fault;
+    const bool whole = read_pairs(rest, pairs, fault);
+    const auto find = [&](std::string_view key) {
+      return std::find_if(pairs.begin(), pairs.end(), [&](const Field& pair) { return pair.key == key; });
+    };
+    const bool metric = find("loss") != pairs.end() || find("eval_loss") != pairs.end() || find("epoch") != pairs.end();
+    const bool closing = find("train_runtime") != pairs.end();
+    const bool suspect = text.substr(brace).starts_with("{'loss'") || text.substr(brace).starts_with("{'eval_loss'");
+    if (!metric && !closing) return {false, suspect ? "malformed Trainer line: " + fault : ""};
+    if (!whole && (pairs.empty() || !suspect)) return {};
+    if (closing) {
+      for (const Field& pair : pairs) findings.attribute("summary." + std::string(pair.key), pair.value, true);
+      findings.attribute("exit_state", "finished");
+    } else {
+      record(pairs, find("loss") != pairs.end(), text.substr(0, brace), line, findings);
+    }
+    return {true, whole ? "" : "malformed Trainer line: " + fault};
+  }
+
+ private:
+  /// Reads 'key': value up to the closing brace; false at anything else.
+  static bool read_pairs(std::string_view& rest, std::vector<Field>& pairs, std::string& fault) {
+    while (true) {
+      if (!skip(rest, "'")) return fault = "it is cut", false;
+      const std::size_t quote = rest.find('\'');
+      if (quote == std::string_view::npos) return fault = "it is cut", false;
+      const std::string_view key = rest.substr(0, quote);
+      rest.remove_prefix(quote + 1);
+      if (!skip(rest, ": ")) return fault = "no value of '" + std::string(key) + "'", false;
+      const bool quoted = skip(rest, "'");  // newer versions print texts
+      const Token value = take_number(rest);
+      if (value.text.empty()) return fault = "no number as '" + std::string(key) + "'", false;
+      const bool ends = quoted ? skip(rest, "'") : !rest.empty() && (rest.front() == ',' || rest.front() == '}');
+      if (!ends) return fault = "it is cut within the value of '" + std::string(key) + "'", false;
+      pairs.push_back({key, value.text, value.kind});
+      if (skip(rest, "}")) return true;
+      if (!skip(rest, ", ")) return fault = "it is cut behind '" + std::string(key) + "'", false;
+    }
+  }
+
+  void record(std::vector<Field>& pairs, bool training, std::string_view prefix, const Line& line, Findings& findings) {
+    if (training && !last_.total.empty()) {  // the bar in front of a training loss is the one that counts steps
+      total_ = last_.total;
+      step_ = last_.step;
+    }
+    std::vector<Field> fields;
+    if (!step_.empty()) fields.push_back({"step", step_, Kind::integer});
+    for (const Field& pair : pairs) {
+      if (pair.key == "step" && !step_.empty()) continue;
+      fields.push_back(pair);
+    }
+    findings.record(fields, prefix, line.number);
+  }
+
+  Bar last_;
+  std::string total_, step_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dialect> make_huggingface() { return std::make_unique<HuggingFace>(); }
+
+}  // namespace zs::parse

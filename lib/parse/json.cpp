@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON lines: wandb-history.jsonl, and any flat object with a step and a number beside it.
+//   {"train/loss": 2.0751, "train/global_step": 40, "_step": 3, "_runtime": 61.4, "_timestamp": 1750132261.4}
+#include "parse/json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "parse/names.hpp"
+
+namespace zs::parse {
+namespace {
+
+constexpr int kDeepest = 32;
+
+void append_utf8(std::string& out, unsigned code) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xC0 | code >> 6);
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xE0 | code >> 12);
+    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  } else {
+    out += static_cast<char>(0xF0 | code >> 18);
+    out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
+    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
+    out += static_cast<char>(0x80 | (code & 0x3F));
+  }
+}
+
+/// Removes and gives four hex digits; -1 if there are none.
+int take_hex(std::string_view& text) {
+  int code = 0;
+  if (text.size() < 4) return -1;
+  for (int i = 0; i < 4; ++i) {
+    const std::size_t digit = std::string_view("0123456789abcdef").find(static_cast<char>(is_alpha(text[static_cast<std::size_t>(i)]) ? text[static_cast<std::size_t>(i)] | 32 : text[static_cast<std::size_t>(i)]));
+    if (digit == std::string_view::npos) return -1;
+    code = code * 16 + static_cast<int>(digit);
+  }
+  text.remove_prefix(4);
+  return code;
+}
+
+}  // namespace
+
+bool FlatJson::fail(const std::string& what) {
+  if (fault_.empty()) fault_ = rest_.empty() ? "it is cut" : what + " at byte " + std::to_string(all_.size() - rest_.size() + 1);
+  return false;
+}
+
+void FlatJson::skip_space() { skip_blanks(rest_); }
+
+bool FlatJson::read(std::string_view text) {
+  all_ = rest_ = text;
+  fields_.clear();
+  made_.clear();
+  fault_.clear();
+  return object("", 0);
+}
+
+bool FlatJson::object(const std::string& prefix, int depth) {
+  if (depth > kDeepest) return fail("nested too deeply");
+  if (!skip(rest_, "{")) return fail("expected '{'");
+  skip_space();
+  if (skip(rest_, "}")) return true;
+  while (true) {
+    skip_space();
+    std::string_view key;
+    if (!text(key)) return false;
+    skip_space();
+    if (!skip(rest_, ":")) return fail("expected ':'");
+    skip_space();
+    if (!prefix.empty()) key = made_.emplace_back(prefix + std::string(key));
+    if (!value(key, depth)) return false;
+    skip_space();
+    if (skip(rest_, "}")) return true;
+    if (!skip(rest_, ",")) return fail("expected ',' or '}'");
+  }
+}
+
+bool FlatJson::value(std::string_view key, int depth) {
+  if (rest_.starts_with('{')) return object(std::string(key) + ".", depth + 1);
+  if (rest_.starts_with('[')) return skip_array(depth + 1);
+  if (rest_.starts_with('"')) {
+    std::string_view string;
+    if (!text(string)) return false;
+    const Token token = value_of(string);
+    if (!string.empty()) fields_.push_back({key, string, token.kind});
+    return true;
+  }
+  for (const auto& [word, meant] : {std::pair<std::string_view, std::string_view>{"true", "True"}, {"false", "False"}, {"null", ""}}) {
+    if (!skip(rest_, word)) continue;
+    if (!meant.empty()) fields_.push_back({key, meant, Kind::word});
+    return true;
+  }
+  const Token number = take_number(rest_);
+  if (number.text.empty()) return fail("expected a value");
+  if (rest_.empty()) return fail("cut");
+  fields_.push_back({key, number.text, number.kind});
+  return true;
+}
+
+bool FlatJson::skip_array(int depth) {
+  if (depth > kDeepest) return fail("nested too deeply");
+  skip(rest_, "[");
+  skip_space();
+  if (skip(rest_, "]")) return true;
+  while (true) {
+    skip_space();
+    const std::size_t known = fields_.size();
+    if (!value("", depth)) return false;
+    fields_.resize(known);
+    skip_space();
+    if (skip(rest_, "]")) return true;
+    if (!skip(rest_, ",")) return fail("expected ',' or ']'");
+  }
+}
+
+bool FlatJson::text(std::string_view& out) {
+  if (!skip(rest_, "\"")) return fail("expected '\"'");
+  const std::size_t plain = std::min(rest_.find_first_of("\"\\"), rest_.size());
+  if (plain < rest_.size() && rest_[plain] == '"') {
+    out = rest_.substr(0, plain);
+    rest_.remove_prefix(plain + 1);
+    return true;
+  }
+  std::string made;
+  while (!rest_.empty() && rest_.front() != '"') {
+    if (rest_.front() != '\\') {
+      made += rest_.front();
+      rest_.remove_prefix(1);
+      continue;
+    }
+    rest_.remove_prefix(1);
+    if (rest_.empty()) break;
+    static constexpr std::string_view kLetters = "bfnrt", kMeant = "\b\f\n\r\t";
+    const char letter = rest_.front();
+    rest_.remove_prefix(1);
+    if (const std::size_t at = kLetters.find(letter); at != std::string_view::npos) {
+      made += kMeant[at];
+    } else if (letter == 'u') {
+      int code = take_hex(rest_);
+      if (code < 0) return fail("expected 4 hex digits");
+      if (code >= 0xD800 && code < 0xDC00 && skip(rest_, "\\u")) {
+        const int low = take_hex(rest_);
+        if (low < 0) return fail("expected 4 hex digits");
+        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+      }
+      append_utf8(made, static_cast<unsigned>(std::max(0, code)));
+    } else {
+      made += letter;
+    }
+  }
+  if (!skip(rest_, "\"")) return fail("expected '\"'");
+  out = made_.emplace_back(std::move(made));
+  return true;
+}
+
+namespace {
+
+class JsonLines : public Dialect {
+ public:
+  bool repeats() const override { return true; }
+
+  Verdict read(const Line& line, Findings& findings) override {
+    const std::size_t at = line.text.find("{\"");
+    if (at == std::string_view::npos || line.text.find_first_not_of(" \t") < at) {
+      const bool prefixed = at != std::string_view::npos && !rank_of(line.text.substr(0, at)).empty();
+      if (!prefixed) return {};
+    }
+    const bool whole = json_.read(line.text.substr(at));
+    const auto& fields = json_.fields();
+    const bool step = std::any_of(fields.begin(), fields.end(), [](const Field& f) { return column_named(f.key).column == "step" && f.kind != Kind::word; });
+    if (!whole) {
+      if (!step && !seen_) return {};  // some other text in braces
+      return {false, "malformed JSON line: " + json_.fault()};
+    }
+    const auto numbers = std::count_if(fields.begin(), fields.end(), [](const Field& f) { return f.kind != Kind::word; });
+    if (!step || numbers < 2) return {};
+    seen_ = true;
+    findings.record(fields, line.text.substr(0, at), line.number);
+    return {true};
+  }
+
+ private:
+  FlatJson json_;
+  bool seen_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Dialect> make_json() { return std::make_unique<JsonLines>(); }
+
+}  // namespace zs::parse

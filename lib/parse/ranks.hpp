@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of the records of many ranks: all of them, those of rank 0, or their mean per step.
+#pragma once
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "parse/rows.hpp"
+
+namespace zs::parse {
+
+enum class Ranks { all, first, mean };
+
+/// Passes on the rows of rank 0 and those without a rank.
+class FirstRank : public Rows {
+ public:
+  explicit FirstRank(Rows& next) : next_(next) {}
+  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void flush() override { next_.flush(); }
+  void finish(const std::map<std::string, std::string>& attributes) override { next_.finish(attributes); }
+  std::int64_t left_out() const { return left_out_; }
+
+ private:
+  Rows& next_;
+  std::int64_t left_out_ = 0;
+};
+
+/// Joins the rows of one step: the mean of real columns, the largest of integers, the first of texts and of `line`;
+/// column `ranks` counts the rows. Rows of a step must come within 64 steps of each other; a rank that comes again begins
+/// another row.
+class MeanOfRanks : public Rows {
+ public:
+  explicit MeanOfRanks(Rows& next) : next_(next) {}
+  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void flush() override { next_.flush(); }
+  void finish(const std::map<std::string, std::string>& attributes) override;
+
+ private:
+  struct Group {
+    std::string step, part;
+    std::set<std::string, std::less<>> ranks;
+    std::vector<std::vector<std::string>> rows;  ///< cells in the columns of the input
+  };
+  void pass_on(const Group& group);
+
+  Rows& next_;
+  std::vector<ColumnInfo> columns_;  // of the input
+  std::vector<ColumnInfo> joined_;   // of the output: `rank` is missing, `ranks` is new
+  std::vector<std::size_t> sources_; // output column -> input column; that of `ranks` is the number of input columns
+  std::deque<Group> open_;
+};
+
+}  // namespace zs::parse

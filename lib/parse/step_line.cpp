@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parse/step_line.hpp"
+
+namespace zs::parse {
+
+std::string quoted_start(std::string_view text) {
+  std::string start(text.substr(0, 24));
+  for (char& c : start) {
+    if (static_cast<unsigned char>(c) < 32) c = ' ';
+  }
+  return "'" + start + (text.size() > 24 ? "...'" : "'");
+}
+
+bool starts_step(std::string_view text) {
+  return skip(text, "Epoch ") && !text.empty() && is_digit(text.front());
+}
+
+namespace {
+
+/// Reads "key: value" pairs from step.rest on, until something else stands there.
+void read_pairs(Step& step) {
+  std::string_view& rest = step.rest;
+  while (true) {
+    std::string_view ahead = rest;
+    skip_blanks(ahead);
+    if (ahead.empty() || starts_step(ahead)) {
+      rest = ahead;
+      return;
+    }
+    if (!is_alpha(ahead.front())) break;
+    const std::string_view key = take_key(ahead);
+    if (!skip(ahead, ":")) break;
+    skip_blanks(ahead);
+    Token value = take_number(ahead);
+    if (value.text.empty()) {
+      for (const std::string_view word : {std::string_view("True"), std::string_view("False"), std::string_view("None")}) {
+        if (!value.text.empty() || !ahead.starts_with(word)) continue;
+        value = {ahead.substr(0, word.size()), Kind::word};
+        ahead.remove_prefix(word.size());
+      }
+    }
+    if (value.text.empty()) break;
+    for (unsigned i = 0; i < kCore.size(); ++i) {
+      if (key == kCore[i]) step.core |= 1U << i;
+    }
+    step.fields.push_back({key, value.text, value.kind});
+    rest = ahead;
+    skip(rest, ",");
+    if (!rest.empty() && !is_blank(rest.front()) && !starts_step(rest)) break;
+  }
+  step.torn = true;
+}
+
+}  // namespace
+
+std::optional<Step> read_step(std::string_view text, bool ended) {
+  Step step;
+  std::string_view& rest = step.rest;
+  rest = text;
+  Token epoch;
+  if (skip(rest, "Epoch ")) {
+    epoch = take_number(rest);
+    if (epoch.kind != Kind::integer || !skip(rest, ",")) return {};
+    skip_blanks(rest);
+    const std::string_view word = "Step ";
+    const bool cut = rest.size() < word.size() && word.starts_with(rest);
+    if (cut && (!ended || !rest.empty())) {
+      step.fault = "it ends in " + quoted_start(text);
+      return step;
+    }
+  }
+  if (!skip(rest, "Step ")) return {};
+  const Token number = take_number(rest);
+  if (number.text.empty() && epoch.text.empty()) return {};
+  if (number.kind != Kind::integer) {
+    step.fault = "no step number after 'Step'";
+    return step;
+  }
+  const bool comma = skip(rest, ",");
+  skip_blanks(rest);
+  if (!comma || !skip(rest, "Loss:")) {
+    if (epoch.text.empty()) return {};
+    step.fault = "no 'Loss:' after step " + std::string(number.text);
+    return step;
+  }
+  skip_blanks(rest);
+  const Token loss = take_number(rest);
+  if (loss.text.empty()) {
+    step.fault = "no number after 'Loss:' but " + quoted_start(rest);
+    return step;
+  }
+  step.fields.reserve(12);
+  step.fields.push_back({"step", number.text, Kind::integer});
+  if (!epoch.text.empty()) step.fields.push_back({"epoch", epoch.text, Kind::integer});
+  step.fields.push_back({"loss", loss.text, loss.kind});
+  skip(rest, ",");
+  if (rest.empty() || is_blank(rest.front()) || starts_step(rest)) {
+    read_pairs(step);
+  } else {
+    step.torn = true;
+  }
+  return step;
+}
+
+}  // namespace zs::parse

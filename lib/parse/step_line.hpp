@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One metric line of the reference format, read from a text that may go on with anything.
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parse/dialect.hpp"
+
+namespace zs::parse {
+
+/// The keys that a whole line has behind the loss.
+inline constexpr std::array<std::string_view, 4> kCore = {"sync", "time", "alloc_mem", "peak_mem"};
+inline constexpr unsigned kAllCore = (1U << kCore.size()) - 1;
+
+/// What was read of one metric line.
+struct Step {
+  std::vector<Field> fields;
+  unsigned core = 0;       ///< bit i: kCore[i] is there
+  std::string_view rest;   ///< what was not read
+  bool torn = false;       ///< other text follows: rest does not begin another step, and is not empty
+  std::string fault;       ///< why there is no record; fields are empty then
+};
+
+/// "Epoch " and a digit.
+bool starts_step(std::string_view text);
+
+/// Reads "Epoch 1, Step 40, Loss: 10.5 sync: True ..." or the same from "Step" on; nothing if it is not one.
+/// `ended`: the line was, so that a short text is not just the end of the log.
+std::optional<Step> read_step(std::string_view text, bool ended);
+
+/// The first bytes of `text` in quotes, for messages.
+std::string quoted_start(std::string_view text);
+
+}  // namespace zs::parse

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// torchtitan, behind the stamp of its logger and in colours:
+//   step:  1  loss: 12.2691  grad_norm:  1.0613  memory:  1.03GiB(1.09%)  tps: 1,234  tflops: 12.34  mfu: 3.95%
+//   validate step: 10  loss:  4.0123  memory:  1.03GiB(1.09%)  tps: 12,345
+// Memory is the largest reserved; tps counts tokens per second and device.
+#include <algorithm>
+#include <deque>
+
+#include "parse/dialect.hpp"
+
+namespace zs::parse {
+namespace {
+
+class TorchTitan : public Dialect {
+ public:
+  Verdict read(const Line& line, Findings& findings) override {
+    static constexpr std::string_view kHead = "step:";
+    for (std::size_t at = line.text.find(kHead); at != std::string_view::npos; at = line.text.find(kHead, at + 1)) {
+      if (at > 0 && is_key(line.text[at - 1])) continue;
+      std::string_view rest = line.text.substr(at + kHead.size());
+      skip_blanks(rest);
+      const Token step = take_number(rest);
+      if (step.text.empty() || step.kind != Kind::integer) continue;
+      const std::size_t blanks = std::min(rest.find_first_not_of(' '), rest.size());
+      rest.remove_prefix(blanks);
+      if (blanks < 2 || !rest.starts_with("loss:")) continue;
+      return read_pairs(line, at, step, rest, findings);
+    }
+    return {};
+  }
+
+ private:
+  Verdict read_pairs(const Line& line, std::size_t at, Token step, std::string_view rest, Findings& findings) {
+    const std::string_view before = line.text.substr(0, at);
+    const bool validation = before.ends_with("validate ");
+    std::vector<Field> fields = {{"step", step.text, Kind::integer}};
+    made_.clear();
+    std::string fault;
+    while (true) {
+      skip_blanks(rest);
+      const std::string_view key = take_key(rest);
+      if (key.empty() || !skip(rest, ":")) break;
+      skip_blanks(rest);
+      const Token number = take_grouped_number(rest);
+      if (number.text.empty()) {
+        fault = "malformed step line: no number after '" + std::string(key) + ":'";
+        break;
+      }
+      if (!line.ended && rest.empty()) {
+        fault = "malformed step line: the log ends within the value of '" + std::string(key) + "'";
+        break;
+      }
+      if (key == "loss") {
+        fields.push_back({validation ? "valid_loss" : "loss", number.text, number.kind});
+      } else if (key == "memory") {
+        const std::string bytes = bytes_of(number.text, take_key(rest));
+        if (bytes.empty()) fault = "malformed step line: memory in an unknown unit";
+        else fields.push_back({"peak_reserved_mem", made_.emplace_back(bytes), Kind::integer});
+        if (skip(rest, "(")) rest.remove_prefix(std::min(rest.size(), rest.find(')') + 1));
+      } else {
+        fields.push_back({key, number.text, number.kind});
+        skip(rest, "%");
+      }
+      if (!rest.empty() && !is_blank(rest.front())) {
+        if (fault.empty() && fields.size() < width_) {
+          fields.pop_back();  // its last digits may be lost
+          fault = "malformed step line: other text within '" + std::string(key) + "'";
+        }
+        break;
+      }
+    }
+    if (fields.size() < 2) return {false, fault};
+    if (!validation) {
+      if (fault.empty() && fields.size() < width_) fault = "malformed step line: it ends early";
+      width_ = std::max(width_, fields.size());
+    }
+    findings.record(fields, before, line.number);
+    return {true, fault};
+  }
+
+  /// A number that may have commas between its thousands.
+  Token take_grouped_number(std::string_view& rest) {
+    Token number = take_number(rest);
+    if (number.kind != Kind::integer || rest.size() < 4 || rest[0] != ',' || !is_digit(rest[1])) return number;
+    std::string whole(number.text);
+    while (rest.size() >= 4 && rest[0] == ',' && is_digit(rest[1])) {
+      skip(rest, ",");
+      const Token more = take_number(rest);
+      whole += more.text;
+      number.kind = more.kind;
+    }
+    return {made_.emplace_back(std::move(whole)), number.kind};
+  }
+
+  std::size_t width_ = 0;         // fields of the widest step line so far
+  std::deque<std::string> made_;  // texts that are not the log's
+};
+
+}  // namespace
+
+std::unique_ptr<Dialect> make_torchtitan() { return std::make_unique<TorchTitan>(); }
+
+}  // namespace zs::parse

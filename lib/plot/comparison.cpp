@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures that put results against what differs: ranks and revisions.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "plot/bars.hpp"
+#include "plot/curve.hpp"
+
+namespace zs::plot {
+namespace {
+
+/// Attributes that say where or when a run was, not how it was configured.
+bool describes_configuration(const std::string& key) {
+  static const std::set<std::string> kNot = {"source", "source_sha256", "exit_code", "exit_state", "command", "state_digest", "run_name", "run_id",
+                                             "output_dir", "date", "experiment_date", "host", "log", "compile_time", "extra_opts", "master_port", "state_bytes", "ideal_state_bytes"};
+  return kNot.count(key) == 0 && !key.starts_with("summary.") && !key.starts_with("wandb");
+}
+
+}  // namespace
+
+std::vector<std::string> differing_attributes(const std::vector<Condition>& conditions) {
+  std::set<std::string> keys, differing;
+  for (const Condition& condition : conditions) {
+    for (const stat::Member& member : condition.members) {
+      for (const auto& [key, value] : member.run->attributes) keys.insert(key);
+    }
+  }
+  for (const std::string& key : keys) {
+    std::set<std::string> values;
+    for (const Condition& condition : conditions) values.insert(condition.attribute(key));
+    if (values.size() > 1 && describes_configuration(key)) differing.insert(key);
+  }
+  return {differing.begin(), differing.end()};
+}
+
+Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) {
+  struct Point {
+    double ranks, rate;
+  };
+  // What a scaling study changes together with the ranks is not a reason for another curve.
+  static const std::set<std::string> kScaled = {"world_size", "num_nodes", "gpus_per_node", "gradient_accumulation_steps", "batch_size", "expected_steps", "cpu_binding"};
+  std::vector<std::string> keys;
+  for (const std::string& key : differing_attributes(conditions)) {
+    if (kScaled.count(key) == 0) keys.push_back(key);
+  }
+  std::vector<std::pair<std::string, std::vector<Point>>> curves;
+  std::size_t without = 0;
+  for (const Condition& condition : conditions) {
+    const auto ranks = parse_real(condition.attribute("world_size"));
+    if (!ranks || !condition.tokens_per_second || !std::isfinite(*condition.tokens_per_second) || condition.bad()) {
+      ++without;
+      continue;
+    }
+    std::string name;
+    for (const std::string& key : keys) {
+      const std::string value = condition.attribute(key);
+      if (!value.empty()) name += (name.empty() ? "" : ", ") + key + " " + value;
+    }
+    if (name.empty()) name = "measured";
+    const auto found = std::find_if(curves.begin(), curves.end(), [&](const auto& one) { return one.first == name; });
+    (found != curves.end() ? found : curves.insert(curves.end(), {name, {}}))->second.push_back({*ranks, *condition.tokens_per_second});
+  }
+  std::set<double> counts;
+  for (const auto& [name, points] : curves) {
+    for (const Point& point : points) counts.insert(point.ranks);
+  }
+  if (counts.size() < 2) throw Error("scaling needs conditions with tokens per second at two numbers of ranks (attribute world_size) or more");
+  Panel rate, share;
+  rate.title = "Throughput", share.title = "Efficiency";
+  rate.x_label = share.x_label = "ranks";
+  rate.log_x = share.log_x = true;
+  rate.x_ticks.assign(counts.begin(), counts.end());
+  share.x_ticks = rate.x_ticks;
+  rate.log_y = true;
+  share.from_zero = true;
+  rate.y_label = "tokens (1/s)";
+  share.y_label = "throughput of a rank, of that at the fewest ranks (%)";
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    auto& points = curves[i].second;
+    std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.ranks < b.ranks; });
+    Series rates, shares;
+    rates.name = shares.name = curves[i].first;
+    rates.colour = shares.colour = i;
+    const double each = points.front().rate / points.front().ranks;
+    for (const Point& point : points) {
+      rates.x.push_back(point.ranks), rates.y.push_back(point.rate);
+      shares.x.push_back(point.ranks), shares.y.push_back(100 * point.rate / point.ranks / each);
+    }
+    rate.series.push_back(std::move(rates));
+    share.series.push_back(std::move(shares));
+  }
+  Series ideal;
+  ideal.name = "ideal: 100 %";
+  ideal.colour = 6;
+  ideal.x = {*counts.begin(), *counts.rbegin()};
+  ideal.y = {100, 100};
+  share.series.push_back(std::move(ideal));
+  if (without > 0) share.notes.push_back(counted(without, "condition") + " left out: failed, or without ranks or tokens");
+  return {"Scaling", {std::move(rate), std::move(share)}, 2};
+}
+
+Figure revision_figure(const std::vector<Condition>& conditions, const Options& options) {
+  Panel curves = loss_figure(conditions, options).panels.front();
+  Panel loss = final_loss_panel(conditions), time = time_panel(conditions, options), memory = memory_panel(conditions);
+  loss.title = "Final loss", time.title = "Iteration time", memory.title = "Peak memory", curves.title = "Training loss";
+  return {"Comparison of revisions", {std::move(loss), std::move(time), std::move(memory), std::move(curves)}, 2};
+}
+
+}  // namespace zs::plot

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plot/curve.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+
+namespace zs::plot {
+namespace {
+
+/// What one step adds to the axis, by step: tokens from the records, time from the curve.
+std::map<std::int64_t, double> increments(const Condition& condition, const Options& options) {
+  std::map<std::int64_t, double> result;
+  const auto add = [&](const metric::Table& table, const char* name) {
+    const metric::Column* const steps = table.find("step");
+    const metric::Column* const values = table.find(name);
+    if (!steps || !values || values->type() == metric::Type::text || steps->type() != metric::Type::integer) return;
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+      if (!steps->absent(row) && !values->absent(row)) result.try_emplace(steps->integers()[row], values->real(row));
+    }
+  };
+  if (options.x_axis == "time") {
+    if (condition.curve) add(*condition.curve, "iteration_time");
+  } else {
+    for (const stat::Member& member : condition.members) add(member.run->records, "tokens");
+  }
+  return result;
+}
+
+/// The place of each step on the axis: every step since the last logged one counts as the logged one.
+std::vector<double> axis(const std::vector<double>& steps, const Condition& condition, const Options& options) {
+  if (options.x_axis == "step") return steps;
+  const auto each = increments(condition, options);
+  if (each.empty()) throw Error("condition '" + condition.name + "' has no " + (options.x_axis == "time" ? "iteration time" : "tokens") + " for the axis");
+  std::vector<double> result;
+  double total = 0, last_step = 0;
+  for (const double step : steps) {
+    auto found = each.lower_bound(static_cast<std::int64_t>(step));
+    if (found == each.end()) --found;
+    total += found->second * std::max(0.0, step - last_step);
+    last_step = step;
+    result.push_back(total);
+  }
+  return result;
+}
+
+/// The mean of `count` values around each; a value that is not finite stays one in all that it touches.
+std::vector<double> smoothed(const std::vector<double>& values, std::size_t count) {
+  if (count <= 1) return values;
+  std::vector<double> result;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    // As many on either side, so that the ends do not lean.
+    const std::size_t reach = std::min({(count - 1) / 2, i, values.size() - 1 - i});
+    double sum = 0;
+    for (std::size_t j = i - reach; j <= i + reach; ++j) sum += values[j];
+    result.push_back(sum / static_cast<double>(2 * reach + 1));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string counted(std::size_t count, const std::string& noun) {
+  return zs::to_text(static_cast<std::int64_t>(count)) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string x_label(const Options& options) {
+  if (options.x_axis == "tokens") return "tokens";
+  if (options.x_axis == "time") return "training time (s)";
+  return "step";
+}
+
+Series loss_curve(const Condition& condition, const Options& options) {
+  Series series;
+  series.name = condition.name;
+  series.colour = condition.place;
+  if (condition.bad()) series.note = condition.status;
+  const metric::Table* const table = condition.curve;
+  const metric::Column* const steps = table ? table->find("step") : nullptr;
+  const metric::Column* const losses = table ? table->find("loss") : nullptr;
+  if (!steps || !losses) return series;
+  const metric::Column* const lows = table->find("loss_min");
+  const metric::Column* const highs = table->find("loss_max");
+  bool band = false;
+  for (std::size_t row = 0; row < table->rows(); ++row) {
+    if (losses->absent(row) || steps->absent(row)) continue;
+    series.x.push_back(steps->real(row));
+    series.y.push_back(losses->real(row));
+    series.low.push_back(lows ? lows->real(row) : kNone);
+    series.high.push_back(highs ? highs->real(row) : kNone);
+    band = band || series.high.back() > series.low.back();
+  }
+  if (series.x.empty()) return series;
+  if (!band) series.low.clear(), series.high.clear();
+  series.x = axis(series.x, condition, options);
+  for (auto* values : {&series.y, &series.low, &series.high}) *values = smoothed(*values, options.smooth);
+  return series;
+}
+
+}  // namespace zs::plot

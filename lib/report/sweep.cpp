@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/sweep.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/number.hpp"
+#include "plot/result.hpp"
+#include "plot/unit.hpp"
+#include "report/batch.hpp"
+
+namespace zs::report {
+namespace {
+
+constexpr std::size_t kCurves = 8;  // more would hide one another, and the palette has as many colours
+
+/// Conditions that did not fail and have the result, best first.
+std::vector<const Condition*> ranked(const Findings& found, const plot::Result& result) {
+  std::vector<const Condition*> all;
+  for (const Condition* const condition : found.healthy) {
+    if (std::isfinite(result.of(*condition))) all.push_back(condition);
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Condition* a, const Condition* b) { return result.better(result.of(*a), result.of(*b)); });
+  return all;
+}
+
+/// "learning_rate 0.001, weight_decay 0.1", or the condition's name where no parameter is known to differ.
+Text setting(const Condition& condition, const std::vector<std::string>& keys) {
+  Text text;
+  for (const std::string& key : keys) {
+    const std::string value = condition.attribute(key);
+    if (!value.empty()) text += Text(text.empty() ? "" : ", ") + Text(key + " ") + Text(strong(value));
+  }
+  return text.empty() ? Text(code(condition.name)) : text;
+}
+
+/// The mean result at each level of each parameter: what a parameter does on average over the others.
+void effects(const Findings& found, const plot::Result& result, const std::vector<std::string>& keys, Section& section) {
+  for (const std::string& key : keys) {
+    const std::vector<std::string> levels = plot::levels(found.conditions, key);
+    if (levels.size() < 2 || levels.size() > found.healthy.size()) continue;
+    Grid grid{key, {key, "conditions", "failed", "mean " + result.label, "best"}, {false, true, true, true, true}, {}};
+    for (const std::string& level : levels) {
+      double sum = 0, best = plot::kNone;
+      std::size_t count = 0, members = 0, failed = 0;
+      for (const Condition& condition : found.conditions) {
+        const std::string value = condition.attribute(key);
+        if ((value.empty() ? "-" : value) != level) continue;
+        ++members;
+        failed += condition.bad();
+        const double one = result.of(condition);
+        if (condition.bad() || !std::isfinite(one)) continue;
+        sum += one, ++count;
+        if (result.better(one, best)) best = one;
+      }
+      const auto cell = [&](double value) { return count ? Cell{Text(result.text(value)), value} : Cell{Text("-")}; };
+      const auto whole = [](std::size_t value) { return Cell{Text(std::to_string(value)), static_cast<double>(value)}; };
+      const auto number = parse_real(level);
+      grid.rows.push_back({{Text(level), number ? *number : plot::kNone}, whole(members), whole(failed), cell(sum / static_cast<double>(count)), cell(best)});
+    }
+    section.blocks.emplace_back(std::move(grid));
+  }
+}
+
+Section table_of(const Findings& found, const plot::Result& result, const std::vector<std::string>& keys, Tracer& tracer) {
+  Section section{"All conditions", {}};
+  double longest = 0, most = 0;
+  for (const Condition& c : found.conditions) {
+    longest = std::fmax(longest, c.time_mean.value_or(0));
+    most = std::fmax(most, static_cast<double>(c.peak_mem.value_or(0)));
+  }
+  const plot::Unit seconds = plot::time_unit(longest), bytes = plot::bytes_unit(most);
+  Grid grid{"", {"condition", "status"}, {false, false}, {}};
+  for (const std::string& key : keys) grid.header.push_back(key), grid.numeric.push_back(true);
+  for (const std::string& title : {result.label, "time (" + seconds.name + ")", "memory (" + bytes.name + ")"}) {
+    grid.header.push_back(title), grid.numeric.push_back(true);
+  }
+  for (const Condition& c : found.conditions) {
+    std::vector<Cell> row = {{Text(code(c.name)), static_cast<double>(c.place)}, {c.bad() ? Text(bad(c.status)) : Text(c.status)}};
+    for (const std::string& key : keys) {
+      const auto number = parse_real(c.attribute(key));
+      row.push_back({Text(c.attribute(key).empty() ? "-" : c.attribute(key)), number ? *number : plot::kNone});
+    }
+    const double value = result.of(c);
+    row.push_back(std::isnan(value) ? Cell{Text("-")} : Cell{Text(tracer.number(c, result.name, value, result.text(value))), value});
+    row.push_back(c.time_mean ? Cell{Text(tracer.number(c, "time_mean", *c.time_mean, seconds.number(*c.time_mean))), *c.time_mean} : Cell{Text("-")});
+    const auto peak = static_cast<double>(c.peak_mem.value_or(0));
+    row.push_back(c.peak_mem ? Cell{Text(tracer.number(c, "peak_mem", peak, bytes.number(peak))), peak} : Cell{Text("-")});
+    grid.rows.push_back(std::move(row));
+  }
+  section.blocks.emplace_back(std::move(grid));
+  return section;
+}
+
+}  // namespace
+
+Document sweep(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder,
+               const plot::Options& options) {
+  const plot::Result& result = plot::result(options.value, found.conditions);
+  const std::vector<std::string> keys = plot::differing_attributes(found.conditions);
+  const std::vector<const Condition*> order = ranked(found, result);
+  Document document;
+  document.title = "Sweep of " + counted(found.conditions.size(), "condition");
+  document.verdict = !found.bad.empty() ? Verdict::bad : order.empty() || !found.unknown.empty() ? Verdict::open : Verdict::good;
+  document.label = !found.bad.empty() ? "Not all complete" : document.verdict == Verdict::good ? "Complete" : "Not known to be complete";
+  if (!found.bad.empty()) {
+    document.verdict_text += bad(std::to_string(found.bad.size()) + " of " + counted(found.conditions.size(), "condition") + " did not complete: ");
+    document.verdict_text += names(found.bad) + Text(". ");
+  }
+  if (order.empty()) {
+    document.verdict_text += "No condition has a " + result.name + ".";
+  } else {
+    document.verdict_text += Text(strong("Best: ")) + setting(*order[0], keys) + Text(", with a " + result.label + " of ") +
+                             Text(strong(result.text(result.of(*order[0])))) + Text(".");
+    const bool single = order[0]->runs.value_or(1) <= 1;
+    if (order.size() > 1) {
+      document.verdict_text += Text(" The next is ") + setting(*order[1], keys) + Text(" (" + result.text(result.of(*order[1])) + ").");
+      if (single) document.verdict_text += " Each ran once, so whether the difference is more than noise is not known.";
+    }
+  }
+  Tracer tracer(document, folder);
+  Section summary{"Executive summary", {}};
+  if (!order.empty()) {
+    summary.blocks.emplace_back(Picture{"sweep", result.label + " over the parameters", plot::sweep_figure(found.conditions, options)});
+    Grid best{"The best", {"condition", "setting", result.label}, {false, false, true}, {}};
+    for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 5); ++i) {
+      best.rows.push_back({{Text(code(order[i]->name))}, {setting(*order[i], keys)}, {Text(result.text(result.of(*order[i]))), result.of(*order[i])}});
+    }
+    summary.blocks.emplace_back(std::move(best));
+  }
+  document.sections.push_back(std::move(summary));
+  document.sections.push_back(setup_section(found, false));
+  Section parameters{"What each parameter does", {}};
+  parameters.blocks.emplace_back(Paragraph{keys.empty() ? Text("The runs do not say what differs between them.")
+                                                        : Text("Means over the conditions of each level that did not fail; the other parameters are averaged over.")});
+  effects(found, result, keys, parameters);
+  document.sections.push_back(std::move(parameters));
+  document.sections.push_back(table_of(found, result, keys, tracer));
+  std::vector<Condition> curves;
+  for (const Condition* const condition : order) {
+    if (curves.size() < kCurves && condition->curve) curves.push_back(*condition);
+  }
+  if (!curves.empty()) {
+    for (std::size_t i = 0; i < curves.size(); ++i) curves[i].place = i;
+    Section section{"Loss curves", {}};
+    if (curves.size() < order.size()) section.blocks.emplace_back(Paragraph{"The best " + counted(curves.size(), "condition") + ":"});
+    section.blocks.emplace_back(Picture{"sweep_loss", "training loss of the best conditions", plot::loss_figure(curves)});
+    document.sections.push_back(std::move(section));
+  }
+  document.sections.push_back(quality_section(store, found));
+  document.sections.push_back(appendix_section(store, found, source));
+  return document;
+}
+
+}  // namespace zs::report

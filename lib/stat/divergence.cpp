@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/divergence.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "stat/row.hpp"
+
+namespace zs::stat {
+namespace {
+
+using metric::absent_real;
+using metric::is_absent;
+using metric::kAbsentInteger;
+using metric::Table;
+
+constexpr const char* kLossUnit = "nats/token";
+
+/// Loss by step; a step that comes again, in another epoch, is told apart by its count.
+using Losses = std::map<std::pair<std::int64_t, std::int64_t>, double>;
+
+Losses losses(const Table& curve) {
+  Losses found;
+  std::map<std::int64_t, std::int64_t> seen;
+  for (std::size_t row = 0; row < curve.rows(); ++row) {
+    const double loss = curve.find("loss")->reals()[row];
+    const std::int64_t step = curve.find("step")->integers()[row];
+    if (!is_absent(loss)) found[{seen[step]++, step}] = loss;
+  }
+  return found;
+}
+
+struct Difference {
+  std::int64_t steps = 0, missing = 0;
+  std::int64_t first = kAbsentInteger, largest_at = kAbsentInteger, outside = kAbsentInteger;
+  double largest = absent_real(), final = absent_real();
+};
+
+Difference compared(const Losses& one, const Losses& other, double envelope) {
+  Difference found;
+  for (const auto& [place, loss] : one) {
+    const auto match = other.find(place);
+    if (match == other.end()) continue;
+    ++found.steps;
+    const double distance = std::fabs(loss - match->second);  // nan and inf - inf give nan
+    const auto exceeds = [&](double limit) { return !(distance <= limit); };
+    if (is_absent(found.first) && exceeds(0)) found.first = place.second;
+    if (!is_absent(envelope) && is_absent(found.outside) && exceeds(envelope)) found.outside = place.second;
+    found.final = distance;
+    if (!is_absent(found.largest) && (std::isnan(found.largest) || !exceeds(found.largest))) continue;
+    found.largest = distance;
+    if (exceeds(0)) found.largest_at = place.second;
+  }
+  found.missing = static_cast<std::int64_t>(one.size() + other.size()) - 2 * found.steps;
+  return found;
+}
+
+std::string verdict(const Difference& difference, double envelope) {
+  if (difference.steps == 0) return "nothing to compare";
+  if (is_absent(difference.first)) return difference.missing == 0 ? "identical" : "incomplete";
+  return !is_absent(envelope) && is_absent(difference.outside) ? "inside" : "different";
+}
+
+/// "same" or "different" where every run of both has a digest.
+std::string digests(const Condition& one, const Condition& other) {
+  std::string first;
+  bool same = true;
+  for (const Condition* const condition : {&one, &other}) {
+    for (const Member& member : condition->members) {
+      const std::string digest = member.run->attribute("state_digest");
+      if (digest.empty()) return "";
+      if (first.empty()) first = digest;
+      same = same && digest == first;
+    }
+  }
+  return same ? "same" : "different";
+}
+
+}  // namespace
+
+double spread(const Table& curve) {
+  double widest = absent_real();
+  for (std::size_t row = 0; row < curve.rows(); ++row) {
+    const double low = curve.find("loss_min")->reals()[row], high = curve.find("loss_max")->reals()[row];
+    if (curve.find("runs")->integers()[row] < 2 || is_absent(low)) continue;
+    if (is_absent(widest) || !(high - low <= widest)) widest = high - low;
+    if (std::isnan(widest)) return std::nan("");
+  }
+  return widest;
+}
+
+Table divergence(const std::vector<Condition>& conditions, const std::map<std::string, Table>& curves) {
+  Table table;
+  RowWriter row(table);
+  for (std::size_t b = 0; b < conditions.size(); ++b) {
+    if (b > 0 && conditions.size() > kMostPaired) break;
+    const Losses base = losses(curves.at(conditions[b].name));
+    const double base_spread = spread(curves.at(conditions[b].name));
+    for (std::size_t c = b + 1; c < conditions.size(); ++c) {
+      const double own_spread = spread(curves.at(conditions[c].name));
+      const double envelope = is_absent(base_spread)  ? own_spread
+                              : is_absent(own_spread) ? base_spread
+                                                      : std::max(base_spread, own_spread);
+      const Difference found = compared(base, losses(curves.at(conditions[c].name)), envelope);
+      row.text("condition", conditions[c].name);
+      row.text("baseline", conditions[b].name);
+      row.integer("steps", found.steps);
+      row.integer("steps_missing", found.missing);
+      row.integer("first_difference", found.first);
+      row.real("loss_difference", found.largest, kLossUnit);
+      row.integer("difference_step", found.largest_at);
+      row.real("final_difference", found.final, kLossUnit);
+      row.real("envelope", envelope, kLossUnit);
+      row.integer("first_outside", found.outside);
+      row.text("digest", digests(conditions[b], conditions[c]));
+      row.text("verdict", verdict(found, envelope));
+    }
+  }
+  return table;
+}
+
+}  // namespace zs::stat

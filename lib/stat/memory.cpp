@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/memory.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/number.hpp"
+
+namespace zs::stat {
+namespace {
+
+bool among(const std::string& word, const std::initializer_list<const char*>& words) {
+  return std::any_of(words.begin(), words.end(), [&](const char* known) { return word == known; });
+}
+
+}  // namespace
+
+double ideal_state_bytes(const metric::Run& run) {
+  if (const auto said = parse_real(run.attribute("ideal_state_bytes"))) return *said;
+  const auto parameters = parse_real(run.attribute("model.parameters")),
+             ranks = parse_real(run.attribute("world_size"));
+  const auto stage = parse_int(run.attribute("zero_stage"));
+  const std::string dtype = run.attribute("dtype");
+  const bool half = among(dtype, {"bf16", "bfloat16", "fp16", "float16", "half"});
+  const bool full = among(dtype, {"fp32", "float32", "float"});
+  const bool known = parameters && ranks && *ranks >= 1 && stage && *stage >= 0 && *stage <= 3 && (half || full);
+  if (!known) return metric::absent_real();
+  // Per parameter: its copy, its gradient, and master copy with both moments (fp32: the parameter is the master copy).
+  const std::array<double, 3> bytes = half ? std::array<double, 3>{2, 2, 12} : std::array<double, 3>{4, 4, 8};
+  const std::array<std::int64_t, 3> sharded_from = {3, 2, 1};  // the stage that partitions each of them
+  double total = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    total += bytes[i] * *parameters / (*stage >= sharded_from[i] ? *ranks : 1);
+  return total;
+}
+
+}  // namespace zs::stat

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tokens belong to which micro-batch of a training: the same for every stage, rank count and checker.
+#pragma once
+#include <cstdint>
+#include <functional>
+
+#include "data/corpus.hpp"
+#include "data/sampler.hpp"
+#include "model/model.hpp"
+#include "train/settings.hpp"
+#include "unit/unit.hpp"
+
+namespace zs::train {
+
+class Batches {
+ public:
+  /// Reads the data set. A step has `leaves` micro-batches, all ranks together. Throws zs::Error where data, model
+  /// and sequence length do not suit.
+  Batches(const Settings& settings, const model::Model& model, std::int64_t leaves);
+
+  /// The micro-batch of a leaf of a step, which counts from 1.
+  unit::Batch training(std::int64_t step, std::int64_t leaf);
+  /// Micro-batches of held-out text, each text once; the last may be smaller.
+  std::int64_t validation_leaves() const;
+  unit::Batch validation(std::int64_t leaf) const;
+
+  /// Steps that the settings ask for; throws zs::Error if the text does not fill one.
+  std::int64_t steps() const;
+  /// The epoch that a step begins in, from 1.
+  std::int64_t epoch(std::int64_t step) const { return sampler_.epoch((step - 1) * samples_per_step()) + 1; }
+  std::int64_t samples_per_step() const { return leaves_ * settings_.batch_size; }
+  double steps_per_epoch() const { return static_cast<double>(windows_.training) / static_cast<double>(samples_per_step()); }
+  const data::Corpus& corpus() const { return corpus_; }
+
+ private:
+  Settings settings_;
+  data::Corpus corpus_;
+  data::Windows windows_;
+  data::Sampler sampler_;
+  std::int64_t leaves_;
+
+  unit::Batch batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const;
+};
+
+}  // namespace zs::train

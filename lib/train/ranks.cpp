@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/ranks.hpp"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "unit/memory.hpp"
+
+namespace zs::train {
+namespace {
+
+/// The rank that a launcher gave this process, before MPI has started; 0 where there is none.
+int launched_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    if (const char* const value = std::getenv(name)) return std::atoi(value);
+  }
+  return 0;
+}
+
+}  // namespace
+
+comm::Group& Ranks::start(double timeout) {
+  unit::memory::install();
+  const char* const threads = std::getenv("OMP_NUM_THREADS");
+  at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
+  at::set_num_interop_threads(1);
+  group_ = comm::mpi({.timeout = timeout});
+  return *group_;
+}
+
+cli::Hooks Ranks::hooks() {
+  return {
+      .place =
+          [this] {
+            // An error that all ranks share is told by rank 0, whose abort ends the others before they speak.
+            if ((group_ ? group_->rank() : launched_rank()) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            if (!group_ || group_->size() == 1) return std::string();
+            return "rank " + std::to_string(group_->rank()) + " on " + group_->host(group_->rank()) + ": ";
+          },
+      .after =
+          [this] {
+            if (group_ && group_->size() > 1) group_->abort();
+          },
+  };
+}
+
+}  // namespace zs::train

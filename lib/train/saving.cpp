@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/saving.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+
+namespace zs::train {
+namespace {
+
+/// config.json as Hugging Face's GPT2Config writes it.
+std::string model_config(const model::Model& model, const Settings& settings) {
+  const nlohmann::ordered_json json = {{"architectures", {"GPT2LMHeadModel"}},
+                                       {"model_type", "gpt2"},
+                                       {"n_layer", model.num_layers},
+                                       {"n_head", model.num_heads},
+                                       {"n_embd", model.width},
+                                       {"n_inner", nullptr},
+                                       {"n_positions", model.positions},
+                                       {"vocab_size", model.vocab_size},
+                                       {"activation_function", "gelu_new"},
+                                       {"layer_norm_epsilon", 1e-5},
+                                       {"embd_pdrop", settings.model.dropout},
+                                       {"attn_pdrop", settings.model.dropout},
+                                       {"resid_pdrop", settings.model.dropout},
+                                       {"initializer_range", settings.model.init_std},
+                                       {"tie_word_embeddings", true},
+                                       {"torch_dtype", "float32"}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model, const std::string& folder)
+    : group_(group), engine_(engine), settings_(settings), folder_(group.exchange(folder, "agreement on the run's folder")[0]),
+      model_config_(model_config(model, settings)) {}
+
+std::string Saving::name(std::int64_t step, bool last) const {
+  return folder_ + (last ? "/final_checkpoint" : "/checkpoint_" + to_text(step));
+}
+
+void Saving::before(std::int64_t step, std::int64_t steps) {
+  if (!due(step, step == steps) || !settings_.save_gradients) return;
+  writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(step, step == steps), model_config_);
+  engine_.observe({.reduced = [this] { writer_->gradients(); }});
+}
+
+void Saving::after(const checkpoint::Progress& progress, bool last, bool now) {
+  if (!due(progress.step, last) && !now) return;
+  if (!writer_) writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(progress.step, last), model_config_);
+  engine_.observe({});
+  writer_->commit(progress);
+  writer_.reset();
+  if (group_.rank() == 0 && settings_.keep_last > 0) checkpoint::prune(folder_, settings_.keep_last);
+}
+
+void require_same(const checkpoint::Progress& progress, const Settings& settings, int ranks, const std::string& dataset_sha256) {
+  const auto differs = [&](const std::string& what, auto then, auto now, const std::string& remedy) {
+    if (then == now) return;
+    throw Error(settings.checkpoint, 0, "was made with " + what + " " + to_text(std::int64_t{then}) + ", not " + to_text(std::int64_t{now}) + ": " + remedy);
+  };
+  const std::int64_t leaves = static_cast<std::int64_t>(ranks) * settings.micro_steps;
+  differs("ranks x accumulation steps", progress.leaves, leaves,
+          "on " + std::to_string(ranks) + " ranks use --gradient_accumulation_steps " + to_text(progress.leaves / ranks));
+  differs("batch_size", progress.batch_size, settings.batch_size, "use --batch_size " + to_text(progress.batch_size));
+  differs("seq_length", progress.seq_length, settings.model.seq_length, "use --seq_length " + to_text(progress.seq_length));
+  differs("seed", progress.seed, static_cast<std::int64_t>(settings.engine.seed), "use --seed " + to_text(progress.seed));
+  if (progress.dataset_sha256 != dataset_sha256) throw Error(settings.checkpoint, 0, "was made with another data set than " + settings.dataset);
+  if (progress.dtype != dtype_name(settings.engine.dtype)) throw Error(settings.checkpoint, 0, "was made with --dtype " + progress.dtype);
+}
+
+}  // namespace zs::train

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a training saves, and what it goes on from.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "checkpoint/checkpoint.hpp"
+#include "model/model.hpp"
+#include "train/settings.hpp"
+
+namespace zs::train {
+
+/// Saves the checkpoints of one training. All calls are COLLECTIVE.
+class Saving {
+ public:
+  /// `folder` is the run's folder, as rank 0 gives it.
+  Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model, const std::string& folder);
+
+  /// Whether a checkpoint is due after a step.
+  bool due(std::int64_t step, bool last) const { return settings_.save_steps > 0 && (last || step % settings_.save_steps == 0); }
+  /// Before a step: arranges that its gradients are written if a checkpoint is due after it.
+  void before(std::int64_t step, std::int64_t steps);
+  /// After a step: completes the checkpoint that is due; or, with `now`, one without gradients.
+  void after(const checkpoint::Progress& progress, bool last, bool now);
+
+ private:
+  comm::Group& group_;
+  zero::Engine& engine_;
+  Settings settings_;
+  std::string folder_, model_config_;
+  std::unique_ptr<checkpoint::Writer> writer_;
+
+  std::string name(std::int64_t step, bool last) const;
+};
+
+/// Throws zs::Error, with the remedy, if a training with these settings on `ranks` ranks cannot go on from `progress`.
+void require_same(const checkpoint::Progress& progress, const Settings& settings, int ranks, const std::string& dataset_sha256);
+
+}  // namespace zs::train

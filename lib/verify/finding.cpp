@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/finding.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <tuple>
+
+#include "base/number.hpp"
+
+namespace zs::verify {
+
+const char* name(Stage stage) {
+  static constexpr std::array kNames = {"initialisation", "gather",   "forward",   "backward", "local accumulation",
+                                        "cross-rank reduction", "clipping", "optimizer", "gather"};
+  return kNames[static_cast<std::size_t>(stage)];
+}
+
+const char* name(What what) {
+  static constexpr std::array kNames = {"loss", "gradient", "norm", "norm after clipping", "loss scale", "parameter"};
+  return kNames[static_cast<std::size_t>(what)];
+}
+
+bool Finding::before(const Finding& other) const {
+  if (!found || !other.found) return found;
+  return std::tuple(stage, order, rank) < std::tuple(other.stage, other.order, other.rank);
+}
+
+std::string decimal(double value) {
+  const auto narrow = static_cast<float>(value);
+  return static_cast<double>(narrow) == value || std::isnan(value) ? to_text(narrow) : to_text(value);
+}
+
+std::string hexadecimal(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%a", value);
+  return text;
+}
+
+}  // namespace zs::verify

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A difference and where it is: what zs-verify says when the answer is no.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace zs::verify {
+
+/// The stages of a training step in the order of time; a difference belongs to the first that shows it.
+enum class Stage : std::int32_t { initialisation, gathered, forward, backward, accumulation, reduction, clipping, optimizer, gather };
+const char* name(Stage stage);
+
+enum class What : std::int32_t { loss, gradient, norm, clipped_norm, loss_scale, parameter };
+const char* name(What what);
+
+/// One pair of numbers that differ. Plain data, so that ranks can exchange it.
+struct Finding {
+  bool found = false;
+  Stage stage{};
+  What what{};
+  std::int32_t unit = -1, parameter = -1;  ///< -1 where it is of no parameter
+  std::int64_t index = -1;                 ///< element within the parameter
+  std::int64_t leaf = -1;                  ///< micro-batch of the step, where it is of one
+  std::int32_t rank = -1;
+  std::int64_t order = 0;                  ///< of the comparison within the step
+  double target = 0, reference = 0;
+  std::int64_t ulp = 0;
+
+  /// Whether it comes earlier in the step.
+  bool before(const Finding& other) const;
+};
+
+/// A number so that people can read it, and so that no bit is lost: "0.1", "0x1.99999ap-4".
+std::string decimal(double value);
+std::string hexadecimal(double value);
+
+}  // namespace zs::verify

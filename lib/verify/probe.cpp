@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/probe.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace zs::verify {
+namespace {
+
+std::size_t at_index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// The tree over neighbouring leaves, a power of two of them.
+Tensors tree_of(const std::vector<Tensors>& leaves, std::size_t begin, std::size_t count) {
+  if (count == 1) return leaves[begin];
+  return sum(tree_of(leaves, begin, count / 2), tree_of(leaves, begin + count / 2, count / 2));
+}
+
+}  // namespace
+
+Probe::Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, const std::optional<InjectedFault>& fault)
+    : engine_(engine), units_(units), rank_(rank), tolerance_(tolerance), fault_(fault) {
+  for (const auto& unit : units) coverage_.emplace_back(unit->parameters().size());
+  engine_.observe({[this](int unit, int micro) { leaf(unit, micro); }, [this](int unit) { local_sum(unit); }, [this] { reduced(); }});
+}
+
+void Probe::clear() {
+  order_ = 0;
+  loss_ = norm_ = {};
+  gradients_.assign(units_.size(), {});
+  parameters_.assign(units_.size(), {});
+  first_ = suspect_ = {};
+}
+
+void Probe::begin_run(const Tensors& reference, const Tensors& rounded) {
+  clear();
+  for (zero::UnitState& state : engine_.states()) start_.emplace_back(state.master(), state.master() + state.owned().size());
+  masters(reference, Stage::initialisation);
+  compute_copies(rounded, Stage::initialisation);
+}
+
+void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves, Tensors rounded) {
+  clear();
+  step_ = step;
+  reference_ = &reference;
+  leaves_ = std::move(leaves);
+  rounded_ = std::move(rounded);
+}
+
+void Probe::end(const zero::StepResult& result, const Tensors& reference, const Tensors& rounded) {
+  losses(result);
+  norms(result);
+  masters(reference, Stage::optimizer);
+  compute_copies(rounded, Stage::gather);
+  reference_ = nullptr;
+  leaves_.clear();
+  rounded_.clear();
+}
+
+void Probe::leaf(int unit, int micro) {
+  const auto u = at_index(unit);
+  zero::UnitState& state = engine_.states()[u];
+  const std::int64_t leaf = engine_.leaf(micro);
+  // What forward and backward have just used, as it lies in memory.
+  const auto& used = state.parameters();
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const unit::Parameter& parameter = units_[u]->parameters()[i];
+    const at::Tensor wide = used[i].detach().to(at::kFloat).contiguous();
+    Difference ignored;
+    const float* const target = wide.data_ptr<float>();
+    const float* const right = rounded_[u][i].data_ptr<float>();
+    if (const auto at = compare(target, right, parameter.numel(), 1, tolerance_, ignored)) {
+      keep({.stage = Stage::gathered, .what = What::parameter, .unit = unit, .parameter = static_cast<int>(i), .index = *at, .leaf = leaf,
+            .target = target[*at], .reference = right[*at], .ulp = ulp_distance(target[*at], right[*at])});
+    }
+  }
+  if (reference_->skipped) return;
+  Difference ignored;
+  values(unit, state.leaf_gradient(), {0, state.numel()}, leaves_[at_index(micro)][u], reference_->scale * static_cast<double>(reference_->leaf_losses.size()),
+         {.stage = Stage::backward, .what = What::gradient, .leaf = leaf}, ignored);
+}
+
+void Probe::local_sum(int unit) {
+  if (reference_->skipped) return;
+  Difference ignored;
+  std::vector<Tensors> of_unit;
+  for (const Tensors& leaf : leaves_) of_unit.push_back({leaf[at_index(unit)]});
+  zero::UnitState& state = engine_.states()[at_index(unit)];
+  values(unit, state.local_sum(), {0, state.numel()}, tree_of(of_unit, 0, of_unit.size())[0], reference_->scale,
+         {.stage = Stage::accumulation, .what = What::gradient}, ignored);
+}
+
+void Probe::reduced() {
+  if (fault_ && fault_->step == step_) fault_->apply(engine_, rank_);
+  if (reference_->skipped) return;
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    zero::UnitState& state = engine_.states()[u];
+    values(static_cast<int>(u), state.gradient_sum(), state.owned(), reference_->sums[u], reference_->scale,
+           {.stage = Stage::reduction, .what = What::gradient}, gradients_[u]);
+  }
+}
+
+void Probe::losses(const zero::StepResult& result) {
+  for (std::size_t leaf = 0; leaf < reference_->leaf_losses.size(); ++leaf) {
+    const auto& shape = engine_.plan().shape;
+    int rank = 0;
+    for (int r = 0; r < shape.ranks; ++r) {
+      for (int micro = 0; micro < shape.micro_steps; ++micro) {
+        if (plan::leaf(shape, r, micro) == static_cast<std::int64_t>(leaf)) rank = r;
+      }
+    }
+    scalar(What::loss, Stage::forward, result.leaf_losses.at(leaf), reference_->leaf_losses[leaf], loss_, false, static_cast<std::int64_t>(leaf), rank);
+  }
+  scalar(What::loss, Stage::reduction, result.loss, reference_->loss, loss_, false);
+}
+
+void Probe::norms(const zero::StepResult& result) {
+  Difference ignored;
+  scalar(What::loss_scale, Stage::forward, result.loss_scale, reference_->loss_scale, ignored, true);
+  if (reference_->skipped && result.skipped) return;
+  scalar(What::norm, Stage::clipping, result.grad_norm, reference_->grad_norm, norm_, true);
+  scalar(What::clipped_norm, Stage::clipping, result.clipped_norm, reference_->clipped_norm, norm_, true);
+}
+
+void Probe::masters(const Tensors& reference, Stage stage) {
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    zero::UnitState& state = engine_.states()[u];
+    values(static_cast<int>(u), state.master(), state.owned(), reference[u], 1, {.stage = stage, .what = What::parameter}, parameters_[u]);
+  }
+}
+
+void Probe::compute_copies(const Tensors& reference, Stage stage) {
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    const at::Tensor whole = engine_.states()[u].compute_parameters();
+    values(static_cast<int>(u), whole.data_ptr<float>(), {0, whole.numel()}, reference[u], 1,
+           {.stage = stage, .what = What::parameter}, parameters_[u]);
+  }
+}
+
+void Probe::keep(Finding finding) {
+  finding.found = true;
+  if (finding.rank < 0) finding.rank = rank_;
+  finding.order = order_++;
+  const bool part = finding.stage == Stage::backward || finding.stage == Stage::accumulation;
+  Finding& place = part && !tolerance_.exact() ? suspect_ : first_;
+  if (finding.before(place)) place = finding;
+}
+
+void Probe::scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double, std::int64_t leaf, int rank) {
+  const std::int64_t ulp = is_double ? ulp_distance(target, reference) : ulp_distance(static_cast<float>(target), static_cast<float>(reference));
+  if (target == reference && std::isfinite(target)) return;
+  difference.add(target, reference, ulp);
+  if (tolerance_.accepts(target, reference)) return;
+  keep({.stage = stage, .what = what, .leaf = leaf, .rank = rank, .target = target, .reference = reference, .ulp = ulp});
+}
+
+void Probe::values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference, double factor, Finding kind,
+                   Difference& difference) {
+  const auto& parameters = units_[at_index(unit)]->parameters();
+  const bool covers = kind.stage == Stage::reduction || kind.stage == Stage::optimizer;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const unit::Parameter& parameter = parameters[i];
+    const std::int64_t begin = std::max(parameter.offset, slice.begin), end = std::min(parameter.offset + parameter.numel(), slice.end);
+    if (begin >= end) continue;
+    const std::int64_t skipped = begin - parameter.offset, n = end - begin;
+    const float* const mine = target + (begin - slice.begin);
+    const float* const right = reference[i].data_ptr<float>() + skipped;
+    if (covers) {
+      Coverage& coverage = coverage_[at_index(unit)][i];
+      const bool gradient = kind.stage == Stage::reduction;
+      (gradient ? coverage.gradients : coverage.parameters) += n;
+      if (gradient && !coverage.gradient_seen) coverage.gradient_seen = std::any_of(mine, mine + n, [](float value) { return value != 0; });
+      if (!gradient && !coverage.moved) {
+        const float* const start = start_[at_index(unit)].data() + (begin - slice.begin);
+        coverage.moved = !std::equal(mine, mine + n, start);
+      }
+    }
+    const auto at = compare(mine, right, n, factor, tolerance_, difference);
+    if (!at) continue;
+    Finding finding = kind;
+    finding.unit = unit;
+    finding.parameter = static_cast<int>(i);
+    finding.index = skipped + *at;
+    finding.target = mine[*at] * factor;
+    finding.reference = right[*at] * factor;
+    finding.ulp = ulp_distance(mine[*at], right[*at]);
+    keep(finding);
+  }
+}
+
+}  // namespace zs::verify

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's look into the engine while it makes a step: everything it holds beside what the reference says.
+#pragma once
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "verify/fault.hpp"
+#include "verify/finding.hpp"
+#include "verify/measure.hpp"
+#include "verify/reference.hpp"
+#include "zero/engine.hpp"
+
+namespace zs::verify {
+
+/// What was compared of one parameter on this rank, over all steps.
+struct Coverage {
+  std::int64_t gradients = 0, parameters = 0;  ///< elements
+  std::int64_t gradient_seen = 0, moved = 0;   ///< 1 if any gradient was not zero, any element changed since the start
+};
+
+class Probe {
+ public:
+  /// All outlive the probe; the engine is given its observer.
+  Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, const std::optional<InjectedFault>& fault);
+
+  /// Parameters before the first step. COLLECTIVE.
+  void begin_run(const Tensors& masters, const Tensors& rounded);
+  /// Before the engine's step: what the reference has computed for it. `leaves` are this rank's, by micro-step.
+  void begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves, Tensors rounded);
+  /// After it, and after the reference's update. COLLECTIVE.
+  void end(const zero::StepResult& result, const Tensors& masters, const Tensors& rounded);
+
+  // Of the step (or of the start), on this rank.
+  const Difference& loss() const { return loss_; }
+  const Difference& norm() const { return norm_; }
+  const std::vector<Difference>& gradients() const { return gradients_; }    ///< by unit
+  const std::vector<Difference>& parameters() const { return parameters_; }  ///< by unit
+  /// The first difference beyond the tolerance. A leaf's gradient or a local sum counts by itself only where the
+  /// tolerance is 0; else `suspect` has the first of these.
+  const Finding& first() const { return first_; }
+  const Finding& suspect() const { return suspect_; }
+
+  /// Of the whole run, by unit and parameter.
+  const std::vector<std::vector<Coverage>>& coverage() const { return coverage_; }
+
+ private:
+  zero::Engine& engine_;
+  const unit::Units& units_;
+  int rank_;
+  Tolerance tolerance_;
+  std::optional<InjectedFault> fault_;
+
+  std::int64_t step_ = 0, order_ = 0;
+  const ReferenceStep* reference_ = nullptr;
+  std::vector<Tensors> leaves_;
+  Tensors rounded_;
+  std::vector<std::vector<float>> start_;  // masters before the first step, by unit
+  Difference loss_, norm_;
+  std::vector<Difference> gradients_, parameters_;
+  Finding first_, suspect_;
+  std::vector<std::vector<Coverage>> coverage_;
+
+  void clear();
+  void leaf(int unit, int micro);
+  void local_sum(int unit);
+  void reduced();
+  void losses(const zero::StepResult& result);
+  void norms(const zero::StepResult& result);
+  void masters(const Tensors& reference, Stage stage);
+  void compute_copies(const Tensors& reference, Stage stage);
+  void keep(Finding finding);
+  void scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double, std::int64_t leaf = -1, int rank = -1);
+  /// Compares target[0, slice.size()) of a unit's flat buffer with the reference's tensors.
+  void values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference, double factor, Finding kind,
+              Difference& difference);
+};
+
+}  // namespace zs::verify

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/recorded.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "metric/file.hpp"
+#include "parse/log.hpp"
+
+namespace zs::verify {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Digits behind the point, and digits that say something.
+struct Digits {
+  int decimals = 0, significant = 0;
+};
+
+Digits digits_of(const std::string& cell) {
+  Digits digits;
+  bool behind = false, begun = false;
+  std::size_t i = 0;
+  for (; i < cell.size() && cell[i] != 'e' && cell[i] != 'E'; ++i) {
+    if (cell[i] == '.') behind = true;
+    if (cell[i] < '0' || cell[i] > '9') continue;
+    begun = begun || cell[i] != '0';
+    digits.significant += begun;
+    digits.decimals += behind;
+  }
+  if (i < cell.size()) digits.decimals -= static_cast<int>(parse_int(cell.substr(cell[i + 1] == '+' ? i + 2 : i + 1)).value_or(0));
+  return digits;
+}
+
+/// The records of a log, and its numbers as they are spelt.
+class SpeltRows final : public parse::RunRows {
+ public:
+  SpeltRows(metric::Run& run, std::map<std::string, std::vector<std::string>>& spelt) : RunRows(run), spelt_(spelt) {}
+  void row(const std::vector<parse::ColumnInfo>& columns, const std::vector<std::string_view>& cells) override {
+    RunRows::row(columns, cells);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i].type == metric::Type::real && !cells[i].empty()) spelt_[columns[i].name].emplace_back(cells[i]);
+    }
+  }
+
+ private:
+  std::map<std::string, std::vector<std::string>>& spelt_;
+};
+
+void read_log(Recorded& recorded, const std::string& path) {
+  std::map<std::string, std::vector<std::string>> spelt;
+  SpeltRows rows(recorded.run, spelt);
+  const FaultSink faults = [&](const Fault& fault) { recorded.faults.push_back(located(fault.path, fault.line, fault.what)); };
+  parse::LogReader reader({}, rows, faults);
+  reader.read(path);
+  if (reader.bytes() == 0) throw Error(path, 0, "is empty, expected a training log");
+  reader.finish();
+  for (const auto& [name, cells] : spelt) recorded.precision[name] = precision_of(cells);
+}
+
+void read_metrics(Recorded& recorded, const std::string& path) {
+  metric::Store store = metric::read(path);
+  if (store.runs.size() != 1) throw Error(path, 0, "holds " + std::to_string(store.runs.size()) + " runs, expected one");
+  recorded.run = std::move(store.runs.front());
+  for (const metric::Column& column : recorded.run.records.columns) {
+    if (column.type() != metric::Type::real) continue;
+    std::vector<std::string> cells;
+    for (std::size_t row = 0; row < column.size(); ++row) {
+      if (!column.absent(row)) cells.push_back(column.text(row));
+    }
+    recorded.precision[column.name] = precision_of(cells);
+  }
+}
+
+bool is_metric_file(const std::string& path) {
+  Input input(path);
+  char head[8] = {};
+  std::size_t have = 0;
+  while (have < sizeof head) {
+    const std::size_t got = input.read(head + have, sizeof head - have);
+    if (got == 0) break;
+    have += got;
+  }
+  const std::string_view bytes(head, have);
+  return bytes == "\x89HDF\r\n\x1a\n" || bytes == "#zs-metr";
+}
+
+std::int64_t step_of(const std::string& checkpoint) {
+  const std::size_t bar = checkpoint.rfind('_');
+  return bar == std::string::npos ? INT64_MAX : parse_int(checkpoint.substr(bar + 1)).value_or(INT64_MAX);
+}
+
+}  // namespace
+
+double Precision::uncertainty() const { return every_bit ? 0 : 0.5 * std::pow(10.0, -decimals); }
+
+std::string Precision::text() const {
+  return every_bit ? "every bit" : std::to_string(decimals) + " decimals (" + to_text(uncertainty()) + ")";
+}
+
+Precision precision_of(const std::vector<std::string>& cells) {
+  constexpr int kAll = 15;
+  Digits most;
+  for (const std::string& cell : cells) {
+    const Digits digits = digits_of(cell);
+    most.decimals = std::max(most.decimals, digits.decimals);
+    most.significant = std::max(most.significant, digits.significant);
+  }
+  return {most.significant >= kAll, most.decimals};
+}
+
+std::vector<std::string> Recorded::checkpoints() const {
+  std::vector<std::string> all;
+  if (folder.empty()) return all;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool weights = fs::exists(entry.path() / "pytorch_model.bin") || fs::exists(entry.path() / "model.safetensors");
+    if (weights && name.find("checkpoint") != std::string::npos) all.push_back(name);
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });
+  return all;
+}
+
+Recorded read_recorded(const std::string& path) {
+  Recorded recorded;
+  recorded.path = path;
+  if (path == "-") throw UsageError("two runs are compared by name, not from stdin");
+  if (std::error_code ignored; fs::is_directory(path, ignored)) {
+    recorded.folder = path;
+    if (fs::exists(fs::path(path) / "metrics.h5")) {
+      read_metrics(recorded, path + "/metrics.h5");
+    } else if (fs::exists(fs::path(path) / "run.log")) {
+      read_log(recorded, path + "/run.log");
+    } else {
+      throw Error(path, 0, "has neither metrics.h5 nor run.log: name the folder of one run");
+    }
+  } else if (is_metric_file(path)) {
+    read_metrics(recorded, path);
+  } else {
+    read_log(recorded, path);
+  }
+  return recorded;
+}
+
+}  // namespace zs::verify

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/reference.hpp"
+
+#include <torch/optim/adamw.h>
+
+#include <array>
+#include <cmath>
+
+#include "unit/random.hpp"
+
+namespace zs::verify {
+namespace {
+
+constexpr double kFirstLossScale = 65536;
+constexpr std::int64_t kLossScaleWindow = 1000;
+constexpr int kHysteresis = 2;
+
+std::vector<at::Tensor> widened(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> wide;
+  for (const at::Tensor& tensor : tensors) wide.push_back(tensor.to(at::kFloat));
+  return wide;
+}
+
+}  // namespace
+
+Tensors sum(const Tensors& a, const Tensors& b) {
+  Tensors total(a.size());
+  for (std::size_t unit = 0; unit < a.size(); ++unit) {
+    for (std::size_t i = 0; i < a[unit].size(); ++i) total[unit].push_back(a[unit][i] + b[unit][i]);
+  }
+  return total;
+}
+
+double sum_of_squares(const Tensors& gradients) {
+  double total = 0;
+  for (const auto& unit : gradients) {
+    std::vector<float> flat;
+    for (const at::Tensor& tensor : unit) flat.insert(flat.end(), tensor.data_ptr<float>(), tensor.data_ptr<float>() + tensor.numel());
+    for (std::size_t tile = 0; tile < 256; ++tile) {
+      std::array<double, 8> lanes{};
+      const std::size_t begin = flat.size() * tile / 256, end = flat.size() * (tile + 1) / 256;
+      for (std::size_t i = begin; i < end; ++i) lanes[(i - begin) % 8] += static_cast<double>(flat[i]) * flat[i];
+      double tile_sum = 0;
+      for (const double lane : lanes) tile_sum += lane;
+      total += tile_sum;
+    }
+  }
+  return total;
+}
+
+/// torch::optim::AdamW over all parameters; without bias correction, which that class always does, the same lines
+/// without it.
+class Reference::Optimizer {
+ public:
+  Optimizer(const unit::Units& units, const Tensors& masters, const ReferenceSettings& settings) : settings_(settings) {
+    std::array<std::vector<at::Tensor>, 2> groups;
+    for (std::size_t unit = 0; unit < masters.size(); ++unit) {
+      for (std::size_t i = 0; i < masters[unit].size(); ++i) {
+        const bool decays = settings.decay_all || units[unit]->parameters()[i].decay;
+        groups[decays ? 0 : 1].push_back(masters[unit][i]);
+        plain_.push_back({masters[unit][i], at::zeros_like(masters[unit][i]), at::zeros_like(masters[unit][i]), decays});
+      }
+    }
+    if (!settings.correct_bias) return;
+    std::vector<torch::optim::OptimizerParamGroup> all;
+    for (const bool decays : {true, false}) {
+      auto options = std::make_unique<torch::optim::AdamWOptions>(1e-3);
+      options->betas({settings.beta1, settings.beta2}).eps(settings.epsilon).weight_decay(decays ? settings.weight_decay : 0);
+      auto& tensors = groups[decays ? 0 : 1];
+      if (!tensors.empty()) all.emplace_back(tensors, std::move(options));
+    }
+    torch_ = std::make_unique<torch::optim::AdamW>(all);
+  }
+
+  /// REQUIRES: the parameters' gradients are set.
+  void step(double learning_rate) {
+    if (torch_) {
+      for (auto& group : torch_->param_groups()) static_cast<torch::optim::AdamWOptions&>(group.options()).lr(learning_rate);
+      torch_->step();
+      return;
+    }
+    const at::NoGradGuard no_grad;
+    for (Plain& p : plain_) {
+      const at::Tensor gradient = p.parameter.grad();
+      if (p.decays) p.parameter.mul_(1 - learning_rate * settings_.weight_decay);
+      p.exp_avg.mul_(settings_.beta1).add_(gradient, 1 - settings_.beta1);
+      p.exp_avg_sq.mul_(settings_.beta2).addcmul_(gradient, gradient, 1 - settings_.beta2);
+      p.parameter.addcdiv_(p.exp_avg, p.exp_avg_sq.sqrt().add_(settings_.epsilon), -learning_rate);
+    }
+  }
+
+ private:
+  struct Plain {
+    at::Tensor parameter, exp_avg, exp_avg_sq;
+    bool decays;
+  };
+  ReferenceSettings settings_;
+  std::unique_ptr<torch::optim::AdamW> torch_;
+  std::vector<Plain> plain_;
+};
+
+Reference::Reference(const unit::Units& units, const ReferenceSettings& settings, std::int64_t leaves)
+    : units_(units), settings_(settings), leaves_(leaves), loss_scale_(settings.dtype == at::kHalf ? kFirstLossScale : 1) {
+  for (const auto& unit : units) {
+    const at::Tensor flat = at::empty({unit->numel()});
+    unit::initialise(*unit, settings.seed, flat);
+    masters_.emplace_back();
+    for (const at::Tensor& view : unit::views(*unit, flat)) masters_.back().push_back(view.clone().requires_grad_(true));
+  }
+  optimizer_ = std::make_shared<Optimizer>(units, masters_, settings);
+}
+
+Tensors Reference::rounded() const {
+  const at::NoGradGuard no_grad;
+  Tensors all;
+  for (const auto& unit : masters_) {
+    all.emplace_back();
+    for (const at::Tensor& master : unit) all.back().push_back(master.to(settings_.dtype).to(at::kFloat));
+  }
+  return all;
+}
+
+Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result) {
+  // Parameters in 16 bits are leaves of their own: each use gives a gradient in 16 bits, as in a model of that type.
+  const bool low = settings_.dtype != at::kFloat;
+  Tensors leaves;
+  std::vector<at::Tensor> all;
+  for (const auto& unit : masters_) {
+    leaves.emplace_back();
+    for (const at::Tensor& master : unit) {
+      leaves.back().push_back(low ? master.detach().to(settings_.dtype).requires_grad_(true) : master);
+      all.push_back(leaves.back().back());
+    }
+  }
+  const unit::Pass pass{batch, unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf)), true};
+  at::Tensor x;
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    const int borrows = units_[unit]->borrows();
+    std::vector<at::Tensor> borrowed;
+    if (borrows >= 0) borrowed = widened(leaves[static_cast<std::size_t>(borrows)]);
+    x = units_[unit]->forward(x, widened(leaves[unit]), borrowed, pass);
+  }
+  result.leaf_losses[static_cast<std::size_t>(leaf)] = x.item<float>();
+  const auto computed = torch::autograd::grad({x}, all, {at::full_like(x, loss_scale_)});
+  Tensors gradients;
+  std::size_t next = 0;
+  for (const auto& unit : leaves) {
+    gradients.emplace_back();
+    for (std::size_t i = 0; i < unit.size(); ++i) gradients.back().push_back(computed[next++].to(at::kFloat).contiguous());
+  }
+  return gradients;
+}
+
+ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const LeafSeen& seen) {
+  ReferenceStep result;
+  result.leaf_losses.resize(static_cast<std::size_t>(leaves_));
+  // The tree over leaves [begin, begin + count), a power of two of them.
+  const std::function<Tensors(std::int64_t, std::int64_t)> tree = [&](std::int64_t begin, std::int64_t count) {
+    if (count > 1) {
+      const Tensors left = tree(begin, count / 2);
+      return sum(left, tree(begin + count / 2, count / 2));
+    }
+    Tensors leaf = gradients(step, begin, batch(begin), result);
+    if (seen) seen(begin, leaf);
+    return leaf;
+  };
+  result.sums = tree(0, leaves_);
+  const std::function<float(std::int64_t, std::int64_t)> loss = [&](std::int64_t begin, std::int64_t count) {
+    return count == 1 ? result.leaf_losses[static_cast<std::size_t>(begin)] : loss(begin, count / 2) + loss(begin + count / 2, count / 2);
+  };
+  result.loss = loss(0, leaves_) / static_cast<float>(leaves_);
+
+  result.loss_scale = loss_scale_;
+  result.scale = 1 / (static_cast<double>(leaves_) * loss_scale_);
+  result.grad_norm = std::sqrt(sum_of_squares(result.sums)) * result.scale;
+  // torch.nn.utils.clip_grad_norm_: times max_norm / (norm + 1e-6) where that is less than 1, or NaN.
+  const double factor = settings_.max_grad_norm / (result.grad_norm + 1e-6);
+  if (settings_.max_grad_norm > 0 && !(factor >= 1)) result.clip = static_cast<float>(factor);
+  result.clipped_norm = result.grad_norm * result.clip;
+  result.skipped = settings_.dtype == at::kHalf && !std::isfinite(result.grad_norm);
+  return result;
+}
+
+void Reference::update(const ReferenceStep& step, double learning_rate) {
+  if (settings_.dtype == at::kHalf) scale_for_next(!step.skipped);
+  if (step.skipped) return;
+  for (std::size_t unit = 0; unit < masters_.size(); ++unit) {
+    for (std::size_t i = 0; i < masters_[unit].size(); ++i) {
+      masters_[unit][i].mutable_grad() = step.sums[unit][i].mul(static_cast<float>(step.scale)).mul(step.clip);
+    }
+  }
+  optimizer_->step(learning_rate);
+  for (const auto& unit : masters_) {
+    for (const at::Tensor& master : unit) master.mutable_grad() = at::Tensor();
+  }
+}
+
+void Reference::scale_for_next(bool finite) {
+  if (!finite) {
+    ++skipped_;
+    if (hysteresis_ > 1) {
+      --hysteresis_;
+    } else {
+      loss_scale_ = std::max(loss_scale_ / 2, 1.0);
+    }
+    last_overflow_ = iteration_;
+  } else if (const std::int64_t stable = iteration_ - last_overflow_ - 1; stable > 0 && stable % kLossScaleWindow == 0) {
+    loss_scale_ *= 2;
+    hysteresis_ = kHysteresis;
+  }
+  ++iteration_;
+}
+
+}  // namespace zs::verify

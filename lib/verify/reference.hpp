@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training that zs-verify takes as right: LibTorch's autograd over the whole model in one graph, gradients added
+// by the canonical tree, torch::optim::AdamW. Written from the contract alone; nothing here comes from zero, plan or comm.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "unit/unit.hpp"
+
+namespace zs::verify {
+
+/// One tensor a parameter, contiguous float32, by unit and in the unit's order.
+using Tensors = std::vector<std::vector<at::Tensor>>;
+
+struct ReferenceSettings {
+  at::ScalarType dtype = at::kFloat;  ///< of parameters in forward and backward; masters stay float32
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+  bool correct_bias = true;
+  bool decay_all = true;     ///< false: weight decay leaves biases and norms out
+  double max_grad_norm = 0;  ///< 0: no clipping
+  std::uint64_t seed = 1;
+};
+
+/// What one step computes, before the update.
+struct ReferenceStep {
+  std::vector<float> leaf_losses;
+  float loss = 0;         ///< the mean over leaves
+  Tensors sums;           ///< gradients of the scaled loss, summed over leaves
+  double scale = 1;       ///< gradient sum times this is the mean gradient
+  double grad_norm = 0, clipped_norm = 0;
+  double loss_scale = 1;  ///< what the loss was multiplied with (float16)
+  float clip = 1;
+  bool skipped = false;   ///< float16: the gradient is not finite, update() does nothing
+};
+
+class Reference {
+ public:
+  using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
+  /// Sees the gradients of each leaf as they come.
+  using LeafSeen = std::function<void(std::int64_t leaf, const Tensors& gradients)>;
+
+  /// `leaves` micro-batches a step, a power of two. The units outlive the reference.
+  Reference(const unit::Units& units, const ReferenceSettings& settings, std::int64_t leaves);
+
+  /// Losses and gradients of a step, which counts from 1.
+  ReferenceStep compute(std::int64_t step, const BatchOf& batch, const LeafSeen& seen);
+  /// The update that follows.
+  void update(const ReferenceStep& step, double learning_rate);
+
+  /// The float32 parameters.
+  const Tensors& parameters() const { return masters_; }
+  /// The parameters that forward and backward use, as float32.
+  Tensors rounded() const;
+  std::int64_t skipped() const { return skipped_; }
+
+ private:
+  class Optimizer;
+
+  const unit::Units& units_;
+  ReferenceSettings settings_;
+  std::int64_t leaves_;
+  Tensors masters_;
+  std::shared_ptr<Optimizer> optimizer_;
+  // Loss scaling (float16).
+  double loss_scale_;
+  std::int64_t iteration_ = 0, last_overflow_ = -1, skipped_ = 0;
+  int hysteresis_ = 2;
+
+  Tensors gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result);
+  void scale_for_next(bool finite);
+};
+
+/// a + b, element by element.
+Tensors sum(const Tensors& a, const Tensors& b);
+/// The sum of squares in float64: each unit's parameters, one after another, in 256 tiles (tile i begins at element
+/// floor(n * i / 256)); a tile in 8 lanes (by index modulo 8) that are added in order; tiles in order, units in order.
+double sum_of_squares(const Tensors& gradients);
+
+}  // namespace zs::verify

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/report.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/number.hpp"
+#include "cli/table.hpp"
+
+namespace zs::verify {
+namespace {
+
+std::string distance(std::int64_t ulp) { return ulp == kNoDistance ? "nan" : zs::to_text(ulp); }
+
+std::string cell(double value) { return value == 0 ? "0" : to_rounded_text(value, 3); }
+
+std::string triple(const Difference& d) { return fmt::format("  {:>9} {:>9} {:>6}", cell(d.absolute), cell(d.relative), distance(d.ulp)); }
+
+nlohmann::ordered_json value_of(const metric::Column& column, std::size_t row) {
+  if (column.absent(row)) return nullptr;
+  if (column.type() == metric::Type::integer) return column.integers()[row];
+  if (column.type() == metric::Type::real && std::isfinite(column.reals()[row])) return column.reals()[row];
+  return column.text(row);
+}
+
+}  // namespace
+
+std::string header() {
+  return fmt::format("{:>5} {:>12}  {:^26}  {:^26}  {:^26}\n", "", "", "loss", "gradient", "parameter") +
+         fmt::format("{:>5} {:>12}", "step", "loss") + fmt::format("  {:>9} {:>9} {:>6}", "abs", "rel", "ulp") +
+         fmt::format("  {:>9} {:>9} {:>6}", "abs", "rel", "ulp") + fmt::format("  {:>9} {:>9} {:>6}\n", "abs", "rel", "ulp");
+}
+
+std::string to_text(const StepRow& row) {
+  return fmt::format("{:>5} {:>12}", row.step, to_rounded_text(row.loss, 9)) + triple(row.losses) +
+         (row.skipped ? fmt::format("  {:>26}", fmt::format("skipped at scale {}", zs::to_text(row.loss_scale))) : triple(row.gradient)) +
+         triple(row.parameter) + "\n";
+}
+
+std::string units_text(const StepRow& row, const SideBySide& sides) {
+  std::string text;
+  for (std::size_t u = 0; u < sides.units(); ++u) {
+    text += fmt::format("{:>5} {:>12}  {:>26}", "", sides.unit_name(u), "") + triple(row.gradients[u]) + triple(row.parameters[u]) + "\n";
+  }
+  return text;
+}
+
+std::string columns_text(const metric::Table& columns) {
+  std::vector<std::string> names;
+  for (const metric::Column& column : columns.columns) names.push_back(column.name);
+  std::vector<std::vector<std::string>> rows(columns.rows());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (const metric::Column& column : columns.columns) {
+      rows[row].push_back(column.type() == metric::Type::real ? cell(column.reals()[row]) : column.text(row));
+    }
+  }
+  return rows.empty() ? "" : cli::table(names, rows);
+}
+
+void add(metric::Table& records, const StepRow& row) {
+  using metric::Type;
+  if (records.columns.empty()) {
+    for (const char* name : {"step", "loss", "target_loss", "grad_norm"}) records.column(name, Type::real, "nats/token");
+    for (const std::string what : {"loss", "gradient", "parameter", "norm"}) {
+      records.column(what + "_abs", Type::real, what == "loss" ? "nats/token" : "");
+      records.column(what + "_rel", Type::real);
+      records.column(what + "_ulp", Type::integer, "ulp");
+    }
+    records.column("loss_scale"), records.column("skipped");
+  }
+  const auto real = [&](const std::string& name, double value) { records.find(name)->reals().push_back(value); };
+  const auto integer = [&](const std::string& name, std::int64_t value) { records.find(name)->integers().push_back(value); };
+  const auto three = [&](const std::string& what, const Difference& d) {
+    real(what + "_abs", d.absolute);
+    real(what + "_rel", d.relative);
+    integer(what + "_ulp", d.ulp);
+  };
+  integer("step", row.step);
+  real("loss", row.loss);
+  real("target_loss", row.target_loss);
+  real("grad_norm", row.grad_norm);
+  three("loss", row.losses);
+  three("gradient", row.gradient);
+  three("parameter", row.parameter);
+  three("norm", row.norms);
+  real("loss_scale", row.loss_scale);
+  integer("skipped", row.skipped ? 1 : 0);
+}
+
+Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& group, const Tolerance& tolerance) {
+  const auto within = [&] { return "rtol " + zs::to_text(tolerance.rtol) + ", atol " + zs::to_text(tolerance.atol); };
+  Lines all;
+  const auto add = [&](const char* key, const std::string& value) { all.emplace_back(key, value); };
+  if (verdict.kind != Verdict::Kind::different) {
+    static constexpr std::array kNames = {"exact", "within tolerance", "DIFFERENT", "FAILED"};
+    add("verdict", kNames[static_cast<std::size_t>(verdict.kind)]);
+    if (!verdict.reason.empty()) add("reason", verdict.reason);
+    add("steps", zs::to_text(verdict.steps));
+    if (verdict.kind == Verdict::Kind::within) add("tolerance", within());
+    return all;
+  }
+  const Finding& f = verdict.finding;
+  add("verdict", "DIFFERENT");
+  if (!verdict.reason.empty()) add("reason", verdict.reason);
+  add("step", zs::to_text(verdict.step));
+  add("what", name(f.what));
+  add("stage", name(f.stage));
+  if (f.parameter >= 0) {
+    add("parameter", sides.parameter_name(f));
+    add("index", zs::to_text(f.index));
+    add("place", sides.place_in_shape(f));
+  }
+  if (f.leaf >= 0) add("micro-batch", zs::to_text(f.leaf));
+  add("rank", zs::to_text(static_cast<std::int64_t>(f.rank)));
+  add("host", group.host(f.rank));
+  add("reference", decimal(f.reference));
+  add("reference_hex", hexadecimal(f.reference));
+  add("target", decimal(f.target));
+  add("target_hex", hexadecimal(f.target));
+  add("difference", zs::to_text(std::fabs(f.target - f.reference)));
+  add("ulp", distance(f.ulp));
+  add("tolerance", within());
+  return all;
+}
+
+std::string to_text(const Lines& lines) {
+  std::string text;
+  for (const auto& [key, value] : lines) text += key + ": " + value + "\n";
+  return text;
+}
+
+std::string to_json(const metric::Run& run, const Lines& verdict) {
+  nlohmann::ordered_json document;
+  for (const auto& [key, value] : verdict) document[key] = value;
+  document["settings"] = run.attributes;
+  document["rows"] = nlohmann::ordered_json::array();
+  for (std::size_t row = 0; row < run.records.rows(); ++row) {
+    nlohmann::ordered_json record;
+    for (const metric::Column& column : run.records.columns) record[column.name] = value_of(column, row);
+    document["rows"].push_back(record);
+  }
+  return document.dump(1) + "\n";
+}
+
+}  // namespace zs::verify

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "config/known.hpp"
+#include "metric/file.hpp"
+#include "verify/report.hpp"
+#include "verify/two_runs.hpp"
+
+namespace zs::verify {
+namespace {
+
+/// Keys of a configuration that a comparison does not use: their options are not offered.
+constexpr std::array kUnused = {"training.eval",       "training.eval_steps",   "training.eval_batch_size", "training.save_steps",  "training.log_interval",
+                                "training.warmup_step", "training.num_epochs", "training.max_steps",       "run.name",             "run.output_dir",
+                                "run.digest_every",     "run.checkpoint"};
+/// What a small model needs to be compared in seconds.
+struct Default {
+  const char *key, *value;
+};
+constexpr std::array kDefaults = {Default{"model.name", "tiny"}, Default{"model.context_length", "32"}, Default{"training.max_steps", "10"}};
+
+void print(const std::string& text) {
+  Output out("-");
+  out.write(text);
+  out.commit();
+}
+
+config::Config configuration(const cli::Args& args) {
+  config::Config config = train::configuration(args);
+  for (const Default& known : kDefaults) {
+    const config::Entry* const entry = config.find(known.key);
+    if (entry && entry->origin == "default") config.set(known.key, known.value, "default");
+  }
+  if (args.has("iterations")) config.set("training.max_steps", zs::to_text(args.integer("iterations", 1)), "--iterations");
+  config.check();
+  if (config.integer("training.max_steps") == 0) throw Error("training.max_steps is 0: no step would be compared");
+  return config;
+}
+
+Tolerance tolerance(const cli::Args& args, at::ScalarType dtype) {
+  // Torch's own for bfloat16; what is documented for DeepSpeed's checker for float16.
+  Tolerance tolerance;
+  if (dtype == at::kBFloat16) tolerance = {1.6e-2, 1e-5};
+  if (dtype == at::kHalf) tolerance = {0.05, 0.2};
+  constexpr double kMost = std::numeric_limits<double>::max();
+  if (args.has("rtol")) tolerance.rtol = args.real("rtol", 0, kMost);
+  if (args.has("atol")) tolerance.atol = args.real("atol", 0, kMost);
+  return tolerance;
+}
+
+std::map<std::string, std::string> attributes(const train::Settings& s, const cli::Args& args, const comm::Group& group, const Tolerance& tolerance) {
+  const auto number = [](auto value) { return zs::to_text(static_cast<std::int64_t>(value)); };
+  std::string passes;
+  for (const std::string& pass : s.passes) passes += (passes.empty() ? "" : ",") + pass;
+  return {{"command", args.line()},
+          {"revision", cli::version()},
+          {"model.name", s.model.name},
+          {"zero_stage", number(s.stage)},
+          {"world_size", number(group.size())},
+          {"gradient_accumulation_steps", number(s.micro_steps)},
+          {"batch_size", number(s.batch_size)},
+          {"seq_length", number(s.model.seq_length)},
+          {"dropout", zs::to_text(s.model.dropout)},
+          {"deepcompile", s.deepcompile ? "true" : "false"},
+          {"passes", passes},
+          {"activation_checkpointing", s.activation_checkpointing ? "true" : "false"},
+          {"dtype", train::dtype_name(s.engine.dtype)},
+          {"use_torch_adam", s.engine.use_torch_adam ? "true" : "false"},
+          {"max_grad_norm", zs::to_text(s.engine.max_grad_norm)},
+          {"seed", number(s.engine.seed)},
+          {"rtol", zs::to_text(tolerance.rtol)},
+          {"atol", zs::to_text(tolerance.atol)}};
+}
+
+/// Prints the verdict and what led to it, and writes the metric file. `before` is what a text form begins with.
+void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before) {
+  for (const auto& [key, value] : verdict) run.attributes[key == "verdict" ? key : "verdict." + key] = value;
+  const std::string form = args.text("format");
+  if (form == "text") print(before + to_text(verdict));
+  else if (form == "tsv") print(metric::to_tsv({run}));
+  else print(to_json(run, verdict));
+  if (!args.has("output")) return;
+  metric::Store store;
+  store.runs.push_back(run);
+  write_file(args.text("output"), metric::to_h5(store));
+}
+
+}  // namespace
+
+std::vector<cli::Option> options() {
+  std::vector<cli::Option> all;
+  for (cli::Option option : train::config_options()) {
+    const config::Known* const known = config::known_option(option.name);
+    if (known && std::find(kUnused.begin(), kUnused.end(), known->key) != kUnused.end()) continue;
+    for (const Default& own : kDefaults) {
+      if (known && known->key == own.key && !option.fallback.empty()) option.fallback = own.value;
+    }
+    all.push_back(option);
+    if (option.name != "zero_stage") continue;
+    all.push_back({0, "offload_device", "WHERE", "where optimizer state is kept between steps", "none", {"none", "cpu", "nvme"}, false, option.group});
+  }
+  const std::string comparing = "Comparing", running = "Running";
+  all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
+  all.push_back({0, "rtol", "X", "allowed difference relative to the reference (default: 0; 0.016 for bfloat16, 0.05 for float16)", "", {}, false, comparing});
+  all.push_back({0, "atol", "X", "allowed absolute difference (default: 0; 1e-05 for bfloat16, 0.2 for float16)", "", {}, false, comparing});
+  all.push_back({0, "inject_fault", "STEP:PARAMETER:INDEX[:RANK]", "flip the lowest bit of one gradient element in the target, to see it found", "", {}, false, comparing});
+  all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
+  all.push_back({'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
+  all.push_back({0, "verbose_logging", "", "a line for each unit of each step", "", {}, false, "Output"});
+  all.push_back({0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
+  all.push_back({0, "timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "60", {}, false, running});
+  return all;
+}
+
+Status Session::verify(const cli::Args& args) {
+  if (args.operands().size() > 2) throw UsageError("expected two runs to compare, or one configuration, or nothing");
+  return args.operands().size() == 2 ? recorded(args) : side_by_side(args);
+}
+
+Status Session::recorded(const cli::Args& args) {
+  for (const cli::Option& option : args.command().options) {
+    static constexpr std::array kTaken = {"rtol", "atol", "format", "output", "verbose_logging"};
+    const bool taken = std::find(kTaken.begin(), kTaken.end(), option.name) != kTaken.end();
+    if (!taken && args.has(option.name)) throw UsageError("--" + option.name + " says nothing about recorded runs");
+  }
+  const Tolerance allowed = tolerance(args, at::kFloat);
+  const Recorded a = read_recorded(args.operands()[0]), b = read_recorded(args.operands()[1]);
+  const RunsVerdict verdict = compare_runs(a, b, allowed);
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, verdict.columns};
+  output(args, run, verdict.lines, columns_text(verdict.columns));
+  const bool no = verdict.kind == RunsVerdict::Kind::different || verdict.kind == RunsVerdict::Kind::failed;
+  return no ? Status::no : Status::done;
+}
+
+Status Session::side_by_side(const cli::Args& args) {
+  const config::Config config = configuration(args);
+  if (args.text("offload_device") != "none") throw Error("--offload_device " + args.text("offload_device") + " is not supported yet");
+  const double timeout = args.real("timeout", 0.1, 1e9);
+  const bool text = args.text("format") == "text";
+  Request request;
+  request.tolerance = tolerance(args, at::kFloat);  // refuses what is not a number before the ranks start
+  comm::Group& group = ranks_.start(timeout);
+  const bool first = group.rank() == 0;
+  if (first) {
+    for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
+  }
+  request.train = train::settings(config, group.size());
+  request.tolerance = tolerance(args, request.train.engine.dtype);
+  request.fault = args.text("inject_fault");
+
+  SideBySide sides(group, request);
+  metric::Run run{"verify", attributes(request.train, args, group, request.tolerance), {}};
+  if (first && text) print(header());
+  const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
+    if (!first) return;
+    add(run.records, row);
+    if (text) print(to_text(row) + (args.has("verbose_logging") ? units_text(row, sides) : ""));
+  }});
+  const Lines all = lines(verdict, sides, group, request.tolerance);
+  const bool equal = verdict.kind == Verdict::Kind::exact || verdict.kind == Verdict::Kind::within;
+  if (!first) {
+    // The verdict is rank 0's: a launcher that sees another status first would end rank 0 before it has spoken.
+    group.exchange("", "end of the comparison");
+    return Status::done;
+  }
+  output(args, run, all, "");
+  group.exchange("", "end of the comparison");
+  return equal ? Status::done : Status::no;
+}
+
+}  // namespace zs::verify

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/side_by_side.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "plan/pass.hpp"
+#include "train/batches.hpp"
+#include "train/schedule.hpp"
+#include "verify/probe.hpp"
+#include "verify/reference.hpp"
+
+namespace zs::verify {
+namespace {
+
+std::unique_ptr<zero::Engine> make_engine(comm::Group& group, const unit::Units& units, const train::Settings& s) {
+  const plan::Plan baseline = plan::baseline(zero::shape(units, s.stage, group.size(), s.micro_steps, s.activation_checkpointing));
+  return std::make_unique<zero::Engine>(group, units, plan::compile(baseline, s.passes, {}, {s.gathered_elements}), s.engine);
+}
+
+ReferenceSettings reference_settings(const train::Settings& s) {
+  return {s.engine.dtype, s.engine.adamw.beta1, s.engine.adamw.beta2, s.engine.adamw.epsilon, s.engine.adamw.weight_decay,
+          s.engine.adamw.correct_bias, s.engine.decay_all, s.engine.max_grad_norm, s.engine.seed};
+}
+
+/// Plain data as bytes, and back.
+template <typename T>
+void put(std::string& blob, const T& value) {
+  blob.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+template <typename T>
+T take(const std::string& blob, std::size_t& at) {
+  T value;
+  std::memcpy(&value, blob.data() + at, sizeof value);
+  at += sizeof value;
+  return value;
+}
+
+}  // namespace
+
+struct SideBySide::State {
+  comm::Group& group;
+  Request request;
+  model::Model model;
+  std::int64_t leaves;
+  train::Batches batches;
+  std::unique_ptr<zero::Engine> engine;
+  Reference reference;
+  Probe probe;
+  std::int64_t skipped = 0;
+  double lowest_loss = INFINITY, highest_loss = -INFINITY, lowest_target = INFINITY, highest_target = -INFINITY;
+
+  State(comm::Group& g, const Request& r)
+      : group(g),
+        request(r),
+        model(model::make(r.train.model)),
+        leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
+        batches(r.train, model, leaves),
+        engine(make_engine(g, model.units, r.train)),
+        reference(model.units, reference_settings(r.train), leaves),
+        probe(*engine, model.units, g.rank(), r.tolerance,
+              r.fault.empty() ? std::nullopt
+                              : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train.stage))) {}
+};
+
+SideBySide::SideBySide(comm::Group& group, const Request& request) : state_(std::make_unique<State>(group, request)) {}
+SideBySide::~SideBySide() = default;
+
+std::size_t SideBySide::units() const { return state_->model.units.size(); }
+const std::string& SideBySide::unit_name(std::size_t unit) const { return state_->model.units[unit]->name(); }
+
+const std::string& SideBySide::parameter_name(const Finding& finding) const {
+  return state_->model.units[static_cast<std::size_t>(finding.unit)]->parameters()[static_cast<std::size_t>(finding.parameter)].name;
+}
+
+std::string SideBySide::place_in_shape(const Finding& finding) const {
+  const auto& shape = state_->model.units[static_cast<std::size_t>(finding.unit)]->parameters()[static_cast<std::size_t>(finding.parameter)].shape;
+  std::string text;
+  std::int64_t rest = finding.index;
+  for (auto extent = shape.rbegin(); extent != shape.rend(); ++extent, text = text.empty() ? text : ", " + text) {
+    text = std::to_string(rest % *extent) + text;
+    rest /= *extent;
+  }
+  return "[" + text.substr(2) + "]";
+}
+
+Finding SideBySide::join(StepRow& row) {
+  const Probe& probe = state_->probe;
+  std::string blob;
+  put(blob, probe.first());
+  put(blob, probe.suspect());
+  put(blob, probe.loss());
+  put(blob, probe.norm());
+  for (std::size_t u = 0; u < units(); ++u) put(blob, probe.gradients()[u]), put(blob, probe.parameters()[u]);
+  row.gradients.resize(units());
+  row.parameters.resize(units());
+  Finding first, suspect;
+  for (const std::string& its : state_->group.exchange(blob, "exchange of what was compared")) {
+    std::size_t at = 0;
+    if (const auto finding = take<Finding>(its, at); finding.before(first)) first = finding;
+    if (const auto finding = take<Finding>(its, at); finding.before(suspect)) suspect = finding;
+    row.losses.join(take<Difference>(its, at));
+    row.norms.join(take<Difference>(its, at));
+    for (std::size_t u = 0; u < units(); ++u) {
+      row.gradients[u].join(take<Difference>(its, at));
+      row.parameters[u].join(take<Difference>(its, at));
+    }
+  }
+  for (const Difference& unit : row.gradients) row.gradient.join(unit);
+  for (const Difference& unit : row.parameters) row.parameter.join(unit);
+  // Within a tolerance, a leaf's gradient says where a difference of the sum began.
+  const bool explains = first.what == What::gradient && suspect.unit == first.unit && suspect.parameter == first.parameter;
+  return first.found && suspect.found && explains ? suspect : first;
+}
+
+bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict) {
+  State& s = *state_;
+  const train::Settings& settings = s.request.train;
+  // The learning rate does not move on in steps that are skipped.
+  const std::int64_t updates = step - 1 - s.reference.skipped();
+  const double learning_rate = settings.learning_rate * train::schedule(settings.scheduler, updates, settings.lr_warmup_steps, settings.max_steps);
+  const auto batch = [&](std::int64_t leaf) { return s.batches.training(step, leaf); };
+
+  std::vector<Tensors> own(static_cast<std::size_t>(settings.micro_steps));
+  const ReferenceStep reference = s.reference.compute(step, batch, [&](std::int64_t leaf, const Tensors& gradients) {
+    for (int micro = 0; micro < settings.micro_steps; ++micro) {
+      if (s.engine->leaf(micro) == leaf) own[static_cast<std::size_t>(micro)] = gradients;
+    }
+  });
+  s.probe.begin(step, reference, std::move(own), s.reference.rounded());
+  const zero::StepResult result = s.engine->step(step, learning_rate, batch);
+  s.reference.update(reference, learning_rate);
+  s.probe.end(result, s.reference.parameters(), s.reference.rounded());
+
+  StepRow row{step, reference.loss, result.loss, reference.grad_norm, reference.loss_scale, reference.skipped && result.skipped, {}, {}, {}, {}, {}, {}};
+  verdict.finding = join(row);
+  verdict.step = step;
+  verdict.largest.losses.join(row.losses);
+  verdict.largest.norms.join(row.norms);
+  verdict.largest.gradient.join(row.gradient);
+  verdict.largest.parameter.join(row.parameter);
+  s.lowest_loss = std::min(s.lowest_loss, row.loss), s.highest_loss = std::max(s.highest_loss, row.loss);
+  s.lowest_target = std::min(s.lowest_target, row.target_loss), s.highest_target = std::max(s.highest_target, row.target_loss);
+  if (row.skipped) ++s.skipped;
+  else ++verdict.steps;
+  if (sink.step) sink.step(row);
+  return !verdict.finding.found;
+}
+
+Verdict SideBySide::run(const Sink& sink) {
+  State& s = *state_;
+  Verdict verdict;
+  s.probe.begin_run(s.reference.parameters(), s.reference.rounded());
+  StepRow start;
+  verdict.finding = join(start);
+  bool same = !verdict.finding.found;
+  for (std::int64_t step = 1; same && step <= s.request.train.max_steps; ++step) same = one_step(step, sink, verdict);
+  judge(verdict);
+  return verdict;
+}
+
+void SideBySide::judge(Verdict& verdict) {
+  State& s = *state_;
+  std::string blob;
+  for (const auto& unit : s.probe.coverage()) {
+    for (const Coverage& coverage : unit) put(blob, coverage);
+  }
+  const auto blobs = s.group.exchange(blob, "exchange of what was covered");
+  const auto fail = [&](const std::string& reason) {
+    verdict.kind = Verdict::Kind::failed;
+    verdict.reason = reason;
+  };
+  if (verdict.finding.found) {
+    const Finding& finding = verdict.finding;
+    verdict.kind = Verdict::Kind::different;
+    if (!std::isfinite(finding.target) || !std::isfinite(finding.reference)) {
+      verdict.reason = std::string("the ") + name(finding.what) + " is not finite";
+    }
+    return;
+  }
+  if (verdict.steps == 0) return fail("no step was compared: all " + std::to_string(s.skipped) + " were skipped, their gradients being not finite");
+  const std::int64_t copies = s.request.train.stage == 0 ? s.group.size() : 1, all_steps = verdict.steps + s.skipped;
+  std::size_t at = 0;
+  for (const auto& unit : s.model.units) {
+    for (const unit::Parameter& parameter : unit->parameters()) {
+      Coverage sum;
+      std::size_t next = at;
+      for (const std::string& its : blobs) {
+        next = at;
+        const auto coverage = take<Coverage>(its, next);
+        sum.gradients += coverage.gradients, sum.parameters += coverage.parameters;
+        sum.gradient_seen += coverage.gradient_seen, sum.moved += coverage.moved;
+      }
+      at = next;
+      if (sum.gradients != parameter.numel() * copies * verdict.steps || sum.parameters != parameter.numel() * copies * all_steps) {
+        return fail("parameter " + parameter.name + " is missing in part: of its gradient " + std::to_string(sum.gradients) + " elements were compared, of it " +
+                    std::to_string(sum.parameters) + ", in " + std::to_string(all_steps) + " steps");
+      }
+      if (sum.gradient_seen == 0) return fail("the gradient of " + parameter.name + " is zero in every step: nothing was proved of it");
+      if (sum.moved == 0) return fail("parameter " + parameter.name + " does not move: is the learning rate 0?");
+    }
+  }
+  if (all_steps > 1 && (s.lowest_loss == s.highest_loss || s.lowest_target == s.highest_target)) {
+    return fail("the loss does not move: it is " + decimal(s.lowest_loss) + " in every step");
+  }
+  const StepRow& largest = verdict.largest;
+  const bool exact = largest.losses.none() && largest.norms.none() && largest.gradient.none() && largest.parameter.none();
+  verdict.kind = exact ? Verdict::Kind::exact : Verdict::Kind::within;
+}
+
+}  // namespace zs::verify

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// One model trained twice in one launch, by the engine and by the reference, compared after every step on every rank.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/settings.hpp"
+#include "verify/finding.hpp"
+#include "verify/measure.hpp"
+
+namespace zs::verify {
+
+struct Request {
+  train::Settings train;
+  Tolerance tolerance;
+  std::string fault;  ///< as --inject_fault spells it; "" for none
+};
+
+/// What one step's comparison came to, over all ranks.
+struct StepRow {
+  std::int64_t step = 0;
+  double loss = 0, target_loss = 0, grad_norm = 0, loss_scale = 1;  ///< loss and norm are the reference's
+  bool skipped = false;  ///< by both sides (float16): losses and parameters were compared, gradients are not finite
+  Difference losses, norms, gradient, parameter;
+  std::vector<Difference> gradients, parameters;  ///< by unit
+};
+
+struct Verdict {
+  enum class Kind {
+    exact,      ///< no bit differs
+    within,     ///< bits differ, all within the tolerance
+    different,  ///< `finding` is where it began
+    failed,     ///< nothing was proved: `reason`
+  };
+  Kind kind = Kind::failed;
+  std::string reason{};
+  std::int64_t step = 0;  ///< of the finding; 0 is before the first
+  Finding finding{};
+  std::int64_t steps = 0;  ///< compared
+  StepRow largest{};       ///< over all steps
+};
+
+/// Where the news go. Called on every rank with the same content.
+struct Sink {
+  std::function<void(const StepRow& row)> step{};
+};
+
+class SideBySide {
+ public:
+  /// Throws zs::Error where the settings do not suit, UsageError at a fault that cannot be. COLLECTIVE.
+  SideBySide(comm::Group& group, const Request& request);
+  ~SideBySide();
+
+  /// Trains until the first difference, or to the end. COLLECTIVE.
+  Verdict run(const Sink& sink);
+
+  const std::string& unit_name(std::size_t unit) const;
+  std::size_t units() const;
+  /// Of a finding that is of a parameter.
+  const std::string& parameter_name(const Finding& finding) const;
+  /// "[3, 17]": a finding's index by axis.
+  std::string place_in_shape(const Finding& finding) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+
+  bool one_step(std::int64_t step, const Sink& sink, Verdict& verdict);
+  void judge(Verdict& verdict);
+  Finding join(StepRow& row);
+};
+
+}  // namespace zs::verify

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checker itself: it passes where it should, finds every planted fault at its place, and cannot pass by accident.
+#include "verify/side_by_side.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+
+namespace zs::verify {
+namespace {
+
+/// A text to train on that is gone at the end.
+struct Text {
+  std::string path = (std::filesystem::temp_directory_path() / ("zs-verify-" + std::to_string(::getpid()) + ".txt")).string();
+  Text() {
+    std::mt19937 random(1);
+    std::string text;
+    for (int i = 0; i < 4000; ++i) text += static_cast<char>('a' + random() % 26);
+    write_file(path, text);
+  }
+  ~Text() { std::filesystem::remove(path); }
+};
+
+Request request(const Text& text, int stage, int micro_steps, std::int64_t steps) {
+  Request request;
+  request.train.model = {.name = "tiny", .num_layers = 1, .seq_length = 8, .dropout = 0.1};
+  request.train.engine.max_grad_norm = 1;
+  request.train.stage = stage;
+  request.train.micro_steps = micro_steps;
+  request.train.dataset = text.path;
+  request.train.max_steps = steps;
+  request.train.learning_rate = 1e-3;
+  request.train.scheduler = "constant";
+  return request;
+}
+
+struct Outcome {
+  Verdict verdict;
+  std::string parameter;
+};
+
+Outcome compared(const Request& request, int ranks) {
+  Outcome outcome;
+  comm::run_in_process(ranks, [&](comm::Group& group) {
+    SideBySide sides(group, request);
+    const Verdict verdict = sides.run({});
+    if (group.rank() == 0) outcome = {verdict, verdict.finding.parameter >= 0 ? sides.parameter_name(verdict.finding) : ""};
+  });
+  return outcome;
+}
+
+TEST_CASE("verify: float32 is exact in every stage, in every dtype no bit differs, torch's AdamW and the fused pass alike") {
+  const Text text;
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const int ranks : {1, 2, 4}) {
+      for (const int micro_steps : {1, 4}) {
+        Request r = request(text, stage, micro_steps, 3);
+        r.train.engine.use_torch_adam = ranks == 2;
+        r.train.engine.decay_all = ranks != 4;
+        r.train.activation_checkpointing = ranks == 4;
+        const Verdict verdict = compared(r, ranks).verdict;
+        CAPTURE(stage);
+        CAPTURE(ranks);
+        CAPTURE(micro_steps);
+        CHECK(verdict.kind == Verdict::Kind::exact);
+        CHECK(verdict.steps == 3);
+      }
+    }
+    for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+      Request r = request(text, stage, 2, 4);
+      r.train.engine.dtype = dtype;
+      CHECK(compared(r, 2).verdict.kind == Verdict::Kind::exact);
+    }
+  }
+}
+
+TEST_CASE("verify: 100 one-bit faults at random places: 100 found, each with its step, parameter, index and rank") {
+  const Text text;
+  const model::Model model = model::make(request(text, 0, 1, 1).train.model);
+  std::mt19937_64 random(20261120);
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  int found = 0;
+  for (int i = 0; i < 100; ++i) {
+    const int stage = static_cast<int>(below(4)), ranks = 1 << below(3), micro_steps = 1 << below(2);
+    const std::int64_t step = 1 + below(3), unit = below(static_cast<std::int64_t>(model.units.size()));
+    const auto& parameters = model.units[static_cast<std::size_t>(unit)]->parameters();
+    const unit::Parameter& parameter = parameters[static_cast<std::size_t>(below(static_cast<std::int64_t>(parameters.size())))];
+    const std::int64_t index = below(parameter.numel());
+    std::int64_t rank = 0;
+    std::string fault = std::to_string(step) + ":" + parameter.name + ":" + std::to_string(index);
+    if (stage == 0 && i % 2) {
+      rank = below(ranks);
+      fault += ":" + std::to_string(rank);
+    } else if (stage > 0) {
+      const std::int64_t numel = model.units[static_cast<std::size_t>(unit)]->numel(), element = parameter.offset + index;
+      while (numel * (rank + 1) / ranks <= element) ++rank;
+    }
+    CAPTURE(fault);
+    CAPTURE(stage);
+    CAPTURE(ranks);
+    Request r = request(text, stage, micro_steps, 3);
+    r.fault = fault;
+    const Outcome outcome = compared(r, ranks);
+    const Finding& finding = outcome.verdict.finding;
+    const bool right = outcome.verdict.kind == Verdict::Kind::different && outcome.verdict.step == step && finding.what == What::gradient &&
+                       finding.stage == Stage::reduction && outcome.parameter == parameter.name && finding.index == index && finding.rank == rank &&
+                       finding.ulp == 1;
+    CHECK(right);
+    found += right;
+  }
+  CHECK(found == 100);
+}
+
+TEST_CASE("verify: a fault that no rank could show, or that is nowhere, is refused") {
+  const Text text;
+  const auto refusal = [&](const std::string& fault, int stage, int ranks) {
+    Request r = request(text, stage, 1, 3);
+    r.fault = fault;
+    try {
+      compared(r, ranks);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  CHECK(refusal("1:transformer.wte.weight:0:1", 1, 2) ==
+        "--inject_fault: rank 1 does not hold that element under stage 1, rank 0 does");
+  CHECK(refusal("1:transformer.wte.weight:32768", 0, 1) == "--inject_fault: index in transformer.wte.weight '32768' is not in 0..32767");
+  CHECK(refusal("4:transformer.wte.weight:0", 0, 1) == "--inject_fault: step '4' is not in 1..3");
+  CHECK(refusal("1:transformer.wte.wieght:0", 0, 1).starts_with("--inject_fault: no parameter 'transformer.wte.wieght', did you mean transformer.wte.weight"));
+}
+
+TEST_CASE("verify: it does not pass by accident") {
+  const Text text;
+  Request still = request(text, 1, 1, 2);
+  still.train.learning_rate = 0;
+  Outcome outcome = compared(still, 2);
+  CHECK(outcome.verdict.kind == Verdict::Kind::failed);
+  CHECK(outcome.verdict.reason == "parameter transformer.wte.weight does not move: is the learning rate 0?");
+
+  Request wild = request(text, 1, 1, 6);
+  wild.train.learning_rate = 1e36;
+  outcome = compared(wild, 2);
+  CHECK(outcome.verdict.kind == Verdict::Kind::different);
+  CHECK(outcome.verdict.reason.ends_with("is not finite"));
+
+  // Weights of nothing: no signal reaches most parameters.
+  Request dead = request(text, 0, 1, 2);
+  dead.train.model.init_std = 0;
+  outcome = compared(dead, 1);
+  CHECK(outcome.verdict.kind == Verdict::Kind::failed);
+  CHECK(outcome.verdict.reason.find("is zero in every step") != std::string::npos);
+}
+
+TEST_CASE("verify: within a tolerance the verdict says so, and the largest difference is kept") {
+  const Text text;
+  Request r = request(text, 0, 1, 3);
+  r.fault = "1:transformer.h.0.mlp.c_fc.weight:5";
+  r.tolerance = {1e-3, 1e-6};
+  const Verdict verdict = compared(r, 2).verdict;
+  CHECK(verdict.kind == Verdict::Kind::within);
+  CHECK(verdict.largest.gradient.ulp >= 1);
+  CHECK(verdict.steps == 3);
+}
+
+}  // namespace
+}  // namespace zs::verify

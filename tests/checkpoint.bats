@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+# Checkpoints on real MPI ranks: any stage and rank count goes on bit for bit, and damage is found, not trained on.
+setup_file() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+  export SMALL="--model_name tiny --num_layers 2 --seq_length 32 --batch_size 1 --log_interval 5 --set model.dropout=0.1"
+  train 1 --gradient_accumulation_steps 4 --zero_stage 0 --max_steps 20 --output_dir plain >plain.log
+  train 4 --zero_stage 3 --max_steps 20 --save_steps 8 --output_dir saved >saved.log
+  basename saved/2* >id
+}
+
+setup() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+  id=$(cat id)
+}
+
+# train RANKS OPTION...: zs-train on so many ranks.
+train() {
+  local ranks=$1
+  shift
+  # shellcheck disable=SC2086
+  timeout 120 mpirun --oversubscribe --bind-to none -n "$ranks" zs-train $SMALL "$@"
+}
+resume() {
+  local ranks=$1
+  shift
+  timeout 120 mpirun --oversubscribe --bind-to none -n "$ranks" zs-train --resume "$@"
+}
+digest() { sed -n 's/^state_digest: //p' "$1"; }
+
+# Loads a copy of checkpoint_8 that was changed by a command, and expects an error with these words.
+damaged() {
+  local words=$1
+  shift
+  rm -rf broken
+  cp -r "saved/$id/checkpoint_8" broken
+  "$@"
+  run -2 zs-train $SMALL --gradient_accumulation_steps 4 --max_steps 20 --checkpoint broken --output_dir out
+  [[ $output == *"$words"* ]] || complain "$*: $output"
+}
+
+@test "checkpoint: saved on 4 ranks at stage 3, it goes on at 2 ranks stage 1 and at 1 rank stage 0, bit for bit" {
+  [[ $(digest saved.log) == "$(digest plain.log)" ]]
+  cp -r saved moved
+  rm -r "moved/$id/checkpoint_16"
+  resume 2 "$id" --output_dir moved --zero_stage 1 >resumed.log
+  [[ $(digest resumed.log) == "$(digest plain.log)" ]]
+  [[ $(grep -c '^Epoch' resumed.log) == 3 ]] # steps 10, 15, 20
+  train 1 --checkpoint "saved/$id/checkpoint_8" --gradient_accumulation_steps 4 --zero_stage 0 --use_torch_adam --max_steps 20 --output_dir out >other.log
+  [[ $(digest other.log) == "$(digest plain.log)" ]]
+}
+
+@test "checkpoint: what was resumed is one series, without gap or duplicate" {
+  rm -rf moved
+  cp -r saved moved
+  rm -r "moved/$id/checkpoint_16"
+  resume 1 "$id" --output_dir moved --zero_stage 2 >resumed.log
+  zs-aggregate --format tsv "moved/$id/metrics.h5" | awk 'NR == 2 { exit !($3 == 20 && $4 == "COMPLETE") }'
+  run -0 zs-runs show "$id" --registry moved
+  [[ $output == *resumed_after_step*8* && $output == *complete* ]]
+}
+
+@test "checkpoint: a signal to one rank saves at one step on all, ends with 75, and the run goes on to the same bits" {
+  rm -rf stopped
+  train 2 --gradient_accumulation_steps 2 --zero_stage 2 --max_steps 20 --output_dir undisturbed >undisturbed.log
+  # shellcheck disable=SC2086
+  mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 2 --max_steps 400 \
+    --output_dir stopped >stopped.log 2>stopped.err &
+  launcher=$!
+  for _ in {1..300}; do grep -q 'Step 5,' stopped.log && break; sleep 0.1; done
+  pkill -USR1 -n -f "zs-train .*--output_dir stopped"
+  status=0
+  wait $launcher || status=$?
+  ((status == 75)) || { cat stopped.err; echo "status $status"; false; }
+  id=$(basename stopped/2*)
+  run -0 zs-runs show "$id" --registry stopped
+  [[ $output == *preempted* ]]
+  step=$(basename stopped/"$id"/checkpoint_*)
+  resume 1 "$id" --output_dir stopped --max_steps $((${step#checkpoint_} + 3)) >again.log
+  train 1 --gradient_accumulation_steps 4 --max_steps $((${step#checkpoint_} + 3)) --output_dir out >whole.log
+  [[ $(digest again.log) == "$(digest whole.log)" ]]
+}
+
+@test "checkpoint: a flipped bit, a truncated file, a missing file and another model are located errors" {
+  flip() { printf '\x55' | dd of=broken/pytorch_model.bin bs=1 seek=200000 conv=notrunc status=none; }
+  damaged "broken/pytorch_model.bin: does not have the checksum" flip
+  damaged "broken/accelerator_states/optimizer_00001.pt: does not have the checksum" truncate -s -100 broken/accelerator_states/optimizer_00001.pt
+  damaged "broken/accelerator_states/optimizer_00002.pt: No such file" rm broken/accelerator_states/optimizer_00002.pt
+  damaged "broken/SHA256SUMS: No such file" rm broken/SHA256SUMS
+  run -2 zs-train $SMALL --num_layers 3 --gradient_accumulation_steps 4 --max_steps 20 --checkpoint "saved/$id/checkpoint_8" --output_dir out
+  [[ $output == *"transformer.h.2."* ]]
+  run -2 zs-train $SMALL --gradient_accumulation_steps 2 --max_steps 20 --checkpoint "saved/$id/checkpoint_8" --output_dir out
+  [[ $output == *"on 1 ranks use --gradient_accumulation_steps 4"* ]]
+  run -2 zs-train $SMALL --checkpoint no-such-folder --output_dir out
+  [[ $output == *"no-such-folder: there is no such checkpoint"* ]]
+  verdict
+}
+
+@test "checkpoint: a full disk while saving is an error with status 2, and the checkpoint before it stays" {
+  mkdir -p small
+  mount -t tmpfs -o size=14m tmpfs small 2>/dev/null || skip "cannot mount a small disk"
+  train 2 --gradient_accumulation_steps 2 --max_steps 40 --save_steps 4 --output_dir small >full.log 2>full.err && status=0 || status=$?
+  id=$(cd small && basename 2*)
+  newest=$(ls -d small/"$id"/checkpoint_* | sort -V | tail -n 1)
+  ok=0
+  (cd "$newest" && sha256sum --quiet -c SHA256SUMS) && ok=1
+  umount small
+  ((status != 0 && ok)) || { cat full.err; false; }
+  grep -q 'No space left on device' full.err
+}
+
+@test "checkpoint: killed with -9 at random moments, a run always goes on to the same bits" {
+  rm -rf killed
+  # shellcheck disable=SC2086
+  mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 3 --max_steps 40 --save_steps 2 \
+    --keep_last 2 --output_dir killed >killed.log 2>/dev/null &
+  for _ in {1..300}; do compgen -G 'killed/2*/checkpoint_*' >/dev/null && break; sleep 0.1; done
+  id=$(cd killed && basename 2*)
+  for round in 1 2 3 4; do
+    sleep "0.$((RANDOM % 9 + 1))"
+    pkill -9 -f "zs-train .*--output_dir killed" || true
+    wait || true
+    ((round == 4)) && break
+    resume 2 "$id" --output_dir killed >>killed.log 2>/dev/null &
+    sleep 1.5
+  done
+  resume 1 "$id" --output_dir killed >final.log 2>final.err || grep -q "no more than 40 are asked for" final.err
+  train 1 --gradient_accumulation_steps 4 --max_steps 40 --output_dir out >whole.log
+  [[ $(digest final.log killed.log | tail -n 1) == "$(digest whole.log)" ]]
+  zs-aggregate --format tsv "killed/$id/metrics.h5" | awk 'NR == 2 { exit !($3 == 40) }'
+}
+
+@test "checkpoint: Python's torch.load reads both files, weights_only, to the same bits; its weights load" {
+  /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+  /usr/bin/python3 - "saved/$id/final_checkpoint" <<'END'
+import os, sys, torch
+folder = sys.argv[1]
+model = torch.load(folder + "/pytorch_model.bin", weights_only=True)
+gradients = torch.load(folder + "/gradients.pt", weights_only=True)
+assert set(model) == set(gradients) and "transformer.wte.weight" in model, sorted(model)
+assert all(torch.isfinite(t).all() for t in model.values())
+assert any((t != 0).any() for t in gradients.values())
+os.makedirs("from_python", exist_ok=True)
+torch.save({k: v.clone() for k, v in model.items()}, "from_python/pytorch_model.bin")
+END
+  zs-train $SMALL --checkpoint from_python --max_steps 1 --learning_rate 0 --set training.weight_decay=0 --output_dir out >python.log
+  [[ $(digest python.log) == "$(digest saved.log)" ]]
+}

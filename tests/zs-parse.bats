@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+# zs-parse beyond its cases (tests/cases/zs-parse): real logs, followed logs, long lines, memory, forms.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  DATA=$ROOT/../shared/data/reference_batch
+}
+
+# A metric line of the reference format.
+line() { echo "Epoch 1, Step $1, Loss: $2 sync: True time: 0.5 alloc_mem: 28307113472 peak_mem: 50064946688"; }
+
+# Rows of records, without comments and header.
+rows() { grep -av -e '^#' -e $'^run\tstep\t'; }
+
+# column NAME: that column of records on stdin.
+column() { awk -F'\t' -v name="$1" '/^#/ { next } $2 == "step" { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } { print $at }'; }
+
+@test "zs-parse: the real logs of eight ranks give every metric line, to the last digit" {
+  [ -d "$DATA" ] || skip "no ../shared/data"
+  for log in z1_baseline z3_deepcompile; do
+    zs-parse --stats "$DATA/$log.log" >out.tsv 2>stats
+    [ "$(rows <out.tsv | wc -l)" = 10 ]
+    for pair in step:Step,\  loss:Loss:\  iteration_time:\ time:\  alloc_mem:alloc_mem:\  peak_mem:peak_mem:\ ; do
+      key=${pair#*:}
+      diff <(grep -a '^Epoch ' "$DATA/$log.log" | sed -E "s/.*${key%, }[ ]?([0-9.]+).*/\1/") <(column "${pair%%:*}" <out.tsv)
+    done
+    read=$(awk '/lines read/ { print $NF }' stats)
+    [ "$read" = "$(wc -l <"$DATA/$log.log")" ]
+    [ "$read" = "$(awk '/lines (matched|faulty|other)/ { sum += $NF } END { print sum }' stats)" ]
+    grep -q "^#@ $log source_sha256=$(sha256sum <"$DATA/$log.log" | cut -d' ' -f1)$" out.tsv
+    while IFS=$'\t' read -r loss number; do
+      [[ "$(sed -n "${number}p" "$DATA/$log.log")" == *"Loss: $loss sync"* ]]
+    done < <(paste <(column loss <out.tsv) <(column line <out.tsv))
+  done
+  grep -q '^#@ z3_deepcompile deepcompile=true$' out.tsv
+  grep -q '^#@ z3_deepcompile zero_stage=3$' out.tsv
+  grep -q '^#@ z3_deepcompile world_size=8$' out.tsv
+  grep -q '^#@ z3_deepcompile wandb_run=rbjz5u9t$' out.tsv
+}
+
+@test "zs-parse: a results directory gives a run per condition, in order, a missing log being a fault" {
+  [ -d "$DATA" ] || skip "no ../shared/data"
+  run -1 --separate-stderr zs-parse "$DATA"
+  [ "$(grep -c 'exit_code=0$' <<<"$output")" = 6 ]
+  [ "$(sed -nE 's/^#@ (\S+) exit_code=.*/\1/p' <<<"$output" | xargs)" = "z1_baseline z2_baseline z3_baseline z1_deepcompile z2_deepcompile z3_deepcompile" ]
+  [ "$(grep -c 'is missing$' <<<"$stderr")" = 4 ]
+}
+
+@test "zs-parse: the three forms hold the same" {
+  { line 10 2.5; line 20 nan; line 30 1e-05; line 40 -inf; } >run.log
+  zs-parse run.log >a.tsv
+  zs-parse --format h5 -o a.h5 run.log
+  zs-parse --format jsonl run.log >a.jsonl
+  zs-aggregate a.tsv -o from-tsv.h5 || skip "no zs-aggregate"
+  zs-aggregate a.h5 -o from-h5.h5
+  cmp from-tsv.h5 from-h5.h5
+  [ "$(jq -c .loss a.jsonl | xargs)" = "2.5 nan 1e-05 -inf" ]
+}
+
+@test "zs-parse: gzip, stdin and rotated logs" {
+  line 10 3.5 >run.log.2
+  gzip run.log.2
+  line 20 2.5 >run.log.1
+  line 30 1.5 >run.log
+  run -0 zs-parse run.log run.log.2.gz run.log.1
+  [ "$(column step <<<"$output" | xargs)" = "10 20 30" ]
+  [ "$(column part <<<"$output" | xargs)" = "2 3" ]
+  run -0 zs-parse - <run.log.2.gz
+  [ "$(column loss <<<"$output")" = 3.5 ]
+  cat run.log.2.gz <(gzip -c run.log) >both.log.gz
+  run -0 zs-parse both.log.gz
+  [ "$(column loss <<<"$output" | xargs)" = "3.5 1.5" ]
+  head -c 40 run.log.2.gz >cut.gz
+  run -2 --separate-stderr zs-parse cut.gz
+  [ "$stderr" = "zs-parse: cut.gz: truncated gzip data" ]
+  [ -z "$output" ]
+}
+
+@test "zs-parse: a growing log is followed, through a rotation, until interrupted" {
+  line 10 3.5 >run.log
+  zs-parse --follow run.log >out.tsv 3>&- &
+  parser=$!
+  touch out.tsv
+  wait_for() { for _ in {1..100}; do [ "$(column step <out.tsv | xargs)" = "$1" ] && return; sleep 0.05; done; cat out.tsv; return 1; }
+  wait_for "10"
+  line 20 2.5 | head -c 30 >>run.log
+  sleep 0.3
+  line 20 2.5 | tail -c +31 >>run.log
+  wait_for "10 20"
+  mv run.log run.log.1
+  line 30 1.5 >run.log
+  wait_for "10 20 30"
+  kill -INT $parser
+  wait $parser
+  grep -q '^#@ run source_sha256=' out.tsv
+  [ "$(column part <out.tsv | tail -n 1)" = 2 ]
+}
+
+@test "zs-parse: a line of 10 MB and one of 40 MB do no harm" {
+  { line 10 2.5; head -c 10000000 /dev/zero | tr '\0' 'x'; line 20 2.25; line 30 2.0; } >run.log
+  run -0 zs-parse run.log
+  [ "$(column step <<<"$output" | xargs)" = "10 20 30" ]
+  [ "$(column line <<<"$output" | xargs)" = "1 2 3" ]
+  { line 10 2.5; head -c 40000000 /dev/zero | tr '\0' 'x'; echo; line 20 2.25; } >long.log
+  run -1 --separate-stderr zs-parse long.log
+  [ "$(column step <<<"$output" | xargs)" = "10 20" ]
+  [ "$(sort -u <<<"$stderr")" = "zs-parse: long.log:2: a line of more than 16 MB: read in pieces" ]
+}
+
+@test "zs-parse: binary garbage is no metric line, and stops nothing" {
+  { line 10 2.5; head -c 300000 /dev/urandom; echo; line 20 2.25; } >run.log
+  run zs-parse run.log
+  ((status < 2))
+  [ "$(column step <<<"$output" | head -n 1)" = 10 ]
+  [ "$(column step <<<"$output" | tail -n 1)" = 20 ]
+}
+
+@test "zs-parse: memory does not grow with the log" {
+  for ((i = 0; i < 2000; i++)); do line $i 2.5; done >some.log
+  for _ in {1..200}; do cat some.log; done >many.log
+  peak() { command time -f %M "$@" 2>&1 >/dev/null | tail -n 1; }
+  [ -x "$(type -P time)" ] || skip "no GNU time"
+  (($(peak zs-parse many.log) < 64000))
+  [ "$(zs-parse many.log | rows | wc -l)" = 400000 ]
+}
+
+@test "zs-parse: a log of all metric lines gives each of them its own line number" {
+  for ((i = 1; i <= 3000; i++)); do line $i 2.$i; ((i % 7)) || echo "something else"; done >run.log
+  zs-parse run.log >out.tsv
+  diff <(grep -n '^Epoch' run.log | sed -E 's/^([0-9]+):.*Step ([0-9]+), Loss: ([0-9.]+) .*/\1 \2 \3/') \
+    <(paste -d' ' <(column line <out.tsv) <(column step <out.tsv) <(column loss <out.tsv))
+}
+
+@test "zs-parse: what cannot be is refused" {
+  line 10 2.5 >run.log
+  run -2 --separate-stderr zs-parse --follow run.log run.log
+  [ "$stderr" = "zs-parse: --follow takes one log (see zs-parse --help)" ]
+  run -2 --separate-stderr zs-parse --follow --format h5 run.log
+  [ "$stderr" = "zs-parse: --follow writes the text form only (see zs-parse --help)" ]
+  run -2 --separate-stderr zs-parse -o no/such/folder/out run.log
+  [[ "$stderr" == "zs-parse: no/such/folder/out: "* ]]
+  run -2 --separate-stderr zs-parse run.log missing.log
+  [ "$stderr" = "zs-parse: missing.log: No such file or directory" ]
+  [ -z "$output" ]
+}
+
+@test "zs-parse: the man page has an example of each dialect, and each is read" {
+  awk '/^\.It Cm / { name = $3 } /^\.Ed/ { take = 0 } take { print > name ".example" } /^\.Bd -literal$/ { take = name != "" } /^\.El/ { name = "" }' \
+    "$ROOT/man/zs-parse.prose"
+  for dialect in $(zs-parse --completion | sed -nE "s/.*--dialect\).*compgen -W '([^']*)'.*/\1/p"); do
+    [ -s "$dialect.example" ] || { complain "man/zs-parse.prose has no example of $dialect"; continue; }
+    for force in "" "--dialect=$dialect"; do
+      zs-parse --stats $force "$dialect.example" >/dev/null 2>stats || true
+      lines=$(wc -l <"$dialect.example")
+      [ "$dialect" != csv ] || lines=1 # the header is no record
+      grep -qE "lines matched by $dialect +$lines$" stats || complain "$dialect: $(cat stats)"
+      ! grep -q malformed stats || complain "$dialect: $(cat stats)"
+    done
+  done
+  [ "$(ls ./*.example | wc -l)" = 12 ] || complain "$(ls ./*.example)"
+  verdict
+}

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+# Figures from summaries: pictures through gnuplot, text without it, and what happens when something is missing.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  for name in z1 z2 z3; do log $name 4 3.5 3.25 3 2.75 2.5 2.25 2 >$name.log; done
+  zs-parse z1.log z2.log z3.log | zs-aggregate >same.h5
+}
+
+# log NAME LOSS...: a log of zs-train's form; time and memory follow from the name's digit.
+log() {
+  local stage=${1#z} step=0 loss
+  shift
+  echo "run: zero_stage=$stage"
+  echo "run: expected_steps=$#"
+  for loss; do
+    step=$((step + 1))
+    echo "Epoch 1, Step $step, Loss: $loss sync: True time: 0.${stage}0$((step % 3)) alloc_mem: $((1000000 / stage)) peak_mem: $((3000000 / stage)) tokens: 512"
+  done
+  echo "state_digest: 0123456789abcdef0123456789abcdef"
+}
+
+# A gnuplot that does what the rest of the arguments say.
+fake_gnuplot() {
+  mkdir -p fake
+  printf '#!/bin/sh\n%s\n' "$*" >fake/gnuplot
+  chmod +x fake/gnuplot
+  PATH=$PWD/fake:$PATH
+}
+
+@test "each kind is a picture in each format" {
+  for kind in loss difference time distribution memory throughput revision sweep; do
+    for format in png svg pdf; do
+      zs-plot "$kind" same.h5 -o "$kind.$format" || complain "$kind.$format"
+    done
+    [ "$(head -c 8 $kind.png | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] || complain "$kind.png is no PNG"
+    tail -c 10 $kind.svg | grep -q '</svg>' || complain "$kind.svg is cut"
+    head -c 5 $kind.pdf | grep -q '%PDF-' || complain "$kind.pdf is no PDF"
+  done
+  verdict
+}
+
+@test "a picture goes to stdout with --format, and is the same as the file" {
+  zs-plot loss same.h5 -o a.svg
+  zs-plot loss -f svg -o - <same.h5 >b.svg
+  cmp a.svg b.svg
+}
+
+@test "curves that coincide say so, and as much as is known" {
+  run -0 zs-plot loss same.h5
+  [[ $output == *"3 conditions, identical to the last bit (state digest"* ]]
+  sed -i /state_digest/d z1.log
+  zs-parse z1.log z2.log z3.log | zs-aggregate >fewer.h5
+  run -0 zs-plot loss fewer.h5
+  [[ $output == *"3 conditions with the same loss at every logged step"* ]]
+  [[ $output != *identical* ]]
+}
+
+@test "a condition that failed stays in the figure, with its status" {
+  (log z3 4 3.5 nan) >z3.log
+  zs-parse z1.log z2.log z3.log | zs-aggregate >bad.h5
+  run -0 zs-plot time bad.h5
+  [[ $output == *DIVERGED* ]]
+  run -0 zs-plot loss bad.h5
+  [[ $output == *"z3 (DIVERGED)"* ]]
+  [[ $output == *"z3: 1 loss value not finite"* ]]
+}
+
+@test "in the terminal: 80 columns, 24 lines, ASCII outside UTF-8, no escapes into a pipe" {
+  for kind in loss difference time distribution memory throughput sweep; do
+    LC_ALL=C zs-plot "$kind" same.h5 >ascii
+    LC_ALL=C grep -n '[^ -~]' ascii && complain "$kind: not ASCII"
+    LC_ALL=C.UTF-8 zs-plot "$kind" same.h5 >utf8
+    for text in ascii utf8; do
+      [ "$(wc -L <$text)" -le 80 ] || complain "$kind: wider than 80 columns ($text)"
+      [ "$(wc -l <$text)" -le 24 ] || complain "$kind: more than 24 lines ($text)"
+    done
+    grep -q $'\e' utf8 && complain "$kind: an escape in a pipe"
+  done
+  verdict
+}
+
+@test "on a terminal in colour, unless NO_COLOR is set" {
+  command -v script >/dev/null || skip "script(1) is not installed"
+  TERM=xterm script -qec "zs-plot time same.h5" /dev/null </dev/null >colour
+  grep -q $'\e\[38;5;' colour
+  NO_COLOR=1 TERM=xterm script -qec "zs-plot time same.h5" /dev/null </dev/null >plain
+  ! grep -q $'\e' plain
+}
+
+@test "without gnuplot the terminal works, and a picture's error says what to install" {
+  mkdir bin
+  for tool in zs-plot; do ln -s "$BUILD/$tool" bin/; done
+  run -0 env PATH="$PWD/bin" zs-plot loss same.h5
+  ln -s /bin/sh bin/sh
+  run -2 --separate-stderr env PATH="$PWD/bin" zs-plot loss same.h5 -o x.png
+  [ "$stderr" = "zs-plot: gnuplot is not installed: install the package gnuplot-nox, or draw with --terminal" ]
+  [ ! -e x.png ]
+}
+
+@test "a gnuplot that fails, draws nothing or draws half leaves the last good picture" {
+  zs-plot loss same.h5 -o x.png
+  cp x.png good.png
+  fake_gnuplot 'cat >/dev/null; echo "line 3: no such terminal" >&2; exit 1'
+  run -2 --separate-stderr zs-plot loss same.h5 -o x.png
+  [ "$stderr" = "zs-plot: gnuplot failed: line 3: no such terminal" ]
+  fake_gnuplot 'cat >/dev/null'
+  run -2 --separate-stderr zs-plot loss same.h5 -o x.png
+  [ "$stderr" = "zs-plot: gnuplot drew nothing: it gave no reason" ]
+  fake_gnuplot 'cat >/dev/null; head -c 500 good.png'
+  run -2 --separate-stderr zs-plot loss same.h5 -o x.png
+  [ "$stderr" = "zs-plot: gnuplot drew an incomplete picture (is the temporary folder full?)" ]
+  fake_gnuplot 'exit 0'
+  run -2 --separate-stderr zs-plot loss same.h5 -o x.png
+  cmp x.png good.png
+}
+
+@test "gnuplot's temporary folder goes, whatever happens" {
+  mkdir tmp
+  TMPDIR=$PWD/tmp zs-plot loss same.h5 -o x.png
+  fake_gnuplot 'exit 3'
+  TMPDIR=$PWD/tmp run -2 zs-plot loss same.h5 -o x.png
+  [ -z "$(ls tmp)" ]
+}
+
+@test "names of any kind are drawn as they are" {
+  # shellcheck disable=SC2016
+  name='a "b" $(touch harm) `touch harm` \n_{sub} '"'"'c'"'"' 100%'
+  zs-parse --run "$name" z1.log | zs-aggregate >odd.h5
+  zs-plot loss odd.h5 -o odd.svg
+  # shellcheck disable=SC2016
+  grep -qF 'a "b" $(touch harm) `touch harm` \n_{sub} '"'c' 100%" odd.svg
+  for kind in time memory distribution sweep revision; do zs-plot $kind odd.h5 -o odd.png; done
+  [ ! -e harm ]
+}
+
+@test "records without a summary are summarised on the way" {
+  run -0 zs-plot time <(zs-parse z1.log z2.log)
+  direct=$output
+  run -0 zs-plot time <(zs-parse z1.log z2.log | zs-aggregate)
+  [ "$direct" = "$output" ]
+}
+
+@test "the theme in share/ is the one in use without --theme" {
+  zs-plot loss same.h5 -o a.svg
+  zs-plot loss same.h5 -o b.svg --theme "$ROOT/share/plot/theme"
+  cmp a.svg b.svg
+}
+
+@test "axes and smoothing" {
+  run -0 zs-plot loss same.h5 --xaxis tokens --smooth 3
+  [[ $output == *"smoothed: the mean of 3 logged points around each"* ]]
+  [[ $output == *4000* ]]
+  zs-plot loss same.h5 --log --xaxis time -o x.svg
+  grep -q 'training time' x.svg
+}
+
+@test "the difference to a baseline is taken at the same step" {
+  (log z3 4 3.5 3.25 3 2.75 2.5 2.5 2.5) >z3.log
+  zs-parse z1.log z2.log z3.log | zs-aggregate >other.h5
+  run -0 zs-plot difference other.h5 --baseline z2
+  [[ $output == *"of which no difference at any step they share: 1 condition"* ]]
+  run -2 --separate-stderr zs-plot difference other.h5 --baseline z4
+  [ "$stderr" = "zs-plot: no condition 'z4' to be the baseline, did you mean 'z1'? (see zs-plot --help)" ]
+}
+
+@test "a sweep marks the best, and says when it has nothing to show" {
+  run -0 zs-plot sweep same.h5 --value time_mean
+  [[ $output == *"101.0 ms  best"* ]]
+  run -2 --separate-stderr zs-plot sweep same.h5 --value final_los
+  [ "$stderr" = "zs-plot: a sweep cannot show 'final_los', did you mean 'final_loss'? (see zs-plot --help)" ]
+  run -2 --separate-stderr zs-plot sweep same.h5 --rows zero_stag
+  [ "$stderr" = "zs-plot: no run has the attribute 'zero_stag', did you mean 'zero_stage'? (see zs-plot --help)" ]
+}
+
+@test "what cannot be drawn is an error that says why, and no file" {
+  check() { # MESSAGE ARGUMENT...
+    local message=$1
+    shift
+    run -2 --separate-stderr zs-plot "$@"
+    [ "$stderr" = "zs-plot: $message" ] || complain "$*: $stderr"
+  }
+  check "unknown kind of figure 'tme', did you mean 'time'? (see zs-plot --help)" tme same.h5
+  check "cannot tell the format of 'x.gif': name it .png, .svg or .pdf, or give --format (see zs-plot --help)" loss same.h5 -o x.gif
+  check "which figure? give its kind; --list lists them (see zs-plot --help)"
+  check "takes a kind and one summary, got also 'b.h5' (see zs-plot --help)" loss same.h5 b.h5
+  check "none.h5: No such file or directory" loss none.h5 -o x.png
+  check "scaling needs conditions with tokens per second at two numbers of ranks (attribute world_size) or more" scaling same.h5 -o x.png
+  grep -v Epoch z1.log >empty.log
+  zs-parse z1.log | sed 's/tokens/other/' | zs-aggregate >no-tokens.h5
+  check "no condition of the summary has tokens per second (the logs must say tokens)" throughput no-tokens.h5 -o x.png
+  [ ! -e x.png ] || complain "a file remains"
+  verdict
+}
+
+@test "a full device is an error" {
+  run -2 --separate-stderr bash -c 'zs-plot loss same.h5 >/dev/full'
+  run -2 --separate-stderr bash -c 'zs-plot loss same.h5 -f png -o - >/dev/full'
+}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+# Reports from logs, end to end: the verdict, what is said to be missing, and that every number leads back to its line.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  for name in z1 z2 z3; do log $name 4 3.5 3.25 3 2.75 2.5 2.25 2 >$name.log; done
+}
+
+# log NAME LOSS...: a log of zs-train's form; time and memory follow from the name's digit.
+log() {
+  local stage=${1#z} step=0 loss
+  shift
+  printf 'run: %s\n' zero_stage="$stage" expected_steps=8 model.name=tiny seed=1 world_size=2 dtype=float32
+  for loss; do
+    step=$((step + 1))
+    echo "Epoch 1, Step $step, Loss: $loss sync: True time: 0.${stage}0$((step % 3)) alloc_mem: $((1000000 / stage)) peak_mem: $((3000000 / stage)) tokens: 512"
+  done
+  echo "state_digest: 0123456789abcdef0123456789abcdef"
+}
+
+summary() { zs-parse "$@" | zs-aggregate -o summary.h5; }
+first_paragraph() { sed -n 3p "$1"; }
+
+@test "the same digest everywhere is the first paragraph, and status 0" {
+  summary z1.log z2.log z3.log
+  run -0 zs-report summary.h5 -o report.md
+  [ -z "$output" ]
+  [ "$(first_paragraph report.md)" = "**All 3 conditions end with the same state digest**, \`0123456789abcdef0123456789abcdef\`: their parameters are the same to the last bit." ]
+}
+
+@test "the pictures that a Markdown report refers to stand where it says" {
+  summary z1.log z2.log
+  mkdir out
+  zs-report summary.h5 -o out/report.md
+  count=0
+  for picture in $(grep -oE '!\[[^]]*\]\([^)]+\)' out/report.md | sed 's/.*(//; s/)$//'); do
+    [ -s "out/$picture" ] || complain "$picture"
+    count=$((count + 1))
+  done
+  [ $count = 3 ]
+  zs-report summary.h5 -o out/other.md --figures pictures
+  grep -qF '](../pictures/loss_comparison.png)' out/other.md || complain "not relative to the report"
+  [ -s pictures/loss_comparison.png ] || complain "not drawn into --figures"
+  verdict
+}
+
+@test "another digest is a no, with status 1" {
+  sed -i 's/^state_digest: 0/state_digest: f/' z2.log
+  sed -i 's/Loss: 2.25 /Loss: 2.2500000000000004 /' z2.log
+  summary z1.log z2.log z3.log
+  run -1 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == *"Runs that train the same thing do not end with the same bits:** \`z1\` and \`z3\` end with \`0123456789abcdef0123456789abcdef\`; \`z2\` ends with \`f123456789abcdef0123456789abcdef\`. Losses first differ at step 7;"* ]]
+}
+
+@test "digests of different seeds are not compared" {
+  sed -i 's/^state_digest: 0/state_digest: f/; s/seed=1/seed=2/' z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == "The conditions train different things (seed differs)"* ]]
+}
+
+@test "runs that did not complete are named in verdict, table and data quality, with status 1" {
+  (log z1 4 3.5 3.25) | grep -v digest >z1.log
+  (log z2 4 nan 3 3 3 3 3 3) | grep -v digest >z2.log
+  summary z1.log z2.log z3.log
+  run -1 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == "**2 of 3 conditions did not complete:** \`z1\` TRUNCATED (ends at step 3 of 8) and \`z2\` DIVERGED (the loss is nan at step 2 (z2.log:8))."* ]]
+  grep -q '^| `z2` | \*\*DIVERGED\*\* |' report.md || complain "not in the table"
+  sed -n '/^## Data quality/,/^## /p' report.md | grep -q '^- `z2`: \*\*DIVERGED' || complain "not in data quality"
+  verdict
+}
+
+@test "what the records do not say is said to be missing" {
+  sed -i '/^run: /d; /^state_digest/d' z1.log z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  grep -q '^The records do not say: the model, the data, the number format, the number of ranks,' report.md
+  [[ $(first_paragraph report.md) == "No condition logged a state digest, so whether the parameters are the same bits cannot be told. Their losses are equal, as logged, at every one of 8 steps."* ]]
+}
+
+@test "every number leads to a line of the log that holds it" {
+  summary z1.log z2.log z3.log
+  zs-report summary.h5 -o report.md
+  checked=0
+  while IFS='|' read -r _ what value _ _ place _; do
+    case $what in *first*loss* | *final*loss* | *best*loss*) ;; *) continue ;; esac
+    file=$(sed -E 's/.*`([^:`]+):[0-9]+`.*/\1/' <<<"$place")
+    line=$(sed -E 's/.*:([0-9]+)`.*/\1/' <<<"$place")
+    sed -n "${line}p" "$file" | grep -qF "Loss: ${value// /} " || complain "$what: $value is not at $file:$line"
+    checked=$((checked + 1))
+  done < <(sed -n '/Where the numbers come from/,$p' report.md)
+  [ $checked = 9 ] || complain "$checked numbers checked"
+  grep -qE '^\[[0-9]+\]: z1.log#L[0-9]+$' report.md || complain "no link to a line"
+  verdict
+}
+
+@test "the HTML is one file that asks for nothing, whatever a log holds" {
+  sed -i 's|model.name=tiny|model.name=<script src=http://example.com/x.js></script>|' z1.log
+  summary z1.log z2.log
+  zs-report summary.h5 -o report.html
+  grep -q "default-src 'none'" report.html || complain "no policy"
+  for pattern in '<script src' '<link' '<img' '<iframe' 'url(' '@import' 'href="http' 'fetch(' 'XMLHttp'; do
+    grep -qF -- "$pattern" report.html && complain "holds $pattern"
+  done
+  for part in '<svg class="figure wide"' '<svg class="figure narrow"' 'prefers-color-scheme:dark' '@media print' 'class="sortable"' 'id="from-0"'; do
+    grep -qF -- "$part" report.html || complain "lacks $part"
+  done
+  [ "$(ls)" = "$(printf '%s\n' report.html summary.h5 z1.log z2.log z3.log)" ] || complain "other files: $(ls)"
+  verdict
+}
+
+@test "without gnuplot the report is written, says what it lacks, and warns" {
+  summary z1.log z2.log
+  mkdir bin
+  ln -s "$BUILD/zs-report" /bin/sh bin/
+  run -0 --separate-stderr env PATH="$PWD/bin" zs-report summary.h5 -o report.md
+  [ "$(head -n 1 <<<"$stderr")" = "zs-report: warning: loss_comparison.png: not drawn: gnuplot is not installed: install the package gnuplot-nox, or draw with --terminal" ]
+  grep -q '^(The figure could not be drawn: ' report.md
+  run -0 --separate-stderr env PATH="$PWD/bin" zs-report summary.h5 -o report.html
+  [ -z "$stderr" ]
+}
+
+@test "stdin to stdout, in either format, from records too" {
+  run -0 bash -c 'zs-parse z1.log z2.log | zs-aggregate | zs-report'
+  [ "${lines[0]}" = "# Comparison of 2 conditions: tiny" ]
+  run -0 bash -c 'zs-parse z1.log z2.log | zs-report -f html'
+  [ "${lines[0]}" = "<!DOCTYPE html>" ]
+  [ -z "$(ls ./*.png 2>/dev/null)" ]
+}
+
+@test "the fastest is named only where the intervals part" {
+  summary z1.log z2.log z3.log
+  zs-report summary.h5 -o report.md
+  grep -q '^- \*\*For time:\*\* `z1`. The intervals support it' report.md || complain "not named"
+  sed -i -E 's/time: 0.[0-9]+/time: 0.1/' z1.log z2.log z3.log
+  summary z1.log z2.log z3.log
+  zs-report summary.h5 -o report.md
+  grep -q '^- \*\*For time:\*\* none; the intervals do not support a choice between' report.md || complain "named without support"
+  verdict
+}
+
+@test "the reference batch: its numbers, and no claim that its logs do not carry" {
+  batch=$ROOT/../shared/data/reference_batch
+  [ -d "$batch" ] || skip "the reference batch is not here"
+  zs-parse "$batch"/z1_baseline.log "$batch"/z3_deepcompile.log | zs-aggregate -o summary.h5
+  run -0 zs-report summary.h5
+  for number in 1.620094 0.363938 1.628428 0.367286; do grep -qF "$number" <<<"$output" || complain "lacks $number"; done
+  [[ ${lines[1]} == "No condition logged a state digest,"* ]] || complain "${lines[1]}"
+  verdict
+}
+
+@test "unwritable places and bad input are errors, and no part of a report remains" {
+  summary z1.log
+  run -2 --separate-stderr zs-report summary.h5 -o none/report.html
+  [ "$stderr" = "zs-report: none/report.html: No such file or directory" ]
+  run -2 --separate-stderr zs-report none.h5
+  [ "$stderr" = "zs-report: none.h5: No such file or directory" ]
+  head -c 3000 summary.h5 >cut.h5
+  run -2 zs-report cut.h5 -o report.md
+  [ ! -e report.md ]
+  run -2 bash -c 'zs-report summary.h5 >/dev/full'
+}

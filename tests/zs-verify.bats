@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+# The checker on real MPI ranks: exact where it should be, a planted fault found at its place, bad input refused.
+# lib/verify/*_test.cpp goes through stages, ranks and 100 faults in one process.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  SMALL="--num_layers 1 --seq_length 16 --iterations 4 --dropout 0.1"
+}
+
+# verify RANKS OPTION...: zs-verify on so many ranks.
+verify() {
+  local ranks=$1
+  shift
+  # shellcheck disable=SC2086
+  timeout 120 mpirun --oversubscribe --bind-to none -n "$ranks" zs-verify $SMALL "$@"
+}
+
+value() { sed -n "s/^$1: //p"; }
+
+@test "zs-verify: the line that people know passes, and says exact" {
+  run -0 mpirun --oversubscribe -np 2 zs-verify --zero_stage 1 --dtype torch.float32 --use_torch_adam
+  [[ $output == *$'\nverdict: exact\nsteps: 10' ]]
+}
+
+@test "zs-verify: stages, ranks and accumulation are exact in float32" {
+  for case in "0 2 1" "1 4 1" "2 2 4" "3 1 4" "3 4 1"; do
+    read -r stage ranks steps <<<"$case"
+    verify "$ranks" --zero_stage "$stage" --gradient_accumulation_steps "$steps" --deepcompile >log || complain "$case: status $?"
+    grep -qx 'verdict: exact' log || complain "$case: $(tail -n 3 log)"
+  done
+  verdict
+}
+
+@test "zs-verify: weight decay on matrices alone, no bias correction, checkpointing and a schedule are exact too" {
+  for extra in "--decay matrices --scheduler cosine --lr_warmup_steps 1" "--set training.correct_bias=false --activation_checkpointing" \
+    "--max_grad_norm 0 --use_torch_adam --batch_size 2"; do
+    # shellcheck disable=SC2086
+    verify 2 --zero_stage 2 $extra >log || complain "$extra: status $?"
+    grep -qx 'verdict: exact' log || complain "$extra: $(tail -n 3 log)"
+  done
+  verdict
+}
+
+@test "zs-verify: bfloat16 and float16 pass, and the differences are told" {
+  for dtype in bfloat16 float16; do
+    verify 2 --zero_stage 3 --dtype $dtype --format json >log || complain "$dtype: status $?"
+    jq -r '"# \(.settings.dtype): rtol \(.settings.rtol), atol \(.settings.atol); measured: \(.verdict), gradient \([.rows[].gradient_rel] | max) relative, parameter \([.rows[].parameter_rel] | max) relative, loss \([.rows[].loss_rel] | max) relative, \([.rows[].skipped] | add) skipped"' log >&3
+    [[ $(jq -r .verdict log) == exact || $(jq -r .verdict log) == "within tolerance" ]] || complain "$dtype: $(head log)"
+  done
+  verdict
+}
+
+@test "zs-verify: a fault of one bit is found at its step, parameter, index and rank" {
+  run -1 --separate-stderr verify 2 --zero_stage 0 --inject_fault 3:transformer.h.0.mlp.c_fc.weight:4711:1
+  echo "$output" >found
+  [ "$(value verdict <found)" = DIFFERENT ]
+  [ "$(value step <found)" = 3 ]
+  [ "$(value what <found)" = gradient ]
+  [ "$(value stage <found)" = "cross-rank reduction" ]
+  [ "$(value parameter <found)" = transformer.h.0.mlp.c_fc.weight ]
+  [ "$(value index <found)" = 4711 ]
+  [ "$(value place <found)" = "[9, 103]" ]
+  [ "$(value rank <found)" = 1 ]
+  [ "$(value ulp <found)" = 1 ]
+  [[ $(value target_hex <found) == 0x1.* && $(value target_hex <found) != "$(value reference_hex <found)" ]]
+}
+
+@test "zs-verify: tsv and the metric file hold every step and the verdict" {
+  verify 2 --zero_stage 1 --format tsv -o out.h5 >out.tsv
+  [ "$(grep -c '^verify' out.tsv)" = 4 ]
+  grep -qx '#@ verify verdict=exact' out.tsv
+  python3 - <<'END'
+import h5py
+run = h5py.File("out.h5")["runs/verify"]
+assert len(run["step"]) == 4 and run.attrs["verdict"] in ("exact", b"exact"), dict(run.attrs)
+assert run["gradient_ulp"][:].max() == 0 and run["grad_norm"][:].min() > 0
+END
+}
+
+@test "zs-verify: what proves nothing fails with a name" {
+  run -1 --separate-stderr zs-verify $SMALL --learning_rate 0
+  [[ $output == *"verdict: FAILED"*"does not move: is the learning rate 0?"* ]]
+  run -1 --separate-stderr zs-verify $SMALL --set initialization.init_std=0
+  [[ $output == *"verdict: FAILED"*"is zero in every step"* ]]
+  run -1 --separate-stderr zs-verify $SMALL --learning_rate 1e36
+  [[ $output == *"verdict: DIFFERENT"*"is not finite"* ]]
+}
+
+@test "zs-verify: bad input is refused with status 2 and nothing on stdout" {
+  refused() {
+    local expected=$1
+    shift
+    run -2 --separate-stderr zs-verify $SMALL "$@"
+    [[ $stderr == "zs-verify: "*"$expected"* ]] || complain "$*: $stderr"
+    [ -z "$output" ] || complain "$*: $output"
+  }
+  refused "--rtol: '-1' is not a number from 0" --rtol -1
+  refused "--atol: 'nan' is not a number from 0" --atol nan
+  refused "is not supported yet" --offload_device cpu
+  refused "is not supported yet" --offload_device nvme
+  refused "is not supported yet" --compile
+  refused "did you mean transformer.h.0.ln_1.weight" --inject_fault 1:transformer.h.0.ln1.weight:0
+  refused "'128' is not in 0..127" --inject_fault 1:transformer.h.0.ln_1.weight:128
+  refused "step '5' is not in 1..4" --inject_fault 5:transformer.h.0.ln_1.weight:0
+  refused "is not STEP:PARAMETER:INDEX[:RANK]" --inject_fault 1
+  refused "leave out --use_torch_adam" --use_torch_adam --set training.correct_bias=false
+  refused "whole number of at least 1" --iterations 0
+  verdict
+}
+
+@test "zs-verify: a rank count that does not suit is refused, saying which do" {
+  run verify 3 --zero_stage 1
+  ((status == 2))
+  [[ $output == *"power of two of ranks (1, 2, 4, 8 "* ]]
+  run env OMPI_COMM_WORLD_SIZE= SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_ID=0 PMI_RANK=0 PMI_SIZE=2 zs-verify $SMALL
+  ((status == 2)) || complain "$output"
+  verdict
+}
+
+@test "zs-verify: two recorded runs, as folders, metric files and logs" {
+  # shellcheck disable=SC2086
+  train() { mpirun --oversubscribe --bind-to none -n "$1" zs-train --model_name tiny --num_layers 1 --seq_length 16 --bench_step 4 --log_interval 1 "${@:2}"; }
+  train 2 --zero_stage 1 --output_dir a >a.log
+  train 2 --zero_stage 3 --output_dir b >b.log
+  train 2 --zero_stage 3 --output_dir c --seed 7 >c.log
+  run -0 zs-verify a.log b.log
+  [[ $output == *"verdict: exact"*"state_digest: equal"* ]]
+  run -0 zs-verify a/2*/ b/2*/metrics.h5
+  [[ $output == *"verdict: exact"* ]]
+  run -1 zs-verify a.log c.log
+  [[ $output == *"verdict: DIFFERENT"*"step: 1"*"what: loss"*"a.log_hex: 0x1."* ]]
+  # Six decimals, as other trainers print them.
+  perl -pe 's/Loss: ([0-9.]+)/sprintf("Loss: %.6f", $1)/e' b.log >b6.log
+  run -0 zs-verify a.log b6.log
+  [[ $output == *"6 decimals (5e-07)"*"verdict: equal as printed"* ]]
+  sed '/Step 3,/s/Loss: [^ ]*/Loss: nan/' a.log >nan.log
+  run -1 zs-verify nan.log nan.log
+  [[ $output == *"verdict: FAILED"*"loss of step 3 is not finite in both"* ]]
+  grep -v 'Step 3,' a.log >gap.log
+  run -1 zs-verify a.log gap.log
+  [[ $output == *"step 3 is in a.log and missing in gap.log"* ]]
+  run -1 zs-verify a.log b.log --format json
+  jq -e '.verdict == "exact" and (.rows | length) >= 5' <<<"$output"
+}
+
+@test "zs-verify: operands that are no runs are refused" {
+  echo hello >words.txt
+  : >empty
+  mkdir folder
+  run -2 zs-verify words.txt no-such-run
+  [[ $output == *"no-such-run"* ]]
+  run -2 zs-verify words.txt empty
+  [[ $output == *"empty: is empty"* ]]
+  run -2 zs-verify folder words.txt
+  [[ $output == *"folder: has neither metrics.h5 nor run.log"* ]]
+  run -1 zs-verify words.txt words.txt
+  [[ $output == *"verdict: FAILED"*"no step in common"* ]]
+  run -2 zs-verify a b c
+  run -2 zs-verify words.txt words.txt --zero_stage 1
+  [[ $output == *"says nothing about recorded runs"* ]]
+}

@@ -13,6 +13,7 @@
 #include "cli/run.hpp"
 #include "metric/file.hpp"
 #include "registry/run.hpp"
+#include "train/export.hpp"
 #include "train/trainer.hpp"
 
 namespace zs::train {
@@ -115,6 +116,10 @@ Status Session::train(const cli::Args& args) {
   if (!first) {
     trainer.run({}, {});
     return Status::done;
+  }
+  if (args.has("save_initial")) save_initial(args.text("save_initial"), trainer.model().units, settings.engine.seed);
+  if (args.has("dump_batches")) {
+    dump_batches(args.text("dump_batches"), trainer.batches(), trainer.steps(), std::int64_t{group.size()} * settings.micro_steps);
   }
   const auto start = Clock::now();
   const auto run = registry::Run::create(registry::place(settings.output_dir), config,

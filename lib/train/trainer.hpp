@@ -40,6 +40,8 @@ class Trainer {
   /// The plan of a step, after passes.
   const plan::Plan& plan() const { return engine_->plan(); }
   std::int64_t steps() const { return steps_; }
+  const model::Model& model() const { return model_; }
+  Batches& batches() { return batches_; }
 
   /// Trains. What is known about the run before its first step joins `attributes`, and each is a `run: KEY=VALUE`
   /// line. COLLECTIVE.

@@ -104,6 +104,9 @@ check:  ## install what is missing, build, pass every test
 	@$(MAKE) $(PARALLEL) all tests
 	@BUILD=$(BUILD) tests/run
 
+check-matrix: all  ## every stage, schedule, rank count and clipping on real ranks: one digest (minutes)
+	@BUILD=$(BUILD) tests/matrix
+
 tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS)
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
@@ -138,6 +141,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check tests expect lint deps demo bench man install clean help light-tools flags FORCE
+.PHONY: all light check check-matrix tests expect lint deps demo bench man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -11,8 +11,8 @@ setup() {
 
 # follows RANKS ACCUMULATION STAGE: 50 steps of tiny, and the oracle after them.
 follows() {
-  mpirun --oversubscribe --bind-to none -n "$1" zs-train --model_name tiny --seq_length 32 --batch_size 2 --gradient_accumulation_steps "$2" \
-    --zero_stage "$3" --max_steps 50 --log_interval 1 --save_initial initial --dump_batches batches.h5 --output_dir out >run.log
+  mpirun --oversubscribe --bind-to none -n "$1" zs-train --model_name tiny --seq_length 64 --batch_size 4 --gradient_accumulation_steps "$2" \
+    --zero_stage "$3" --learning_rate 3e-4 --max_steps 50 --log_interval 1 --save_initial initial --dump_batches batches.h5 --output_dir out >run.log
   sed -n 's/^Epoch.* Loss: \([^ ]*\) .*/\1/p' run.log >losses
   run -0 "$PYTHON" "$ROOT/tests/oracle.py" initial/pytorch_model.bin batches.h5 losses
   echo "# $1 ranks, stage $3: $output" >&3
@@ -27,7 +27,7 @@ follows() {
 }
 
 @test "oracle: it notices another learning rate" {
-  zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 4 --log_interval 1 --learning_rate 0.0011 --save_initial initial \
+  zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 4 --log_interval 1 --learning_rate 3.3e-4 --save_initial initial \
     --dump_batches batches.h5 --output_dir out >run.log
   sed -n 's/^Epoch.* Loss: \([^ ]*\) .*/\1/p' run.log >losses
   run -1 "$PYTHON" "$ROOT/tests/oracle.py" initial/pytorch_model.bin batches.h5 losses

@@ -12,7 +12,7 @@ import h5py
 import torch
 import torch.nn.functional as F
 
-HEADS, LEARNING_RATE, WEIGHT_DECAY, CLIP, TOLERANCE = 4, 1e-3, 0.01, 1.0, 2e-6
+HEADS, LEARNING_RATE, WEIGHT_DECAY, CLIP, TOLERANCE = 4, 3e-4, 0.01, 1.0, 2e-6
 
 
 def forward(w, tokens, targets):

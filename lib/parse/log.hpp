@@ -91,7 +91,7 @@ class LogReader : private Findings {
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
 
   /// In turn: some may still be hashed while another one is filled and parsed. They outlive the source that hashes.
-  std::array<Buffer, 4> buffers_;
+  std::array<Buffer, 16> buffers_;
   const Options& options_;
   Rows& rows_;
   const FaultSink& faults_;

@@ -144,10 +144,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-<<<<<<< HEAD
-.PHONY: all light check check-matrix tests expect lint deps demo bench man install clean help light-tools flags FORCE
-=======
-.PHONY: all light check tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
->>>>>>> parse
+.PHONY: all light check check-matrix tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

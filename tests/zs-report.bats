@@ -139,6 +139,43 @@ first_paragraph() { sed -n 3p "$1"; }
   verdict
 }
 
+@test "a sweep: the best first, every condition in one table, status 1 where one failed" {
+  log z2 4 3 2 1.5 1.25 1.125 1 0.5 >z2.log
+  summary z1.log z2.log z3.log
+  run -0 zs-report --kind sweep summary.h5
+  [[ $output == *"**Best:** zero\_stage **2**, with a final loss (nats/token) of **0.50000**. The next is zero\_stage **1** (2.0000). Each ran once,"* ]]
+  sed -i 's/Loss: 0.5 /Loss: nan /' z2.log
+  summary z1.log z2.log z3.log
+  run -1 zs-report --kind sweep summary.h5
+  [[ ${lines[1]} == "**1 of 3 conditions did not complete:** \`z2\`. **Best:** zero\_stage **1**"* ]]
+  run -2 --separate-stderr zs-report --kind sweep --value final_los summary.h5
+  [ "$stderr" = "zs-report: a sweep cannot show 'final_los', did you mean 'final_loss'? (see zs-report --help)" ]
+}
+
+@test "revisions: same bits and speed 0, slower 1, one run each 3" {
+  revisions() { # RUNS PERCENT: runs of old, and of new, which takes PERCENT of its time
+    rm -f ./*_run*.log
+    for k in $(seq "$1"); do
+      log z1 4 3.5 3.25 3 2.75 2.5 2.25 2 | sed "s/time: 0.\(...\)/time: 0.\1$k/; s/^run: seed=1/&\nrun: revision=old/" >old_run$k.log
+      sed 's/revision=old/revision=new/' old_run$k.log | awk -v f="$2" '{ for (i = 1; i < NF; i++) if ($i == "time:") $(i + 1) *= f / 100; print }' >new_run$k.log
+    done
+    zs-parse old_run*.log new_run*.log | zs-aggregate --by revision -o summary.h5
+  }
+  revisions 5 100
+  run -0 zs-report --kind revision summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == "\`new\` against \`old\`: **identical bits** (state digest \`0123456789abcdef0123456789abcdef\`). Time: no difference shown (no change);"* ]]
+  [ -s revision_comparison.png ]
+  revisions 5 110
+  run -1 zs-report --kind revision summary.h5
+  [[ $output == *"**10 % slower**, beyond the 3 % allowed"* ]]
+  run -0 zs-report --kind revision --max_slowdown 15 summary.h5
+  run -1 zs-report --kind revision --baseline old summary.h5
+  revisions 1 110
+  run -3 zs-report --kind revision summary.h5
+  run -2 --separate-stderr zs-report --kind revision <(zs-parse old_run1.log | zs-aggregate)
+  [[ $stderr == *"a comparison of revisions needs two conditions (zs-aggregate --by revision)" ]]
+}
+
 @test "the reference batch: its numbers, and no claim that its logs do not carry" {
   batch=$ROOT/../shared/data/reference_batch
   [ -d "$batch" ] || skip "the reference batch is not here"

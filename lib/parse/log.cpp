@@ -15,7 +15,6 @@
 namespace zs::parse {
 namespace {
 
-constexpr std::size_t kBlock = 1 << 18;
 constexpr std::size_t kLongestLine = 16 << 20;  // a longer one is read in pieces
 constexpr std::int64_t kHeaderLines = 100;        // shown to all dialects
 constexpr int kFaulty = -2;
@@ -84,13 +83,13 @@ void LogReader::read_part(Source& source) {
     Buffer& buffer = buffers_[turn];
     const Buffer& before = buffers_[(turn + buffers_.size() - 1) % buffers_.size()];
     source.release(buffer.ticket);
-    if (buffer.capacity < kept + kBlock) {
-      buffer.capacity = kept + kept / 2 + kBlock;
+    if (buffer.capacity < kept + options_.block) {
+      buffer.capacity = kept + kept / 2 + options_.block;
       buffer.bytes = std::make_unique_for_overwrite<char[]>(buffer.capacity + Template::kSlack);
     }
     if (kept > 0) std::memcpy(buffer.bytes.get(), before.bytes.get() + before.used - kept, kept);
-    std::size_t count = source.read(buffer.bytes.get() + kept, kBlock);
-    while (count == 0 && wait_for_more(source)) count = source.read(buffer.bytes.get() + kept, kBlock);
+    std::size_t count = source.read(buffer.bytes.get() + kept, options_.block);
+    while (count == 0 && wait_for_more(source)) count = source.read(buffer.bytes.get() + kept, options_.block);
     buffer.ticket = source.ticket();
     buffer.used = kept + count;
     bytes_ += static_cast<std::int64_t>(count);
@@ -190,7 +189,7 @@ const char* LogReader::take_repeats(const char* at, const char* end) {
 
 /// Learns the form of the line just read, if it is one record and nothing else.
 void LogReader::learn(std::string_view text, std::size_t reader) {
-  if (--wait_ > 0 || !readers_[reader].dialect->repeats()) return;
+  if (!options_.learn || --wait_ > 0 || !readers_[reader].dialect->repeats()) return;
   std::vector<Template::Value> values;
   const Shape& shape = shapes_[last_shape_];
   for (std::size_t column = 0; column < columns_.size(); ++column) {

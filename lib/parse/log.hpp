@@ -26,6 +26,8 @@ struct Options {
   std::string pattern;                      ///< a regular expression with named groups, tried before the dialects; or empty
   std::map<std::string, std::string> map;   ///< key of a log -> column that it means
   Ranks ranks = Ranks::all;
+  std::size_t block = 1 << 18;              ///< bytes read at a time
+  bool learn = true;                        ///< read lines by the form of the line before; the result is the same
   /// Not null: at the end of a log wait for more, until it is true.
   const std::atomic<bool>* follow_until = nullptr;
 };

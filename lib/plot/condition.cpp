@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -44,18 +45,15 @@ std::optional<std::size_t> warmup(const std::string& note) {
   return number && *number > 0 ? static_cast<std::size_t>(*number) : 0;
 }
 
-/// Same steps, same bits.
-bool same_curve(const metric::Table& a, const metric::Table& b) {
-  const metric::Column* const steps_a = a.find("step");
-  const metric::Column* const steps_b = b.find("step");
-  const metric::Column* const losses_a = a.find("loss");
-  const metric::Column* const losses_b = b.find("loss");
-  if (!steps_a || !steps_b || !losses_a || !losses_b || a.rows() != b.rows()) return false;
-  for (std::size_t i = 0; i < a.rows(); ++i) {
-    if (steps_a->real(i) != steps_b->real(i)) return false;
-    if (std::bit_cast<std::uint64_t>(losses_a->real(i)) != std::bit_cast<std::uint64_t>(losses_b->real(i))) return false;
+/// Losses by step, their bits.
+std::map<double, std::uint64_t> losses(const metric::Table& curve) {
+  std::map<double, std::uint64_t> result;
+  const metric::Column* const steps = curve.find("step");
+  const metric::Column* const values = curve.find("loss");
+  for (std::size_t row = 0; steps && values && row < curve.rows(); ++row) {
+    if (!steps->absent(row) && !values->absent(row)) result[steps->real(row)] = std::bit_cast<std::uint64_t>(values->real(row));
   }
-  return true;
+  return result;
 }
 
 }  // namespace
@@ -134,13 +132,26 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
 
 Agreement agreement(const std::vector<Condition>& conditions) {
   Agreement result;
-  const metric::Table* first = nullptr;
+  std::map<double, std::uint64_t> known;  // the loss at each step that any has logged so far
+  std::size_t steps = 0;
   bool curves = true, digests = true;
+  result.same_steps = true;
   for (const Condition& condition : conditions) {
     if (condition.curve) {
+      const auto own = losses(*condition.curve);
+      std::size_t shared = 0;
+      for (const auto& [step, bits] : own) {
+        const auto [place, is_new] = known.try_emplace(step, bits);
+        if (is_new) continue;
+        ++shared;
+        curves = curves && place->second == bits;
+      }
+      if (result.with_curve > 0) {
+        curves = curves && shared > 0;
+        result.same_steps = result.same_steps && own.size() == steps && shared == steps;
+      }
+      steps = own.size();
       ++result.with_curve;
-      if (!first) first = condition.curve;
-      else curves = curves && same_curve(*first, *condition.curve);
     }
     if (!condition.state_digest.empty()) {
       ++result.with_digest;

@@ -40,7 +40,8 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
 
 /// Whether the curves and the digests of conditions are equal.
 struct Agreement {
-  bool curves = false;  ///< at least two conditions have curves, and all those that have one have the same values
+  bool curves = false;  ///< at least two conditions have curves, and at every step that several logged, the same loss
+  bool same_steps = false;  ///< all curves have the same steps
   bool digests = false;  ///< at least two conditions have a digest, and all of those are equal
   std::size_t with_curve = 0, with_digest = 0;
   std::string digest;   ///< the common one, where digests agree

@@ -14,10 +14,10 @@ namespace {
 /// What is said about curves that lie on one another.
 std::string coincidence(const std::vector<Condition>& conditions, const std::vector<Series>& series) {
   const Agreement all = agreement(conditions);
-  if (all.curves && all.digests && all.with_digest == all.with_curve) {
+  if (all.curves && all.same_steps && all.digests && all.with_digest == all.with_curve) {
     return counted(all.with_curve, "condition") + ", identical to the last bit (state digest " + all.digest + ")";
   }
-  if (all.curves) return counted(all.with_curve, "condition") + " with the same loss at every logged step";
+  if (all.curves) return counted(all.with_curve, "condition") + " with the same loss at every " + (all.same_steps ? "logged step" : "step they share");
   std::map<std::size_t, std::size_t> groups;
   for (const Series& one : series) {
     if (one.layers > 1 && one.layer == 0) ++groups[one.layers];

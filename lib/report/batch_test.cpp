@@ -94,7 +94,7 @@ TEST_CASE("a failed condition is named in verdict, table and data quality, with 
   CHECK(document.verdict == Verdict::bad);
   const std::string text = document.verdict_text.plain();
   CHECK(says(text, "2 of 6 conditions did not complete: z2_deepcompile FAILED (exit code 9) before its first metric line and "
-                   "z3_deepcompile FAILED (exit code 9) at step 30 of 100. 4 conditions of 4 that did not fail end with the same state digest"));
+                   "z3_deepcompile FAILED (exit code 9) at step 30 of 100. All 4 conditions that did not fail end with the same state digest"));
   const std::string markdown = to_markdown(document, {});
   CHECK(says(markdown, "| `z2_deepcompile` | **FAILED** | - | - | - |"));
   CHECK(says(markdown, "- `z2_deepcompile`: **FAILED (exit code 9) before its first metric line**; it has no values."));

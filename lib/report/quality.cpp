@@ -21,18 +21,20 @@ void examine(const Condition& condition, std::vector<Text>& remarks) {
   for (const auto& [run, series, judgement, timing] : condition.members) {
     const std::string which = condition.members.size() > 1 ? "run " + run->name + ": " : "";
     const auto remark = [&](const std::string& text) { remarks.push_back(about(condition, which + text)); };
-    std::size_t wild = 0, silent = 0, gaps = 0;
-    std::int64_t stride = 0, last = metric::kAbsentInteger;
+    std::size_t wild = 0, silent = 0;
+    std::int64_t last = metric::kAbsentInteger;
+    std::vector<std::int64_t> strides;
     for (const stat::Point& point : series.points) {
       if (metric::is_absent(point.loss)) ++silent;
       else wild += !std::isfinite(point.loss);
       if (metric::is_absent(point.step)) continue;
-      if (!metric::is_absent(last)) {
-        if (stride == 0) stride = point.step - last;
-        else gaps += point.step - last > stride;
-      }
+      if (!metric::is_absent(last)) strides.push_back(point.step - last);
       last = point.step;
     }
+    // The usual distance is the middle one: the first and the last step are often logged out of turn.
+    std::sort(strides.begin(), strides.end());
+    const std::int64_t stride = strides.empty() ? 0 : strides[strides.size() / 2];
+    const auto gaps = static_cast<std::size_t>(strides.end() - std::upper_bound(strides.begin(), strides.end(), stride));
     const std::string of = " of " + std::to_string(series.points.size());
     if (wild > 0) remark(counted(wild, "loss value") + of + " not finite.");
     if (silent > 0 && silent < series.points.size()) remark(counted(silent, "logged step") + of + " without a loss.");
@@ -102,7 +104,8 @@ Section recommendation_section(const Findings& found) {
     for (const Condition* const one : found.healthy) fewest = std::min(fewest, one->time_points.value_or(fewest));
     const bool few = fewest < static_cast<std::int64_t>(kFewPoints) && time.winner->runs.value_or(1) == 1;
     list.items.push_back(Text(strong("For time: ")) + code(time.winner->name) + Text(". The intervals support it") +
-                         Text(few ? ", though they come from as few as " + counted(static_cast<std::size_t>(std::max<std::int64_t>(0, fewest)), "step") + "." : "."));
+                         Text(few ? ", though they come from as few as " + counted(static_cast<std::size_t>(std::max<std::int64_t>(0, fewest)), "step") + "." : ".") +
+                         Text(time.winner->runs.value_or(1) == 1 ? " Each condition ran once: on a busy machine a repeat may differ by more." : ""));
   } else if (time.compared > 1) {
     list.items.push_back(Text(strong("For time: ")) + Text("none; the intervals do not support a choice") +
                          (time.level.empty() ? Text() : Text(" between ") + code(time.winner->name) + Text(" and ") + names(time.level)) +

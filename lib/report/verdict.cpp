@@ -78,6 +78,7 @@ Text digests(const Findings& found, Verdict& verdict) {
   if (found.digests_compared() && found.digests.size() == 1) {
     if (all && found.bad.empty() && with == 1) text += strong("All " + counted(found.digests[0].runs, "run") + " end with the same state digest");
     else if (all && found.bad.empty()) text += strong(all_of(with, "condition") + " end with the same state digest");
+    else if (all && with > 1) text += strong(all_of(with, "condition") + " that did not fail end with the same state digest");
     else text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) + " that did not fail end with the same state digest");
     text += Text(", ") + code(found.digests[0].groups[0].digest) + Text(": their parameters are the same to the last bit.");
   } else if (found.digests_compared()) {

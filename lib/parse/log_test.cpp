@@ -24,7 +24,9 @@ class Transcript : public Rows {
 
 class LogFile {
  public:
-  explicit LogFile(const std::string& text) : name_("/tmp/zs-log-test-" + std::to_string(::getpid())) { write_file(name_, text); }
+  explicit LogFile(const std::string& text) : name_("/tmp/zs-log-test-" + std::to_string(::getpid())) {
+    write_file(name_, text);
+  }
   ~LogFile() { ::unlink(name_.c_str()); }
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
@@ -46,15 +48,17 @@ Stats read(const LogFile& log, const Options& options, Transcript& out) {
 std::string made_log(std::mt19937& random) {
   const auto pick = [&](const std::vector<std::string>& from) { return from[random() % from.size()]; };
   const auto number = [&] {
-    return pick({"2.5", "nan", "-inf", "1e-05", "0.4812662601470947", "7", "-0.25", "12345678901234567890", "1.", ".5", "x", "", "3.0E+2"});
+    return pick({"2.5", "nan", "-inf", "1e-05", "0.4812662601470947", "7", "-0.25", "12345678901234567890", "1.", ".5",
+                 "x", "", "3.0E+2"});
   };
   std::string log;
   for (int line = 0; line < 60; ++line) {
     const std::string step = std::to_string(random() % 3000);
-    std::string text = pick({"Epoch 1, Step " + step + ", Loss: " + number() + " sync: " + pick({"True", "False", "maybe"}) + " time: " + number() +
-                                 " alloc_mem: " + pick({"28307113472", "5", "2.5"}) + " peak_mem: 50064946688",
-                             "{\"step\": " + step + ", \"loss\": " + number() + ", \"x\": " + number() + "}", "something else", "", "run: seed=" + step,
-                             "iter " + step + ": loss " + number() + ", time " + number() + "ms, mfu 1.5%"});
+    std::string text =
+        pick({"Epoch 1, Step " + step + ", Loss: " + number() + " sync: " + pick({"True", "False", "maybe"}) +
+                  " time: " + number() + " alloc_mem: " + pick({"28307113472", "5", "2.5"}) + " peak_mem: 50064946688",
+              "{\"step\": " + step + ", \"loss\": " + number() + ", \"x\": " + number() + "}", "something else", "",
+              "run: seed=" + step, "iter " + step + ": loss " + number() + ", time " + number() + "ms, mfu 1.5%"});
     if (random() % 8 == 0) text.resize(random() % (text.size() + 1));
     if (random() % 16 == 0) text += text;
     log += text + (random() % 10 == 0 ? "\r" : random() % 12 == 0 ? "\r\n" : "\n");

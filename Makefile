@@ -6,6 +6,7 @@ BUILD ?= build
 CXX = g++
 OPT ?= -O2
 JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 600
 WARN := -Wall -Wextra -Werror
 VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
 
@@ -122,6 +123,8 @@ demo:  ## install, build, run the six conditions, write the report
 	@bash slurm/batch.sbatch
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
+fuzz:  ## feed mutated files to the readers, FUZZ_SECONDS (600) each
+	@for f in tests/fuzz/*_fuzz.cpp; do n=$${f##*/}; tests/fuzz/run $${n%_fuzz.cpp} $(FUZZ_SECONDS) || exit 1; done
 man: all  ## make the man pages from the option tables and man/*.prose
 	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > $(BUILD)/page && cp $(BUILD)/page man/$$t.1 || exit 1; done
 install: all  ## put binaries, man pages, completions and share/ under PREFIX
@@ -141,6 +144,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-matrix tests expect lint deps demo bench man install clean help light-tools flags FORCE
+.PHONY: all light check check-matrix tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -17,8 +17,14 @@ const zs::cli::Command kCommand = {
     "Draw a summary as a picture or in the terminal",
     "KIND [SUMMARY]",
     {
-        {'o', "output", "FILE", "write the picture to FILE (.png, .svg, .pdf), '-' for stdout; without it, draw in the terminal"},
-        {'f', "format", "NAME", "format of the picture, where the file's name does not say it", "", {"png", "svg", "pdf"}},
+        {'o', "output", "FILE",
+         "write the picture to FILE (.png, .svg, .pdf), '-' for stdout; without it, draw in the terminal"},
+        {'f',
+         "format",
+         "NAME",
+         "format of the picture, where the file's name does not say it",
+         "",
+         {"png", "svg", "pdf"}},
         {'t', "terminal", "", "draw in the terminal, in colour and Unicode where it has them"},
         {'l', "list", "", "list the kinds of figures"},
         {0, "smooth", "N", "curves: the mean of N logged points around each", "1"},
@@ -37,7 +43,8 @@ zs::plot::Format format(const Args& args) {
   const std::string name = args.text("format");
   if (!name.empty()) return name == "png" ? Format::png : name == "svg" ? Format::svg : Format::pdf;
   if (const auto found = zs::plot::format_of(args.text("output"))) return *found;
-  throw zs::UsageError("cannot tell the format of '" + args.text("output") + "': name it .png, .svg or .pdf, or give --format");
+  throw zs::UsageError("cannot tell the format of '" + args.text("output") +
+                       "': name it .png, .svg or .pdf, or give --format");
 }
 
 zs::plot::Options options(const Args& args) {
@@ -73,8 +80,10 @@ zs::Status plot(const Args& args) {
   for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);
   zs::plot::Figure figure = zs::plot::figure(operands[0], store, input == "-" ? "stdin" : input, options(args));
   if (args.has("title")) figure.title = args.text("title");
-  if (to_file) zs::write_file(args.text("output"), zs::plot::picture(figure, theme, picture_format));
-  else zs::write_file("-", zs::plot::terminal_text(figure, theme, zs::plot::screen_of_stdout()));
+  if (to_file)
+    zs::write_file(args.text("output"), zs::plot::picture(figure, theme, picture_format));
+  else
+    zs::write_file("-", zs::plot::terminal_text(figure, theme, zs::plot::screen_of_stdout()));
   return zs::Status::done;
 }
 

@@ -15,18 +15,26 @@ const zs::cli::Command kCommand = {
     {
         {'o', "output", "FILE", "write the report to FILE (.md, .html), '-' for stdout", "-"},
         {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html"}},
-        {'k', "kind", "NAME", "conditions side by side, revisions against a baseline, or the parameters of a sweep", "batch", {"batch", "revision", "sweep"}},
+        {'k',
+         "kind",
+         "NAME",
+         "conditions side by side, revisions against a baseline, or the parameters of a sweep",
+         "batch",
+         {"batch", "revision", "sweep"}},
         {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report"},
         {0, "baseline", "CONDITION", "revision: the condition to compare with; without it, the first"},
         {0, "max_slowdown", "PERCENT", "revision: how much longer a step may take, and how much memory may grow", "3"},
         {0, "rows", "KEY", "sweep: the attribute down the side of the map; without it, the first that differs"},
         {0, "columns", "KEY", "sweep: the attribute along its top; without it, the next that differs"},
-        {0, "value", "COLUMN", "sweep: the result to judge by; without it, valid_loss if there is one, else final_loss"},
+        {0, "value", "COLUMN",
+         "sweep: the result to judge by; without it, valid_loss if there is one, else final_loss"},
         {0, "theme", "FILE", "colours and fonts of the figures; share/plot/theme is an example"},
         {0, "title", "TEXT", "the title of the report"},
     },
     {{0, "done: every condition is complete, or not known to be otherwise, and no state digests disagree"},
-     {1, "a condition is FAILED, DIVERGED, DEAD or TRUNCATED, or state digests of the same training disagree; of revisions: worse or different"},
+     {1,
+      "a condition is FAILED, DIVERGED, DEAD or TRUNCATED, or state digests of the same training disagree; of "
+      "revisions: worse or different"},
      {3, "of revisions: the data do not show it"}}};
 
 zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store& store, const std::string& source) {
@@ -34,7 +42,8 @@ zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store
   const std::string folder = zs::report::folder_of(args.text("output"));
   if (args.text("kind") == "batch") return zs::report::batch(store, found, source, folder);
   if (args.text("kind") == "revision") {
-    return zs::report::revision(store, found, source, folder, {args.text("baseline"), args.real("max_slowdown", 0, 1000) / 100});
+    return zs::report::revision(store, found, source, folder,
+                                {args.text("baseline"), args.real("max_slowdown", 0, 1000) / 100});
   }
   zs::plot::Options options;
   options.rows = args.text("rows");
@@ -51,12 +60,15 @@ zs::Status report(const zs::cli::Args& args) {
   zs::report::Document text = document(args, store, input == "-" ? "stdin" : input);
   if (args.has("title")) text.title = args.text("title");
   text.tool = std::string("zs-report ") + zs::cli::version();
-  const auto format = !args.has("format") ? zs::report::format_of(output)
-                      : args.text("format") == "html" ? zs::report::Format::html : zs::report::Format::markdown;
-  for (std::string& warning : zs::report::write(text, format, output, args.text("figures"), theme)) warnings.push_back(std::move(warning));
+  const auto format = !args.has("format")             ? zs::report::format_of(output)
+                      : args.text("format") == "html" ? zs::report::Format::html
+                                                      : zs::report::Format::markdown;
+  for (std::string& warning : zs::report::write(text, format, output, args.text("figures"), theme))
+    warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);
   if (text.verdict == zs::report::Verdict::bad) return zs::Status::no;
-  return text.verdict == zs::report::Verdict::open && args.text("kind") == "revision" ? zs::Status::inconclusive : zs::Status::done;
+  return text.verdict == zs::report::Verdict::open && args.text("kind") == "revision" ? zs::Status::inconclusive
+                                                                                      : zs::Status::done;
 }
 
 }  // namespace

@@ -114,8 +114,10 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;
   std::string word;
   while (words >> word) {
-    if (!lines.empty() && length(lines.back()) + 1 + length(word) <= width) lines.back() += " " + word;
-    else lines.push_back(word);
+    if (!lines.empty() && length(lines.back()) + 1 + length(word) <= width)
+      lines.back() += " " + word;
+    else
+      lines.push_back(word);
   }
   return lines;
 }

@@ -14,7 +14,8 @@ struct Tick {
 };
 
 /// Round numbers within [low, high], about `count` of them, labelled with just the digits that tell them apart.
-/// With `log`, decades (and 2 and 5 within them where there are few). REQUIRES: low <= high, both finite; low > 0 with `log`.
+/// With `log`, decades (and 2 and 5 within them where there are few). REQUIRES: low <= high, both finite; low > 0 with
+/// `log`.
 std::vector<Tick> ticks(double low, double high, int count, bool log);
 
 /// The ticks of a panel's x axis over `range`: where it asks for them, else about `count` round ones.

@@ -104,7 +104,8 @@ Panel final_loss_panel(const std::vector<Condition>& conditions) {
       Range range;
       for (const stat::Member& member : condition.members) {
         const auto& points = member.series.points;
-        const auto last = std::find_if(points.rbegin(), points.rend(), [](const stat::Point& point) { return !metric::is_absent(point.loss); });
+        const auto last = std::find_if(points.rbegin(), points.rend(),
+                                       [](const stat::Point& point) { return !metric::is_absent(point.loss); });
         if (last != points.rend()) range.include(last->loss);
       }
       if (condition.members.size() > 1 && !range.empty()) bar.low = range.low, bar.high = range.high, spread = true;
@@ -120,7 +121,9 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
   return {"Iteration time", {time_panel(conditions, options)}};
 }
 
-Figure memory_figure(const std::vector<Condition>& conditions, const Options&) { return {"Peak memory", {memory_panel(conditions)}}; }
+Figure memory_figure(const std::vector<Condition>& conditions, const Options&) {
+  return {"Peak memory", {memory_panel(conditions)}};
+}
 
 Figure distribution_figure(const std::vector<Condition>& conditions, const Options& options) {
   std::vector<stat::Sample> all;
@@ -147,7 +150,9 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
     }
     panel.bars.push_back(std::move(bar));
   }
-  panel.notes.emplace_back("box: the middle half of the steps, its mark and the number the median; lines: 5 to 95 %; dots: every step beyond");
+  panel.notes.emplace_back(
+      "box: the middle half of the steps, its mark and the number the median; lines: 5 to 95 %; dots: every step "
+      "beyond");
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);
   return {"Distribution of iteration times", {std::move(panel)}};
 }

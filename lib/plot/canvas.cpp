@@ -9,12 +9,18 @@
 namespace zs::plot {
 
 Canvas::Canvas(std::size_t columns, std::size_t rows, bool braille)
-    : columns_(columns), rows_(rows), across_(braille ? 2 : 1), down_(braille ? 4 : 1), dots_(columns * rows), owners_(columns * rows) {}
+    : columns_(columns),
+      rows_(rows),
+      across_(braille ? 2 : 1),
+      down_(braille ? 4 : 1),
+      dots_(columns * rows),
+      owners_(columns * rows) {}
 
 void Canvas::dot(long x, long y, std::size_t curve) {
   if (x < 0 || y < 0 || x >= static_cast<long>(dots_across()) || y >= static_cast<long>(dots_down())) return;
   // The order of braille dots: 1 2 3 left, 4 5 6 right, then 7 and 8 below.
-  static constexpr std::array<std::array<std::uint8_t, 2>, 4> kBits = {{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
+  static constexpr std::array<std::array<std::uint8_t, 2>, 4> kBits = {
+      {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
   const auto ux = static_cast<std::size_t>(x), uy = static_cast<std::size_t>(y);
   const std::size_t cell = uy / down_ * columns_ + ux / across_;
   dots_[cell] |= kBits[uy % down_][ux % across_];
@@ -44,7 +50,8 @@ Canvas::Cell Canvas::cell(std::size_t column, std::size_t row, std::size_t turn)
     result.glyph = "*";
   } else {  // U+2800 + dots
     const unsigned code = 0x2800U + dots_[index];
-    result.glyph = {static_cast<char>(0xE0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3F)), static_cast<char>(0x80 | (code & 0x3F))};
+    result.glyph = {static_cast<char>(0xE0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3F)),
+                    static_cast<char>(0x80 | (code & 0x3F))};
   }
   return result;
 }

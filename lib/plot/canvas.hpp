@@ -33,7 +33,7 @@ class Canvas {
 
  private:
   std::size_t columns_, rows_, across_, down_;
-  std::vector<std::uint8_t> dots_;               // one bit a dot, per cell
+  std::vector<std::uint8_t> dots_;                // one bit a dot, per cell
   std::vector<std::vector<std::size_t>> owners_;  // ascending, per cell
 };
 

@@ -15,8 +15,10 @@ namespace {
 
 /// Attributes that say where or when a run was, not how it was configured.
 bool describes_configuration(const std::string& key) {
-  static const std::set<std::string> kNot = {"source", "source_sha256", "exit_code", "exit_state", "command", "state_digest", "run_name", "run_id",
-                                             "output_dir", "date", "experiment_date", "host", "log", "compile_time", "extra_opts", "master_port", "state_bytes", "ideal_state_bytes"};
+  static const std::set<std::string> kNot = {
+      "source",   "source_sha256", "exit_code",  "exit_state",  "command",         "state_digest",
+      "run_name", "run_id",        "output_dir", "date",        "experiment_date", "host",
+      "log",      "compile_time",  "extra_opts", "master_port", "state_bytes",     "ideal_state_bytes"};
   return kNot.count(key) == 0 && !key.starts_with("summary.") && !key.starts_with("wandb");
 }
 
@@ -42,7 +44,9 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
     double ranks, rate;
   };
   // What a scaling study changes together with the ranks is not a reason for another curve.
-  static const std::set<std::string> kScaled = {"world_size", "num_nodes", "gpus_per_node", "gradient_accumulation_steps", "batch_size", "expected_steps", "cpu_binding"};
+  static const std::set<std::string> kScaled = {
+      "world_size", "num_nodes",      "gpus_per_node", "gradient_accumulation_steps",
+      "batch_size", "expected_steps", "cpu_binding"};
   std::vector<std::string> keys;
   for (const std::string& key : differing_attributes(conditions)) {
     if (kScaled.count(key) == 0) keys.push_back(key);
@@ -62,13 +66,16 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
     }
     if (name.empty()) name = "measured";
     const auto found = std::find_if(curves.begin(), curves.end(), [&](const auto& one) { return one.first == name; });
-    (found != curves.end() ? found : curves.insert(curves.end(), {name, {}}))->second.push_back({*ranks, *condition.tokens_per_second});
+    (found != curves.end() ? found : curves.insert(curves.end(), {name, {}}))
+        ->second.push_back({*ranks, *condition.tokens_per_second});
   }
   std::set<double> counts;
   for (const auto& [name, points] : curves) {
     for (const Point& point : points) counts.insert(point.ranks);
   }
-  if (counts.size() < 2) throw Error("scaling needs conditions with tokens per second at two numbers of ranks (attribute world_size) or more");
+  if (counts.size() < 2)
+    throw Error(
+        "scaling needs conditions with tokens per second at two numbers of ranks (attribute world_size) or more");
   Panel rate, share;
   rate.title = "Throughput", share.title = "Efficiency";
   rate.x_label = share.x_label = "ranks";
@@ -99,14 +106,16 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
   ideal.x = {*counts.begin(), *counts.rbegin()};
   ideal.y = {100, 100};
   share.series.push_back(std::move(ideal));
-  if (without > 0) share.notes.push_back(counted(without, "condition") + " left out: failed, or without ranks or tokens");
+  if (without > 0)
+    share.notes.push_back(counted(without, "condition") + " left out: failed, or without ranks or tokens");
   return {"Scaling", {std::move(rate), std::move(share)}, 2};
 }
 
 Figure revision_figure(const std::vector<Condition>& conditions, const Options& options) {
   Panel curves = loss_figure(conditions, options).panels.front();
   Panel loss = final_loss_panel(conditions), time = time_panel(conditions, options), memory = memory_panel(conditions);
-  loss.title = "Final loss", time.title = "Iteration time", memory.title = "Peak memory", curves.title = "Training loss";
+  loss.title = "Final loss", time.title = "Iteration time", memory.title = "Peak memory",
+  curves.title = "Training loss";
   return {"Comparison of revisions", {std::move(loss), std::move(time), std::move(memory), std::move(curves)}, 2};
 }
 

@@ -51,7 +51,8 @@ std::map<double, std::uint64_t> losses(const metric::Table& curve) {
   const metric::Column* const steps = curve.find("step");
   const metric::Column* const values = curve.find("loss");
   for (std::size_t row = 0; steps && values && row < curve.rows(); ++row) {
-    if (!steps->absent(row) && !values->absent(row)) result[steps->real(row)] = std::bit_cast<std::uint64_t>(values->real(row));
+    if (!steps->absent(row) && !values->absent(row))
+      result[steps->real(row)] = std::bit_cast<std::uint64_t>(values->real(row));
   }
   return result;
 }
@@ -121,7 +122,8 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     condition.tokens_per_second = real(table, "tokens_per_second", row);
     condition.state_digest = text(table, "state_digest", row);
     condition.reason = text(table, "reason", row);
-    const auto own = std::find_if(grouped.begin(), grouped.end(), [&](const stat::Condition& one) { return one.name == condition.name; });
+    const auto own = std::find_if(grouped.begin(), grouped.end(),
+                                  [&](const stat::Condition& one) { return one.name == condition.name; });
     if (own != grouped.end()) condition.members = std::move(own->members);
     const auto curve = store.curves.find(condition.name);
     if (curve != store.curves.end() && curve->second.rows() > 0) condition.curve = &curve->second;
@@ -155,8 +157,10 @@ Agreement agreement(const std::vector<Condition>& conditions) {
     }
     if (!condition.state_digest.empty()) {
       ++result.with_digest;
-      if (result.digest.empty()) result.digest = condition.state_digest;
-      else digests = digests && result.digest == condition.state_digest;
+      if (result.digest.empty())
+        result.digest = condition.state_digest;
+      else
+        digests = digests && result.digest == condition.state_digest;
     }
   }
   result.curves = curves && result.with_curve >= 2;

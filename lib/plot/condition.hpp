@@ -14,7 +14,7 @@ namespace zs::plot {
 /// One row of a summary; what is absent there has no value here.
 struct Condition {
   std::string name;
-  std::string status;  ///< COMPLETE FAILED DIVERGED TRUNCATED DEAD UNKNOWN
+  std::string status;     ///< COMPLETE FAILED DIVERGED TRUNCATED DEAD UNKNOWN
   std::size_t place = 0;  ///< row in the summary: its colour in every figure
   std::optional<std::int64_t> runs, points, final_step, time_points, peak_mem, alloc_mem, comm_bytes;
   std::optional<double> first_loss, final_loss, best_loss, mean_loss, valid_loss;
@@ -22,7 +22,7 @@ struct Condition {
   std::string state_digest;
   std::string reason;  ///< why the status is not COMPLETE: "exit code 137"; "" when it is, or nobody said
   std::vector<stat::Member> members;  ///< the runs it came from, owned by the store; none where it does not hold them
-  const metric::Table* curve = nullptr;      ///< owned by the store; null without one
+  const metric::Table* curve = nullptr;  ///< owned by the store; null without one
 
   /// FAILED, DIVERGED, TRUNCATED or DEAD.
   bool bad() const;
@@ -42,9 +42,9 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
 struct Agreement {
   bool curves = false;  ///< at least two conditions have curves, and at every step that several logged, the same loss
   bool same_steps = false;  ///< all curves have the same steps
-  bool digests = false;  ///< at least two conditions have a digest, and all of those are equal
+  bool digests = false;     ///< at least two conditions have a digest, and all of those are equal
   std::size_t with_curve = 0, with_digest = 0;
-  std::string digest;   ///< the common one, where digests agree
+  std::string digest;  ///< the common one, where digests agree
 };
 Agreement agreement(const std::vector<Condition>& conditions);
 

@@ -34,7 +34,9 @@ std::map<std::int64_t, double> increments(const Condition& condition, const Opti
 std::vector<double> axis(const std::vector<double>& steps, const Condition& condition, const Options& options) {
   if (options.x_axis == "step") return steps;
   const auto each = increments(condition, options);
-  if (each.empty()) throw Error("condition '" + condition.name + "' has no " + (options.x_axis == "time" ? "iteration time" : "tokens") + " for the axis");
+  if (each.empty())
+    throw Error("condition '" + condition.name + "' has no " +
+                (options.x_axis == "time" ? "iteration time" : "tokens") + " for the axis");
   std::vector<double> result;
   double total = 0, last_step = 0;
   for (const double step : steps) {

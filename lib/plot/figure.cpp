@@ -59,8 +59,10 @@ Range x_range(const Panel& panel) {
     for (const double x : series.x) range.include(x);
   }
   for (const Bar& bar : panel.bars) {
-    if (!panel.boxes) range.include(0);
-    else if (std::isfinite(bar.value)) range.include(bar.from);
+    if (!panel.boxes)
+      range.include(0);
+    else if (std::isfinite(bar.value))
+      range.include(bar.from);
     for (const double value : {bar.value, bar.low, bar.high}) range.include(value);
     for (const double dot : bar.dots) range.include(dot);
   }
@@ -87,7 +89,9 @@ Range y_axis(const Panel& panel) {
     const double margin = range.low < range.high ? std::pow(range.high / range.low, 0.03) : 1.1;
     return {range.low / margin, range.high * margin};
   }
-  const double margin = range.low < range.high ? 0.04 * (range.high - range.low) : range.high != 0 ? 0.01 * std::abs(range.high) : 1;
+  const double margin = range.low < range.high ? 0.04 * (range.high - range.low)
+                        : range.high != 0      ? 0.01 * std::abs(range.high)
+                                               : 1;
   const bool zero = panel.from_zero && range.low == 0;
   return {zero ? 0 : range.low - margin, range.high + margin};
 }

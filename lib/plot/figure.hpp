@@ -11,12 +11,12 @@ inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// One curve. A non-finite y is a gap.
 struct Series {
-  std::string name;             ///< as in the legend
-  std::size_t colour = 0;       ///< place in the palette: the condition's place in the summary
-  std::vector<double> x, y;     ///< equal length, x ascending
+  std::string name;                   ///< as in the legend
+  std::size_t colour = 0;             ///< place in the palette: the condition's place in the summary
+  std::vector<double> x, y;           ///< equal length, x ascending
   std::vector<double> low{}, high{};  ///< a band around y, as long as y; empty for none
-  std::string note{};           ///< follows the name in the legend, "FAILED"
-  bool points = false;          ///< drawn as points without a line
+  std::string note{};                 ///< follows the name in the legend, "FAILED"
+  bool points = false;                ///< drawn as points without a line
   /// Among curves that lie on one another this one is number `layer` of `layers`; renderers stripe them.
   std::size_t layer = 0, layers = 1;
 };
@@ -29,9 +29,9 @@ struct Bar {
   double low = kNone, high = kNone;  ///< error bar; not finite for none
   std::string label{};               ///< the value with its unit, as printed at the bar's end
   bool failed = false;
-  double inner = kNone;              ///< a second value, marked by a tick inside the bar; not finite for none
-  double from = 0;                   ///< where the bar begins: above 0 it is a box
-  std::vector<double> dots{};        ///< single values, drawn as points
+  double inner = kNone;        ///< a second value, marked by a tick inside the bar; not finite for none
+  double from = 0;             ///< where the bar begins: above 0 it is a box
+  std::vector<double> dots{};  ///< single values, drawn as points
 };
 
 /// One cell of a heat map.

@@ -43,7 +43,8 @@ TEST_CASE("the loss figure says that identical conditions are identical, and onl
   metric::Store store = sample_batch(sample);
   Figure figure = loss_figure(conditions(store, "s"));
   REQUIRE(figure.panels[0].notes.size() == 1);
-  CHECK(figure.panels[0].notes[0] == "6 conditions, identical to the last bit (state digest f3a1c09b5d7e42886b0c9d1f2e3a4b5c)");
+  CHECK(figure.panels[0].notes[0] ==
+        "6 conditions, identical to the last bit (state digest f3a1c09b5d7e42886b0c9d1f2e3a4b5c)");
   CHECK(figure.panels[0].series[5].layers == 6);
 
   sample.digests = false;
@@ -52,8 +53,10 @@ TEST_CASE("the loss figure says that identical conditions are identical, and onl
   CHECK(figure.panels[0].notes[0] == "6 conditions with the same loss at every logged step");
 
   for (metric::Column& column : store.curves["z3_baseline"].columns) {  // one that ended early
-    if (column.type() == metric::Type::integer) column.integers().resize(60);
-    else column.reals().resize(60);
+    if (column.type() == metric::Type::integer)
+      column.integers().resize(60);
+    else
+      column.reals().resize(60);
   }
   figure = loss_figure(conditions(store, "s"));
   CHECK(figure.panels[0].notes[0] == "6 conditions with the same loss at every step they share");

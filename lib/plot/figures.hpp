@@ -11,13 +11,14 @@ namespace zs::plot {
 
 /// What a user may choose. Each figure looks at what concerns it.
 struct Options {
-  std::size_t smooth = 1;          ///< curves: the mean of so many logged points around each; 1 leaves them as they are
-  bool log = false;                ///< curves: a logarithmic axis of losses
-  std::string x_axis = "step";     ///< curves: "step", "tokens" or "time"
-  std::string baseline{};          ///< difference: the condition to compare with; "" is the first
-  std::string rows{}, columns{};   ///< sweep: the attributes that span the map; "" chooses those that differ
-  std::string value{};             ///< sweep: the column of the summary to show; "" is valid_loss where there is one, else final_loss
-  std::string warmup{};            ///< bars of times: what the summary says about points left out
+  std::size_t smooth = 1;         ///< curves: the mean of so many logged points around each; 1 leaves them as they are
+  bool log = false;               ///< curves: a logarithmic axis of losses
+  std::string x_axis = "step";    ///< curves: "step", "tokens" or "time"
+  std::string baseline{};         ///< difference: the condition to compare with; "" is the first
+  std::string rows{}, columns{};  ///< sweep: the attributes that span the map; "" chooses those that differ
+  std::string
+      value{};  ///< sweep: the column of the summary to show; "" is valid_loss where there is one, else final_loss
+  std::string warmup{};  ///< bars of times: what the summary says about points left out
 };
 
 /// A curve per condition: the loss.

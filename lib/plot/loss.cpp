@@ -17,14 +17,17 @@ std::string coincidence(const std::vector<Condition>& conditions, const std::vec
   if (all.curves && all.same_steps && all.digests && all.with_digest == all.with_curve) {
     return counted(all.with_curve, "condition") + ", identical to the last bit (state digest " + all.digest + ")";
   }
-  if (all.curves) return counted(all.with_curve, "condition") + " with the same loss at every " + (all.same_steps ? "logged step" : "step they share");
+  if (all.curves)
+    return counted(all.with_curve, "condition") + " with the same loss at every " +
+           (all.same_steps ? "logged step" : "step they share");
   std::map<std::size_t, std::size_t> groups;
   for (const Series& one : series) {
     if (one.layers > 1 && one.layer == 0) ++groups[one.layers];
   }
   std::string text;
   for (const auto& [size, count] : groups) {
-    text += (text.empty() ? "" : ", ") + (count > 1 ? counted(count, "group") + " of " : std::string()) + counted(size, "curve");
+    text += (text.empty() ? "" : ", ") + (count > 1 ? counted(count, "group") + " of " : std::string()) +
+            counted(size, "curve");
   }
   return text.empty() ? "" : "striped lines: " + text + " closer than the eye can see, not shown to be equal";
 }
@@ -32,9 +35,13 @@ std::string coincidence(const std::vector<Condition>& conditions, const std::vec
 /// How the curves were made, where that is not plain.
 std::vector<std::string> method(const Options& options) {
   std::vector<std::string> notes;
-  if (options.smooth > 1) notes.push_back("smoothed: the mean of " + counted((options.smooth - 1) / 2 * 2 + 1, "logged point") + " around each");
-  if (options.x_axis == "time") notes.emplace_back("time: the iteration time of each logged step, also for the steps since the one before");
-  if (options.x_axis == "tokens") notes.emplace_back("tokens: those of each logged step, also for the steps since the one before");
+  if (options.smooth > 1)
+    notes.push_back("smoothed: the mean of " + counted((options.smooth - 1) / 2 * 2 + 1, "logged point") +
+                    " around each");
+  if (options.x_axis == "time")
+    notes.emplace_back("time: the iteration time of each logged step, also for the steps since the one before");
+  if (options.x_axis == "tokens")
+    notes.emplace_back("tokens: those of each logged step, also for the steps since the one before");
   return notes;
 }
 
@@ -57,8 +64,12 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
     Series series = loss_curve(condition, options);
     std::size_t wild = 0, below = 0;
     for (const double y : series.y) wild += !std::isfinite(y), below += y <= 0;
-    if (wild > 0) panel.notes.push_back(condition.name + ": " + counted(wild, options.smooth > 1 ? "smoothed point" : "loss value") + " not finite");
-    if (options.log && below > 0) panel.notes.push_back(condition.name + ": " + counted(below, "loss value") + " not above 0, which a logarithmic axis cannot show");
+    if (wild > 0)
+      panel.notes.push_back(condition.name + ": " +
+                            counted(wild, options.smooth > 1 ? "smoothed point" : "loss value") + " not finite");
+    if (options.log && below > 0)
+      panel.notes.push_back(condition.name + ": " + counted(below, "loss value") +
+                            " not above 0, which a logarithmic axis cannot show");
     if (series.x.empty()) series.note += series.note.empty() ? "no loss" : ", no loss";
     drawn += !series.x.empty();
     panel.series.push_back(std::move(series));
@@ -75,7 +86,9 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
   std::vector<std::string> names;
   for (const Condition& condition : conditions) names.push_back(condition.name);
   const auto base = options.baseline.empty() ? names.begin() : std::find(names.begin(), names.end(), options.baseline);
-  if (base == names.end()) throw UsageError("no condition '" + options.baseline + "' to be the baseline" + did_you_mean(options.baseline, names));
+  if (base == names.end())
+    throw UsageError("no condition '" + options.baseline + "' to be the baseline" +
+                     did_you_mean(options.baseline, names));
   Options by_steps = options;
   by_steps.x_axis = "step";  // differences are taken at the same step, whatever it cost
   const Series reference = loss_curve(conditions[static_cast<std::size_t>(base - names.begin())], by_steps);
@@ -107,7 +120,8 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
   if (panel.series.empty()) throw Error("there is no condition beside the baseline '" + *base + "'");
   stripe_coinciding(panel.series);
   if (unchanged > 0) {
-    panel.notes.push_back((unchanged == compared ? "no difference at any step they share: " : "of which no difference at any step they share: ") +
+    panel.notes.push_back((unchanged == compared ? "no difference at any step they share: "
+                                                 : "of which no difference at any step they share: ") +
                           counted(unchanged, "condition"));
   }
   for (std::string& one : method(by_steps)) panel.notes.push_back(std::move(one));

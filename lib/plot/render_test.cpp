@@ -141,7 +141,8 @@ TEST_CASE("a summary without what a figure needs is an error that says so") {
   metric::Store store;
   CHECK_THROWS_WITH_AS(conditions(store, "x.h5"), "x.h5: holds no summary (make one with zs-aggregate)", Error);
   store.summary.emplace();
-  CHECK_THROWS_WITH_AS(conditions(store, "x.h5"), "x.h5: the summary has no column 'condition' (make it with zs-aggregate)", Error);
+  CHECK_THROWS_WITH_AS(conditions(store, "x.h5"),
+                       "x.h5: the summary has no column 'condition' (make it with zs-aggregate)", Error);
   store.summary->column("condition", metric::Type::text).texts() = {"only"};
   const auto all = conditions(store, "x.h5");
   CHECK_THROWS_WITH_AS(loss_figure(all), "no condition of the summary has a loss curve", Error);

@@ -54,7 +54,8 @@ bool Result::better(double a, double b) const {
 const Result& result(const std::string& name, const std::vector<Condition>& conditions) {
   std::string wanted = name;
   if (wanted.empty()) {
-    const bool valid = std::any_of(conditions.begin(), conditions.end(), [](const Condition& c) { return c.valid_loss.has_value(); });
+    const bool valid =
+        std::any_of(conditions.begin(), conditions.end(), [](const Condition& c) { return c.valid_loss.has_value(); });
     wanted = valid ? "valid_loss" : "final_loss";
   }
   std::vector<std::string> names;
@@ -69,7 +70,8 @@ const Condition* best_of(const std::vector<Condition>& conditions, const Result&
   const Condition* best = nullptr;
   for (const Condition& condition : conditions) {
     const double value = result.of(condition);
-    if (!condition.bad() && std::isfinite(value) && (!best || result.better(value, result.of(*best)))) best = &condition;
+    if (!condition.bad() && std::isfinite(value) && (!best || result.better(value, result.of(*best))))
+      best = &condition;
   }
   return best;
 }

@@ -12,16 +12,16 @@
 namespace zs::plot {
 
 struct Sample {
-  bool identical = true;    ///< the same losses and digests in every condition
-  std::string failing{};    ///< this condition stops after 30 steps with exit code 9
-  std::string absent{};     ///< this one fails before its first metric line
+  bool identical = true;  ///< the same losses and digests in every condition
+  std::string failing{};  ///< this condition stops after 30 steps with exit code 9
+  std::string absent{};   ///< this one fails before its first metric line
   int steps = 100;
   bool digests = true;
-  bool attributes = true;   ///< the runs say what was trained
+  bool attributes = true;  ///< the runs say what was trained
 };
 
 inline const std::array<const char*, 6> kSampleConditions = {"z1_baseline",    "z2_baseline",    "z3_baseline",
-                                                            "z1_deepcompile", "z2_deepcompile", "z3_deepcompile"};
+                                                             "z1_deepcompile", "z2_deepcompile", "z3_deepcompile"};
 
 /// The same sequence on every machine.
 inline double sample_noise(std::uint64_t& state) {
@@ -35,19 +35,32 @@ inline metric::Run sample_run(const std::string& name, std::size_t place, const 
   const int stage = name[1] - '0';
   const bool compiled = name.find("deepcompile") != std::string::npos;
   if (sample.attributes) {
-    run.attributes = {{"model.name", "gpt2"}, {"dataset", "/usr/share/common-licenses"}, {"world_size", "2"}, {"dtype", "fp32"},
-                      {"gradient_accumulation_steps", "4"}, {"batch_size", "2"}, {"seq_length", "256"}, {"seed", "42"},
-                      {"revision", "dd1367c0"}, {"host", "node07"}, {"cpu", "AMD EPYC 9474F 48-Core Processor"},
-                      {"backend", "zero"}, {"zero_stage", std::to_string(stage)}, {"compile", "false"},
-                      {"deepcompile", compiled ? "true" : "false"}, {"passes", compiled ? "prefetch,selective_gather" : ""},
-                      {"expected_steps", std::to_string(sample.steps)},
-                      {"command", "zs-train --zero_stage " + std::to_string(stage) + (compiled ? " --deepcompile" : "")}};
+    run.attributes = {
+        {"model.name", "gpt2"},
+        {"dataset", "/usr/share/common-licenses"},
+        {"world_size", "2"},
+        {"dtype", "fp32"},
+        {"gradient_accumulation_steps", "4"},
+        {"batch_size", "2"},
+        {"seq_length", "256"},
+        {"seed", "42"},
+        {"revision", "dd1367c0"},
+        {"host", "node07"},
+        {"cpu", "AMD EPYC 9474F 48-Core Processor"},
+        {"backend", "zero"},
+        {"zero_stage", std::to_string(stage)},
+        {"compile", "false"},
+        {"deepcompile", compiled ? "true" : "false"},
+        {"passes", compiled ? "prefetch,selective_gather" : ""},
+        {"expected_steps", std::to_string(sample.steps)},
+        {"command", "zs-train --zero_stage " + std::to_string(stage) + (compiled ? " --deepcompile" : "")}};
     if (run.attributes["passes"].empty()) run.attributes.erase("passes");
   }
   run.attributes["exit_code"] = steps == sample.steps ? "0" : "9";
   run.attributes["source"] = name + ".log";
   run.attributes["source_sha256"] = std::string(63, 'a') + std::to_string(place);
-  for (const char* name : {"step", "epoch", "loss", "iteration_time", "alloc_mem", "peak_mem", "tokens", "line"}) run.records.column(name);
+  for (const char* name : {"step", "epoch", "loss", "iteration_time", "alloc_mem", "peak_mem", "tokens", "line"})
+    run.records.column(name);
   std::uint64_t losses = sample.identical ? 7 : 7 + place, times = 100 + place;
   for (int step = 1; step <= steps; ++step) {
     run.records.column("step").integers().push_back(step);
@@ -62,7 +75,8 @@ inline metric::Run sample_run(const std::string& name, std::size_t place, const 
     run.records.column("line").integers().push_back(40 + 2 * step);
   }
   if (sample.digests && steps == sample.steps) {
-    run.attributes["state_digest"] = "f3a1c09b5d7e42886b0c9d1f2e3a4b5" + std::string(sample.identical ? "c" : std::to_string(place));
+    run.attributes["state_digest"] =
+        "f3a1c09b5d7e42886b0c9d1f2e3a4b5" + std::string(sample.identical ? "c" : std::to_string(place));
   }
   return run;
 }
@@ -77,10 +91,12 @@ inline metric::Store sample_batch(const Sample& sample = {}) {
   summary.column("condition", Type::text);
   for (const char* name : {"runs", "points"}) summary.column(name, Type::integer);
   summary.column("status", Type::text);
-  for (const char* name : {"first_loss", "final_loss", "best_loss", "mean_loss"}) summary.column(name, Type::real, "nats/token");
+  for (const char* name : {"first_loss", "final_loss", "best_loss", "mean_loss"})
+    summary.column(name, Type::real, "nats/token");
   summary.column("final_step", Type::integer);
   summary.column("time_points", Type::integer);
-  for (const char* name : {"time_mean", "time_median", "time_std", "time_low", "time_high"}) summary.column(name, Type::real, "s");
+  for (const char* name : {"time_mean", "time_median", "time_std", "time_low", "time_high"})
+    summary.column(name, Type::real, "s");
   summary.column("peak_mem");
   summary.column("alloc_mem");
   summary.column("tokens_per_second", Type::real, "1/s");

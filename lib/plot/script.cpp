@@ -92,7 +92,8 @@ class Script {
   std::vector<std::string> note_lines(const Panel& panel, double width) const {
     std::vector<std::string> lines;
     for (const std::string& note : panel.notes) {
-      for (const std::string& line : wrapped(note, static_cast<std::size_t>((width - 40) / (0.64 * theme_.font_size)))) lines.push_back(line);
+      for (const std::string& line : wrapped(note, static_cast<std::size_t>((width - 40) / (0.64 * theme_.font_size))))
+        lines.push_back(line);
     }
     return lines;
   }
@@ -104,7 +105,8 @@ class Script {
     std::size_t longest = 1;
     for (const Series& series : panel.series) longest = std::max(longest, length(legend_name(series)));
     const double entry = static_cast<double>(std::min(longest, chars(width - 70))) * char_width_ + 44;
-    return std::clamp<std::size_t>(static_cast<std::size_t>((width - 28) / entry), 1, std::max<std::size_t>(1, panel.series.size()));
+    return std::clamp<std::size_t>(static_cast<std::size_t>((width - 28) / entry), 1,
+                                   std::max<std::size_t>(1, panel.series.size()));
   }
   std::size_t legend_rows(const Panel& panel, double width) const {
     if (panel.series.empty()) return 0;
@@ -112,12 +114,15 @@ class Script {
     return (panel.series.size() + columns - 1) / columns;
   }
 
-  double title_height(const Panel& panel) const { return panel.title.empty() ? 0.3 * line_height_ : 1.9 * line_height_; }
+  double title_height(const Panel& panel) const {
+    return panel.title.empty() ? 0.3 * line_height_ : 1.9 * line_height_;
+  }
   double height(const Panel& panel, double width) const {
     double axes = theme_.height;
     if (is_bars(panel)) axes = 36.0 * static_cast<double>(panel.bars.size()) + 3 * line_height_;
     if (is_map(panel)) axes = 40.0 * static_cast<double>(panel.rows.size()) + 3 * line_height_;
-    if (!is_bars(panel) && !is_map(panel)) axes += 3 * line_height_ + 1.25 * line_height_ * static_cast<double>(legend_rows(panel, width));
+    if (!is_bars(panel) && !is_map(panel))
+      axes += 3 * line_height_ + 1.25 * line_height_ * static_cast<double>(legend_rows(panel, width));
     const std::size_t notes = note_lines(panel, width).size();
     return title_height(panel) + axes + line_height_ * (0.6 + static_cast<double>(notes));
   }
@@ -128,14 +133,15 @@ class Script {
     if (format_ == Format::png) {
       const std::string scale = zs::to_text(theme_.scale);
       out_ << "set terminal pngcairo noenhanced size " << std::lround(width_ * theme_.scale) << ","
-           << std::lround(height_ * theme_.scale) << " font " << font << " fontscale " << scale << " linewidth " << scale
-           << " pointscale " << scale << " background " << quoted(theme_.background) << "\n";
+           << std::lround(height_ * theme_.scale) << " font " << font << " fontscale " << scale << " linewidth "
+           << scale << " pointscale " << scale << " background " << quoted(theme_.background) << "\n";
     } else if (format_ == Format::svg) {
-      out_ << "set terminal svg noenhanced size " << std::lround(width_) << "," << std::lround(height_) << " dynamic font "
-           << font << " background " << quoted(theme_.background) << "\n";
+      out_ << "set terminal svg noenhanced size " << std::lround(width_) << "," << std::lround(height_)
+           << " dynamic font " << font << " background " << quoted(theme_.background) << "\n";
     } else {
       out_ << "set terminal pdfcairo noenhanced size " << zs::to_text(width_ / 96) << "in," << zs::to_text(height_ / 96)
-           << "in font " << font << " fontscale 0.75 linewidth 0.75 pointscale 0.75 background " << quoted(theme_.background) << "\n";
+           << "in font " << font << " fontscale 0.75 linewidth 0.75 pointscale 0.75 background "
+           << quoted(theme_.background) << "\n";
     }
   }
 
@@ -145,22 +151,28 @@ class Script {
   }
 
   /// Text at a place of the axes. Data could hold it too, but only in double quotes.
-  void mark(const std::string& text, const std::string& at_x, const std::string& at_y, const std::string& how, const std::string& colour) {
+  void mark(const std::string& text, const std::string& at_x, const std::string& at_y, const std::string& how,
+            const std::string& colour) {
     if (text.empty()) return;
-    out_ << "set label " << ++labels_ << " " << quoted(text) << " at first " << at_x << "," << at_y << " " << how << " front textcolor rgb "
-         << quoted(colour) << "\n";
+    out_ << "set label " << ++labels_ << " " << quoted(text) << " at first " << at_x << "," << at_y << " " << how
+         << " front textcolor rgb " << quoted(colour) << "\n";
   }
 
   void axes(const Panel& panel, const Box& box) {
     out_ << "set lmargin at screen " << x(box.left) << "\nset rmargin at screen " << x(box.left + box.width)
          << "\nset tmargin at screen " << y(box.top) << "\nset bmargin at screen " << y(box.top + box.height) << "\n"
-         << "set border " << (is_map(panel) ? 0 : is_bars(panel) ? 1 : 3) << " linecolor rgb " << quoted(theme_.foreground)
-         << " linewidth 1\nset grid " << (is_bars(panel) ? "noytics xtics" : "xtics ytics") << " linecolor rgb "
-         << quoted(theme_.grid) << " linewidth 1 dashtype solid\n"
+         << "set border "
+         << (is_map(panel)    ? 0
+             : is_bars(panel) ? 1
+                              : 3)
+         << " linecolor rgb " << quoted(theme_.foreground) << " linewidth 1\nset grid "
+         << (is_bars(panel) ? "noytics xtics" : "xtics ytics") << " linecolor rgb " << quoted(theme_.grid)
+         << " linewidth 1 dashtype solid\n"
          << "set tics nomirror scale 0.5 textcolor rgb " << quoted(theme_.foreground) << "\n"
          << "set xlabel " << quoted(panel.x_label) << " textcolor rgb " << quoted(theme_.foreground) << "\n"
          << "set ylabel " << quoted(panel.y_label) << " textcolor rgb " << quoted(theme_.foreground) << "\n"
-         << "unset logscale\nset xtics autofreq format '%h'\nset ytics autofreq format '%h'\nset autoscale xy\nunset key\n";
+         << "unset logscale\nset xtics autofreq format '%h'\nset ytics autofreq format '%h'\nset autoscale xy\nunset "
+            "key\n";
     if (panel.log_x) out_ << "set logscale x\n";
     if (panel.log_y) out_ << "set logscale y\n";
   }
@@ -168,17 +180,22 @@ class Script {
   void panel(const Panel& panel, Box box) {
     box.height = std::min(box.height, height(panel, box.width));  // bars beside a taller neighbour stay as they are
     double top = box.top;
-    if (!panel.title.empty()) label(panel.title, box.left + 14, top + 0.7 * line_height_, theme_.foreground, theme_.font_size * 1.1);
+    if (!panel.title.empty())
+      label(panel.title, box.left + 14, top + 0.7 * line_height_, theme_.foreground, theme_.font_size * 1.1);
     top += title_height(panel);
     const std::vector<std::string> notes = note_lines(panel, box.width);
     const double bottom = box.top + box.height - line_height_ * (0.4 + static_cast<double>(notes.size()));
     for (std::size_t i = 0; i < notes.size(); ++i) {
-      label(notes[i], box.left + 20, bottom + line_height_ * (0.3 + static_cast<double>(i)), theme_.note, theme_.font_size * 0.9);
+      label(notes[i], box.left + 20, bottom + line_height_ * (0.3 + static_cast<double>(i)), theme_.note,
+            theme_.font_size * 0.9);
     }
     const Box inside = {box.left, top, box.width, bottom - top};
-    if (is_map(panel)) heat_map(panel, inside);
-    else if (is_bars(panel)) bars(panel, inside);
-    else curves(panel, inside);
+    if (is_map(panel))
+      heat_map(panel, inside);
+    else if (is_bars(panel))
+      bars(panel, inside);
+    else
+      curves(panel, inside);
     out_ << "undefine $*\n";
     for (; labels_ > 0; --labels_) out_ << "unset label " << labels_ << "\n";
     for (; objects_ > 0; --objects_) out_ << "unset object " << objects_ << "\n";
@@ -190,18 +207,21 @@ class Script {
   /// Curves on one another: the first is solid, each later one covers a part of every period.
   static std::string dashes(const Series& series) {
     if (series.layer == 0 || series.layers < 2) return "solid";
-    const double on = kStripe * static_cast<double>(series.layers - series.layer), off = kStripe * static_cast<double>(series.layer);
+    const double on = kStripe * static_cast<double>(series.layers - series.layer),
+                 off = kStripe * static_cast<double>(series.layer);
     return "(" + zs::to_text(on) + "," + zs::to_text(off) + ")";
   }
 
   void curves(const Panel& panel, const Box& box) {
     const double legend_height = 1.25 * line_height_ * static_cast<double>(legend_rows(panel, box.width));
     const Range xs = x_range(panel), ys = y_axis(panel);
-    const std::vector<Tick> up = ys.empty() ? std::vector<Tick>() : ticks(ys.low, ys.high, static_cast<int>(box.height / 60), panel.log_y);
+    const std::vector<Tick> up =
+        ys.empty() ? std::vector<Tick>() : ticks(ys.low, ys.high, static_cast<int>(box.height / 60), panel.log_y);
     std::size_t longest = 1;
     for (const Tick& tick : up) longest = std::max(longest, length(tick.label));
     const double left = static_cast<double>(longest) * char_width_ + 2.2 * line_height_;
-    const Box inside = {box.left + left, box.top, box.width - left - 2.5 * char_width_, box.height - legend_height - 3 * line_height_};
+    const Box inside = {box.left + left, box.top, box.width - left - 2.5 * char_width_,
+                        box.height - legend_height - 3 * line_height_};
     axes(panel, inside);
     if (!ys.empty()) out_ << "set yrange [" << value(ys.low) << ":" << value(ys.high) << "]\n", tick_marks("ytics", up);
     if (!xs.empty() && xs.low < xs.high) {
@@ -219,7 +239,8 @@ class Script {
 
   void tick_marks(const char* axis, const std::vector<Tick>& all) {
     out_ << "set " << axis << " (";
-    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << tick_name(all[i].label) << " " << value(all[i].at);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      out_ << (i ? ", " : "") << tick_name(all[i].label) << " " << value(all[i].at);
     out_ << ")\n";
   }
 
@@ -230,10 +251,11 @@ class Script {
     for (std::size_t i = 0; i < panel.series.size(); ++i) {
       const double left = box.left + 20 + each * static_cast<double>(i % columns);
       const double middle = box.top + row * (static_cast<double>(i / columns) + 0.4);
-      out_ << "set object " << ++objects_ << " rectangle from screen " << x(left) << "," << y(middle - 2.5) << " to screen " << x(left + 24) << ","
-           << y(middle + 2.5) << " fillcolor rgb " << colour(panel.series[i].colour) << " fillstyle solid noborder\n";
-      label(shortened(legend_name(panel.series[i]), room), left + 32, middle, panel.series[i].note.empty() ? theme_.foreground : theme_.failure,
-            theme_.font_size);
+      out_ << "set object " << ++objects_ << " rectangle from screen " << x(left) << "," << y(middle - 2.5)
+           << " to screen " << x(left + 24) << "," << y(middle + 2.5) << " fillcolor rgb "
+           << colour(panel.series[i].colour) << " fillstyle solid noborder\n";
+      label(shortened(legend_name(panel.series[i]), room), left + 32, middle,
+            panel.series[i].note.empty() ? theme_.foreground : theme_.failure, theme_.font_size);
     }
   }
 
@@ -252,10 +274,12 @@ class Script {
     if (series.x.empty()) return;
     const std::string from = "$curve" + std::to_string(index) + " using ";
     const std::string ink = " linecolor rgb " + colour(series.colour);
-    if (!series.low.empty()) parts.push_back(from + "1:3:4 with filledcurves fillstyle transparent solid 0.18 noborder" + ink + " notitle");
+    if (!series.low.empty())
+      parts.push_back(from + "1:3:4 with filledcurves fillstyle transparent solid 0.18 noborder" + ink + " notitle");
     if (!series.points) {
-      parts.push_back(from + "1:2 with lines linewidth " + zs::to_text(theme_.line_width * (series.layers > 1 ? 1.6 : 1)) +
-                      " dashtype " + dashes(series) + ink + " notitle");
+      parts.push_back(from + "1:2 with lines linewidth " +
+                      zs::to_text(theme_.line_width * (series.layers > 1 ? 1.6 : 1)) + " dashtype " + dashes(series) +
+                      ink + " notitle");
     }
     if (series.points || markers || series.x.size() == 1) {
       parts.push_back(from + "1:2 every " + std::to_string(series.layers) + "::" + std::to_string(series.layer) +
@@ -265,7 +289,8 @@ class Script {
     for (std::size_t row = series.x.size(); row-- > 0;) {
       if (!std::isfinite(series.y[row])) continue;
       parts.push_back(from + "1:2 every ::" + std::to_string(row) + "::" + std::to_string(row) +
-                      " with points pointtype 2 pointsize 1.4 linewidth 2 linecolor rgb " + quoted(theme_.failure) + " notitle");
+                      " with points pointtype 2 pointsize 1.4 linewidth 2 linecolor rgb " + quoted(theme_.failure) +
+                      " notitle");
       break;
     }
   }
@@ -285,14 +310,15 @@ class Script {
     axes(panel, inside);
     out_ << "set style textbox opaque noborder fillcolor rgb " << quoted(theme_.background) << " margins 0.2,0.1\n";
     const BarAxis span = bar_axis(panel, char_width_, inside.width);
-    out_ << "set xrange [" << value(span.low) << ":" << value(span.high) << "]\nset yrange [" << value(static_cast<double>(panel.bars.size()) - 0.4)
-         << ":-0.6]\nset ytics scale 0 (";
+    out_ << "set xrange [" << value(span.low) << ":" << value(span.high) << "]\nset yrange ["
+         << value(static_cast<double>(panel.bars.size()) - 0.4) << ":-0.6]\nset ytics scale 0 (";
     for (std::size_t i = 0; i < panel.bars.size(); ++i) {
       out_ << (i ? ", " : "") << tick_name(shortened(panel.bars[i].name, kLongestName)) << " " << i;
     }
     out_ << ")\n";
     std::vector<std::string> parts;
-    for (std::size_t i = 0; i < panel.bars.size(); ++i) bar(panel.bars[i], static_cast<double>(i), span.low, panel.boxes, parts);
+    for (std::size_t i = 0; i < panel.bars.size(); ++i)
+      bar(panel.bars[i], static_cast<double>(i), span.low, panel.boxes, parts);
     plot(parts);
   }
 
@@ -302,7 +328,8 @@ class Script {
     const bool whiskers = std::isfinite(bar.low) && std::isfinite(bar.high);
     const double reach = std::isfinite(bar.value) ? bar_reach(bar) : start;
     const std::string from = value(bar.from);
-    out_ << name << " << END_OF_DATA\n" << value(row) << " " << value(bar.value) << " " << value(bar.low) << " " << value(bar.high) << " "
+    out_ << name << " << END_OF_DATA\n"
+         << value(row) << " " << value(bar.value) << " " << value(bar.low) << " " << value(bar.high) << " "
          << value(bar.inner) << "\nEND_OF_DATA\n";
     const auto part = [&](const std::string& text) { parts.push_back(name + " using " + text + " notitle"); };
     const auto ink = [&](const std::string& colour) { return " linecolor rgb " + quoted(colour); };
@@ -325,9 +352,11 @@ class Script {
       out_ << dots << " << END_OF_DATA\n";
       for (const double dot : bar.dots) out_ << value(dot) << " " << value(row) << "\n";
       out_ << "END_OF_DATA\n";
-      parts.push_back(dots + " using 1:2 with points pointtype 7 pointsize 0.4" + ink(theme_.colour(bar.colour)) + " notitle");
+      parts.push_back(dots + " using 1:2 with points pointtype 7 pointsize 0.4" + ink(theme_.colour(bar.colour)) +
+                      " notitle");
     }
-    mark(bar.label, value(reach), value(row), "left boxed offset character 0.7,0", bar.failed ? theme_.failure : theme_.foreground);
+    mark(bar.label, value(reach), value(row), "left boxed offset character 0.7,0",
+         bar.failed ? theme_.failure : theme_.foreground);
   }
 
   // ---- heat map -----------------------------------------------------------------------------------------------------
@@ -343,7 +372,8 @@ void Script::heat_map(const Panel& panel, const Box& box) {
        << value(static_cast<double>(panel.rows.size()) - 0.5) << ":-0.5]\n";
   const auto names = [&](const char* axis, const std::vector<std::string>& all) {
     out_ << "set " << axis << " scale 0 (";
-    for (std::size_t i = 0; i < all.size(); ++i) out_ << (i ? ", " : "") << tick_name(shortened(all[i], kLongestName)) << " " << i;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      out_ << (i ? ", " : "") << tick_name(shortened(all[i], kLongestName)) << " " << i;
     out_ << ")\n";
   };
   names("xtics", panel.columns);
@@ -354,14 +384,19 @@ void Script::heat_map(const Panel& panel, const Box& box) {
   for (const Cell& cell : panel.cells) {
     const std::string name = "$cell" + std::to_string(parts.size());
     // Light to dark with the value: one hue, so that order is seen without colour.
-    const double share = std::isfinite(cell.value) && range.low < range.high ? (cell.value - range.low) / (range.high - range.low) : 0;
+    const double share =
+        std::isfinite(cell.value) && range.low < range.high ? (cell.value - range.low) / (range.high - range.low) : 0;
     const auto mix = [&](int light, int dark) { return static_cast<int>(std::lround(light + share * (dark - light))); };
-    const int rgb = std::isfinite(cell.value) ? mix(0xE3, 0x08) << 16 | mix(0xEE, 0x45) << 8 | mix(0xF9, 0x94) : 0xEEEEEE;
+    const int rgb =
+        std::isfinite(cell.value) ? mix(0xE3, 0x08) << 16 | mix(0xEE, 0x45) << 8 | mix(0xF9, 0x94) : 0xEEEEEE;
     out_ << name << " << END_OF_DATA\n" << cell.column << " " << cell.row << "\nEND_OF_DATA\n";
     parts.push_back(name + " using 1:2:($1-0.48):($1+0.48):($2-0.46):($2+0.46) with boxxyerror fillstyle solid " +
-                    (cell.best ? "border linewidth 1 linecolor rgb " : "noborder linecolor rgb ") + std::to_string(rgb) + " notitle");
+                    (cell.best ? "border linewidth 1 linecolor rgb " : "noborder linecolor rgb ") +
+                    std::to_string(rgb) + " notitle");
     if (cell.best) {
-      parts.push_back(name + " using 1:2:($1-0.48):($1+0.48):($2-0.46):($2+0.46) with boxxyerror fillstyle empty border linewidth 3 linecolor rgb " +
+      parts.push_back(name +
+                      " using 1:2:($1-0.48):($1+0.48):($2-0.46):($2+0.46) with boxxyerror fillstyle empty border "
+                      "linewidth 3 linecolor rgb " +
                       quoted(theme_.palette.size() > 5 ? theme_.palette[5] : theme_.failure) + " notitle");
     }
     mark(cell.label, std::to_string(cell.column), std::to_string(cell.row), "center",
@@ -372,6 +407,8 @@ void Script::heat_map(const Panel& panel, const Box& box) {
 
 }  // namespace
 
-std::string script(const Figure& figure, const Theme& theme, Format format) { return Script(figure, theme, format).text(); }
+std::string script(const Figure& figure, const Theme& theme, Format format) {
+  return Script(figure, theme, format).text();
+}
 
 }  // namespace zs::plot

@@ -15,11 +15,11 @@
 namespace zs::plot {
 namespace {
 
-constexpr double kChar = 7.3;    // width of a character of 13 units, generously
-constexpr double kLine = 19;     // height of a line of text
-constexpr double kStripe = 11;   // length of a stripe where curves coincide
+constexpr double kChar = 7.3;             // width of a character of 13 units, generously
+constexpr double kLine = 19;              // height of a line of text
+constexpr double kStripe = 11;            // length of a stripe where curves coincide
 constexpr std::size_t kMarkersUpTo = 40;  // a panel whose curves have no more points shows each of them
-constexpr int kPhone = 500;      // narrower figures are laid out for a phone
+constexpr int kPhone = 500;               // narrower figures are laid out for a phone
 
 /// A coordinate: a tenth of a unit is finer than anyone sees.
 std::string at(double value) {
@@ -30,7 +30,9 @@ std::string at(double value) {
   return text == "-0" ? "0" : text;
 }
 
-std::string ink(std::size_t place, const Theme& theme) { return "var(--c" + std::to_string(place % theme.palette.size()) + ")"; }
+std::string ink(std::size_t place, const Theme& theme) {
+  return "var(--c" + std::to_string(place % theme.palette.size()) + ")";
+}
 
 class Writer {
  public:
@@ -47,9 +49,10 @@ class Writer {
       if (i % columns + 1 == columns || i + 1 == figure_.panels.size()) top += row_height + 8, row_height = 0;
     }
     std::string names;
-    for (const Panel& panel : figure_.panels) names += (names.empty() ? "" : ", ") + (panel.title.empty() ? figure_.title : panel.title);
-    return "<svg class=\"figure " + std::string(phone ? "narrow" : "wide") + "\" viewBox=\"0 0 " + at(width_) + " " + at(top) +
-           "\" role=\"img\" aria-label=\"" + escaped(names) + "\">\n" + out_.str() + "</svg>\n";
+    for (const Panel& panel : figure_.panels)
+      names += (names.empty() ? "" : ", ") + (panel.title.empty() ? figure_.title : panel.title);
+    return "<svg class=\"figure " + std::string(phone ? "narrow" : "wide") + "\" viewBox=\"0 0 " + at(width_) + " " +
+           at(top) + "\" role=\"img\" aria-label=\"" + escaped(names) + "\">\n" + out_.str() + "</svg>\n";
   }
 
  private:
@@ -59,22 +62,28 @@ class Writer {
   std::ostringstream out_;
 
   void words(const std::string& text, double x, double y, const std::string& anchor, const std::string& classes) {
-    out_ << "<text x=\"" << at(x) << "\" y=\"" << at(y) << "\"" << (anchor == "start" ? "" : " text-anchor=\"" + anchor + "\"")
+    out_ << "<text x=\"" << at(x) << "\" y=\"" << at(y) << "\""
+         << (anchor == "start" ? "" : " text-anchor=\"" + anchor + "\"")
          << (classes.empty() ? "" : " class=\"" + classes + "\"") << ">" << escaped(text) << "</text>\n";
   }
   void rule(double x0, double y0, double x1, double y1, const std::string& classes) {
-    out_ << "<path class=\"" << classes << "\" d=\"M" << at(x0) << " " << at(y0) << "L" << at(x1) << " " << at(y1) << "\"/>\n";
+    out_ << "<path class=\"" << classes << "\" d=\"M" << at(x0) << " " << at(y0) << "L" << at(x1) << " " << at(y1)
+         << "\"/>\n";
   }
 
   /// Draws a panel and returns its height.
   double panel(const Panel& panel, std::size_t index, double left, double top, double width) {
     double y = top;
     if (!panel.title.empty()) words(panel.title, left, y + 15, "start", "title"), y += 1.4 * kLine;
-    if (!panel.cells.empty()) y = heat_map(panel, left, y, width);
-    else if (!panel.bars.empty()) y = bars(panel, left, y, width);
-    else y = curves(panel, index, left, y, width);
+    if (!panel.cells.empty())
+      y = heat_map(panel, left, y, width);
+    else if (!panel.bars.empty())
+      y = bars(panel, left, y, width);
+    else
+      y = curves(panel, index, left, y, width);
     for (const std::string& note : panel.notes) {
-      for (const std::string& line : wrapped(note, static_cast<std::size_t>(width / 6.6))) words(line, left, y += 17, "start", "quiet");
+      for (const std::string& line : wrapped(note, static_cast<std::size_t>(width / 6.6)))
+        words(line, left, y += 17, "start", "quiet");
     }
     return y + 8 - top;
   }
@@ -91,7 +100,8 @@ class Writer {
     std::size_t longest = 1;
     for (const Tick& tick : y_ticks) longest = std::max(longest, length(tick.label));
     words(panel.y_label, left, top + 14, "start", "quiet");
-    const double x0 = left + static_cast<double>(longest) * kChar + 10, x1 = left + width - 12, y0 = top + 26, y1 = y0 + height;
+    const double x0 = left + static_cast<double>(longest) * kChar + 10, x1 = left + width - 12, y0 = top + 26,
+                 y1 = y0 + height;
     const auto share = [](double value, double from, double to, bool log) {
       if (log) return to > from ? std::log(value / from) / std::log(to / from) : 0.5;
       return to > from ? (value - from) / (to - from) : 0.5;
@@ -114,10 +124,11 @@ class Writer {
     std::size_t most = 0;
     for (const Series& series : panel.series) most = std::max(most, series.x.size());
     for (const Series& series : panel.series) curve(series, px, py, panel.log_y, most <= kMarkersUpTo);
-    out_ << "<g class=\"pointer\" data-panel=\"" << index << "\" data-x0=\"" << at(x0) << "\" data-x1=\"" << at(x1) << "\" data-low=\""
-         << zs::to_text(xs.low) << "\" data-high=\"" << zs::to_text(xs.high) << "\"" << (panel.log_x ? " data-log=\"1\"" : "")
-         << "><path class=\"hair\" d=\"M0 " << at(y0) << "V" << at(y1) << "\"/><rect x=\"" << at(x0) << "\" y=\"" << at(y0) << "\" width=\""
-         << at(x1 - x0) << "\" height=\"" << at(y1 - y0) << "\"/></g>\n";
+    out_ << "<g class=\"pointer\" data-panel=\"" << index << "\" data-x0=\"" << at(x0) << "\" data-x1=\"" << at(x1)
+         << "\" data-low=\"" << zs::to_text(xs.low) << "\" data-high=\"" << zs::to_text(xs.high) << "\""
+         << (panel.log_x ? " data-log=\"1\"" : "") << "><path class=\"hair\" d=\"M0 " << at(y0) << "V" << at(y1)
+         << "\"/><rect x=\"" << at(x0) << "\" y=\"" << at(y0) << "\" width=\"" << at(x1 - x0) << "\" height=\""
+         << at(y1 - y0) << "\"/></g>\n";
     return legend(panel, left, y1 + 48, width);
   }
 
@@ -126,11 +137,15 @@ class Writer {
     const auto name = [](const Series& one) { return one.name + (one.note.empty() ? "" : " (" + one.note + ")"); };
     for (const Series& one : panel.series) longest = std::max(longest, length(name(one)));
     const double entry = std::min(width, static_cast<double>(longest) * kChar + 44);
-    const auto columns = std::clamp<std::size_t>(static_cast<std::size_t>(width / entry), 1, std::max<std::size_t>(1, panel.series.size()));
+    const auto columns = std::clamp<std::size_t>(static_cast<std::size_t>(width / entry), 1,
+                                                 std::max<std::size_t>(1, panel.series.size()));
     for (std::size_t i = 0; i < panel.series.size(); ++i) {
-      const double x = left + entry * static_cast<double>(i % columns), y = top + kLine * static_cast<double>(i / columns) + 10;
-      out_ << "<rect x=\"" << at(x) << "\" y=\"" << at(y - 7) << "\" width=\"22\" height=\"5\" rx=\"2\" fill=\"" << ink(panel.series[i].colour, theme_) << "\"/>";
-      words(shortened(name(panel.series[i]), static_cast<std::size_t>((width - 36) / kChar)), x + 29, y, "start", panel.series[i].note.empty() ? "" : "bad");
+      const double x = left + entry * static_cast<double>(i % columns),
+                   y = top + kLine * static_cast<double>(i / columns) + 10;
+      out_ << "<rect x=\"" << at(x) << "\" y=\"" << at(y - 7) << "\" width=\"22\" height=\"5\" rx=\"2\" fill=\""
+           << ink(panel.series[i].colour, theme_) << "\"/>";
+      words(shortened(name(panel.series[i]), static_cast<std::size_t>((width - 36) / kChar)), x + 29, y, "start",
+            panel.series[i].note.empty() ? "" : "bad");
     }
     return top + kLine * static_cast<double>((panel.series.size() + columns - 1) / columns);
   }
@@ -196,12 +211,14 @@ class Writer {
   void band(const Series& series, const X& px, const Y& py, bool log) {
     std::string there, back;
     for (const std::size_t row : visible(series, px)) {
-      if (!std::isfinite(series.low[row]) || !std::isfinite(series.high[row]) || (log && series.low[row] <= 0)) continue;
+      if (!std::isfinite(series.low[row]) || !std::isfinite(series.high[row]) || (log && series.low[row] <= 0))
+        continue;
       const std::string x = at(px(series.x[row]));
       there += (there.empty() ? "M" : "L") + x + " " + at(py(series.high[row]));
       back = "L" + x + " " + at(py(series.low[row])) + back;
     }
-    if (!there.empty()) out_ << "<path class=\"band\" fill=\"" << ink(series.colour, theme_) << "\" d=\"" << there << back << "Z\"/>\n";
+    if (!there.empty())
+      out_ << "<path class=\"band\" fill=\"" << ink(series.colour, theme_) << "\" d=\"" << there << back << "Z\"/>\n";
   }
 
   template <typename X>
@@ -209,8 +226,8 @@ class Writer {
     if (!std::isfinite(bar.low) || !std::isfinite(bar.high)) return;
     const std::string low = at(px(bar.low)), high = at(px(bar.high)), end = at(y - 4);
     for (const char* const style : {"halo", "whisker"}) {
-      out_ << "<path class=\"" << style << "\" d=\"M" << low << " " << at(y) << "H" << high << "M" << low << " " << end << "v8M" << high << " " << end
-           << "v8\"/>";
+      out_ << "<path class=\"" << style << "\" d=\"M" << low << " " << at(y) << "H" << high << "M" << low << " " << end
+           << "v8M" << high << " " << end << "v8\"/>";
     }
     out_ << "\n";
   }
@@ -232,21 +249,25 @@ class Writer {
       const Bar& bar = panel.bars[i];
       const double y = top + 4 + pitch * static_cast<double>(i) + (above ? 19 : 6), middle = y + thick / 2 + 4.5;
       const std::string name = shortened(bar.name, above ? static_cast<std::size_t>(width / kChar) : 40);
-      if (above) words(name, x0, y - 5, "start", "");
-      else words(name, x0 - 8, middle, "end", "");
+      if (above)
+        words(name, x0, y - 5, "start", "");
+      else
+        words(name, x0 - 8, middle, "end", "");
       double label = x0;
       if (panel.boxes) whiskers(bar, px, y + thick / 2);
       if (std::isfinite(bar.value)) {
         label = px(bar_reach(bar));
         const double start = std::max(x0, px(bar.from));
-        out_ << "<rect x=\"" << at(start) << "\" y=\"" << at(y) << "\" width=\"" << at(std::max(0.0, px(bar.value) - start)) << "\" height=\"" << at(thick) << "\" fill=\""
+        out_ << "<rect x=\"" << at(start) << "\" y=\"" << at(y) << "\" width=\""
+             << at(std::max(0.0, px(bar.value) - start)) << "\" height=\"" << at(thick) << "\" fill=\""
              << ink(bar.colour, theme_) << "\"" << (bar.failed ? " opacity=\".35\"" : "") << "/>\n";
         if (std::isfinite(bar.inner)) rule(px(bar.inner), y, px(bar.inner), y + thick, "mark");
       }
       if (!panel.boxes) whiskers(bar, px, y + thick / 2);
       if (!bar.dots.empty()) {
         out_ << "<g fill=\"" << ink(bar.colour, theme_) << "\">";
-        for (const double dot : bar.dots) out_ << "<circle cx=\"" << at(px(dot)) << "\" cy=\"" << at(y + thick / 2) << "\" r=\"2.2\"/>";
+        for (const double dot : bar.dots)
+          out_ << "<circle cx=\"" << at(px(dot)) << "\" cy=\"" << at(y + thick / 2) << "\" r=\"2.2\"/>";
         out_ << "</g>\n";
       }
       words(bar.label, label + 8, middle, "start", bar.failed ? "value bad" : "value");
@@ -266,7 +287,8 @@ class Writer {
     words(panel.y_label, x0 - 8, y0 - 8, "end", "quiet");
     words(panel.x_label, (x0 + left + width) / 2, top + 14, "middle", "quiet");
     for (std::size_t i = 0; i < panel.columns.size(); ++i) {
-      words(shortened(panel.columns[i], static_cast<std::size_t>(wide / kChar)), x0 + wide * (static_cast<double>(i) + 0.5), y0 - 8, "middle", "");
+      words(shortened(panel.columns[i], static_cast<std::size_t>(wide / kChar)),
+            x0 + wide * (static_cast<double>(i) + 0.5), y0 - 8, "middle", "");
     }
     for (std::size_t i = 0; i < panel.rows.size(); ++i) {
       words(shortened(panel.rows[i], 30), x0 - 8, y0 + tall * (static_cast<double>(i) + 0.5) + 4.5, "end", "");
@@ -275,11 +297,14 @@ class Writer {
     for (const Cell& cell : panel.cells) range.include(cell.value);
     for (const Cell& cell : panel.cells) {
       const double x = x0 + wide * static_cast<double>(cell.column), y = y0 + tall * static_cast<double>(cell.row);
-      const double share = std::isfinite(cell.value) && range.low < range.high ? (cell.value - range.low) / (range.high - range.low) : 0;
-      out_ << "<rect class=\"cell\" x=\"" << at(x + 1) << "\" y=\"" << at(y + 1) << "\" width=\"" << at(wide - 2) << "\" height=\"" << at(tall - 2)
-           << "\" fill=\"var(--c0)\" fill-opacity=\"" << (std::isfinite(cell.value) ? at(0.1 + 0.8 * share) : "0") << "\"/>";
+      const double share =
+          std::isfinite(cell.value) && range.low < range.high ? (cell.value - range.low) / (range.high - range.low) : 0;
+      out_ << "<rect class=\"cell\" x=\"" << at(x + 1) << "\" y=\"" << at(y + 1) << "\" width=\"" << at(wide - 2)
+           << "\" height=\"" << at(tall - 2) << "\" fill=\"var(--c0)\" fill-opacity=\""
+           << (std::isfinite(cell.value) ? at(0.1 + 0.8 * share) : "0") << "\"/>";
       if (cell.best) {
-        out_ << "<rect class=\"best\" x=\"" << at(x + 2) << "\" y=\"" << at(y + 2) << "\" width=\"" << at(wide - 4) << "\" height=\"" << at(tall - 4) << "\"/>";
+        out_ << "<rect class=\"best\" x=\"" << at(x + 2) << "\" y=\"" << at(y + 2) << "\" width=\"" << at(wide - 4)
+             << "\" height=\"" << at(tall - 4) << "\"/>";
       }
       words(cell.label, x + wide / 2, y + tall / 2 + 4.5, "middle", share > 0.5 ? "inverse" : "");
     }
@@ -293,20 +318,26 @@ std::string lighter(const std::string& colour, double share) {
   for (std::size_t channel = 0; channel < 3; ++channel) {
     const long level = std::strtol(colour.substr(1 + 2 * channel, 2).c_str(), nullptr, 16);
     std::array<char, 8> buffer;
-    std::snprintf(buffer.data(), buffer.size(), "%02X", static_cast<unsigned>(std::lround(static_cast<double>(level) + share * static_cast<double>(255 - level))));
+    std::snprintf(
+        buffer.data(), buffer.size(), "%02X",
+        static_cast<unsigned>(std::lround(static_cast<double>(level) + share * static_cast<double>(255 - level))));
     result += buffer.data();
   }
   return result;
 }
 
 bool same_values(const Series& a, const Series& b) {
-  const auto bits = [](double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); };
-  return std::equal(a.x.begin(), a.x.end(), b.x.begin(), b.x.end(), bits) && std::equal(a.y.begin(), a.y.end(), b.y.begin(), b.y.end(), bits);
+  const auto bits = [](double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+  };
+  return std::equal(a.x.begin(), a.x.end(), b.x.begin(), b.x.end(), bits) &&
+         std::equal(a.y.begin(), a.y.end(), b.y.begin(), b.y.end(), bits);
 }
 
 std::string numbers(const std::vector<double>& values) {
   std::string text;
-  for (const double value : values) text += (text.empty() ? "" : ",") + (std::isfinite(value) ? zs::to_text(value) : "null");
+  for (const double value : values)
+    text += (text.empty() ? "" : ",") + (std::isfinite(value) ? zs::to_text(value) : "null");
   return "[" + text + "]";
 }
 
@@ -315,8 +346,10 @@ std::string json_text(const std::string& text) {
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
     // '<' is written as an escape, so that no name can end the script element.
-    if (c == '<') result += "\\u003c";
-    else result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    if (c == '<')
+      result += "\\u003c";
+    else
+      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
   return result + "\"";
 }
@@ -327,8 +360,8 @@ std::string svg(const Figure& figure, const Theme& theme, int width) { return Wr
 
 std::string svg_style(const Theme& theme, bool dark) {
   std::string style = dark ? "--ink:#E6E6E6;--quiet:#A8A8A8;--grid:#3A3D42;--paper:#16181C;--bad:#FF7B8A;"
-                           : "--ink:" + theme.foreground + ";--quiet:" + theme.note + ";--grid:" + theme.grid + ";--paper:" + theme.background +
-                                 ";--bad:" + theme.failure + ";";
+                           : "--ink:" + theme.foreground + ";--quiet:" + theme.note + ";--grid:" + theme.grid +
+                                 ";--paper:" + theme.background + ";--bad:" + theme.failure + ";";
   for (std::size_t i = 0; i < theme.palette.size(); ++i) {
     style += "--c" + std::to_string(i) + ":" + (dark ? lighter(theme.palette[i], 0.25) : theme.palette[i]) + ";";
   }
@@ -339,11 +372,14 @@ std::string curves_json(const Panel& panel, const Theme& theme) {
   std::string text;
   for (std::size_t i = 0; i < panel.series.size(); ++i) {
     const Series& series = panel.series[i];
-    text += std::string(i ? "," : "") + "{\"name\":" + json_text(series.name) + ",\"colour\":" + std::to_string(series.colour % theme.palette.size());
+    text += std::string(i ? "," : "") + "{\"name\":" + json_text(series.name) +
+            ",\"colour\":" + std::to_string(series.colour % theme.palette.size());
     std::size_t same = 0;
     while (same < i && !same_values(panel.series[same], series)) ++same;
-    if (same < i && !series.x.empty()) text += ",\"same\":" + std::to_string(same) + "}";
-    else text += ",\"x\":" + numbers(series.x) + ",\"y\":" + numbers(series.y) + "}";
+    if (same < i && !series.x.empty())
+      text += ",\"same\":" + std::to_string(same) + "}";
+    else
+      text += ",\"x\":" + numbers(series.x) + ",\"y\":" + numbers(series.y) + "}";
   }
   return "{\"x\":" + json_text(panel.x_label) + ",\"series\":[" + text + "]}";
 }
@@ -352,11 +388,21 @@ std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
     switch (c) {
-      case '&': result += "&amp;"; break;
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '"': result += "&quot;"; break;
-      case '\'': result += "&#39;"; break;
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\'':
+        result += "&#39;";
+        break;
       default:
         if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') result += c;
     }

@@ -22,7 +22,8 @@ void require_attribute(const std::vector<Condition>& conditions, const std::stri
       for (const auto& [name, value] : member.run->attributes) known.insert(name);
     }
   }
-  if (known.count(key) == 0) throw UsageError("no run has the attribute '" + key + "'" + did_you_mean(key, {known.begin(), known.end()}));
+  if (known.count(key) == 0)
+    throw UsageError("no run has the attribute '" + key + "'" + did_you_mean(key, {known.begin(), known.end()}));
 }
 
 }  // namespace
@@ -53,7 +54,9 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
       bar.colour = &condition == best ? 0 : 6;
       bar.failed = condition.bad();
       bar.value = value.of(condition);
-      bar.label = condition.bad() ? condition.status : std::isfinite(bar.value) ? value.text(bar.value) : "no " + value.name;
+      bar.label = condition.bad()            ? condition.status
+                  : std::isfinite(bar.value) ? value.text(bar.value)
+                                             : "no " + value.name;
       if (&condition == best) bar.label += "  best";
       panel.bars.push_back(std::move(bar));
     }
@@ -69,7 +72,8 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
   };
   bool several = false;
   for (const Condition& condition : conditions) {
-    auto& cell = cells[{index(panel.rows, condition.attribute(rows)), index(panel.columns, condition.attribute(columns))}];
+    auto& cell =
+        cells[{index(panel.rows, condition.attribute(rows)), index(panel.columns, condition.attribute(columns))}];
     cell.push_back(&condition);
     several = several || cell.size() > 1;
   }
@@ -78,8 +82,10 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
     cell.row = place.first, cell.column = place.second;
     std::string failed;
     for (const Condition* const condition : members) {
-      if (condition->bad()) failed = condition->status;
-      else if (value.better(value.of(*condition), cell.value)) cell.value = value.of(*condition);
+      if (condition->bad())
+        failed = condition->status;
+      else if (value.better(value.of(*condition), cell.value))
+        cell.value = value.of(*condition);
       cell.best = cell.best || condition == best;
     }
     cell.label = std::isfinite(cell.value) ? value.text(cell.value) : failed.empty() ? "-" : failed;

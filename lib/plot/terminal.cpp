@@ -50,9 +50,12 @@ class Drawing {
     const std::size_t each = figure.panels.empty() ? 0 : (screen_.height - 1) / figure.panels.size();
     for (const Panel& panel : figure.panels) {
       if (!panel.title.empty()) line(shortened(panel.title, screen_.width));
-      if (!panel.cells.empty()) heat_map(panel);
-      else if (!panel.bars.empty()) bars(panel);
-      else curves(panel, each);
+      if (!panel.cells.empty())
+        heat_map(panel);
+      else if (!panel.bars.empty())
+        bars(panel);
+      else
+        curves(panel, each);
       for (const std::string& note : panel.notes) {
         for (const std::string& one : wrapped(note, screen_.width - 2)) line("  " + one);
       }
@@ -74,7 +77,8 @@ class Drawing {
     out_ += (last == std::string::npos ? "" : text.substr(0, last + 1)) + "\n";
   }
   void replace_all(const std::string& what, const std::string& with) {
-    for (std::size_t at = 0; (at = out_.find(what, at)) != std::string::npos; at += with.size()) out_.replace(at, what.size(), with);
+    for (std::size_t at = 0; (at = out_.find(what, at)) != std::string::npos; at += with.size())
+      out_.replace(at, what.size(), with);
   }
   std::string bold(const std::string& text) const { return screen_.colour ? "\x1b[1m" + text + "\x1b[0m" : text; }
   std::string inked(const std::string& text, const std::string& rgb) const {
@@ -95,9 +99,11 @@ class Drawing {
     std::vector<std::string> lines;
     for (std::size_t i = 0; i < panel.series.size(); ++i) {
       if (i % columns == 0) lines.emplace_back(" ");
-      const std::string sign = screen_.colour && screen_.unicode ? "\xE2\x94\x81\xE2\x94\x81" : std::string("=") + letter(i);
-      lines.back() += " " + inked(screen_.colour ? sign : std::string(1, letter(i)) + " ", theme_.colour(panel.series[i].colour)) + " " +
-                      padded_right(shortened(name(panel.series[i]), longest), longest) + " ";
+      const std::string sign =
+          screen_.colour && screen_.unicode ? "\xE2\x94\x81\xE2\x94\x81" : std::string("=") + letter(i);
+      lines.back() +=
+          " " + inked(screen_.colour ? sign : std::string(1, letter(i)) + " ", theme_.colour(panel.series[i].colour)) +
+          " " + padded_right(shortened(name(panel.series[i]), longest), longest) + " ";
     }
     return lines;
   }
@@ -139,7 +145,8 @@ class Drawing {
   }
 
   template <typename Place>
-  void draw(const Series& series, std::size_t index, const Panel& panel, const Range& xs, const Range& ys, const Place& place, Canvas& canvas) const {
+  void draw(const Series& series, std::size_t index, const Panel& panel, const Range& xs, const Range& ys,
+            const Place& place, Canvas& canvas) const {
     long last_x = -1, last_y = -1;
     for (std::size_t row = 0; row < series.x.size(); ++row) {
       const double y = series.y[row];
@@ -147,10 +154,13 @@ class Drawing {
         last_x = -1;
         continue;
       }
-      const long dot_x = std::lround(place(series.x[row], xs, panel.log_x) * static_cast<double>(canvas.dots_across() - 1));
+      const long dot_x =
+          std::lround(place(series.x[row], xs, panel.log_x) * static_cast<double>(canvas.dots_across() - 1));
       const long dot_y = std::lround((1 - place(y, ys, panel.log_y)) * static_cast<double>(canvas.dots_down() - 1));
-      if (last_x < 0 || series.points) canvas.dot(dot_x, dot_y, index);
-      else canvas.line(last_x, last_y, dot_x, dot_y, index);
+      if (last_x < 0 || series.points)
+        canvas.dot(dot_x, dot_y, index);
+      else
+        canvas.line(last_x, last_y, dot_x, dot_y, index);
       last_x = dot_x, last_y = dot_y;
     }
   }
@@ -160,10 +170,14 @@ class Drawing {
     for (std::size_t column = 0; column < columns; ++column) {
       const Canvas::Cell cell = canvas.cell(column, row, screen_.unicode ? 3 : 1);
       // Without colour, letters tell the curves apart: all along in ASCII, now and then among braille dots.
-      const bool lettered = !cell.empty && !screen_.colour && (!screen_.unicode || column % 3 == 0 || panel.series[cell.curve].points);
-      if (cell.empty) text += " ";
-      else if (lettered || !screen_.unicode) text += inked(std::string(1, letter(cell.curve)), theme_.colour(panel.series[cell.curve].colour));
-      else text += inked(cell.glyph, theme_.colour(panel.series[cell.curve].colour));
+      const bool lettered =
+          !cell.empty && !screen_.colour && (!screen_.unicode || column % 3 == 0 || panel.series[cell.curve].points);
+      if (cell.empty)
+        text += " ";
+      else if (lettered || !screen_.unicode)
+        text += inked(std::string(1, letter(cell.curve)), theme_.colour(panel.series[cell.curve].colour));
+      else
+        text += inked(cell.glyph, theme_.colour(panel.series[cell.curve].colour));
     }
     return text;
   }
@@ -174,35 +188,48 @@ class Drawing {
     std::vector<bool> marks(columns, false);
     std::size_t used = 0;
     for (const Tick& tick : x_ticks(panel, xs, std::max(2, static_cast<int>(columns) / 12))) {
-      const auto column = static_cast<std::size_t>(std::lround(place(tick.at, xs, panel.log_x) * static_cast<double>(columns - 1)));
+      const auto column =
+          static_cast<std::size_t>(std::lround(place(tick.at, xs, panel.log_x) * static_cast<double>(columns - 1)));
       const std::size_t half = tick.label.size() / 2;
-      const std::size_t start = std::min(column + 1 > half ? column + 1 - half : 0, labels.size() - std::min(labels.size(), tick.label.size()));
+      const std::size_t start = std::min(column + 1 > half ? column + 1 - half : 0,
+                                         labels.size() - std::min(labels.size(), tick.label.size()));
       if (used > 0 && start < used + 1) continue;
       marks[std::min(column, columns - 1)] = true;
       labels.replace(start, tick.label.size(), tick.label);
       used = start + tick.label.size();
     }
     std::string rule = screen_.unicode ? "\xE2\x94\x94" : "+";
-    for (const bool mark : marks) rule += screen_.unicode ? (mark ? "\xE2\x94\xB4" : "\xE2\x94\x80") : (mark ? "+" : "-");
+    for (const bool mark : marks)
+      rule += screen_.unicode ? (mark ? "\xE2\x94\xB4" : "\xE2\x94\x80") : (mark ? "+" : "-");
     line(padded_left("", margin + 1) + rule);
     const std::string name = "  " + panel.x_label;
     const std::size_t last = labels.find_last_not_of(' ');
     const std::size_t room = labels.size() - (last == std::string::npos ? 0 : last + 1);
     if (room > name.size()) labels.replace(labels.size() - panel.x_label.size(), panel.x_label.size(), panel.x_label);
     line(padded_left("", margin + 1) + labels);
-    if (room <= name.size()) line(padded_left("", margin + 2 + (columns - std::min(columns, length(panel.x_label))) / 2) + panel.x_label);
+    if (room <= name.size())
+      line(padded_left("", margin + 2 + (columns - std::min(columns, length(panel.x_label))) / 2) + panel.x_label);
   }
 
   // ---- bars ---------------------------------------------------------------------------------------------------------
   std::string block(double cells, double inner) const {
-    static const std::array<const char*, 8> kEighths = {"", "\xE2\x96\x8F", "\xE2\x96\x8E", "\xE2\x96\x8D",
-                                                       "\xE2\x96\x8C", "\xE2\x96\x8B", "\xE2\x96\x8A", "\xE2\x96\x89"};
-    const long eighths = std::lround(std::max(0.0, cells) * 8), full = screen_.unicode ? eighths / 8 : std::lround(cells);
+    static const std::array<const char*, 8> kEighths = {"",
+                                                        "\xE2\x96\x8F",
+                                                        "\xE2\x96\x8E",
+                                                        "\xE2\x96\x8D",
+                                                        "\xE2\x96\x8C",
+                                                        "\xE2\x96\x8B",
+                                                        "\xE2\x96\x8A",
+                                                        "\xE2\x96\x89"};
+    const long eighths = std::lround(std::max(0.0, cells) * 8),
+               full = screen_.unicode ? eighths / 8 : std::lround(cells);
     const long mark = std::isfinite(inner) ? std::lround(inner - 0.5) : -1;
     std::string text;
     for (long i = 0; i < full; ++i) {
-      if (screen_.unicode) text += i == mark ? "\xE2\x94\x82" : "\xE2\x96\x88";
-      else text += i == mark ? '|' : '#';
+      if (screen_.unicode)
+        text += i == mark ? "\xE2\x94\x82" : "\xE2\x96\x88";
+      else
+        text += i == mark ? '|' : '#';
     }
     return text + (screen_.unicode ? kEighths[static_cast<std::size_t>(eighths % 8)] : "");
   }
@@ -222,8 +249,10 @@ class Drawing {
     line("  " + panel.x_label);
     for (const Bar& bar : panel.bars) {
       std::string drawn;
-      if (panel.boxes) drawn = box(bar, low, scale, room);
-      else drawn = block(std::isfinite(bar.value) ? std::max(0.0, bar.value) * scale : 0, bar.inner * scale);
+      if (panel.boxes)
+        drawn = box(bar, low, scale, room);
+      else
+        drawn = block(std::isfinite(bar.value) ? std::max(0.0, bar.value) * scale : 0, bar.inner * scale);
       const std::string label = shortened(bar.label, labels);
       line(padded_left(shortened(bar.name, names), names) + " " + (screen_.unicode ? "\xE2\x94\x82" : "|") +
            inked(drawn, theme_.colour(bar.colour)) + " " + (bar.failed ? inked(label, theme_.failure) : label));
@@ -234,7 +263,9 @@ class Drawing {
   std::string box(const Bar& bar, double low, double scale, std::size_t room) const {
     if (!std::isfinite(bar.value)) return "";
     std::vector<std::string> cells(room, " ");
-    const auto cell = [&](double value) { return std::min(room - 1, static_cast<std::size_t>(std::max(0.0, (value - low) * scale))); };
+    const auto cell = [&](double value) {
+      return std::min(room - 1, static_cast<std::size_t>(std::max(0.0, (value - low) * scale)));
+    };
     const auto fill = [&](double from, double to, const char* fine, const char* plain) {
       for (std::size_t i = cell(from); i <= cell(to); ++i) cells[i] = screen_.unicode ? fine : plain;
     };

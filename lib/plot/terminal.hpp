@@ -10,8 +10,8 @@ namespace zs::plot {
 
 struct Screen {
   std::size_t width = 80, height = 24;  ///< in cells
-  bool unicode = false;  ///< braille and block characters; else ASCII
-  bool colour = false;   ///< ANSI colours
+  bool unicode = false;                 ///< braille and block characters; else ASCII
+  bool colour = false;                  ///< ANSI colours
 };
 
 /// What stdout can show: its size where it is a terminal (else COLUMNS and LINES, else 80 x 24), Unicode in a

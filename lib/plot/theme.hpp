@@ -8,14 +8,15 @@ namespace zs::plot {
 
 struct Theme {
   /// Okabe and Ito's colours, as #RRGGBB: told apart with any common colour blindness. In order of conditions.
-  std::vector<std::string> palette = {"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#555555", "#B8A800"};
+  std::vector<std::string> palette = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
+                                      "#56B4E9", "#D55E00", "#555555", "#B8A800"};
   std::string background = "#FFFFFF", foreground = "#222222", grid = "#CCCCCC", failure = "#B00020", note = "#555555";
   std::string font = "DejaVu Sans";
-  double font_size = 11;   ///< points
-  double line_width = 2;   ///< points
-  int width = 900;         ///< pixels at scale 1, of one panel column
-  int height = 480;        ///< pixels at scale 1, of one panel of curves; bars take what they need
-  double scale = 2;        ///< of PNG, so that it stays sharp on dense screens
+  double font_size = 11;  ///< points
+  double line_width = 2;  ///< points
+  int width = 900;        ///< pixels at scale 1, of one panel column
+  int height = 480;       ///< pixels at scale 1, of one panel of curves; bars take what they need
+  double scale = 2;       ///< of PNG, so that it stays sharp on dense screens
 
   /// The colour of condition number `place`: the palette, again from its start when it is used up.
   const std::string& colour(std::size_t place) const { return palette[place % palette.size()]; }

@@ -27,7 +27,9 @@ std::string Unit::number(double value, int digits) const {
   return buffer.data();
 }
 
-std::string Unit::text(double value, int digits) const { return number(value, digits) + (name.empty() ? "" : " " + name); }
+std::string Unit::text(double value, int digits) const {
+  return number(value, digits) + (name.empty() ? "" : " " + name);
+}
 
 Unit time_unit(double largest) {
   return largest_of(largest, {{7200, "h"}, {300, "min"}, {1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}});
@@ -37,8 +39,6 @@ Unit bytes_unit(double largest) {
   return largest_of(largest, {{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}});
 }
 
-Unit rate_unit(double largest) {
-  return largest_of(largest, {{1e9, "G/s"}, {1e6, "M/s"}, {1e3, "k/s"}, {1, "/s"}});
-}
+Unit rate_unit(double largest) { return largest_of(largest, {{1e9, "G/s"}, {1e6, "M/s"}, {1e3, "k/s"}, {1, "/s"}}); }
 
 }  // namespace zs::plot

@@ -3,7 +3,8 @@
 
 namespace zs::report {
 
-Document batch(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder) {
+Document batch(const metric::Store& store, const Findings& found, const std::string& source,
+               const std::string& folder) {
   Document document;
   std::string model;
   for (const Condition& condition : found.conditions) {
@@ -14,7 +15,8 @@ Document batch(const metric::Store& store, const Findings& found, const std::str
     }
     if (!one.empty()) model = one;
   }
-  document.title = "Comparison of " + counted(found.conditions.size(), "condition") + (model.empty() ? "" : ": " + model);
+  document.title =
+      "Comparison of " + counted(found.conditions.size(), "condition") + (model.empty() ? "" : ": " + model);
   write_verdict(found, document);
   Tracer tracer(document, folder);
   document.sections.push_back(summary_section(found));

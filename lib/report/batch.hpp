@@ -10,7 +10,8 @@
 
 namespace zs::report {
 
-/// Every sentence is computed from `found` and `store`. `folder` is where the report will stand, `source` names the input.
+/// Every sentence is computed from `found` and `store`. `folder` is where the report will stand, `source` names the
+/// input.
 Document batch(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder);
 
 /// The sections, each in a file of its own.

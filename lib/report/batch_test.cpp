@@ -23,7 +23,8 @@ TEST_CASE("equal digests are the first paragraph, and the digest is printed") {
   const Document document = written(store);
   CHECK(document.verdict == Verdict::good);
   CHECK(document.verdict_text.plain() ==
-        "All 6 conditions end with the same state digest, f3a1c09b5d7e42886b0c9d1f2e3a4b5c: their parameters are the same to the last bit.");
+        "All 6 conditions end with the same state digest, f3a1c09b5d7e42886b0c9d1f2e3a4b5c: their parameters are the "
+        "same to the last bit.");
   CHECK(document.title == "Comparison of 6 conditions: gpt2");
 }
 
@@ -43,8 +44,9 @@ TEST_CASE("digests of different trainings are not compared") {
   store.runs[2].attributes["seed"] = "43";
   const Document document = written(store);
   CHECK(document.verdict == Verdict::open);
-  CHECK(says(document.verdict_text.plain(), "Runs that train the same thing end with the same state digest, and so with the same bits: "
-                                            "2 groups that differ in seed, of which 1 with a single run."));
+  CHECK(says(document.verdict_text.plain(),
+             "Runs that train the same thing end with the same state digest, and so with the same bits: "
+             "2 groups that differ in seed, of which 1 with a single run."));
 }
 
 TEST_CASE("conditions over several seeds are compared seed by seed") {
@@ -57,7 +59,8 @@ TEST_CASE("conditions over several seeds are compared seed by seed") {
   store.runs[4].attributes["state_digest"] = "aa";
   const Document document = written(store);
   CHECK(document.verdict == Verdict::bad);
-  CHECK(says(document.verdict_text.plain(), "with seed 2, z1_deepcompile and z3_deepcompile end with bb; z2_deepcompile ends with aa."));
+  CHECK(says(document.verdict_text.plain(),
+             "with seed 2, z1_deepcompile and z3_deepcompile end with bb; z2_deepcompile ends with aa."));
 }
 
 TEST_CASE("differences inside the envelope of repeated runs are called noise, others are placed") {
@@ -70,9 +73,11 @@ TEST_CASE("differences inside the envelope of repeated runs are called noise, ot
   pairs.column("baseline", metric::Type::text).texts() = {"z1_baseline"};
   pairs.column("envelope", metric::Type::real).reals() = {0.5};
   pairs.column("first_outside", metric::Type::integer).integers() = {metric::kAbsentInteger};
-  CHECK(says(verdict(store), "no more than repeated runs of one condition do (0.5 nats/token): that is within their noise."));
+  CHECK(says(verdict(store),
+             "no more than repeated runs of one condition do (0.5 nats/token): that is within their noise."));
   pairs.find("first_outside")->integers() = {30};
-  CHECK(says(verdict(store), "z2_baseline leaves z1_baseline at step 30 by more than repeated runs of one condition do"));
+  CHECK(
+      says(verdict(store), "z2_baseline leaves z1_baseline at step 30 by more than repeated runs of one condition do"));
 }
 
 TEST_CASE("ranks and accumulation may differ as long as the global batch does not") {
@@ -93,8 +98,10 @@ TEST_CASE("a failed condition is named in verdict, table and data quality, with 
   const Document document = written(store);
   CHECK(document.verdict == Verdict::bad);
   const std::string text = document.verdict_text.plain();
-  CHECK(says(text, "2 of 6 conditions did not complete: z2_deepcompile FAILED (exit code 9) before its first metric line and "
-                   "z3_deepcompile FAILED (exit code 9) at step 30 of 100. All 4 conditions that did not fail end with the same state digest"));
+  CHECK(says(text,
+             "2 of 6 conditions did not complete: z2_deepcompile FAILED (exit code 9) before its first metric line and "
+             "z3_deepcompile FAILED (exit code 9) at step 30 of 100. All 4 conditions that did not fail end with the "
+             "same state digest"));
   const std::string markdown = to_markdown(document, {});
   CHECK(says(markdown, "| `z2_deepcompile` | **FAILED** | - | - | - |"));
   CHECK(says(markdown, "- `z2_deepcompile`: **FAILED (exit code 9) before its first metric line**; it has no values."));
@@ -103,10 +110,12 @@ TEST_CASE("a failed condition is named in verdict, table and data quality, with 
 TEST_CASE("without digests nothing is called the same, and one run each is called one run each") {
   plot::Sample sample;
   sample.digests = false;
-  CHECK(says(verdict(plot::sample_batch(sample)), "No condition logged a state digest, so whether the parameters are the same bits cannot be told. "
-                                                  "Their losses are equal, as logged, at every one of 100 steps."));
+  CHECK(says(verdict(plot::sample_batch(sample)),
+             "No condition logged a state digest, so whether the parameters are the same bits cannot be told. "
+             "Their losses are equal, as logged, at every one of 100 steps."));
   sample.identical = false;
-  CHECK(says(verdict(plot::sample_batch(sample)), "with one run of each condition nothing here tells noise from a fault"));
+  CHECK(says(verdict(plot::sample_batch(sample)),
+             "with one run of each condition nothing here tells noise from a fault"));
 }
 
 TEST_CASE("a loss that is not finite is the largest difference") {
@@ -125,7 +134,8 @@ TEST_CASE("the fastest is named only where the intervals part") {
   metric::Store store = plot::sample_batch();
   CHECK(says(time_sentence(findings(store, "s")).plain(), "z1_deepcompile (508.1 ms) is the fastest: 10 % less time"));
   store.summary->find("time_high")->reals()[3] = 0.6;
-  CHECK(says(time_sentence(findings(store, "s")).plain(), "overlaps that of z1_baseline and z2_deepcompile: the data do not show which is fastest"));
+  CHECK(says(time_sentence(findings(store, "s")).plain(),
+             "overlaps that of z1_baseline and z2_deepcompile: the data do not show which is fastest"));
   CHECK(says(to_markdown(written(store), {}), "**For time:** none; the intervals do not support a choice between"));
   store.summary->find("time_low")->reals()[0] = metric::absent_real();
   CHECK(says(time_sentence(findings(store, "s")).plain(), "not every condition has an interval"));
@@ -135,8 +145,10 @@ TEST_CASE("what the records do not say is said to be missing, and nothing is ass
   plot::Sample sample;
   sample.attributes = false;
   const std::string markdown = to_markdown(written(plot::sample_batch(sample)), {});
-  CHECK(says(markdown, "The records do not say: the model, the data, the number format, the number of ranks, the batch size, the seed, "
-                       "how many steps were expected, the hardware and the revision of the code."));
+  CHECK(says(
+      markdown,
+      "The records do not say: the model, the data, the number format, the number of ranks, the batch size, the seed, "
+      "how many steps were expected, the hardware and the revision of the code."));
   CHECK_FALSE(says(markdown, "gpt2"));
 }
 

@@ -12,13 +12,13 @@ namespace zs::report {
 
 /// Where a number came from: a run, its file, and the lines of it.
 struct Origin {
-  std::string what;    ///< "final loss of z1_baseline"
-  std::string value;   ///< the number itself, shortest round-trip text
+  std::string what;   ///< "final loss of z1_baseline"
+  std::string value;  ///< the number itself, shortest round-trip text
   std::string run;
-  std::string path;    ///< of the log, as recorded; "" where the records do not say
-  std::string link;    ///< the same, relative to the report, where the file is there now; else ""
+  std::string path;                    ///< of the log, as recorded; "" where the records do not say
+  std::string link;                    ///< the same, relative to the report, where the file is there now; else ""
   long first_line = 0, last_line = 0;  ///< 0 where unknown
-  std::string step;    ///< "100", "6 to 100"
+  std::string step;                    ///< "100", "6 to 100"
   /// "z1_baseline.log:240", or "" without a path.
   std::string place() const;
 };
@@ -36,9 +36,9 @@ struct Text {
   std::vector<Span> spans;
 
   Text() = default;
-  Text(const char* text) : spans{{text}} {}                // NOLINT: a sentence is often one plain piece
-  Text(std::string text) : spans{{std::move(text)}} {}     // NOLINT
-  Text(Span span) : spans{std::move(span)} {}              // NOLINT
+  Text(const char* text) : spans{{text}} {}             // NOLINT: a sentence is often one plain piece
+  Text(std::string text) : spans{{std::move(text)}} {}  // NOLINT
+  Text(Span span) : spans{std::move(span)} {}           // NOLINT
   Text& operator+=(const Text& other);
   /// The words without their look.
   std::string plain() const;
@@ -90,7 +90,7 @@ struct Document {
   Text verdict_text;  ///< the first paragraph
   std::vector<Section> sections;
   std::vector<Origin> origins;
-  std::string tool;   ///< what wrote it, with its version
+  std::string tool;  ///< what wrote it, with its version
 };
 
 }  // namespace zs::report

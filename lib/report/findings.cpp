@@ -17,8 +17,9 @@ namespace {
 
 /// What must be equal for two runs to train the same thing. Stage, ranks, compiled schedule and offload may differ:
 /// they must not change a bit. The number of ranks times micro-batch times accumulation counts as a product.
-constexpr std::array kTrained = {"model.name", "dataset", "dataset_percentage", "num_layers", "dtype", "seq_length", "seed",
-                                 "learning_rate", "max_grad_norm", "compile", "expected_steps"};
+constexpr std::array kTrained = {"model.name",    "dataset", "dataset_percentage", "num_layers",    "dtype",
+                                 "seq_length",    "seed",    "learning_rate",      "max_grad_norm", "compile",
+                                 "expected_steps"};
 
 /// What a run trained: the attributes above that it has, and the global batch where it can be known.
 std::map<std::string, std::string> trained(const metric::Run& run) {
@@ -35,11 +36,14 @@ std::map<std::string, std::string> trained(const metric::Run& run) {
   return result;
 }
 
-void add(std::vector<DigestClass>& classes, const Condition& condition, const std::string& digest, const std::map<std::string, std::string>& what) {
-  auto found = std::find_if(classes.begin(), classes.end(), [&](const DigestClass& one) { return one.trained == what; });
+void add(std::vector<DigestClass>& classes, const Condition& condition, const std::string& digest,
+         const std::map<std::string, std::string>& what) {
+  auto found =
+      std::find_if(classes.begin(), classes.end(), [&](const DigestClass& one) { return one.trained == what; });
   if (found == classes.end()) found = classes.insert(found, {what, 0, {}});
   ++found->runs;
-  auto group = std::find_if(found->groups.begin(), found->groups.end(), [&](const DigestGroup& one) { return one.digest == digest; });
+  auto group = std::find_if(found->groups.begin(), found->groups.end(),
+                            [&](const DigestGroup& one) { return one.digest == digest; });
   if (group == found->groups.end()) group = found->groups.insert(group, {digest, {}});
   if (group->members.empty() || group->members.back() != &condition) group->members.push_back(&condition);
 }
@@ -47,15 +51,19 @@ void add(std::vector<DigestClass>& classes, const Condition& condition, const st
 /// The digests of a healthy condition's runs; those of the summary where it does not hold the runs.
 void add_digests(const Condition& condition, Findings& found) {
   if (condition.members.empty()) {
-    if (condition.state_digest.empty()) found.without_digest.push_back(&condition);
-    else add(found.digests, condition, condition.state_digest, {});
+    if (condition.state_digest.empty())
+      found.without_digest.push_back(&condition);
+    else
+      add(found.digests, condition, condition.state_digest, {});
     return;
   }
   bool all = true;
   for (const stat::Member& member : condition.members) {
     const std::string digest = member.run->attribute("state_digest");
-    if (digest.empty()) all = false;
-    else add(found.digests, condition, digest, trained(*member.run));
+    if (digest.empty())
+      all = false;
+    else
+      add(found.digests, condition, digest, trained(*member.run));
   }
   if (!all) found.without_digest.push_back(&condition);
 }
@@ -68,7 +76,8 @@ std::vector<std::string> unlike(const std::vector<DigestClass>& classes) {
   }
   std::vector<std::string> keys;
   for (const auto& [key, all] : values) {
-    const bool everywhere = std::all_of(classes.begin(), classes.end(), [k = key](const DigestClass& one) { return one.trained.count(k) > 0; });
+    const bool everywhere = std::all_of(classes.begin(), classes.end(),
+                                        [k = key](const DigestClass& one) { return one.trained.count(k) > 0; });
     if (all.size() > 1 || !everywhere) keys.push_back(key);
   }
   return keys;
@@ -80,7 +89,8 @@ Curve curve(const Condition& condition) {
   Curve result;
   const metric::Column* const steps = condition.curve ? condition.curve->find("step") : nullptr;
   const metric::Column* const losses = condition.curve ? condition.curve->find("loss") : nullptr;
-  if (!steps || !losses || losses->type() != metric::Type::real || steps->type() != metric::Type::integer) return result;
+  if (!steps || !losses || losses->type() != metric::Type::real || steps->type() != metric::Type::integer)
+    return result;
   for (std::size_t row = 0; row < condition.curve->rows(); ++row) {
     if (!steps->absent(row) && !losses->absent(row)) result[steps->integers()[row]] = losses->reals()[row];
   }
@@ -102,7 +112,8 @@ std::optional<Gap> largest_gap(const std::vector<const Condition*>& conditions, 
   bool parted = false;
   for (std::size_t i = 1; i < curves.size(); ++i) equal = equal && curves[i].second.size() == curves[0].second.size();
   for (const auto& [step, unused] : curves.front().second) {
-    const bool shared = std::all_of(curves.begin(), curves.end(), [s = step](const auto& one) { return one.second.count(s) > 0; });
+    const bool shared =
+        std::all_of(curves.begin(), curves.end(), [s = step](const auto& one) { return one.second.count(s) > 0; });
     if (!shared) {
       equal = false;
       continue;
@@ -116,7 +127,8 @@ std::optional<Gap> largest_gap(const std::vector<const Condition*>& conditions, 
         if (!parted) gap.first_step = step, parted = true;
         const double relative = std::abs(a - b) / std::min(std::abs(a), std::abs(b));
         // A difference that is not finite is larger than any that is.
-        const bool larger = std::isfinite(relative) ? std::isfinite(gap.relative) && relative > gap.relative : std::isfinite(gap.relative);
+        const bool larger = std::isfinite(relative) ? std::isfinite(gap.relative) && relative > gap.relative
+                                                    : std::isfinite(gap.relative);
         if (larger) {
           const auto shared_steps = gap.shared_steps;
           const auto first = gap.first_step;
@@ -145,8 +157,10 @@ void read_divergence(const metric::Store& store, Findings& found) {
   const auto* const steps = column("first_outside", metric::Type::integer);
   if (!conditions || !baselines || !envelopes || !steps) return;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (!envelopes->absent(row) && !(envelopes->reals()[row] <= found.envelope.value_or(0))) found.envelope = envelopes->reals()[row];
-    if (!steps->absent(row)) found.outside.push_back({conditions->texts()[row], baselines->texts()[row], steps->integers()[row]});
+    if (!envelopes->absent(row) && !(envelopes->reals()[row] <= found.envelope.value_or(0)))
+      found.envelope = envelopes->reals()[row];
+    if (!steps->absent(row))
+      found.outside.push_back({conditions->texts()[row], baselines->texts()[row], steps->integers()[row]});
   }
 }
 
@@ -159,10 +173,12 @@ Best smallest(std::vector<Reading> readings) {
   Best best;
   best.compared = readings.size();
   if (readings.empty()) return best;
-  std::stable_sort(readings.begin(), readings.end(), [](const Reading& a, const Reading& b) { return a.value < b.value; });
+  std::stable_sort(readings.begin(), readings.end(),
+                   [](const Reading& a, const Reading& b) { return a.value < b.value; });
   best.winner = readings[0].condition;
   if (readings.size() > 1) best.next = readings[1].condition;
-  best.intervals = std::all_of(readings.begin(), readings.end(), [](const Reading& one) { return std::isfinite(one.low) && std::isfinite(one.high); });
+  best.intervals = std::all_of(readings.begin(), readings.end(),
+                               [](const Reading& one) { return std::isfinite(one.low) && std::isfinite(one.high); });
   for (std::size_t i = 1; i < readings.size(); ++i) {
     if (!(readings[0].high < readings[i].low)) best.level.push_back(readings[i].condition);
   }
@@ -200,7 +216,8 @@ Findings findings(const metric::Store& store, const std::string& source) {
   std::vector<Reading> times, memories, losses;
   for (const Condition* const one : found.healthy) {
     if (one->time_mean && std::isfinite(*one->time_mean)) {
-      times.push_back({one, *one->time_mean, one->time_low.value_or(plot::kNone), one->time_high.value_or(plot::kNone)});
+      times.push_back(
+          {one, *one->time_mean, one->time_low.value_or(plot::kNone), one->time_high.value_or(plot::kNone)});
     }
     // A peak is counted, not sampled: within one percent two conditions are no reason to choose.
     if (one->peak_mem) {
@@ -213,10 +230,12 @@ Findings findings(const metric::Store& store, const std::string& source) {
     stat::Sample finals;
     for (const stat::Member& member : one->members) {
       const auto& points = member.series.points;
-      const auto last = std::find_if(points.rbegin(), points.rend(), [](const stat::Point& point) { return !metric::is_absent(point.loss); });
+      const auto last = std::find_if(points.rbegin(), points.rend(),
+                                     [](const stat::Point& point) { return !metric::is_absent(point.loss); });
       if (last != points.rend()) finals.push_back(last->loss);
     }
-    const stat::Interval interval = finals.size() > 1 ? stat::mean_interval(finals) : stat::Interval{plot::kNone, plot::kNone};
+    const stat::Interval interval =
+        finals.size() > 1 ? stat::mean_interval(finals) : stat::Interval{plot::kNone, plot::kNone};
     losses.push_back({one, *one->final_loss, interval.low, interval.high});
   }
   found.loss = smallest(std::move(losses));

@@ -26,7 +26,7 @@ struct DigestGroup {
 struct DigestClass {
   std::map<std::string, std::string> trained;  ///< seed, model, ...: what makes the class
   std::size_t runs = 0;
-  std::vector<DigestGroup> groups;             ///< in order of appearance
+  std::vector<DigestGroup> groups;  ///< in order of appearance
 };
 
 /// Where two loss curves are furthest apart, over the steps they share.
@@ -34,18 +34,18 @@ struct Gap {
   const Condition *a = nullptr, *b = nullptr;
   std::int64_t step = 0;
   double loss_a = 0, loss_b = 0;
-  double relative = 0;         ///< |a - b| / smaller of the two magnitudes; nan where one is not finite
-  std::int64_t first_step = 0;  ///< the first shared step where any two differ
+  double relative = 0;           ///< |a - b| / smaller of the two magnitudes; nan where one is not finite
+  std::int64_t first_step = 0;   ///< the first shared step where any two differ
   std::size_t shared_steps = 0;  ///< steps that all curves share
 };
 
 /// The condition with the smallest value, and those that the data cannot tell from it.
 struct Best {
   const Condition* winner = nullptr;
-  const Condition* next = nullptr;               ///< the second smallest; null when there is only one
-  std::vector<const Condition*> level;           ///< others whose interval overlaps the winner's (or with no interval)
-  std::size_t compared = 0;                      ///< conditions with a value
-  bool intervals = false;                        ///< every compared one has an interval
+  const Condition* next = nullptr;      ///< the second smallest; null when there is only one
+  std::vector<const Condition*> level;  ///< others whose interval overlaps the winner's (or with no interval)
+  std::size_t compared = 0;             ///< conditions with a value
+  bool intervals = false;               ///< every compared one has an interval
 };
 
 struct Findings {
@@ -73,7 +73,7 @@ struct Findings {
     std::int64_t step = 0;
   };
   std::vector<Outside> outside;
-  std::optional<double> envelope;   ///< the widest that repeated runs of one condition part; nothing without repeats
+  std::optional<double> envelope;  ///< the widest that repeated runs of one condition part; nothing without repeats
 };
 
 /// `store` must outlive the findings. Throws Error as plot::conditions does, and if the summary has no row.

@@ -17,7 +17,9 @@ constexpr int kWide = 880, kNarrow = 380;  // figures for a screen and for a pho
 /// "Data quality" -> "data-quality".
 std::string anchor(const std::string& title) {
   std::string id;
-  for (const char c : title) id += std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : '-';
+  for (const char c : title)
+    id += std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::tolower(static_cast<unsigned char>(c)))
+                                                      : '-';
   return id;
 }
 
@@ -28,11 +30,16 @@ class Html {
   std::string text() {
     head();
     out_ += "<main>\n<h1>" + escaped(document_.title) + "</h1>\n";
-    const char* const look = document_.verdict == Verdict::good ? "good" : document_.verdict == Verdict::bad ? "bad" : "open";
-    const std::string sign = document_.verdict == Verdict::good ? "\xE2\x9C\x93 " : document_.verdict == Verdict::bad ? "\xE2\x9C\x97 " : "? ";
-    out_ += std::string("<div class=\"verdict ") + look + "\"><span class=\"label\">" + sign + escaped(document_.label) + "</span>\n<p>" +
-            inline_text(document_.verdict_text) + "</p></div>\n<nav>";
-    for (const Section& section : document_.sections) out_ += "<a href=\"#" + anchor(section.title) + "\">" + escaped(section.title) + "</a> ";
+    const char* const look = document_.verdict == Verdict::good  ? "good"
+                             : document_.verdict == Verdict::bad ? "bad"
+                                                                 : "open";
+    const std::string sign = document_.verdict == Verdict::good  ? "\xE2\x9C\x93 "
+                             : document_.verdict == Verdict::bad ? "\xE2\x9C\x97 "
+                                                                 : "? ";
+    out_ += std::string("<div class=\"verdict ") + look + "\"><span class=\"label\">" + sign +
+            escaped(document_.label) + "</span>\n<p>" + inline_text(document_.verdict_text) + "</p></div>\n<nav>";
+    for (const Section& section : document_.sections)
+      out_ += "<a href=\"#" + anchor(section.title) + "\">" + escaped(section.title) + "</a> ";
     out_ += "</nav>\n";
     for (const Section& section : document_.sections) {
       out_ += "<section>\n<h2 id=\"" + anchor(section.title) + "\">" + escaped(section.title) + "</h2>\n";
@@ -53,12 +60,16 @@ class Html {
   void head() {
     const std::string light = plot::svg_style(theme_, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
     const std::string dark = plot::svg_style(theme_, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
-    out_ += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-            "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
-            // Nothing may be fetched, whatever a log held: the browser enforces it.
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>" +
-            escaped(document_.title) + "</title>\n<style>\n:root{" + light + "}\n@media screen and (prefers-color-scheme:dark){:root{" + dark + "}}" +
-            kStyle + "</style>\n</head>\n<body>\n";
+    out_ +=
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"color-scheme\" "
+        "content=\"light dark\">\n"
+        // Nothing may be fetched, whatever a log held: the browser enforces it.
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+        "script-src 'unsafe-inline'\">\n<title>" +
+        escaped(document_.title) + "</title>\n<style>\n:root{" + light +
+        "}\n@media screen and (prefers-color-scheme:dark){:root{" + dark + "}}" + kStyle +
+        "</style>\n</head>\n<body>\n";
   }
 
   std::string inline_text(const Text& text) const {
@@ -73,7 +84,8 @@ class Html {
         std::string tip = origin.value + ": run " + origin.run;
         if (!origin.step.empty()) tip += ", step " + origin.step;
         if (!origin.place().empty()) tip += ", " + origin.place();
-        piece = "<a class=\"from\" href=\"#from-" + std::to_string(span.origin) + "\" title=\"" + escaped(tip) + "\">" + piece + "</a>";
+        piece = "<a class=\"from\" href=\"#from-" + std::to_string(span.origin) + "\" title=\"" + escaped(tip) + "\">" +
+                piece + "</a>";
       }
       result += piece;
     }
@@ -101,10 +113,13 @@ class Html {
   void write(const Grid& grid) {
     if (!grid.title.empty()) out_ += "<h3>" + escaped(grid.title) + "</h3>\n";
     const bool sortable = grid.rows.size() > 1 && grid.header.size() > 2;
-    const std::string sign = document_.verdict == Verdict::good ? "\xE2\x9C\x93 " : document_.verdict == Verdict::bad ? "\xE2\x9C\x97 " : "? ";
+    const std::string sign = document_.verdict == Verdict::good  ? "\xE2\x9C\x93 "
+                             : document_.verdict == Verdict::bad ? "\xE2\x9C\x97 "
+                                                                 : "? ";
     out_ += std::string("<div class=\"scroll\"><table") + (sortable ? " class=\"sortable\"" : "") + "><thead><tr>";
     for (std::size_t i = 0; i < grid.header.size(); ++i) {
-      out_ += std::string("<th scope=\"col\"") + (grid.numeric[i] ? " class=\"n\"" : "") + ">" + escaped(grid.header[i]) + "</th>";
+      out_ += std::string("<th scope=\"col\"") + (grid.numeric[i] ? " class=\"n\"" : "") + ">" +
+              escaped(grid.header[i]) + "</th>";
     }
     out_ += "</tr></thead><tbody>\n";
     for (const auto& row : grid.rows) {
@@ -122,15 +137,19 @@ class Html {
 
   void origins() {
     if (document_.origins.empty()) return;
-    out_ += "<details open><summary>Where the numbers come from</summary>\n<div class=\"scroll\"><table class=\"sortable\"><thead><tr><th scope=\"col\">number</th>"
-            "<th scope=\"col\" class=\"n\">value</th><th scope=\"col\">run</th><th scope=\"col\" class=\"n\">step</th>"
-            "<th scope=\"col\">log and line</th></tr></thead><tbody>\n";
+    out_ +=
+        "<details open><summary>Where the numbers come from</summary>\n<div class=\"scroll\"><table "
+        "class=\"sortable\"><thead><tr><th scope=\"col\">number</th>"
+        "<th scope=\"col\" class=\"n\">value</th><th scope=\"col\">run</th><th scope=\"col\" class=\"n\">step</th>"
+        "<th scope=\"col\">log and line</th></tr></thead><tbody>\n";
     for (std::size_t i = 0; i < document_.origins.size(); ++i) {
       const Origin& origin = document_.origins[i];
       const std::string place = origin.place().empty() ? "-" : "<code>" + escaped(origin.place()) + "</code>";
-      out_ += "<tr id=\"from-" + std::to_string(i) + "\"><td>" + escaped(origin.what) + "</td><td class=\"n\">" + escaped(origin.value) +
-              "</td><td><code>" + escaped(origin.run) + "</code></td><td class=\"n\">" + escaped(origin.step) + "</td><td>" +
-              (origin.link.empty() ? place : "<a href=\"" + target(origin.link) + "\">" + place + "</a>") + "</td></tr>\n";
+      out_ += "<tr id=\"from-" + std::to_string(i) + "\"><td>" + escaped(origin.what) + "</td><td class=\"n\">" +
+              escaped(origin.value) + "</td><td><code>" + escaped(origin.run) + "</code></td><td class=\"n\">" +
+              escaped(origin.step) + "</td><td>" +
+              (origin.link.empty() ? place : "<a href=\"" + target(origin.link) + "\">" + place + "</a>") +
+              "</td></tr>\n";
     }
     out_ += "</tbody></table></div></details>\n";
   }
@@ -141,8 +160,10 @@ class Html {
     std::string result = path.starts_with("../") ? "" : "./";
     for (const char c : path) {
       const auto byte = static_cast<unsigned char>(c);
-      if (std::isalnum(byte) || std::string("/._-~+=,@").find(c) != std::string::npos) result += c;
-      else result += {'%', kHex[byte >> 4], kHex[byte & 15]};
+      if (std::isalnum(byte) || std::string("/._-~+=,@").find(c) != std::string::npos)
+        result += c;
+      else
+        result += {'%', kHex[byte >> 4], kHex[byte & 15]};
     }
     return result;
   }

@@ -48,7 +48,8 @@ std::string target(const std::string& path) {
 
 class Markdown {
  public:
-  Markdown(const Document& document, const std::map<std::string, std::string>& pictures) : document_(document), pictures_(pictures) {}
+  Markdown(const Document& document, const std::map<std::string, std::string>& pictures)
+      : document_(document), pictures_(pictures) {}
 
   std::string text() {
     out_ = "# " + literal(document_.title) + "\n\n" + inline_text(document_.verdict_text, false) + "\n";
@@ -82,7 +83,8 @@ class Markdown {
       if (span.look == Span::Look::strong || span.look == Span::Look::bad) {
         // The markers must touch the words, or they are shown as they are.
         const std::size_t first = piece.find_first_not_of(' '), last = piece.find_last_not_of(' ');
-        if (first != std::string::npos) piece = piece.substr(0, first) + "**" + piece.substr(first, last - first + 1) + "**" + piece.substr(last + 1);
+        if (first != std::string::npos)
+          piece = piece.substr(0, first) + "**" + piece.substr(first, last - first + 1) + "**" + piece.substr(last + 1);
       }
       if (span.origin >= 0) {
         const Origin& origin = document_.origins[static_cast<std::size_t>(span.origin)];
@@ -107,8 +109,10 @@ class Markdown {
   }
   void write(const Picture& picture) {
     const auto path = pictures_.find(picture.name);
-    if (path == pictures_.end()) out_ += "\n(The figure could not be drawn: " + literal(picture.caption) + ".)\n";
-    else out_ += "\n![" + literal(picture.caption) + "](" + target(path->second) + ")\n";
+    if (path == pictures_.end())
+      out_ += "\n(The figure could not be drawn: " + literal(picture.caption) + ".)\n";
+    else
+      out_ += "\n![" + literal(picture.caption) + "](" + target(path->second) + ")\n";
   }
   void write(const Grid& grid) {
     if (!grid.title.empty()) out_ += "\n### " + literal(grid.title) + "\n";
@@ -126,11 +130,15 @@ class Markdown {
 
   void origins() {
     if (document_.origins.empty()) return;
-    out_ += "\n### Where the numbers come from\n\n| number | value | run | step | log and line |\n| --- | ---: | --- | ---: | --- |\n";
+    out_ +=
+        "\n### Where the numbers come from\n\n| number | value | run | step | log and line |\n| --- | ---: | --- | "
+        "---: | --- |\n";
     for (const Origin& origin : document_.origins) {
       const std::string place = origin.place().empty() ? "-" : code_span(origin.place(), true);
-      out_ += "| " + literal(origin.what) + " | " + literal(origin.value) + " | " + code_span(origin.run, true) + " | " + literal(origin.step) + " | " +
-              (origin.link.empty() ? place : "[" + place + "][" + std::to_string(reference(link(origin))) + "]") + " |\n";
+      out_ += "| " + literal(origin.what) + " | " + literal(origin.value) + " | " + code_span(origin.run, true) +
+              " | " + literal(origin.step) + " | " +
+              (origin.link.empty() ? place : "[" + place + "][" + std::to_string(reference(link(origin))) + "]") +
+              " |\n";
     }
     out_ += "\n";
     for (std::size_t i = 0; i < targets_.size(); ++i) out_ += "[" + std::to_string(i + 1) + "]: " + targets_[i] + "\n";

@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::size_t kFewPoints = 10;  // fewer make a wide interval, and one outlier moves the mean
 
-Text about(const Condition& condition, const std::string& sentence) { return code(condition.name) + Text(": " + sentence); }
+Text about(const Condition& condition, const std::string& sentence) {
+  return code(condition.name) + Text(": " + sentence);
+}
 
 /// What is wrong with the records of one condition.
 void examine(const Condition& condition, std::vector<Text>& remarks) {
@@ -25,8 +27,10 @@ void examine(const Condition& condition, std::vector<Text>& remarks) {
     std::int64_t last = metric::kAbsentInteger;
     std::vector<std::int64_t> strides;
     for (const stat::Point& point : series.points) {
-      if (metric::is_absent(point.loss)) ++silent;
-      else wild += !std::isfinite(point.loss);
+      if (metric::is_absent(point.loss))
+        ++silent;
+      else
+        wild += !std::isfinite(point.loss);
       if (metric::is_absent(point.step)) continue;
       if (!metric::is_absent(last)) strides.push_back(point.step - last);
       last = point.step;
@@ -34,22 +38,27 @@ void examine(const Condition& condition, std::vector<Text>& remarks) {
     // The usual distance is the middle one: the first and the last step are often logged out of turn.
     std::sort(strides.begin(), strides.end());
     const std::int64_t stride = strides.empty() ? 0 : strides[strides.size() / 2];
-    const auto gaps = static_cast<std::size_t>(strides.end() - std::upper_bound(strides.begin(), strides.end(), stride));
+    const auto gaps =
+        static_cast<std::size_t>(strides.end() - std::upper_bound(strides.begin(), strides.end(), stride));
     const std::string of = " of " + std::to_string(series.points.size());
     if (wild > 0) remark(counted(wild, "loss value") + of + " not finite.");
     if (silent > 0 && silent < series.points.size()) remark(counted(silent, "logged step") + of + " without a loss.");
     if (silent > 0 && silent == series.points.size()) remark("no loss at any logged step.");
-    if (gaps > 0) remark(counted(gaps, "gap") + " between logged steps, which are otherwise " + to_text(stride) + " apart.");
-    if (series.replaced > 0) remark(counted(series.replaced, "point") + " logged again after a restart; the later ones count.");
+    if (gaps > 0)
+      remark(counted(gaps, "gap") + " between logged steps, which are otherwise " + to_text(stride) + " apart.");
+    if (series.replaced > 0)
+      remark(counted(series.replaced, "point") + " logged again after a restart; the later ones count.");
     if (timing.marked > 0) {
       remark(counted(timing.marked, "iteration time") + " of " + std::to_string(timing.given - timing.warmup) +
              (timing.marked == 1 ? " lies" : " lie") + " further than 3.5 scaled median deviations from the median.");
     }
     for (const auto& [key, value] : run->attributes) {
-      if (key.find("fault") != std::string::npos && value != "0") remark("the parser noted " + key + " = " + value + ".");
+      if (key.find("fault") != std::string::npos && value != "0")
+        remark("the parser noted " + key + " = " + value + ".");
     }
     if (!condition.bad() && timing.given > 0 && timing.given - timing.warmup < kFewPoints) {
-      remark("only " + counted(timing.given - timing.warmup, "iteration time") + " after warm-up: its interval is weak.");
+      remark("only " + counted(timing.given - timing.warmup, "iteration time") +
+             " after warm-up: its interval is weak.");
     }
   }
 }
@@ -61,11 +70,13 @@ Section quality_section(const metric::Store& store, const Findings& found) {
   List list;
   for (const Condition* const condition : found.bad) {
     list.items.push_back(code(condition->name) + Text(": ") + Text(bad(status_text(*condition))) +
-                         Text(condition->points.value_or(0) == 0 ? "; it has no values." : "; what it logged is shown but not compared."));
+                         Text(condition->points.value_or(0) == 0 ? "; it has no values."
+                                                                 : "; what it logged is shown but not compared."));
   }
   if (!found.unknown.empty()) {
-    list.items.push_back(names(found.unknown) + Text(": whether " + std::string(found.unknown.size() == 1 ? "it is" : "they are") +
-                                                    " complete cannot be told; the records do not say how many steps were expected."));
+    list.items.push_back(names(found.unknown) +
+                         Text(": whether " + std::string(found.unknown.size() == 1 ? "it is" : "they are") +
+                              " complete cannot be told; the records do not say how many steps were expected."));
   }
   for (const Condition& condition : found.conditions) examine(condition, list.items);
   std::map<std::string, std::vector<std::string>> hosts;
@@ -76,18 +87,25 @@ Section quality_section(const metric::Store& store, const Findings& found) {
     records += run.records.rows();
   }
   if (hosts.size() > 1) {
-    list.items.push_back(Text("The runs were on " + counted(hosts.size(), "host") + ": differences in time may be differences between hosts."));
+    list.items.push_back(Text("The runs were on " + counted(hosts.size(), "host") +
+                              ": differences in time may be differences between hosts."));
   }
-  if (store.runs.empty()) list.items.emplace_back("The summary does not hold the runs it was made from: its numbers cannot be traced.");
-  else if (unsourced > 0) list.items.push_back(Text("For " + counted(unsourced, "run") + " of " + std::to_string(store.runs.size()) + " no checksum of the log was kept."));
+  if (store.runs.empty())
+    list.items.emplace_back("The summary does not hold the runs it was made from: its numbers cannot be traced.");
+  else if (unsourced > 0)
+    list.items.push_back(Text("For " + counted(unsourced, "run") + " of " + std::to_string(store.runs.size()) +
+                              " no checksum of the log was kept."));
   if (!found.without_digest.empty() && found.without_digest.size() < found.healthy.size()) {
     list.items.push_back(Text("Without a state digest: ") + names(found.without_digest) + Text("."));
   }
   if (list.items.empty()) {
-    section.blocks.emplace_back(Paragraph{Text("Nothing is wrong with the data: " + counted(records, "record") + " in " + counted(store.runs.size(), "run") +
-                                               ", every loss finite, steps in order without gaps, no outlying iteration time.")});
+    section.blocks.emplace_back(Paragraph{Text(
+        "Nothing is wrong with the data: " + counted(records, "record") + " in " + counted(store.runs.size(), "run") +
+        ", every loss finite, steps in order without gaps, no outlying iteration time.")});
   } else {
-    section.blocks.emplace_back(Paragraph{Text(counted(list.items.size(), "remark") + " on " + counted(records, "record") + " in " + counted(store.runs.size(), "run") + ":")});
+    section.blocks.emplace_back(
+        Paragraph{Text(counted(list.items.size(), "remark") + " on " + counted(records, "record") + " in " +
+                       counted(store.runs.size(), "run") + ":")});
     section.blocks.emplace_back(std::move(list));
   }
   return section;
@@ -96,25 +114,39 @@ Section quality_section(const metric::Store& store, const Findings& found) {
 Section recommendation_section(const Findings& found) {
   Section section{"Recommendations", {}};
   List list;
-  if (!found.bad.empty()) list.items.push_back(Text("Find out why ") + names(found.bad) + Text(" did not complete before using this comparison; the exit code and the end of the log are the place to start."));
-  if (found.digests_differ()) list.items.push_back(Text("Do not choose by speed before the difference in bits is explained: run ") + Text(code("zs-verify")) + Text(" on the first two conditions that differ."));
+  if (!found.bad.empty())
+    list.items.push_back(Text("Find out why ") + names(found.bad) +
+                         Text(" did not complete before using this comparison; the exit code and the end of the log "
+                              "are the place to start."));
+  if (found.digests_differ())
+    list.items.push_back(Text("Do not choose by speed before the difference in bits is explained: run ") +
+                         Text(code("zs-verify")) + Text(" on the first two conditions that differ."));
   const Best& time = found.time;
   if (time.compared > 1 && time.intervals && time.level.empty()) {
     std::int64_t fewest = time.winner->time_points.value_or(0);
     for (const Condition* const one : found.healthy) fewest = std::min(fewest, one->time_points.value_or(fewest));
     const bool few = fewest < static_cast<std::int64_t>(kFewPoints) && time.winner->runs.value_or(1) == 1;
     list.items.push_back(Text(strong("For time: ")) + code(time.winner->name) + Text(". The intervals support it") +
-                         Text(few ? ", though they come from as few as " + counted(static_cast<std::size_t>(std::max<std::int64_t>(0, fewest)), "step") + "." : ".") +
-                         Text(time.winner->runs.value_or(1) == 1 ? " Each condition ran once: on a busy machine a repeat may differ by more." : ""));
+                         Text(few ? ", though they come from as few as " +
+                                        counted(static_cast<std::size_t>(std::max<std::int64_t>(0, fewest)), "step") +
+                                        "."
+                                  : ".") +
+                         Text(time.winner->runs.value_or(1) == 1
+                                  ? " Each condition ran once: on a busy machine a repeat may differ by more."
+                                  : ""));
   } else if (time.compared > 1) {
     list.items.push_back(Text(strong("For time: ")) + Text("none; the intervals do not support a choice") +
-                         (time.level.empty() ? Text() : Text(" between ") + code(time.winner->name) + Text(" and ") + names(time.level)) +
+                         (time.level.empty()
+                              ? Text()
+                              : Text(" between ") + code(time.winner->name) + Text(" and ") + names(time.level)) +
                          Text(". More steps, or repeated runs, would narrow them."));
   }
   const Best& memory = found.memory;
-  if (memory.compared > 1 && memory.level.empty()) list.items.push_back(Text(strong("For memory: ")) + code(memory.winner->name) + Text("."));
+  if (memory.compared > 1 && memory.level.empty())
+    list.items.push_back(Text(strong("For memory: ")) + code(memory.winner->name) + Text("."));
   else if (memory.compared > 1 && memory.level.size() + 1 < memory.compared) {
-    list.items.push_back(Text(strong("For memory: ")) + code(memory.winner->name) + Text(" or ") + names(memory.level) + Text(", which are within one percent."));
+    list.items.push_back(Text(strong("For memory: ")) + code(memory.winner->name) + Text(" or ") + names(memory.level) +
+                         Text(", which are within one percent."));
   } else if (memory.compared > 1) {
     list.items.push_back(Text(strong("For memory: ")) + Text("none; all are within one percent."));
   }
@@ -123,32 +155,47 @@ Section recommendation_section(const Findings& found) {
     if (found.equal_losses) {
       list.items.push_back(Text(strong("For loss: ")) + Text("none is better; the losses are equal."));
     } else if (!loss.intervals) {
-      list.items.push_back(Text(strong("For loss: ")) + Text("none; a difference between single runs is not a reason to choose. Repeat each condition with other seeds to get an interval."));
+      list.items.push_back(Text(strong("For loss: ")) +
+                           Text("none; a difference between single runs is not a reason to choose. Repeat each "
+                                "condition with other seeds to get an interval."));
     } else if (loss.compared > 1 && loss.level.empty()) {
-      list.items.push_back(Text(strong("For loss: ")) + code(loss.winner->name) + Text(". The 95 % interval of its final loss over its runs lies below every other."));
+      list.items.push_back(Text(strong("For loss: ")) + code(loss.winner->name) +
+                           Text(". The 95 % interval of its final loss over its runs lies below every other."));
     } else if (loss.compared > 1) {
-      list.items.push_back(Text(strong("For loss: ")) + Text("none; the intervals of the final loss over runs overlap between ") + code(loss.winner->name) + Text(" and ") + names(loss.level) + Text("."));
+      list.items.push_back(Text(strong("For loss: ")) +
+                           Text("none; the intervals of the final loss over runs overlap between ") +
+                           code(loss.winner->name) + Text(" and ") + names(loss.level) + Text("."));
     }
   }
   if (!found.without_digest.empty() && found.healthy.size() > 1) {
-    list.items.push_back(Text("Train with ") + Text(code("zs-train")) + Text(", or log a state digest, to learn whether the conditions compute the same bits."));
+    list.items.push_back(Text("Train with ") + Text(code("zs-train")) +
+                         Text(", or log a state digest, to learn whether the conditions compute the same bits."));
   }
-  if (list.items.empty()) section.blocks.emplace_back(Paragraph{"The data support no recommendation."});
-  else section.blocks.emplace_back(std::move(list));
+  if (list.items.empty())
+    section.blocks.emplace_back(Paragraph{"The data support no recommendation."});
+  else
+    section.blocks.emplace_back(std::move(list));
   return section;
 }
 
 Section appendix_section(const metric::Store& store, const Findings& found, const std::string& source) {
   Section section{"Appendix", {}};
-  Grid logs{"Runs and their logs", {"run", "log", "SHA-256 of the log", "exit code", "state digest"}, {false, false, false, false, false}, {}};
+  Grid logs{"Runs and their logs",
+            {"run", "log", "SHA-256 of the log", "exit code", "state digest"},
+            {false, false, false, false, false},
+            {}};
   for (const metric::Run& run : store.runs) {
-    const auto cell = [&](const std::string& key) { return Cell{run.attribute(key).empty() ? Text("-") : Text(code(run.attribute(key)))}; };
-    logs.rows.push_back({{Text(code(run.name))}, cell("source"), cell("source_sha256"), cell("exit_code"), cell("state_digest")});
+    const auto cell = [&](const std::string& key) {
+      return Cell{run.attribute(key).empty() ? Text("-") : Text(code(run.attribute(key)))};
+    };
+    logs.rows.push_back(
+        {{Text(code(run.name))}, cell("source"), cell("source_sha256"), cell("exit_code"), cell("state_digest")});
   }
   if (!logs.rows.empty()) section.blocks.emplace_back(std::move(logs));
   Grid commands{"Commands", {"run", "command"}, {false, false}, {}};
   for (const metric::Run& run : store.runs) {
-    if (!run.attribute("command").empty()) commands.rows.push_back({{Text(code(run.name))}, {Text(code(run.attribute("command")))}});
+    if (!run.attribute("command").empty())
+      commands.rows.push_back({{Text(code(run.name))}, {Text(code(run.attribute("command")))}});
   }
   if (!commands.rows.empty()) section.blocks.emplace_back(std::move(commands));
   Grid about{"This summary", {"what", "value"}, {false, false}, {}};

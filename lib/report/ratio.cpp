@@ -31,7 +31,9 @@ Ratio ratio(const stat::Sample& baseline, const stat::Sample& other, double conf
   const double of_a = std::pow(stat::deviation(a), 2) / static_cast<double>(a.size());
   const double of_b = std::pow(stat::deviation(b), 2) / static_cast<double>(b.size());
   const double error = std::sqrt(of_a + of_b);
-  const auto same = [](const stat::Sample& values) { return std::equal(values.begin() + 1, values.end(), values.begin()); };
+  const auto same = [](const stat::Sample& values) {
+    return std::equal(values.begin() + 1, values.end(), values.begin());
+  };
   if (same(baseline) && same(other)) {
     made.exact = true;
     made.value = other[0] / baseline[0];
@@ -40,7 +42,8 @@ Ratio ratio(const stat::Sample& baseline, const stat::Sample& other, double conf
     made.smallest = 0;
     return made;
   }
-  const double freedom = std::pow(of_a + of_b, 2) / (of_a * of_a / static_cast<double>(a.size() - 1) + of_b * of_b / static_cast<double>(b.size() - 1));
+  const double freedom = std::pow(of_a + of_b, 2) / (of_a * of_a / static_cast<double>(a.size() - 1) +
+                                                     of_b * of_b / static_cast<double>(b.size() - 1));
   const boost::math::students_t student(freedom);
   const double reach = boost::math::quantile(student, 0.5 + confidence / 2) * error;
   made.low = std::exp(change - reach);

@@ -9,12 +9,12 @@
 namespace zs::report {
 
 struct Ratio {
-  double value;           ///< geometric mean of the other over that of the baseline; nan where either is empty
-  double low, high;       ///< interval; nan with fewer than two runs on either side
-  double p;               ///< of the hypothesis that there is no difference, two-sided (Welch, on logarithms); nan likewise
-  double smallest;        ///< the least relative change that so many runs find in four cases of five; nan likewise
-  double confidence;      ///< of the interval
-  bool exact = false;     ///< no run of either differs from the others: nothing is left to chance
+  double value;       ///< geometric mean of the other over that of the baseline; nan where either is empty
+  double low, high;   ///< interval; nan with fewer than two runs on either side
+  double p;           ///< of the hypothesis that there is no difference, two-sided (Welch, on logarithms); nan likewise
+  double smallest;    ///< the least relative change that so many runs find in four cases of five; nan likewise
+  double confidence;  ///< of the interval
+  bool exact = false;  ///< no run of either differs from the others: nothing is left to chance
 
   bool known() const { return low == low; }
   /// The interval leaves out 1.

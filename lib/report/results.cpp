@@ -12,7 +12,9 @@ namespace zs::report {
 namespace {
 
 Cell nothing() { return {Text("-")}; }
-Cell status_cell(const Condition& condition) { return {condition.bad() ? Text(bad(condition.status)) : Text(condition.status)}; }
+Cell status_cell(const Condition& condition) {
+  return {condition.bad() ? Text(bad(condition.status)) : Text(condition.status)};
+}
 Cell name_cell(const Condition& condition, bool with_status = true) {
   Text text = code(condition.name);
   if (condition.bad() && with_status) text += Text(" ") + Text(bad(condition.status));
@@ -38,7 +40,9 @@ class GridMaker {
   /// A column of the summary, traced. `read` gives an optional; `print` turns a value into words.
   template <typename Read, typename Print>
   void number(const std::string& title, const std::string& column_name, const Read& read, const Print& print) {
-    if (std::none_of(found_.conditions.begin(), found_.conditions.end(), [&](const Condition& c) { return read(c).has_value(); })) return;
+    if (std::none_of(found_.conditions.begin(), found_.conditions.end(),
+                     [&](const Condition& c) { return read(c).has_value(); }))
+      return;
     column(title, true, [&](const Condition& condition) {
       const auto value = read(condition);
       if (!value) return nothing();
@@ -73,11 +77,17 @@ double largest(const Findings& found, Member member) {
 
 Text loss_sentence(const Findings& found) {
   if (!found.gap) return "Losses cannot be compared: fewer than two conditions that did not fail share a step.";
-  if (found.equal_losses) return "The loss curves are equal at all " + counted(found.gap->shared_steps, "logged step") + ", as logged.";
-  if (found.gap->first_step == 0) return "The loss curves are equal at the " + counted(found.gap->shared_steps, "step") + " that all conditions logged.";
+  if (found.equal_losses)
+    return "The loss curves are equal at all " + counted(found.gap->shared_steps, "logged step") + ", as logged.";
+  if (found.gap->first_step == 0)
+    return "The loss curves are equal at the " + counted(found.gap->shared_steps, "step") +
+           " that all conditions logged.";
   Text text = "The losses first differ at step " + to_text(found.gap->first_step) + "; ";
-  if (!std::isfinite(found.gap->relative)) text += Text("at step ") + Text(to_text(found.gap->step)) + Text(" one of them is not finite.");
-  else text += "the largest difference at one step is " + percent(found.gap->relative) + " (step " + to_text(found.gap->step) + ").";
+  if (!std::isfinite(found.gap->relative))
+    text += Text("at step ") + Text(to_text(found.gap->step)) + Text(" one of them is not finite.");
+  else
+    text += "the largest difference at one step is " + percent(found.gap->relative) + " (step " +
+            to_text(found.gap->step) + ").";
   return text;
 }
 
@@ -85,15 +95,23 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   Section section{"Loss", {}};
   section.blocks.emplace_back(Paragraph{loss_sentence(found)});
   GridMaker maker(found, tracer);
-  maker.number("points", "points", [](const Condition& c) { return c.points; }, whole);
-  maker.number("first", "first_loss", [](const Condition& c) { return c.first_loss; }, loss_text);
-  maker.number("final", "final_loss", [](const Condition& c) { return c.final_loss; }, loss_text);
-  maker.number("best", "best_loss", [](const Condition& c) { return c.best_loss; }, loss_text);
-  maker.number("mean", "mean_loss", [](const Condition& c) { return c.mean_loss; }, loss_text);
-  maker.number("validation", "valid_loss", [](const Condition& c) { return c.valid_loss; }, loss_text);
+  maker.number(
+      "points", "points", [](const Condition& c) { return c.points; }, whole);
+  maker.number(
+      "first", "first_loss", [](const Condition& c) { return c.first_loss; }, loss_text);
+  maker.number(
+      "final", "final_loss", [](const Condition& c) { return c.final_loss; }, loss_text);
+  maker.number(
+      "best", "best_loss", [](const Condition& c) { return c.best_loss; }, loss_text);
+  maker.number(
+      "mean", "mean_loss", [](const Condition& c) { return c.mean_loss; }, loss_text);
+  maker.number(
+      "validation", "valid_loss", [](const Condition& c) { return c.valid_loss; }, loss_text);
   section.blocks.emplace_back(maker.take());
-  if (std::any_of(found.conditions.begin(), found.conditions.end(), [](const Condition& c) { return c.curve != nullptr; })) {
-    section.blocks.emplace_back(Picture{"loss_comparison", "training loss by step, one curve per condition", plot::loss_figure(found.conditions)});
+  if (std::any_of(found.conditions.begin(), found.conditions.end(),
+                  [](const Condition& c) { return c.curve != nullptr; })) {
+    section.blocks.emplace_back(Picture{"loss_comparison", "training loss by step, one curve per condition",
+                                        plot::loss_figure(found.conditions)});
   } else {
     section.blocks.emplace_back(Paragraph{"The summary has no loss curve."});
   }
@@ -105,17 +123,21 @@ Text time_sentence(const Findings& found) {
   if (time.compared == 0) return "No condition that did not fail has an iteration time.";
   const plot::Unit unit = plot::time_unit(*time.winner->time_mean);
   Text mean = code(time.winner->name) + Text(" (" + unit.text(*time.winner->time_mean) + ")");
-  if (time.compared == 1) return Text(found.bad.empty() ? "Only " : "Of the conditions that did not fail, only ") + mean + Text(" has an iteration time.");
+  if (time.compared == 1)
+    return Text(found.bad.empty() ? "Only " : "Of the conditions that did not fail, only ") + mean +
+           Text(" has an iteration time.");
   const double gain = 1 - *time.winner->time_mean / *time.next->time_mean;
   if (!time.intervals) {
-    return mean + Text(" has the smallest mean iteration time, but not every condition has an interval, so the data do not show that it is fastest.");
+    return mean + Text(
+                      " has the smallest mean iteration time, but not every condition has an interval, so the data do "
+                      "not show that it is fastest.");
   }
   if (time.level.empty()) {
-    return mean + Text(" is the fastest: ") + Text(percent(gain)) + Text(" less time for a step than the next, ") + code(time.next->name) +
-           Text(", and its 95 % interval lies below every other.");
+    return mean + Text(" is the fastest: ") + Text(percent(gain)) + Text(" less time for a step than the next, ") +
+           code(time.next->name) + Text(", and its 95 % interval lies below every other.");
   }
-  return mean + Text(" has the smallest mean iteration time, but its 95 % interval overlaps that of ") + names(time.level) +
-         Text(": the data do not show which is fastest.");
+  return mean + Text(" has the smallest mean iteration time, but its 95 % interval overlaps that of ") +
+         names(time.level) + Text(": the data do not show which is fastest.");
 }
 
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer) {
@@ -130,16 +152,21 @@ Section performance_section(const metric::Store& store, const Findings& found, T
   const auto print = [&](double value) { return unit.number(value); };
   const std::string in = " (" + unit.name + ")";
   GridMaker maker(found, tracer);
-  maker.number("mean" + in, "time_mean", [](const Condition& c) { return c.time_mean; }, print);
+  maker.number(
+      "mean" + in, "time_mean", [](const Condition& c) { return c.time_mean; }, print);
   maker.column("95 % interval" + in, true, [&](const Condition& c) {
     if (!c.time_low || !c.time_high) return nothing();
     const Span low = tracer.number(c, "time_low", *c.time_low, print(*c.time_low));
     const Span high = tracer.number(c, "time_high", *c.time_high, print(*c.time_high));
     return Cell{Text(low) + Text(" to ") + Text(high), *c.time_low};
   });
-  maker.number("median" + in, "time_median", [](const Condition& c) { return c.time_median; }, print);
-  maker.number("deviation" + in, "time_std", [](const Condition& c) { return c.time_std; }, [&](double value) { return unit.number(value, 2); });
-  maker.number("points", "time_points", [](const Condition& c) { return c.time_points; }, whole);
+  maker.number(
+      "median" + in, "time_median", [](const Condition& c) { return c.time_median; }, print);
+  maker.number(
+      "deviation" + in, "time_std", [](const Condition& c) { return c.time_std; },
+      [&](double value) { return unit.number(value, 2); });
+  maker.number(
+      "points", "time_points", [](const Condition& c) { return c.time_points; }, whole);
   if (found.time.winner) {
     const double fastest = *found.time.winner->time_mean;
     maker.column("over the fastest", true, [&](const Condition& c) {
@@ -149,20 +176,26 @@ Section performance_section(const metric::Store& store, const Findings& found, T
     });
   }
   const plot::Unit rate = plot::rate_unit(largest(found, &Condition::tokens_per_second));
-  maker.number("tokens (" + rate.name + ")", "tokens_per_second", [](const Condition& c) { return c.tokens_per_second; },
-               [&](double value) { return rate.number(value); });
+  maker.number(
+      "tokens (" + rate.name + ")", "tokens_per_second", [](const Condition& c) { return c.tokens_per_second; },
+      [&](double value) { return rate.number(value); });
   section.blocks.emplace_back(maker.take());
   const auto warmup = store.attributes.find("warmup");
   const std::string excluded = warmup == store.attributes.end() ? "" : warmup->second;
   plot::Options options;
   options.warmup = excluded;
-  section.blocks.emplace_back(Picture{"iteration_time_comparison", "mean iteration time per condition with its 95 % interval",
+  section.blocks.emplace_back(Picture{"iteration_time_comparison",
+                                      "mean iteration time per condition with its 95 % interval",
                                       plot::time_figure(found.conditions, options)});
-  const bool repeated = std::all_of(found.conditions.begin(), found.conditions.end(), [](const Condition& c) { return c.runs.value_or(1) > 1; });
-  const bool single = std::none_of(found.conditions.begin(), found.conditions.end(), [](const Condition& c) { return c.runs.value_or(1) > 1; });
-  std::string note = repeated ? "An interval is that of the mean over the runs of a condition" : "An interval is that of the mean over the steps of a run";
+  const bool repeated = std::all_of(found.conditions.begin(), found.conditions.end(),
+                                    [](const Condition& c) { return c.runs.value_or(1) > 1; });
+  const bool single = std::none_of(found.conditions.begin(), found.conditions.end(),
+                                   [](const Condition& c) { return c.runs.value_or(1) > 1; });
+  std::string note = repeated ? "An interval is that of the mean over the runs of a condition"
+                              : "An interval is that of the mean over the steps of a run";
   if (!repeated && !single) note += ", or over the runs where a condition has several";
-  note += excluded.empty() ? "; the summary does not say how many warm-up points were left out." : ", warm-up left out (" + excluded + ").";
+  note += excluded.empty() ? "; the summary does not say how many warm-up points were left out."
+                           : ", warm-up left out (" + excluded + ").";
   if (single) note += " Each condition ran once, so the difference from one run to the next is not in it.";
   section.blocks.emplace_back(Paragraph{note});
   return section;
@@ -172,12 +205,18 @@ Text memory_sentence(const Findings& found) {
   const Best& memory = found.memory;
   if (memory.compared == 0) return "No condition that did not fail has a peak memory.";
   const auto peak = [](const Condition& c) { return static_cast<double>(*c.peak_mem); };
-  const Text winner = code(memory.winner->name) + Text(" (" + plot::bytes_unit(peak(*memory.winner)).text(peak(*memory.winner)) + ")");
-  if (memory.compared == 1) return Text(found.bad.empty() ? "Only " : "Of the conditions that did not fail, only ") + winner + Text(" has a peak memory.");
-  if (memory.level.size() + 1 == memory.compared) return "All conditions that did not fail peak within one percent of the same memory: it gives no reason to choose.";
-  if (!memory.level.empty()) return winner + Text(" has the lowest peak memory, with ") + names(memory.level) + Text(" within one percent of it.");
-  return winner + Text(" has the lowest peak memory: ") + Text(percent(1 - peak(*memory.winner) / peak(*memory.next))) + Text(" less than the next, ") +
-         code(memory.next->name) + Text(".");
+  const Text winner =
+      code(memory.winner->name) + Text(" (" + plot::bytes_unit(peak(*memory.winner)).text(peak(*memory.winner)) + ")");
+  if (memory.compared == 1)
+    return Text(found.bad.empty() ? "Only " : "Of the conditions that did not fail, only ") + winner +
+           Text(" has a peak memory.");
+  if (memory.level.size() + 1 == memory.compared)
+    return "All conditions that did not fail peak within one percent of the same memory: it gives no reason to choose.";
+  if (!memory.level.empty())
+    return winner + Text(" has the lowest peak memory, with ") + names(memory.level) +
+           Text(" within one percent of it.");
+  return winner + Text(" has the lowest peak memory: ") + Text(percent(1 - peak(*memory.winner) / peak(*memory.next))) +
+         Text(" less than the next, ") + code(memory.next->name) + Text(".");
 }
 
 Section memory_section(const Findings& found, Tracer& tracer) {
@@ -191,24 +230,31 @@ Section memory_section(const Findings& found, Tracer& tracer) {
   const plot::Unit unit = plot::bytes_unit(most);
   const auto print = [&](double value) { return unit.number(value); };
   GridMaker maker(found, tracer);
-  maker.number("peak (" + unit.name + ")", "peak_mem", [](const Condition& c) { return c.peak_mem; }, print);
-  maker.number("allocated (" + unit.name + ")", "alloc_mem", [](const Condition& c) { return c.alloc_mem; }, print);
+  maker.number(
+      "peak (" + unit.name + ")", "peak_mem", [](const Condition& c) { return c.peak_mem; }, print);
+  maker.number(
+      "allocated (" + unit.name + ")", "alloc_mem", [](const Condition& c) { return c.alloc_mem; }, print);
   maker.column("of the largest peak", true, [&](const Condition& c) {
-    return c.peak_mem ? Cell{Text(percent(static_cast<double>(*c.peak_mem) / most)), static_cast<double>(*c.peak_mem)} : nothing();
+    return c.peak_mem ? Cell{Text(percent(static_cast<double>(*c.peak_mem) / most)), static_cast<double>(*c.peak_mem)}
+                      : nothing();
   });
   const plot::Unit sent = plot::bytes_unit(largest(found, &Condition::comm_bytes));
-  maker.number("sent by a rank in a step (" + sent.name + ")", "comm_bytes", [](const Condition& c) { return c.comm_bytes; },
-               [&](double value) { return sent.number(value); });
+  maker.number(
+      "sent by a rank in a step (" + sent.name + ")", "comm_bytes", [](const Condition& c) { return c.comm_bytes; },
+      [&](double value) { return sent.number(value); });
   section.blocks.emplace_back(maker.take());
-  section.blocks.emplace_back(Picture{"memory_usage_comparison", "peak memory of a rank per condition", plot::memory_figure(found.conditions)});
+  section.blocks.emplace_back(
+      Picture{"memory_usage_comparison", "peak memory of a rank per condition", plot::memory_figure(found.conditions)});
   return section;
 }
 
 /// How many conditions completed, and how many steps, where that is one number.
 static Text completed(const Findings& found) {
   const auto steps = found.conditions.front().final_step;
-  const bool same = steps && std::all_of(found.conditions.begin(), found.conditions.end(), [&](const Condition& c) { return c.final_step == steps; });
-  return (found.conditions.size() == 1 ? "The condition" : "All " + counted(found.conditions.size(), "condition")) + " completed" +
+  const bool same = steps && std::all_of(found.conditions.begin(), found.conditions.end(),
+                                         [&](const Condition& c) { return c.final_step == steps; });
+  return (found.conditions.size() == 1 ? "The condition" : "All " + counted(found.conditions.size(), "condition")) +
+         " completed" +
          (same ? " " + counted(static_cast<std::size_t>(std::max<std::int64_t>(0, *steps)), "step") + "." : ".");
 }
 
@@ -223,13 +269,19 @@ Section summary_section(const Findings& found) {
   list.items.push_back(Text(strong("Time. ")) + time_sentence(found));
   list.items.push_back(Text(strong("Memory. ")) + memory_sentence(found));
   section.blocks.emplace_back(std::move(list));
-  const plot::Unit seconds = plot::time_unit(largest(found, &Condition::time_mean)), bytes = plot::bytes_unit(largest(found, &Condition::peak_mem));
-  Grid grid{"", {"condition", "status", "final loss", "mean time (" + seconds.name + ")", "peak memory (" + bytes.name + ")"}, {false, false, true, true, true}, {}};
+  const plot::Unit seconds = plot::time_unit(largest(found, &Condition::time_mean)),
+                   bytes = plot::bytes_unit(largest(found, &Condition::peak_mem));
+  Grid grid{
+      "",
+      {"condition", "status", "final loss", "mean time (" + seconds.name + ")", "peak memory (" + bytes.name + ")"},
+      {false, false, true, true, true},
+      {}};
   for (const Condition& c : found.conditions) {
     const auto cell = [](const auto& value, const auto& print) {
       return value ? Cell{Text(print(static_cast<double>(*value))), static_cast<double>(*value)} : nothing();
     };
-    grid.rows.push_back({name_cell(c, false), status_cell(c), cell(c.final_loss, loss_text), cell(c.time_mean, [&](double v) { return seconds.number(v); }),
+    grid.rows.push_back({name_cell(c, false), status_cell(c), cell(c.final_loss, loss_text),
+                         cell(c.time_mean, [&](double v) { return seconds.number(v); }),
                          cell(c.peak_mem, [&](double v) { return bytes.number(v); })});
   }
   section.blocks.emplace_back(std::move(grid));

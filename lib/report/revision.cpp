@@ -64,29 +64,40 @@ std::string cell(const metric::Table& table, const char* column, long row) {
 
 Answer numerics(const metric::Store& store, const Condition& baseline, const Condition& other) {
   if (!baseline.state_digest.empty() && baseline.state_digest == other.state_digest) {
-    return {Verdict::good, Text(strong("identical bits")) + Text(" (state digest ") + code(other.state_digest) + Text(")")};
+    return {Verdict::good,
+            Text(strong("identical bits")) + Text(" (state digest ") + code(other.state_digest) + Text(")")};
   }
   const auto entry = store.tables.find("divergence");
   const long row = entry == store.tables.end() ? -1 : pair_row(entry->second, baseline.name, other.name);
   if (row < 0) return {Verdict::open, "not known: the summary has no comparison of the two"};
   const metric::Table& table = entry->second;
-  const std::string verdict = cell(table, "verdict", row), first = cell(table, "first_difference", row), digest = cell(table, "digest", row);
+  const std::string verdict = cell(table, "verdict", row), first = cell(table, "first_difference", row),
+                    digest = cell(table, "digest", row);
   const std::string steps = cell(table, "steps", row), largest = cell(table, "loss_difference", row);
   const auto distance = parse_real(largest);
   const std::string at_most = distance ? loss_text(*distance) : "an unknown amount";
   // Without repeats nothing says how far two runs of one revision part; different digests of the same seed say enough.
   if (verdict == "inside") {
-    return {Verdict::good, Text(strong("within the envelope")) + Text(" of repeated runs: losses differ by at most " + at_most + " nats/token, from step " + first)};
+    return {Verdict::good, Text(strong("within the envelope")) + Text(" of repeated runs: losses differ by at most " +
+                                                                      at_most + " nats/token, from step " + first)};
   }
-  if (verdict == "identical" && digest == "different") return {Verdict::bad, Text(bad("different bits")) + Text(", though the losses are equal at all " + steps + " logged steps")};
-  if (verdict == "identical") return {Verdict::good, Text(strong("identical losses")) + Text(" at all " + steps + " logged steps; without state digests the parameters are not shown to be equal")};
+  if (verdict == "identical" && digest == "different")
+    return {Verdict::bad,
+            Text(bad("different bits")) + Text(", though the losses are equal at all " + steps + " logged steps")};
+  if (verdict == "identical")
+    return {Verdict::good, Text(strong("identical losses")) +
+                               Text(" at all " + steps +
+                                    " logged steps; without state digests the parameters are not shown to be equal")};
   if (verdict == "different") {
     const std::string outside = cell(table, "first_outside", row);
     const std::string step = outside.empty() ? first : outside;
-    return {Verdict::bad, Text(bad("different from step " + step)) + Text(": losses differ by up to " + at_most + " nats/token") +
+    return {Verdict::bad, Text(bad("different from step " + step)) +
+                              Text(": losses differ by up to " + at_most + " nats/token") +
                               Text(outside.empty() ? "" : ", more than repeated runs do")};
   }
-  if (verdict == "incomplete") return {Verdict::open, "equal losses at the " + steps + " steps that both logged; " + cell(table, "steps_missing", row) + " are in one alone"};
+  if (verdict == "incomplete")
+    return {Verdict::open, "equal losses at the " + steps + " steps that both logged; " +
+                               cell(table, "steps_missing", row) + " are in one alone"};
   return {Verdict::open, "not known: no step in common"};
 }
 
@@ -101,14 +112,22 @@ std::string printed(const Ratio& ratio) {
 /// `more` and `less` are the words for a ratio above and below 1: "slower", "faster".
 Answer judged(const Ratio& ratio, double gate, const std::string& more, const std::string& less) {
   if (!std::isfinite(ratio.value)) return {Verdict::open, "not known: not every run has a value"};
-  const std::string change = ratio.value == 1 ? "no change" : percent(std::abs(ratio.value - 1)) + " " + (ratio.value > 1 ? more : less);
-  if (!ratio.known()) return {Verdict::open, Text(change + ", from a single run of at least one: no interval, so nothing is shown")};
-  const std::string found = ratio.exact ? ", the same in every run" : "; the smallest change that so many runs find is " + percent(ratio.smallest);
-  if (ratio.low > 1 + gate) return {Verdict::bad, Text(bad(change)) + Text(", beyond the " + percent(gate) + " allowed")};
+  const std::string change =
+      ratio.value == 1 ? "no change" : percent(std::abs(ratio.value - 1)) + " " + (ratio.value > 1 ? more : less);
+  if (!ratio.known())
+    return {Verdict::open, Text(change + ", from a single run of at least one: no interval, so nothing is shown")};
+  const std::string found = ratio.exact ? ", the same in every run"
+                                        : "; the smallest change that so many runs find is " + percent(ratio.smallest);
+  if (ratio.low > 1 + gate)
+    return {Verdict::bad, Text(bad(change)) + Text(", beyond the " + percent(gate) + " allowed")};
   if (ratio.high > 1 + gate) {
-    return {Verdict::open, Text(ratio.differs() ? change : "no difference shown (" + change + ")") + Text("; that it is within the " + percent(gate) + " allowed is not shown either" + found)};
+    return {Verdict::open,
+            Text(ratio.differs() ? change : "no difference shown (" + change + ")") +
+                Text("; that it is within the " + percent(gate) + " allowed is not shown either" + found)};
   }
-  if (ratio.differs()) return {Verdict::good, Text(strong(change)) + Text(ratio.value > 1 ? ", within the " + percent(gate) + " allowed" : "") + Text(found)};
+  if (ratio.differs())
+    return {Verdict::good, Text(strong(change)) +
+                               Text(ratio.value > 1 ? ", within the " + percent(gate) + " allowed" : "") + Text(found)};
   return {Verdict::good, Text("no difference shown (" + change + ")" + found)};
 }
 
@@ -121,19 +140,27 @@ Section runs_section(const Condition& baseline, const std::vector<Comparison>& c
   Section section{"Runs", {}};
   std::vector<const Condition*> all = {&baseline};
   for (const Comparison& one : comparisons) all.push_back(one.other);
-  Grid grid{"", {"revision", "run", "status", "final loss", "mean time", "peak memory", "state digest"}, {false, false, false, true, true, true, false}, {}};
+  Grid grid{"",
+            {"revision", "run", "status", "final loss", "mean time", "peak memory", "state digest"},
+            {false, false, false, true, true, true, false},
+            {}};
   for (const Condition* const condition : all) {
     for (const stat::Member& member : condition->members) {
       const auto& points = member.series.points;
-      const auto last = std::find_if(points.rbegin(), points.rend(), [](const stat::Point& point) { return !metric::is_absent(point.loss); });
-      const double time = member.timing.seconds.empty() ? plot::kNone : stat::mean(member.timing.seconds), peak = member.series.peak_mem;
+      const auto last = std::find_if(points.rbegin(), points.rend(),
+                                     [](const stat::Point& point) { return !metric::is_absent(point.loss); });
+      const double time = member.timing.seconds.empty() ? plot::kNone : stat::mean(member.timing.seconds),
+                   peak = member.series.peak_mem;
       const std::string status(stat::name(member.judgement.status)), digest = member.run->attribute("state_digest");
       const bool failed = member.judgement.status > stat::RunStatus::unknown;
-      grid.rows.push_back({{Text(code(condition->name))}, {Text(code(member.run->name))}, {failed ? Text(bad(status)) : Text(status)},
-                           last == points.rend() ? Cell{Text("-")} : Cell{Text(loss_text(last->loss)), last->loss},
-                           std::isfinite(time) ? Cell{Text(plot::time_unit(time).text(time)), time} : Cell{Text("-")},
-                           metric::is_absent(peak) ? Cell{Text("-")} : Cell{Text(plot::bytes_unit(peak).text(peak)), peak},
-                           {digest.empty() ? Text("-") : Text(code(digest))}});
+      grid.rows.push_back(
+          {{Text(code(condition->name))},
+           {Text(code(member.run->name))},
+           {failed ? Text(bad(status)) : Text(status)},
+           last == points.rend() ? Cell{Text("-")} : Cell{Text(loss_text(last->loss)), last->loss},
+           std::isfinite(time) ? Cell{Text(plot::time_unit(time).text(time)), time} : Cell{Text("-")},
+           metric::is_absent(peak) ? Cell{Text("-")} : Cell{Text(plot::bytes_unit(peak).text(peak)), peak},
+           {digest.empty() ? Text("-") : Text(code(digest))}});
     }
   }
   section.blocks.emplace_back(std::move(grid));
@@ -165,8 +192,10 @@ const Condition& chosen(const Findings& found, const std::string& name) {
 
 }  // namespace
 
-Document revision(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder, const Gate& gate) {
-  if (found.conditions.size() < 2) throw Error(source, 0, "a comparison of revisions needs two conditions (zs-aggregate --by revision)");
+Document revision(const metric::Store& store, const Findings& found, const std::string& source,
+                  const std::string& folder, const Gate& gate) {
+  if (found.conditions.size() < 2)
+    throw Error(source, 0, "a comparison of revisions needs two conditions (zs-aggregate --by revision)");
   const Condition& baseline = chosen(found, gate.baseline);
   std::vector<Comparison> comparisons;
   for (const Condition& condition : found.conditions) {
@@ -181,35 +210,49 @@ Document revision(const metric::Store& store, const Findings& found, const std::
     comparisons.push_back(std::move(one));
   }
   Document document;
-  document.title = comparisons.size() == 1 ? "Comparison of " + comparisons[0].other->name + " with " + baseline.name
-                                           : "Comparison of " + counted(comparisons.size(), "revision") + " with " + baseline.name;
+  document.title = comparisons.size() == 1
+                       ? "Comparison of " + comparisons[0].other->name + " with " + baseline.name
+                       : "Comparison of " + counted(comparisons.size(), "revision") + " with " + baseline.name;
   document.verdict = found.bad.empty() ? Verdict::good : Verdict::bad;
   for (const Condition* const failed : found.bad) {
     document.verdict_text += code(failed->name) + Text(" ") + Text(bad(status_text(*failed))) + Text(". ");
   }
   for (const Comparison& one : comparisons) {
-    document.verdict_text += code(one.other->name) + Text(" against ") + code(baseline.name) + Text(": ") + one.numerics.text + Text(". Time: ") + one.time.text +
-                             Text(". Memory: ") + one.memory.text + Text(". ");
-    for (const Answer* const answer : {&one.numerics, &one.time, &one.memory}) document.verdict = worst(document.verdict, answer->verdict);
+    document.verdict_text += code(one.other->name) + Text(" against ") + code(baseline.name) + Text(": ") +
+                             one.numerics.text + Text(". Time: ") + one.time.text + Text(". Memory: ") +
+                             one.memory.text + Text(". ");
+    for (const Answer* const answer : {&one.numerics, &one.time, &one.memory})
+      document.verdict = worst(document.verdict, answer->verdict);
   }
-  document.label = document.verdict == Verdict::good ? "Same or better" : document.verdict == Verdict::bad ? "Worse or different" : "Inconclusive";
+  document.label = document.verdict == Verdict::good  ? "Same or better"
+                   : document.verdict == Verdict::bad ? "Worse or different"
+                                                      : "Inconclusive";
 
   Tracer tracer(document, folder);
   Section summary{"Executive summary", {}};
-  Grid grid{"", {"revision", "numerics", "time, ratio (interval)", "memory, ratio (interval)"}, {false, false, true, true}, {}};
+  Grid grid{"",
+            {"revision", "numerics", "time, ratio (interval)", "memory, ratio (interval)"},
+            {false, false, true, true},
+            {}};
   for (const Comparison& one : comparisons) {
-    grid.rows.push_back({{Text(code(one.other->name))}, {one.numerics.text}, {Text(printed(one.time_ratio)), one.time_ratio.value},
+    grid.rows.push_back({{Text(code(one.other->name))},
+                         {one.numerics.text},
+                         {Text(printed(one.time_ratio)), one.time_ratio.value},
                          {Text(printed(one.memory_ratio)), one.memory_ratio.value}});
   }
   summary.blocks.emplace_back(std::move(grid));
-  summary.blocks.emplace_back(Paragraph{Text("A ratio above 1 is slower, or more memory, than ") + code(baseline.name) +
-                                        Text(". Intervals are over runs, 95 % together for time and memory (Holm), from Welch's test on logarithms of the runs' means; a change is found in four cases of five if it is as large as the smallest one named.")});
-  if (std::any_of(found.conditions.begin(), found.conditions.end(), [](const Condition& c) { return c.curve != nullptr; })) {
+  summary.blocks.emplace_back(Paragraph{
+      Text("A ratio above 1 is slower, or more memory, than ") + code(baseline.name) +
+      Text(". Intervals are over runs, 95 % together for time and memory (Holm), from Welch's test on logarithms of "
+           "the runs' means; a change is found in four cases of five if it is as large as the smallest one named.")});
+  if (std::any_of(found.conditions.begin(), found.conditions.end(),
+                  [](const Condition& c) { return c.curve != nullptr; })) {
     plot::Options options;
     const auto warmup = store.attributes.find("warmup");
     if (warmup != store.attributes.end()) options.warmup = warmup->second;
     try {
-      summary.blocks.emplace_back(Picture{"revision_comparison", "final loss, iteration time, memory and loss curves", plot::revision_figure(found.conditions, options)});
+      summary.blocks.emplace_back(Picture{"revision_comparison", "final loss, iteration time, memory and loss curves",
+                                          plot::revision_figure(found.conditions, options)});
     } catch (const Error& missing) {
       summary.blocks.emplace_back(Paragraph{Text("There is no figure: ") + Text(missing.what()) + Text(".")});
     }

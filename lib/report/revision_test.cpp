@@ -50,7 +50,9 @@ Document written(const metric::Store& store, const Gate& gate = {}) {
   const Findings found = findings(store, "s.h5");
   return revision(store, found, "s.h5", "", gate);
 }
-bool says(const Document& document, const std::string& words) { return document.verdict_text.plain().find(words) != std::string::npos; }
+bool says(const Document& document, const std::string& words) {
+  return document.verdict_text.plain().find(words) != std::string::npos;
+}
 
 }  // namespace
 
@@ -118,12 +120,14 @@ TEST_CASE("other losses are bad with the step, also by one unit in the last plac
 
 TEST_CASE("one condition cannot be compared, and an unknown baseline is named") {
   metric::Store store = revisions(2, 1, true, true);
-  CHECK_THROWS_WITH_AS(written(store, {"odl", 0.03}), "no condition 'odl' to be the baseline, did you mean 'old'?", UsageError);
+  CHECK_THROWS_WITH_AS(written(store, {"odl", 0.03}), "no condition 'odl' to be the baseline, did you mean 'old'?",
+                       UsageError);
   store.summary = {};
   for (metric::Run& run : store.runs) run.attributes["revision"] = "old";
   stat::SummaryRule rule;
   rule.by = {"revision"};
-  CHECK_THROWS_WITH_AS(written(stat::summarize(std::move(store), rule).store), "s.h5: a comparison of revisions needs two conditions (zs-aggregate --by revision)", Error);
+  CHECK_THROWS_WITH_AS(written(stat::summarize(std::move(store), rule).store),
+                       "s.h5: a comparison of revisions needs two conditions (zs-aggregate --by revision)", Error);
 }
 
 }  // namespace zs::report

@@ -16,16 +16,35 @@ struct Known {
   const char *key, *label;
 };
 /// The attributes that a reader looks for, in this order.
-constexpr std::array<Known, 29> kKnown = {{{"model.name", "model"}, {"model.parameters", "parameters"}, {"num_layers", "layers asked (0: those of the model)"}, {"dataset", "data"},
-                                         {"dataset_tokens", "tokens of the data"}, {"dataset_percentage", "share of the data (%)"}, {"dtype", "number format"},
-                                         {"backend", "backend"}, {"zero_stage", "ZeRO stage"}, {"world_size", "ranks"},
-                                         {"batch_size", "micro-batch of a rank"}, {"gradient_accumulation_steps", "accumulation steps"},
-                                         {"seq_length", "sequence length"}, {"num_epochs", "epochs asked"}, {"expected_steps", "steps expected"},
-                                         {"learning_rate", "learning rate"}, {"max_grad_norm", "gradient norm limit"}, {"seed", "seed"},
-                                         {"compile", "compile"}, {"deepcompile", "deepcompile"}, {"passes", "passes"},
-                                         {"activation_checkpointing", "activation checkpointing"}, {"offload", "offload"},
-                                         {"revision", "revision"}, {"host", "host"}, {"cpu", "processor"}, {"gpu", "accelerator"},
-                                         {"threads", "threads of a rank"}, {"experiment_date", "date"}}};
+constexpr std::array<Known, 29> kKnown = {{{"model.name", "model"},
+                                           {"model.parameters", "parameters"},
+                                           {"num_layers", "layers asked (0: those of the model)"},
+                                           {"dataset", "data"},
+                                           {"dataset_tokens", "tokens of the data"},
+                                           {"dataset_percentage", "share of the data (%)"},
+                                           {"dtype", "number format"},
+                                           {"backend", "backend"},
+                                           {"zero_stage", "ZeRO stage"},
+                                           {"world_size", "ranks"},
+                                           {"batch_size", "micro-batch of a rank"},
+                                           {"gradient_accumulation_steps", "accumulation steps"},
+                                           {"seq_length", "sequence length"},
+                                           {"num_epochs", "epochs asked"},
+                                           {"expected_steps", "steps expected"},
+                                           {"learning_rate", "learning rate"},
+                                           {"max_grad_norm", "gradient norm limit"},
+                                           {"seed", "seed"},
+                                           {"compile", "compile"},
+                                           {"deepcompile", "deepcompile"},
+                                           {"passes", "passes"},
+                                           {"activation_checkpointing", "activation checkpointing"},
+                                           {"offload", "offload"},
+                                           {"revision", "revision"},
+                                           {"host", "host"},
+                                           {"cpu", "processor"},
+                                           {"gpu", "accelerator"},
+                                           {"threads", "threads of a rank"},
+                                           {"experiment_date", "date"}}};
 
 /// value of a key -> what the conditions say, "" for silence.
 std::vector<std::string> values(const std::vector<Condition>& conditions, const std::string& key) {
@@ -81,7 +100,9 @@ Section setup_section(const Findings& found, bool differences) {
   Section section{"Setup", {}};
   Grid table{"", {"what", "value"}, {false, false}, {}};
   std::vector<Known> differing;
-  const auto row = [&](const std::string& label, const std::string& value) { table.rows.push_back({{Text(label)}, {Text(value)}}); };
+  const auto row = [&](const std::string& label, const std::string& value) {
+    table.rows.push_back({{Text(label)}, {Text(value)}});
+  };
   std::set<std::string> seen;
   for (const Known& known : kKnown) {
     seen.insert(known.key);
@@ -89,14 +110,18 @@ Section setup_section(const Findings& found, bool differences) {
     if (!any(said)) continue;
     std::string value;
     const bool everywhere = std::none_of(said.begin(), said.end(), [](const std::string& one) { return one.empty(); });
-    const bool failed_only = std::all_of(found.conditions.begin(), found.conditions.end(),
-                                         [&](const Condition& c) { return c.bad() || !c.attribute(known.key).empty(); });
-    if (common(said, value) && (everywhere || failed_only)) row(known.label, value);
-    else differing.push_back(known);
+    const bool failed_only = std::all_of(found.conditions.begin(), found.conditions.end(), [&](const Condition& c) {
+      return c.bad() || !c.attribute(known.key).empty();
+    });
+    if (common(said, value) && (everywhere || failed_only))
+      row(known.label, value);
+    else
+      differing.push_back(known);
   }
   const std::string batch = product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps"});
   if (!batch.empty()) row("global batch (ranks x micro-batch x accumulation)", batch + " sequences");
-  const std::string tokens = product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps", "seq_length"});
+  const std::string tokens =
+      product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps", "seq_length"});
   if (!tokens.empty()) row("tokens of a step", tokens);
   const std::string epochs = epochs_seen(found.conditions);
   if (!epochs.empty()) row("last epoch reached", epochs);
@@ -126,7 +151,8 @@ Section setup_section(const Findings& found, bool differences) {
 
   std::vector<std::string> missing;
   const auto silent = [&](std::initializer_list<const char*> keys, const char* label) {
-    if (std::none_of(keys.begin(), keys.end(), [&](const char* key) { return any(values(found.conditions, key)); })) missing.emplace_back(label);
+    if (std::none_of(keys.begin(), keys.end(), [&](const char* key) { return any(values(found.conditions, key)); }))
+      missing.emplace_back(label);
   };
   silent({"model.name"}, "the model");
   silent({"dataset"}, "the data");
@@ -137,7 +163,8 @@ Section setup_section(const Findings& found, bool differences) {
   silent({"expected_steps"}, "how many steps were expected");
   silent({"cpu", "gpu", "host"}, "the hardware");
   silent({"revision"}, "the revision of the code");
-  if (!missing.empty()) section.blocks.emplace_back(Paragraph{Text("The records do not say: " + joined(missing) + ".")});
+  if (!missing.empty())
+    section.blocks.emplace_back(Paragraph{Text("The records do not say: " + joined(missing) + ".")});
   return section;
 }
 

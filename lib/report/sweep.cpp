@@ -37,7 +37,8 @@ Text setting(const Condition& condition, const std::vector<std::string>& keys) {
 }
 
 /// The mean result at each level of each parameter: what a parameter does on average over the others.
-void effects(const Findings& found, const plot::Result& result, const std::vector<std::string>& keys, Section& section) {
+void effects(const Findings& found, const plot::Result& result, const std::vector<std::string>& keys,
+             Section& section) {
   for (const std::string& key : keys) {
     const std::vector<std::string> levels = plot::levels(found.conditions, key);
     if (levels.size() < 2 || levels.size() > found.healthy.size()) continue;
@@ -56,15 +57,22 @@ void effects(const Findings& found, const plot::Result& result, const std::vecto
         if (result.better(one, best)) best = one;
       }
       const auto cell = [&](double value) { return count ? Cell{Text(result.text(value)), value} : Cell{Text("-")}; };
-      const auto whole = [](std::size_t value) { return Cell{Text(std::to_string(value)), static_cast<double>(value)}; };
+      const auto whole = [](std::size_t value) {
+        return Cell{Text(std::to_string(value)), static_cast<double>(value)};
+      };
       const auto number = parse_real(level);
-      grid.rows.push_back({{Text(level), number ? *number : plot::kNone}, whole(members), whole(failed), cell(sum / static_cast<double>(count)), cell(best)});
+      grid.rows.push_back({{Text(level), number ? *number : plot::kNone},
+                           whole(members),
+                           whole(failed),
+                           cell(sum / static_cast<double>(count)),
+                           cell(best)});
     }
     section.blocks.emplace_back(std::move(grid));
   }
 }
 
-Section table_of(const Findings& found, const plot::Result& result, const std::vector<std::string>& keys, Tracer& tracer) {
+Section table_of(const Findings& found, const plot::Result& result, const std::vector<std::string>& keys,
+                 Tracer& tracer) {
   Section section{"All conditions", {}};
   double longest = 0, most = 0;
   for (const Condition& c : found.conditions) {
@@ -78,16 +86,21 @@ Section table_of(const Findings& found, const plot::Result& result, const std::v
     grid.header.push_back(title), grid.numeric.push_back(true);
   }
   for (const Condition& c : found.conditions) {
-    std::vector<Cell> row = {{Text(code(c.name)), static_cast<double>(c.place)}, {c.bad() ? Text(bad(c.status)) : Text(c.status)}};
+    std::vector<Cell> row = {{Text(code(c.name)), static_cast<double>(c.place)},
+                             {c.bad() ? Text(bad(c.status)) : Text(c.status)}};
     for (const std::string& key : keys) {
       const auto number = parse_real(c.attribute(key));
       row.push_back({Text(c.attribute(key).empty() ? "-" : c.attribute(key)), number ? *number : plot::kNone});
     }
     const double value = result.of(c);
-    row.push_back(std::isnan(value) ? Cell{Text("-")} : Cell{Text(tracer.number(c, result.name, value, result.text(value))), value});
-    row.push_back(c.time_mean ? Cell{Text(tracer.number(c, "time_mean", *c.time_mean, seconds.number(*c.time_mean))), *c.time_mean} : Cell{Text("-")});
+    row.push_back(std::isnan(value) ? Cell{Text("-")}
+                                    : Cell{Text(tracer.number(c, result.name, value, result.text(value))), value});
+    row.push_back(c.time_mean ? Cell{Text(tracer.number(c, "time_mean", *c.time_mean, seconds.number(*c.time_mean))),
+                                     *c.time_mean}
+                              : Cell{Text("-")});
     const auto peak = static_cast<double>(c.peak_mem.value_or(0));
-    row.push_back(c.peak_mem ? Cell{Text(tracer.number(c, "peak_mem", peak, bytes.number(peak))), peak} : Cell{Text("-")});
+    row.push_back(c.peak_mem ? Cell{Text(tracer.number(c, "peak_mem", peak, bytes.number(peak))), peak}
+                             : Cell{Text("-")});
     grid.rows.push_back(std::move(row));
   }
   section.blocks.emplace_back(std::move(grid));
@@ -103,38 +116,51 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
   const std::vector<const Condition*> order = ranked(found, result);
   Document document;
   document.title = "Sweep of " + counted(found.conditions.size(), "condition");
-  document.verdict = !found.bad.empty() ? Verdict::bad : order.empty() || !found.unknown.empty() ? Verdict::open : Verdict::good;
-  document.label = !found.bad.empty() ? "Not all complete" : document.verdict == Verdict::good ? "Complete" : "Not known to be complete";
+  document.verdict = !found.bad.empty()                        ? Verdict::bad
+                     : order.empty() || !found.unknown.empty() ? Verdict::open
+                                                               : Verdict::good;
+  document.label = !found.bad.empty()                  ? "Not all complete"
+                   : document.verdict == Verdict::good ? "Complete"
+                                                       : "Not known to be complete";
   if (!found.bad.empty()) {
-    document.verdict_text += bad(std::to_string(found.bad.size()) + " of " + counted(found.conditions.size(), "condition") + " did not complete: ");
+    document.verdict_text += bad(std::to_string(found.bad.size()) + " of " +
+                                 counted(found.conditions.size(), "condition") + " did not complete: ");
     document.verdict_text += names(found.bad) + Text(". ");
   }
   if (order.empty()) {
     document.verdict_text += "No condition has a " + result.name + ".";
   } else {
-    document.verdict_text += Text(strong("Best: ")) + setting(*order[0], keys) + Text(", with a " + result.label + " of ") +
+    document.verdict_text += Text(strong("Best: ")) + setting(*order[0], keys) +
+                             Text(", with a " + result.label + " of ") +
                              Text(strong(result.text(result.of(*order[0])))) + Text(".");
     const bool single = order[0]->runs.value_or(1) <= 1;
     if (order.size() > 1) {
-      document.verdict_text += Text(" The next is ") + setting(*order[1], keys) + Text(" (" + result.text(result.of(*order[1])) + ").");
+      document.verdict_text +=
+          Text(" The next is ") + setting(*order[1], keys) + Text(" (" + result.text(result.of(*order[1])) + ").");
       if (single) document.verdict_text += " Each ran once, so whether the difference is more than noise is not known.";
     }
   }
   Tracer tracer(document, folder);
   Section summary{"Executive summary", {}};
   if (!order.empty()) {
-    summary.blocks.emplace_back(Picture{"sweep", result.label + " over the parameters", plot::sweep_figure(found.conditions, options)});
+    summary.blocks.emplace_back(
+        Picture{"sweep", result.label + " over the parameters", plot::sweep_figure(found.conditions, options)});
     Grid best{"The best", {"condition", "setting", result.label}, {false, false, true}, {}};
     for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 5); ++i) {
-      best.rows.push_back({{Text(code(order[i]->name))}, {setting(*order[i], keys)}, {Text(result.text(result.of(*order[i]))), result.of(*order[i])}});
+      best.rows.push_back({{Text(code(order[i]->name))},
+                           {setting(*order[i], keys)},
+                           {Text(result.text(result.of(*order[i]))), result.of(*order[i])}});
     }
     summary.blocks.emplace_back(std::move(best));
   }
   document.sections.push_back(std::move(summary));
   document.sections.push_back(setup_section(found, false));
   Section parameters{"What each parameter does", {}};
-  parameters.blocks.emplace_back(Paragraph{keys.empty() ? Text("The runs do not say what differs between them.")
-                                                        : Text("Means over the conditions of each level that did not fail; the other parameters are averaged over.")});
+  parameters.blocks.emplace_back(Paragraph{
+      keys.empty()
+          ? Text("The runs do not say what differs between them.")
+          : Text(
+                "Means over the conditions of each level that did not fail; the other parameters are averaged over.")});
   effects(found, result, keys, parameters);
   document.sections.push_back(std::move(parameters));
   document.sections.push_back(table_of(found, result, keys, tracer));
@@ -145,8 +171,10 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
   if (!curves.empty()) {
     for (std::size_t i = 0; i < curves.size(); ++i) curves[i].place = i;
     Section section{"Loss curves", {}};
-    if (curves.size() < order.size()) section.blocks.emplace_back(Paragraph{"The best " + counted(curves.size(), "condition") + ":"});
-    section.blocks.emplace_back(Picture{"sweep_loss", "training loss of the best conditions", plot::loss_figure(curves)});
+    if (curves.size() < order.size())
+      section.blocks.emplace_back(Paragraph{"The best " + counted(curves.size(), "condition") + ":"});
+    section.blocks.emplace_back(
+        Picture{"sweep_loss", "training loss of the best conditions", plot::loss_figure(curves)});
     document.sections.push_back(std::move(section));
   }
   document.sections.push_back(quality_section(store, found));

@@ -19,7 +19,8 @@ std::string all_of(std::size_t count, const std::string& noun) {
 
 /// "z2 FAILED (exit code 9) at step 30 of 100" for each bad condition.
 Text failures(const Findings& found) {
-  Text text = bad(std::to_string(found.bad.size()) + " of " + counted(found.conditions.size(), "condition") + " did not complete: ");
+  Text text = bad(std::to_string(found.bad.size()) + " of " + counted(found.conditions.size(), "condition") +
+                  " did not complete: ");
   for (std::size_t i = 0; i < found.bad.size(); ++i) {
     if (i > 0) text += i + 1 == found.bad.size() ? " and " : ", ";
     text += code(found.bad[i]->name) + Text(" " + status_text(*found.bad[i]));
@@ -34,7 +35,8 @@ Text listed(const DigestClass& one) {
   }
   Text text;
   for (const DigestGroup& group : one.groups) {
-    text += Text(text.empty() ? "" : "; ") + names(group.members) + Text(group.members.size() == 1 ? " ends with " : " end with ") + code(group.digest);
+    text += Text(text.empty() ? "" : "; ") + names(group.members) +
+            Text(group.members.size() == 1 ? " ends with " : " end with ") + code(group.digest);
   }
   return text;
 }
@@ -54,7 +56,8 @@ Text different(const Findings& found) {
   bool first = true;
   for (const DigestClass& one : found.digests) {
     if (one.groups.size() < 2) continue;
-    text += Text(first ? "" : "; ") + (found.digests.size() > 1 ? Text("with " + trained(one, found) + ", ") : Text()) + listed(one);
+    text += Text(first ? "" : "; ") + (found.digests.size() > 1 ? Text("with " + trained(one, found) + ", ") : Text()) +
+            listed(one);
     first = false;
   }
   text += ".";
@@ -76,24 +79,32 @@ Text digests(const Findings& found, Verdict& verdict) {
     return different(found);
   }
   if (found.digests_compared() && found.digests.size() == 1) {
-    if (all && found.bad.empty() && with == 1) text += strong("All " + counted(found.digests[0].runs, "run") + " end with the same state digest");
-    else if (all && found.bad.empty()) text += strong(all_of(with, "condition") + " end with the same state digest");
-    else if (all && with > 1) text += strong(all_of(with, "condition") + " that did not fail end with the same state digest");
-    else text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) + " that did not fail end with the same state digest");
-    text += Text(", ") + code(found.digests[0].groups[0].digest) + Text(": their parameters are the same to the last bit.");
+    if (all && found.bad.empty() && with == 1)
+      text += strong("All " + counted(found.digests[0].runs, "run") + " end with the same state digest");
+    else if (all && found.bad.empty())
+      text += strong(all_of(with, "condition") + " end with the same state digest");
+    else if (all && with > 1)
+      text += strong(all_of(with, "condition") + " that did not fail end with the same state digest");
+    else
+      text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) +
+                     " that did not fail end with the same state digest");
+    text +=
+        Text(", ") + code(found.digests[0].groups[0].digest) + Text(": their parameters are the same to the last bit.");
   } else if (found.digests_compared()) {
     std::size_t alone = 0;
     for (const DigestClass& one : found.digests) alone += one.runs == 1;
-    text += strong("Runs that train the same thing end with the same state digest") +
-            Text(", and so with the same bits: " + counted(found.digests.size(), "group") + " that differ in " + joined(found.unlike) +
-                 (alone > 0 ? ", of which " + std::to_string(alone) + " with a single run." : "."));
+    text +=
+        strong("Runs that train the same thing end with the same state digest") +
+        Text(", and so with the same bits: " + counted(found.digests.size(), "group") + " that differ in " +
+             joined(found.unlike) + (alone > 0 ? ", of which " + std::to_string(alone) + " with a single run." : "."));
     if (alone > 0) return text;
   } else if (found.digests.size() > 1) {
-    return text + Text("The conditions train different things (") + Text(joined(found.unlike)) + Text(found.unlike.size() == 1 ? " differs" : " differ") +
+    return text + Text("The conditions train different things (") + Text(joined(found.unlike)) +
+           Text(found.unlike.size() == 1 ? " differs" : " differ") +
            Text("), so their state digests are not expected to agree.");
   } else if (with == 1 && found.healthy.size() == 1 && found.bad.empty()) {
-    return code(found.healthy[0]->name) + Text(" ends with the state digest ") + code(found.digests[0].groups[0].digest) +
-           Text("; there is no other condition to compare it with.");
+    return code(found.healthy[0]->name) + Text(" ends with the state digest ") +
+           code(found.digests[0].groups[0].digest) + Text("; there is no other condition to compare it with.");
   } else {
     if (found.healthy.size() >= 2) {
       text += Text(with == 0 ? "No condition logged a state digest" : "Only one condition logged a state digest") +
@@ -101,33 +112,43 @@ Text digests(const Findings& found, Verdict& verdict) {
     }
     return text;
   }
-  if (!all) text += Text(" ") + names(found.without_digest) + Text(found.without_digest.size() == 1 ? " has no digest." : " have no digest.");
-  else if (verdict == Verdict::open) verdict = Verdict::good;
+  if (!all)
+    text += Text(" ") + names(found.without_digest) +
+            Text(found.without_digest.size() == 1 ? " has no digest." : " have no digest.");
+  else if (verdict == Verdict::open)
+    verdict = Verdict::good;
   return text;
 }
 
 /// What the losses say where the digests cannot.
 Text losses(const Findings& found) {
   if (!found.gap) {
-    if (found.healthy.size() >= 2) return " No two conditions have a loss at the same step, so losses cannot be compared.";
+    if (found.healthy.size() >= 2)
+      return " No two conditions have a loss at the same step, so losses cannot be compared.";
     return {};
   }
-  if (found.equal_losses) return Text(" Their losses are equal, as logged, at every one of ") + Text(counted(found.gap->shared_steps, "step")) + Text(".");
+  if (found.equal_losses)
+    return Text(" Their losses are equal, as logged, at every one of ") +
+           Text(counted(found.gap->shared_steps, "step")) + Text(".");
   if (found.gap->first_step == 0) {
-    return Text(" Their losses are equal at the ") + Text(counted(found.gap->shared_steps, "step")) + Text(" that all of them logged.");
+    return Text(" Their losses are equal at the ") + Text(counted(found.gap->shared_steps, "step")) +
+           Text(" that all of them logged.");
   }
   Text text = Text(" At the same step the losses differ by up to ") +
-              Text(std::isfinite(found.gap->relative) ? strong(percent(found.gap->relative)) : bad("more than any number (one is not finite)")) +
-              Text(" (step " + to_text(found.gap->step) + ": ") + code(found.gap->a->name) + Text(" " + loss_text(found.gap->loss_a) + ", ") +
-              code(found.gap->b->name) + Text(" " + loss_text(found.gap->loss_b) + ")");
+              Text(std::isfinite(found.gap->relative) ? strong(percent(found.gap->relative))
+                                                      : bad("more than any number (one is not finite)")) +
+              Text(" (step " + to_text(found.gap->step) + ": ") + code(found.gap->a->name) +
+              Text(" " + loss_text(found.gap->loss_a) + ", ") + code(found.gap->b->name) +
+              Text(" " + loss_text(found.gap->loss_b) + ")");
   if (!found.envelope) return text += "; with one run of each condition nothing here tells noise from a fault.";
   if (found.outside.empty()) {
-    return text += ", no more than repeated runs of one condition do (" + loss_text(*found.envelope) + " nats/token): that is within their noise.";
+    return text += ", no more than repeated runs of one condition do (" + loss_text(*found.envelope) +
+                   " nats/token): that is within their noise.";
   }
   text += ", and ";
   for (std::size_t i = 0; i < std::min<std::size_t>(found.outside.size(), 3); ++i) {
-    text += Text(i > 0 ? ", " : "") + code(found.outside[i].condition) + Text(" leaves ") + code(found.outside[i].baseline) +
-            Text(" at step " + to_text(found.outside[i].step));
+    text += Text(i > 0 ? ", " : "") + code(found.outside[i].condition) + Text(" leaves ") +
+            code(found.outside[i].baseline) + Text(" at step " + to_text(found.outside[i].step));
   }
   if (found.outside.size() > 3) text += " and " + std::to_string(found.outside.size() - 3) + " more pairs part";
   return text += " by more than repeated runs of one condition do (" + loss_text(*found.envelope) + " nats/token).";
@@ -157,8 +178,11 @@ void write_verdict(const Findings& found, Document& document) {
   if (!found.digests_differ() && !found.without_digest.empty()) document.verdict_text += losses(found);
   if (!found.unknown.empty()) {
     if (document.verdict == Verdict::good) document.verdict = Verdict::open;
-    document.verdict_text += Text(" Whether ") + Text(found.unknown.size() == found.conditions.size() ? "they are" : "") +
-                             (found.unknown.size() == found.conditions.size() ? Text() : names(found.unknown) + Text(found.unknown.size() == 1 ? " is" : " are")) +
+    document.verdict_text += Text(" Whether ") +
+                             Text(found.unknown.size() == found.conditions.size() ? "they are" : "") +
+                             (found.unknown.size() == found.conditions.size()
+                                  ? Text()
+                                  : names(found.unknown) + Text(found.unknown.size() == 1 ? " is" : " are")) +
                              Text(" complete is not known: the records do not say how many steps were expected.");
   } else if (document.verdict_text.empty()) {
     document.verdict_text = code(found.healthy[0]->name) + Text(" completed.");

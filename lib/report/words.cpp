@@ -23,8 +23,12 @@ struct Place {
 };
 
 Place span(const stat::Point& first, const stat::Point& last) {
-  const auto line = [](const stat::Point& point) { return metric::is_absent(point.line) ? 0 : static_cast<long>(point.line); };
-  const auto step = [](const stat::Point& point) { return metric::is_absent(point.step) ? std::string() : to_text(point.step); };
+  const auto line = [](const stat::Point& point) {
+    return metric::is_absent(point.line) ? 0 : static_cast<long>(point.line);
+  };
+  const auto step = [](const stat::Point& point) {
+    return metric::is_absent(point.step) ? std::string() : to_text(point.step);
+  };
   return {true, line(first), line(last), step(first) == step(last) ? step(first) : step(first) + " to " + step(last)};
 }
 
@@ -57,12 +61,14 @@ Place place_of(const stat::Member& member, const std::string& column) {
   for (const stat::Point& point : member.series.points) {
     if (!metric::is_absent(value(point))) points.push_back(&point);
   }
-  if (of_time && member.timing.warmup < points.size()) points.erase(points.begin(), points.begin() + static_cast<long>(member.timing.warmup));
+  if (of_time && member.timing.warmup < points.size())
+    points.erase(points.begin(), points.begin() + static_cast<long>(member.timing.warmup));
   if (points.empty()) return {};
   if (column == "first_loss") return span(*points.front(), *points.front());
   if (column == "final_loss" || column == "valid_loss") return span(*points.back(), *points.back());
   if (column == "best_loss") {
-    const auto best = std::min_element(points.begin(), points.end(), [](const stat::Point* a, const stat::Point* b) { return a->loss < b->loss; });
+    const auto best = std::min_element(points.begin(), points.end(),
+                                       [](const stat::Point* a, const stat::Point* b) { return a->loss < b->loss; });
     return span(**best, **best);
   }
   return span(*points.front(), *points.back());
@@ -76,7 +82,8 @@ std::string counted(std::size_t count, const std::string& noun) {
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
   return text;
 }
 
@@ -87,7 +94,8 @@ Text names(const std::vector<const Condition*>& conditions, std::size_t most) {
     if (i > 0) text += i + 1 == conditions.size() ? " and " : ", ";
     text += code(conditions[i]->name);
   }
-  if (shown < conditions.size()) text += " and " + to_text(static_cast<std::int64_t>(conditions.size() - shown)) + " more";
+  if (shown < conditions.size())
+    text += " and " + to_text(static_cast<std::int64_t>(conditions.size() - shown)) + " more";
   return text;
 }
 
@@ -103,8 +111,10 @@ std::string percent(double ratio) {
   if (!std::isfinite(ratio)) return to_text(ratio);
   const double value = 100 * std::abs(ratio);
   std::array<char, 40> buffer;
-  if (value >= 10) std::snprintf(buffer.data(), buffer.size(), "%.0f", value);
-  else std::snprintf(buffer.data(), buffer.size(), "%.2g", value);
+  if (value >= 10)
+    std::snprintf(buffer.data(), buffer.size(), "%.0f", value);
+  else
+    std::snprintf(buffer.data(), buffer.size(), "%.2g", value);
   return (ratio < 0 ? "-" : "") + std::string(buffer.data()) + " %";
 }
 
@@ -116,7 +126,8 @@ std::string status_text(const Condition& condition) {
   if (!condition.bad()) return text;
   const std::string expected = condition.attribute("expected_steps");
   if (condition.points.value_or(0) == 0) return text + " before its first metric line";
-  if (condition.final_step && reason.find("step") == std::string::npos) text += " at step " + to_text(*condition.final_step) + (expected.empty() ? "" : " of " + expected);
+  if (condition.final_step && reason.find("step") == std::string::npos)
+    text += " at step " + to_text(*condition.final_step) + (expected.empty() ? "" : " of " + expected);
   return text;
 }
 

@@ -31,7 +31,8 @@ std::map<std::string, std::string> draw(const Document& document, const fs::path
       continue;
     }
     write_file(path.string(), bytes);
-    fs::path relative = fs::relative(fs::absolute(path), fs::absolute(report_folder.empty() ? "." : report_folder), error);
+    fs::path relative =
+        fs::relative(fs::absolute(path), fs::absolute(report_folder.empty() ? "." : report_folder), error);
     paths[picture->name] = (error || relative.empty() ? path : relative).generic_string();
   }
   return paths;
@@ -45,10 +46,12 @@ Format format_of(const std::string& path) {
   return name.ends_with(".html") || name.ends_with(".htm") ? Format::html : Format::markdown;
 }
 
-std::string folder_of(const std::string& output) { return output == "-" ? "" : fs::path(output).parent_path().string(); }
+std::string folder_of(const std::string& output) {
+  return output == "-" ? "" : fs::path(output).parent_path().string();
+}
 
-std::vector<std::string> write(const Document& document, Format format, const std::string& output, const std::string& figures,
-                               const plot::Theme& theme) {
+std::vector<std::string> write(const Document& document, Format format, const std::string& output,
+                               const std::string& figures, const plot::Theme& theme) {
   std::vector<std::string> warnings;
   if (format == Format::html) {
     write_file(output, to_html(document, theme));
@@ -61,7 +64,8 @@ std::vector<std::string> write(const Document& document, Format format, const st
     fs::create_directories(figures, error);
     if (error) throw Error(figures, 0, "cannot make the folder for figures: " + error.message());
   }
-  if (output != "-" || !figures.empty()) paths = draw(document, figures.empty() ? folder : figures, folder, theme, warnings);
+  if (output != "-" || !figures.empty())
+    paths = draw(document, figures.empty() ? folder : figures, folder, theme, warnings);
   write_file(output, to_markdown(document, paths));
   return warnings;
 }

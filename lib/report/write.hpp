@@ -17,8 +17,8 @@ Format format_of(const std::string& path);
 /// Writes the report to `output` ("-" is stdout). Pictures of a Markdown report go to `figures` ("" means beside the
 /// output; with stdout none are drawn then). Returns warnings: pictures that could not be drawn, and why.
 /// Each file appears whole or not at all; throws Error where one cannot be written.
-std::vector<std::string> write(const Document& document, Format format, const std::string& output, const std::string& figures,
-                               const plot::Theme& theme);
+std::vector<std::string> write(const Document& document, Format format, const std::string& output,
+                               const std::string& figures, const plot::Theme& theme);
 
 /// The folder in which a report named `output` stands; "" for the current one.
 std::string folder_of(const std::string& output);

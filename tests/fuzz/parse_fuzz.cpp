@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target for lib/parse, run by tests/fuzz/run parse. The input is a log. Beside not crashing, the reader must
-// account for each line, give the same whatever the size of its blocks and with or without learned forms, and write text
-// that lib/metric reads back.
+// account for each line, give the same whatever the size of its blocks and with or without learned forms, and write
+// text that lib/metric reads back.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -52,7 +52,9 @@ class Transcript : public parse::Rows {
 };
 
 parse::Stats read(const std::string& path, parse::Options options, parse::Rows& rows, std::string& faults) {
-  const zs::FaultSink sink = [&](const zs::Fault& fault) { faults += zs::located(fault.path, fault.line, fault.what) + "\n"; };
+  const zs::FaultSink sink = [&](const zs::Fault& fault) {
+    faults += zs::located(fault.path, fault.line, fault.what) + "\n";
+  };
   parse::LogReader reader(options, rows, sink);
   reader.read(path);
   reader.finish();

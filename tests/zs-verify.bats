@@ -139,6 +139,21 @@ value() { sed -n "s/^$1: //p"; }
   jq -e '.verdict == "exact" and (.rows | length) >= 5' <<<"$output"
 }
 
+@test "zs-verify: checkpoints that both run folders have are compared bit by bit" {
+  # shellcheck disable=SC2086
+  for run in "1 1 2" "3 2 1"; do
+    read -r stage ranks steps <<<"$run"
+    mpirun --oversubscribe --bind-to none -n "$ranks" zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 4 --log_interval 1 \
+      --save_steps 2 --gradient_accumulation_steps "$steps" --zero_stage "$stage" --output_dir "stage$stage" >/dev/null
+  done
+  run -0 zs-verify stage1/2* stage3/2*
+  [[ $output == *"verdict: exact"*"checkpoint_2: equal: 16 tensors"* ]]
+  # One bit of one weight, behind the last loss that could show it.
+  printf '\1' | dd of="$(echo stage3/2*/checkpoint_2/pytorch_model.bin)" bs=1 seek=40000 conv=notrunc status=none
+  run -1 zs-verify stage1/2* stage3/2*
+  [[ $output == *"verdict: DIFFERENT"*"step: 2"*"what: transformer.wte.weight at index "*" in checkpoint_2"* ]]
+}
+
 @test "zs-verify: operands that are no runs are refused" {
   echo hello >words.txt
   : >empty

@@ -20,7 +20,7 @@ namespace {
 /// Keys of a configuration that a comparison does not use: their options are not offered.
 constexpr std::array kUnused = {"training.eval",       "training.eval_steps",   "training.eval_batch_size", "training.save_steps",  "training.log_interval",
                                 "training.warmup_step", "training.num_epochs", "training.max_steps",       "run.name",             "run.output_dir",
-                                "run.digest_every",     "run.checkpoint"};
+                                "run.digest_every",     "run.checkpoint",     "training.keep_last"};
 /// What a small model needs to be compared in seconds.
 struct Default {
   const char *key, *value;

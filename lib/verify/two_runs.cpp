@@ -197,8 +197,11 @@ class Comparison {
   void checkpoints() {
     const auto left = a_.checkpoints(), right = b_.checkpoints();
     for (const std::string& name : left) {
-      if (std::find(right.begin(), right.end(), name) == right.end()) continue;
-      checkpoint(name);
+      if (std::find(right.begin(), right.end(), name) != right.end()) checkpoint(name);
+      else notes_.emplace_back(name, "only in " + a_.path);
+    }
+    for (const std::string& name : right) {
+      if (std::find(left.begin(), left.end(), name) == left.end()) notes_.emplace_back(name, "only in " + b_.path);
     }
   }
 

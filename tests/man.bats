@@ -3,7 +3,8 @@
 # compare, a summary, a configuration and a sweep.
 setup_file() {
   load helper
-  cd "$BATS_FILE_TMPDIR"
+  mkdir "$BATS_FILE_TMPDIR/folder"
+  cd "$BATS_FILE_TMPDIR/folder"
   cp "$ROOT/share/configs/config.yaml" "$ROOT/share/configs/sweep.yaml" .
   small=(--model_name tiny --num_layers 2 --batch_size 2 --seq_length 32 --max_steps 12 --log_interval 2)
   [ -x "$BUILD/zs-train" ] || return 0
@@ -15,7 +16,7 @@ setup_file() {
 
 setup() {
   load helper
-  cd "$BATS_FILE_TMPDIR"
+  cd "$BATS_FILE_TMPDIR/folder"
 }
 
 # The commands of a page's EXAMPLES, one per line; a line that ends with \ goes on in the next.
@@ -30,6 +31,9 @@ examples() {
   [ -s summary.h5 ] || skip "zs-train is not built"
   count=0
   for page in "$ROOT"/man/*.[0-9]; do
+    # Each page in a folder of its own: its examples may write over what the next page reads.
+    cp -r "$BATS_FILE_TMPDIR/folder" "$BATS_TEST_TMPDIR/${page##*/}"
+    cd "$BATS_TEST_TMPDIR/${page##*/}"
     while IFS= read -r line; do
       case $line in
         sbatch* | bash* | eval* | slurm/* | man*) continue ;; # tests/batch.bats and tests/sandbox.bats run these

@@ -83,6 +83,8 @@ refuses() {
   [ "${lines[0]}" = $'topic\tfield\t'"$a"$'\t'"$b" ]
   [ "${lines[1]}" = $'environment\thost\tn1\tn2' ]
   [ "${lines[2]}" = $'metric\tfinal_valid_loss\t3.5\tnan' ]
+  COLUMNS=40 run -1 zs-runs diff a b --format table
+  [[ ${lines[0]} == "topic        field             $a  $b" ]]
   run -0 zs-runs diff a "$a"
   zs-runs add run_name=a
   run -2 zs-runs show a

@@ -64,7 +64,7 @@ runs = h5py.File(name)["runs"]
 run = runs[list(runs)[0]]
 rows = [line.rstrip("\n").split("\t") for line in open("log.tsv") if not line.startswith("#")]
 header, rows = rows[0], rows[1:]
-assert len(rows) == 3 and len(run["step"]) == 6, (len(rows), len(run["step"]))
+assert len(rows) == 4 and len(run["step"]) == 6, (len(rows), len(run["step"]))
 for row in rows:
     cells = dict(zip(header, row))
     at = int(cells["step"]) - 1

@@ -62,19 +62,15 @@ value() { sed -n "s/^$1: //p"; }
   [ "$(value place <found)" = "[9, 103]" ]
   [ "$(value rank <found)" = 1 ]
   [ "$(value ulp <found)" = 1 ]
-  [[ $(value target_hex <found) == 0x1.* && $(value target_hex <found) != "$(value reference_hex <found)" ]]
+  [[ $(value target_hex <found) =~ ^-?0x1 && $(value target_hex <found) != "$(value reference_hex <found)" ]]
 }
 
 @test "zs-verify: tsv and the metric file hold every step and the verdict" {
   verify 2 --zero_stage 1 --format tsv -o out.h5 >out.tsv
   [ "$(grep -c '^verify' out.tsv)" = 4 ]
   grep -qx '#@ verify verdict=exact' out.tsv
-  python3 - <<'END'
-import h5py
-run = h5py.File("out.h5")["runs/verify"]
-assert len(run["step"]) == 4 and run.attrs["verdict"] in ("exact", b"exact"), dict(run.attrs)
-assert run["gradient_ulp"][:].max() == 0 and run["grad_norm"][:].min() > 0
-END
+  run -0 zs-verify out.h5 out.tsv
+  [[ $output == *"loss "*" 4 "*"verdict: exact"* ]]
 }
 
 @test "zs-verify: what proves nothing fails with a name" {
@@ -139,7 +135,7 @@ END
   grep -v 'Step 3,' a.log >gap.log
   run -1 zs-verify a.log gap.log
   [[ $output == *"step 3 is in a.log and missing in gap.log"* ]]
-  run -1 zs-verify a.log b.log --format json
+  run -0 zs-verify a.log b.log --format json
   jq -e '.verdict == "exact" and (.rows | length) >= 5' <<<"$output"
 }
 

@@ -35,7 +35,9 @@ parse::Options options_of(const Args& args) {
   options.dialect = args.has("dialect") ? args.text("dialect") : "";
   options.pattern = args.text("pattern");
   options.map = parse::map_of(args.text("map"));
-  options.ranks = args.text("rank") == "0" ? parse::Ranks::first : args.text("rank") == "mean" ? parse::Ranks::mean : parse::Ranks::all;
+  options.ranks = args.text("rank") == "0"      ? parse::Ranks::first
+                  : args.text("rank") == "mean" ? parse::Ranks::mean
+                                                : parse::Ranks::all;
   if (!args.has("follow")) return options;
   if (args.inputs().size() > 1) throw zs::UsageError("--follow takes one log");
   if (args.text("format") != "tsv") throw zs::UsageError("--follow writes the text form only");
@@ -50,8 +52,11 @@ zs::Status run(const Args& args) {
   const auto jobs = parse::jobs_of(args.inputs(), args.has("run") ? args.text("run") : "");
   zs::Output out(args.text("output"));
   std::int64_t faults = 0;
-  const auto counts = parse::convert(jobs, options, form == "h5" ? parse::Form::h5 : form == "jsonl" ? parse::Form::jsonl : parse::Form::tsv, out,
-                                     zs::cli::fault_printer(kCommand, faults));
+  const auto counts = parse::convert(jobs, options,
+                                     form == "h5"      ? parse::Form::h5
+                                     : form == "jsonl" ? parse::Form::jsonl
+                                                       : parse::Form::tsv,
+                                     out, zs::cli::fault_printer(kCommand, faults));
   out.commit();
   if (args.has("stats")) std::fputs(zs::cli::table({"run", "what", "count"}, parse::as_rows(counts)).c_str(), stderr);
   return faults > 0 ? zs::Status::no : zs::Status::done;

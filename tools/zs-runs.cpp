@@ -87,14 +87,15 @@ std::string format(const Args& args) {
   return ::isatty(STDOUT_FILENO) ? "table" : "tsv";
 }
 
-/// Prints a sheet. In a table, `note` tells what the width leaves out, given how many columns.
+/// Prints a sheet. In a table, `note` makes it as wide as the line, and tells how many columns that left out; without,
+/// every column stays.
 void print_sheet(const Args& args, const Sheet& sheet, const std::function<std::string(std::size_t)>& note = {}) {
   const std::string how = format(args);
   if (how == "tsv") return print(zs::registry::to_tsv(sheet));
   if (how == "csv") return print(zs::registry::to_csv(sheet));
   if (how == "json") return print(zs::registry::to_json(sheet));
   std::size_t left_out = 0;
-  const Sheet fit = zs::registry::fitted(sheet, line_width(), left_out);
+  const Sheet fit = zs::registry::fitted(sheet, note ? line_width() : 0, left_out);
   print(zs::cli::table(fit.header, fit.rows) + (note ? note(left_out) : ""));
 }
 
@@ -139,7 +140,11 @@ Status show(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 1, false, "RUN");
   const Runs runs = read(args, faults);
-  const Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, names[0]));
+  Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, names[0]));
+  if (format(args) == "table") {  // values in full
+    for (auto& cells : sheet.rows) cells[2] = zs::registry::escaped(cells[2]);
+    return print(zs::cli::table(sheet.header, sheet.rows)), verdict(faults);
+  }
   if (format(args) != "json") return print_sheet(args, sheet), verdict(faults);
   std::vector<std::string> keys, values;
   for (const auto& row : sheet.rows) keys.push_back(row[1]), values.push_back(row[2]);

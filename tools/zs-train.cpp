@@ -13,6 +13,8 @@ zs::cli::Command command() {
   options.push_back({0, "print_plan", "", "print the plan of a step and stop", "", {}, false, "Running"});
   options.push_back({0, "verbose_logging", "", "log every step", "", {}, false, "Running"});
   options.push_back({0, "debug_log", "", "log every step, and the state digest after each", "", {}, false, "Running"});
+  options.push_back({0, "save_initial", "DIR", "write the weights that training begins with to DIR/pytorch_model.bin", "", {}, false, "Running"});
+  options.push_back({0, "dump_batches", "FILE", "write the tokens of every micro-batch to an HDF5 file", "", {}, false, "Running"});
   return {"zs-train", "Train a model under a ZeRO stage, on any number of ranks", "[CONFIG.yaml]", options};
 }
 

@@ -13,13 +13,19 @@
 namespace zs::comm {
 namespace {
 
+// Bytes up to which a collective goes by messages, which MPI then copies at once: a rank waits once for the others,
+// through shared memory twice.
+constexpr std::int64_t kSmall = 8 << 10;
+
 // MPI's ranks: through shared memory if they are all on one host, by messages if not.
 class MpiGroup : public MessageGroup {
  public:
   MpiGroup(std::unique_ptr<MpiTransport> transport, const Options& options)
       : MessageGroup(std::move(transport), options), comm_(mpi_transport().comm()) {
     memory_ = SharedMemory::create(comm_);
-    if (memory_) board_ = std::make_shared<Board>(*memory_, comm_);
+    if (!memory_) return;
+    board_ = std::make_shared<Board>(*memory_, comm_);
+    mpi_transport().sleep_with([board = board_](int microseconds) { board->sleep(microseconds); });
   }
 
   // Freeing windows and MPI_Finalize wait without a deadline: go there only with all ranks.
@@ -63,7 +69,7 @@ std::shared_ptr<std::byte> MpiGroup::allocate(std::int64_t bytes) {
 std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const float* full, float* mine, std::int64_t n,
                                                           const std::string& what) {
   auto messages = MessageGroup::make_reduce_scatter(full, mine, n, what);
-  if (!memory_) return messages;
+  if (!memory_ || n * std::int64_t{sizeof(float)} <= kSmall) return messages;
   const Slice own = slice(n, rank(), size());
   const auto work = [mine, own](const std::vector<const std::byte*>& data) {
     std::vector<const float*> leaves(data.size());
@@ -78,7 +84,7 @@ std::unique_ptr<Collective> MpiGroup::make_all_gather(const void* mine, void* fu
                                                       std::size_t element_size, const std::string& what) {
   // This already puts `mine` into its place in `full`.
   auto messages = MessageGroup::make_all_gather(mine, full, n, element_size, what);
-  if (!memory_) return messages;
+  if (!memory_ || n * static_cast<std::int64_t>(element_size) <= kSmall) return messages;
   const auto bytes_of = [n, ranks = size(), element = static_cast<std::int64_t>(element_size)](int rank) {
     const Slice part = slice(n, rank, ranks);
     return Slice{part.begin * element, part.end * element};

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/mpi_transport.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <thread>
 
 #include "base/error.hpp"
 
@@ -85,12 +88,25 @@ MpiTransport::MpiTransport() {
   check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  sleep_ = [](int microseconds) { std::this_thread::sleep_for(std::chrono::microseconds(microseconds)); };
   const HostName own = host_name();
   std::vector<HostName> all(static_cast<std::size_t>(size_));
   constexpr int kBytes = sizeof(HostName);
   check_mpi(MPI_Allgather(own.data(), kBytes, MPI_CHAR, all.data(), kBytes, MPI_CHAR, comm_), "MPI_Allgather");
   for (const HostName& name : all) hosts_.emplace_back(name.data());
   shares_core_ = std::count(all.begin(), all.end(), own) > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+// Spins, unless the ranks share cores; yields; then sleeps for ever longer times up to half a millisecond. A rank that
+// sleeps costs the others nothing, and the system runs it sooner once it wakes.
+void MpiTransport::idle(int rounds) {
+  const int spin = shares_core_ ? 0 : 200, yield = spin + (shares_core_ ? 20 : 300);
+  if (rounds < spin) return;
+  if (rounds < yield) {
+    sched_yield();
+    return;
+  }
+  sleep_(std::min(500, 20 + (rounds - yield)));
 }
 
 bool MpiTransport::in_step() const { return !failed_ && std::uncaught_exceptions() == 0; }

@@ -4,6 +4,8 @@
 #define OMPI_SKIP_MPICXX 1  // the C++ bindings that MPI 3 removed
 #include <mpi.h>
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "comm/transport.hpp"
@@ -28,11 +30,13 @@ class MpiTransport : public Transport {
   const std::string& host(int rank) const override { return hosts_[static_cast<std::size_t>(rank)]; }
   std::unique_ptr<Message> send(int to, int tag, const void* data, std::int64_t bytes) override;
   std::unique_ptr<Message> receive(int from, int tag, void* data, std::int64_t bytes) override;
-  void idle(int rounds) override { rest(rounds, shares_core_); }
+  void idle(int rounds) override;
   void fail(const std::string&) noexcept override { failed_ = true; }
   void abort() override;
 
   MPI_Comm comm() const { return comm_; }
+  /// How idle() sleeps, instead of without a way to be woken. Takes microseconds.
+  void sleep_with(std::function<void(int)> sleep) { sleep_ = std::move(sleep); }
   /// False if the destructor will not finalise.
   bool in_step() const;
 
@@ -41,6 +45,7 @@ class MpiTransport : public Transport {
   int rank_ = 0, size_ = 1;
   bool failed_ = false, shares_core_ = false;
   std::vector<std::string> hosts_;
+  std::function<void(int)> sleep_;
 };
 
 }  // namespace zs::comm

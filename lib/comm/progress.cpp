@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/progress.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -30,16 +27,6 @@ class ProgressTicket : public Pending {
 };
 
 }  // namespace
-
-void rest(int rounds, bool shares_core) {
-  constexpr int kSpin = 200, kYield = 5000;
-  if (rounds < kSpin && !shares_core) return;
-  if (rounds < kYield) {
-    sched_yield();
-    return;
-  }
-  std::this_thread::sleep_for(std::chrono::microseconds(std::min(500, 20 + (rounds - kYield))));
-}
 
 std::string length_text(int from, std::size_t bytes, std::size_t expected) {
   return "rank " + std::to_string(from) + " sent " + std::to_string(bytes) + " bytes where this rank expects " +

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/shared_collective.hpp"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ctime>
 #include <new>
 
 #include "base/error.hpp"
@@ -8,29 +13,55 @@
 
 namespace zs::comm {
 
-Board::Board(SharedMemory& memory, MPI_Comm comm)
-    : rank_(memory.rank()), block_(memory.allocate(kColumns * sizeof(Slot))) {
+Board::Board(SharedMemory& memory, MPI_Comm comm) : rank_(memory.rank()), block_(memory.allocate(sizeof(Line))) {
   std::int64_t offset = block_ ? memory.locate(block_.get(), 0) : SharedMemory::kNowhere;
-  if (block_) {
-    auto* line = reinterpret_cast<Slot*>(block_.get());
-    for (std::size_t i = 0; i < kColumns; ++i) new (line + i) Slot;
-  }
+  if (block_) new (block_.get()) Line;
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(memory.ranks()));
   check_mpi(MPI_Allgather(&offset, 1, MPI_INT64_T, offsets.data(), 1, MPI_INT64_T, comm), "MPI_Allgather");
   for (int rank = 0; rank < memory.ranks(); ++rank) {
     offset = offsets[static_cast<std::size_t>(rank)];
     if (offset == SharedMemory::kNowhere) throw Error("/dev/shm is full: no shared memory for the collectives");
-    lines_.push_back(reinterpret_cast<Slot*>(memory.address(rank, offset)));
+    lines_.push_back(reinterpret_cast<Line*>(memory.address(rank, offset)));
   }
 }
 
-void Board::arrive(std::int64_t number, const Entry& entry) {
-  busy_[column(number)] = true;
-  slot(rank_, number).entry = entry;
-  slot(rank_, number).arrived.store(number + 1, std::memory_order_release);
+bool Board::is_free(std::int64_t number) const {
+  if (number < kColumns) return true;
+  for (int rank = 0; rank < static_cast<int>(lines_.size()); ++rank) {
+    if (!has_left(rank, number - kColumns)) return false;
+  }
+  return true;
 }
 
-void Board::leave(std::int64_t number) { slot(rank_, number).left.store(number + 1, std::memory_order_release); }
+void Board::arrive(std::int64_t number, const Entry& entry) {
+  slot(rank_, number).entry = entry;
+  slot(rank_, number).arrived.store(number + 1, std::memory_order_release);
+  ring();
+}
+
+void Board::leave(std::int64_t number) {
+  slot(rank_, number).left.store(number + 1, std::memory_order_release);
+  ring();
+}
+
+// A rank that is about to sleep says so before the kernel compares the bell with what it heard, so either it sees the
+// new count or this one sees it asleep.
+void Board::ring() {
+  for (Line* line : lines_) {
+    if (line == &this->line(rank_)) continue;
+    line->bell.fetch_add(1);
+    if (line->asleep.load()) syscall(SYS_futex, &line->bell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  }
+}
+
+void Board::sleep(int microseconds) {
+  Line& own = line(rank_);
+  const timespec time{0, microseconds * 1000L};
+  own.asleep.store(1);
+  syscall(SYS_futex, &own.bell, FUTEX_WAIT, heard_, &time, nullptr, 0);
+  own.asleep.store(0);
+  heard_ = own.bell.load();
+}
 
 bool Board::has_arrived(int rank, std::int64_t number) const {
   return slot(rank, number).arrived.load(std::memory_order_acquire) > number;
@@ -78,12 +109,10 @@ bool SharedCollective::step() {
       return true;
     case State::messages:
       if (!messages_->done()) return messages_->advance();
-      board_->leave(number_);
-      state_ = State::leaving;
+      state_ = State::done;
       return true;
     case State::leaving:
       if (!all(&Board::has_left)) return false;
-      board_->finish(number_);
       state_ = State::done;
       return true;
     case State::done:
@@ -102,13 +131,10 @@ void SharedCollective::begin() {
     }
     if (theirs.data != SharedMemory::kNowhere) data.push_back(memory_->address(rank, theirs.data));
   }
-  if (static_cast<int>(data.size()) < memory_->ranks()) {
-    state_ = State::messages;
-    return;
-  }
-  work_(data);
+  const bool shared = static_cast<int>(data.size()) == memory_->ranks();
+  if (shared) work_(data);
   board_->leave(number_);
-  state_ = State::leaving;
+  state_ = shared ? State::leaving : State::messages;
 }
 
 std::vector<int> SharedCollective::late() const {

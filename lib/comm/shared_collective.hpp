@@ -21,39 +21,49 @@ struct Entry {
 };
 
 /// A table in shared memory with a line for each rank and a column for each of the latest collectives, which are
-/// numbered from 0. A rank writes its own line and reads the others.
+/// numbered from 0; and a bell for each rank, which rings when another has written. A rank writes its own line and
+/// reads the others.
 class Board {
  public:
   /// COLLECTIVE. Throws zs::Error if there is no room.
   Board(SharedMemory& memory, MPI_Comm comm);
 
-  /// False while an earlier collective of this rank is in the same column.
-  bool is_free(std::int64_t number) const { return !busy_[column(number)]; }
+  /// False while a rank may still read what this one wrote about an earlier collective in the same column.
+  bool is_free(std::int64_t number) const;
   /// This rank has come to collective `number`. REQUIRES: is_free(number).
   void arrive(std::int64_t number, const Entry& entry);
   /// This rank has read all it needs of the others.
   void leave(std::int64_t number);
-  /// REQUIRES: every rank has left it.
-  void finish(std::int64_t number) { busy_[column(number)] = false; }
   bool has_arrived(int rank, std::int64_t number) const;
   bool has_left(int rank, std::int64_t number) const;
   /// REQUIRES: has_arrived(rank, number), and this rank has not left it.
   const Entry& entry(int rank, std::int64_t number) const { return slot(rank, number).entry; }
 
+  /// Sleeps until another rank has written since the last call, or `microseconds` have passed.
+  void sleep(int microseconds);
+
  private:
-  static constexpr std::size_t kColumns = 128;
+  static constexpr std::int64_t kColumns = 128;
   struct alignas(64) Slot {
     std::atomic<std::int64_t> arrived{0}, left{0};  // the number of the collective, plus one
     Entry entry;
   };
-  static_assert(std::atomic<std::int64_t>::is_always_lock_free);
-  static std::size_t column(std::int64_t number) { return static_cast<std::size_t>(number) % kColumns; }
-  Slot& slot(int rank, std::int64_t number) const { return lines_[static_cast<std::size_t>(rank)][column(number)]; }
+  struct Line {
+    std::array<Slot, kColumns> slots;
+    alignas(64) std::atomic<std::uint32_t> bell{0};
+    std::atomic<std::uint32_t> asleep{0};
+  };
+  static_assert(std::atomic<std::int64_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
+  Line& line(int rank) const { return *lines_[static_cast<std::size_t>(rank)]; }
+  Slot& slot(int rank, std::int64_t number) const {
+    return line(rank).slots[static_cast<std::size_t>(number % kColumns)];
+  }
+  void ring();
 
   int rank_;
   std::shared_ptr<std::byte> block_;
-  std::vector<Slot*> lines_;  // by rank
-  std::array<bool, kColumns> busy_{};
+  std::vector<Line*> lines_;  // by rank
+  std::uint32_t heard_ = 0;   // the bell, when it was last looked at
 };
 
 /// When all ranks have arrived, `work` reads their data in place (addresses by rank) and writes this rank's result. If

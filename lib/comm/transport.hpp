@@ -43,10 +43,6 @@ class Transport {
   virtual void abort() = 0;
 };
 
-/// The idle() of ranks that are processes: spin, unless they share cores, then yield, then sleep for ever longer times
-/// up to half a millisecond.
-void rest(int rounds, bool shares_core);
-
 /// The error text for a message of `bytes` bytes from `from` where `expected` were due.
 std::string length_text(int from, std::size_t bytes, std::size_t expected);
 

@@ -37,6 +37,9 @@ class Group {
   /// A chunked, extensible dataset with a checksum on every chunk. Texts are fixed-length UTF-8, padded with NUL.
   void write(const std::string& name, const Values& values, const Attributes& attributes);
 
+  /// A dataset of several dimensions, row-major. REQUIRES: values.size() is the product of `shape`, and not 0.
+  void write_array(const std::string& name, const std::vector<std::int64_t>& values, const std::vector<std::uint64_t>& shape);
+
   // ---- reading
   bool has(const std::string& name) const;
   /// Groups and datasets in the order they were made, by name where that was not recorded. Soft and external links

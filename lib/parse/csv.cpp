@@ -36,7 +36,8 @@ std::vector<std::string_view> cells_of(std::string_view text, char separator) {
 
 /// A name of a column: starts with a letter or '_' and is no prose.
 bool is_name(std::string_view cell) {
-  return !cell.empty() && cell.size() < 100 && (is_alpha(cell.front()) || cell.front() == '_') && cell.find_first_of("{}:;=?!'\\") == std::string_view::npos;
+  return !cell.empty() && cell.size() < 100 && (is_alpha(cell.front()) || cell.front() == '_') &&
+         cell.find_first_of("{}:;=?!'\\") == std::string_view::npos;
 }
 
 class Csv : public Dialect {
@@ -57,7 +58,8 @@ class Csv : public Dialect {
     for (const char separator : {',', '\t'}) {
       const auto cells = cells_of(line.text, separator);
       const bool names = cells.size() >= 2 && std::all_of(cells.begin(), cells.end(), is_name);
-      const bool step = std::any_of(cells.begin(), cells.end(), [](std::string_view c) { return column_named(c).column == "step"; });
+      const bool step =
+          std::any_of(cells.begin(), cells.end(), [](std::string_view c) { return column_named(c).column == "step"; });
       if (!names || !step || !line.ended) continue;
       header_.assign(cells.begin(), cells.end());
       separator_ = separator;

@@ -24,12 +24,15 @@ class DeepSpeed : public Dialect {
       const std::string_view rest = text.substr(at);
       if (rest.find(", skipped=") != std::string_view::npos) return read_step(line, at, findings);
       std::string_view number = rest.substr(5);
-      const bool cut = !take_number(number).text.empty() && (number.empty() || std::string_view(", skipped=").starts_with(number));
-      if (cut && text.find("log_dist]") != std::string_view::npos) return {false, "malformed DeepSpeed step line: it ends early"};
+      const bool cut =
+          !take_number(number).text.empty() && (number.empty() || std::string_view(", skipped=").starts_with(number));
+      if (cut && text.find("log_dist]") != std::string_view::npos)
+        return {false, "malformed DeepSpeed step line: it ends early"};
     }
     if (text.find("SamplesPerSec=") != std::string_view::npos) return read_throughput(line, findings);
     if (const std::size_t at = text.find("time (ms) | "); at != std::string_view::npos) return read_breakdown(line, at);
-    if (const std::size_t at = text.find("MA "); at != std::string_view::npos && text.find("Max_MA ") != std::string_view::npos) {
+    if (const std::size_t at = text.find("MA ");
+        at != std::string_view::npos && text.find("Max_MA ") != std::string_view::npos) {
       return read_memory(text.substr(at), findings);
     }
     return {};
@@ -155,13 +158,19 @@ class DeepSpeed : public Dialect {
       const std::string_view key = take_key(rest);
       if (key.empty() || !skip(rest, "=")) break;
       const Token value = take_number(rest);
-      if (value.text.empty()) return {true, "malformed DeepSpeed throughput line: no number after '" + std::string(key) + "='"};
-      if (!line.ended && rest.empty()) return {true, "malformed DeepSpeed throughput line: the log ends within the value of '" + std::string(key) + "'"};
+      if (value.text.empty())
+        return {true, "malformed DeepSpeed throughput line: no number after '" + std::string(key) + "='"};
+      if (!line.ended && rest.empty())
+        return {true,
+                "malformed DeepSpeed throughput line: the log ends within the value of '" + std::string(key) + "'"};
       if (key == "MemAllocated" || key == "MaxMemAllocated") {
         const std::string bytes = bytes_of(value.text, take_key(rest));
         add(key == "MemAllocated" ? "alloc_mem" : "peak_mem", {bytes, Kind::integer});
       } else {
-        add(key == "CurrSamplesPerSec" ? "samples_per_second" : key == "RunningAvgSamplesPerSec" ? "mean_samples_per_second" : key, value);
+        add(key == "CurrSamplesPerSec"         ? "samples_per_second"
+            : key == "RunningAvgSamplesPerSec" ? "mean_samples_per_second"
+                                               : key,
+            value);
       }
     }
     return {true};
@@ -176,7 +185,8 @@ class DeepSpeed : public Dialect {
       const std::string_view key = take_key(rest);
       if (key.empty() || !skip(rest, ": ")) break;
       const Token value = take_number(rest);
-      if (value.text.empty() || (!line.ended && rest.empty())) return {true, "malformed DeepSpeed time line: no number after '" + std::string(key) + ":'"};
+      if (value.text.empty() || (!line.ended && rest.empty()))
+        return {true, "malformed DeepSpeed time line: no number after '" + std::string(key) + ":'"};
       add("time." + std::string(key), {shifted(value.text, -3), Kind::real});
     }
     return {true};

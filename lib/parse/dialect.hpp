@@ -29,7 +29,8 @@ struct Field {
 class Findings {
  public:
   virtual ~Findings() = default;
-  /// One record, of the line numbered `line`. `prefix` is what stands before it: a launcher may have put the rank there.
+  /// One record, of the line numbered `line`. `prefix` is what stands before it: a launcher may have put the rank
+  /// there.
   virtual void record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) = 0;
   /// A fact about the run; the first one given for a key holds, unless `replace`.
   virtual void attribute(std::string_view key, std::string_view value, bool replace = false) = 0;
@@ -47,7 +48,8 @@ class Dialect {
  public:
   virtual ~Dialect() = default;
   virtual Verdict read(const Line& line, Findings& findings) = 0;
-  /// True if a line that differs from the one just read in its numbers only would be read alike, whatever was read before.
+  /// True if a line that differs from the one just read in its numbers only would be read alike, whatever was read
+  /// before.
   virtual bool repeats() const { return false; }
   /// True while every line must be shown to it, not only those with a marker. (The first lines of a log are shown to
   /// all: headers stand there.)
@@ -59,9 +61,9 @@ class Dialect {
 /// A row of the table of dialects.
 struct Entry {
   std::string_view name;
-  std::string_view writer;                 ///< who writes such lines, for people
-  std::string_view example;                ///< one real line
-  std::vector<std::string_view> markers;   ///< each line of the dialect has at least one of these in it
+  std::string_view writer;                ///< who writes such lines, for people
+  std::string_view example;               ///< one real line
+  std::vector<std::string_view> markers;  ///< each line of the dialect has at least one of these in it
   std::unique_ptr<Dialect> (*make)();
 };
 

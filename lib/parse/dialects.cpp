@@ -9,42 +9,70 @@ namespace zs::parse {
 
 const std::vector<Entry>& dialects() {
   static const std::vector<Entry> kDialects = {
-      {"reference", "ds_verify_loss and zs-train: metric line, closing line",
-       "Epoch 1, Step 40, Loss: 10.555366 sync: True time: 0.4812662601470947 alloc_mem: 28307113472 peak_mem: 50064946688",
-       {"Epoch ", "Loss: ", "sync: ", "peak_mem: ", " iteration time: "}, make_reference},
-      {"deepspeed", "the DeepSpeed engine: step, throughput, time and memory lines",
-       "[2023-12-29 13:02:49,647] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[0.0003333333333333334], mom=[(0.9, 0.999)]",
-       {" step=", "SamplesPerSec=", "time (ms) | ", "Max_MA "}, make_deepspeed},
-      {"huggingface", "the Trainer of Hugging Face transformers",
+      {"reference",
+       "ds_verify_loss and zs-train: metric line, closing line",
+       "Epoch 1, Step 40, Loss: 10.555366 sync: True time: 0.4812662601470947 alloc_mem: 28307113472 peak_mem: "
+       "50064946688",
+       {"Epoch ", "Loss: ", "sync: ", "peak_mem: ", " iteration time: "},
+       make_reference},
+      {"deepspeed",
+       "the DeepSpeed engine: step, throughput, time and memory lines",
+       "[2023-12-29 13:02:49,647] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, "
+       "lr=[0.0003333333333333334], mom=[(0.9, 0.999)]",
+       {" step=", "SamplesPerSec=", "time (ms) | ", "Max_MA "},
+       make_deepspeed},
+      {"huggingface",
+       "the Trainer of Hugging Face transformers",
        "{'loss': 2.075, 'learning_rate': 0.0002329900014453396, 'epoch': 0.04}",
-       {"loss': ", "'epoch': ", "it/s]", "s/it]"}, make_huggingface},
-      {"torchtitan", "torchtitan",
-       "[titan] 2025-06-01 12:00:00,123 - root - INFO - step: 10  loss:  4.2691  grad_norm:  1.0613  memory:  1.03GiB(1.09%)  tps: 12,345  tflops: 12.34  mfu: 3.95%",
-       {"step: "}, make_torchtitan},
-      {"nanogpt", "nanoGPT",
+       {"loss': ", "'epoch': ", "it/s]", "s/it]"},
+       make_huggingface},
+      {"torchtitan",
+       "torchtitan",
+       "[titan] 2025-06-01 12:00:00,123 - root - INFO - step: 10  loss:  4.2691  grad_norm:  1.0613  memory:  "
+       "1.03GiB(1.09%)  tps: 12,345  tflops: 12.34  mfu: 3.95%",
+       {"step: "},
+       make_torchtitan},
+      {"nanogpt",
+       "nanoGPT",
        "iter 100: loss 2.1234, time 135.12ms, mfu 12.34%",
-       {": loss ", "train loss "}, make_nanogpt},
-      {"llm.c", "llm.c",
-       "step    2/32000 | loss 10.539388 (+nanz)| norm 43.5996 (+nanz)| lr 1.71e-06 | 2747.19 ms | 47.4% bf16 MFU | 381690 tok/s",
-       {"| loss ", "train loss ", "val loss ", "total average iteration time: "}, make_llmc},
-      {"json", "JSON lines with a step, such as wandb-history.jsonl",
+       {": loss ", "train loss "},
+       make_nanogpt},
+      {"llm.c",
+       "llm.c",
+       "step    2/32000 | loss 10.539388 (+nanz)| norm 43.5996 (+nanz)| lr 1.71e-06 | 2747.19 ms | 47.4% bf16 MFU | "
+       "381690 tok/s",
+       {"| loss ", "train loss ", "val loss ", "total average iteration time: "},
+       make_llmc},
+      {"json",
+       "JSON lines with a step, such as wandb-history.jsonl",
        R"({"train/loss": 2.0751, "train/global_step": 40, "_step": 3, "_runtime": 61.4})",
-       {"tep\"", "iter\"", "iteration\""}, make_json},
-      {"csv", "tables with a header, separated by commas or tabs",
+       {"tep\"", "iter\"", "iteration\""},
+       make_json},
+      {"csv",
+       "tables with a header, separated by commas or tabs",
        "step,train_loss,learning_rate",
-       {"step,", ",step", "step\t", "\tstep"}, make_csv},
-      {"zs", "zs-train: facts about the run",
+       {"step,", ",step", "step\t", "\tstep"},
+       make_csv},
+      {"zs",
+       "zs-train: facts about the run",
        "run: model.name=gpt2",
-       {"run: ", "Summary: ", "state_digest: "}, make_zs},
-      {"launch", "launch scripts and argparse: facts about the run",
+       {"run: ", "Summary: ", "state_digest: "},
+       make_zs},
+      {"launch",
+       "launch scripts and argparse: facts about the run",
        "ZERO_STAGE: 3",
-       {"Namespace(", "BACKEND: ", "ZERO_STAGE: ", "NUM_PROCESSES: ", "EXTRA_OPTS: "}, make_launch},
-      {"wandb", "the console output of the W&B client: facts about the run",
+       {"Namespace(", "BACKEND: ", "ZERO_STAGE: ", "NUM_PROCESSES: ", "EXTRA_OPTS: "},
+       make_launch},
+      {"wandb",
+       "the console output of the W&B client: facts about the run",
        "wandb: Run data is saved locally in /work/wandb/run-20250617_042737-rbjz5u9t",
-       {"wandb: "}, make_wandb},
-      {"failure", "tracebacks, launchers and Slurm: how a run failed",
+       {"wandb: "},
+       make_wandb},
+      {"failure",
+       "tracebacks, launchers and Slurm: how a run failed",
        "srun: error: node07: task 3: Exited with exit code 1",
-       {"Traceback (", "xited with exit code ", "exitcode", "Exit code: ", "srun: error: ", "slurmstepd: error: "}, make_failure},
+       {"Traceback (", "xited with exit code ", "exitcode", "Exit code: ", "srun: error: ", "slurmstepd: error: "},
+       make_failure},
   };
   return kDialects;
 }
@@ -58,7 +86,8 @@ std::vector<std::string> dialect_names() {
 const Entry& dialect_named(std::string_view name) {
   const auto& all = dialects();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Entry& entry) { return entry.name == name; });
-  if (found == all.end()) throw UsageError("there is no dialect '" + std::string(name) + "'" + did_you_mean(name, dialect_names()));
+  if (found == all.end())
+    throw UsageError("there is no dialect '" + std::string(name) + "'" + did_you_mean(name, dialect_names()));
   return *found;
 }
 

@@ -20,7 +20,8 @@ struct Batch {
   Attributes whole;
 
   Attributes* find(std::string_view name) {
-    const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const auto& c) { return c.first == name; });
+    const auto found =
+        std::find_if(conditions.begin(), conditions.end(), [&](const auto& c) { return c.first == name; });
     return found == conditions.end() ? nullptr : &found->second;
   }
 };
@@ -42,7 +43,8 @@ Batch read_metadata(const std::string& path) {
       if (!value.is_structured() && !value.is_null()) batch.whole[key] = text_of(value);
     }
     for (const std::string& name : order) {
-      if (!conditions.contains(name)) throw Error(path, 0, "condition '" + name + "' is in condition_order, not in conditions");
+      if (!conditions.contains(name))
+        throw Error(path, 0, "condition '" + name + "' is in condition_order, not in conditions");
       Attributes attributes;
       for (const auto& [key, value] : conditions.at(name).items()) {
         const std::string text = text_of(value);
@@ -69,10 +71,14 @@ Batch read_experiment_log(const std::string& path) {
     std::string_view line = rest.substr(0, std::min(rest.find('\n'), rest.size()));
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     line = trimmed(line);
-    if (skip(line, "Start time: ")) batch.whole["batch_start"] = line;
-    else if (skip(line, "End time: ")) batch.whole["batch_end"] = line;
-    else if (skip(line, "Running condition: ")) batch.conditions.push_back({std::string(trimmed(line)), {}});
-    else if (skip(line, "Command: ") && !batch.conditions.empty()) batch.conditions.back().second["command"] = line;
+    if (skip(line, "Start time: "))
+      batch.whole["batch_start"] = line;
+    else if (skip(line, "End time: "))
+      batch.whole["batch_end"] = line;
+    else if (skip(line, "Running condition: "))
+      batch.conditions.push_back({std::string(trimmed(line)), {}});
+    else if (skip(line, "Command: ") && !batch.conditions.empty())
+      batch.conditions.back().second["command"] = line;
     else if (skip(line, "Condition ")) {
       Attributes* const condition = batch.find(line.substr(0, std::min(line.find(' '), line.size())));
       const std::size_t at = line.find("exit code ");
@@ -82,16 +88,21 @@ Batch read_experiment_log(const std::string& path) {
   return batch;
 }
 
-/// The options of a command line that say what the run was: "--zero_stage 1" -> zero_stage=1, "--compile" -> compile=true.
+/// The options of a command line that say what the run was: "--zero_stage 1" -> zero_stage=1, "--compile" ->
+/// compile=true.
 void add_command(const std::string& command, Attributes& attributes) {
   std::vector<std::string> words(1);  // as a shell splits them: quotes and backslashes
   char quote = 0;
   for (std::size_t at = 0; at < command.size(); ++at) {
     const char c = command[at];
-    if (c == '\\' && quote != '\'' && at + 1 < command.size()) words.back() += command[++at];
-    else if (quote ? c == quote : c == '\'' || c == '"') quote = quote ? 0 : c;
-    else if (c == ' ' && !quote) words.emplace_back();
-    else words.back() += c;
+    if (c == '\\' && quote != '\'' && at + 1 < command.size())
+      words.back() += command[++at];
+    else if (quote ? c == quote : c == '\'' || c == '"')
+      quote = quote ? 0 : c;
+    else if (c == ' ' && !quote)
+      words.emplace_back();
+    else
+      words.back() += c;
   }
   std::erase(words, "");
   Attributes typed;  // of an option typed twice, the last holds
@@ -128,7 +139,9 @@ std::vector<Job> read_directory(const std::string& path) {
     const auto fault = [&](const std::string& file, const std::string& what) { job.faults.push_back({file, 0, what}); };
     if (const Attributes* const other = told.find(name); other && other->count("exit_code")) {
       const auto& [key, value] = *job.attributes.emplace("exit_code", other->at("exit_code")).first;
-      if (value != other->at(key)) fault(metadata, "exit code of '" + name + "' is " + value + ", and " + other->at(key) + " in experiment_log.txt");
+      if (value != other->at(key))
+        fault(metadata,
+              "exit code of '" + name + "' is " + value + ", and " + other->at(key) + " in experiment_log.txt");
     }
     for (const char* ending : {".log", ".log.gz"}) {
       const auto file = folder / (name + ending);

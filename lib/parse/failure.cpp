@@ -17,7 +17,8 @@ namespace {
 bool is_exception(std::string_view text) {
   const std::string_view name = take_key(text);
   if (name.empty() || !is_alpha(name.front()) || !(text.empty() || text.starts_with(": "))) return false;
-  return name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt") || name.ends_with("Exit") || name.ends_with("Expired");
+  return name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt") ||
+         name.ends_with("Exit") || name.ends_with("Expired");
 }
 
 class Failure : public Dialect {
@@ -26,7 +27,8 @@ class Failure : public Dialect {
 
   Verdict read(const Line& line, Findings& findings) override {
     std::string_view text = trimmed(line.text);
-    if (const std::size_t at = text.find("]: "); text.starts_with("[rank") && at != std::string_view::npos) text.remove_prefix(at + 3);
+    if (const std::size_t at = text.find("]: "); text.starts_with("[rank") && at != std::string_view::npos)
+      text.remove_prefix(at + 3);
     if (text.find("Traceback (most recent call last)") != std::string_view::npos) {
       in_traceback_ = true;
       traceback_line_ = line.number;
@@ -40,10 +42,12 @@ class Failure : public Dialect {
     if (const std::size_t at = text.find("Exited with exit code "); at != std::string_view::npos) {
       return exited(text.substr(at + 22), text, line, findings);
     }
-    if (std::string_view rest = text; skip(rest, "exitcode") && (skip_blanks(rest), skip(rest, ": "))) return exited(rest, text, line, findings);
+    if (std::string_view rest = text; skip(rest, "exitcode") && (skip_blanks(rest), skip(rest, ": ")))
+      return exited(rest, text, line, findings);
     if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), text, line, findings);
     const bool slurm = text.starts_with("slurmstepd: error: ") || text.starts_with("srun: error: ");
-    if (slurm && (text.find(" CANCELLED ") != std::string_view::npos || text.find("oom") != std::string_view::npos || text.find("Killed") != std::string_view::npos)) {
+    if (slurm && (text.find(" CANCELLED ") != std::string_view::npos || text.find("oom") != std::string_view::npos ||
+                  text.find("Killed") != std::string_view::npos)) {
       return said(text, line, findings);
     }
     return {};

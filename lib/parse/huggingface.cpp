@@ -24,7 +24,8 @@ std::optional<Bar> bar_of(std::string_view text) {
     std::string_view rest = text.substr(slash + 1);
     const std::string_view total = rest.substr(0, std::min(rest.size(), rest.find_first_not_of("0123456789")));
     rest.remove_prefix(total.size());
-    if (first < slash && !total.empty() && rest.starts_with(" [")) return Bar{std::string(text.substr(first, slash - first)), std::string(total)};
+    if (first < slash && !total.empty() && rest.starts_with(" ["))
+      return Bar{std::string(text.substr(first, slash - first)), std::string(total)};
   }
   return {};
 }

@@ -37,7 +37,10 @@ int take_hex(std::string_view& text) {
   int code = 0;
   if (text.size() < 4) return -1;
   for (int i = 0; i < 4; ++i) {
-    const std::size_t digit = std::string_view("0123456789abcdef").find(static_cast<char>(is_alpha(text[static_cast<std::size_t>(i)]) ? text[static_cast<std::size_t>(i)] | 32 : text[static_cast<std::size_t>(i)]));
+    const std::size_t digit =
+        std::string_view("0123456789abcdef")
+            .find(static_cast<char>(is_alpha(text[static_cast<std::size_t>(i)]) ? text[static_cast<std::size_t>(i)] | 32
+                                                                                : text[static_cast<std::size_t>(i)]));
     if (digit == std::string_view::npos) return -1;
     code = code * 16 + static_cast<int>(digit);
   }
@@ -48,7 +51,8 @@ int take_hex(std::string_view& text) {
 }  // namespace
 
 bool FlatJson::fail(const std::string& what) {
-  if (fault_.empty()) fault_ = rest_.empty() ? "it is cut" : what + " at byte " + std::to_string(all_.size() - rest_.size() + 1);
+  if (fault_.empty())
+    fault_ = rest_.empty() ? "it is cut" : what + " at byte " + std::to_string(all_.size() - rest_.size() + 1);
   return false;
 }
 
@@ -92,7 +96,8 @@ bool FlatJson::value(std::string_view key, int depth) {
     if (!string.empty()) fields_.push_back({key, string, token.kind});
     return true;
   }
-  for (const auto& [word, meant] : {std::pair<std::string_view, std::string_view>{"true", "True"}, {"false", "False"}, {"null", ""}}) {
+  for (const auto& [word, meant] :
+       {std::pair<std::string_view, std::string_view>{"true", "True"}, {"false", "False"}, {"null", ""}}) {
     if (!skip(rest_, word)) continue;
     if (!meant.empty()) fields_.push_back({key, meant, Kind::word});
     return true;
@@ -174,12 +179,15 @@ class JsonLines : public Dialect {
     }
     const bool whole = json_.read(line.text.substr(at));
     const auto& fields = json_.fields();
-    const bool step = std::any_of(fields.begin(), fields.end(), [](const Field& f) { return column_named(f.key).column == "step" && f.kind != Kind::word; });
+    const bool step = std::any_of(fields.begin(), fields.end(), [](const Field& f) {
+      return column_named(f.key).column == "step" && f.kind != Kind::word;
+    });
     if (!whole) {
       if (!step && !seen_) return {};  // some other text in braces
       return {false, "malformed JSON line: " + json_.fault()};
     }
-    const auto numbers = std::count_if(fields.begin(), fields.end(), [](const Field& f) { return f.kind != Kind::word; });
+    const auto numbers =
+        std::count_if(fields.begin(), fields.end(), [](const Field& f) { return f.kind != Kind::word; });
     if (!step || numbers < 2) return {};
     seen_ = true;
     findings.record(fields, line.text.substr(0, at), line.number);

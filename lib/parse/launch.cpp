@@ -19,8 +19,10 @@ std::string_view take_literal(std::string_view& text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote) {
-      if (c == '\\') ++i;
-      else if (c == quote) quote = 0;
+      if (c == '\\')
+        ++i;
+      else if (c == quote)
+        quote = 0;
     } else if (c == '\'' || c == '"') {
       quote = c;
     } else if (c == '(' || c == '[' || c == '{') {
@@ -51,7 +53,8 @@ std::vector<Field> read_namespace(std::string_view text) {
 }
 
 std::string_view unquoted(std::string_view literal) {
-  const bool quoted = literal.size() >= 2 && (literal.front() == '\'' || literal.front() == '"') && literal.back() == literal.front();
+  const bool quoted =
+      literal.size() >= 2 && (literal.front() == '\'' || literal.front() == '"') && literal.back() == literal.front();
   return quoted ? literal.substr(1, literal.size() - 2) : literal;
 }
 
@@ -90,15 +93,24 @@ class Launch : public Dialect {
   }
 
   static Verdict read_header(std::string_view text, Findings& findings) {
-    static constexpr std::array<std::string_view, 10> kKeys = {"BACKEND", "ZERO_STAGE", "NUM_PROCESSES", "NUM_NODES", "NGPUS_PER_NODE",
-                                                               "MODEL", "GRADIENT_ACCUMULATION_STEPS", "EXTRA_OPTS", "HOST_IP", "COMPILE"};
+    static constexpr std::array<std::string_view, 10> kKeys = {"BACKEND",
+                                                               "ZERO_STAGE",
+                                                               "NUM_PROCESSES",
+                                                               "NUM_NODES",
+                                                               "NGPUS_PER_NODE",
+                                                               "MODEL",
+                                                               "GRADIENT_ACCUMULATION_STEPS",
+                                                               "EXTRA_OPTS",
+                                                               "HOST_IP",
+                                                               "COMPILE"};
     bool found = false;
     while (true) {
       skip_blanks(text);
       const std::string_view key = take_key(text);
       if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end() || !skip(text, ":")) return {found};
       skip_blanks(text);
-      const std::string_view value = key == "EXTRA_OPTS" ? trimmed(text) : text.substr(0, std::min(text.find(' '), text.size()));
+      const std::string_view value =
+          key == "EXTRA_OPTS" ? trimmed(text) : text.substr(0, std::min(text.find(' '), text.size()));
       text.remove_prefix(std::min(text.size(), value.size()));
       found = true;
       findings.attribute(key, value);

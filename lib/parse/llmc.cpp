@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // llm.c:
-//   step    2/32000 | loss 10.539388 (+nanz)| norm 43.5996 (+nanz)| lr 1.71e-06 | 2747.19 ms | 47.4% bf16 MFU | 381690 tok/s
-//   val loss 10.609911
-//   step 10: train loss 4.201553 (took 1230.1 ms)
+//   step    2/32000 | loss 10.539388 (+nanz)| norm 43.5996 (+nanz)| lr 1.71e-06 | 2747.19 ms | 47.4% bf16 MFU | 381690
+//   tok/s val loss 10.609911 step 10: train loss 4.201553 (took 1230.1 ms)
 // The z-scores in parentheses are left out. "val loss" is that after the step before.
 #include <algorithm>
 #include <deque>
@@ -15,7 +14,8 @@ namespace {
 class LlmC : public Dialect {
  public:
   Verdict read(const Line& line, Findings& findings) override {
-    if (const std::size_t at = line.text.find("val loss "); at != std::string_view::npos) return read_validation(line, at, findings);
+    if (const std::size_t at = line.text.find("val loss "); at != std::string_view::npos)
+      return read_validation(line, at, findings);
     if (line.text.starts_with("total average iteration time: ")) return read_closing(line, findings);
     for (std::size_t at = line.text.find("step "); at != std::string_view::npos; at = line.text.find("step ", at + 1)) {
       if (at > 0 && is_key(line.text[at - 1])) continue;
@@ -52,8 +52,10 @@ class LlmC : public Dialect {
       if (!rest.empty() && !rest.starts_with(" (took ")) return {};  // of nanoGPT
       if (skip(rest, " (took ")) {
         const Token time = take_number(rest);
-        if (!time.text.empty() && rest.starts_with(" ms)")) fields.push_back({"iteration_time", made_.emplace_back(shifted(time.text, -3)), Kind::real});
-        else fault = "malformed step line: no time in ms after 'took'";
+        if (!time.text.empty() && rest.starts_with(" ms)"))
+          fields.push_back({"iteration_time", made_.emplace_back(shifted(time.text, -3)), Kind::real});
+        else
+          fault = "malformed step line: no time in ms after 'took'";
       } else if (!line.ended) {
         fault = "malformed step line: the log ends in it";
       }
@@ -68,7 +70,8 @@ class LlmC : public Dialect {
     return {true, fault};
   }
 
-  /// What stands between the bars: "norm 1.2 (+0.1z)", "lr 1e-06", "12.3 ms", "40% bf16 MFU", "123 tok/s", "comp_t 3.2ms".
+  /// What stands between the bars: "norm 1.2 (+0.1z)", "lr 1e-06", "12.3 ms", "40% bf16 MFU", "123 tok/s",
+  /// "comp_t 3.2ms".
   std::string read_cells(std::string_view rest, std::vector<Field>& fields) {
     while (true) {
       rest.remove_prefix(std::min(rest.find('|'), rest.size()));
@@ -78,23 +81,30 @@ class LlmC : public Dialect {
       const std::string_view whole = cell;
       const Token number = take_number(cell);
       if (!number.text.empty()) {
-        if (cell.starts_with(" ms")) fields.push_back({"iteration_time", made_.emplace_back(shifted(number.text, -3)), Kind::real});
-        else if (cell.starts_with(" tok/s")) fields.push_back({"tokens_per_second", number.text, number.kind});
-        else if (cell.starts_with("%")) fields.push_back({"mfu", number.text, number.kind});
-        else return "malformed step line: '" + std::string(whole.substr(0, 24)) + "' is no value with a known unit";
+        if (cell.starts_with(" ms"))
+          fields.push_back({"iteration_time", made_.emplace_back(shifted(number.text, -3)), Kind::real});
+        else if (cell.starts_with(" tok/s"))
+          fields.push_back({"tokens_per_second", number.text, number.kind});
+        else if (cell.starts_with("%"))
+          fields.push_back({"mfu", number.text, number.kind});
+        else
+          return "malformed step line: '" + std::string(whole.substr(0, 24)) + "' is no value with a known unit";
         continue;
       }
       const std::string_view key = take_key(cell);
       skip_blanks(cell);
       const Token value = take_number(cell);
-      const bool in_doubt = cell.empty() ? rest.find('|') == std::string_view::npos : !is_blank(cell.front()) && !cell.starts_with("ms");
-      if (in_doubt && !value.text.empty()) return "malformed step line: '" + std::string(whole.substr(0, 24)) + "' is cut";
+      const bool in_doubt =
+          cell.empty() ? rest.find('|') == std::string_view::npos : !is_blank(cell.front()) && !cell.starts_with("ms");
+      if (in_doubt && !value.text.empty())
+        return "malformed step line: '" + std::string(whole.substr(0, 24)) + "' is cut";
       if (key.empty() || value.text.empty()) {
         if (whole.empty() || bracketed) return "malformed step line: an empty cell";
         return "malformed step line: no number in '" + std::string(whole.substr(0, 24)) + "'";
       }
       const bool milliseconds = cell.starts_with("ms");
-      fields.push_back({key, milliseconds ? std::string_view(made_.emplace_back(shifted(value.text, -3))) : value.text, milliseconds ? Kind::real : value.kind});
+      fields.push_back({key, milliseconds ? std::string_view(made_.emplace_back(shifted(value.text, -3))) : value.text,
+                        milliseconds ? Kind::real : value.kind});
     }
   }
 
@@ -105,10 +115,13 @@ class LlmC : public Dialect {
     if (at > 0 && line.text.find_first_not_of(' ') != at && line.text[at - 1] != ' ') return {};
     std::string_view rest = line.text.substr(at + 9);
     const Token loss = take_number(rest);
-    const bool alone = trimmed(rest).empty() && (at == 0 || line.text.substr(0, at).find("loss") == std::string_view::npos);
+    const bool alone =
+        trimmed(rest).empty() && (at == 0 || line.text.substr(0, at).find("loss") == std::string_view::npos);
     if (!alone) return {};
-    if (loss.text.empty() || (!line.ended && rest.empty())) return {false, "malformed validation line: no number after 'val loss'"};
-    findings.record({{"step", last_step_, Kind::integer}, {"valid_loss", loss.text, loss.kind}}, line.text.substr(0, at), line.number);
+    if (loss.text.empty() || (!line.ended && rest.empty()))
+      return {false, "malformed validation line: no number after 'val loss'"};
+    findings.record({{"step", last_step_, Kind::integer}, {"valid_loss", loss.text, loss.kind}},
+                    line.text.substr(0, at), line.number);
     return {true};
   }
 

@@ -15,9 +15,8 @@
 namespace zs::parse {
 namespace {
 
-constexpr std::size_t kBlock = 1 << 18;
 constexpr std::size_t kLongestLine = 16 << 20;  // a longer one is read in pieces
-constexpr std::int64_t kHeaderLines = 100;        // shown to all dialects
+constexpr std::int64_t kHeaderLines = 100;      // shown to all dialects
 constexpr int kFaulty = -2;
 
 std::vector<const Entry*> chosen(const Options& options) {
@@ -72,7 +71,8 @@ void LogReader::read(const std::string& path) {
     attributes_["source_sha256" + part] = source.sha256();
     const bool rotated = options_.follow_until && !*options_.follow_until && source.replaced();
     if (rotated) continue;  // the path is another log now
-    if (source.missing() > 0) fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read");
+    if (source.missing() > 0)
+      fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read");
     return;
   }
 }
@@ -84,13 +84,13 @@ void LogReader::read_part(Source& source) {
     Buffer& buffer = buffers_[turn];
     const Buffer& before = buffers_[(turn + buffers_.size() - 1) % buffers_.size()];
     source.release(buffer.ticket);
-    if (buffer.capacity < kept + kBlock) {
-      buffer.capacity = kept + kept / 2 + kBlock;
+    if (buffer.capacity < kept + options_.block) {
+      buffer.capacity = kept + kept / 2 + options_.block;
       buffer.bytes = std::make_unique_for_overwrite<char[]>(buffer.capacity + Template::kSlack);
     }
     if (kept > 0) std::memcpy(buffer.bytes.get(), before.bytes.get() + before.used - kept, kept);
-    std::size_t count = source.read(buffer.bytes.get() + kept, kBlock);
-    while (count == 0 && wait_for_more(source)) count = source.read(buffer.bytes.get() + kept, kBlock);
+    std::size_t count = source.read(buffer.bytes.get() + kept, options_.block);
+    while (count == 0 && wait_for_more(source)) count = source.read(buffer.bytes.get() + kept, options_.block);
     buffer.ticket = source.ticket();
     buffer.used = kept + count;
     bytes_ += static_cast<std::int64_t>(count);
@@ -190,7 +190,7 @@ const char* LogReader::take_repeats(const char* at, const char* end) {
 
 /// Learns the form of the line just read, if it is one record and nothing else.
 void LogReader::learn(std::string_view text, std::size_t reader) {
-  if (--wait_ > 0 || !readers_[reader].dialect->repeats()) return;
+  if (!options_.learn || --wait_ > 0 || !readers_[reader].dialect->repeats()) return;
   std::vector<Template::Value> values;
   const Shape& shape = shapes_[last_shape_];
   for (std::size_t column = 0; column < columns_.size(); ++column) {
@@ -206,7 +206,8 @@ void LogReader::learn(std::string_view text, std::size_t reader) {
 
 void LogReader::take_line(std::string_view text, bool ended) {
   try_dialects(text, ended);
-  wants_all_ = number_ < kHeaderLines || std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
+  wants_all_ = number_ < kHeaderLines ||
+               std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
 }
 
 void LogReader::try_dialects(std::string_view text, bool ended) {
@@ -272,7 +273,8 @@ void LogReader::attribute(std::string_view key, std::string_view value, bool rep
 const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
   const auto fits = [&](const Shape& shape) {
     return shape.field_of_column.size() == columns_.size() && shape.keys.size() == fields.size() &&
-           std::equal(fields.begin(), fields.end(), shape.keys.begin(), [](const Field& f, const std::string& key) { return f.key == key; });
+           std::equal(fields.begin(), fields.end(), shape.keys.begin(),
+                      [](const Field& f, const std::string& key) { return f.key == key; });
   };
   if (last_shape_ < shapes_.size() && fits(shapes_[last_shape_])) return shapes_[last_shape_];
   for (last_shape_ = 0; last_shape_ < shapes_.size(); ++last_shape_) {
@@ -284,7 +286,8 @@ const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
     const ColumnName own = column_of(field.key);
     const bool beaten = std::any_of(fields.begin(), fields.end(), [&](const Field& other) {
       const ColumnName name = column_of(other.key);
-      return name.column == own.column && (name.sureness > own.sureness || (name.sureness == own.sureness && &other < &field));
+      return name.column == own.column &&
+             (name.sureness > own.sureness || (name.sureness == own.sureness && &other < &field));
     });
     names.emplace_back(beaten ? field.key : own.column);
   }
@@ -292,19 +295,26 @@ const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
   std::vector<int> column_of_field(fields.size(), -1);
   for (std::size_t i = 0; i < fields.size(); ++i) {
     shape.keys.emplace_back(fields[i].key);
-    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) != names.begin() + static_cast<std::ptrdiff_t>(i)) continue;
-    auto found = std::find_if(columns_.begin(), columns_.end(), [&](const ColumnInfo& c) { return c.name == names[i]; });
+    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+        names.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    auto found =
+        std::find_if(columns_.begin(), columns_.end(), [&](const ColumnInfo& c) { return c.name == names[i]; });
     if (found == columns_.end()) {
       const metric::Standard* const standard = metric::standard(names[i]);
       const bool word = fields[i].kind == Kind::word && truth(fields[i].value).empty();
-      columns_.push_back({names[i], standard ? standard->type : word ? metric::Type::text : names[i] == "part" ? metric::Type::integer : metric::Type::real});
+      columns_.push_back({names[i], standard             ? standard->type
+                                    : word               ? metric::Type::text
+                                    : names[i] == "part" ? metric::Type::integer
+                                                         : metric::Type::real});
       found = columns_.end() - 1;
     }
     column_of_field[i] = static_cast<int>(found - columns_.begin());
   }
   shape.field_of_column.assign(columns_.size(), -1);
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (column_of_field[i] >= 0) shape.field_of_column[static_cast<std::size_t>(column_of_field[i])] = static_cast<int>(i);
+    if (column_of_field[i] >= 0)
+      shape.field_of_column[static_cast<std::size_t>(column_of_field[i])] = static_cast<int>(i);
   }
   if (shapes_.size() >= 64) shapes_.clear();  // a log whose every line has other keys
   last_shape_ = shapes_.size();
@@ -355,7 +365,8 @@ void LogReader::record(const std::vector<Field>& fields, std::string_view prefix
     if (checked(columns_[column], field, cells_[column])) continue;
     cells_[column] = {};
     fault(line, "malformed value: '" + std::string(field.value.substr(0, 40)) + "' is not " +
-                    (columns_[column].type == metric::Type::integer ? "a whole number" : "a number") + ", as '" + columns_[column].name + "' must be");
+                    (columns_[column].type == metric::Type::integer ? "a whole number" : "a number") + ", as '" +
+                    columns_[column].name + "' must be");
   }
   ++stats_.records;
   rows_.row(columns_, cells_);
@@ -368,7 +379,8 @@ void LogReader::finish() {
   std::int64_t known = stats_.faulty;
   for (const auto& [name, count] : stats_.matched) known += count;
   stats_.other = stats_.lines - known;
-  if (stats_.records == 0 && parts_ > 0) fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"));
+  if (stats_.records == 0 && parts_ > 0)
+    fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"));
   rows_.finish(attributes_);
 }
 

@@ -22,10 +22,12 @@
 namespace zs::parse {
 
 struct Options {
-  std::string dialect;                      ///< the only one to try; empty: all
-  std::string pattern;                      ///< a regular expression with named groups, tried before the dialects; or empty
-  std::map<std::string, std::string> map;   ///< key of a log -> column that it means
+  std::string dialect;  ///< the only one to try; empty: all
+  std::string pattern;  ///< a regular expression with named groups, tried before the dialects; or empty
+  std::map<std::string, std::string> map;  ///< key of a log -> column that it means
   Ranks ranks = Ranks::all;
+  std::size_t block = 1 << 18;  ///< bytes read at a time
+  bool learn = true;            ///< read lines by the form of the line before; the result is the same
   /// Not null: at the end of a log wait for more, until it is true.
   const std::atomic<bool>* follow_until = nullptr;
 };
@@ -89,7 +91,7 @@ class LogReader : private Findings {
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
 
   /// In turn: some may still be hashed while another one is filled and parsed. They outlive the source that hashes.
-  std::array<Buffer, 4> buffers_;
+  std::array<Buffer, 16> buffers_;
   const Options& options_;
   Rows& rows_;
   const FaultSink& faults_;
@@ -101,9 +103,9 @@ class LogReader : private Findings {
   std::string path_;
   int parts_ = 0;
   std::int64_t bytes_ = 0;
-  std::int64_t number_ = 1;          // of the line being read
-  std::int64_t classed_ = 0;         // the line whose class is in class_
-  int class_ = -1;                   // index of the dialect, or -2 for a faulty line
+  std::int64_t number_ = 1;   // of the line being read
+  std::int64_t classed_ = 0;  // the line whose class is in class_
+  int class_ = -1;            // index of the dialect, or -2 for a faulty line
   std::string clean_;
 
   std::vector<ColumnInfo> columns_;
@@ -111,12 +113,12 @@ class LogReader : private Findings {
   std::size_t last_shape_ = 0;
   std::vector<Field> fields_;
   std::vector<std::string_view> cells_;
-  std::vector<std::string> made_;    // cells whose text is not the log's
+  std::vector<std::string> made_;  // cells whose text is not the log's
   std::array<char, 24> line_text_, part_text_;
   std::size_t line_column_ = 0;
   Template template_;
   std::size_t template_reader_ = 0;
-  int barren_ = 0, wait_ = 0;        // templates learned in vain; records to let pass before the next try
+  int barren_ = 0, wait_ = 0;  // templates learned in vain; records to let pass before the next try
   std::map<std::string, std::string> attributes_;
   Stats stats_;
 };

@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <string>
 
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define ZS_WIDE __attribute__((target("avx2,bmi,popcnt")))
@@ -53,7 +52,8 @@ bool Markers::matches(const char* at, const char* end, unsigned groups) const {
   for (; groups != 0; groups &= groups - 1) {
     for (const Marker& marker : groups_[static_cast<std::size_t>(__builtin_ctz(groups))]) {
       if (marker.head != head) continue;
-      if (std::string_view(at + kHead, static_cast<std::size_t>(end - at) - kHead).starts_with(marker.rest)) return true;
+      if (std::string_view(at + kHead, static_cast<std::size_t>(end - at) - kHead).starts_with(marker.rest))
+        return true;
     }
   }
   return false;
@@ -97,13 +97,16 @@ ZS_WIDE inline __m256i groups_at(const char* at, __m256i low, __m256i high) {
 }  // namespace
 
 ZS_WIDE const char* Markers::find_wide(const char* begin, const char* end) const {
-  const __m256i low0 = both_lanes(low_[0]), low1 = both_lanes(low_[1]), low2 = both_lanes(low_[2]), low3 = both_lanes(low_[3]);
-  const __m256i high0 = both_lanes(high_[0]), high1 = both_lanes(high_[1]), high2 = both_lanes(high_[2]), high3 = both_lanes(high_[3]);
+  const __m256i low0 = both_lanes(low_[0]), low1 = both_lanes(low_[1]), low2 = both_lanes(low_[2]),
+                low3 = both_lanes(low_[3]);
+  const __m256i high0 = both_lanes(high_[0]), high1 = both_lanes(high_[1]), high2 = both_lanes(high_[2]),
+                high3 = both_lanes(high_[3]);
   const __m256i zero = _mm256_setzero_si256();
   const char* at = begin;
   for (; end - at >= 36; at += 32) {
-    const __m256i groups = _mm256_and_si256(_mm256_and_si256(groups_at(at, low0, high0), groups_at(at + 1, low1, high1)),
-                                            _mm256_and_si256(groups_at(at + 2, low2, high2), groups_at(at + 3, low3, high3)));
+    const __m256i groups =
+        _mm256_and_si256(_mm256_and_si256(groups_at(at, low0, high0), groups_at(at + 1, low1, high1)),
+                         _mm256_and_si256(groups_at(at + 2, low2, high2), groups_at(at + 3, low3, high3)));
     auto places = ~static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(groups, zero)));
     if (places == 0) continue;
     alignas(32) std::array<std::uint8_t, 32> bits;

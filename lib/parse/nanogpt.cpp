@@ -11,8 +11,10 @@ namespace {
 class NanoGpt : public Dialect {
  public:
   Verdict read(const Line& line, Findings& findings) override {
-    if (const std::size_t at = find_head(line.text, "iter "); at != std::string_view::npos) return read_iter(line, at, findings);
-    if (const std::size_t at = find_head(line.text, "step "); at != std::string_view::npos) return read_evaluation(line, at, findings);
+    if (const std::size_t at = find_head(line.text, "iter "); at != std::string_view::npos)
+      return read_iter(line, at, findings);
+    if (const std::size_t at = find_head(line.text, "step "); at != std::string_view::npos)
+      return read_evaluation(line, at, findings);
     return {};
   }
 
@@ -48,8 +50,10 @@ class NanoGpt : public Dialect {
     }
     if (skip(rest, ", mfu ")) {
       const Token value = take_number(rest);
-      if (!value.text.empty() && skip(rest, "%")) fields.push_back({"mfu", value.text, value.kind});
-      else fault = "malformed iter line: no percentage after 'mfu'";
+      if (!value.text.empty() && skip(rest, "%"))
+        fields.push_back({"mfu", value.text, value.kind});
+      else
+        fault = "malformed iter line: no percentage after 'mfu'";
     } else if (!rest.empty() && rest.front() == ',') {
       fault = "malformed iter line: it ends in '" + std::string(rest.substr(0, 20)) + "'";
     }
@@ -69,8 +73,11 @@ class NanoGpt : public Dialect {
     }
     const Token valid = take_number(rest);
     if (train.text.empty() || valid.text.empty()) return {false, "malformed evaluation line: a loss is no number"};
-    if (!line.ended && rest.empty()) return {false, "malformed evaluation line: the log ends within the value of 'val loss'"};
-    findings.record({{"step", step.text, Kind::integer}, {"train_split_loss", train.text, train.kind}, {"valid_loss", valid.text, valid.kind}},
+    if (!line.ended && rest.empty())
+      return {false, "malformed evaluation line: the log ends within the value of 'val loss'"};
+    findings.record({{"step", step.text, Kind::integer},
+                     {"train_split_loss", train.text, train.kind},
+                     {"valid_loss", valid.text, valid.kind}},
                     line.text.substr(0, at), line.number);
     return {true};
   }

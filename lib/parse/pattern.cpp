@@ -18,7 +18,8 @@ std::string with_p(std::string_view pattern) {
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] == '\\' && i + 1 < pattern.size()) {
       result += pattern[i++];
-    } else if (pattern.substr(i).starts_with("(?<") && pattern.substr(i, 4) != "(?<=" && pattern.substr(i, 4) != "(?<!") {
+    } else if (pattern.substr(i).starts_with("(?<") && pattern.substr(i, 4) != "(?<=" &&
+               pattern.substr(i, 4) != "(?<!") {
       result += "(?P<";
       i += 2;
       continue;
@@ -47,7 +48,8 @@ class Pattern : public Dialect {
     std::string_view prefix;
     std::size_t from = 0;
     bool matched = false, cut = false;
-    while (from <= line.text.size() && pattern_.Match(text, from, text.size(), RE2::UNANCHORED, parts_.data(), static_cast<int>(parts_.size()))) {
+    while (from <= line.text.size() &&
+           pattern_.Match(text, from, text.size(), RE2::UNANCHORED, parts_.data(), static_cast<int>(parts_.size()))) {
       const std::size_t begin = static_cast<std::size_t>(parts_[0].data() - text.data());
       if (!matched) prefix = line.text.substr(0, begin);
       fields_.clear();

@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t kOpenSteps = 64;
 constexpr std::size_t kCounter = static_cast<std::size_t>(-1);
 
-std::string_view cell_of(std::string_view name, const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {
+std::string_view cell_of(std::string_view name, const std::vector<ColumnInfo>& columns,
+                         const std::vector<std::string_view>& cells) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].name == name) return cells[i];
   }
@@ -69,7 +70,8 @@ void MeanOfRanks::pass_on(const Group& group) {
       if (source >= row.size() || row[source].empty()) continue;
       if (count == 0) texts[column] = row[source];
       if (joined_[column].type == metric::Type::real) sum += *parse_real(row[source]);
-      if (joined_[column].type == metric::Type::integer) largest = count == 0 ? *parse_int(row[source]) : std::max(largest, *parse_int(row[source]));
+      if (joined_[column].type == metric::Type::integer)
+        largest = count == 0 ? *parse_int(row[source]) : std::max(largest, *parse_int(row[source]));
       ++count;
     }
     if (count < 2 || joined_[column].name == "line") continue;

@@ -28,8 +28,8 @@ class FirstRank : public Rows {
 };
 
 /// Joins the rows of one step: the mean of real columns, the largest of integers, the first of texts and of `line`;
-/// column `ranks` counts the rows. Rows of a step must come within 64 steps of each other; a rank that comes again begins
-/// another row.
+/// column `ranks` counts the rows. Rows of a step must come within 64 steps of each other; a rank that comes again
+/// begins another row.
 class MeanOfRanks : public Rows {
  public:
   explicit MeanOfRanks(Rows& next) : next_(next) {}
@@ -46,9 +46,9 @@ class MeanOfRanks : public Rows {
   void pass_on(const Group& group);
 
   Rows& next_;
-  std::vector<ColumnInfo> columns_;  // of the input
-  std::vector<ColumnInfo> joined_;   // of the output: `rank` is missing, `ranks` is new
-  std::vector<std::size_t> sources_; // output column -> input column; that of `ranks` is the number of input columns
+  std::vector<ColumnInfo> columns_;   // of the input
+  std::vector<ColumnInfo> joined_;    // of the output: `rank` is missing, `ranks` is new
+  std::vector<std::size_t> sources_;  // output column -> input column; that of `ranks` is the number of input columns
   std::deque<Group> open_;
 };
 

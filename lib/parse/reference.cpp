@@ -13,7 +13,7 @@ namespace zs::parse {
 namespace {
 
 constexpr std::string_view kFault = "malformed step line: ";
-constexpr std::int64_t kFurthestRest = 20;   // lines between the two parts of a torn line
+constexpr std::int64_t kFurthestRest = 20;  // lines between the two parts of a torn line
 
 bool read_closing(std::string_view text, Findings& findings);
 
@@ -37,7 +37,8 @@ class Reference : public Dialect {
         text.remove_prefix(at + 5);
         continue;
       }
-      const std::string fault = step->fault.empty() ? take(*step, text.substr(at), prefix, line, findings) : step->fault;
+      const std::string fault =
+          step->fault.empty() ? take(*step, text.substr(at), prefix, line, findings) : step->fault;
       if (!fault.empty()) verdict.fault = std::string(kFault) + fault;
       verdict.matched = verdict.matched || !step->fields.empty();
       text = step->rest.size() < text.size() - at ? step->rest : text.substr(at + 5);
@@ -50,7 +51,8 @@ class Reference : public Dialect {
 
   void finish(Findings& findings) override {
     give_up(findings);
-    for (const std::int64_t number : short_lines_) findings.fault(number, std::string(kFault) + "it ends early, later ones have more values");
+    for (const std::int64_t number : short_lines_)
+      findings.fault(number, std::string(kFault) + "it ends early, later ones have more values");
     short_lines_.clear();
   }
 
@@ -60,8 +62,8 @@ class Reference : public Dialect {
     std::string prefix, text;
     std::size_t last_end, before_last_end;  ///< ends of the last value and of the one before it
     std::int64_t line;
-    std::string fault;                      ///< what to say if the rest does not turn up
-    bool in_doubt;                          ///< the last value may lack digits, or have some of the other text
+    std::string fault;  ///< what to say if the rest does not turn up
+    bool in_doubt;      ///< the last value may lack digits, or have some of the other text
   };
 
   static std::size_t head(std::string_view text) {
@@ -91,7 +93,8 @@ class Reference : public Dialect {
   std::string take(Step& step, std::string_view text, std::string_view prefix, const Line& line, Findings& findings) {
     if (!line.ended && (step.rest.empty() || step.torn)) {  // the log ends here, and perhaps in a value
       const bool in_value = step.rest.empty();
-      const std::string where = in_value ? "within the value of '" + std::string(step.fields.back().key) + "'" : "at " + quoted_start(step.rest);
+      const std::string where = in_value ? "within the value of '" + std::string(step.fields.back().key) + "'"
+                                         : "at " + quoted_start(step.rest);
       if (in_value) drop_last(step.fields);
       if (!step.fields.empty()) findings.record(step.fields, prefix, line.number);
       return "the log ends " + where;
@@ -104,7 +107,8 @@ class Reference : public Dialect {
       for (unsigned i = 0; i < kCore.size(); ++i) {
         if (missing >> i & 1U) names += (names.empty() ? "'" : ", '") + std::string(kCore[i]) + "'";
       }
-      const std::string fault = step.torn ? quoted_start(step.rest) + " stands where " + names + " should be" : "it ends before " + names;
+      const std::string fault =
+          step.torn ? quoted_start(step.rest) + " stands where " + names + " should be" : "it ends before " + names;
       const std::size_t last_end = offset_behind(step.fields.back().value, text);
       const std::size_t before = offset_behind(step.fields[step.fields.size() - 2].value, text);
       const bool in_doubt = last_end < text.size() && !is_blank(text[last_end]) && text[last_end] != ',';
@@ -167,8 +171,10 @@ class Reference : public Dialect {
   }
 
   static void drop_last(std::vector<Field>& fields) {
-    if (fields.back().key == "loss") fields.clear();
-    else fields.pop_back();
+    if (fields.back().key == "loss")
+      fields.clear();
+    else
+      fields.pop_back();
   }
 
   unsigned core_seen_ = 0;

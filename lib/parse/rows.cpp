@@ -26,12 +26,18 @@ inline void copy(char*& to, std::string_view text) {
     std::memcpy(&word, from + size - sizeof word, sizeof word);
     std::memcpy(to + size - sizeof word, &word, sizeof word);
   };
-  if (size > 32) std::memcpy(to, from, size);
-  else if (size >= 16) piece(std::array<std::uint64_t, 2>{});
-  else if (size >= 8) piece(std::uint64_t{});
-  else if (size >= 4) piece(std::uint32_t{});
-  else if (size >= 2) piece(std::uint16_t{});
-  else if (size == 1) *to = *from;
+  if (size > 32)
+    std::memcpy(to, from, size);
+  else if (size >= 16)
+    piece(std::array<std::uint64_t, 2>{});
+  else if (size >= 8)
+    piece(std::uint64_t{});
+  else if (size >= 4)
+    piece(std::uint32_t{});
+  else if (size >= 2)
+    piece(std::uint16_t{});
+  else if (size == 1)
+    *to = *from;
   to += size;
 }
 
@@ -55,7 +61,8 @@ void TsvRows::row(const std::vector<ColumnInfo>& columns, const std::vector<std:
   if (columns.size() > columns_.size()) {
     if (columns_written_) write_held();
     columns_ = columns;
-    has_text_ = std::any_of(columns_.begin(), columns_.end(), [](const ColumnInfo& c) { return c.type == metric::Type::text; });
+    has_text_ =
+        std::any_of(columns_.begin(), columns_.end(), [](const ColumnInfo& c) { return c.type == metric::Type::text; });
     widths_.push_back({held_size_, columns_.size()});
     if (columns_written_) {
       write_magic();

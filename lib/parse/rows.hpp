@@ -53,7 +53,7 @@ class TsvRows : public Rows {
   std::string run_, row_start_;  // its name as "#@" lines and as rows spell it
   Output& out_;
   bool first_, eager_;
-  bool has_text_ = false;        // a column of texts, whose cells need escaping
+  bool has_text_ = false;  // a column of texts, whose cells need escaping
   bool columns_written_ = false;
   std::vector<ColumnInfo> columns_;
   std::unique_ptr<char[]> held_;

@@ -28,7 +28,8 @@ LogName name_of(const std::string& path) {
   std::int64_t rotation = 0;
   if (const std::size_t point = name.rfind('.'); point != std::string::npos && point > 0) {
     const Token number = value_of(std::string_view(name).substr(point + 1));
-    const bool rotated = number.kind == Kind::integer && number.text.size() < 6 && name.substr(0, point).ends_with(".log");
+    const bool rotated =
+        number.kind == Kind::integer && number.text.size() < 6 && name.substr(0, point).ends_with(".log");
     if (rotated) {
       rotation = std::stoll(std::string(number.text));
       name.resize(point);
@@ -60,27 +61,34 @@ std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::st
       continue;
     }
     const LogName log = name_of(operand);
-    const bool first = std::none_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name.run == log.run; });
+    const bool first =
+        std::none_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name.run == log.run; });
     if (first) jobs.push_back({log.run, {}, {}});
     parts.push_back({log, operand});
   }
-  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.name.rotation > b.name.rotation; });
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.name.rotation > b.name.rotation; });
   for (std::size_t i = 0; i < parts.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
       const bool clash = parts[k].name.run == parts[i].name.run && parts[k].name.rotation == parts[i].name.rotation;
-      if (clash) throw Error(parts[i].path, 0, "a second run '" + parts[i].name.run + "', beside " + parts[k].path + "; parse them apart, with --run NAME");
+      if (clash)
+        throw Error(parts[i].path, 0,
+                    "a second run '" + parts[i].name.run + "', beside " + parts[k].path +
+                        "; parse them apart, with --run NAME");
     }
     const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.run == parts[i].name.run; });
     job->logs.push_back(parts[i].path);
   }
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const bool twice = std::any_of(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(i), [&](const Job& j) { return j.run == jobs[i].run; });
+    const bool twice = std::any_of(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(i),
+                                   [&](const Job& j) { return j.run == jobs[i].run; });
     if (twice) throw Error("two runs '" + jobs[i].run + "'; parse them apart, with --run NAME");
   }
   return jobs;
 }
 
-std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out, const FaultSink& faults) {
+std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out,
+                           const FaultSink& faults) {
   std::vector<Count> counts;
   metric::Store store;
   for (const Job& job : jobs) {
@@ -96,11 +104,14 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
     }
     FirstRank first(*rows);
     MeanOfRanks mean(*rows);
-    Rows& chosen = options.ranks == Ranks::first ? first : options.ranks == Ranks::mean ? static_cast<Rows&>(mean) : *rows;
+    Rows& chosen = options.ranks == Ranks::first  ? first
+                   : options.ranks == Ranks::mean ? static_cast<Rows&>(mean)
+                                                  : *rows;
     LogReader reader(options, chosen, faults);
     for (const std::string& log : job.logs) reader.read(log);
     const bool empty = reader.bytes() == 0 && !job.logs.empty() && !job.of_directory;
-    if (empty) throw Error(job.logs.front() == "-" ? "stdin" : job.logs.front(), 0, "is empty, expected a training log");
+    if (empty)
+      throw Error(job.logs.front() == "-" ? "stdin" : job.logs.front(), 0, "is empty, expected a training log");
     for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
     reader.finish();
     counts.push_back({job.run, reader.stats(), first.left_out()});
@@ -112,7 +123,9 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
 std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts) {
   std::vector<std::vector<std::string>> rows;
   for (const Count& count : counts) {
-    const auto add = [&](const std::string& what, std::int64_t number) { rows.push_back({count.run, what, to_text(number)}); };
+    const auto add = [&](const std::string& what, std::int64_t number) {
+      rows.push_back({count.run, what, to_text(number)});
+    };
     add("lines read", count.stats.lines);
     for (const auto& [dialect, number] : count.stats.matched) add("lines matched by " + dialect, number);
     add("lines faulty", count.stats.faulty);

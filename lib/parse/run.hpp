@@ -33,7 +33,8 @@ struct Count {
 };
 
 /// Reads all jobs and writes their records to `out`.
-std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out, const FaultSink& faults);
+std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out,
+                           const FaultSink& faults);
 
 /// The counts as rows of a table: run, what, count. The lines of a run add up to its lines read.
 std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts);

@@ -20,8 +20,9 @@
 
 namespace zs::parse {
 
-// ---- Hasher ----------------------------------------------------------------------------------------------------------
-// OpenSSL's SHA-256, since it uses the processor's SHA instructions where there are any.
+// ---- Hasher
+// ---------------------------------------------------------------------------------------------------------- OpenSSL's
+// SHA-256, since it uses the processor's SHA instructions where there are any.
 
 struct Hasher::State {
   struct Block {
@@ -107,12 +108,13 @@ std::string Hasher::digest() {
   return text;
 }
 
-// ---- Source ----------------------------------------------------------------------------------------------------------
+// ---- Source
+// ----------------------------------------------------------------------------------------------------------
 
 struct Source::Inflater {
   z_stream stream{};
   std::vector<char> raw = std::vector<char>(1 << 18);
-  bool ended = false;    // at the end of a gzip member, where the file may end
+  bool ended = false;  // at the end of a gzip member, where the file may end
   std::int64_t ticket = 0;
 
   Inflater() {
@@ -190,7 +192,8 @@ std::size_t Source::inflate(char* buffer, std::size_t size) {
     if (code == Z_STREAM_END) {
       gzip.ended = true;
     } else if (code != Z_OK && code != Z_BUF_ERROR) {
-      throw Error(name_, 0, std::string("corrupt gzip data: ") + (gzip.stream.msg ? gzip.stream.msg : "no gzip member"));
+      throw Error(name_, 0,
+                  std::string("corrupt gzip data: ") + (gzip.stream.msg ? gzip.stream.msg : "no gzip member"));
     }
   }
   return asked - gzip.stream.avail_out;
@@ -199,7 +202,8 @@ std::size_t Source::inflate(char* buffer, std::size_t size) {
 std::int64_t Source::missing() const { return std::max<std::int64_t>(0, size_at_open_ - raw_read_); }
 
 bool Source::replaced() const {
-  struct stat by_path {}, open {};
+  struct stat by_path {
+  }, open{};
   if (path_ == "-" || ::stat(path_.c_str(), &by_path) != 0 || ::fstat(file_, &open) != 0) return false;
   return by_path.st_ino != open.st_ino || by_path.st_dev != open.st_dev || open.st_size < raw_read_;
 }

@@ -11,9 +11,7 @@ std::string quoted_start(std::string_view text) {
   return "'" + start + (text.size() > 24 ? "...'" : "'");
 }
 
-bool starts_step(std::string_view text) {
-  return skip(text, "Epoch ") && !text.empty() && is_digit(text.front());
-}
+bool starts_step(std::string_view text) { return skip(text, "Epoch ") && !text.empty() && is_digit(text.front()); }
 
 namespace {
 
@@ -33,7 +31,8 @@ void read_pairs(Step& step) {
     skip_blanks(ahead);
     Token value = take_number(ahead);
     if (value.text.empty()) {
-      for (const std::string_view word : {std::string_view("True"), std::string_view("False"), std::string_view("None")}) {
+      for (const std::string_view word :
+           {std::string_view("True"), std::string_view("False"), std::string_view("None")}) {
         if (!value.text.empty() || !ahead.starts_with(word)) continue;
         value = {ahead.substr(0, word.size()), Kind::word};
         ahead.remove_prefix(word.size());

@@ -18,10 +18,10 @@ inline constexpr unsigned kAllCore = (1U << kCore.size()) - 1;
 /// What was read of one metric line.
 struct Step {
   std::vector<Field> fields;
-  unsigned core = 0;       ///< bit i: kCore[i] is there
-  std::string_view rest;   ///< what was not read
-  bool torn = false;       ///< other text follows: rest does not begin another step, and is not empty
-  std::string fault;       ///< why there is no record; fields are empty then
+  unsigned core = 0;      ///< bit i: kCore[i] is there
+  std::string_view rest;  ///< what was not read
+  bool torn = false;      ///< other text follows: rest does not begin another step, and is not empty
+  std::string fault;      ///< why there is no record; fields are empty then
 };
 
 /// "Epoch " and a digit.

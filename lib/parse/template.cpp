@@ -83,7 +83,8 @@ inline bool Template::Slot::starts(const char* at, const char* end) const {
 
 bool Template::learn(std::string_view line, std::vector<Value> values) {
   slots_.clear();
-  std::sort(values.begin(), values.end(), [](const Value& a, const Value& b) { return a.field.value.data() < b.field.value.data(); });
+  std::sort(values.begin(), values.end(),
+            [](const Value& a, const Value& b) { return a.field.value.data() < b.field.value.data(); });
   std::vector<Slot> slots;
   const char* at = line.data();
   const char* const end = at + line.size();

@@ -43,7 +43,7 @@ class Template {
     /// count for each value.
     std::uint32_t window = 0, others = 1;  ///< bits of the bytes up to its end; those that are no digit
     std::uint32_t length = 0, point = 0;
-    bool guess = false;                    ///< the text behind cannot be part of a number
+    bool guess = false;  ///< the text behind cannot be part of a number
     void set_text(std::string_view t);
     bool starts(const char* at, const char* end) const;
   };

@@ -18,7 +18,8 @@ std::size_t non_finite_length(std::string_view text) {
     bool same = true;
     for (std::size_t i = 0; i < word.size() && same; ++i) same = (text[i] | 32) == word[i];
     if (!same) continue;
-    const bool ends = text.size() == word.size() || !(is_alpha(text[word.size()]) || is_digit(text[word.size()]) || text[word.size()] == '_');
+    const bool ends = text.size() == word.size() ||
+                      !(is_alpha(text[word.size()]) || is_digit(text[word.size()]) || text[word.size()] == '_');
     if (ends) return word.size();
   }
   return 0;
@@ -110,7 +111,8 @@ std::string shifted(std::string_view text, int places) {
     digits.insert(0, static_cast<std::size_t>(1 - whole), '0');
     whole = 1;
   }
-  if (static_cast<std::size_t>(whole) > digits.size()) digits.append(static_cast<std::size_t>(whole) - digits.size(), '0');
+  if (static_cast<std::size_t>(whole) > digits.size())
+    digits.append(static_cast<std::size_t>(whole) - digits.size(), '0');
   std::string result(digits, 0, static_cast<std::size_t>(whole));
   result.erase(0, std::min(result.find_first_not_of('0'), result.size() - 1));
   if (static_cast<std::size_t>(whole) < digits.size()) result += "." + digits.substr(static_cast<std::size_t>(whole));
@@ -118,8 +120,14 @@ std::string shifted(std::string_view text, int places) {
 }
 
 std::string bytes_of(std::string_view number, std::string_view unit) {
-  static constexpr std::array<std::pair<std::string_view, double>, 8> kUnits = {
-      {{"GiB", 0x1p30}, {"GB", 0x1p30}, {"MiB", 0x1p20}, {"MB", 0x1p20}, {"KiB", 0x1p10}, {"KB", 0x1p10}, {"kB", 0x1p10}, {"B", 1}}};
+  static constexpr std::array<std::pair<std::string_view, double>, 8> kUnits = {{{"GiB", 0x1p30},
+                                                                                 {"GB", 0x1p30},
+                                                                                 {"MiB", 0x1p20},
+                                                                                 {"MB", 0x1p20},
+                                                                                 {"KiB", 0x1p10},
+                                                                                 {"KB", 0x1p10},
+                                                                                 {"kB", 0x1p10},
+                                                                                 {"B", 1}}};
   const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const auto& pair) { return pair.first == unit; });
   const auto value = parse_real(number);
   if (found == kUnits.end() || !value || !(*value >= 0 && *value < 0x1p32)) return "";

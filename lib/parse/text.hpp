@@ -36,7 +36,8 @@ std::string_view take_key(std::string_view& text);
 
 /// The decimal number `text` with its point moved by `places`, digit for digit: ("135.12", -3) -> "0.13512".
 std::string shifted(std::string_view text, int places);
-/// "1.03" and "GiB" or "GB" (both 2^30, as PyTorch's tools mean them), "MB", "kB", "B": whole bytes as text; "" for another unit.
+/// "1.03" and "GiB" or "GB" (both 2^30, as PyTorch's tools mean them), "MB", "kB", "B": whole bytes as text; "" for
+/// another unit.
 std::string bytes_of(std::string_view number, std::string_view unit);
 /// "1,234" -> "1234".
 std::string without_commas(std::string_view number);

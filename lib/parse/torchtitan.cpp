@@ -54,8 +54,10 @@ class TorchTitan : public Dialect {
         fields.push_back({validation ? "valid_loss" : "loss", number.text, number.kind});
       } else if (key == "memory") {
         const std::string bytes = bytes_of(number.text, take_key(rest));
-        if (bytes.empty()) fault = "malformed step line: memory in an unknown unit";
-        else fields.push_back({"peak_reserved_mem", made_.emplace_back(bytes), Kind::integer});
+        if (bytes.empty())
+          fault = "malformed step line: memory in an unknown unit";
+        else
+          fields.push_back({"peak_reserved_mem", made_.emplace_back(bytes), Kind::integer});
         if (skip(rest, "(")) rest.remove_prefix(std::min(rest.size(), rest.find(')') + 1));
       } else {
         fields.push_back({key, number.text, number.kind});

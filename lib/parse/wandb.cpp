@@ -22,7 +22,8 @@ class Wandb : public Dialect {
       in_history_ = !in_summary_;
       return {true};
     }
-    for (const std::string_view head : {std::string_view("Run data is saved locally in "), std::string_view("wandb sync ")}) {
+    for (const std::string_view head :
+         {std::string_view("Run data is saved locally in "), std::string_view("wandb sync ")}) {
       const std::size_t path = text.find(head);
       if (path == std::string_view::npos || !whole) continue;
       const std::string_view run = trimmed(text.substr(path + head.size()));
@@ -58,7 +59,8 @@ class Wandb : public Dialect {
       in_summary_ = in_history_ = false;
       return {};
     }
-    if (in_summary_ && !whole) return {false, "malformed W&B summary: the log ends within the value of '" + std::string(key) + "'"};
+    if (in_summary_ && !whole)
+      return {false, "malformed W&B summary: the log ends within the value of '" + std::string(key) + "'"};
     if (in_summary_) findings.attribute("wandb.summary." + std::string(key), value, true);
     return {true};
   }

@@ -59,9 +59,9 @@ std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std
 
 Topic topic(std::string_view column) {
   static constexpr std::array kIdentity = {"run_id", "run_name", "timestamp", "status", "run.name"};
-  static constexpr std::array kEnvironment = {"command",  "host",     "user",      "directory", "revision",
-                                              "git_diff", "version",  "device",    "devices",   "world_size",
-                                              "nodes",    "hardware", "exit_code", "tool"};
+  static constexpr std::array kEnvironment = {"command",    "host",  "user",     "directory", "revision",
+                                              "git_diff",   "error", "version",  "device",    "devices",
+                                              "world_size", "nodes", "hardware", "exit_code", "tool"};
   if (std::find(kIdentity.begin(), kIdentity.end(), column) != kIdentity.end()) return Topic::identity;
   if (config::known(column)) return Topic::configuration;
   if (std::find(kEnvironment.begin(), kEnvironment.end(), column) != kEnvironment.end()) return Topic::environment;

@@ -11,7 +11,7 @@ namespace zs::stat {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t kMostRounds = 2000, kFewestRounds = 200, kBootstrapWork = 20'000'000;
+constexpr std::size_t kMostRounds = 2000, kFewestRounds = 100, kBootstrapWork = 5'000'000;
 
 double sum(const Sample& values) {
   double total = 0, lost = 0;

@@ -33,7 +33,7 @@ Interval mean_interval(const Sample& values, double confidence = 0.95);
 
 /// Percentile bootstrap interval of `statistic`, by a generator that gives the same numbers for a seed on every
 /// machine. One group: its values are drawn anew. Several groups (runs): whole groups are drawn, since values within
-/// one are not independent. 2000 rounds, fewer (never below 200) for very large samples. nan below two values or
+/// one are not independent. 2000 rounds, fewer (never below 100) for very large samples. nan below two values or
 /// groups.
 Interval bootstrap(const std::vector<Sample>& groups, const std::function<double(Sample&)>& statistic,
                    std::uint64_t seed, double confidence = 0.95);

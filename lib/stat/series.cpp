@@ -80,14 +80,17 @@ Series series(const metric::Run& run) {
       tokens(table, "tokens");
   const Reals bytes(table, "comm_bytes"), norms(table, "grad_norm");
   const std::int64_t rank = lowest_rank(ranks, table.rows());
-  Series made{{}, 0, largest(table, "peak_mem"), largest(table, "alloc_mem")};
+  Series made{{}, 0, {}, largest(table, "peak_mem"), largest(table, "alloc_mem")};
   std::int64_t epoch = metric::kAbsentInteger;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const std::int64_t here = ranks.integer(row);
-    if (!is_absent(here) && here != rank) continue;
     if (!is_absent(epochs.integer(row))) epoch = epochs.integer(row);
     const Point point{epoch,      steps.integer(row), lines.integer(row), losses[row], valid[row],
                       times[row], tokens[row],        bytes[row],         norms[row]};
+    if (!is_absent(here) && here != rank) {
+      if (!made.other_rank && !is_absent(point.loss) && !std::isfinite(point.loss)) made.other_rank = point;
+      continue;
+    }
     if (is_absent(point.loss) && is_absent(point.valid_loss) && is_absent(point.time)) continue;
     add(made, point);
   }

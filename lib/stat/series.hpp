@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,10 @@ struct Point {
 };
 
 struct Series {
-  std::vector<Point> points;   ///< in the order of steps
-  std::size_t replaced = 0;    ///< points that a later segment of the run (after a restart) gave again
-  double peak_mem, alloc_mem;  ///< bytes, largest over all ranks and steps; metric::absent_real() where unknown
+  std::vector<Point> points;        ///< in the order of steps
+  std::size_t replaced = 0;         ///< points that a later segment of the run (after a restart) gave again
+  std::optional<Point> other_rank;  ///< the first point of another rank whose loss is not finite
+  double peak_mem, alloc_mem;       ///< bytes, largest over all ranks and steps; metric::absent_real() where unknown
 };
 
 /// The points of a run. Where several ranks wrote records, those of the lowest rank are taken, but memory is the

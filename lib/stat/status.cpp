@@ -67,11 +67,15 @@ Judgement judge(const metric::Run& run, const Series& series) {
       return {RunStatus::diverged, "the validation loss is " + to_text(point.valid_loss) + place(run, point)};
     }
   }
+  if (series.other_rank) {
+    return {RunStatus::diverged,
+            "the loss of another rank is " + to_text(series.other_rank->loss) + place(run, *series.other_rank)};
+  }
   if (const std::string reason = dead(series); !reason.empty()) return {RunStatus::dead, reason};
   const auto expected = parse_int(run.attribute("expected_steps"));
   if (!expected) {
     const char* const reason =
-        series.points.empty() ? "no metric records" : "the number of steps it should have is not known";
+        series.points.empty() ? "no metric records" : "how many steps it should have is not known";
     return {RunStatus::unknown, reason};
   }
   const std::int64_t last = last_step(run, series);

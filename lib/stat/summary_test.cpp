@@ -98,7 +98,7 @@ TEST_CASE("a run is believed only as far as its records go") {
   CHECK(judged("#@ a expected_steps=35\n#@ a summary.steps=35\n", rows) == "COMPLETE: ");
   CHECK(judged("#@ a expected_steps=40\n#@ a exit_code=0\n", rows) == "TRUNCATED: ends at step 30 of 40");
   CHECK(judged("#@ a expected_steps=30\n#@ a exit_code=137\n", rows) == "FAILED: exit code 137");
-  CHECK(judged("#@ a exit_code=0\n", rows) == "UNKNOWN: the number of steps it should have is not known");
+  CHECK(judged("#@ a exit_code=0\n", rows) == "UNKNOWN: how many steps it should have is not known");
   CHECK(judged("#@ a source=logs/a.log\n#@ a expected_steps=30\n",
                "a\t10\t3\t1\t5\na\t20\tnan\t1\t6\na\t30\t1\t1\t7\n") ==
         "DIVERGED: the loss is nan at step 20 (a.log:6)");
@@ -110,6 +110,13 @@ TEST_CASE("a run is believed only as far as its records go") {
   CHECK(judged("#@ a exit_code=1\n", "") == "FAILED: exit code 1");
   CHECK(judged("#@ a expected_steps=30\n", "") == "TRUNCATED: no metric records of 30");
   CHECK(judged("#@ a exit_code=0\n", "") == "UNKNOWN: no metric records");
+}
+
+TEST_CASE("a loss of another rank that is not finite is seen") {
+  const Summary made = summary_of("run\tstep\tloss\trank\na\t1\t2\t0\na\t1\tnan\t3\na\t2\t1\t0\na\t2\t1\t3\n");
+  CHECK(text(made, "status") == "DIVERGED");
+  CHECK(text(made, "reason") == "the loss of another rank is nan at step 1");
+  CHECK(real(made, "final_loss") == 1);
 }
 
 TEST_CASE("a run without records keeps its row") {

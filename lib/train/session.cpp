@@ -15,6 +15,7 @@
 #include "registry/index.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
+#include "train/export.hpp"
 #include "train/trainer.hpp"
 
 namespace zs::train {
@@ -145,6 +146,10 @@ Status Session::train(const cli::Args& args) {
     return Status::done;
   }
   if (!first) return trainer.run("", {}, {}).stopped ? Status::try_again : Status::done;
+  if (args.has("save_initial")) save_initial(args.text("save_initial"), trainer.model().units, settings.engine.seed);
+  if (args.has("dump_batches")) {
+    dump_batches(args.text("dump_batches"), trainer.batches(), trainer.steps(), std::int64_t{group.size()} * settings.micro_steps);
+  }
   return record(args, config, settings, resumed, trainer);
 }
 

@@ -43,6 +43,8 @@ class Trainer {
   /// The plan of a step, after passes.
   const plan::Plan& plan() const { return engine_->plan(); }
   std::int64_t steps() const { return steps_; }
+  const model::Model& model() const { return model_; }
+  Batches& batches() { return batches_; }
 
   /// The step that run() begins behind: 0, or that of the checkpoint.
   std::int64_t done() const { return done_; }

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -34,22 +35,28 @@ void large(Group& group) {
 }
 
 void oversubscribed(Group& group) {
-  float full[64] = {}, mine[64];
+  constexpr std::int64_t kCount = 16384;
+  const auto memory = group.allocate(2 * kCount * std::int64_t{sizeof(float)});
+  auto* const full = reinterpret_cast<float*>(memory.get());
+  std::fill_n(full, 2 * kCount, 1.0f);
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 1000; ++i) group.reduce_scatter(full, mine, 64, "small sum")->wait();
+  for (int i = 0; i < 1000; ++i) group.reduce_scatter(full, full + kCount, kCount, "small sum")->wait();
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   if (group.rank() == 0) std::printf("%s\n", zs::to_text(time.count()).c_str());
 }
 
 void fall_silent(Group& group, const std::string& how, int victim) {
-  float full[64] = {}, mine[64];
-  group.reduce_scatter(full, mine, 64, "reduce-scatter of h.1")->wait();
+  constexpr std::int64_t kCount = 16384;
+  const auto memory = group.allocate(2 * kCount * std::int64_t{sizeof(float)});
+  auto* const full = reinterpret_cast<float*>(memory.get());
+  std::fill_n(full, 2 * kCount, 1.0f);
+  group.reduce_scatter(full, full + kCount, kCount, "reduce-scatter of h.1")->wait();
   group.exchange("here", "all here");
   if (group.rank() == victim) {
     if (how == "throw") throw zs::Error("this rank has had enough");
     kill(getpid(), how == "die" ? SIGKILL : SIGSTOP);
   }
-  group.reduce_scatter(full, mine, 64, "reduce-scatter of h.2")->wait();
+  group.reduce_scatter(full, full + kCount, kCount, "reduce-scatter of h.2")->wait();
 }
 
 }  // namespace

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parse/log.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <random>
+
+namespace zs::parse {
+namespace {
+
+/// All that comes out of a log, as one text.
+class Transcript : public Rows {
+ public:
+  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override {
+    for (std::size_t i = 0; i < cells.size(); ++i) text += columns[i].name + "=" + std::string(cells[i]) + " ";
+    text += "\n";
+  }
+  void finish(const std::map<std::string, std::string>& attributes) override { known = attributes; }
+  std::string text;
+  std::map<std::string, std::string> known;
+};
+
+class LogFile {
+ public:
+  explicit LogFile(const std::string& text) : name_("/tmp/zs-log-test-" + std::to_string(::getpid())) {
+    write_file(name_, text);
+  }
+  ~LogFile() { ::unlink(name_.c_str()); }
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+Stats read(const LogFile& log, const Options& options, Transcript& out) {
+  const FaultSink sink = [&](const Fault& fault) { out.text += std::to_string(fault.line) + ": " + fault.what + "\n"; };
+  LogReader reader(options, out, sink);
+  reader.read(log.name());
+  reader.finish();
+  return reader.stats();
+}
+
+/// A log of several dialects, with all sorts of numbers, torn lines and other text.
+std::string made_log(std::mt19937& random) {
+  const auto pick = [&](const std::vector<std::string>& from) { return from[random() % from.size()]; };
+  const auto number = [&] {
+    return pick({"2.5", "nan", "-inf", "1e-05", "0.4812662601470947", "7", "-0.25", "12345678901234567890", "1.", ".5",
+                 "x", "", "3.0E+2"});
+  };
+  std::string log;
+  for (int line = 0; line < 60; ++line) {
+    const std::string step = std::to_string(random() % 3000);
+    std::string text =
+        pick({"Epoch 1, Step " + step + ", Loss: " + number() + " sync: " + pick({"True", "False", "maybe"}) +
+                  " time: " + number() + " alloc_mem: " + pick({"28307113472", "5", "2.5"}) + " peak_mem: 50064946688",
+              "{\"step\": " + step + ", \"loss\": " + number() + ", \"x\": " + number() + "}", "something else", "",
+              "run: seed=" + step, "iter " + step + ": loss " + number() + ", time " + number() + "ms, mfu 1.5%"});
+    if (random() % 8 == 0) text.resize(random() % (text.size() + 1));
+    if (random() % 16 == 0) text += text;
+    log += text + (random() % 10 == 0 ? "\r" : random() % 12 == 0 ? "\r\n" : "\n");
+  }
+  if (random() % 2) log.resize(log.size() - random() % std::min<std::size_t>(log.size(), 40));
+  return log;
+}
+
+TEST_CASE("a log reads alike in blocks of any size, and with or without learned forms; each line is accounted for") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 60; ++round) {
+    const LogFile log(made_log(random) + "z");
+    Transcript usual;
+    const Stats stats = read(log, {}, usual);
+    std::int64_t lines = stats.faulty + stats.other;
+    for (const auto& [dialect, count] : stats.matched) lines += count;
+    CHECK(lines == stats.lines);
+    CHECK(stats.other >= 0);
+    for (const std::size_t block : {2, 7, 100}) {
+      for (const bool learn : {false, true}) {
+        Options options;
+        options.block = block;
+        options.learn = learn;
+        Transcript other;
+        read(log, options, other);
+        REQUIRE(other.text == usual.text);
+        REQUIRE(other.known == usual.known);
+      }
+    }
+  }
+}
+
+TEST_CASE("the example of each dialect is read by it alone") {
+  for (const Entry& entry : dialects()) {
+    CAPTURE(entry.name);
+    std::string text = std::string(entry.example) + "\n";
+    if (entry.name == "csv") text += "10,2.0751,0.0003\n";
+    Transcript out;
+    const Stats stats = read(LogFile(text), {}, out);
+    CHECK(stats.matched.size() == 1);
+    CHECK(stats.matched.count(std::string(entry.name)) == 1);
+    CHECK(stats.faulty == 0);
+  }
+}
+
+TEST_CASE("a marker is found in every example, so that a dialect does not miss its own lines") {
+  for (const Entry& entry : dialects()) {
+    CAPTURE(entry.name);
+    std::string text;
+    for (int i = 0; i < 200; ++i) text += "other text\n";  // past the lines that all dialects see
+    text += std::string(entry.example) + "\n";
+    if (entry.name == "csv") text += "10,2.0751,0.0003\n";
+    Transcript out;
+    CHECK(read(LogFile(text), {}, out).matched.count(std::string(entry.name)) == 1);
+  }
+}
+
+}  // namespace
+}  // namespace zs::parse

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What another program needs to repeat a training: the weights that it begins with, and its batches.
+#pragma once
+#include <string>
+
+#include "train/batches.hpp"
+
+namespace zs::train {
+
+/// Writes DIR/pytorch_model.bin, which torch.load reads: the initial float32 weights by their Hugging Face names. The
+/// folder is made. Throws zs::Error.
+void save_initial(const std::string& folder, const unit::Units& units, std::uint64_t seed);
+
+/// Writes an HDF5 file with the int64 arrays `tokens` and `targets` of [steps, leaves, batch_size, seq_length]: every
+/// micro-batch in the order of the summation tree. Throws zs::Error.
+void dump_batches(const std::string& path, Batches& batches, std::int64_t steps, std::int64_t leaves);
+
+}  // namespace zs::train

@@ -9,7 +9,7 @@ zs::cli::Command command() {
   std::vector<zs::cli::Option> options = zs::train::config_options();
   options.push_back({0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
   options.push_back({0, "resume", "RUN", "go on from the newest checkpoint of a run, at any stage and rank count", "", {}, false, "Running"});
-  options.push_back({0, "timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "60", {}, false, "Running"});
+  options.push_back({0, "timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50", {}, false, "Running"});
   options.push_back({0, "print_plan", "", "print the plan of a step and stop", "", {}, false, "Running"});
   options.push_back({0, "verbose_logging", "", "log every step", "", {}, false, "Running"});
   options.push_back({0, "debug_log", "", "log every step, and the state digest after each", "", {}, false, "Running"});

@@ -192,11 +192,11 @@ Detailed log saved: \($name)_detailed.log
     "$@" || { (($? == 1)) && faults=1; } || die "$(as_words "$@") failed; the logs are in $results"
   }
   step summarize
+  step zs-report "$results/summary.h5" -o "$results/report.md"
+  step zs-report "$results/summary.h5" -o "$results/report.html"
   step zs-plot loss "$results/summary.h5" -o "$results/loss_comparison.png"
   step zs-plot time "$results/summary.h5" -o "$results/iteration_time_comparison.png"
   step zs-plot memory "$results/summary.h5" -o "$results/memory_usage_comparison.png"
-  step zs-report "$results/summary.h5" -o "$results/report.md"
-  step zs-report "$results/summary.h5" -o "$results/report.html"
   [[ -z $bad ]] || say "$bad"
   echo "report: $results/report.html"
   [[ -z $bad && $faults == 0 ]] || exit 1

@@ -131,6 +131,28 @@ column() { awk -F'\t' -v name="$1" '/^#/ { next } $2 == "step" { for (i = 1; i <
     <(paste -d' ' <(column line <out.tsv) <(column step <out.tsv) <(column loss <out.tsv))
 }
 
+@test "zs-parse: what is left on stdin is read, and is not taken for a file that shrank" {
+  { line 10 2.5; line 20 2.25; } >run.log
+  run -0 bash -c '{ dd bs=1 count='"$(line 10 2.5 | wc -c)"' of=/dev/null status=none; zs-parse; } <run.log'
+  [ "$(column step <<<"$output" | xargs)" = 20 ]
+}
+
+@test "zs-parse: a file that shrinks while it is read is a fault" {
+  mkfifo gate
+  for ((i = 0; i < 20000; i++)); do line $i 2.5; done >run.log
+  zs-parse run.log 2>err >gate &
+  parser=$!
+  exec 4<gate
+  head -c 1000 <&4 >/dev/null # the parser now waits for room in the pipe
+  truncate -s 100 run.log
+  cat <&4 >rest
+  status=0
+  wait $parser || status=$?
+  [ "$status" = 1 ] || [ "$(grep -c . rest)" -gt 19000 ] # it may have been faster
+  exec 4<&-
+  [ "$status" != 1 ] || grep -q 'run.log: the file lost [0-9]* bytes while it was read' err
+}
+
 @test "zs-parse: what cannot be is refused" {
   line 10 2.5 >run.log
   run -2 --separate-stderr zs-parse --follow run.log run.log

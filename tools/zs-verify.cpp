@@ -9,12 +9,14 @@ const zs::cli::Command kCommand = {
     "Train a model beside plain PyTorch semantics and say where they differ, or compare two recorded runs",
     "[CONFIG.yaml | RUN_A RUN_B]",
     zs::verify::options(),
-    {{0, "no difference beyond the tolerance"}, {1, "a difference, or nothing that was proved; the verdict says which"}},
+    {{0, "no difference beyond the tolerance"},
+     {1, "a difference, or nothing that was proved; the verdict says which"}},
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
   zs::verify::Session session;
-  return zs::cli::run(kCommand, argc, argv, [&](const zs::cli::Args& args) { return session.verify(args); }, session.hooks());
+  return zs::cli::run(
+      kCommand, argc, argv, [&](const zs::cli::Args& args) { return session.verify(args); }, session.hooks());
 }

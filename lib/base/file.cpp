@@ -75,7 +75,8 @@ Output::Output(const std::string& path) : path_(path) {
     file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
     const std::filesystem::path target(path);
-    temporary_ = (target.parent_path() / ("." + target.filename().string() + ".tmp." + std::to_string(::getpid()))).string();
+    temporary_ =
+        (target.parent_path() / ("." + target.filename().string() + ".tmp." + std::to_string(::getpid()))).string();
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, exists ? status.st_mode & 0777 : 0666);
   }
   if (file_ < 0) {

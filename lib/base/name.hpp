@@ -11,7 +11,8 @@ namespace zs {
 int edit_distance(std::string_view a, std::string_view b);
 
 /// The candidates nearest to `name`, best first, at most `count`, none further than a third of its length + 1.
-std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates, std::size_t count = 1);
+std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates,
+                                 std::size_t count = 1);
 
 /// ", did you mean 'x'?" or an empty string: to append to an error.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);

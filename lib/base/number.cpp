@@ -40,7 +40,8 @@ std::string to_rounded_text(double value, int digits) {
     return buffer.data();
   }
   const int before_point = magnitude < 1 ? 0 : static_cast<int>(std::floor(std::log10(magnitude))) + 1;
-  const int leading_zeros = magnitude == 0 || magnitude >= 1 ? 0 : -static_cast<int>(std::floor(std::log10(magnitude))) - 1;
+  const int leading_zeros =
+      magnitude == 0 || magnitude >= 1 ? 0 : -static_cast<int>(std::floor(std::log10(magnitude))) - 1;
   const int decimals = std::max(0, digits - before_point + leading_zeros);
   std::array<char, 64> buffer;
   std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value);

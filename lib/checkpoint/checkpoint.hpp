@@ -17,16 +17,16 @@
 
 namespace zs::checkpoint {
 
-/// What a training needs to know beside the engine's tensors. Whoever resumes must have the same leaves, batch, data and
-/// seed, or its steps are not those of the undisturbed run.
+/// What a training needs to know beside the engine's tensors. Whoever resumes must have the same leaves, batch, data
+/// and seed, or its steps are not those of the undisturbed run.
 struct Progress {
-  std::int64_t step = 0;            ///< steps done
-  std::int64_t leaves = 0;          ///< micro-batches of a step: ranks x accumulation steps
-  std::int64_t batch_size = 0;      ///< sequences of a micro-batch
+  std::int64_t step = 0;        ///< steps done
+  std::int64_t leaves = 0;      ///< micro-batches of a step: ranks x accumulation steps
+  std::int64_t batch_size = 0;  ///< sequences of a micro-batch
   std::int64_t seq_length = 0;
   std::int64_t seed = 0;
   std::int64_t sampler_position = 0;  ///< sequences taken so far
-  double learning_rate = 0;         ///< of the last step: for readers; it follows from the step
+  double learning_rate = 0;           ///< of the last step: for readers; it follows from the step
   std::string dataset_sha256, dtype;
 };
 
@@ -56,8 +56,8 @@ class Writer {
 /// What a checkpoint's state.json says; nothing where it holds weights alone (a folder from elsewhere).
 std::optional<Progress> peek(const std::string& folder);
 
-/// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise. Throws zs::Error, located, at a file
-/// that is missing or damaged, and at parameters of another model. COLLECTIVE.
+/// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise.
+/// Throws zs::Error, located, at a file that is missing or damaged, and at parameters of another model. COLLECTIVE.
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
 
 /// The newest complete checkpoint_STEP of a run's folder; "" where there is none.

@@ -76,7 +76,8 @@ std::map<std::string, std::string> read_sums(const std::string& folder) {
 void verify(const std::string& folder, const std::string& file, const std::string& digest) {
   const std::string path = folder + "/" + file;
   if (sha256(tensorfile::Mapping::open(path)->bytes()) != digest) {
-    throw Error(path, 0, "does not have the checksum that SHA256SUMS gives: the file is damaged, use another checkpoint");
+    throw Error(path, 0,
+                "does not have the checksum that SHA256SUMS gives: the file is damaged, use another checkpoint");
   }
 }
 

@@ -50,18 +50,20 @@ void load_parameters(zero::Engine& engine, const std::string& folder) {
     for (const unit::Parameter& parameter : state.unit().parameters()) {
       const tensorfile::Tensor& tensor = weights.at(parameter.name);
       if (tensor.shape != parameter.shape) {
-        throw Error(weights.path(), 0, parameter.name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
-                                           tensorfile::to_text(parameter.shape) + ": it is a checkpoint of another model");
+        throw Error(weights.path(), 0,
+                    parameter.name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
+                        tensorfile::to_text(parameter.shape) + ": it is a checkpoint of another model");
       }
-      tensorfile::read_f32(tensor, {flat.data_ptr<float>() + parameter.offset, static_cast<std::size_t>(parameter.numel())});
+      tensorfile::read_f32(tensor,
+                           {flat.data_ptr<float>() + parameter.offset, static_cast<std::size_t>(parameter.numel())});
     }
     state.set_parameters(flat);
   }
 }
 
 /// Copies the overlap of one stored part with what this rank owns; the elements copied.
-std::int64_t copy_part(const tensorfile::Value& root, const char* moment, const unit::Parameter& parameter, comm::Slice owned, at::Tensor into,
-                       const std::string& path) {
+std::int64_t copy_part(const tensorfile::Value& root, const char* moment, const unit::Parameter& parameter,
+                       comm::Slice owned, at::Tensor into, const std::string& path) {
   const tensorfile::Value* const dict = root.find(moment);
   const tensorfile::Value* const value = dict ? dict->find(parameter.name) : nullptr;
   if (!value) return 0;
@@ -74,7 +76,8 @@ std::int64_t copy_part(const tensorfile::Value& root, const char* moment, const 
   const std::int64_t first = parameter.offset + offset->integer(path);
   const std::int64_t begin = std::max(first, owned.begin), end = std::min(first + tensor->count(), owned.end);
   if (begin >= end) return 0;
-  std::copy(values.begin() + (begin - first), values.begin() + (end - first), into.data_ptr<float>() + (begin - owned.begin));
+  std::copy(values.begin() + (begin - first), values.begin() + (end - first),
+            into.data_ptr<float>() + (begin - owned.begin));
   return end - begin;
 }
 
@@ -101,7 +104,9 @@ void load_moments(zero::Engine& engine, const std::string& folder, std::int64_t 
   }
   for (std::size_t unit = 0; unit < missing.size(); ++unit) {
     if (missing[unit] != 0) {
-      throw Error(states, 0, "the optimizer state of " + engine.states()[unit].unit().name() + " is not complete: a rank's file is missing");
+      throw Error(states, 0,
+                  "the optimizer state of " + engine.states()[unit].unit().name() +
+                      " is not complete: a rank's file is missing");
     }
     engine.optimizer(unit).restore(exp_avg[unit], exp_avg_sq[unit], updates);
   }
@@ -135,7 +140,8 @@ std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std
   if (!progress) return {};
   const std::int64_t updates = read_json(folder, [&](const nlohmann::json& json) {
     const auto& scaler = json.at("loss_scaler");
-    engine.restore(json.at("updates"), {scaler.at("scale"), scaler.at("iteration"), scaler.at("last_overflow"), scaler.at("skipped"), scaler.at("hysteresis")});
+    engine.restore(json.at("updates"), {scaler.at("scale"), scaler.at("iteration"), scaler.at("last_overflow"),
+                                        scaler.at("skipped"), scaler.at("hysteresis")});
     return json.at("updates").get<std::int64_t>();
   });
   load_moments(engine, folder, updates);

@@ -14,12 +14,14 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string_view bytes_of(const at::Tensor& tensor, std::int64_t begin, std::int64_t count) {
-  return {reinterpret_cast<const char*>(tensor.data_ptr<float>() + begin), static_cast<std::size_t>(count) * sizeof(float)};
+  return {reinterpret_cast<const char*>(tensor.data_ptr<float>() + begin),
+          static_cast<std::size_t>(count) * sizeof(float)};
 }
 
 /// Writes name -> tensor for every parameter, each unit's whole float32 given by `gather`, which is collective: rank 0
 /// calls it as the file grows, the others as often.
-void write_units(int rank, std::vector<zero::UnitState>& states, const std::string& path, const std::function<at::Tensor(zero::UnitState&)>& gather) {
+void write_units(int rank, std::vector<zero::UnitState>& states, const std::string& path,
+                 const std::function<at::Tensor(zero::UnitState&)>& gather) {
   if (rank != 0) {
     for (zero::UnitState& state : states) gather(state);
     return;
@@ -33,7 +35,8 @@ void write_units(int rank, std::vector<zero::UnitState>& states, const std::stri
         sink(bytes_of(whole, parameter.offset, parameter.numel()));
       };
       const auto size = static_cast<std::uint64_t>(parameter.numel()) * sizeof(float);
-      dict.items.push_back({parameter.name, tensorfile::make_tensor(tensorfile::Dtype::f32, parameter.shape, tensorfile::Storage::produce(size, produce))});
+      dict.items.push_back({parameter.name, tensorfile::make_tensor(tensorfile::Dtype::f32, parameter.shape,
+                                                                    tensorfile::Storage::produce(size, produce))});
     }
   }
   tensorfile::write_torch(path, dict);
@@ -48,10 +51,12 @@ tensorfile::Dict moments(comm::Group& group, zero::Engine& engine, std::vector<a
     keep.push_back(engine.optimizer(unit).exp_avg());
     keep.push_back(engine.optimizer(unit).exp_avg_sq());
     for (const unit::Parameter& parameter : state.unit().parameters()) {
-      const std::int64_t begin = std::max(parameter.offset, mine.begin), end = std::min(parameter.offset + parameter.numel(), mine.end);
+      const std::int64_t begin = std::max(parameter.offset, mine.begin),
+                         end = std::min(parameter.offset + parameter.numel(), mine.end);
       if (begin >= end) continue;
       const auto part = [&](const at::Tensor& values) {
-        return tensorfile::make_tensor(tensorfile::Dtype::f32, {end - begin}, tensorfile::Storage::borrow(bytes_of(values, begin - own.begin, end - begin)));
+        return tensorfile::make_tensor(tensorfile::Dtype::f32, {end - begin},
+                                       tensorfile::Storage::borrow(bytes_of(values, begin - own.begin, end - begin)));
       };
       exp_avg.items.push_back({parameter.name, part(keep[keep.size() - 2])});
       exp_avg_sq.items.push_back({parameter.name, part(keep.back())});
@@ -67,25 +72,26 @@ tensorfile::Dict moments(comm::Group& group, zero::Engine& engine, std::vector<a
 
 std::string state_json(const comm::Group& group, const zero::Engine& engine, const Progress& progress) {
   const zero::LossScaler::State scaler = engine.scaler().state();
-  const nlohmann::ordered_json json = {{"format", "zs-checkpoint 1"},
-                                       {"step", progress.step},
-                                       {"updates", engine.updates()},
-                                       {"leaves", progress.leaves},
-                                       {"batch_size", progress.batch_size},
-                                       {"seq_length", progress.seq_length},
-                                       {"sampler", {{"seed", progress.seed}, {"position", progress.sampler_position}}},
-                                       {"random", {{"seed", progress.seed}, {"streams", "keyed by seed, step, leaf and unit"}}},
-                                       {"learning_rate", progress.learning_rate},
-                                       {"dataset_sha256", progress.dataset_sha256},
-                                       {"dtype", progress.dtype},
-                                       {"world_size", group.size()},
-                                       {"zero_stage", engine.plan().shape.stage},
-                                       {"loss_scaler",
-                                        {{"scale", scaler.scale},
-                                         {"iteration", scaler.iteration},
-                                         {"last_overflow", scaler.last_overflow},
-                                         {"skipped", scaler.skipped},
-                                         {"hysteresis", scaler.hysteresis}}}};
+  const nlohmann::ordered_json json = {
+      {"format", "zs-checkpoint 1"},
+      {"step", progress.step},
+      {"updates", engine.updates()},
+      {"leaves", progress.leaves},
+      {"batch_size", progress.batch_size},
+      {"seq_length", progress.seq_length},
+      {"sampler", {{"seed", progress.seed}, {"position", progress.sampler_position}}},
+      {"random", {{"seed", progress.seed}, {"streams", "keyed by seed, step, leaf and unit"}}},
+      {"learning_rate", progress.learning_rate},
+      {"dataset_sha256", progress.dataset_sha256},
+      {"dtype", progress.dtype},
+      {"world_size", group.size()},
+      {"zero_stage", engine.plan().shape.stage},
+      {"loss_scaler",
+       {{"scale", scaler.scale},
+        {"iteration", scaler.iteration},
+        {"last_overflow", scaler.last_overflow},
+        {"skipped", scaler.skipped},
+        {"hysteresis", scaler.hysteresis}}}};
   return json.dump(2) + "\n";
 }
 
@@ -121,8 +127,10 @@ void Writer::commit(const Progress& progress) {
   std::snprintf(name, sizeof name, "/accelerator_states/optimizer_%05d.pt", group_.rank());
   std::vector<at::Tensor> keep;
   tensorfile::write_torch(temporary_ + name, moments(group_, engine_, keep));
-  write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin", [](zero::UnitState& state) { return state.gather_parameters(); });
-  if (group_.rank() == 0) write_file(temporary_ + "/accelerator_states/state.json", state_json(group_, engine_, progress));
+  write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin",
+              [](zero::UnitState& state) { return state.gather_parameters(); });
+  if (group_.rank() == 0)
+    write_file(temporary_ + "/accelerator_states/state.json", state_json(group_, engine_, progress));
   group_.exchange("", "writing of " + folder_);
   if (group_.rank() == 0) seal();
   temporary_.clear();

@@ -15,7 +15,8 @@ namespace {
 namespace po = boost::program_options;
 
 const Option& row(const Command& command, const std::string& name) {
-  const auto found = std::find_if(command.options.begin(), command.options.end(), [&](const Option& o) { return o.name == name; });
+  const auto found =
+      std::find_if(command.options.begin(), command.options.end(), [&](const Option& o) { return o.name == name; });
   if (found == command.options.end()) throw std::logic_error(command.name + " has no option " + name);
   return *found;
 }
@@ -54,7 +55,8 @@ po::options_description described(const Command& command) {
   if (const auto* with_name = dynamic_cast<const po::error_with_option_name*>(&error)) {
     std::string name = with_name->get_option_name();
     if (dynamic_cast<const po::invalid_command_line_syntax*>(&error)) {
-      const bool extra = std::string(error.what()).find("extra") != std::string::npos || std::string(error.what()).find("does not take") != std::string::npos;
+      const bool extra = std::string(error.what()).find("extra") != std::string::npos ||
+                         std::string(error.what()).find("does not take") != std::string::npos;
       throw UsageError("option '" + name + "' " + (extra ? "takes no value" : "needs a value"));
     }
     throw UsageError("option '" + name + "': " + error.what());
@@ -90,11 +92,13 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
       auto& values = args.values_[known.name];
       if (known.value.empty() || !known.many) values.clear();  // the last one typed holds
       for (const std::string& value : option.value) {
-        const bool allowed = known.choices.empty() || std::find(known.choices.begin(), known.choices.end(), value) != known.choices.end();
+        const bool allowed = known.choices.empty() ||
+                             std::find(known.choices.begin(), known.choices.end(), value) != known.choices.end();
         if (!allowed) {
           std::string list;
           for (const std::string& choice : known.choices) list += (list.empty() ? "" : ", ") + choice;
-          throw UsageError("--" + known.name + ": '" + value + "' is not one of " + list + did_you_mean(value, known.choices));
+          throw UsageError("--" + known.name + ": '" + value + "' is not one of " + list +
+                           did_you_mean(value, known.choices));
         }
         values.push_back(value);
       }
@@ -102,7 +106,8 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
   } catch (const po::error& error) {
     explain(command, error);
   }
-  if (command.operands.empty() && !args.operands_.empty()) throw UsageError("unexpected operand '" + args.operands_.front() + "'");
+  if (command.operands.empty() && !args.operands_.empty())
+    throw UsageError("unexpected operand '" + args.operands_.front() + "'");
   return args;
 }
 
@@ -120,7 +125,8 @@ std::int64_t Args::integer(const std::string& name, std::int64_t lowest, std::in
   const std::string value = text(name);
   const auto number = parse_int(value);
   if (number && *number >= lowest && *number <= highest) return *number;
-  const std::string range = highest == INT64_MAX ? "of at least " + to_text(lowest) : "from " + to_text(lowest) + " to " + to_text(highest);
+  const std::string range =
+      highest == INT64_MAX ? "of at least " + to_text(lowest) : "from " + to_text(lowest) + " to " + to_text(highest);
   throw UsageError("--" + name + ": '" + value + "' is not a whole number " + range);
 }
 
@@ -128,7 +134,8 @@ double Args::real(const std::string& name, double lowest, double highest) const 
   const std::string value = text(name);
   const auto number = parse_real(value);
   if (number && *number >= lowest && *number <= highest) return *number;
-  throw UsageError("--" + name + ": '" + value + "' is not a number from " + to_text(lowest) + " to " + to_text(highest));
+  throw UsageError("--" + name + ": '" + value + "' is not a number from " + to_text(lowest) + " to " +
+                   to_text(highest));
 }
 
 std::vector<std::string> Args::inputs() const {

@@ -15,14 +15,14 @@ namespace zs::cli {
 
 /// One row of the table. On the command line '_' and '-' are alike in names: --sort_by, --sort-by.
 struct Option {
-  char letter = 0;       ///< short form, or 0
-  std::string name;      ///< long form, without dashes, words joined by '_'
-  std::string value;     ///< placeholder of its value, "FILE"; empty for a flag
-  std::string help;      ///< lower case, no period
-  std::string fallback{};  ///< default, printed in [brackets]; empty for none
+  char letter = 0;                     ///< short form, or 0
+  std::string name;                    ///< long form, without dashes, words joined by '_'
+  std::string value;                   ///< placeholder of its value, "FILE"; empty for a flag
+  std::string help;                    ///< lower case, no period
+  std::string fallback{};              ///< default, printed in [brackets]; empty for none
   std::vector<std::string> choices{};  ///< the only values allowed, if any
-  bool many = false;     ///< may be given more than once, and takes several values each time
-  std::string group{};   ///< heading in --help; rows of one group stand together
+  bool many = false;                   ///< may be given more than once, and takes several values each time
+  std::string group{};                 ///< heading in --help; rows of one group stand together
 };
 
 struct Command {

@@ -58,9 +58,12 @@ std::string wrapped(const std::string& text, std::size_t indent, std::size_t wid
 std::string roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
-    if (c == '\\') escaped += "\\e";
-    else if (c == '-') escaped += "\\-";
-    else escaped += c;
+    if (c == '\\')
+      escaped += "\\e";
+    else if (c == '-')
+      escaped += "\\-";
+    else
+      escaped += c;
   }
   if (escaped.starts_with(".") || escaped.starts_with("'")) escaped.insert(0, "\\&");
   return escaped;
@@ -97,12 +100,15 @@ std::string help_text(const Command& command) {
     }
     std::string left = option.letter ? std::string("  -") + option.letter + ", " : "      ";
     left += "--" + option.name + (option.value.empty() ? "" : " " + option.value) + (option.many ? "..." : "");
-    if (left.size() + 2 > kColumn) left += "\n" + std::string(kColumn, ' ');
-    else left.resize(kColumn, ' ');
+    if (left.size() + 2 > kColumn)
+      left += "\n" + std::string(kColumn, ' ');
+    else
+      left.resize(kColumn, ' ');
     out << left << wrapped(with_default(option), kColumn, kWidth) << "\n";
   }
   out << "\nExit status:\n";
-  for (const auto& [status, meaning] : statuses(command)) out << "  " << status << "  " << wrapped(meaning, 5, kWidth) << "\n";
+  for (const auto& [status, meaning] : statuses(command))
+    out << "  " << status << "  " << wrapped(meaning, 5, kWidth) << "\n";
   return out.str();
 }
 
@@ -143,7 +149,8 @@ std::string man_page(const Command& command, const std::string& prose) {
     if (!option.value.empty()) out << " Ar " << roff(option.value) << (option.many ? " ..." : "");
     out << "\n" << roff(with_default(option)) << "\n";
   }
-  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n" << subsections << surroundings << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
+  out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n"
+      << subsections << surroundings << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
   for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
   out << ".El\n" << sections;
   return out.str();

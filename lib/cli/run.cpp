@@ -24,8 +24,9 @@ bool answered(const Command& command, const std::vector<std::string>& words) {
     if (word == "--help" || word == "-h") return print(help_text(command)), true;
     if (word == "--version") return print(command.name + " " + version() + "\n"), true;
   }
-  if (words[0] == "--completion") return print(completion(command)), true;            // make install
-  if (words[0] == "--man" && words.size() == 2) return print(man_page(command, Input(words[1]).read_all())), true;  // make man
+  if (words[0] == "--completion") return print(completion(command)), true;  // make install
+  if (words[0] == "--man" && words.size() == 2)
+    return print(man_page(command, Input(words[1]).read_all())), true;  // make man
   return false;
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 /// Columns on a terminal: bytes that are not UTF-8 continuations. Wide characters count as one.
 std::size_t columns(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 
 namespace zs::data {
 
-Sampler::Sampler(std::int64_t samples, std::uint64_t seed) : samples_(samples), seed_(seed), order_(static_cast<std::size_t>(samples)) {}
+Sampler::Sampler(std::int64_t samples, std::uint64_t seed)
+    : samples_(samples), seed_(seed), order_(static_cast<std::size_t>(samples)) {}
 
 std::int64_t Sampler::at(std::int64_t position) {
   if (epoch(position) != epoch_) {
@@ -30,8 +31,9 @@ std::int64_t Sampler::at(std::int64_t position) {
 Windows windows(const std::string& path, std::int64_t tokens, std::int64_t length, double validation) {
   const std::int64_t all = (tokens - 1) / length;
   if (all < 2) {
-    throw Error(path, 0, "holds " + std::to_string(tokens) + " tokens, too few for sequences of " + std::to_string(length) +
-                             ": name more text or a smaller --seq_length");
+    throw Error(path, 0,
+                "holds " + std::to_string(tokens) + " tokens, too few for sequences of " + std::to_string(length) +
+                    ": name more text or a smaller --seq_length");
   }
   const auto held = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(all) * validation));
   return {length, all - held, held};

@@ -64,10 +64,12 @@ class Embedding final : public unit::Unit {
 class Block final : public unit::Unit {
  public:
   Block(std::int64_t index, const Shared& shared, const Settings& settings, double residual_std)
-      : Unit("h." + std::to_string(index), parameters("transformer.h." + std::to_string(index) + ".", shared.C, settings, residual_std)),
+      : Unit("h." + std::to_string(index),
+             parameters("transformer.h." + std::to_string(index) + ".", shared.C, settings, residual_std)),
         shared_(shared) {}
 
-  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>, const Pass& pass) const override {
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
+                 const Pass& pass) const override {
     const double p = pass.training ? shared_.dropout : 0;
     const std::uint64_t key = unit::mix(pass.stream, name());
     const Tensor attended_BTC = attention(linear(norm(x_BTC, own[0], own[1]), own[2], own[3]), p, unit::mix(key, 1));
@@ -79,7 +81,8 @@ class Block final : public unit::Unit {
  private:
   Shared shared_;
 
-  static std::vector<Parameter> parameters(const std::string& prefix, std::int64_t C, const Settings& settings, double residual_std) {
+  static std::vector<Parameter> parameters(const std::string& prefix, std::int64_t C, const Settings& settings,
+                                           double residual_std) {
     const double mean = settings.init_mean, std = settings.init_std;
     std::vector<Parameter> all;
     const auto layer_norm = [&](const std::string& name) {
@@ -118,7 +121,8 @@ class Head final : public unit::Unit {
               {"transformer.ln_f.bias", {shared.C}, Init::zeros, 0, 0, false}},
              /*borrows=*/0) {}
 
-  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed, const Pass& pass) const override {
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
+                 const Pass& pass) const override {
     const Tensor& wte_VC = borrowed[0];
     const Tensor logits_NV = at::mm(norm(x_BTC, own[0], own[1]).view({-1, x_BTC.size(2)}), wte_VC.t());
     return at::cross_entropy_loss(logits_NV.to(at::kFloat), pass.batch.targets_BT.view({-1}));
@@ -137,8 +141,8 @@ std::optional<Model> make_gpt2(const Settings& settings) {
   for (const Size& size : kSizes) {
     if (size.name != settings.name) continue;
     if (settings.seq_length < 1 || settings.seq_length > size.positions) {
-      throw Error("model " + settings.name + " takes sequences of 1 to " + std::to_string(size.positions) + " tokens, not " +
-                  std::to_string(settings.seq_length));
+      throw Error("model " + settings.name + " takes sequences of 1 to " + std::to_string(size.positions) +
+                  " tokens, not " + std::to_string(settings.seq_length));
     }
     Model model;
     model.name = settings.name;
@@ -150,9 +154,11 @@ std::optional<Model> make_gpt2(const Settings& settings) {
     const Shared shared{size.width, size.heads, size.positions, model.vocab_size, settings.dropout};
     const double residual_std = settings.init_std / std::sqrt(2.0 * static_cast<double>(model.num_layers));
     model.units.push_back(std::make_unique<Embedding>(shared, settings));
-    for (std::int64_t i = 0; i < model.num_layers; ++i) model.units.push_back(std::make_unique<Block>(i, shared, settings, residual_std));
+    for (std::int64_t i = 0; i < model.num_layers; ++i)
+      model.units.push_back(std::make_unique<Block>(i, shared, settings, residual_std));
     model.units.push_back(std::make_unique<Head>(shared));
-    const double matrices = static_cast<double>(model.num_layers * 12 * size.width * size.width + model.vocab_size * size.width);
+    const double matrices =
+        static_cast<double>(model.num_layers * 12 * size.width * size.width + model.vocab_size * size.width);
     const double attention = static_cast<double>(model.num_layers * 2 * size.width * settings.seq_length);
     model.flops_per_token = 6 * (matrices + attention);
     return model;

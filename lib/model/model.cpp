@@ -14,7 +14,8 @@ Model make(const Settings& settings) {
   if (!model) {
     std::string list;
     for (const std::string& name : names()) list += (list.empty() ? "" : ", ") + name;
-    throw Error("model '" + settings.name + "' is not known" + did_you_mean(settings.name, names()) + " (there are " + list + ")");
+    throw Error("model '" + settings.name + "' is not known" + did_you_mean(settings.name, names()) + " (there are " +
+                list + ")");
   }
   return std::move(*model);
 }

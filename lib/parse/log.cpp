@@ -184,6 +184,7 @@ const char* LogReader::take_repeats(const char* at, const char* end) {
   stats_.lines += count;
   stats_.records += count;
   readers_[template_reader_].matched += count;
+  hint_ = template_reader_;
   barren_ = 0;
   return at;
 }
@@ -214,27 +215,27 @@ void LogReader::try_dialects(std::string_view text, bool ended) {
   const Line line{without_escapes(text, clean_), number_, ended};
   std::string complaint;
   const std::size_t preferred = hint_;
-  for (std::size_t turn = 0; turn <= readers_.size(); ++turn) {
+  const std::int64_t before = stats_.records;
+  std::size_t found = readers_.size();
+  // A line may hold facts about the run and a record; a record ends the search.
+  for (std::size_t turn = 0; turn <= readers_.size() && stats_.records == before; ++turn) {
     const std::size_t index = turn == 0 ? preferred : turn - 1;
     if (index >= readers_.size() || (turn > 0 && index == preferred)) continue;
-    hint_ = index;
-    const std::int64_t before = stats_.records;
+    hint_ = index;  // fault() asks whose line it is
     Verdict verdict = readers_[index].dialect->read(line, *this);
     if (complaint.empty()) complaint = std::move(verdict.fault);
-    if (!verdict.matched) continue;
+    if (verdict.matched && (found == readers_.size() || stats_.records != before)) found = index;
+  }
+  if (stats_.records == before) hint_ = preferred;
+  if (found < readers_.size()) {
     if (classed_ != number_) {
       close_line();
       classed_ = number_;
-      class_ = static_cast<int>(index);
+      class_ = static_cast<int>(found);
     }
-    if (!complaint.empty()) {
-      fault(number_, complaint);
-    } else if (stats_.records == before + 1 && class_ != kFaulty && line.text.data() == text.data() && ended) {
-      learn(text, index);
-    }
-    return;
+    const bool one_record = stats_.records == before + 1 && complaint.empty() && class_ != kFaulty;
+    if (one_record && line.text.data() == text.data() && ended) learn(text, found);
   }
-  hint_ = preferred;
   if (!complaint.empty()) fault(number_, complaint);
 }
 

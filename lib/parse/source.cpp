@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <condition_variable>
@@ -133,7 +134,8 @@ Source::Source(const std::string& path) : name_(path == "-" ? "stdin" : path), p
     ::close(file_);
     throw Error(name_, 0, "is a directory, expected a file");
   }
-  if (S_ISREG(status.st_mode)) size_at_open_ = status.st_size;
+  // Of a file on stdin, another program may have read the start.
+  if (S_ISREG(status.st_mode)) size_at_open_ = status.st_size - std::max<off_t>(0, ::lseek(file_, 0, SEEK_CUR));
 }
 
 Source::~Source() { ::close(file_); }

@@ -11,8 +11,14 @@ std::string to_text(const Op& op, const Plan& plan);
 
 namespace {
 
-enum class Parameters { sharded, gathering, whole, stale };       // stale: whole, but from before the step
-enum class Gradient { none, leaf, reducing, reduced, gathering };  // of the micro-step, or of the step in stages 0 and 1
+enum class Parameters { sharded, gathering, whole, stale };  // stale: whole, but from before the step
+enum class Gradient {
+  none,
+  leaf,
+  reducing,
+  reduced,
+  gathering
+};  // of the micro-step, or of the step in stages 0 and 1
 
 struct State {
   Parameters parameters;
@@ -54,7 +60,8 @@ class Walk {
   void require_whole(int unit) {
     require(of(unit).parameters == Parameters::whole, "the parameters are not gathered");
     const int borrowed = shape_.units[static_cast<std::size_t>(unit)].borrows;
-    if (borrowed >= 0) require(of(borrowed).parameters == Parameters::whole, "the borrowed parameters are not gathered");
+    if (borrowed >= 0)
+      require(of(borrowed).parameters == Parameters::whole, "the borrowed parameters are not gathered");
   }
 
   /// Backward of `unit` may write only after every unit behind it, which feeds it, has run.
@@ -77,7 +84,8 @@ class Walk {
     State& unit = of(op.unit);
     switch (op.kind) {
       case Kind::gather:
-        require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::stale), "there is nothing to gather");
+        require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::stale),
+                "there is nothing to gather");
         require(shape_.stage != 3 || !unit.stepped, "a gather after the step is not used");
         unit.parameters = Parameters::gathering;
         break;
@@ -92,7 +100,8 @@ class Walk {
       case Kind::forward:
       case Kind::forward_light:
         require_whole(op.unit);
-        require(unit.forwards == op.micro && unit.backwards == op.micro && op.micro < shape_.micro_steps, "the micro-step is out of order");
+        require(unit.forwards == op.micro && unit.backwards == op.micro && op.micro < shape_.micro_steps,
+                "the micro-step is out of order");
         require(op.unit == 0 || of(op.unit - 1).forwards == op.micro + 1, "the unit before it has not run forward");
         ++unit.forwards;
         unit.graph = op.kind == Kind::forward;
@@ -105,29 +114,35 @@ class Walk {
         break;
       case Kind::backward:
         require_whole(op.unit);
-        require(unit.graph && unit.forwards == op.micro + 1 && unit.backwards == op.micro, "there is no forward to go back through");
+        require(unit.graph && unit.forwards == op.micro + 1 && unit.backwards == op.micro,
+                "there is no forward to go back through");
         require_behind_done(op.unit, op.micro);
-        require(unit.gradient != Gradient::leaf && unit.gradient != Gradient::reducing, "the last micro-step's gradient is still there");
+        require(unit.gradient != Gradient::leaf && unit.gradient != Gradient::reducing,
+                "the last micro-step's gradient is still there");
         ++unit.backwards;
         unit.graph = unit.input = false;
         unit.gradient = Gradient::leaf;
         break;
       case Kind::accumulate:
-        require(shape_.stage <= 1 && unit.gradient == Gradient::leaf && unit.added == op.micro, "there is no leaf gradient to add");
+        require(shape_.stage <= 1 && unit.gradient == Gradient::leaf && unit.added == op.micro,
+                "there is no leaf gradient to add");
         ++unit.added;
         unit.gradient = Gradient::none;
         break;
       case Kind::reduce:
         if (shape_.stage <= 1) {
-          require(unit.gradient == Gradient::none && unit.added == shape_.micro_steps, "not every micro-step is added yet");
+          require(unit.gradient == Gradient::none && unit.added == shape_.micro_steps,
+                  "not every micro-step is added yet");
         } else {
-          require(unit.gradient == Gradient::leaf && unit.backwards == op.micro + 1, "there is no leaf gradient to reduce");
+          require(unit.gradient == Gradient::leaf && unit.backwards == op.micro + 1,
+                  "there is no leaf gradient to reduce");
         }
         unit.gradient = Gradient::reducing;
         break;
       case Kind::reduce_wait:
         require(unit.gradient == Gradient::reducing, "no reduce is under way");
-        if (shape_.stage >= 2) require(unit.added == op.micro, "the micro-steps would be added out of order"), ++unit.added;
+        if (shape_.stage >= 2)
+          require(unit.added == op.micro, "the micro-steps would be added out of order"), ++unit.added;
         unit.gradient = Gradient::reduced;
         break;
       case Kind::gather_grad:
@@ -141,11 +156,13 @@ class Walk {
       case Kind::step:
         require(normed_, "the norm is not known yet");
         require(!unit.stepped, "it is stepped already");
-        require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole), "the parameters are not in their place");
+        require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole),
+                "the parameters are not in their place");
         unit.stepped = true;
         if (shape_.stage == 1 || shape_.stage == 2) unit.parameters = Parameters::stale;
         break;
-      case Kind::norm: break;
+      case Kind::norm:
+        break;
     }
   }
 };

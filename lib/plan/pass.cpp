@@ -87,7 +87,8 @@ Plan prefetch(const Plan& plan, const Profile&, const Budget& budget) {
     Plan moved = result;
     moved.ops.erase(moved.ops.begin() + static_cast<std::ptrdiff_t>(i));
     moved.ops.insert(moved.ops.begin() + static_cast<std::ptrdiff_t>(to), gather);
-    if (plan.shape.stage < 3 || peak_gathered(moved) <= std::max(budget.gathered_elements, peak_gathered(plan))) result = std::move(moved);
+    if (plan.shape.stage < 3 || peak_gathered(moved) <= std::max(budget.gathered_elements, peak_gathered(plan)))
+      result = std::move(moved);
   }
   if (plan.shape.stage >= 3) return result;
   // Nothing reads the gathered parameters before the next step: all waits go to the end.
@@ -125,9 +126,19 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
 
 const std::vector<Pass>& passes() {
   static const std::vector<Pass> all = {
-      {"selective_gather", "keep units gathered from first to last use while they fit the budget", {}, {}, {"early gathers"}, selective_gather},
+      {"selective_gather",
+       "keep units gathered from first to last use while they fit the budget",
+       {},
+       {},
+       {"early gathers"},
+       selective_gather},
       {"prefetch", "start each gather one computation early", {"early gathers"}, {}, {}, prefetch},
-      {"overlap_reduce", "finish each gradient reduction one computation late", {"late reductions"}, {}, {}, overlap_reduce},
+      {"overlap_reduce",
+       "finish each gradient reduction one computation late",
+       {"late reductions"},
+       {},
+       {},
+       overlap_reduce},
   };
   return all;
 }
@@ -142,11 +153,13 @@ Plan compile(const Plan& plan, const std::vector<std::string>& names, const Prof
   Plan result = plan;
   std::vector<std::string> provided;
   for (const std::string& name : names) {
-    const auto found = std::find_if(passes().begin(), passes().end(), [&](const Pass& pass) { return pass.name == name; });
+    const auto found =
+        std::find_if(passes().begin(), passes().end(), [&](const Pass& pass) { return pass.name == name; });
     if (found == passes().end()) throw Error("there is no pass '" + name + "'" + did_you_mean(name, pass_names()));
     if (contains(result.passes, name)) throw Error("pass '" + name + "' is named twice");
     for (const std::string& condition : found->requires_) {
-      if (!contains(provided, condition)) throw Error("pass '" + name + "' must run after one that provides " + condition);
+      if (!contains(provided, condition))
+        throw Error("pass '" + name + "' must run after one that provides " + condition);
     }
     for (const std::string& condition : found->conflicts) {
       if (!contains(provided, condition)) continue;

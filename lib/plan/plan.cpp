@@ -9,8 +9,9 @@
 namespace zs::plan {
 namespace {
 
-constexpr std::array kNames = {"gather",     "gather_wait", "release",     "forward",     "forward_light",    "recompute", "backward",
-                               "accumulate", "reduce",      "reduce_wait", "gather_grad", "gather_grad_wait", "norm",      "step"};
+constexpr std::array kNames = {"gather",      "gather_wait",      "release",    "forward", "forward_light",
+                               "recompute",   "backward",         "accumulate", "reduce",  "reduce_wait",
+                               "gather_grad", "gather_grad_wait", "norm",       "step"};
 
 /// Builds a baseline step by step.
 class Builder {
@@ -116,17 +117,19 @@ std::string to_text(const Op& op, const Plan& plan) {
 }
 
 std::string to_text(const Plan& plan) {
-  std::string text = "# plan: stage " + std::to_string(plan.shape.stage) + ", " + std::to_string(plan.shape.ranks) + " ranks, " +
-                     std::to_string(plan.shape.micro_steps) + " micro-steps, passes:";
+  std::string text = "# plan: stage " + std::to_string(plan.shape.stage) + ", " + std::to_string(plan.shape.ranks) +
+                     " ranks, " + std::to_string(plan.shape.micro_steps) + " micro-steps, passes:";
   for (const std::string& pass : plan.passes) text += " " + pass;
   text += plan.passes.empty() ? " none\n" : "\n";
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) text += std::to_string(i) + "\t" + to_text(plan.ops[i], plan) + "\n";
+  for (std::size_t i = 0; i < plan.ops.size(); ++i)
+    text += std::to_string(i) + "\t" + to_text(plan.ops[i], plan) + "\n";
   return text;
 }
 
 std::uint64_t hash(const Plan& plan) {
   std::string text = to_text(plan);
-  for (const Unit& unit : plan.shape.units) text += unit.name + " " + std::to_string(unit.numel) + " " + std::to_string(unit.borrows) + "\n";
+  for (const Unit& unit : plan.shape.units)
+    text += unit.name + " " + std::to_string(unit.numel) + " " + std::to_string(unit.borrows) + "\n";
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -135,7 +138,8 @@ Traffic traffic(const Plan& plan) {
   const double ranks = plan.shape.ranks;
   for (const Op& op : plan.ops) {
     if (op.unit < 0) continue;
-    const double sent = static_cast<double>(plan.shape.units[static_cast<std::size_t>(op.unit)].numel) * (ranks - 1) / ranks;
+    const double sent =
+        static_cast<double>(plan.shape.units[static_cast<std::size_t>(op.unit)].numel) * (ranks - 1) / ranks;
     if (op.kind == Kind::gather) sum.parameters += sent;
     if (op.kind == Kind::reduce || op.kind == Kind::gather_grad) sum.gradients += sent;
   }
@@ -146,7 +150,8 @@ std::int64_t peak_gathered(const Plan& plan) {
   if (plan.shape.stage < 3) return 0;
   std::int64_t now = 0, peak = 0;
   for (const Op& op : plan.ops) {
-    if (op.kind == Kind::gather) peak = std::max(peak, now += plan.shape.units[static_cast<std::size_t>(op.unit)].numel);
+    if (op.kind == Kind::gather)
+      peak = std::max(peak, now += plan.shape.units[static_cast<std::size_t>(op.unit)].numel);
     if (op.kind == Kind::release) now -= plan.shape.units[static_cast<std::size_t>(op.unit)].numel;
   }
   return peak;

@@ -22,8 +22,8 @@ enum class Kind {
   reduce_wait,    ///< finish it; in stages 2 and 3 the shard joins the shard's summation tree
   gather_grad,    ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
   gather_grad_wait,
-  norm,           ///< global gradient norm, clipping factor, overflow verdict; no unit
-  step,           ///< optimizer update of what this rank owns of the unit
+  norm,  ///< global gradient norm, clipping factor, overflow verdict; no unit
+  step,  ///< optimizer update of what this rank owns of the unit
 };
 
 struct Op {
@@ -45,7 +45,7 @@ struct Shape {
   std::vector<Unit> units;  ///< in forward order; the last one computes the loss
   int stage = 0;            ///< ZeRO stage 0..3
   int ranks = 1;
-  int micro_steps = 1;      ///< gradient accumulation steps
+  int micro_steps = 1;  ///< gradient accumulation steps
   bool activation_checkpointing = false;
 };
 

@@ -39,7 +39,8 @@ TEST_CASE("plan: every stage, accumulation and checkpointing gives a plan that p
           const Plan plan = baseline(shape(stage, ranks, micro_steps, checkpointing));
           CHECK_NOTHROW(check(plan));
           CHECK(count(plan, Kind::recompute) == (checkpointing ? 3 * micro_steps : 0));
-          for (const auto& names : std::vector<std::vector<std::string>>{pass_names(), {"prefetch"}, {"selective_gather"}, {"overlap_reduce"}}) {
+          for (const auto& names : std::vector<std::vector<std::string>>{
+                   pass_names(), {"prefetch"}, {"selective_gather"}, {"overlap_reduce"}}) {
             CHECK_NOTHROW(compile(plan, names, {}, {}));
           }
         }
@@ -54,7 +55,8 @@ TEST_CASE("plan: stage 3 gathers each unit for forward and for backward, and kee
         "gather h.0\ngather_wait h.0\nforward h.0 @0\nrelease h.0\n"
         "gather h.1\ngather_wait h.1\nforward h.1 @0\nrelease h.1\n"
         "gather head\ngather_wait head\nforward head @0\nrelease embedding\nrelease head\n"
-        "gather embedding\ngather_wait embedding\ngather head\ngather_wait head\nbackward head @0\nreduce head @0\nreduce_wait head @0\nrelease head\n"
+        "gather embedding\ngather_wait embedding\ngather head\ngather_wait head\nbackward head @0\nreduce head "
+        "@0\nreduce_wait head @0\nrelease head\n"
         "gather h.1\ngather_wait h.1\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait h.1 @0\nrelease h.1\n"
         "gather h.0\ngather_wait h.0\nbackward h.0 @0\nreduce h.0 @0\nreduce_wait h.0 @0\nrelease h.0\n"
         "backward embedding @0\nreduce embedding @0\nreduce_wait embedding @0\nrelease embedding\n"
@@ -90,9 +92,12 @@ TEST_CASE("plan: leaves are neighbours in time in stages 0 and 1, in rank in sta
   CHECK(leaf(shape(3, 4, 2), 1, 1) == 5);
 }
 
-TEST_CASE("passes: selective_gather leaves one gather a unit where the budget allows, and none saved where it does not") {
+TEST_CASE(
+    "passes: selective_gather leaves one gather a unit where the budget allows, and none saved where it does not") {
   const Plan plan = baseline(shape(3));
-  const auto gathers = [&](std::int64_t budget) { return count(compile(plan, {"selective_gather"}, {}, {budget}), Kind::gather); };
+  const auto gathers = [&](std::int64_t budget) {
+    return count(compile(plan, {"selective_gather"}, {}, {budget}), Kind::gather);
+  };
   CHECK(count(plan, Kind::gather) == 16);
   CHECK(gathers(1'000'000) == 4);
   CHECK(gathers(1416) > 4);
@@ -103,7 +108,9 @@ TEST_CASE("passes: selective_gather leaves one gather a unit where the budget al
 
 TEST_CASE("passes: prefetch starts a gather before the computation that it hides behind") {
   const std::string text = ops(compile(baseline(shape(3, 2, 1)), {"prefetch"}, {}, {}));
-  CHECK(text.starts_with("gather embedding\ngather_wait embedding\ngather h.0\nforward embedding @0\ngather_wait h.0\ngather h.1\nforward h.0 @0\n"));
+  CHECK(
+      text.starts_with("gather embedding\ngather_wait embedding\ngather h.0\nforward embedding @0\ngather_wait "
+                       "h.0\ngather h.1\nforward h.0 @0\n"));
   const std::string stage1 = ops(compile(baseline(shape(1, 2, 1)), {"prefetch"}, {}, {}));
   CHECK(stage1.find("step embedding\ngather embedding\nstep h.0\ngather h.0\n") != std::string::npos);
   CHECK(stage1.ends_with("gather_wait embedding\ngather_wait h.0\ngather_wait h.1\ngather_wait head\n"));
@@ -111,14 +118,17 @@ TEST_CASE("passes: prefetch starts a gather before the computation that it hides
 
 TEST_CASE("passes: overlap_reduce finishes a reduction behind the next backward") {
   const std::string text = ops(compile(baseline(shape(2, 2, 1)), {"overlap_reduce"}, {}, {}));
-  CHECK(text.find("reduce head @0\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait head @0\nbackward h.0 @0\n") != std::string::npos);
+  CHECK(text.find("reduce head @0\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait head @0\nbackward h.0 @0\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("passes: a wrong order, an unknown name and a repetition are errors that say what to do") {
   const Plan plan = baseline(shape(3));
-  CHECK_THROWS_WITH_AS(compile(plan, {"prefetch", "selective_gather"}, {}, {}),
-                       "pass 'selective_gather' must run before there are early gathers: use --passes selective_gather,prefetch", Error);
-  CHECK_THROWS_WITH_AS(compile(plan, {"prefech"}, {}, {}), "there is no pass 'prefech', did you mean 'prefetch'?", Error);
+  CHECK_THROWS_WITH_AS(
+      compile(plan, {"prefetch", "selective_gather"}, {}, {}),
+      "pass 'selective_gather' must run before there are early gathers: use --passes selective_gather,prefetch", Error);
+  CHECK_THROWS_WITH_AS(compile(plan, {"prefech"}, {}, {}), "there is no pass 'prefech', did you mean 'prefetch'?",
+                       Error);
   CHECK_THROWS_WITH_AS(compile(plan, {"prefetch", "prefetch"}, {}, {}), "pass 'prefetch' is named twice", Error);
 }
 
@@ -129,9 +139,12 @@ TEST_CASE("check: finds what would change the result") {
     CHECK_THROWS_AS(check(plan), Error);
   };
   const auto drop = [](Kind kind) {
-    return [kind](std::vector<Op>& ops) { ops.erase(std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.kind == kind; })); };
+    return [kind](std::vector<Op>& ops) {
+      ops.erase(std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.kind == kind; }));
+    };
   };
-  for (const Kind kind : {Kind::gather, Kind::gather_wait, Kind::release, Kind::forward, Kind::backward, Kind::reduce, Kind::reduce_wait, Kind::norm, Kind::step}) {
+  for (const Kind kind : {Kind::gather, Kind::gather_wait, Kind::release, Kind::forward, Kind::backward, Kind::reduce,
+                          Kind::reduce_wait, Kind::norm, Kind::step}) {
     broken(3, drop(kind));
   }
   broken(1, drop(Kind::accumulate));

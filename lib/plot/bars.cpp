@@ -64,7 +64,12 @@ Panel time_panel(const std::vector<Condition>& conditions, const Options& option
     }
     panel.bars.push_back(std::move(bar));
   }
-  if (intervals) panel.notes.emplace_back("± and error bars: 95 % interval of the mean over steps");
+  const auto repeated = static_cast<std::size_t>(std::count_if(
+      conditions.begin(), conditions.end(), [](const Condition& condition) { return condition.runs.value_or(1) > 1; }));
+  const char* const over = repeated == 0                   ? "steps"
+                           : repeated == conditions.size() ? "runs"
+                                                           : "runs, or steps of a single one";
+  if (intervals) panel.notes.push_back(std::string("± and error bars: 95 % interval of the mean over ") + over);
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);
   return panel;
 }

@@ -29,7 +29,9 @@ class Batches {
   /// The epoch that a step begins in, from 1.
   std::int64_t epoch(std::int64_t step) const { return sampler_.epoch((step - 1) * samples_per_step()) + 1; }
   std::int64_t samples_per_step() const { return leaves_ * settings_.batch_size; }
-  double steps_per_epoch() const { return static_cast<double>(windows_.training) / static_cast<double>(samples_per_step()); }
+  double steps_per_epoch() const {
+    return static_cast<double>(windows_.training) / static_cast<double>(samples_per_step());
+  }
   const data::Corpus& corpus() const { return corpus_; }
 
  private:

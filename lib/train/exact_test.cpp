@@ -17,7 +17,8 @@ struct Case {
 };
 
 unit::Batch batch(std::int64_t step, std::int64_t leaf) {
-  const at::Generator random = unit::generator(unit::mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(leaf)));
+  const at::Generator random =
+      unit::generator(unit::mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(leaf)));
   const at::Tensor tokens = at::randint(0, 256, {2, 17}, random, at::TensorOptions(at::kLong));
   return {tokens.narrow(1, 0, 16).contiguous(), tokens.narrow(1, 1, 16).contiguous()};
 }
@@ -32,8 +33,10 @@ Outcome trained(const Case& c) {
   Outcome outcome;
   comm::run_in_process(c.ranks, [&](comm::Group& group) {
     const model::Model model = model::make({.name = "tiny", .num_layers = 2, .seq_length = 16, .dropout = 0.1});
-    const plan::Plan baseline = plan::baseline(zero::shape(model.units, c.stage, c.ranks, c.micro_steps, c.checkpointing));
-    const plan::Plan plan = plan::compile(baseline, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}, {});
+    const plan::Plan baseline =
+        plan::baseline(zero::shape(model.units, c.stage, c.ranks, c.micro_steps, c.checkpointing));
+    const plan::Plan plan =
+        plan::compile(baseline, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}, {});
     zero::Engine engine(group, model.units, plan, {.max_grad_norm = c.max_grad_norm});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {

@@ -37,7 +37,8 @@ cli::Hooks Ranks::hooks() {
       .place =
           [this] {
             // An error that all ranks share is told by rank 0, whose abort ends the others before they speak.
-            if ((group_ ? group_->rank() : launched_rank()) > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            if ((group_ ? group_->rank() : launched_rank()) > 0)
+              std::this_thread::sleep_for(std::chrono::milliseconds(500));
             if (!group_ || group_->size() == 1) return std::string();
             return "rank " + std::to_string(group_->rank()) + " on " + group_->host(group_->rank()) + ": ";
           },

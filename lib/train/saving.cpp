@@ -32,8 +32,12 @@ std::string model_config(const model::Model& model, const Settings& settings) {
 
 }  // namespace
 
-Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model, const std::string& folder)
-    : group_(group), engine_(engine), settings_(settings), folder_(group.exchange(folder, "agreement on the run's folder")[0]),
+Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
+               const std::string& folder)
+    : group_(group),
+      engine_(engine),
+      settings_(settings),
+      folder_(group.exchange(folder, "agreement on the run's folder")[0]),
       model_config_(model_config(model, settings)) {}
 
 std::string Saving::name(std::int64_t step, bool last) const {
@@ -48,26 +52,35 @@ void Saving::before(std::int64_t step, std::int64_t steps) {
 
 void Saving::after(const checkpoint::Progress& progress, bool last, bool now) {
   if (!due(progress.step, last) && !now) return;
-  if (!writer_) writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(progress.step, last), model_config_);
+  if (!writer_)
+    writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(progress.step, last), model_config_);
   engine_.observe({});
   writer_->commit(progress);
   writer_.reset();
   if (group_.rank() == 0 && settings_.keep_last > 0) checkpoint::prune(folder_, settings_.keep_last);
 }
 
-void require_same(const checkpoint::Progress& progress, const Settings& settings, int ranks, const std::string& dataset_sha256) {
+void require_same(const checkpoint::Progress& progress, const Settings& settings, int ranks,
+                  const std::string& dataset_sha256) {
   const auto differs = [&](const std::string& what, auto then, auto now, const std::string& remedy) {
     if (then == now) return;
-    throw Error(settings.checkpoint, 0, "was made with " + what + " " + to_text(std::int64_t{then}) + ", not " + to_text(std::int64_t{now}) + ": " + remedy);
+    throw Error(settings.checkpoint, 0,
+                "was made with " + what + " " + to_text(std::int64_t{then}) + ", not " + to_text(std::int64_t{now}) +
+                    ": " + remedy);
   };
   const std::int64_t leaves = static_cast<std::int64_t>(ranks) * settings.micro_steps;
-  differs("ranks x accumulation steps", progress.leaves, leaves,
-          "on " + std::to_string(ranks) + " ranks use --gradient_accumulation_steps " + to_text(progress.leaves / ranks));
+  differs(
+      "ranks x accumulation steps", progress.leaves, leaves,
+      "on " + std::to_string(ranks) + " ranks use --gradient_accumulation_steps " + to_text(progress.leaves / ranks));
   differs("batch_size", progress.batch_size, settings.batch_size, "use --batch_size " + to_text(progress.batch_size));
-  differs("seq_length", progress.seq_length, settings.model.seq_length, "use --seq_length " + to_text(progress.seq_length));
-  differs("seed", progress.seed, static_cast<std::int64_t>(settings.engine.seed), "use --seed " + to_text(progress.seed));
-  if (progress.dataset_sha256 != dataset_sha256) throw Error(settings.checkpoint, 0, "was made with another data set than " + settings.dataset);
-  if (progress.dtype != dtype_name(settings.engine.dtype)) throw Error(settings.checkpoint, 0, "was made with --dtype " + progress.dtype);
+  differs("seq_length", progress.seq_length, settings.model.seq_length,
+          "use --seq_length " + to_text(progress.seq_length));
+  differs("seed", progress.seed, static_cast<std::int64_t>(settings.engine.seed),
+          "use --seed " + to_text(progress.seed));
+  if (progress.dataset_sha256 != dataset_sha256)
+    throw Error(settings.checkpoint, 0, "was made with another data set than " + settings.dataset);
+  if (progress.dtype != dtype_name(settings.engine.dtype))
+    throw Error(settings.checkpoint, 0, "was made with --dtype " + progress.dtype);
 }
 
 }  // namespace zs::train

@@ -14,10 +14,13 @@ namespace zs::train {
 class Saving {
  public:
   /// `folder` is the run's folder, as rank 0 gives it.
-  Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model, const std::string& folder);
+  Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
+         const std::string& folder);
 
   /// Whether a checkpoint is due after a step.
-  bool due(std::int64_t step, bool last) const { return settings_.save_steps > 0 && (last || step % settings_.save_steps == 0); }
+  bool due(std::int64_t step, bool last) const {
+    return settings_.save_steps > 0 && (last || step % settings_.save_steps == 0);
+  }
   /// Before a step: arranges that its gradients are written if a checkpoint is due after it.
   void before(std::int64_t step, std::int64_t steps);
   /// After a step: completes the checkpoint that is due; or, with `now`, one without gradients.
@@ -34,6 +37,7 @@ class Saving {
 };
 
 /// Throws zs::Error, with the remedy, if a training with these settings on `ranks` ranks cannot go on from `progress`.
-void require_same(const checkpoint::Progress& progress, const Settings& settings, int ranks, const std::string& dataset_sha256);
+void require_same(const checkpoint::Progress& progress, const Settings& settings, int ranks,
+                  const std::string& dataset_sha256);
 
 }  // namespace zs::train

@@ -45,7 +45,8 @@ class Progress {
     shown_ = Clock::now();
     const double passed = std::chrono::duration<double>(shown_ - start_).count();
     const auto left = static_cast<std::int64_t>(passed / static_cast<double>(step) * static_cast<double>(steps - step));
-    const std::string line = "step " + to_text(step) + "/" + to_text(steps) + "  loss " + to_rounded_text(loss, 5) + "  " + to_text(left) + " s left";
+    const std::string line = "step " + to_text(step) + "/" + to_text(steps) + "  loss " + to_rounded_text(loss, 5) +
+                             "  " + to_text(left) + " s left";
     std::fputs(("\r" + line + "   " + (step == steps ? "\n" : "")).c_str(), stderr);
   }
 
@@ -58,7 +59,8 @@ class Progress {
 /// find a complete file.
 class Recorder {
  public:
-  explicit Recorder(const registry::Run& run) : id_(run.id()), folder_(run.folder()), log_(folder_ + "/run.log", std::ios::app) {
+  explicit Recorder(const registry::Run& run)
+      : id_(run.id()), folder_(run.folder()), log_(folder_ + "/run.log", std::ios::app) {
     if (!log_) throw Error(folder_ + "/run.log", 0, errno_text());
   }
 
@@ -85,9 +87,12 @@ class Recorder {
 };
 
 registry::Fields result_fields(const Outcome& outcome, double wall_time) {
-  registry::Fields fields = {{"final_train_loss", to_text(outcome.final_loss)}, {"throughput", to_text(outcome.tokens_per_second)},
-                             {"iteration_time", to_text(outcome.iteration_time)}, {"peak_memory", to_text(outcome.peak_mem)},
-                             {"wall_time", to_text(wall_time)}, {"state_digest", outcome.state_digest}};
+  registry::Fields fields = {{"final_train_loss", to_text(outcome.final_loss)},
+                             {"throughput", to_text(outcome.tokens_per_second)},
+                             {"iteration_time", to_text(outcome.iteration_time)},
+                             {"peak_memory", to_text(outcome.peak_mem)},
+                             {"wall_time", to_text(wall_time)},
+                             {"state_digest", outcome.state_digest}};
   if (!metric::is_absent(outcome.valid_loss)) {
     registry::set(fields, "final_valid_loss", to_text(outcome.valid_loss));
     registry::set(fields, "final_valid_perplexity", to_text(std::exp(outcome.valid_loss)));
@@ -95,11 +100,11 @@ registry::Fields result_fields(const Outcome& outcome, double wall_time) {
   return fields;
 }
 
-
 /// The run that --resume names, if any.
 std::optional<registry::Run> resumed_run(const cli::Args& args) {
   if (!args.has("resume")) return {};
-  if (!args.operands().empty()) throw UsageError("--resume takes the run's own configuration: leave out " + args.operands().front());
+  if (!args.operands().empty())
+    throw UsageError("--resume takes the run's own configuration: leave out " + args.operands().front());
   const std::string registry = registry::place(args.text("output_dir"));
   const registry::Runs runs = registry::read_runs(registry, [](const Fault&) {});
   return registry::Run(registry, runs.text(registry::find_run(runs, args.text("resume")), "run_id"));
@@ -110,7 +115,8 @@ metric::Table earlier_records(const std::string& folder, std::int64_t done) {
   const std::string path = folder + "/metrics.h5";
   metric::Table table = metric::read(path).runs.at(0).records;
   const metric::Column* const steps = table.find("step");
-  if (!steps || static_cast<std::int64_t>(table.rows()) < done || steps->integers()[static_cast<std::size_t>(done - 1)] != done) {
+  if (!steps || static_cast<std::int64_t>(table.rows()) < done ||
+      steps->integers()[static_cast<std::size_t>(done - 1)] != done) {
     throw Error(path, 0, "does not hold the first " + to_text(done) + " steps of the run");
   }
   for (metric::Column& column : table.columns) column.truncate(static_cast<std::size_t>(done));
@@ -137,7 +143,8 @@ Status Session::train(const cli::Args& args) {
     if (settings.checkpoint.empty()) throw Error(resumed->folder(), 0, "has no checkpoint to go on from");
     const auto progress = checkpoint::peek(settings.checkpoint);
     // Another rank count has the same sums with so many accumulation steps.
-    if (progress && !args.has("gradient_accumulation_steps")) settings.micro_steps = static_cast<int>(progress->leaves / group.size());
+    if (progress && !args.has("gradient_accumulation_steps"))
+      settings.micro_steps = static_cast<int>(progress->leaves / group.size());
   }
 
   Trainer trainer(group, settings);
@@ -148,20 +155,26 @@ Status Session::train(const cli::Args& args) {
   if (!first) return trainer.run("", {}, {}).stopped ? Status::try_again : Status::done;
   if (args.has("save_initial")) save_initial(args.text("save_initial"), trainer.model().units, settings.engine.seed);
   if (args.has("dump_batches")) {
-    dump_batches(args.text("dump_batches"), trainer.batches(), trainer.steps(), std::int64_t{group.size()} * settings.micro_steps);
+    dump_batches(args.text("dump_batches"), trainer.batches(), trainer.steps(),
+                 std::int64_t{group.size()} * settings.micro_steps);
   }
   return record(args, config, settings, resumed, trainer);
 }
 
-Status Session::record(const cli::Args& args, const config::Config& config, const Settings& settings, const std::optional<registry::Run>& resumed,
-                       Trainer& trainer) {
+Status Session::record(const cli::Args& args, const config::Config& config, const Settings& settings,
+                       const std::optional<registry::Run>& resumed, Trainer& trainer) {
   const auto start = Clock::now();
-  const registry::Fields fields = {{"command", args.line()}, {"revision", cli::version()}, {"world_size", to_text(std::int64_t{ranks_.group().size()})}};
+  const registry::Fields fields = {{"command", args.line()},
+                                   {"revision", cli::version()},
+                                   {"world_size", to_text(std::int64_t{ranks_.group().size()})}};
   const auto run = resumed ? *resumed : registry::Run::create(registry::place(settings.output_dir), config, fields);
   Recorder recorder(run);
   Progress progress;
-  std::map<std::string, std::string> attributes = {{"run_id", run.id()}, {"command", args.line()}, {"revision", cli::version()},
-                                                   {"host", ranks_.group().host(0)}, {"cpu", cpu_name()}};
+  std::map<std::string, std::string> attributes = {{"run_id", run.id()},
+                                                   {"command", args.line()},
+                                                   {"revision", cli::version()},
+                                                   {"host", ranks_.group().host(0)},
+                                                   {"cpu", cpu_name()}};
   if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
   metric::Table earlier;
   if (resumed) {
@@ -174,10 +187,11 @@ Status Session::record(const cli::Args& args, const config::Config& config, cons
     print(line + "\n");
   };
   try {
-    const Outcome outcome = trainer.run(run.folder(), attributes,
-                                        {log, [&](const metric::Run& records, bool now) { recorder.metrics(records, now); },
-                                         [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
-                                        earlier);
+    const Outcome outcome =
+        trainer.run(run.folder(), attributes,
+                    {log, [&](const metric::Run& records, bool now) { recorder.metrics(records, now); },
+                     [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
+                    earlier);
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
     if (outcome.stopped) {
       run.finish("preempted", {{"steps_done", to_text(outcome.steps)}});

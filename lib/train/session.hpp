@@ -6,8 +6,8 @@
 #include "cli/run.hpp"
 #include "registry/run.hpp"
 #include "train/ranks.hpp"
-#include "train/trainer.hpp"
 #include "train/settings.hpp"
+#include "train/trainer.hpp"
 
 namespace zs::train {
 
@@ -22,8 +22,8 @@ class Session {
   Ranks ranks_;
 
   /// Rank 0's part: registers the run, trains, and keeps its log, metrics and record.
-  Status record(const cli::Args& args, const config::Config& config, const Settings& settings, const std::optional<registry::Run>& resumed,
-                Trainer& trainer);
+  Status record(const cli::Args& args, const config::Config& config, const Settings& settings,
+                const std::optional<registry::Run>& resumed, Trainer& trainer);
 };
 
 }  // namespace zs::train

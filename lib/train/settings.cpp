@@ -34,13 +34,15 @@ void split_batch(const config::Config& config, Settings& s) {
   const std::int64_t most = config.integer("training.max_gpu_batch_size");
   if (s.batch_size <= most) return;
   if (s.batch_size % most != 0) {
-    throw Error(config.find("training.max_gpu_batch_size")->origin + ": training.max_gpu_batch_size must divide batch_size, " + std::to_string(s.batch_size));
+    throw Error(config.find("training.max_gpu_batch_size")->origin +
+                ": training.max_gpu_batch_size must divide batch_size, " + std::to_string(s.batch_size));
   }
   s.micro_steps *= static_cast<int>(s.batch_size / most);
   s.batch_size = most;
 }
 
-constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"}, std::pair{at::kHalf, "float16"}};
+constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"},
+                                std::pair{at::kHalf, "float16"}};
 
 constexpr std::array kDtypeFlags = {std::pair{"bf16", "bfloat16"}, std::pair{"fp16", "float16"}};
 
@@ -81,8 +83,9 @@ std::vector<cli::Option> config_options() {
 }
 
 config::Config configuration(const cli::Args& args, const std::string& stored) {
-  config::Config config = !stored.empty()         ? config::Config::read(stored)
-                          : args.operands().empty() ? config::Config() : config::Config::read(args.operand("one configuration"));
+  config::Config config = !stored.empty()           ? config::Config::read(stored)
+                          : args.operands().empty() ? config::Config()
+                                                    : config::Config::read(args.operand("one configuration"));
   for (const cli::Option& option : args.command().options) {
     const config::Known* const known = config::known_option(option.name);
     if (!known || !args.has(option.name)) continue;
@@ -118,14 +121,16 @@ Settings settings(const config::Config& config, int ranks) {
   s.stage = static_cast<int>(config.integer("zero.stage"));
   if (s.backend == "fsdp") s.stage = 3;
   if (s.backend == "ddp" || s.backend == "single") s.stage = 0;
-  if (s.backend == "single" && ranks > 1) throw Error("backend single is for one rank, not " + std::to_string(ranks) + ": use ddp");
+  if (s.backend == "single" && ranks > 1)
+    throw Error("backend single is for one rank, not " + std::to_string(ranks) + ": use ddp");
   s.activation_checkpointing = config.boolean("zero.activation_checkpointing");
   s.deepcompile = config.boolean("zero.deepcompile");
   s.passes = config.list("zero.passes");
   if (s.deepcompile && s.passes.empty()) s.passes = plan::pass_names();
   s.gathered_elements = gathered_elements(config, ranks);
 
-  s.engine.adamw = {config.real("training.beta1"), config.real("training.beta2"), config.real("training.epsilon"), config.real("training.weight_decay")};
+  s.engine.adamw = {config.real("training.beta1"), config.real("training.beta2"), config.real("training.epsilon"),
+                    config.real("training.weight_decay")};
   s.engine.adamw.correct_bias = config.boolean("training.correct_bias");
   s.engine.use_torch_adam = config.boolean("training.use_torch_adam");
   if (s.engine.use_torch_adam && !s.engine.adamw.correct_bias) {
@@ -141,7 +146,8 @@ Settings settings(const config::Config& config, int ranks) {
   s.dataset_size = config.has("data.dataset_size") ? config.integer("data.dataset_size") : 0;
 
   s.batch_size = config.integer("training.batch_size");
-  s.eval_batch_size = config.has("training.eval_batch_size") ? config.integer("training.eval_batch_size") : s.batch_size;
+  s.eval_batch_size =
+      config.has("training.eval_batch_size") ? config.integer("training.eval_batch_size") : s.batch_size;
   s.micro_steps = static_cast<int>(config.integer("training.gradient_accumulation_steps"));
   split_batch(config, s);
   s.num_epochs = config.integer("training.num_epochs");

@@ -19,7 +19,7 @@ struct Settings {
   std::string backend;
   int micro_steps = 1;
   bool deepcompile = false, activation_checkpointing = false;
-  std::vector<std::string> passes;  ///< empty: none
+  std::vector<std::string> passes;     ///< empty: none
   std::int64_t gathered_elements = 0;  ///< what passes may keep gathered
 
   std::string dataset;
@@ -32,9 +32,9 @@ struct Settings {
   std::int64_t lr_warmup_steps = 0, eval_steps = 0, log_interval = 10, warmup_step = 0, digest_every = 0;
   bool eval = false;
   std::string output_dir, run_name;
-  std::string checkpoint;         ///< folder to go on from, or ""
-  std::int64_t save_steps = 0;    ///< 0: no checkpoints, not even at the end
-  std::int64_t keep_last = 0;     ///< 0: all
+  std::string checkpoint;       ///< folder to go on from, or ""
+  std::int64_t save_steps = 0;  ///< 0: no checkpoints, not even at the end
+  std::int64_t keep_last = 0;   ///< 0: all
   bool save_gradients = true;
 };
 

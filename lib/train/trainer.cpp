@@ -17,9 +17,7 @@
 namespace zs::train {
 namespace {
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -29,9 +27,10 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       model_(model::make(settings.model)),
       batches_(settings, model_, static_cast<std::int64_t>(group.size()) * settings.micro_steps),
       steps_(batches_.steps()) {
-  const plan::Plan baseline =
-      plan::baseline(zero::shape(model_.units, settings_.stage, group.size(), settings_.micro_steps, settings_.activation_checkpointing));
-  engine_ = std::make_unique<zero::Engine>(group_, model_.units, plan::compile(baseline, settings_.passes, {}, {settings_.gathered_elements}),
+  const plan::Plan baseline = plan::baseline(zero::shape(model_.units, settings_.stage, group.size(),
+                                                         settings_.micro_steps, settings_.activation_checkpointing));
+  engine_ = std::make_unique<zero::Engine>(group_, model_.units,
+                                           plan::compile(baseline, settings_.passes, {}, {settings_.gathered_elements}),
                                            settings_.engine);
   if (settings_.checkpoint.empty()) return;
   if (const auto progress = checkpoint::peek(settings_.checkpoint)) {
@@ -39,7 +38,10 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     done_ = progress->step;
   }
   checkpoint::load(group_, *engine_, settings_.checkpoint);
-  if (done_ >= steps_) throw Error(settings_.checkpoint, 0, "has " + to_text(done_) + " steps done, and no more than " + to_text(steps_) + " are asked for: set --max_steps");
+  if (done_ >= steps_)
+    throw Error(settings_.checkpoint, 0,
+                "has " + to_text(done_) + " steps done, and no more than " + to_text(steps_) +
+                    " are asked for: set --max_steps");
 }
 
 void Trainer::describe() {
@@ -77,7 +79,8 @@ void Trainer::describe() {
   known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
 }
 
-Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink, metric::Table earlier) {
+Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
+                     metric::Table earlier) {
   sink_ = std::move(sink);
   run_ = {"", std::move(attributes), std::move(earlier)};
   describe();
@@ -100,7 +103,8 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
     if (digests || last || stopped) digest = engine_->digest();
     if (digests) run_.records.column("state_digest").texts().back() = digest;
-    if (sink_.log && (step == 1 || step % settings_.log_interval == 0 || last || stopped || evaluates || digests)) log_step();
+    if (sink_.log && (step == 1 || step % settings_.log_interval == 0 || last || stopped || evaluates || digests))
+      log_step();
     // The metrics first: a checkpoint must never be ahead of them.
     if (sink_.metrics) sink_.metrics(run_, stopped || saving.due(step, last));
     saving.after(progress(step), last, stopped);
@@ -110,7 +114,8 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   const Outcome result = outcome(digest, stopped);
   if (sink_.log) {
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
-              " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " + to_plain_text(result.tokens_per_second) +
+              " iteration_time: " + to_plain_text(result.iteration_time) +
+              " tokens_per_second: " + to_plain_text(result.tokens_per_second) +
               " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem));
     sink_.log("state_digest: " + digest);
   }
@@ -138,25 +143,28 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
 bool Trainer::train_step(std::int64_t step) {
   const double learning_rate = this->learning_rate(step);
   const double begin = seconds();
-  const zero::StepResult result = engine_->step(step, learning_rate, [&](std::int64_t leaf) { return batches_.training(step, leaf); });
+  const zero::StepResult result =
+      engine_->step(step, learning_rate, [&](std::int64_t leaf) { return batches_.training(step, leaf); });
   const double time = seconds() - begin;
 
   struct Usage {
     std::int64_t allocated, peak, sent, stop;
   };
-  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent, stop_asked()},
-                                            "exchange of memory use");
+  const auto usages =
+      comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent, stop_asked()},
+                            "exchange of memory use");
   Usage most{};
   for (const Usage& usage : usages) {
-    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent), std::max(most.stop, usage.stop)};
+    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent),
+            std::max(most.stop, usage.stop)};
   }
   metric::Table& records = run_.records;
   const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };
   const auto real = [&](const char* name, double value) { records.column(name).reals().push_back(value); };
   // The columns in the order of the log line; the first call makes them.
   if (records.columns.empty()) {
-    for (const char* name : {"step", "epoch", "loss", "iteration_time", "alloc_mem", "peak_mem", "grad_norm", "clipped_norm", "learning_rate", "tokens",
-                             "comm_bytes"}) {
+    for (const char* name : {"step", "epoch", "loss", "iteration_time", "alloc_mem", "peak_mem", "grad_norm",
+                             "clipped_norm", "learning_rate", "tokens", "comm_bytes"}) {
       records.column(name);
     }
     if (settings_.engine.dtype == at::kHalf) records.column("loss_scale"), records.column("skipped");
@@ -189,9 +197,11 @@ void Trainer::log_step() {
     const metric::Column& column = *records.find(name);
     return column.type() == metric::Type::real ? to_plain_text(column.reals()[row]) : column.text(row);
   };
-  std::string line = "Epoch " + text("epoch") + ", Step " + text("step") + ", Loss: " + text("loss") + " sync: True time: " + text("iteration_time");
+  std::string line = "Epoch " + text("epoch") + ", Step " + text("step") + ", Loss: " + text("loss") +
+                     " sync: True time: " + text("iteration_time");
   for (const metric::Column& column : records.columns) {
-    const bool written = column.name == "epoch" || column.name == "step" || column.name == "loss" || column.name == "iteration_time";
+    const bool written =
+        column.name == "epoch" || column.name == "step" || column.name == "loss" || column.name == "iteration_time";
     if (!written && !column.absent(row)) line += " " + column.name + ": " + text(column.name.c_str());
   }
   sink_.log(line);
@@ -200,7 +210,8 @@ void Trainer::log_step() {
 Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const metric::Table& records = run_.records;
   const auto& times = records.find("iteration_time")->reals();
-  const auto skipped = static_cast<std::size_t>(std::min<std::int64_t>(settings_.warmup_step, static_cast<std::int64_t>(times.size()) - 1));
+  const auto skipped = static_cast<std::size_t>(
+      std::min<std::int64_t>(settings_.warmup_step, static_cast<std::int64_t>(times.size()) - 1));
   double sum = 0;
   for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i];
   Outcome outcome;

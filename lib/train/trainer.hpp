@@ -17,7 +17,7 @@ namespace zs::train {
 
 /// Where a run's news go; called on rank 0 alone.
 struct Sink {
-  std::function<void(const std::string& line)> log;          ///< a line for the log, without its end
+  std::function<void(const std::string& line)> log;                ///< a line for the log, without its end
   std::function<void(const metric::Run& run, bool last)> metrics;  ///< after every step, and at the end
   std::function<void(std::int64_t step, std::int64_t steps, double loss)> progress;
 };
@@ -25,13 +25,13 @@ struct Sink {
 /// What a training came to.
 struct Outcome {
   std::string state_digest;
-  double final_loss = 0;         ///< of the last step
-  double valid_loss = 0;         ///< of the last evaluation; absent_real() if there was none
-  double iteration_time = 0;     ///< s, mean without the first warmup_step steps
-  double tokens_per_second = 0;  ///< over the same steps
+  double final_loss = 0;                     ///< of the last step
+  double valid_loss = 0;                     ///< of the last evaluation; absent_real() if there was none
+  double iteration_time = 0;                 ///< s, mean without the first warmup_step steps
+  double tokens_per_second = 0;              ///< over the same steps
   std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
-  std::int64_t steps = 0;        ///< done
-  bool stopped = false;          ///< by a signal, with everything saved
+  std::int64_t steps = 0;                    ///< done
+  bool stopped = false;                      ///< by a signal, with everything saved
 };
 
 class Trainer {
@@ -49,10 +49,11 @@ class Trainer {
   /// The step that run() begins behind: 0, or that of the checkpoint.
   std::int64_t done() const { return done_; }
 
-  /// Trains. Checkpoints go into `folder` (rank 0's counts). What is known about the run before its first step joins `attributes`, and each is a `run: KEY=VALUE`
-  /// line. COLLECTIVE.
-  /// Records of earlier steps may be given, to go on from.
-  Outcome run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink, metric::Table earlier = {});
+  /// Trains. Checkpoints go into `folder` (rank 0's counts). What is known about the run before its first step joins
+  /// `attributes`, and each is a `run: KEY=VALUE` line. COLLECTIVE. Records of earlier steps may be given, to go on
+  /// from.
+  Outcome run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
+              metric::Table earlier = {});
 
  private:
   comm::Group& group_;

@@ -7,7 +7,9 @@
 namespace zs::unit {
 
 std::uint64_t mix(std::uint64_t key, std::uint64_t value) { return XXH3_64bits_withSeed(&value, sizeof value, key); }
-std::uint64_t mix(std::uint64_t key, std::string_view name) { return XXH3_64bits_withSeed(name.data(), name.size(), key); }
+std::uint64_t mix(std::uint64_t key, std::string_view name) {
+  return XXH3_64bits_withSeed(name.data(), name.size(), key);
+}
 
 at::Generator generator(std::uint64_t key) { return at::make_generator<at::CPUGeneratorImpl>(key); }
 

@@ -38,9 +38,15 @@ void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat) {
   for (const Parameter& parameter : unit.parameters()) {
     at::Tensor values = flat.narrow(0, parameter.offset, parameter.numel());
     switch (parameter.init) {
-      case Parameter::Init::normal: values.normal_(parameter.mean, parameter.std, generator(mix(seed, parameter.name))); break;
-      case Parameter::Init::zeros: values.zero_(); break;
-      case Parameter::Init::ones: values.fill_(1); break;
+      case Parameter::Init::normal:
+        values.normal_(parameter.mean, parameter.std, generator(mix(seed, parameter.name)));
+        break;
+      case Parameter::Init::zeros:
+        values.zero_();
+        break;
+      case Parameter::Init::ones:
+        values.fill_(1);
+        break;
     }
   }
 }

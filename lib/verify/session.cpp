@@ -116,7 +116,7 @@ std::vector<cli::Option> options() {
   all.push_back({'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
   all.push_back({0, "verbose_logging", "", "a line for each unit of each step", "", {}, false, "Output"});
   all.push_back({0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
-  all.push_back({0, "timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "60", {}, false, running});
+  all.push_back({0, "timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50", {}, false, running});
   return all;
 }
 

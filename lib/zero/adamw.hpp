@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW (Loshchilov & Hutter 2019) as one elementwise pass over a shard, with the bits of LibTorch's torch::optim::AdamW
-// in float32: the same operations in the same order, FMA where its kernels use FMA.
+// AdamW (Loshchilov & Hutter 2019) as one elementwise pass over a shard, with the bits of LibTorch's
+// torch::optim::AdamW in float32: the same operations in the same order, FMA where its kernels use FMA.
 #pragma once
 #include <cstdint>
 
@@ -20,7 +20,7 @@ AdamWFactors factors(const AdamW& adamw, double learning_rate, std::int64_t upda
 
 /// One update of n elements. The gradient used is (gradient_sum * scale) * clip: `scale` divides the tree sum by the
 /// number of leaves (exact for powers of two), `clip` is the clipping factor, 1 for none.
-void adamw_update(const AdamWFactors& f, float* parameters, float* exp_avg, float* exp_avg_sq, const float* gradient_sum, float scale,
-                  float clip, std::int64_t n);
+void adamw_update(const AdamWFactors& f, float* parameters, float* exp_avg, float* exp_avg_sq,
+                  const float* gradient_sum, float scale, float clip, std::int64_t n);
 
 }  // namespace zs::zero

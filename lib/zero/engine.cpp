@@ -18,10 +18,12 @@ namespace {
 void require_exact(int ranks, int micro_steps) {
   const auto power_of_two = [](int n) { return n > 0 && std::has_single_bit(static_cast<unsigned>(n)); };
   if (!power_of_two(ranks) || ranks > kTiles) {
-    throw Error("exact sums need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) + "), not " + std::to_string(ranks));
+    throw Error("exact sums need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) + "), not " +
+                std::to_string(ranks));
   }
   if (!power_of_two(micro_steps)) {
-    throw Error("exact sums need a power of two of gradient accumulation steps (1, 2, 4, 8 ...), not " + std::to_string(micro_steps));
+    throw Error("exact sums need a power of two of gradient accumulation steps (1, 2, 4, 8 ...), not " +
+                std::to_string(micro_steps));
   }
 }
 
@@ -30,7 +32,8 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
   plan::Shape shape = training.shape;
   shape.micro_steps = 1;
   plan::Plan plan = plan::baseline(shape);
-  const auto end = std::find_if(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) { return op.kind == plan::Kind::backward; });
+  const auto end = std::find_if(plan.ops.begin(), plan.ops.end(),
+                                [](const plan::Op& op) { return op.kind == plan::Kind::backward; });
   plan.ops.erase(end, plan.ops.end());
   // What the cut left gathered for backward is not wanted here.
   std::vector<bool> whole(shape.units.size());
@@ -53,14 +56,20 @@ plan::Shape shape(const unit::Units& units, int stage, int ranks, int micro_step
 }
 
 Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings)
-    : group_(group), units_(units), plan_(std::move(plan)), settings_(settings), pool_(group), scaler_(settings.dtype == at::kHalf) {
+    : group_(group),
+      units_(units),
+      plan_(std::move(plan)),
+      settings_(settings),
+      pool_(group),
+      scaler_(settings.dtype == at::kHalf) {
   require_exact(group.size(), plan_.shape.micro_steps);
   plan::check(plan_);
   const std::uint64_t mine = plan::hash(plan_);
   const auto hashes = comm::exchange_values(group, mine, "agreement on the plan");
   for (int rank = 0; rank < group.size(); ++rank) {
     if (hashes[static_cast<std::size_t>(rank)] != hashes[0]) {
-      throw Error("rank " + std::to_string(rank) + " on " + group.host(rank) + " has another plan than rank 0: do all ranks have the same options and binary?");
+      throw Error("rank " + std::to_string(rank) + " on " + group.host(rank) +
+                  " has another plan than rank 0: do all ranks have the same options and binary?");
     }
   }
   states_.reserve(units.size());
@@ -71,7 +80,8 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
     UnitState& state = states_.back();
     state.set_parameters(flat);
     const auto make = settings.use_torch_adam ? torch_adamw : fused_adamw;
-    optimizers_.push_back(make(settings.adamw, segments(*unit, state.owned(), settings.decay_all), state.master(), state.owned().size()));
+    optimizers_.push_back(
+        make(settings.adamw, segments(*unit, state.owned(), settings.decay_all), state.master(), state.owned().size()));
   }
 }
 
@@ -105,7 +115,8 @@ double Engine::evaluate(std::int64_t count, const BatchOf& batch) {
     run.leaf = [&](int) { return std::min(first + group_.rank(), count - 1); };
     const at::NoGradGuard no_grad;
     execute(plan, run);
-    const auto parts = comm::exchange_values(group_, Part{run.losses.at(0), run.batches.at(0).tokens_BT.size(0)}, "all-gather of the validation losses");
+    const auto parts = comm::exchange_values(group_, Part{run.losses.at(0), run.batches.at(0).tokens_BT.size(0)},
+                                             "all-gather of the validation losses");
     for (std::int64_t i = 0; i < group_.size() && first + i < count; ++i) {
       const Part& part = parts[static_cast<std::size_t>(i)];
       sum += static_cast<double>(part.loss) * static_cast<double>(part.samples);
@@ -140,11 +151,13 @@ std::string Engine::digest() {
   }
   const XXH128_hash_t value = XXH3_128bits_digest(hash.state);
   char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(value.high64), static_cast<unsigned long long>(value.low64));
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(value.high64),
+                static_cast<unsigned long long>(value.low64));
   const auto all = group_.exchange(text, "agreement on the state digest");
   for (int rank = 1; rank < group_.size(); ++rank) {
     if (all[static_cast<std::size_t>(rank)] == all[0]) continue;
-    throw Error("the parameters of rank " + std::to_string(rank) + " on " + group_.host(rank) + " differ from those of rank 0");
+    throw Error("the parameters of rank " + std::to_string(rank) + " on " + group_.host(rank) +
+                " differ from those of rank 0");
   }
   return text;
 }
@@ -157,7 +170,7 @@ std::int64_t Engine::state_bytes() const {
     const std::int64_t n = state.numel(), own = state.owned().size();
     const bool sharded = plan_.shape.stage == 3;
     bytes += (sharded ? own : n) * element + (low ? own * 4 : 0) + own * 8;  // parameters, master, moments
-    bytes += (plan_.shape.stage >= 2 ? own : n) * 4;                       // gradient
+    bytes += (plan_.shape.stage >= 2 ? own : n) * 4;                         // gradient
   }
   return bytes;
 }
@@ -166,10 +179,14 @@ double Engine::ideal_state_bytes() const {
   const double ranks = group_.size(), parameters = static_cast<double>(unit::numel(units_));
   const bool low = settings_.dtype != at::kFloat;
   switch (plan_.shape.stage) {
-    case 1: return parameters * (low ? 4 + 12 / ranks : 8 + 8 / ranks);
-    case 2: return parameters * (low ? 2 + 14 / ranks : 4 + 12 / ranks);
-    case 3: return parameters * 16 / ranks;
-    default: return parameters * 16;
+    case 1:
+      return parameters * (low ? 4 + 12 / ranks : 8 + 8 / ranks);
+    case 2:
+      return parameters * (low ? 2 + 14 / ranks : 4 + 12 / ranks);
+    case 3:
+      return parameters * 16 / ranks;
+    default:
+      return parameters * 16;
   }
 }
 

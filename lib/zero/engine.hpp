@@ -18,16 +18,16 @@ namespace zs::zero {
 
 /// Sees a step from inside: for zs-verify and checkpoints. All calls come on every rank in the same order.
 struct Observer {
-  std::function<void(int unit, int micro)> leaf{};       ///< the unit's leaf gradient is there
-  std::function<void(int unit)> local_sum{};              ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)
-  std::function<void()> reduced{};                        ///< all gradient sums are there, nothing is updated yet
+  std::function<void(int unit, int micro)> leaf{};  ///< the unit's leaf gradient is there
+  std::function<void(int unit)> local_sum{};        ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)
+  std::function<void()> reduced{};                  ///< all gradient sums are there, nothing is updated yet
 };
 
 struct Settings {
   AdamW adamw{};
   bool use_torch_adam = false;  ///< update with torch::optim::AdamW itself
-  double max_grad_norm = 0;   ///< clip the global norm to this; 0 for none
-  bool decay_all = true;      ///< weight decay on every parameter; false leaves biases and norms out
+  double max_grad_norm = 0;     ///< clip the global norm to this; 0 for none
+  bool decay_all = true;        ///< weight decay on every parameter; false leaves biases and norms out
   at::ScalarType dtype = at::kFloat;
   std::uint64_t seed = 1;
 };
@@ -41,8 +41,8 @@ struct StepResult {
   double clipped_norm = 0;  ///< after
   double loss_scale = 1;    ///< what the loss was multiplied with (float16)
   std::vector<float> leaf_losses{};  ///< of all ranks, by leaf
-  std::int64_t sent = 0;    ///< bytes that this rank sent for the step (what an observer sends is not counted)
-  bool skipped = false;     ///< the gradient was not finite and nothing was updated (float16)
+  std::int64_t sent = 0;             ///< bytes that this rank sent for the step (what an observer sends is not counted)
+  bool skipped = false;              ///< the gradient was not finite and nothing was updated (float16)
 };
 
 /// The micro-batch that belongs to a leaf of the global step, whoever asks.
@@ -93,8 +93,8 @@ class Engine {
     double learning_rate = 0;
     const BatchOf* batch = nullptr;
     bool training = true;
-    std::vector<unit::Batch> batches;      // by micro-step
-    std::vector<float> losses;             // by micro-step
+    std::vector<unit::Batch> batches;  // by micro-step
+    std::vector<float> losses;         // by micro-step
     std::function<std::int64_t(int micro)> leaf;
     float clip = 1;
     float scale = 1;  // gradient sum -> mean gradient

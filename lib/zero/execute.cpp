@@ -20,22 +20,35 @@ void Engine::execute(const plan::Op& op, Run& run) {
   if (op.kind == Kind::norm) return norm(run);
   UnitState& state = states_[static_cast<std::size_t>(op.unit)];
   switch (op.kind) {
-    case Kind::gather: return state.start_gather();
-    case Kind::gather_wait: return state.finish_gather();
-    case Kind::release: return state.release();
-    case Kind::forward: return forward(op.unit, op.micro, run.training, run);
-    case Kind::forward_light: return forward(op.unit, op.micro, false, run);
-    case Kind::recompute: return recompute(op.unit, op.micro, run);
-    case Kind::backward: return backward(op.unit, op.micro);
-    case Kind::accumulate: return state.accumulate(plan_.shape.micro_steps);
+    case Kind::gather:
+      return state.start_gather();
+    case Kind::gather_wait:
+      return state.finish_gather();
+    case Kind::release:
+      return state.release();
+    case Kind::forward:
+      return forward(op.unit, op.micro, run.training, run);
+    case Kind::forward_light:
+      return forward(op.unit, op.micro, false, run);
+    case Kind::recompute:
+      return recompute(op.unit, op.micro, run);
+    case Kind::backward:
+      return backward(op.unit, op.micro);
+    case Kind::accumulate:
+      return state.accumulate(plan_.shape.micro_steps);
     case Kind::reduce:
       if (plan_.shape.stage <= 1 && observer_.local_sum) observer_.local_sum(op.unit);
       return state.start_reduce();
-    case Kind::reduce_wait: return state.finish_reduce(plan_.shape.micro_steps);
-    case Kind::gather_grad: return state.start_gather_gradient();
-    case Kind::gather_grad_wait: return state.finish_gather_gradient();
-    case Kind::step: return update(op.unit, run);
-    case Kind::norm: return;
+    case Kind::reduce_wait:
+      return state.finish_reduce(plan_.shape.micro_steps);
+    case Kind::gather_grad:
+      return state.start_gather_gradient();
+    case Kind::gather_grad_wait:
+      return state.finish_gather_gradient();
+    case Kind::step:
+      return update(op.unit, run);
+    case Kind::norm:
+      return;
   }
 }
 
@@ -43,11 +56,13 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const auto index = static_cast<std::size_t>(unit);
   const int borrows = units_[index]->borrows();
   const std::int64_t leaf = run.leaf(micro);
-  const std::uint64_t stream = unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
+  const std::uint64_t stream =
+      unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
   const unit::Pass pass{run.batches[static_cast<std::size_t>(micro)], stream, run.training};
   std::span<const at::Tensor> borrowed;
   if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].lent();
-  if (settings_.dtype == at::kFloat) return units_[index]->forward(states_[index].input, states_[index].parameters(), borrowed, pass);
+  if (settings_.dtype == at::kFloat)
+    return units_[index]->forward(states_[index].input, states_[index].parameters(), borrowed, pass);
   // 16-bit parameters, float32 arithmetic: CPUs have no 16-bit one, and gradients still arrive rounded to 16 bits.
   const auto widened = [](std::span<const at::Tensor> tensors) {
     std::vector<at::Tensor> wide;
@@ -126,7 +141,8 @@ void Engine::norm(Run& run) {
 void Engine::update(int unit, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
   if (!run.result.skipped) {
-    optimizers_[static_cast<std::size_t>(unit)]->update({run.learning_rate, updates_, run.scale, run.clip}, state.gradient_sum());
+    optimizers_[static_cast<std::size_t>(unit)]->update({run.learning_rate, updates_, run.scale, run.clip},
+                                                        state.gradient_sum());
     state.publish();
   }
   state.drop_gradient();

@@ -21,7 +21,8 @@ void LossScaler::update(bool finite) {
     if (state_.hysteresis > 1) {
       --state_.hysteresis;
     } else {
-      if (state_.scale <= kMinimum) throw Error("gradients are not finite at the smallest loss scale: the training has diverged");
+      if (state_.scale <= kMinimum)
+        throw Error("gradients are not finite at the smallest loss scale: the training has diverged");
       state_.scale = std::max(state_.scale / kFactor, kMinimum);
     }
     state_.last_overflow = state_.iteration;

@@ -17,7 +17,8 @@ double sum_of_squares(const float* values, std::int64_t n) {
       lanes[static_cast<std::size_t>(lane)] += value * value;
     }
   }
-  for (std::int64_t lane = 0; i < n; ++i, ++lane) lanes[static_cast<std::size_t>(lane)] += static_cast<double>(values[i]) * values[i];
+  for (std::int64_t lane = 0; i < n; ++i, ++lane)
+    lanes[static_cast<std::size_t>(lane)] += static_cast<double>(values[i]) * values[i];
   double sum = 0;
   for (const double lane : lanes) sum += lane;
   return sum;
@@ -35,15 +36,20 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
   }
   std::vector<std::string> parts;
   const std::string mine(reinterpret_cast<const char*>(tiles.data()), tiles.size() * sizeof(double));
-  if (replicated) parts.push_back(mine);
-  else parts = group.exchange(mine, "all-gather of the gradient norm's tiles");
+  if (replicated)
+    parts.push_back(mine);
+  else
+    parts = group.exchange(mine, "all-gather of the gradient norm's tiles");
 
   double sum = 0;
   for (std::size_t unit = 0; unit < shards.size(); ++unit) {
     for (const std::string& part : parts) {
       for (std::int64_t tile = 0; tile < own_tiles; ++tile) {
         double value = 0;
-        std::memcpy(&value, part.data() + (static_cast<std::int64_t>(unit) * own_tiles + tile) * static_cast<std::int64_t>(sizeof(double)), sizeof(double));
+        std::memcpy(&value,
+                    part.data() + (static_cast<std::int64_t>(unit) * own_tiles + tile) *
+                                      static_cast<std::int64_t>(sizeof(double)),
+                    sizeof(double));
         sum += value;
       }
     }

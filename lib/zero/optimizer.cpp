@@ -9,14 +9,19 @@ namespace {
 class FusedAdamW final : public Optimizer {
  public:
   FusedAdamW(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n)
-      : adamw_(adamw), segments_(std::move(segments)), parameters_(parameters), exp_avg_(at::zeros({n})), exp_avg_sq_(at::zeros({n})) {}
+      : adamw_(adamw),
+        segments_(std::move(segments)),
+        parameters_(parameters),
+        exp_avg_(at::zeros({n})),
+        exp_avg_sq_(at::zeros({n})) {}
 
   void update(const Update& update, const float* gradient_sum) override {
     auto* const exp_avg = exp_avg_.data_ptr<float>();
     auto* const exp_avg_sq = exp_avg_sq_.data_ptr<float>();
     for (const Segment& s : segments_) {
-      adamw_update(factors(adamw_, update.learning_rate, update.number, s.decay), parameters_ + s.begin, exp_avg + s.begin, exp_avg_sq + s.begin,
-                   gradient_sum + s.begin, update.scale, update.clip, s.end - s.begin);
+      adamw_update(factors(adamw_, update.learning_rate, update.number, s.decay), parameters_ + s.begin,
+                   exp_avg + s.begin, exp_avg_sq + s.begin, gradient_sum + s.begin, update.scale, update.clip,
+                   s.end - s.begin);
     }
   }
   at::Tensor exp_avg() override { return exp_avg_; }
@@ -38,13 +43,15 @@ class FusedAdamW final : public Optimizer {
 std::vector<Segment> segments(const unit::Unit& unit, comm::Slice owned, bool decay_all) {
   std::vector<Segment> all;
   for (const unit::Parameter& parameter : unit.parameters()) {
-    const std::int64_t begin = std::max(parameter.offset, owned.begin), end = std::min(parameter.offset + parameter.numel(), owned.end);
+    const std::int64_t begin = std::max(parameter.offset, owned.begin),
+                       end = std::min(parameter.offset + parameter.numel(), owned.end);
     if (begin < end) all.push_back({begin - owned.begin, end - owned.begin, decay_all || parameter.decay});
   }
   return all;
 }
 
-std::unique_ptr<Optimizer> fused_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n) {
+std::unique_ptr<Optimizer> fused_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters,
+                                       std::int64_t n) {
   return std::make_unique<FusedAdamW>(adamw, std::move(segments), parameters, n);
 }
 

@@ -39,8 +39,10 @@ class Optimizer {
 };
 
 /// zs's own kernel; the bits of the class below. `parameters` stays the caller's.
-std::unique_ptr<Optimizer> fused_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n);
+std::unique_ptr<Optimizer> fused_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters,
+                                       std::int64_t n);
 /// torch::optim::AdamW over the same memory. REQUIRES: adamw.correct_bias.
-std::unique_ptr<Optimizer> torch_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n);
+std::unique_ptr<Optimizer> torch_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters,
+                                       std::int64_t n);
 
 }  // namespace zs::zero

@@ -6,7 +6,9 @@
 namespace zs::zero {
 namespace {
 
-at::Tensor over(void* data, std::int64_t n, at::ScalarType dtype) { return at::from_blob(data, {n}, at::TensorOptions(dtype)); }
+at::Tensor over(void* data, std::int64_t n, at::ScalarType dtype) {
+  return at::from_blob(data, {n}, at::TensorOptions(dtype));
+}
 
 std::vector<at::Tensor> leaves_of(const unit::Unit& unit, const at::Tensor& flat) {
   std::vector<at::Tensor> leaves;
@@ -49,9 +51,7 @@ std::byte* UnitState::compute_owned() const {
   return sharded_ ? shard_.get() : whole_.get() + static_cast<std::size_t>(owned_.begin) * element_size();
 }
 
-void UnitState::set_storage(std::byte* data) {
-  flat_.storage().set_data_ptr_noswap(at::DataPtr(data, at::kCPU));
-}
+void UnitState::set_storage(std::byte* data) { flat_.storage().set_data_ptr_noswap(at::DataPtr(data, at::kCPU)); }
 
 void UnitState::set_parameters(const at::Tensor& flat) {
   std::memcpy(master_, flat.data_ptr<float>() + owned_.begin, static_cast<std::size_t>(owned_.size()) * sizeof(float));
@@ -66,15 +66,22 @@ at::Tensor UnitState::gather_parameters() {
   if (owned_.size() == numel()) {
     std::memcpy(whole.data_ptr(), master_, static_cast<std::size_t>(numel()) * sizeof(float));
   } else {
-    group_->all_gather(master_, whole.data_ptr(), numel(), sizeof(float), "all-gather of the fp32 parameters of " + unit_->name())->wait();
+    group_
+        ->all_gather(master_, whole.data_ptr(), numel(), sizeof(float),
+                     "all-gather of the fp32 parameters of " + unit_->name())
+        ->wait();
   }
   return whole;
 }
 
 at::Tensor UnitState::compute_parameters() {
-  if (!sharded_) return over(whole_.get(), numel(), layout_.dtype).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  if (!sharded_)
+    return over(whole_.get(), numel(), layout_.dtype).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
   at::Tensor whole = at::empty({numel()}, layout_.dtype);
-  group_->all_gather(shard_.get(), whole.data_ptr(), numel(), element_size(), "all-gather of the parameters of " + unit_->name())->wait();
+  group_
+      ->all_gather(shard_.get(), whole.data_ptr(), numel(), element_size(),
+                   "all-gather of the parameters of " + unit_->name())
+      ->wait();
   return whole.to(at::kFloat);
 }
 
@@ -83,7 +90,10 @@ at::Tensor UnitState::gather_gradient() {
   if (owned_.size() == numel()) {
     std::memcpy(whole.data_ptr(), gradient_, static_cast<std::size_t>(numel()) * sizeof(float));
   } else {
-    group_->all_gather(gradient_, whole.data_ptr(), numel(), sizeof(float), "all-gather of the gradient of " + unit_->name())->wait();
+    group_
+        ->all_gather(gradient_, whole.data_ptr(), numel(), sizeof(float),
+                     "all-gather of the gradient of " + unit_->name())
+        ->wait();
   }
   return whole;
 }
@@ -191,7 +201,8 @@ void UnitState::finish_reduce(int micro_steps) {
 void UnitState::start_gather_gradient() {
   if (group_->size() == 1) return;
   whole_gradient_ = pool_->take(numel() * static_cast<std::int64_t>(sizeof(float)));
-  gather_ = group_->all_gather(gradient_, whole_gradient_.get(), numel(), sizeof(float), "all-gather of the gradient of " + unit_->name());
+  gather_ = group_->all_gather(gradient_, whole_gradient_.get(), numel(), sizeof(float),
+                               "all-gather of the gradient of " + unit_->name());
 }
 
 void UnitState::finish_gather_gradient() {

@@ -92,13 +92,13 @@ class UnitState {
   comm::Slice slice_, owned_;
   bool sharded_;  // parameters are whole only between gather and release
 
-  at::Tensor flat_;             // numel of dtype; its memory comes and goes when sharded
+  at::Tensor flat_;  // numel of dtype; its memory comes and goes when sharded
   Buffer whole_, shard_, pending_whole_;
-  at::Tensor master_memory_;    // where the master is not the compute copy itself
+  at::Tensor master_memory_;  // where the master is not the compute copy itself
   float* master_ = nullptr;
   std::vector<at::Tensor> leaves_, lent_;
 
-  Buffer leaf_, leaf_low_;      // float32, and the 16-bit one that autograd writes
+  Buffer leaf_, leaf_low_;  // float32, and the 16-bit one that autograd writes
   Buffer reduced_, whole_gradient_;
   std::optional<comm::TreeAccumulator> tree_;
   const float* gradient_ = nullptr;

@@ -19,7 +19,8 @@ class TorchAdamW final : public Optimizer {
   }
 
  public:
-  TorchAdamW(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n) : segments_(std::move(segments)), n_(n) {
+  TorchAdamW(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n)
+      : segments_(std::move(segments)), n_(n) {
     std::vector<torch::optim::OptimizerParamGroup> groups;
     for (const bool decay : {true, false}) {
       std::vector<at::Tensor> tensors;
@@ -37,10 +38,13 @@ class TorchAdamW final : public Optimizer {
 
   void update(const Update& update, const float* gradient_sum) override {
     if (!optimizer_) return;
-    for (auto& group : optimizer_->param_groups()) static_cast<torch::optim::AdamWOptions&>(group.options()).lr(update.learning_rate);
+    for (auto& group : optimizer_->param_groups())
+      static_cast<torch::optim::AdamWOptions&>(group.options()).lr(update.learning_rate);
     for (auto& [segment, tensor] : placed_) {
       // Two products, as the fused kernel forms the gradient.
-      tensor.mutable_grad() = at::from_blob(const_cast<float*>(gradient_sum) + segment.begin, {tensor.numel()}).mul(update.scale).mul(update.clip);
+      tensor.mutable_grad() = at::from_blob(const_cast<float*>(gradient_sum) + segment.begin, {tensor.numel()})
+                                  .mul(update.scale)
+                                  .mul(update.clip);
     }
     optimizer_->step();
     for (auto& [segment, tensor] : placed_) tensor.mutable_grad() = at::Tensor();
@@ -73,7 +77,8 @@ class TorchAdamW final : public Optimizer {
     for (auto& [segment, tensor] : placed_) {
       const auto found = optimizer_->state().find(key(tensor));
       if (found == optimizer_->state().end()) continue;
-      all.narrow(0, segment.begin, tensor.numel()).copy_(moment(static_cast<torch::optim::AdamWParamState&>(*found->second)));
+      all.narrow(0, segment.begin, tensor.numel())
+          .copy_(moment(static_cast<torch::optim::AdamWParamState&>(*found->second)));
     }
     return all;
   }
@@ -81,7 +86,8 @@ class TorchAdamW final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> torch_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n) {
+std::unique_ptr<Optimizer> torch_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters,
+                                       std::int64_t n) {
   return std::make_unique<TorchAdamW>(adamw, std::move(segments), parameters, n);
 }
 

@@ -65,7 +65,7 @@ const std::vector<Entry>& dialects() {
        make_launch},
       {"wandb",
        "the console output of the W&B client: facts about the run",
-       "wandb: Run data is saved locally in /work/wandb/run-20250617_042737-rbjz5u9t",
+       "wandb: Run data is saved locally in /home/me/wandb/run-20250617_042737-rbjz5u9t",
        {"wandb: "},
        make_wandb},
       {"failure",

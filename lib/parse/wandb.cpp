@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the W&B client says on the console:
-//   wandb: Run data is saved locally in /work/wandb/run-20250617_042737-rbjz5u9t
+//   wandb: Run data is saved locally in /home/me/wandb/run-20250617_042737-rbjz5u9t
 //   wandb: Run summary:
 //   wandb:                          train/loss 1.62843
 #include <algorithm>

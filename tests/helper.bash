@@ -41,3 +41,13 @@ END
   chmod +x bin/zs-train
   export BUILD=$PWD/bin
 }
+
+# refuses_with MESSAGE COMMAND...: the message is all there is on stderr, the status is 2, and stdout is empty.
+refuses_with() {
+  local message=$1
+  shift
+  run -2 --separate-stderr "$@"
+  [ -z "$output" ]
+  # shellcheck disable=SC2154 # run --separate-stderr sets it
+  [ "$stderr" = "$message" ]
+}

@@ -16,14 +16,6 @@ some_runs() {
 
 names() { zs-runs --show run_name "$@" | tail -n +2 | xargs; }
 
-refuses() {
-  local message=$1
-  shift
-  run -2 --separate-stderr "$@"
-  [ -z "$output" ]
-  [ "$stderr" = "$message" ]
-}
-
 @test "zs-runs: filters compare numbers as numbers, join by and or by or, know sweeps and short names" {
   some_runs
   [ "$(names)" = "a b c d" ]
@@ -108,14 +100,14 @@ refuses() {
   zs-runs update c my_metric=1.5 status=archived
   [ "$(zs-runs --filter 'my_metric>1' --show run_name status)" = $'run_name\tstatus\nc\tarchived' ]
   zs-runs update "$c" my_metric=
-  refuses "zs-runs: no run has a column 'my_metric'" zs-runs --show my_metric
-  refuses "zs-runs: run_id cannot be changed: it names the folder of the run" zs-runs update c run_id=x
-  refuses "zs-runs: 'x' is not NAME=VALUE (see zs-runs --help)" zs-runs update c x
+  refuses_with "zs-runs: no run has a column 'my_metric'" zs-runs --show my_metric
+  refuses_with "zs-runs: run_id cannot be changed: it names the folder of the run" zs-runs update c run_id=x
+  refuses_with "zs-runs: 'x' is not NAME=VALUE (see zs-runs --help)" zs-runs update c x
 }
 
 @test "zs-runs: rm asks, and takes the run with its files" {
   some_runs
-  refuses "zs-runs: rm asks on a terminal: give --yes to remove without (see zs-runs --help)" zs-runs rm a </dev/null
+  refuses_with "zs-runs: rm asks on a terminal: give --yes to remove without (see zs-runs --help)" zs-runs rm a </dev/null
   zs-runs rm a "$b" --yes
   [ "$(names)" = "c d" ]
   [ ! -e "saved_models/$a" ]
@@ -126,7 +118,7 @@ refuses() {
   zs-runs --registry one add run_name=x
   ZS_REGISTRY=two zs-runs add run_name=y
   [ "$(names --registry one) $(ZS_REGISTRY=two names) $(ZS_REGISTRY=two names --registry one)" = "x y x" ]
-  refuses "zs-runs: saved_models: no such registry" zs-runs
+  refuses_with "zs-runs: saved_models: no such registry" zs-runs
 }
 
 @test "zs-runs: a registry that may not be written is read all the same" {
@@ -154,10 +146,10 @@ refuses() {
 
 @test "zs-runs: mistakes name the nearest" {
   some_runs
-  refuses "zs-runs: no run has a column 'final_valid_los', did you mean 'final_valid_loss'?" zs-runs --sort_by final_valid_los
-  refuses "zs-runs: 'loss' is not a filter: expected COLUMN=VALUE, or != < <= > >= ~ !~ in place of = (see zs-runs --help)" zs-runs --filter loss
-  refuses "zs-runs: unknown action 'shwo', did you mean 'show'? (see zs-runs --help)" zs-runs shwo a
-  refuses "zs-runs: 'or' needs two filters or more (see zs-runs --help)" zs-runs --or --filter run_name=a
+  refuses_with "zs-runs: no run has a column 'final_valid_los', did you mean 'final_valid_loss'?" zs-runs --sort_by final_valid_los
+  refuses_with "zs-runs: 'loss' is not a filter: expected COLUMN=VALUE, or != < <= > >= ~ !~ in place of = (see zs-runs --help)" zs-runs --filter loss
+  refuses_with "zs-runs: unknown action 'shwo', did you mean 'show'? (see zs-runs --help)" zs-runs shwo a
+  refuses_with "zs-runs: 'or' needs two filters or more (see zs-runs --help)" zs-runs --or --filter run_name=a
 }
 
 @test "zs-runs: many writers at once, some killed, the index deleted half way, by two paths: nothing is lost" {

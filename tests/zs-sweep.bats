@@ -8,15 +8,6 @@ setup() {
   printf 'sweep_name: r\nstrategy: random\nnum_runs: 3\nseed: 5\nparameters:\n  training.learning_rate: {min: 1e-5, max: 1e-2, distribution: log_uniform}\n  zero.stage: {values: [1, 2, 3]}\n' >random.yaml
 }
 
-# Its message is all there is on stderr, its status 2, and stdout is empty.
-refuses() {
-  local message=$1
-  shift
-  run -2 --separate-stderr "$@"
-  [ -z "$output" ]
-  [ "$stderr" = "$message" ]
-}
-
 @test "zs-sweep: a grid of 2 x 3 makes 6 configurations, a manifest, and prints the paths" {
   run -0 --separate-stderr zs-sweep base.yaml grid.yaml -o out
   [ -z "$stderr" ]
@@ -50,7 +41,7 @@ refuses() {
   zs-sweep base.yaml grid.yaml -o out
   zs-sweep base.yaml grid.yaml -o out
   echo mine >out/mine.yaml
-  refuses "zs-sweep: out/manifest.tsv: lists another sweep: choose another folder, or give --force to replace it" zs-sweep base.yaml random.yaml -o out
+  refuses_with "zs-sweep: out/manifest.tsv: lists another sweep: choose another folder, or give --force to replace it" zs-sweep base.yaml random.yaml -o out
   [ -e out/s_006.yaml ]
   zs-sweep base.yaml random.yaml -o out --force
   [ "$(cd out && echo *)" = "manifest.tsv mine.yaml r_001.yaml r_002.yaml r_003.yaml" ]
@@ -63,13 +54,13 @@ refuses() {
 
 @test "zs-sweep: mistakes are located, and nothing is written" {
   printf 'training:\n  batch_size 8\n  seed: 1\n' >typo.yaml
-  refuses "zs-sweep: typo.yaml:3:7: illegal map value" zs-sweep typo.yaml grid.yaml -o out
+  refuses_with "zs-sweep: typo.yaml:3:7: illegal map value" zs-sweep typo.yaml grid.yaml -o out
   printf 'sweep_name: s\nparameters:\n  zero.stage: {values: [1, 4]}\n' >bad.yaml
-  refuses "zs-sweep: bad.yaml:3: zero.stage: '4' is not a whole number from 0 to 3" zs-sweep base.yaml bad.yaml -o out
-  refuses "zs-sweep: expected --output DIR (or --count, --dry_run) (see zs-sweep --help)" zs-sweep base.yaml grid.yaml
-  refuses "zs-sweep: expected BASE.yaml SWEEP.yaml (see zs-sweep --help)" zs-sweep base.yaml
+  refuses_with "zs-sweep: bad.yaml:3: zero.stage: '4' is not a whole number from 0 to 3" zs-sweep base.yaml bad.yaml -o out
+  refuses_with "zs-sweep: expected --output DIR (or --count, --dry_run) (see zs-sweep --help)" zs-sweep base.yaml grid.yaml
+  refuses_with "zs-sweep: expected BASE.yaml SWEEP.yaml (see zs-sweep --help)" zs-sweep base.yaml
   sed 's/num_runs: 3/num_runs: 4/; s/{min.*/{values: [1e-3]}/' random.yaml >many.yaml
-  refuses "zs-sweep: num_runs is 4, but the parameters have only 3 combinations" zs-sweep base.yaml many.yaml -o out
+  refuses_with "zs-sweep: num_runs is 4, but the parameters have only 3 combinations" zs-sweep base.yaml many.yaml -o out
   [ ! -e out ]
 }
 
@@ -98,8 +89,8 @@ refuses() {
 }
 
 @test "zs-sweep: an unknown set names the nearest, an unknown file says where it looked" {
-  refuses "zs-sweep: batch: no set 'full_comparson', did you mean 'full_comparison'?" zs-sweep --conditions batch full_comparson
-  refuses "zs-sweep: conditions/none.yaml: not found in $PWD (ZS_SHARE names another folder)" env ZS_SHARE="$PWD" zs-sweep --conditions none x
+  refuses_with "zs-sweep: batch: no set 'full_comparson', did you mean 'full_comparison'?" zs-sweep --conditions batch full_comparson
+  refuses_with "zs-sweep: conditions/none.yaml: not found in $PWD (ZS_SHARE names another folder)" env ZS_SHARE="$PWD" zs-sweep --conditions none x
 }
 
 @test "zs-sweep: the configurations that come with zs hold no unknown key" {

@@ -2,7 +2,7 @@
 #include "base/file.hpp"
 
 #include <fcntl.h>
-#include <sha2.h>
+#include <openssl/sha.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -144,12 +144,12 @@ void write_file(const std::string& path, std::string_view bytes) {
 }
 
 std::string sha256(std::string_view bytes) {
-  SHA2_CTX context;
-  SHA256Init(&context);
-  SHA256Update(&context, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-  std::array<char, SHA256_DIGEST_STRING_LENGTH> digest;
-  SHA256End(&context, digest.data());
-  return digest.data();
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : digest) text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  return text;
 }
 
 }  // namespace zs

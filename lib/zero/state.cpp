@@ -61,17 +61,18 @@ void UnitState::set_parameters(const at::Tensor& flat) {
   whole.copy_(flat);
 }
 
-at::Tensor UnitState::gather_parameters() {
+at::Tensor UnitState::gather_owned(const float* owned, const std::string& what) {
   at::Tensor whole = at::empty({numel()});
   if (owned_.size() == numel()) {
-    std::memcpy(whole.data_ptr(), master_, static_cast<std::size_t>(numel()) * sizeof(float));
+    std::memcpy(whole.data_ptr(), owned, static_cast<std::size_t>(numel()) * sizeof(float));
   } else {
-    group_
-        ->all_gather(master_, whole.data_ptr(), numel(), sizeof(float),
-                     "all-gather of the fp32 parameters of " + unit_->name())
-        ->wait();
+    group_->all_gather(owned, whole.data_ptr(), numel(), sizeof(float), what)->wait();
   }
   return whole;
+}
+
+at::Tensor UnitState::gather_parameters() {
+  return gather_owned(master_, "all-gather of the fp32 parameters of " + unit_->name());
 }
 
 at::Tensor UnitState::compute_parameters() {
@@ -86,16 +87,7 @@ at::Tensor UnitState::compute_parameters() {
 }
 
 at::Tensor UnitState::gather_gradient() {
-  at::Tensor whole = at::empty({numel()});
-  if (owned_.size() == numel()) {
-    std::memcpy(whole.data_ptr(), gradient_, static_cast<std::size_t>(numel()) * sizeof(float));
-  } else {
-    group_
-        ->all_gather(gradient_, whole.data_ptr(), numel(), sizeof(float),
-                     "all-gather of the gradient of " + unit_->name())
-        ->wait();
-  }
-  return whole;
+  return gather_owned(gradient_, "all-gather of the gradient of " + unit_->name());
 }
 
 void UnitState::flip_gradient_bit(std::int64_t element) {

@@ -106,6 +106,7 @@ class UnitState {
 
   bool low_precision() const { return layout_.dtype != at::kFloat; }
   std::size_t element_size() const { return at::elementSize(layout_.dtype); }
+  at::Tensor gather_owned(const float* owned, const std::string& what);
   std::byte* compute_owned() const;
   void set_storage(std::byte* data);
   comm::TreeAccumulator& tree(std::int64_t n);

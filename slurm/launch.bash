@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # Sourced by the *.sbatch files beside it: finds the tools and starts programs on many ranks, under Slurm or without.
 
 script=${script:-$0}
@@ -29,26 +29,66 @@ site=${XDG_CONFIG_HOME:-${HOME-}/.config}/zs/site.sh
 # shellcheck source=/dev/null
 [[ ! -r $site ]] || source "$site"
 
+# A line for the person at the terminal.
+say() { printf '%s\n' "$*" >&2; }
+
+# whole FILE COMMAND...: the file becomes what the command prints, or stays as it was.
+whole() {
+  if ! { "${@:2}" >"$1.$$" && mv "$1.$$" "$1"; }; then
+    rm -f "$1.$$"
+    die "cannot write $1"
+  fi
+}
+
+# mpi_plugin: prints how srun is to start ranks, $ZS_MPI or a pmix that it offers; status 1 if it has none.
+mpi_plugin() {
+  local offered
+  offered=$(srun --mpi=list 2>&1) || true
+  if [[ -n ${ZS_MPI-} ]]; then
+    grep -qwF "$ZS_MPI" <<<"$offered" || die "ZS_MPI: this Slurm has no '$ZS_MPI'; srun --mpi=list offers $(xargs <<<"$offered")"
+    echo "$ZS_MPI"
+    return
+  fi
+  grep -owE 'pmix(_v[0-9]+)?' <<<"$offered" | head -n 1 | grep . && return
+  say "${script##*/}: this Slurm has no pmix (srun --mpi=list offers $(xargs <<<"$offered"))"
+  return 1
+}
+
 # plan_launch: sets `ranks` ($ZS_RANKS, else what Slurm allotted, else 2) and `launch`, the words before a program that
-# start it on all of them. One thread per rank unless OMP_NUM_THREADS or the allocation says otherwise.
+# start it on all of them. One thread per rank unless OMP_NUM_THREADS or the allocation says otherwise. With
+# --gpus_per_node each rank has a GPU of its own.
 plan_launch() {
   ranks=${ZS_RANKS:-${SLURM_NTASKS:-2}}
+  if [[ -n ${submit-} && -z ${ZS_RANKS-}${SLURM_NTASKS-} ]]; then
+    # What the jobs will have.
+    ranks=$(printf '%s\n' "${sbatch_words[@]}" | sed -n 's/^\(--ntasks=\|-n\)//p' | tail -n 1)
+    ranks=${ranks:-$(sed -n 's/^#SBATCH --ntasks=//p' "$script")}
+  fi
   [[ $ranks =~ ^[1-9][0-9]*$ ]] || die "ZS_RANKS: '$ranks' is not a number of ranks"
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}}
   if [[ -n ${SLURM_JOB_ID-} ]]; then
-    local mpi
-    mpi=$(srun --mpi=list 2>&1 | grep -owE 'pmix(_v[0-9]+)?' | head -n 1) || true
-    if [[ -n $mpi ]]; then
+    local mpi gpus=${SLURM_GPUS_ON_NODE:-0}
+    [[ -z ${gpus_per_node-} || $gpus == "$gpus_per_node" ]] ||
+      die "--gpus_per_node $gpus_per_node: this job has $gpus on a node; submit it with sbatch --gpus-per-node=$gpus_per_node"
+    if mpi=$(mpi_plugin); then
       launch=(srun "--mpi=$mpi" "--ntasks=$ranks" --kill-on-bad-exit=1)
       [[ -z ${SLURM_CPUS_PER_TASK-} ]] || launch+=("--cpus-per-task=$SLURM_CPUS_PER_TASK")
+      [[ -z ${gpus_per_node-} ]] || launch+=("--ntasks-per-node=$gpus_per_node" --gpus-per-task=1 --gpu-bind=single:1)
       return
     fi
-    echo "${script##*/}: this Slurm has no pmix (srun --mpi=list): starting ranks with mpirun" >&2
+    (($? == 1)) || exit 2
+    command -v mpirun >/dev/null || die "and no mpirun is on PATH: name what your MPI speaks in ZS_MPI"
+    say "${script##*/}: starting ranks with mpirun"
+  fi
+  [[ -z ${submit-} ]] || return 0
+  if [[ -n ${gpus_per_node-} ]]; then
+    die "--gpus_per_node is for jobs of Slurm: without, CUDA_VISIBLE_DEVICES says which GPUs there are"
   fi
   command -v mpirun >/dev/null || die "no mpirun on PATH: install Open MPI, or submit with sbatch"
   launch=(mpirun -n "$ranks")
   if [[ $(mpirun --version 2>/dev/null) == *"Open MPI"* ]]; then
     launch+=(--oversubscribe --bind-to none)
+    [[ -z ${ZS_RUN-} ]] || launch+=(-x ZS_RUN)
     if ((EUID == 0)); then launch+=(--allow-run-as-root); fi
   fi
 }

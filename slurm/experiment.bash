@@ -245,12 +245,12 @@ Detailed log saved: \($name)_detailed.log
 
 # run_experiment: every condition of `todo`, one after another, here; then the evidence.
 run_experiment() {
-  local name self
+  local name here
   number=0
   # Until a training begins, its run waits for this script.
-  self=$$:$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)
+  whereabouts
   for name in "${todo[@]}"; do
-    printf '%s\thost=%s\tprocess=%s\n' "${folder_of[$name]}" "$(hostname)" "$self"
+    (IFS=$'\t'; echo "${folder_of[$name]}"$'\t'"${here[*]}")
   done | zs-runs update - || die "cannot write the records of $results"
   exec 9>&-
   for name in "${todo[@]}"; do

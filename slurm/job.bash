@@ -65,6 +65,12 @@ same_settings() {
 keep_settings() { : >"$1"; ((${#settings[@]} == 0)) || printf '%s\n' "${settings[@]}" >"$1"; }
 saved_settings() { mapfile -t settings <"$1"; settings+=("${sbatch_words[@]}"); }
 
+# whereabouts: sets `here`, by which zs-runs sees whether this script is at work: NAME=VALUE words for a run's record.
+whereabouts() {
+  here=("host=$(hostname)" "process=$$:$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)")
+  ! submitted || here+=("slurm_job_id=$SLURM_JOB_ID" "slurm_cluster_name=$SLURM_CLUSTER_NAME")
+}
+
 # note_run RUN NAME=VALUE...: adds to the record of the run whose folder is RUN.
 note_run() { [[ -z $1 ]] || zs-runs update "$@" || die "cannot write the record of $1"; }
 
@@ -113,7 +119,7 @@ again() {
     say "stopped before the end, and not requeued again: --max_restarts $max_restarts"
     return 1
   fi
-  say "stopped with everything saved; requeued"
+  say "stopped after step $(done_steps "$ZS_RUN"); requeued to go on"
   scontrol requeue "$SLURM_JOB_ID"
 }
 

@@ -2,7 +2,7 @@
 # What every .bats file loads: the built tools on PATH, one thread per rank, mpirun as root where tests run as root.
 # shellcheck shell=bash
 bats_require_minimum_version 1.5.0
-ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+ROOT=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 BUILD=$(cd "$ROOT" && realpath "${BUILD:-build}")
 PATH=$BUILD:$PATH
 export ROOT BUILD PATH LC_ALL=C.UTF-8 OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}

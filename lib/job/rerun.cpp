@@ -37,7 +37,8 @@ std::vector<std::size_t> find_states(const std::string& registry, registry::Ques
   if (question.show.empty()) {
     for (const char* const name :
          {"run_id", "run_name", "sweep_name", "state", "steps", "restarts", "slurm_job", "nodes", "basis"}) {
-      if (runs.find(name)) question.show.push_back(name);
+      const registry::Column* const column = runs.find(name);
+      if (column && column->values.size() > 1) question.show.push_back(name);
     }
   }
   return registry::ask(runs, question).rows;

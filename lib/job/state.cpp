@@ -42,7 +42,7 @@ std::string reached(const Progress& progress) {
 }
 
 bool whole(const Progress& progress) {
-  return progress.expected && progress.done == *progress.expected && progress.finished;
+  return progress.fault.empty() && progress.expected && progress.done == *progress.expected && progress.finished;
 }
 
 /// Why the run is no longer trained, or nothing if it is, or may be.
@@ -118,6 +118,9 @@ Progress progress(const std::string& folder) {
       if (step != progress.done + 1) break;
       ++progress.done;
     }
+    if (steps->size() != static_cast<std::size_t>(progress.done))
+      progress.fault = "the metrics have " + to_text(static_cast<std::int64_t>(steps->size())) +
+                       " rows, which are not each step once";
   } catch (const std::exception& error) {
     progress.fault = error.what();
   }

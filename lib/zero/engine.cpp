@@ -162,16 +162,11 @@ std::string Engine::digest() {
   return text;
 }
 
-std::int64_t Engine::state_bytes() const {
-  std::int64_t bytes = 0;
-  const std::int64_t element = static_cast<std::int64_t>(at::elementSize(settings_.dtype));
-  const bool low = settings_.dtype != at::kFloat;
-  for (const UnitState& state : states_) {
-    const std::int64_t n = state.numel(), own = state.owned().size();
-    const bool sharded = plan_.shape.stage == 3;
-    bytes += (sharded ? own : n) * element + (low ? own * 4 : 0) + own * 8;  // parameters, master, moments
-    bytes += (plan_.shape.stage >= 2 ? own : n) * 4;                         // gradient
-  }
+std::int64_t Engine::state_bytes() {
+  std::int64_t bytes = pool_.bytes();
+  for (const UnitState& state : states_) bytes += state.master_bytes();
+  for (const auto& optimizer : optimizers_)
+    bytes += static_cast<std::int64_t>(optimizer->exp_avg().nbytes() + optimizer->exp_avg_sq().nbytes());
   return bytes;
 }
 
@@ -187,6 +182,22 @@ double Engine::ideal_state_bytes() const {
       return parameters * 16 / ranks;
     default:
       return parameters * 16;
+  }
+}
+
+double Engine::ideal_comm_bytes() const {
+  const double ranks = group_.size(), micro_steps = plan_.shape.micro_steps;
+  const double gradient = 4, parameter = static_cast<double>(at::elementSize(settings_.dtype));
+  const double sent = static_cast<double>(unit::numel(units_)) * (ranks - 1) / ranks;
+  switch (plan_.shape.stage) {
+    case 1:
+      return sent * (gradient + parameter);
+    case 2:
+      return sent * (micro_steps * gradient + parameter);
+    case 3:
+      return sent * micro_steps * (gradient + 2 * parameter);
+    default:
+      return sent * 2 * gradient;
   }
 }
 

@@ -65,10 +65,16 @@ class Engine {
   /// ranks if they do not agree. COLLECTIVE.
   std::string digest();
 
-  /// Bytes of parameters, gradients at rest and optimizer state that this rank keeps, and what the ideal formula says
-  /// (Rajbhandari et al. 2020, table 1; fp32: 16, 8+8/N, 4+12/N, 16/N per parameter).
-  std::int64_t state_bytes() const;
+  /// Bytes of model state that this rank has allocated: parameters, gradients, optimizer state, and the buffers in
+  /// which parameters are gathered and gradients summed. After a step it is the peak of training.
+  std::int64_t state_bytes();
+  /// What the formula says of parameters, gradients and optimizer state alone (Rajbhandari et al. 2020, table 1; fp32:
+  /// 16, 8+8/N, 4+12/N, 16/N per parameter).
   double ideal_state_bytes() const;
+  /// Bytes that bandwidth-optimal collectives send per rank and step, with f = (N-1)/N of all parameters, A
+  /// micro-steps: stage 0 two gradients; 1 a gradient and the parameters; 2 A gradients and the parameters; 3 A (a
+  /// gradient and twice the parameters). Gradients travel in float32, parameters in their dtype.
+  double ideal_comm_bytes() const;
 
   /// Sets who sees the steps to come.
   void observe(Observer observer) { observer_ = std::move(observer); }

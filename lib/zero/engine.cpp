@@ -15,15 +15,18 @@
 namespace zs::zero {
 namespace {
 
+bool exact_ranks(int ranks) { return ranks <= kTiles && std::has_single_bit(static_cast<unsigned>(ranks)); }
+bool exact_micro_steps(int micro_steps) { return std::has_single_bit(static_cast<unsigned>(micro_steps)); }
+
 void require_exact(int ranks, int micro_steps) {
-  const auto power_of_two = [](int n) { return n > 0 && std::has_single_bit(static_cast<unsigned>(n)); };
-  if (!power_of_two(ranks) || ranks > kTiles) {
+  const std::string remedy = "; --reduction any runs without that promise";
+  if (!exact_ranks(ranks)) {
     throw Error("exact sums need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) + "), not " +
-                std::to_string(ranks));
+                std::to_string(ranks) + remedy);
   }
-  if (!power_of_two(micro_steps)) {
+  if (!exact_micro_steps(micro_steps)) {
     throw Error("exact sums need a power of two of gradient accumulation steps (1, 2, 4, 8 ...), not " +
-                std::to_string(micro_steps));
+                std::to_string(micro_steps) + remedy);
   }
 }
 
@@ -49,6 +52,8 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
 
 }  // namespace
 
+bool exact_sums(int ranks, int micro_steps) { return exact_ranks(ranks) && exact_micro_steps(micro_steps); }
+
 plan::Shape shape(const unit::Units& units, int stage, int ranks, int micro_steps, bool activation_checkpointing) {
   plan::Shape shape{{}, stage, ranks, micro_steps, activation_checkpointing};
   for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->borrows()});
@@ -62,7 +67,7 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
       settings_(settings),
       pool_(group),
       scaler_(settings.dtype == at::kHalf) {
-  require_exact(group.size(), plan_.shape.micro_steps);
+  if (settings.exact) require_exact(group.size(), plan_.shape.micro_steps);
   plan::check(plan_);
   const std::uint64_t mine = plan::hash(plan_);
   const auto hashes = comm::exchange_values(group, mine, "agreement on the plan");

@@ -105,7 +105,6 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
 }
 
 Settings settings(const config::Config& config, int ranks) {
-  not_yet(config, "zero.compile", config.boolean("zero.compile"));
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
   Settings s;
@@ -114,6 +113,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.model.seq_length = config.integer("model.context_length");
   s.model.dropout = config.real("model.dropout");
   s.model.vocab_size = config.has("model.vocab_size") ? config.integer("model.vocab_size") : 0;
+  s.model.fused = config.boolean("zero.compile");
   s.model.init_mean = config.real("initialization.init_mean");
   s.model.init_std = config.real("initialization.init_std");
 

@@ -78,6 +78,16 @@ std::vector<Finding> findings(const History& history) {
   return all;
 }
 
+std::vector<Finding> worst_first(std::vector<Finding> findings) {
+  const auto distance = [](const Finding& finding) {
+    if (finding.trouble == Trouble::not_finite) return 2 * std::numeric_limits<double>::max_exponent + 1.0;
+    return std::min(std::fabs(std::log2(finding.ratio)), 2.0 * std::numeric_limits<double>::max_exponent);
+  };
+  std::stable_sort(findings.begin(), findings.end(),
+                   [&](const Finding& a, const Finding& b) { return distance(a) > distance(b); });
+  return findings;
+}
+
 std::optional<Finding> at(const std::vector<Finding>& findings, std::size_t checkpoint, std::size_t layer) {
   const auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) {
     return finding.checkpoint == checkpoint && finding.layer == layer;

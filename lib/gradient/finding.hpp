@@ -33,7 +33,10 @@ struct Finding {
 /// All that is wrong, by checkpoint, then by layer.
 std::vector<Finding> findings(const History& history);
 
-/// The worst that is wrong with a layer at a checkpoint, if anything is.
+/// The same, what is furthest from sound first: not finite, zero, then by the ratio.
+std::vector<Finding> worst_first(std::vector<Finding> findings);
+
+/// The first that is wrong with a layer at a checkpoint, if anything is.
 std::optional<Finding> at(const std::vector<Finding>& findings, std::size_t checkpoint, std::size_t layer);
 
 /// The median RMS of the layers of a checkpoint whose gradient is finite and not zero; nan with fewer than kFewLayers.

@@ -58,8 +58,7 @@ Panel bars(const History& history, const std::vector<Finding>& findings, const s
     panel.bars.push_back(std::move(bar));
   }
   if (last > 0)
-    panel.notes.push_back("error bars: smallest to largest over " +
-                          counted(history.checkpoints.size(), "checkpoint"));
+    panel.notes.push_back("error bars: smallest to largest over " + counted(history.checkpoints.size(), "checkpoint"));
   return panel;
 }
 
@@ -126,7 +125,7 @@ std::vector<std::size_t> shown_layers(const History& history) {
     chosen.insert(blocks.begin(), blocks.end());
     return {chosen.begin(), chosen.end()};
   }
-  for (const Finding& finding : gradient::findings(history)) {
+  for (const Finding& finding : gradient::worst_first(gradient::findings(history))) {
     if (chosen.size() < most) chosen.insert(finding.layer);
   }
   // At least half of the places for blocks: they are the depth of the model.

@@ -37,7 +37,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.beta1", "", Type::real, "X", "0.9", "AdamW's decay of the first moment", "", 0, 1},
     {"training.beta2", "", Type::real, "X", "0.999", "AdamW's decay of the second moment", "", 0, 1},
     {"training.epsilon", "", Type::real, "X", "1e-8", "AdamW's term that keeps the divisor from 0", "", 0, kNoBound},
-    {"training.correct_bias", "", Type::boolean, "", "true", "AdamW's correction of the moments' bias in the first steps"},
+    {"training.correct_bias", "correct_bias", Type::boolean, "BOOL", "true", "AdamW's correction of the moments' bias in the first steps"},
     {"training.use_torch_adam", "use_torch_adam", Type::boolean, "", "false", "update with LibTorch's torch::optim::AdamW itself, not with the fused pass of the same bits"},
     {"training.decay", "decay", Type::text, "WHAT", "all", "what weight decay shrinks: all parameters, or matrices without biases and norms", "all matrices"},
     {"training.dtype", "dtype", Type::text, "NAME", "float32", "number format of parameters in forward and backward; masters and sums stay float32", "float32 bfloat16 float16 torch.float32 torch.bfloat16 torch.float16"},
@@ -51,7 +51,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.eval_steps", "eval_steps", Type::integer, "N", "0", "steps between evaluations; 0 means none", "", 0, kMany},
     {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints, and one at the end; 0 means none", "", 0, kMany},
     {"training.keep_last", "keep_last", Type::integer, "N", "0", "newest checkpoints to keep; 0 keeps all", "", 0, kMany},
-    {"training.save_gradients", "", Type::boolean, "", "true", "save the gradients with a checkpoint"},
+    {"training.save_gradients", "save_gradients", Type::boolean, "BOOL", "true", "save the gradients with a checkpoint"},
     {"training.log_interval", "log_interval", Type::integer, "N", "10", "steps between log lines", "", 1, kMany},
     {"training.warmup_step", "warmup_step", Type::integer, "N", "15", "first steps that the iteration time of the summary leaves out", "", 0, kMany},
 

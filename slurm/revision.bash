@@ -40,7 +40,7 @@ begin_comparison() {
   if [[ ${labels[0]} == "${labels[1]}" ]]; then labels=("${labels[0]}.1" "${labels[1]}.2"); fi
   default_commands
   parse_words=()
-  words=$(xargs -r printf '%s\n' <<<"$parse") || die "--parse: unmatched quote in '$parse'"
+  words=$(xargs -r printf '%s\n' <<<"$parse" 2>/dev/null) || die "--parse: unmatched quote in '$parse'"
   [[ -z $words ]] || mapfile -t parse_words <<<"$words"
   [[ -z $local ]] || leave_job
   plan_launch

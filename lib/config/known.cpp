@@ -60,6 +60,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"zero.compile", "compile", Type::boolean, "", "false", "use fused kernels inside units"},
     {"zero.deepcompile", "deepcompile", Type::boolean, "", "false", "run passes over the plan of a step"},
     {"zero.passes", "passes", Type::list, "LIST", "", "passes to run, joined by commas; the default ones when not set"},
+    {"zero.reduction", "reduction", Type::text, "HOW", "exact", "exact: powers of two of ranks and accumulation steps, the same bits for all; any: any number", "exact any"},
     {"zero.activation_checkpointing", "activation_checkpointing", Type::boolean, "", "false", "keep only the inputs of units, and compute their insides again in backward"},
     {"zero.memory_budget", "memory_budget", Type::count, "BYTES", "", "device memory that passes may fill: 16G", "", 1, kMany},
 

@@ -137,6 +137,7 @@ Settings settings(const config::Config& config, int ranks) {
     throw Error("training.correct_bias: torch::optim::AdamW always corrects the bias: leave out --use_torch_adam");
   }
   s.engine.decay_all = config.text("training.decay") == "all";
+  s.engine.exact = config.text("zero.reduction") == "exact";
   s.engine.dtype = dtype_named(config.text("training.dtype"));
   s.engine.max_grad_norm = config.real("training.max_grad_norm");
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));

@@ -75,8 +75,8 @@ void Trainer::describe() {
   known["dataset_tokens"] = number(batches_.corpus().tokens.size());
   known["steps_per_epoch"] = to_text(batches_.steps_per_epoch());
   known["threads"] = number(at::get_num_threads());
-  known["state_bytes"] = number(engine_->state_bytes());
   known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
+  known["ideal_comm_bytes"] = number(engine_->ideal_comm_bytes());
 }
 
 Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
@@ -111,12 +111,15 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
   }
   run_.attributes["state_digest"] = digest;
+  const auto held = comm::exchange_values(group_, engine_->state_bytes(), "exchange of memory use");
+  const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
+  run_.attributes["state_bytes"] = to_text(state_bytes);
   const Outcome result = outcome(digest, stopped);
   if (sink_.log) {
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
-              " iteration_time: " + to_plain_text(result.iteration_time) +
-              " tokens_per_second: " + to_plain_text(result.tokens_per_second) +
-              " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem));
+              " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " +
+              to_plain_text(result.tokens_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
+              " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes));
     sink_.log("state_digest: " + digest);
   }
   if (sink_.metrics) sink_.metrics(run_, true);

@@ -4,17 +4,6 @@
 # each a training; when they have run, their logs become a summary, pictures and a report.
 # (shellcheck does not see that launch.bash sets ranks, launch and folder, nor what `step` and traps call.)
 
-# A line for the person at the terminal.
-say() { printf '%s\n' "$*" >&2; }
-
-# whole FILE COMMAND...: the file becomes what the command prints, or stays as it was.
-whole() {
-  if ! { "${@:2}" >"$1.$$" && mv "$1.$$" "$1"; }; then
-    rm -f "$1.$$"
-    die "cannot write $1"
-  fi
-}
-
 # begin_experiment TITLE: makes the results folder and sets `results`; `add_condition` and `plan_made` follow.
 begin_experiment() {
   local tool
@@ -96,13 +85,6 @@ stop() {
   exit "$2"
 }
 
-# The last logged step of a training on the terminal's last line, until process $1 ends.
-follow() {
-  tail -n +1 -s 0.2 -f --pid="$1" "$2" | grep --line-buffered -oE 'Step [0-9]+, Loss: [^ ]+' |
-    while read -r step; do printf '\r%s: %s\033[K' "$3" "$step" >&2; done || true
-  printf '\r\033[K' >&2
-}
-
 # What a reader needs to repeat a condition: the first lines of its _detailed.log.
 header() {
   echo "date: $(date -Is)"
@@ -117,7 +99,7 @@ header() {
 
 # run_condition NAME: trains it on all ranks. What came of it is in .cells/NAME.json; a failure does not stop us.
 run_condition() {
-  local name=$1 command begin seconds code own_code digest run_id
+  local name=$1 command begin seconds code digest run_id
   local output=$results/$name.log detailed=$results/${name}_detailed.log label="[$((number += 1))/${#todo[@]}] $name"
   eval "command=(zs-train $(jq -r --arg name "$name" '.conditions[$name].arguments | @sh' "$results/metadata.json"))"
   trap 'stop INT 130' INT
@@ -125,17 +107,8 @@ run_condition() {
   header "${launch[@]}" "${command[@]}" >"$detailed" || die "cannot write $detailed"
   say "$label"
   begin=${EPOCHREALTIME/./}
-  "${launch[@]}" "${command[@]}" </dev/null >"$output" 2>&1 &
-  child=$!
-  [[ ! -t 2 ]] || follow "$child" "$output" "$label" &
-  wait "$child" && code=0 || code=$?
-  child=
-  wait
+  attended "$output" "$label" "${launch[@]}" "${command[@]}"
   seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000))
-  # When srun kills the other ranks it ends with 143; its message has the code of the one that failed.
-  own_code=$(sed -n 's/^srun: error: .* Exited with exit code \([0-9]*\)$/\1/p' "$output" | head -n 1)
-  if ((code > 128 && ${own_code:-0} > 0)); then code=$own_code; fi
-
   { cat "$output"; echo; echo "exit code: $code"; echo "seconds: $seconds"; } >>"$detailed" || die "cannot write $detailed"
   digest=$(sed -n 's/.*state_digest: \([0-9a-f]\{32\}\).*/\1/p' "$output" | tail -n 1)
   run_id=$(sed -n 's/^run: run_id=//p' "$output" | tail -n 1)

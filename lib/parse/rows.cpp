@@ -14,32 +14,7 @@ namespace zs::parse {
 namespace {
 
 constexpr std::size_t kHeld = 2 << 20;
-constexpr std::size_t kWritten = 1 << 16;
-
-/// Copies a short text without a call, by pieces that may overlap, and moves `to` behind it.
-inline void copy(char*& to, std::string_view text) {
-  const char* const from = text.data();
-  const std::size_t size = text.size();
-  const auto piece = [&]<typename Word>(Word word) {
-    std::memcpy(&word, from, sizeof word);
-    std::memcpy(to, &word, sizeof word);
-    std::memcpy(&word, from + size - sizeof word, sizeof word);
-    std::memcpy(to + size - sizeof word, &word, sizeof word);
-  };
-  if (size > 32)
-    std::memcpy(to, from, size);
-  else if (size >= 16)
-    piece(std::array<std::uint64_t, 2>{});
-  else if (size >= 8)
-    piece(std::uint64_t{});
-  else if (size >= 4)
-    piece(std::uint32_t{});
-  else if (size >= 2)
-    piece(std::uint16_t{});
-  else if (size == 1)
-    *to = *from;
-  to += size;
-}
+constexpr std::size_t kWritten = 1 << 18;
 
 }  // namespace
 
@@ -61,32 +36,35 @@ void TsvRows::row(const std::vector<ColumnInfo>& columns, const std::vector<std:
   if (columns.size() > columns_.size()) {
     if (columns_written_) write_held();
     columns_ = columns;
-    has_text_ =
-        std::any_of(columns_.begin(), columns_.end(), [](const ColumnInfo& c) { return c.type == metric::Type::text; });
     widths_.push_back({held_size_, columns_.size()});
     if (columns_written_) {
       write_magic();
       write_columns();
     }
   }
-  if (has_text_) {
-    std::string text = row_start_;
-    for (const std::string_view cell : cells) text += '\t' + metric::escaped(cell);
-    text += '\n';
-    std::memcpy(room(text.size()), text.data(), text.size());
-    held_size_ += text.size();
-  } else {  // the same, quickly
-    std::size_t size = row_start_.size() + cells.size() + 1;
-    for (const std::string_view cell : cells) size += cell.size();
-    char* to = room(size);
-    copy(to, row_start_);
-    for (const std::string_view cell : cells) {
-      *to++ = '\t';
-      copy(to, cell);
-    }
-    *to = '\n';
-    held_size_ += size;
+  std::string text = row_start_;
+  for (const std::string_view cell : cells) text += '\t' + metric::escaped(cell);
+  text += '\n';
+  std::memcpy(room(text.size()), text.data(), text.size());
+  held_size_ += text.size();
+  end_row();
+}
+
+void TsvRows::number_row(const std::vector<ColumnInfo>&, const std::vector<std::string_view>& cells) {
+  char* to = room(row_start_.size() + cells.size() * (kNumber + 1) + kNumber + 1);
+  std::memcpy(to, row_start_.data(), row_start_.size());
+  to += row_start_.size();
+  for (const std::string_view cell : cells) {
+    *to++ = '\t';
+    std::memcpy(to, cell.data(), kNumber);  // more than the cell, but of a size that the compiler knows
+    to += cell.size();
   }
+  *to++ = '\n';
+  held_size_ = static_cast<std::size_t>(to - held_.get());
+  end_row();
+}
+
+void TsvRows::end_row() {
   if (!eager_ && held_size_ < (columns_written_ ? kWritten : kHeld)) return;
   if (!columns_written_) {
     write_magic();

@@ -23,6 +23,12 @@ class Rows {
   virtual ~Rows() = default;
   /// A row: a cell for each of the columns so far, in their order; empty cells are absent. Columns are only ever added.
   virtual void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) = 0;
+  /// Bytes that can be read from the start of each cell of a number_row(); no cell is longer.
+  static constexpr std::size_t kNumber = 32;
+  /// The same for a row without texts, in the columns of the row before; may be faster.
+  virtual void number_row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {
+    row(columns, cells);
+  }
   /// Passes on what is held back, where that makes sense.
   virtual void flush() {}
   /// REQUIRES: called once, last.
@@ -36,6 +42,7 @@ class TsvRows : public Rows {
   /// `first`: nothing was written to `out` yet. `eager`: each row is passed on at once (to follow a growing log).
   TsvRows(const std::string& run, Output& out, bool first, bool eager = false);
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
+  void number_row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
   void flush() override { out_.flush(); }
   void finish(const std::map<std::string, std::string>& attributes) override;
 
@@ -45,6 +52,7 @@ class TsvRows : public Rows {
     std::size_t offset, cells;
   };
   char* room(std::size_t size);
+  void end_row();
   void write_magic();
   void write_columns();
   void write_attributes(const std::map<std::string, std::string>& attributes);
@@ -53,7 +61,6 @@ class TsvRows : public Rows {
   std::string run_, row_start_;  // its name as "#@" lines and as rows spell it
   Output& out_;
   bool first_, eager_;
-  bool has_text_ = false;  // a column of texts, whose cells need escaping
   bool columns_written_ = false;
   std::vector<ColumnInfo> columns_;
   std::unique_ptr<char[]> held_;

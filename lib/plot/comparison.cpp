@@ -16,10 +16,11 @@ namespace {
 /// Attributes that say where or when a run was, not how it was configured.
 bool describes_configuration(const std::string& key) {
   static const std::set<std::string> kNot = {
-      "source",   "source_sha256", "exit_code",  "exit_state",  "command",         "state_digest",
-      "run_name", "run_id",        "output_dir", "date",        "experiment_date", "host",
-      "log",      "compile_time",  "extra_opts", "master_port", "state_bytes",     "ideal_state_bytes"};
-  return kNot.count(key) == 0 && !key.starts_with("summary.") && !key.starts_with("wandb");
+      "exit_code", "exit_state",   "command",     "state_digest", "run_name",   "run_id",           "output_dir",
+      "date",      "batch_start",  "batch_end",   "host",         "log",        "seconds",          "experiment_date",
+      "source",    "compile_time", "master_port", "state_bytes",  "extra_opts", "ideal_state_bytes"};
+  return kNot.count(key) == 0 && !key.starts_with("summary.") && !key.starts_with("wandb") &&
+         !key.starts_with("source_") && !key.starts_with("source.");
 }
 
 }  // namespace

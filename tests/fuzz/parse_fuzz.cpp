@@ -1,41 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target for lib/parse, run by tests/fuzz/run parse. The input is a log. Beside not crashing, the reader must
-// account for each line, give the same whatever the size of its blocks and with or without learned forms, and write
-// text that lib/metric reads back.
-#include <sys/mman.h>
+// account for each line, give the same whatever the size of its blocks and with or without learned forms, also as the
+// text form spells it, and that text must be what lib/metric reads back.
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "fuzz/input.hpp"
 #include "metric/file.hpp"
 #include "parse/log.hpp"
 
 namespace parse = zs::parse;
+using zs::fuzz::require;
 
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
-
-// The bytes as a file.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : file_(::memfd_create("input", MFD_CLOEXEC)) {
-    require(file_ >= 0 && ::write(file_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-  }
-  ~MemoryFile() { ::close(file_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-
- private:
-  int file_;
-};
 
 // All that comes out, as one text.
 class Transcript : public parse::Rows {
@@ -64,9 +45,10 @@ parse::Stats read(const std::string& path, parse::Options options, parse::Rows& 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const MemoryFile log(std::string_view(reinterpret_cast<const char*>(data), size));
+  const zs::fuzz::MemoryFile log(std::string_view(reinterpret_cast<const char*>(data), size));
   parse::Options whole, pieces, slow;
   pieces.block = 2 + size % 61;
+  pieces.ahead = size % 16 == 0;  // slow in such blocks
   slow.learn = false;
   try {
     Transcript first;
@@ -82,12 +64,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(again.text == first.text && other_faults == faults);
     }
     const std::string name = "/dev/shm/zs-fuzz-" + std::to_string(::getpid());
-    {
+    const auto text_form = [&](const parse::Options& options) {
       zs::Output out(name);
       parse::TsvRows rows("a run", out, true);
-      read(log.path(), whole, rows, faults);
+      read(log.path(), options, rows, faults);
       out.commit();
-    }
+      return zs::Input(name).read_all();
+    };
+    require(text_form(slow) == text_form(whole));
     const zs::metric::Store store = zs::metric::read(name);
     require(store.runs.size() == 1 && static_cast<std::int64_t>(store.runs[0].records.rows()) == stats.records);
   } catch (const zs::Error& error) {

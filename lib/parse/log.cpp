@@ -134,7 +134,7 @@ std::string_view LogReader::next_block(Blocks& blocks, const Source& source) {
     const std::string_view block = blocks.next();
     bytes_ += static_cast<std::int64_t>(block.size());
     if (!block.empty() || !options_.follow_until) return block;
-    rows_.flush();
+    options_.caught_up();
     if (*options_.follow_until || source.replaced()) return block;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -328,10 +328,12 @@ const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
     if (found == columns_.end()) {
       const metric::Standard* const standard = metric::standard(names[i]);
       const bool word = fields[i].kind == Kind::word && truth(fields[i].value).empty();
-      columns_.push_back({names[i], standard             ? standard->type
-                                    : word               ? metric::Type::text
-                                    : names[i] == "part" ? metric::Type::integer
-                                                         : metric::Type::real});
+      if (standard)
+        columns_.push_back({names[i], standard->type, std::string(standard->unit)});
+      else
+        columns_.push_back({names[i], word                 ? metric::Type::text
+                                      : names[i] == "part" ? metric::Type::integer
+                                                           : metric::Type::real});
       found = columns_.end() - 1;
     }
     column_of_field[i] = static_cast<int>(found - columns_.begin());

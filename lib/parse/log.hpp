@@ -32,6 +32,7 @@ struct Options {
   bool ahead = true;            ///< read files on disk in a second thread; the result is the same
   /// Not null: at the end of a log wait for more, until it is true.
   const std::atomic<bool>* follow_until = nullptr;
+  std::function<void()> caught_up = [] {};  ///< called before each wait
 };
 
 /// What became of every line: lines = matched + faulty + other.

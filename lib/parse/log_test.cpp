@@ -48,15 +48,10 @@ Stats read(const LogFile& log, const Options& options, Transcript& out) { return
 
 /// The text form of a log.
 std::string text_of(const LogFile& log, const Options& options) {
-  std::string faults;
-  {
-    Output out(log.name() + ".tsv");
-    TsvRows rows("run", out, true);
-    read(log, options, rows, faults);
-    out.commit();
-  }
-  const std::string text = Input(log.name() + ".tsv").read_all();
-  ::unlink((log.name() + ".tsv").c_str());
+  std::string text, faults;
+  metric::TsvWriter writer([&](std::string_view block) { text += block; });
+  TsvRows rows("run", writer);
+  read(log, options, rows, faults);
   return text + faults;
 }
 

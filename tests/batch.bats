@@ -45,7 +45,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   run -1 batch full_comparison -- --seed 7
   sed -i 's/--zero_stage 3/--never/' bin/zs-train
   run -2 --separate-stderr batch --rerun results/results_*
-  [[ $stderr == "batch.sbatch: changed since this experiment was submitted: "*/bin/zs-train* ]]
+  [[ $stderr == "batch.sbatch: changed since this was submitted: "*/bin/zs-train* ]]
   sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >results/results_*/frozen.sha256
   run -0 --separate-stderr batch --rerun results/results_*
   [ "$(grep -c ': done in' <<<"$stderr")" = 2 ]
@@ -72,6 +72,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 
 @test "train: the exit status is the training's" {
   fake_trainer
+  echo 'model: {name: tiny}' >a.yaml
   run -0 bash "$ROOT/slurm/train.sbatch"
   [[ $output == *"state_digest: "* ]]
   run -42 bash "$ROOT/slurm/train.sbatch" a.yaml -- --zero_stage 3
@@ -86,7 +87,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 
 @test "batch: a signal stops the running condition and no rank stays" {
   fake_trainer
-  sed -i 's/^for step/echo $$ >>pids; exec sleep 60; &/' bin/zs-train
+  sed -i 's/^{/echo $$ >>pids; exec sleep 60; {/' bin/zs-train
   bash "$ROOT/slurm/batch.sbatch" minimal_test 2>err &
   batch=$!
   for _ in {1..100}; do [ -s pids ] && break || sleep 0.1; done

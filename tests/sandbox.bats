@@ -85,6 +85,7 @@ leftovers() { grep -lzsE "^(ZS_SANDBOX_DAEMON=$1$|SLURMD_NODENAME=)" /proc/[0-9]
 
 # submitted SCRIPT ARGUMENT...: submits an experiment, and waits for its report: sets `results`, `state` and `code`.
 submitted() {
+  rm -f out
   ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/$1" "${@:2}")"
   cat out
   [ "$state $code" = "COMPLETED 0" ]
@@ -106,6 +107,7 @@ submitted() {
   submitted batch.sbatch --rerun "$results"
   [ "$state $code" = "COMPLETED 0" ]
   grep -qx 'array: [0-9]* (2 conditions)' out
+  rm -f out
   ended "$(sbatch --parsable --output=out "$ROOT/slurm/batch.sbatch" --rerun "$results")"
   [ "$state $code" = "COMPLETED 0" ]
   [[ $(cat out) == "nothing in "*" has failed or is missing" ]]
@@ -113,7 +115,7 @@ submitted() {
 
 @test "sbatch: an element that is cancelled is MISSING in the report" {
   fake_trainer
-  sed -i 's/^for step/if [[ "$*" == *"--zero_stage 2"* ]]; then sleep 60; fi; &/' bin/zs-train
+  sed -i 's/^{/if [[ "$*" == *"--zero_stage 2"* ]]; then sleep 60; fi; {/' bin/zs-train
   ended "$(sbatch --parsable --output=out "$ROOT/slurm/batch.sbatch" zero_comparison)"
   results=$(sed -n 's/^results: //p' out)
   array=$(sed -n 's/^array: \([0-9]*\) .*/\1/p' out)
@@ -122,7 +124,7 @@ submitted() {
   ended "$(sed -n 's/^report: job \([0-9]*\),.*/\1/p' out)"
   cat "$results"/slurm-report-*
   [ "$state $code" = "FAILED 1" ]
-  grep -qx 'z2_baseline: MISSING' "$results"/slurm-report-*
+  grep -qx 'z2_baseline: MISSING: job [0-9_]* CANCELLED' "$results"/slurm-report-*
   grep -q '| z2_baseline | MISSING |' "$results/experiment_log.txt"
 }
 

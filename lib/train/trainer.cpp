@@ -88,7 +88,6 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
-  catch_stop_signals();
   unit::memory::reset_peak();
   std::string digest;
   std::int64_t step = done_;

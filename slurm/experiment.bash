@@ -118,13 +118,6 @@ forget() {
     if $again[0][.key] then .value |= {command, arguments, run, exit_code: null} else . end)' "$results/metadata.json"
 }
 
-# The last logged step of a training on the terminal's last line, until process $1 ends.
-follow() {
-  tail -n +1 -s 0.2 -f --pid="$1" "$2" | grep --line-buffered -oE 'Step [0-9]+, Loss: [^ ]+' |
-    while read -r step; do printf '\r%s: %s\033[K' "$3" "$step" >&2; done || true
-  printf '\r\033[K' >&2
-}
-
 # What a reader needs to repeat a condition: the first lines of its _detailed.log.
 header() {
   echo "date: $(date -Is)"

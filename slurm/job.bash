@@ -101,11 +101,8 @@ on_every_rank() {
   done
   child=
   wait
-  # srun tells of a rank that fails; when it has to kill the others, it ends with 143, not with that rank's code.
-  local own
-  own=$(sed -n 's/^srun: error: .* Exited with exit code \([0-9]*\)$/\1/p' "$errors" | head -n 1)
+  rank_code "$errors"
   [[ -n $output ]] || rm -f "$errors"
-  if ((code > 128 && ${own:-0} > 0)); then code=$own; fi
   # Ranks that the warning met before they could heed it.
   if [[ -n $stopping ]] && ((code > 128)); then code=75; fi
 }

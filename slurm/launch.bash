@@ -8,6 +8,17 @@ die() {
   exit 2
 }
 
+# A line for the person at the terminal.
+say() { printf '%s\n' "$*" >&2; }
+
+# whole FILE COMMAND...: the file becomes what the command prints, or stays as it was.
+whole() {
+  if ! { "${@:2}" >"$1.$$" && mv "$1.$$" "$1"; }; then
+    rm -f "$1.$$"
+    die "cannot write $1"
+  fi
+}
+
 # find_tools HERE: puts the tools that belong to the scripts in HERE on PATH and sets `share`, the folder of their data.
 # They are in ../build of a checkout ($BUILD), in bin/ of an installation, or wherever PATH finds them.
 find_tools() {
@@ -28,17 +39,6 @@ find_tools() {
 site=${XDG_CONFIG_HOME:-${HOME-}/.config}/zs/site.sh
 # shellcheck source=/dev/null
 [[ ! -r $site ]] || source "$site"
-
-# A line for the person at the terminal.
-say() { printf '%s\n' "$*" >&2; }
-
-# whole FILE COMMAND...: the file becomes what the command prints, or stays as it was.
-whole() {
-  if ! { "${@:2}" >"$1.$$" && mv "$1.$$" "$1"; }; then
-    rm -f "$1.$$"
-    die "cannot write $1"
-  fi
-}
 
 # mpi_plugin: prints how srun is to start ranks, $ZS_MPI or a pmix that it offers; status 1 if it has none.
 mpi_plugin() {
@@ -108,3 +108,49 @@ new_folder() {
 
 # as_words WORD...: the words as one line that a shell reads back as the same.
 as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
+
+# The last logged step of a training on the terminal's last line, until process $1 ends.
+follow() {
+  tail -n +1 -s 0.2 -f --pid="$1" "$2" | grep --line-buffered -oE 'Step [0-9]+, Loss: [^ ]+' |
+    while read -r step; do printf '\r%s: %s\033[K' "$3" "$step" >&2; done || true
+  printf '\r\033[K' >&2
+}
+
+# attended OUTPUT LABEL WORD...: runs a command and waits for it. What it prints goes to the file; its last step goes to
+# the terminal too, behind the label, if there is one. Sets `code`, its exit code; `child` is its process meanwhile, which
+# leads a session of its own.
+attended() {
+  local follower=''
+  setsid "${@:3}" </dev/null >"$1" 2>&1 &
+  child=$!
+  if [[ -t 2 && -n $2 ]]; then
+    follow "$child" "$1" "$2" &
+    follower=$!
+  fi
+  wait "$child" && code=0 || code=$?
+  child=
+  [[ -z $follower ]] || wait "$follower" || true
+  rank_code "$1"
+}
+
+# rank_code OUTPUT: srun tells of a rank that fails; when it has to kill the others, it ends with 143, not with that
+# rank's code, which this puts into `code`.
+rank_code() {
+  local own
+  own=$(sed -n 's/^srun: error: .* Exited with exit code \([0-9]*\)$/\1/p' "$1" | head -n 1)
+  if ((code > 128 && ${own:-0} > 0)); then code=$own; fi
+}
+
+# end_attended: ends what attended() runs, if anything, with all that it started: asks, and after 10 s insists.
+end_attended() {
+  local leader=${child-}
+  [[ -n $leader ]] || return 0
+  child=
+  kill -TERM -- "-$leader" 2>/dev/null || kill -TERM "$leader" 2>/dev/null || true
+  for _ in {1..100}; do
+    [[ $(ps -o stat= -p "$leader") == [!Z]* ]] || break
+    sleep 0.1
+  done
+  kill -KILL -- "-$leader" 2>/dev/null || true
+  wait "$leader" 2>/dev/null || true
+}

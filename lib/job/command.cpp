@@ -21,10 +21,11 @@ std::vector<cli::Option> config_options() {
       const bool first = name == names.front();
       cli::Option option;
       option.name = name;
-      option.value = known.type == config::Type::boolean ? "" : std::string(known.value);
+      option.value = std::string(known.value);
       option.help = first ? std::string(known.help) : "same as --" + names.front();
-      if (first && known.type != config::Type::boolean) option.fallback = std::string(known.fallback);
-      option.choices = config::words(known.choices);
+      if (first && !known.value.empty()) option.fallback = std::string(known.fallback);
+      const bool takes_truth = known.type == config::Type::boolean && !known.value.empty();
+      option.choices = takes_truth ? std::vector<std::string>{"true", "false"} : config::words(known.choices);
       option.group = known.key.substr(0, known.key.find('.'));
       option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
       options.push_back(option);
@@ -92,7 +93,11 @@ cli::Command train_command() {
                      "Running"});
   options.push_back(
       {0, "dump_batches", "FILE", "write the tokens of every micro-batch to an HDF5 file", "", {}, false, "Running"});
-  return {"zs-train", "Train a model under a ZeRO stage, on any number of ranks", "[CONFIG.yaml]", options};
+  return {"zs-train",
+          "Train a model under a ZeRO stage, on any number of ranks",
+          "[CONFIG.yaml]",
+          options,
+          {{75, "stopped by a signal, with everything saved: go on with --resume"}}};
 }
 
 }  // namespace zs::job

@@ -211,6 +211,11 @@ Status Session::train(const cli::Args& args) {
   }
 
   Trainer trainer(group, settings);
+  if (first && !zero::exact_sums(group.size(), settings.micro_steps)) {
+    cli::warn(args.command(), std::to_string(group.size()) + " ranks x " + std::to_string(settings.micro_steps) +
+                                  " accumulation steps: a repeated run has the same bits, another number of ranks or "
+                                  "another stage may not (--reduction any)");
+  }
   if (args.has("print_plan")) {
     if (first) print(plan::to_text(trainer.plan()));
     return Status::done;

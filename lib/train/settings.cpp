@@ -56,7 +56,6 @@ std::string dtype_name(at::ScalarType dtype) {
 }
 
 Settings settings(const config::Config& config, int ranks) {
-  not_yet(config, "zero.compile", config.boolean("zero.compile"));
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
   Settings s;
@@ -65,6 +64,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.model.seq_length = config.integer("model.context_length");
   s.model.dropout = config.real("model.dropout");
   s.model.vocab_size = config.has("model.vocab_size") ? config.integer("model.vocab_size") : 0;
+  s.model.fused = config.boolean("zero.compile");
   s.model.init_mean = config.real("initialization.init_mean");
   s.model.init_std = config.real("initialization.init_std");
 
@@ -88,6 +88,7 @@ Settings settings(const config::Config& config, int ranks) {
     throw Error("training.correct_bias: torch::optim::AdamW always corrects the bias: leave out --use_torch_adam");
   }
   s.engine.decay_all = config.text("training.decay") == "all";
+  s.engine.exact = config.text("zero.reduction") == "exact";
   s.engine.dtype = dtype_named(config.text("training.dtype"));
   s.engine.max_grad_norm = config.real("training.max_grad_norm");
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));

@@ -92,7 +92,7 @@ END
 @test "check-slurm: 20 preemptions, by requeue, signal and time limit: one run, the digest of the undisturbed one" {
   cat >undisturbed.yaml <<'END'
 model: {name: tiny, num_layers: 2, context_length: 32}
-training: {batch_size: 2, max_steps: 800, log_interval: 50, save_steps: 7, keep_last: 2, save_gradients: false}
+training: {batch_size: 2, max_steps: 1500, log_interval: 50, save_steps: 7, keep_last: 2, save_gradients: false}
 END
   cp undisturbed.yaml disturbed.yaml
   ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/train.sbatch" undisturbed.yaml >undisturbed.log
@@ -127,4 +127,51 @@ END
   ! grep -E 'digest|loss' <<<"$output"
   # The log has each step once too.
   [ -z "$(grep -oE 'Step [0-9]+,' "$run/run.log" | sort | uniq -d)" ]
+}
+
+@test "check-slurm: a rank that hangs in a collective ends the job within 60 s, named with its node" {
+  echo '{model: {name: tiny, num_layers: 1, context_length: 16}, training: {max_steps: 1000000}}' >config.yaml
+  bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 --sbatch --ntasks=4 config.yaml >said
+  job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
+  until_true 60 reached "$run" 3
+  node=$(scontrol show hostnames "$(squeue -h -j "$job" -o %N)" | tail -n 1)
+  for pid in $(ranks_of "$job"); do
+    if grep -qzx 'SLURM_PROCID=3' "/proc/$pid/environ"; then kill -STOP "$pid"; fi
+  done
+  begin=$SECONDS
+  ended "$job" 120
+  measured "ended $((SECONDS - begin)) s after rank 3 on $node was stopped: $(grep -m 1 '^zs-train: ' out)"
+  ((SECONDS - begin <= 60))
+  [ "$state" = FAILED ]
+  grep -qE "^zs-train: rank [0-2] on n[1-4]: .*rank 3 on $node" out
+  gone() { [ -z "$(ranks_of "$job")" ]; }
+  until_true 10 gone
+  [ "$(column state --status)" = FAILED ]
+}
+
+@test "check-slurm: a revision compared with itself on 2 nodes x 2 ranks is the same" {
+  git init -q repo
+  git -C repo -c user.name=n -c user.email=e commit -q --allow-empty -m one
+  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/compare-revisions.sbatch" --revision1 HEAD --revision2 HEAD \
+    --repo "$PWD/repo" --build true --runs_per_revision 2 \
+    --run "\$ZS_LAUNCH $BUILD/zs-train --model_name tiny ${small[*]} --max_steps 30 --log_interval 1")" 600
+  cat out
+  # So few runs may not decide about the speed.
+  [[ "$state $code" == "COMPLETED 0" || "$state $code" == "FAILED 3" ]]
+  [ "$(column state_digest | tr ' ' '\n' | sort -u | wc -l)" = 1 ]
+  [ "$(column state --status | tr ' ' '\n' | sort -u)" = COMPLETE ]
+}
+
+@test "check-slurm: what the chain adds to the trainings, from submission to report" {
+  fake_trainer
+  printf '%s\n' 'sweep_name: quick' 'parameters: {training.seed: {values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}}' >sweep.yaml
+  echo '{model: {name: tiny}, zero: {stage: 1}}' >base.yaml
+  for parallel in 1 4; do
+    begin=${EPOCHREALTIME/./}
+    bash "$ROOT/slurm/sweep.sbatch" --submit --max_parallel $parallel base.yaml sweep.yaml >out
+    planned=${EPOCHREALTIME/./}
+    ended "$(told report)"
+    [ "$state $code" = "COMPLETED 0" ]
+    measured "12 trainings of no length, $parallel at a time: $(((${EPOCHREALTIME/./} - begin) / 12000)) ms each, of which $(((planned - begin) / 12000)) for plan and submission"
+  done
 }

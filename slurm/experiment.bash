@@ -29,11 +29,14 @@ add_condition() {
 # plan_made: writes metadata.json, registers a run for each condition, and freezes the binary, the configurations and
 # the state of the sources.
 plan_made() {
-  local source=$share/..
-  printf '%s\n' "${plan[@]}" | jq -c '[.key] + .value.arguments' |
-    zs-runs plan "experiment=$results" "script=$script" "directory=$PWD" |
-    jq -Rn '[inputs | split("\t") | {key: .[0], value: .[1]}] | from_entries' >"$results/.cells/runs" ||
-    { rm -rf "$results"; exit 2; }
+  local source=$share/.. planned
+  folders=()
+  # What cannot be planned whole leaves nothing behind.
+  trap withdraw EXIT
+  planned=$(printf '%s\n' "${plan[@]}" | jq -c '[.key] + .value.arguments' |
+    zs-runs plan "experiment=$results" "script=$script" "directory=$PWD") || exit 2
+  mapfile -t folders < <(cut -f2 <<<"$planned")
+  whole "$results/.cells/runs" jq -Rn '[inputs | split("\t") | {key: .[0], value: .[1]}] | from_entries' <<<"$planned"
   whole "$results/metadata.json" jq -s --arg date "$(date -Is)" --arg title "$title" --argjson ranks "$ranks" \
     --arg host "$(hostname)" --arg version "$(zs-train --version)" --arg job "${SLURM_JOB_ID-}" --slurpfile runs "$results/.cells/runs" \
     --argjson restarts "$max_restarts" --arg gpus "$gpus_per_node" \
@@ -52,6 +55,7 @@ Experiment: $title
 Ranks: $ranks
 
 END
+  trap - EXIT
 }
 
 # read_plan: sets what metadata.json says: `names`, `folders` of their runs, `folder_of` a name, and options.
@@ -132,7 +136,7 @@ run_condition() {
   local name=$1 command begin seconds digest run_id run
   local output=$results/$name.log detailed=$results/${name}_detailed.log label="[$((number += 1))/${#todo[@]}] $name"
   run=${folder_of[$name]}
-  still_frozen "$results/frozen.sha256"
+  still_frozen "$results/frozen.sha256" "$run/config.yaml" "$results/configs/$name.yaml"
   if ((${SLURM_RESTART_COUNT:-0} > max_restarts)) && submitted; then
     note_run "$run" exit_code=75
     die "$name: restarted more than $max_restarts times (--max_restarts)"
@@ -219,6 +223,8 @@ Detailed log saved: \($name)_detailed.log
   bad=$(jq -r '.condition_order[] as $name | .conditions[$name] | select(.state != "COMPLETE") |
     "\($name): \(.state)\(if (.exit_code // 0) != 0 then " with exit code \(.exit_code)" else ": \(.basis)" end)"' "$results/metadata.json")
 
+  [[ -z $bad ]] || say "$bad"
+
   summarize() { zs-parse "$results" | zs-aggregate -o "$results/summary.h5"; }
   # A fault in the data (status 1) does not stop the evidence.
   step() {
@@ -230,7 +236,6 @@ Detailed log saved: \($name)_detailed.log
   step zs-plot loss "$results/summary.h5" -o "$results/loss_comparison.png"
   step zs-plot time "$results/summary.h5" -o "$results/iteration_time_comparison.png"
   step zs-plot memory "$results/summary.h5" -o "$results/memory_usage_comparison.png"
-  [[ -z $bad ]] || say "$bad"
   echo "report: $results/report.html"
   [[ -z $bad && $faults == 0 ]] || exit 1
   exit 0
@@ -238,12 +243,12 @@ Detailed log saved: \($name)_detailed.log
 
 # run_experiment: every condition of `todo`, one after another, here; then the evidence.
 run_experiment() {
-  local name here
+  local name mark
   number=0
   # Until a training begins, its run waits for this script.
   whereabouts
   for name in "${todo[@]}"; do
-    (IFS=$'\t'; echo "${folder_of[$name]}"$'\t'"${here[*]}")
+    (IFS=$'\t'; echo "${folder_of[$name]}"$'\t'"${mark[*]}")
   done | zs-runs update - || die "cannot write the records of $results"
   exec 9>&-
   for name in "${todo[@]}"; do

@@ -65,10 +65,10 @@ same_settings() {
 keep_settings() { : >"$1"; ((${#settings[@]} == 0)) || printf '%s\n' "${settings[@]}" >"$1"; }
 saved_settings() { mapfile -t settings <"$1"; settings+=("${sbatch_words[@]}"); }
 
-# whereabouts: sets `here`, by which zs-runs sees whether this script is at work: NAME=VALUE words for a run's record.
+# whereabouts: sets `mark`, by which zs-runs sees whether this script is at work: NAME=VALUE words for a run's record.
 whereabouts() {
-  here=("host=$(hostname)" "process=$$:$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)")
-  ! submitted || here+=("slurm_job_id=$SLURM_JOB_ID" "slurm_cluster_name=$SLURM_CLUSTER_NAME")
+  mark=("host=$(hostname)" "process=$$:$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)")
+  ! submitted || mark+=("slurm_job_id=$SLURM_JOB_ID" "slurm_cluster_name=$SLURM_CLUSTER_NAME")
 }
 
 # note_run RUN NAME=VALUE...: adds to the record of the run whose folder is RUN.
@@ -131,11 +131,18 @@ stop() {
   exit "$2"
 }
 
-# still_frozen FILE: stops if a file listed in FILE, made by sha256sum, is not what it was.
+# still_frozen FILE [CONFIGURATION...]: stops if a file listed in FILE, made by sha256sum, is not what it was; of
+# configurations only those named count, if any are.
 still_frozen() {
-  local changed
-  [[ -r $1 ]] || die "gone since this was submitted: $1; submit again"
-  changed=$(LC_ALL=C sha256sum --check --quiet "$1" 2>/dev/null) && return
+  local file=$1 changed own
+  [[ -r $file ]] || die "gone since this was submitted: $file; submit again"
+  shift
+  changed=$(if (($#)); then
+    grep -vE '(/config\.yaml|/configs/[^/]*\.yaml)$' "$file"
+    for own; do grep -F -- "  $own" "$file" || true; done
+  else
+    cat "$file"
+  fi | LC_ALL=C sha256sum --check --quiet 2>/dev/null) && return
   die "changed since this was submitted: ${changed//: FAILED*/}; submit again"
 }
 

@@ -67,16 +67,17 @@ plan_launch() {
   [[ $ranks =~ ^[1-9][0-9]*$ ]] || die "ZS_RANKS: '$ranks' is not a number of ranks"
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}}
   if [[ -n ${SLURM_JOB_ID-} ]]; then
-    local mpi gpus=${SLURM_GPUS_ON_NODE:-0}
+    local mpi status=0 gpus=${SLURM_GPUS_ON_NODE:-0}
     [[ -z ${gpus_per_node-} || $gpus == "$gpus_per_node" ]] ||
       die "--gpus_per_node $gpus_per_node: this job has $gpus on a node; submit it with sbatch --gpus-per-node=$gpus_per_node"
-    if mpi=$(mpi_plugin); then
+    mpi=$(mpi_plugin) || status=$?
+    if ((status == 0)); then
       launch=(srun "--mpi=$mpi" "--ntasks=$ranks" --kill-on-bad-exit=1)
       [[ -z ${SLURM_CPUS_PER_TASK-} ]] || launch+=("--cpus-per-task=$SLURM_CPUS_PER_TASK")
       [[ -z ${gpus_per_node-} ]] || launch+=("--ntasks-per-node=$gpus_per_node" --gpus-per-task=1 --gpu-bind=single:1)
       return
     fi
-    (($? == 1)) || exit 2
+    ((status == 1)) || exit 2
     command -v mpirun >/dev/null || die "and no mpirun is on PATH: name what your MPI speaks in ZS_MPI"
     say "${script##*/}: starting ranks with mpirun"
   fi

@@ -6,7 +6,7 @@
 cluster_up() {
   export ZS_SANDBOX=$BATS_FILE_TMPDIR/sandbox SLURM_CONF=$BATS_FILE_TMPDIR/sandbox/slurm.conf
   PATH=$PATH:/usr/sbin
-  command -v slurmctld >/dev/null && command -v slurmd >/dev/null || skip "slurm-wlm is not installed"
+  if ! command -v slurmctld slurmd >/dev/null; then skip "slurm-wlm is not installed"; fi
   "$ROOT/slurm/sandbox/up" "$@"
 }
 
@@ -46,7 +46,7 @@ leftovers() { grep -lzsE "^(ZS_SANDBOX_DAEMON=$1$|SLURMD_NODENAME=)" /proc/[0-9]
 # ranks_of JOB: the processes of zs-train in a job.
 ranks_of() {
   local file
-  for file in $(grep -lzsx "SLURM_JOB_ID=$1" /proc/[0-9]*/environ); do
+  grep -lzsx "SLURM_JOB_ID=$1" /proc/[0-9]*/environ | while read -r file; do
     [[ $(cat "${file%environ}comm" 2>/dev/null) != zs-train ]] || echo "${file//[!0-9]/}"
   done
 }
@@ -54,5 +54,5 @@ ranks_of() {
 # column NAME ARGUMENT...: a column that zs-runs lists, on one line.
 column() { zs-runs "${@:2}" --show "$1" | tail -n +2 | xargs; }
 
-# told NAME: what the output of a script says: "results", "array", "report", "run", "job".
-told() { sed -nE "s/^$1: (job )?([^ ,]*).*/\2/p" out | tail -n 1; }
+# told NAME: what the output of a script, in `out`, says: "results", "array", "report", "run", "job". Of jobs the number.
+told() { sed -n "s/^$1: //p" out | tail -n 1 | sed -E 's/^(job )?([0-9]+)[ ,].*/\2/'; }

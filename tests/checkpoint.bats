@@ -77,6 +77,7 @@ damaged() {
   run -0 zs-runs show "$id" --registry stopped
   [[ $output == *preempted* ]]
   step=$(basename stopped/"$id"/checkpoint_*)
+  [ -s "stopped/$id/$step/gradients.pt" ] # a signal takes none of the evidence away
   resume 1 "$id" --output_dir stopped --max_steps $((${step#checkpoint_} + 3)) >again.log
   train 1 --gradient_accumulation_steps 4 --max_steps $((${step#checkpoint_} + 3)) --output_dir out >whole.log
   [[ $(digest again.log) == "$(digest whole.log)" ]]

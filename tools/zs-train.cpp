@@ -38,7 +38,11 @@ zs::cli::Command command() {
                      "Running"});
   options.push_back(
       {0, "dump_batches", "FILE", "write the tokens of every micro-batch to an HDF5 file", "", {}, false, "Running"});
-  return {"zs-train", "Train a model under a ZeRO stage, on any number of ranks", "[CONFIG.yaml]", options};
+  return {"zs-train",
+          "Train a model under a ZeRO stage, on any number of ranks",
+          "[CONFIG.yaml]",
+          options,
+          {{75, "stopped by a signal, with everything saved: go on with --resume"}}};
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // from: tensors are stored by parameter name and canonical offset, not by rank.
 //
 //   pytorch_model.bin       float32 parameters, name -> tensor (torch.load reads it)
-//   gradients.pt            the step's mean gradient before clipping, name -> tensor; where it was asked for
+//   gradients.pt            the step's mean gradient before clipping, name -> tensor; not with --save_gradients false
 //   config.json             the model, with Hugging Face's keys
 //   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of the Adam moments
 //   SHA256SUMS              of all these; loading verifies it (so does sha256sum -c)

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -39,9 +38,29 @@ std::string_view truth(std::string_view word) {
   return {};
 }
 
-std::string_view decimal(std::int64_t value, std::array<char, 24>& storage) {
-  const auto end = std::to_chars(storage.data(), storage.data() + storage.size(), value).ptr;
-  return {storage.data(), static_cast<std::size_t>(end - storage.data())};
+using Digits = std::array<char, 64>;
+constexpr std::array<char, Rows::kNumber> kNothing{};
+static_assert(sizeof(Digits) >= 20 + Rows::kNumber);
+static_assert(Rows::kNumber >= Template::kLongest && Blocks::kSlack >= Template::kSlack);
+
+/// `value` at the end of the first half of `storage`, so that what is in front of it is free.
+std::string_view decimal(std::int64_t value, Digits& storage) {
+  char* const end = storage.data() + storage.size() / 2;
+  char* begin = end;
+  for (std::int64_t rest = value; begin == end || rest != 0; rest /= 10) *--begin = static_cast<char>('0' + rest % 10);
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+/// Makes `text`, as decimal() gave it, the text of the number after it.
+void count_up(std::string_view& text, Digits& storage) {
+  char* digit = storage.data() + storage.size() / 2 - 1;
+  while (digit >= text.data() && *digit == '9') *digit-- = '0';
+  if (digit >= text.data()) {
+    ++*digit;
+  } else {
+    *digit = '1';
+    text = {digit, text.size() + 1};
+  }
 }
 
 }  // namespace
@@ -68,7 +87,7 @@ void LogReader::read(const std::string& path) {
     hint_ = 0;
     const std::string part = parts_ == 1 ? "" : "." + std::to_string(parts_);
     attributes_["source" + part] = path_;
-    attributes_["source_sha256" + part] = source.sha256();
+    attributes_["source_" + source.checksum().name() + part] = source.checksum().text();
     const bool rotated = options_.follow_until && !*options_.follow_until && source.replaced();
     if (rotated) continue;  // the path is another log now
     if (source.missing() > 0)
@@ -78,49 +97,47 @@ void LogReader::read(const std::string& path) {
 }
 
 void LogReader::read_part(Source& source) {
-  for (Buffer& buffer : buffers_) buffer.ticket = 0;
-  std::size_t kept = 0;  // bytes at the end of the buffer before: the start of a line whose end is not read yet
-  for (std::size_t turn = 0;; turn = (turn + 1) % buffers_.size()) {
-    Buffer& buffer = buffers_[turn];
-    const Buffer& before = buffers_[(turn + buffers_.size() - 1) % buffers_.size()];
-    source.release(buffer.ticket);
-    if (buffer.capacity < kept + options_.block) {
-      buffer.capacity = kept + kept / 2 + options_.block;
-      buffer.bytes = std::make_unique_for_overwrite<char[]>(buffer.capacity + Template::kSlack);
+  Blocks blocks(source, options_.block, options_.ahead && !options_.follow_until);
+  while (true) {
+    const std::string_view block = next_block(blocks, source);
+    const char* begin = block.data();
+    const char* const end = begin + block.size();
+    if (block.empty() && (cut_ || !carry_.empty())) ++stats_.lines;  // one without an end
+    if (!carry_.empty()) {                                           // its line ends in this block, or the log does
+      const void* const newline = std::memchr(begin, '\n', block.size());
+      const char* const rest = newline ? static_cast<const char*>(newline) + 1 : end;
+      carry_.append(begin, rest);
+      begin = rest;
+      const bool too_long = !newline && carry_.size() > kLongestLine;
+      if (too_long) fault(number_, "a line of more than 16 MB: read in pieces");
+      cut_ = too_long;
+      if (newline || too_long || block.empty()) take_carry();
     }
-    if (kept > 0) std::memcpy(buffer.bytes.get(), before.bytes.get() + before.used - kept, kept);
-    std::size_t count = source.read(buffer.bytes.get() + kept, options_.block);
-    while (count == 0 && wait_for_more(source)) count = source.read(buffer.bytes.get() + kept, options_.block);
-    buffer.ticket = source.ticket();
-    buffer.used = kept + count;
-    bytes_ += static_cast<std::int64_t>(count);
-    const char* const begin = buffer.bytes.get();
-    const char* const end = begin + buffer.used;
-    std::memset(buffer.bytes.get() + buffer.used, 0, Template::kSlack);
-    if (count == 0) {
-      if (kept == 0) return;
-      take_block(begin, end);
-      ++stats_.lines;
-      return;
-    }
-    const void* const newline = ::memrchr(begin + kept, '\n', count);
-    const char* whole = newline ? static_cast<const char*>(newline) + 1 : begin;
-    if (!newline && buffer.used > kLongestLine) {
-      fault(number_, "a line of more than 16 MB: read in pieces");
-      whole = end;
-    }
+    if (block.empty()) return;
+    const void* const newline = begin < end ? ::memrchr(begin, '\n', static_cast<std::size_t>(end - begin)) : nullptr;
+    const char* const whole = newline ? static_cast<const char*>(newline) + 1 : begin;
     take_block(begin, whole);
-    kept = static_cast<std::size_t>(end - whole);
+    carry_.append(whole, end);
   }
 }
 
-/// At the end of a log that is followed: false when it is to be followed no more, or when another file has its name.
-bool LogReader::wait_for_more(Source& source) {
-  if (!options_.follow_until) return false;
-  rows_.flush();
-  if (*options_.follow_until || source.replaced()) return false;
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  return true;
+void LogReader::take_carry() {
+  const std::size_t size = carry_.size();
+  carry_.append(Blocks::kSlack, '\0');
+  take_block(carry_.data(), carry_.data() + size);
+  carry_.clear();
+}
+
+/// At the end of a log that is followed: waits, unless it is to be followed no more or another file has its name.
+std::string_view LogReader::next_block(Blocks& blocks, const Source& source) {
+  while (true) {
+    const std::string_view block = blocks.next();
+    bytes_ += static_cast<std::int64_t>(block.size());
+    if (!block.empty() || !options_.follow_until) return block;
+    options_.caught_up();
+    if (*options_.follow_until || source.replaced()) return block;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
 }
 
 ColumnName LogReader::column_of(std::string_view key) const {
@@ -173,10 +190,13 @@ void LogReader::take_block(const char* begin, const char* end) {
 /// Reads lines of the known form from `at` on; gives the place behind the last one.
 const char* LogReader::take_repeats(const char* at, const char* end) {
   std::int64_t count = 0;
+  std::string_view& line = cells_[line_column_];
   for (const char* newline; at < end && (newline = template_.match(at, end, cells_)); at = newline + 1) {
-    cells_[line_column_] = decimal(number_ + count, line_text_);
-    rows_.row(columns_, cells_);
-    ++count;
+    if (count++ == 0)
+      line = decimal(number_, line_text_);
+    else
+      count_up(line, line_text_);
+    rows_.number_row(columns_, cells_);
   }
   if (count == 0) return at;
   close_line();
@@ -200,6 +220,9 @@ void LogReader::learn(std::string_view text, std::size_t reader) {
     values.push_back({fields_[static_cast<std::size_t>(index)], column, columns_[column].type});
   }
   template_.learn(text, std::move(values));
+  for (std::string_view& cell : cells_) {
+    if (cell.empty()) cell = {kNothing.data(), 0};
+  }
   template_reader_ = reader;
   barren_ = std::min(barren_ + 1, 12);
   wait_ = 1 << barren_ >> 3;  // a log whose lines differ each time is left alone more and more
@@ -207,6 +230,7 @@ void LogReader::learn(std::string_view text, std::size_t reader) {
 
 void LogReader::take_line(std::string_view text, bool ended) {
   try_dialects(text, ended);
+  if (template_.learned() && !readers_[template_reader_].dialect->repeats()) template_.forget();
   wants_all_ = number_ < kHeaderLines ||
                std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
 }
@@ -304,10 +328,12 @@ const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
     if (found == columns_.end()) {
       const metric::Standard* const standard = metric::standard(names[i]);
       const bool word = fields[i].kind == Kind::word && truth(fields[i].value).empty();
-      columns_.push_back({names[i], standard             ? standard->type
-                                    : word               ? metric::Type::text
-                                    : names[i] == "part" ? metric::Type::integer
-                                                         : metric::Type::real});
+      if (standard)
+        columns_.push_back({names[i], standard->type, std::string(standard->unit)});
+      else
+        columns_.push_back({names[i], word                 ? metric::Type::text
+                                      : names[i] == "part" ? metric::Type::integer
+                                                           : metric::Type::real});
       found = columns_.end() - 1;
     }
     column_of_field[i] = static_cast<int>(found - columns_.begin());

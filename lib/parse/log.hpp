@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "parse/blocks.hpp"
 #include "parse/dialect.hpp"
 #include "parse/marker.hpp"
 #include "parse/names.hpp"
@@ -28,8 +29,10 @@ struct Options {
   Ranks ranks = Ranks::all;
   std::size_t block = 1 << 18;  ///< bytes read at a time
   bool learn = true;            ///< read lines by the form of the line before; the result is the same
+  bool ahead = true;            ///< read files on disk in a second thread; the result is the same
   /// Not null: at the end of a log wait for more, until it is true.
   const std::atomic<bool>* follow_until = nullptr;
+  std::function<void()> caught_up = [] {};  ///< called before each wait
 };
 
 /// What became of every line: lines = matched + faulty + other.
@@ -62,11 +65,6 @@ class LogReader : private Findings {
     std::unique_ptr<Dialect> dialect;
     std::int64_t matched = 0;
   };
-  struct Buffer {
-    std::unique_ptr<char[]> bytes;
-    std::size_t capacity = 0, used = 0;
-    std::int64_t ticket = 0;
-  };
   /// For the keys of a record, in order: the field that gives each column, or -1.
   struct Shape {
     std::vector<std::string> keys;
@@ -78,10 +76,11 @@ class LogReader : private Findings {
   void fault(std::int64_t line, const std::string& what) override;
 
   void read_part(Source& source);
-  bool wait_for_more(Source& source);
+  std::string_view next_block(Blocks& blocks, const Source& source);
   ColumnName column_of(std::string_view key) const;
-  /// REQUIRES: Template::kSlack bytes behind `end` may be read.
+  /// Whole lines. REQUIRES: Blocks::kSlack bytes behind `end` may be read.
   void take_block(const char* begin, const char* end);
+  void take_carry();
   const char* take_repeats(const char* at, const char* end);
   void take_line(std::string_view text, bool ended);
   void try_dialects(std::string_view text, bool ended);
@@ -90,8 +89,6 @@ class LogReader : private Findings {
   const Shape& shape_of(const std::vector<Field>& fields);
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
 
-  /// In turn: some may still be hashed while another one is filled and parsed. They outlive the source that hashes.
-  std::array<Buffer, 16> buffers_;
   const Options& options_;
   Rows& rows_;
   const FaultSink& faults_;
@@ -101,6 +98,8 @@ class LogReader : private Findings {
   std::size_t hint_ = 0;  // the dialect of the last match is tried first
 
   std::string path_;
+  std::string carry_;  // the start of a line whose end is not read yet
+  bool cut_ = false;   // the line being read had a piece taken off
   int parts_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t number_ = 1;   // of the line being read
@@ -114,7 +113,7 @@ class LogReader : private Findings {
   std::vector<Field> fields_;
   std::vector<std::string_view> cells_;
   std::vector<std::string> made_;  // cells whose text is not the log's
-  std::array<char, 24> line_text_, part_text_;
+  std::array<char, 64> line_text_, part_text_;
   std::size_t line_column_ = 0;
   Template template_;
   std::size_t template_reader_ = 0;

@@ -66,10 +66,11 @@ std::vector<cli::Option> config_options() {
       const bool first = name == names.front();
       cli::Option option;
       option.name = name;
-      option.value = known.type == config::Type::boolean ? "" : std::string(known.value);
+      option.value = std::string(known.value);
       option.help = first ? std::string(known.help) : "same as --" + names.front();
-      if (first && known.type != config::Type::boolean) option.fallback = std::string(known.fallback);
-      option.choices = config::words(known.choices);
+      if (first && !known.value.empty()) option.fallback = std::string(known.fallback);
+      const bool takes_truth = known.type == config::Type::boolean && !known.value.empty();
+      option.choices = takes_truth ? std::vector<std::string>{"true", "false"} : config::words(known.choices);
       option.group = known.key.substr(0, known.key.find('.'));
       option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
       options.push_back(option);
@@ -105,7 +106,6 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
 }
 
 Settings settings(const config::Config& config, int ranks) {
-  not_yet(config, "zero.compile", config.boolean("zero.compile"));
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
   Settings s;
@@ -114,6 +114,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.model.seq_length = config.integer("model.context_length");
   s.model.dropout = config.real("model.dropout");
   s.model.vocab_size = config.has("model.vocab_size") ? config.integer("model.vocab_size") : 0;
+  s.model.fused = config.boolean("zero.compile");
   s.model.init_mean = config.real("initialization.init_mean");
   s.model.init_std = config.real("initialization.init_std");
 

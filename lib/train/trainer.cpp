@@ -61,7 +61,7 @@ void Trainer::describe() {
   known["global_batch_size"] = number(batches_.samples_per_step());
   known["seq_length"] = number(settings_.model.seq_length);
   known["deepcompile"] = truth(settings_.deepcompile);
-  known["compile"] = "false";
+  known["compile"] = truth(settings_.model.fused);
   known["passes"] = passes;
   known["activation_checkpointing"] = truth(settings_.activation_checkpointing);
   known["learning_rate"] = to_text(settings_.learning_rate);
@@ -97,7 +97,8 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     ++step;
     const bool last = step == steps_;
     saving.before(step, steps_);
-    stopped = train_step(step) && !last;
+    train_step(step);
+    stopped = saving.stopping() && !last;
     const bool evaluates = (settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last);
     if (evaluates) run_.records.column("valid_loss").reals().back() = evaluate();
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
@@ -107,7 +108,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
       log_step();
     // The metrics first: a checkpoint must never be ahead of them.
     if (sink_.metrics) sink_.metrics(run_, stopped || saving.due(step, last));
-    saving.after(progress(step), last, stopped);
+    saving.after(progress(step), last);
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
   }
   run_.attributes["state_digest"] = digest;
@@ -142,8 +143,7 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .dtype = dtype_name(settings_.engine.dtype)};
 }
 
-/// True if a signal on any rank asked to stop.
-bool Trainer::train_step(std::int64_t step) {
+void Trainer::train_step(std::int64_t step) {
   const double learning_rate = this->learning_rate(step);
   const double begin = seconds();
   const zero::StepResult result =
@@ -151,15 +151,14 @@ bool Trainer::train_step(std::int64_t step) {
   const double time = seconds() - begin;
 
   struct Usage {
-    std::int64_t allocated, peak, sent, stop;
+    std::int64_t allocated, peak, sent;
   };
-  const auto usages =
-      comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent, stop_asked()},
-                            "exchange of memory use");
+  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent},
+                                            "exchange of memory use");
   Usage most{};
   for (const Usage& usage : usages) {
-    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent),
-            std::max(most.stop, usage.stop)};
+    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak),
+            std::max(most.sent, usage.sent)};
   }
   metric::Table& records = run_.records;
   const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };
@@ -190,7 +189,6 @@ bool Trainer::train_step(std::int64_t step) {
     integer("skipped", engine_->scaler().skipped());  // so far
   }
   for (metric::Column& column : records.columns) column.pad(records.rows());
-  return most.stop != 0;
 }
 
 void Trainer::log_step() {

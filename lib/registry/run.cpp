@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/name.hpp"
+#include "base/number.hpp"
 #include "config/known.hpp"
 #include "registry/index.hpp"
 
@@ -110,15 +111,22 @@ Fields environment() {
   return fields;
 }
 
-Run Run::create(const std::string& registry, const config::Config& config, const Fields& fields) {
-  Fields all = {{"sweep_name", config.text("sweep_name")}, {"status", "running"}};
+Fields settings(const config::Config& config) {
+  Fields all;
   for (const config::Entry& entry : config.entries()) {
     if (entry.kind == config::Kind::null || entry.key == "run.name") continue;  // run_name
     const config::Known* const row = config::known(entry.key);
-    const bool truth = row && row->type == config::Type::boolean;
-    set(all, entry.key,
-        truth ? (config.boolean(entry.key) ? "true" : "false") : entry.value);  // yes, on, 1 are one value
+    std::string value = entry.value;
+    if (row && row->type == config::Type::boolean) value = config.boolean(entry.key) ? "true" : "false";  // yes, on, 1
+    if (row && row->type == config::Type::count) value = to_text(config.integer(entry.key));
+    set(all, entry.key, value);
   }
+  return all;
+}
+
+Run Run::create(const std::string& registry, const config::Config& config, const Fields& fields) {
+  Fields all = {{"sweep_name", config.text("sweep_name")}, {"status", "running"}};
+  for (const auto& [key, value] : settings(config)) set(all, key, value);
   for (const auto& [key, value] : environment()) set(all, key, value);
   for (const auto& [key, value] : fields) set(all, key, value);
   return create_run(registry, config.text("run.name"), config.to_yaml(), all);

@@ -14,6 +14,10 @@ std::string place(const std::string& given);
 /// What the machine tells about a run that starts now: host, user, directory, and Slurm's ids where there are.
 Fields environment();
 
+/// The settings of a configuration as fields of a record: what is null is left out, truth values are true and false,
+/// and counts are numbers ("10M" is 10000000), so that runs.csv has one type in a column.
+Fields settings(const config::Config& config);
+
 class Run {
  public:
   /// Registers a run before its first step: makes REGISTRY/ID/ (and the registry), writes config.yaml, the whole of

@@ -18,6 +18,10 @@ Fields environment();
 /// The field "process" of the process with that id on this host; "" where there is none.
 std::string process_text(std::int64_t pid);
 
+/// The settings of a configuration as fields of a record: what is null is left out, truth values are true and false,
+/// and counts are numbers ("10M" is 10000000), so that runs.csv has one type in a column.
+Fields settings(const config::Config& config);
+
 class Run {
  public:
   /// Registers a run before its first step: makes REGISTRY/ID/ (and the registry), writes config.yaml, the whole of

@@ -59,19 +59,6 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// A configuration as fields: its sweep, and every setting.
-Fields setting_fields(const config::Config& config) {
-  Fields fields = {{"sweep_name", config.text("sweep_name")}};
-  for (const config::Entry& entry : config.entries()) {
-    if (entry.kind == config::Kind::null || entry.key == "run.name") continue;  // run_name
-    const config::Known* const row = config::known(entry.key);
-    const bool truth = row && row->type == config::Type::boolean;
-    set(fields, entry.key,
-        truth ? (config.boolean(entry.key) ? "true" : "false") : entry.value);  // yes, on, 1 are one value
-  }
-  return fields;
-}
-
 void check(const Fields& fields) {
   for (const auto& [key, value] : fields) {
     if (key.empty()) throw Error("a field needs a name: NAME=VALUE");
@@ -144,8 +131,21 @@ Fields environment() {
   return fields;
 }
 
+Fields settings(const config::Config& config) {
+  Fields all = {{"sweep_name", config.text("sweep_name")}};
+  for (const config::Entry& entry : config.entries()) {
+    if (entry.kind == config::Kind::null || entry.key == "run.name") continue;  // run_name
+    const config::Known* const row = config::known(entry.key);
+    std::string value = entry.value;
+    if (row && row->type == config::Type::boolean) value = config.boolean(entry.key) ? "true" : "false";  // yes, on, 1
+    if (row && row->type == config::Type::count) value = to_text(config.integer(entry.key));
+    set(all, entry.key, value);
+  }
+  return all;
+}
+
 Run Run::create(const std::string& registry, const config::Config& config, const Fields& fields) {
-  Fields all = setting_fields(config);
+  Fields all = settings(config);
   set(all, "status", "running");
   for (const auto& [key, value] : environment()) set(all, key, value);
   for (const auto& [key, value] : fields) set(all, key, value);
@@ -160,7 +160,7 @@ Run Run::create(const std::string& registry, const std::string& name, const Fiel
 
 Run Run::plan(const std::string& registry, const config::Config& config, const std::string& name,
               const Fields& fields) {
-  Fields all = setting_fields(config);
+  Fields all = settings(config);
   set(all, "status", "planned");
   for (const auto& [key, value] : fields) set(all, key, value);
   const std::string own = config.text("run.name");

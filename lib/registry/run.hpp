@@ -18,6 +18,10 @@ Fields environment();
 /// The field "process" of the process with that id on this host; "" where there is none.
 std::string process_text(std::int64_t pid);
 
+/// The sweep and the settings of a configuration as fields of a record: what is null is left out, truth values are true
+/// and false, and counts are numbers ("10M" is 10000000), so that runs.csv has one type in a column.
+Fields settings(const config::Config& config);
+
 class Run {
  public:
   /// Registers a run before its first step: makes REGISTRY/ID/ (and the registry), writes config.yaml, the whole of
@@ -34,8 +38,8 @@ class Run {
                   const Fields& fields);
 
   /// The training of a registered run starts here and now, or goes on after `done` steps: adds to the record status
-  /// "running", environment(), `fields` and "restarts", how often it went on; if it did, also "segments", the steps after
-  /// which its parts began. What an earlier end said (exit code, error) is taken back.
+  /// "running", environment(), `fields` and "restarts", how often it went on; if it did, also "segments", the steps
+  /// after which its parts began. What an earlier end said (exit code, error) is taken back.
   void begin(std::int64_t done, const Fields& fields) const;
 
   const std::string& id() const { return id_; }

@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPower = 0.8;
-constexpr double kTrimmed = 0.2;  // share of the pairs at either end, the usual one
+/// One of so many pairs at either end is trimmed, the usual share, where that leaves enough to know their spread.
+constexpr std::size_t kTrimmed = 5, kFewestToTrim = 6;
 
 /// A difference of logarithms: its estimate, standard error, and the degrees of freedom of the error.
 struct Estimate {
@@ -52,8 +53,8 @@ Estimate of_pairs(stat::Sample differences, std::size_t trimmed) {
 Estimate of_pairs(const stat::Sample& a, const stat::Sample& b) {
   stat::Sample differences;
   for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(b[i] - a[i]);
-  const Estimate made =
-      of_pairs(differences, static_cast<std::size_t>(kTrimmed * static_cast<double>(differences.size())));
+  const std::size_t trimmed = a.size() < kFewestToTrim ? 0 : a.size() / kTrimmed;
+  const Estimate made = of_pairs(differences, trimmed);
   // Times that were logged with few digits may leave no spread between the ends.
   return made.error > 0 ? made : of_pairs(differences, 0);
 }

@@ -23,8 +23,9 @@ Text method(const Condition& baseline, const std::vector<Comparison>& comparison
       std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.pairs > 0; });
   if (paired) {
     text +=
-        "from the runs' mean iteration times, by pairs of runs that were next to each other: the trimmed mean of the "
-        "logarithms of their ratios, where a fifth of the pairs at either end count as the next ones";
+        "from the ratios of mean iteration times in pairs of runs that were next to each other: the trimmed mean of "
+        "their "
+        "logarithms, where of six pairs or more a fifth at either end count as the next ones";
   } else {
     text += "from Welch's test on logarithms of the runs' mean iteration times";
   }

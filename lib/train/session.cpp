@@ -162,6 +162,20 @@ std::optional<registry::Run> resumed_run(const cli::Args& args) {
   return registry::Run(registry, runs.text(registry::find_run(runs, args.text("resume")), "run_id"));
 }
 
+/// What a run that goes on records: where, and what differs from what it recorded before (settings, ranks, revision);
+/// its first command stays.
+registry::Fields resumed_fields(const registry::Run& run, const config::Config& config, const registry::Fields& fields,
+                                std::int64_t done) {
+  registry::Fields now = registry::settings(config);
+  for (const auto& [key, value] : fields) registry::set(now, key, value);
+  const registry::Fields before = registry::read_record(run.folder());
+  registry::Fields changed = {{"resumed_after_step", to_text(done)}};
+  for (const auto& [key, value] : now) {
+    if (registry::value(before, key) != value) registry::set(changed, key == "command" ? "resume_command" : key, value);
+  }
+  return changed;
+}
+
 /// The records up to a step that a run's metrics hold.
 metric::Table earlier_records(const std::string& folder, std::int64_t done) {
   const std::string path = folder + "/metrics.h5";
@@ -248,11 +262,10 @@ Status Session::record(const cli::Args& args, const config::Config& config, cons
                                                    {"cpu", cpu_name()}};
   if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
   metric::Table earlier;
-  if (resumed) run.begin(done, fields);
+  if (resumed) run.begin(done, goes_on ? resumed_fields(run, config, fields, done) : fields);
   if (goes_on) {
     earlier = earlier_records(run.folder(), done);
     attributes["resumed_after_step"] = to_text(done);
-    run.update({{"resumed_after_step", to_text(done)}});
   }
   const auto log = [&](const std::string& line) {
     recorder.log(line);

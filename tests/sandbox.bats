@@ -138,7 +138,7 @@ reported() {
 # a_training: a configuration that takes some seconds.
 a_training() {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
-  echo '{model: {name: tiny, num_layers: 1, context_length: 16}, training: {max_steps: 1000, save_steps: 100, keep_last: 1}}' >config.yaml
+  echo '{model: {name: tiny, num_layers: 1, context_length: 16}, training: {max_steps: 400, save_steps: 50, keep_last: 1}}' >config.yaml
 }
 
 # submit_training SCRIPT-OPTION...: submits it on both nodes; sets `job` and `run`, its folder.
@@ -155,14 +155,14 @@ submit_training() {
   waits() { [[ $(state_of "$job") == PENDING ]]; }
   until_true 120 waits
   run -0 zs-runs --status --show state basis
-  [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, goes on after "*"/1000 steps in the metrics" ]]
+  [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, goes on after "*"/400 steps in the metrics" ]]
   run -0 zs-runs rerun --failed
   [ "$output" = "nothing to run again" ]
   ended "$job"
   grep -v '^run: ' out
   [ "$state $code" = "COMPLETED 0" ]
   run -0 zs-runs --status --show state steps restarts slurm_job nodes
-  [ "${lines[1]}" = $'COMPLETE\t1000/1000\t1\t'"$job"$'\tn[1-2]' ]
+  [ "${lines[1]}" = $'COMPLETE\t400/400\t1\t'"$job"$'\tn[1-2]' ]
   grep -q 'stopped after step [0-9]*; requeued to go on' out
 }
 
@@ -184,7 +184,7 @@ submit_training() {
 
 @test "sbatch: a rank that hangs in a collective is named with its node, the job ends, no process stays" {
   a_training
-  sed -i 's/max_steps: 1000/max_steps: 1000000/' config.yaml
+  sed -i 's/max_steps: 400/max_steps: 1000000/' config.yaml
   bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 config.yaml -- --timeout 3 >said
   job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
   until_true 120 reached "$run" 3
@@ -201,7 +201,7 @@ submit_training() {
 
 @test "sbatch: a rank killed by kill -9 makes its run FAILED, not running for ever" {
   a_training
-  sed -i 's/max_steps: 1000/max_steps: 1000000/' config.yaml
+  sed -i 's/max_steps: 400/max_steps: 1000000/' config.yaml
   submit_training
   until_true 120 reached "$run" 3
   kill -KILL "$(ranks_of "$job" | tail -n 1)"

@@ -57,10 +57,12 @@ class Writer {
 std::optional<Progress> peek(const std::string& folder);
 
 /// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise.
-/// Throws zs::Error, located, at a file that is missing or damaged, and at parameters of another model. COLLECTIVE.
-std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
+/// `model_config` is the config.json of the engine's model. Throws zs::Error, located, at a file that is missing or
+/// damaged, and at a checkpoint of another model. COLLECTIVE.
+std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder,
+                             const std::string& model_config);
 
-/// The newest complete checkpoint_STEP of a run's folder; "" where there is none.
+/// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" where there is neither.
 std::string latest(const std::string& run_folder);
 
 /// Removes all but the newest `keep` checkpoint_STEP folders.

@@ -70,7 +70,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"run.name", "run_name", Type::text, "NAME", "", "name of the run; made of the model and stage when not set"},
     {"run.init_type", "", Type::text, "NAME", "normal", "how weights begin; normal and gaussian are the same", "normal gaussian"},
     {"run.checkpoint", "checkpoint", Type::text, "PATH", "", "checkpoint to go on from"},
-    {"run.output_dir", "output_dir", Type::text, "DIR", "", "folder of the registry, in which the run gets its own: $ZS_REGISTRY or saved_models when not set"},
+    {"run.output_dir", "output_dir registry", Type::text, "DIR", "", "folder of the registry, in which the run gets its own: $ZS_REGISTRY or saved_models when not set"},
     {"run.digest_every", "digest_every", Type::integer, "N", "0", "steps between state digests; 0 means only at the end", "", 0, kMany},
     {"sweep_name", "", Type::text, "NAME", "", "the sweep that a run belongs to"},
 });

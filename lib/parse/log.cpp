@@ -2,9 +2,7 @@
 #include "parse/log.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -31,42 +29,14 @@ Markers markers_of(const std::vector<const Entry*>& entries) {
   return Markers(all);
 }
 
-/// True and False of Python as 1 and 0; "" for anything else.
-std::string_view truth(std::string_view word) {
-  if (word == "True" || word == "true") return "1";
-  if (word == "False" || word == "false") return "0";
-  return {};
-}
-
-using Digits = std::array<char, 64>;
-constexpr std::array<char, Rows::kNumber> kNothing{};
-static_assert(sizeof(Digits) >= 20 + Rows::kNumber);
-static_assert(Rows::kNumber >= Template::kLongest && Blocks::kSlack >= Template::kSlack);
-
-/// `value` at the end of the first half of `storage`, so that what is in front of it is free.
-std::string_view decimal(std::int64_t value, Digits& storage) {
-  char* const end = storage.data() + storage.size() / 2;
-  char* begin = end;
-  for (std::int64_t rest = value; begin == end || rest != 0; rest /= 10) *--begin = static_cast<char>('0' + rest % 10);
-  return {begin, static_cast<std::size_t>(end - begin)};
-}
-
-/// Makes `text`, as decimal() gave it, the text of the number after it.
-void count_up(std::string_view& text, Digits& storage) {
-  char* digit = storage.data() + storage.size() / 2 - 1;
-  while (digit >= text.data() && *digit == '9') *digit-- = '0';
-  if (digit >= text.data()) {
-    ++*digit;
-  } else {
-    *digit = '1';
-    text = {digit, text.size() + 1};
-  }
-}
-
 }  // namespace
 
 LogReader::LogReader(const Options& options, Rows& rows, const FaultSink& faults)
-    : options_(options), rows_(rows), faults_(faults), markers_(markers_of(chosen(options))) {
+    : options_(options),
+      rows_(rows),
+      faults_(faults),
+      records_(options.map, rows),
+      markers_(markers_of(chosen(options))) {
   if (!options.pattern.empty()) readers_.push_back({"pattern", make_pattern(options.pattern)});
   for (const Entry* entry : chosen(options)) readers_.push_back({std::string(entry->name), entry->make()});
 }
@@ -140,11 +110,6 @@ std::string_view LogReader::next_block(Blocks& blocks, const Source& source) {
   }
 }
 
-ColumnName LogReader::column_of(std::string_view key) const {
-  const auto mapped = options_.map.find(std::string(key));
-  return mapped == options_.map.end() ? column_named(key) : ColumnName{mapped->second, 100};
-}
-
 void LogReader::take_block(const char* begin, const char* end) {
   const char* counted = begin;  // number_ is that of the line here
   const auto count_to = [&](const char* to) {
@@ -190,13 +155,10 @@ void LogReader::take_block(const char* begin, const char* end) {
 /// Reads lines of the known form from `at` on; gives the place behind the last one.
 const char* LogReader::take_repeats(const char* at, const char* end) {
   std::int64_t count = 0;
-  std::string_view& line = cells_[line_column_];
-  for (const char* newline; at < end && (newline = template_.match(at, end, cells_)); at = newline + 1) {
-    if (count++ == 0)
-      line = decimal(number_, line_text_);
-    else
-      count_up(line, line_text_);
-    rows_.number_row(columns_, cells_);
+  records_.begin_repeats(number_);
+  for (const char* newline; at < end && (newline = template_.match(at, end, records_.cells())); at = newline + 1) {
+    records_.repeat();
+    ++count;
   }
   if (count == 0) return at;
   close_line();
@@ -212,17 +174,7 @@ const char* LogReader::take_repeats(const char* at, const char* end) {
 /// Learns the form of the line just read, if it is one record and nothing else.
 void LogReader::learn(std::string_view text, std::size_t reader) {
   if (!options_.learn || --wait_ > 0 || !readers_[reader].dialect->repeats()) return;
-  std::vector<Template::Value> values;
-  const Shape& shape = shapes_[last_shape_];
-  for (std::size_t column = 0; column < columns_.size(); ++column) {
-    const int index = shape.field_of_column[column];
-    if (index < 0 || column == line_column_ || columns_[column].name == "part") continue;
-    values.push_back({fields_[static_cast<std::size_t>(index)], column, columns_[column].type});
-  }
-  template_.learn(text, std::move(values));
-  for (std::string_view& cell : cells_) {
-    if (cell.empty()) cell = {kNothing.data(), 0};
-  }
+  template_.learn(text, records_.values());
   template_reader_ = reader;
   barren_ = std::min(barren_ + 1, 12);
   wait_ = 1 << barren_ >> 3;  // a log whose lines differ each time is left alone more and more
@@ -230,7 +182,8 @@ void LogReader::learn(std::string_view text, std::size_t reader) {
 
 void LogReader::take_line(std::string_view text, bool ended) {
   try_dialects(text, ended);
-  if (template_.learned() && !readers_[template_reader_].dialect->repeats()) template_.forget();
+  const bool held = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->holds(); });
+  if (template_.learned() && (held || !readers_[template_reader_].dialect->repeats())) template_.forget();
   wants_all_ = number_ < kHeaderLines ||
                std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
 }
@@ -295,108 +248,42 @@ void LogReader::attribute(std::string_view key, std::string_view value, bool rep
   }
 }
 
-const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
-  const auto fits = [&](const Shape& shape) {
-    return shape.field_of_column.size() == columns_.size() && shape.keys.size() == fields.size() &&
-           std::equal(fields.begin(), fields.end(), shape.keys.begin(),
-                      [](const Field& f, const std::string& key) { return f.key == key; });
+/// What the other dialects held back of the step of a record, and what that record does not say itself.
+std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, std::string_view rank) {
+  std::vector<Field> all;
+  const auto value_of_column = [&](std::string_view column) {
+    const auto found = std::find_if(fields.begin(), fields.end(),
+                                    [&](const Field& field) { return records_.column_of(field).column == column; });
+    return found == fields.end() ? std::string_view() : found->value;
   };
-  if (last_shape_ < shapes_.size() && fits(shapes_[last_shape_])) return shapes_[last_shape_];
-  for (last_shape_ = 0; last_shape_ < shapes_.size(); ++last_shape_) {
-    if (fits(shapes_[last_shape_])) return shapes_[last_shape_];
-  }
-  // The surest key of each column has it; the others keep their own names, if those are free.
-  std::vector<std::string> names;
-  for (const Field& field : fields) {
-    const ColumnName own = column_of(field.key);
-    const bool beaten = std::any_of(fields.begin(), fields.end(), [&](const Field& other) {
-      const ColumnName name = column_of(other.key);
-      return name.column == own.column &&
-             (name.sureness > own.sureness || (name.sureness == own.sureness && &other < &field));
-    });
-    names.emplace_back(beaten ? field.key : own.column);
-  }
-  Shape shape;
-  std::vector<int> column_of_field(fields.size(), -1);
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    shape.keys.emplace_back(fields[i].key);
-    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
-        names.begin() + static_cast<std::ptrdiff_t>(i))
-      continue;
-    auto found =
-        std::find_if(columns_.begin(), columns_.end(), [&](const ColumnInfo& c) { return c.name == names[i]; });
-    if (found == columns_.end()) {
-      const metric::Standard* const standard = metric::standard(names[i]);
-      const bool word = fields[i].kind == Kind::word && truth(fields[i].value).empty();
-      if (standard)
-        columns_.push_back({names[i], standard->type, std::string(standard->unit)});
-      else
-        columns_.push_back({names[i], word                 ? metric::Type::text
-                                      : names[i] == "part" ? metric::Type::integer
-                                                           : metric::Type::real});
-      found = columns_.end() - 1;
+  const std::size_t own = hint_;
+  for (hint_ = 0; hint_ < readers_.size(); ++hint_) {  // what is handed on meanwhile is of that dialect
+    Reader& other = readers_[hint_];
+    if (hint_ == own || !other.dialect->holds()) continue;
+    other.keys.clear();
+    for (const Field& field : other.dialect->give(value_of_column("step"), rank, *this)) {
+      const std::string_view said = value_of_column(field.key);
+      if (!said.empty() && (said == field.value || parse_real(said) == parse_real(field.value))) continue;
+      all.push_back(field);
+      if (!said.empty()) all.back().key = other.keys.emplace_back(other.name + "." + std::string(field.key));
     }
-    column_of_field[i] = static_cast<int>(found - columns_.begin());
   }
-  shape.field_of_column.assign(columns_.size(), -1);
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (column_of_field[i] >= 0)
-      shape.field_of_column[static_cast<std::size_t>(column_of_field[i])] = static_cast<int>(i);
-  }
-  if (shapes_.size() >= 64) shapes_.clear();  // a log whose every line has other keys
-  last_shape_ = shapes_.size();
-  return shapes_.emplace_back(std::move(shape));
-}
-
-bool LogReader::checked(const ColumnInfo& column, const Field& field, std::string_view& cell) {
-  cell = field.value;
-  if (column.type == metric::Type::text || field.value.empty()) return true;
-  const bool number = field.kind != Kind::word;
-  if (number && column.type == metric::Type::real) {
-    const bool spelt = is_alpha(field.value.back());  // NaN, Infinity: as zs spells them
-    if (spelt) cell = made_.emplace_back(to_text(*parse_real(field.value)));
-    return true;
-  }
-  if (field.kind == Kind::integer) return field.value.size() <= 18 || parse_int(field.value).has_value();
-  if (number) {
-    const auto real = parse_real(field.value);
-    if (!real || !(std::fabs(*real) <= 0x1p53) || *real != std::trunc(*real)) return false;
-    cell = made_.emplace_back(to_text(static_cast<std::int64_t>(*real)));
-    return true;
-  }
-  const bool nothing = field.value == "None" || field.value == "null";
-  cell = truth(field.value);
-  return nothing || !cell.empty();
+  hint_ = own;
+  return all;
 }
 
 void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
-  fields_.assign(fields.begin(), fields.end());
-  for (Field& field : fields_) {  // "epoch: 0.25" is no number of an epoch
-    if (field.kind == Kind::real && column_of(field.key).column == "epoch") field.key = "epochs";
+  Records::Place place{prefix.empty() ? prefix : rank_of(prefix), line, parts_};
+  std::vector<Field> all = fields;
+  for (const Field& field : held_by_others(fields, place.rank)) {
+    if (field.key == "rank")
+      place.rank = field.value;
+    else
+      all.push_back(field);
   }
-  const std::string_view rank = prefix.empty() ? prefix : rank_of(prefix);
-  if (!rank.empty()) fields_.push_back({"rank", rank, Kind::integer});
-  const std::size_t line_index = fields_.size();
-  fields_.push_back({"line", decimal(line, line_text_), Kind::integer});
-  if (parts_ > 1) fields_.push_back({"part", decimal(parts_, part_text_), Kind::integer});
   template_.forget();
-  const Shape& shape = shape_of(fields_);
-  made_.clear();
-  made_.reserve(columns_.size());  // views into it must stay
-  cells_.assign(columns_.size(), {});
-  for (std::size_t column = 0; column < columns_.size(); ++column) {
-    const int index = shape.field_of_column[column];
-    if (index < 0) continue;
-    const Field& field = fields_[static_cast<std::size_t>(index)];
-    if (static_cast<std::size_t>(index) == line_index) line_column_ = column;
-    if (checked(columns_[column], field, cells_[column])) continue;
-    cells_[column] = {};
-    fault(line, "malformed value: '" + std::string(field.value.substr(0, 40)) + "' is not " +
-                    (columns_[column].type == metric::Type::integer ? "a whole number" : "a number") + ", as '" +
-                    columns_[column].name + "' must be");
-  }
+  for (const std::string& what : records_.add(all, place)) fault(line, what);
   ++stats_.records;
-  rows_.row(columns_, cells_);
 }
 
 void LogReader::finish() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the logs of one run: finds the lines that matter, hands them to the dialects, and the records to a Rows.
 #pragma once
-#include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,8 +14,8 @@
 #include "parse/blocks.hpp"
 #include "parse/dialect.hpp"
 #include "parse/marker.hpp"
-#include "parse/names.hpp"
 #include "parse/ranks.hpp"
+#include "parse/records.hpp"
 #include "parse/rows.hpp"
 #include "parse/source.hpp"
 #include "parse/template.hpp"
@@ -64,11 +64,7 @@ class LogReader : private Findings {
     std::string name;
     std::unique_ptr<Dialect> dialect;
     std::int64_t matched = 0;
-  };
-  /// For the keys of a record, in order: the field that gives each column, or -1.
-  struct Shape {
-    std::vector<std::string> keys;
-    std::vector<int> field_of_column;
+    std::deque<std::string> keys{};  ///< of fields that it added to the last record of another dialect
   };
 
   void record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) override;
@@ -77,7 +73,6 @@ class LogReader : private Findings {
 
   void read_part(Source& source);
   std::string_view next_block(Blocks& blocks, const Source& source);
-  ColumnName column_of(std::string_view key) const;
   /// Whole lines. REQUIRES: Blocks::kSlack bytes behind `end` may be read.
   void take_block(const char* begin, const char* end);
   void take_carry();
@@ -86,12 +81,12 @@ class LogReader : private Findings {
   void try_dialects(std::string_view text, bool ended);
   void learn(std::string_view text, std::size_t reader);
   void close_line();
-  const Shape& shape_of(const std::vector<Field>& fields);
-  bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
+  std::vector<Field> held_by_others(const std::vector<Field>& fields, std::string_view rank);
 
   const Options& options_;
   Rows& rows_;
   const FaultSink& faults_;
+  Records records_;
   std::vector<Reader> readers_;
   Markers markers_;
   bool wants_all_ = false;
@@ -107,14 +102,6 @@ class LogReader : private Findings {
   int class_ = -1;            // index of the dialect, or -2 for a faulty line
   std::string clean_;
 
-  std::vector<ColumnInfo> columns_;
-  std::vector<Shape> shapes_;
-  std::size_t last_shape_ = 0;
-  std::vector<Field> fields_;
-  std::vector<std::string_view> cells_;
-  std::vector<std::string> made_;  // cells whose text is not the log's
-  std::array<char, 64> line_text_, part_text_;
-  std::size_t line_column_ = 0;
   Template template_;
   std::size_t template_reader_ = 0;
   int barren_ = 0, wait_ = 0;  // templates learned in vain; records to let pass before the next try

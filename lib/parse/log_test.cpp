@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <fstream>
 #include <random>
 
 namespace zs::parse {
@@ -25,7 +25,7 @@ class Transcript : public Rows {
 class LogFile {
  public:
   explicit LogFile(const std::string& text) : name_("/tmp/zs-log-test-" + std::to_string(::getpid())) {
-    write_file(name_, text);
+    std::ofstream(name_, std::ios::binary) << text;
   }
   ~LogFile() { ::unlink(name_.c_str()); }
   LogFile(const LogFile&) = delete;

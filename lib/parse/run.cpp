@@ -150,6 +150,9 @@ std::map<std::string, std::string> map_of(const std::string& text) {
     if (equals == 0 || equals == std::string::npos || equals + 1 == pair.size()) {
       throw UsageError("--map: '" + pair + "' is not COLUMN=KEY, as in loss=train/loss");
     }
+    for (const char* own : {"run", "line", "part", "ranks"}) {
+      if (pair.substr(0, equals) == own) throw UsageError("--map: column '" + std::string(own) + "' is zs-parse's own");
+    }
     map[pair.substr(equals + 1)] = pair.substr(0, equals);
     at = comma + 1;
   }

@@ -9,9 +9,7 @@
 #include "train/signals.hpp"
 
 namespace zs::train {
-namespace {
 
-/// config.json as Hugging Face's GPT2Config writes it.
 std::string model_config(const model::Model& model, const Settings& settings) {
   const nlohmann::ordered_json json = {{"architectures", {"GPT2LMHeadModel"}},
                                        {"model_type", "gpt2"},
@@ -31,8 +29,6 @@ std::string model_config(const model::Model& model, const Settings& settings) {
                                        {"torch_dtype", "float32"}};
   return json.dump(2) + "\n";
 }
-
-}  // namespace
 
 Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
                const std::string& folder)

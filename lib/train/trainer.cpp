@@ -37,7 +37,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
     done_ = progress->step;
   }
-  checkpoint::load(group_, *engine_, settings_.checkpoint);
+  checkpoint::load(group_, *engine_, settings_.checkpoint, model_config(model_, settings_));
   if (done_ >= steps_)
     throw Error(settings_.checkpoint, 0,
                 "has " + to_text(done_) + " steps done, and no more than " + to_text(steps_) +
@@ -88,7 +88,6 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
-  catch_stop_signals();
   unit::memory::reset_peak();
   std::string digest;
   std::int64_t step = done_;

@@ -207,13 +207,6 @@ double time_of(const stat::Member& member) {
   return member.timing.seconds.empty() ? plot::kNone : stat::mean(member.timing.seconds);
 }
 
-std::string printed(const Ratio& ratio) {
-  if (!std::isfinite(ratio.value)) return "-";
-  const std::string value = to_rounded_text(ratio.value, 4);
-  if (ratio.exact || !ratio.known()) return value;
-  return value + " (" + to_rounded_text(ratio.low, 4) + " to " + to_rounded_text(ratio.high, 4) + ")";
-}
-
 Comparisons compare(const metric::Store& store, const Findings& found, const std::string& source, const Gate& gate) {
   if (found.conditions.size() < 2)
     throw Error(source, 0, "a comparison of revisions needs two conditions (zs-aggregate --by revision)");

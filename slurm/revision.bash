@@ -29,7 +29,9 @@ begin_comparison() {
   ours rev-parse --git-dir >/dev/null 2>&1 || die "$repo is not a git repository"
   revisions=("$revision1" "$revision2") commits=() subjects=() labels=() trees=() failed=('' '')
   for i in 0 1; do
-    commits+=("$(ours rev-parse --verify --quiet --end-of-options "${revisions[i]}^{commit}")") ||
+    # The same word is the same commit, even if a branch moves this moment.
+    ((i == 1)) && [[ $revision1 == "$revision2" ]] && commits+=("${commits[0]}") ||
+      commits+=("$(ours rev-parse --verify --quiet --end-of-options "${revisions[i]}^{commit}")") ||
       die "$repo has no revision '${revisions[i]}'"
     label "${revisions[i]}"
     labels+=("$label")

@@ -216,7 +216,7 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
   made.verdict = baseline.bad() ? Verdict::open : Verdict::good;
   for (const Condition* const failed : found.bad) {
     made.text += code(failed->name) + Text(" ") + Text(bad(status_text(*failed))) + Text(". ");
-    if (failed != &baseline) made.verdict = Verdict::bad;
+    if (!baseline.bad()) made.verdict = Verdict::bad;
   }
   for (const Condition& condition : found.conditions) {
     if (&condition == &baseline) continue;

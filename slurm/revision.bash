@@ -26,7 +26,7 @@ begin_comparison() {
   for variable in $(git rev-parse --local-env-vars); do unset "$variable"; done
   [[ -n $repo || -e $here/../.git ]] || die "this installation is not a git repository: name one with --repo"
   repo=$(realpath "${repo:-$here/..}")
-  ours rev-parse --git-dir >/dev/null 2>&1 || die "$repo is not a git repository"
+  words=$(ours rev-parse --git-dir 2>&1) || die "--repo $repo: ${words#fatal: }"
   revisions=("$revision1" "$revision2") commits=() subjects=() labels=() trees=() failed=('' '')
   for i in 0 1; do
     # The same word is the same commit, even if a branch moves this moment.
@@ -209,7 +209,7 @@ run_revision() {
   fi
   facts=$(jq -nc --arg revision "${names[i]}" --arg commit "${commits[i]}" --arg subject "${subjects[i]}" --argjson run "$2" --argjson order "$number" \
     --argjson code "$code" --arg command "$run${test_config:+ $test_config}" --arg log "logs_$name/run.log" \
-    --arg host "${SLURM_JOB_NODELIST:-$(hostname)}" --arg date "$(date -Is)" --argjson seconds "$((microseconds / 1000000))" \
+    --arg host "${SLURM_JOB_NODELIST:-$(hostname)}" --arg date "$(date '+%F %T')" --argjson seconds "$((microseconds / 1000000))" \
     --arg load "$load" --arg other "$other" --arg launch "$ZS_LAUNCH" --argjson clocks "$(clocks_of "$folder/clocks")" \
     '{$revision, $commit, commit_subject: $subject, $run, $order, exit_code: $code, $command, $launch, $log, $host, $date, $seconds, load_before: $load,
       other_load: $other} + $clocks | del(.[] | select(. == ""))')

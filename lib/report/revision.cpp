@@ -46,7 +46,7 @@ std::string change(const Ratio& ratio, const char* more, const char* less) {
 
 Grid answers(const Comparison& one, const Condition& baseline) {
   Grid grid{one.other->name + " against " + baseline.name,
-            {"what", "found", "ratio", "interval", "smallest change found"},
+            {"what", "found", "ratio", "interval", "smallest found"},
             {false, false, true, true, true},
             {}};
   const std::string step = one.numerics.from_step ? " from step " + to_text(*one.numerics.from_step) : "";

@@ -184,3 +184,26 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   [ -e "$tree/train.sh" ]
   git -C "$repo" worktree remove --force "$tree"
 }
+
+@test "revisions: of zs itself: built by make in the worktree, trained as tiny, a unit in the last place found" {
+  mkdir "$repo/tools"
+  echo "// zs" >"$repo/tools/zs-train.cpp"
+  printf 'build/zs-train: trainer\n\tmkdir -p build && cp $< $@\n' >"$repo/Makefile"
+  printf '%s\n' '#!/bin/bash' '((${OMPI_COMM_WORLD_RANK:-0} == 0)) || exit 0' 'echo "run: expected_steps=2"' \
+    'echo "Epoch 1, Step 1, Loss: 2.5 sync: True time: 0.1 alloc_mem: 1 peak_mem: 2"' \
+    'echo "Epoch 1, Step 2, Loss: $loss sync: True time: 0.1 alloc_mem: 1 peak_mem: 2"' \
+    'mkdir -p "$ZS_REGISTRY/$1"' >"$repo/trainer"
+  chmod +x "$repo/trainer"
+  sed -i '2i loss=2.4' "$repo/trainer"
+  commit one "base=1"
+  sed -i 's/^loss=2.4/loss=2.4000000000000004/' "$repo/trainer"
+  commit two "base=1"
+  run -1 --separate-stderr bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$repo" --revision1 one --revision2 two \
+    --runs_per_revision 2 --warmup 0 --output_dir out
+  [[ ${lines[0]} == "Worse or different: two against one: different from step 2: losses differ by up to 4.44"* ]]
+  [ "$(data '.comparisons[0].numerics.from_step')" = 2 ]
+  [ "$(jq -r '[.conditions[].command] | unique[]' out/metadata.json)" = \
+    '$ZS_LAUNCH build/zs-train --model_name tiny --batch_size 4 --seq_length 64 --max_steps 100 --log_interval 1' ]
+  [ -d out/logs_two_run2/saved_models/--model_name ]
+  grep -q 'cp trainer build/zs-train' out/build_one.log
+}

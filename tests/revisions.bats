@@ -144,6 +144,9 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   [[ $stderr == *"'base' has no tools/zs-train.cpp: say with --run how it trains"* ]] || complain "$stderr"
   run -2 --separate-stderr bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$TMPDIR" --revision1 a --revision2 b
   [[ $stderr == "compare-revisions.sbatch: --repo $TMPDIR: not a git repository"* ]] || complain "$stderr"
+  run -2 --separate-stderr bash "$ROOT/slurm/compare-revisions.sbatch" --repo none/none --revision1 a --revision2 b
+  run -2 --separate-stderr env TMPDIR="$PWD/none" bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$repo" --run true \
+    --revision1 base --revision2 base --output_dir here
   [ "$(cat out/file)" = precious ] || complain "lost"
   [ ! -e results ] || complain "made results/"
   state | diff before -

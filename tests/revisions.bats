@@ -173,15 +173,17 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   done
 }
 
-@test "revisions: run from a git hook, with --no_cleanup, and with a log format of one's own" {
+@test "revisions: run from a git hook, within a job by mpirun, with --no_cleanup and with a log format of one's own" {
   sed -i 's/Epoch 1, Step/it/; s/Loss:/L/; s/ sync: True time:/ T/' "$repo/train.sh"
   commit own "base=1000 peak=2000000"
   printf '#!/bin/sh\ntouch "%s/hooked"\n' "$PWD" >"$repo/.git/hooks/post-checkout"
   chmod +x "$repo/.git/hooks/post-checkout"
-  GIT_DIR=$repo/.git GIT_INDEX_FILE=$repo/.git/index run -0 --separate-stderr compare --revision1 own --revision2 own \
-    --runs_per_revision 3 --output_dir out --no_cleanup \
+  export GIT_DIR=$repo/.git GIT_INDEX_FILE=$repo/.git/index SLURM_JOB_ID=1 SLURM_NTASKS=3
+  run -0 --separate-stderr compare --revision1 own --revision2 own --runs_per_revision 3 --output_dir out --no_cleanup --local \
     --parse "--pattern 'it (?P<step>\d+), L (?P<loss>\S+) T (?P<iteration_time>\S+)'"
   [[ ${lines[0]} == *"identical bits"*"Time: no difference shown"* ]]
+  unset GIT_DIR GIT_INDEX_FILE
+  [[ $(jq -r '[.ranks, .conditions[].launch] | unique | join(" ")' out/metadata.json) == "3 mpirun -n 3"* ]]
   [ ! -e hooked ]
   tree=$(sed -n 's/^worktrees: \([^ ]*\) .*/\1/p' <<<"$stderr")
   [ -e "$tree/train.sh" ]

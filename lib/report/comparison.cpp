@@ -161,6 +161,7 @@ Answer judged(const Ratio& ratio, double gate, const std::string& more, const st
   if (!std::isfinite(ratio.value)) return {Verdict::open, "not known: the runs of a revision have no value"};
   const std::string change =
       ratio.value == 1 ? "no change" : percent(std::abs(ratio.value - 1)) + " " + (ratio.value > 1 ? more : less);
+  if (ratio.exact && ratio.value == 1) return {Verdict::good, "the same in every run"};
   if (!ratio.known())
     return {Verdict::open, Text(change + ", from a single run of at least one: no interval, so nothing is shown")};
   const std::string found = ratio.exact ? ", the same in every run"
@@ -199,6 +200,7 @@ void leave_open(Comparison& one) {
   const char* const why = "not compared";
   one.numerics.text = one.time.text = one.memory.text = why;
   one.time_ratio = one.memory_ratio = ratio({});
+  one.compared = false;
 }
 
 }  // namespace

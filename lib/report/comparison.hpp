@@ -38,6 +38,7 @@ struct Comparison {
   Numerics numerics;
   Answer time, memory;
   Ratio time_ratio, memory_ratio;
+  bool compared = true;   ///< false where one of the two failed
   std::size_t pairs = 0;  ///< runs that ran beside each other; 0: the ratios are not of pairs
 };
 

@@ -32,7 +32,7 @@ Text method(const Condition& baseline, const std::vector<Comparison>& comparison
   } else {
     text += "from Welch's test on logarithms of the runs' mean iteration times";
   }
-  return text += "; a change is found in four cases of five if it is as large as the smallest one named.";
+  return text += "; a change as large as the least named is found in four cases of five.";
 }
 
 /// "no difference shown", "1.2 % slower".
@@ -46,19 +46,19 @@ std::string change(const Ratio& ratio, const char* more, const char* less) {
 
 Grid answers(const Comparison& one, const Condition& baseline) {
   Grid grid{one.other->name + " against " + baseline.name,
-            {"what", "found", "ratio", "interval", "smallest found"},
+            {"what", "found", "ratio", "interval", "least found"},
             {false, false, true, true, true},
             {}};
   const std::string step = one.numerics.from_step ? " from step " + to_text(*one.numerics.from_step) : "";
-  grid.rows.push_back({{Text("numerics")}, {Text(one.numerics.found + step)}, {Text("-")}, {Text("-")}, {Text("-")}});
+  grid.rows.push_back({{Text("numerics")}, {Text(one.numerics.found + step)}, {}, {}, {}});
   const auto row = [&](const char* what, const Ratio& ratio, const char* more, const char* less) {
     const bool interval = ratio.known() && !ratio.exact;
     grid.rows.push_back(
         {{Text(what)},
          {Text(change(ratio, more, less))},
          {Text(std::isfinite(ratio.value) ? to_rounded_text(ratio.value, 4) : "-"), ratio.value},
-         {Text(interval ? to_rounded_text(ratio.low, 4) + " to " + to_rounded_text(ratio.high, 4) : "-")},
-         {Text(interval ? percent(ratio.smallest) : "-")}});
+         {Text(interval ? to_rounded_text(ratio.low, 4) + " to " + to_rounded_text(ratio.high, 4) : "")},
+         {Text(interval ? percent(ratio.smallest) : "")}});
   };
   row("time", one.time_ratio, "slower", "faster");
   row("memory", one.memory_ratio, "more", "less");
@@ -198,12 +198,15 @@ Document revision(const metric::Store& store, const Findings& found, const std::
 
   Tracer tracer(document, folder);
   Section summary{"Executive summary", {}};
-  for (const Comparison& one : comparisons) summary.blocks.emplace_back(answers(one, baseline));
+  for (const Comparison& one : comparisons) {
+    if (one.compared) summary.blocks.emplace_back(answers(one, baseline));
+  }
   if (std::optional<Grid> table = commits(found)) summary.blocks.emplace_back(std::move(*table));
   if (std::any_of(store.runs.begin(), store.runs.end(),
                   [](const metric::Run& run) { return !run.attribute("uncommitted_changes").empty(); }))
     summary.blocks.emplace_back(Paragraph{"The repository had uncommitted changes; they are in neither revision."});
-  summary.blocks.emplace_back(Paragraph{method(baseline, comparisons)});
+  if (std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.compared; }))
+    summary.blocks.emplace_back(Paragraph{method(baseline, comparisons)});
   if (std::any_of(found.conditions.begin(), found.conditions.end(),
                   [](const Condition& c) { return c.curve != nullptr; })) {
     plot::Options options;

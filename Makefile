@@ -46,6 +46,7 @@ COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SU
 HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd
 # Kernels whose bits are part of the contract: which products are fused is spelt out in the source.
 FLAGS_adamw := -O3 -ffp-contract=off -fno-math-errno
+FLAGS_vector := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
 FLAGS_norm := -O3 -ffp-contract=off
 FLAGS_tree := -O3 -ffp-contract=off
 PCH := $(BUILD)/pch/tensor.hpp

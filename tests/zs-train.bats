@@ -104,7 +104,7 @@ END
 }
 
 @test "zs-train: what is not there yet says so" {
-  for option in "--compile" "--set model.tokenizer=gpt2"; do
+  for option in "--set model.tokenizer=gpt2"; do
     # shellcheck disable=SC2086
     run -2 zs-train $SMALL $option --output_dir out3
     [[ $output == *"is not supported yet" ]] || complain "$option: $output"

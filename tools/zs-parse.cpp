@@ -48,9 +48,10 @@ parse::Options options_of(const Args& args) {
 
 zs::Status run(const Args& args) {
   const std::string form = args.text("format");
-  const auto options = options_of(args);
+  auto options = options_of(args);
   const auto jobs = parse::jobs_of(args.inputs(), args.has("run") ? args.text("run") : "");
   zs::Output out(args.text("output"));
+  options.caught_up = [&] { out.flush(); };
   std::int64_t faults = 0;
   const auto counts = parse::convert(jobs, options,
                                      form == "h5"      ? parse::Form::h5

@@ -16,8 +16,8 @@ const zs::cli::Command kCommand = {
     "Write the report of a summary, in Markdown or as one HTML file",
     "[SUMMARY]",
     {
-        {'o', "output", "FILE", "write the report to FILE (.md, .html), '-' for stdout", "-"},
-        {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html"}},
+        {'o', "output", "FILE", "write the report to FILE (.md, .html; of revisions also .json), '-' for stdout", "-"},
+        {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html", "json"}},
         {'k',
          "kind",
          "NAME",
@@ -79,9 +79,7 @@ zs::Status report(const zs::cli::Args& args) {
   zs::report::Document text = args.has("gradients") ? of_gradients(args) : of_summary(args, warnings);
   if (args.has("title")) text.title = args.text("title");
   text.tool = std::string("zs-report ") + zs::cli::version();
-  const auto format = !args.has("format")             ? zs::report::format_of(output)
-                      : args.text("format") == "html" ? zs::report::Format::html
-                                                      : zs::report::Format::markdown;
+  const auto format = zs::report::format_of(args.has("format") ? "." + args.text("format") : output);
   for (std::string& warning : zs::report::write(text, format, output, args.text("figures"), theme))
     warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);

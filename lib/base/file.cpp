@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 
 namespace zs {
 namespace {
@@ -146,10 +147,7 @@ void write_file(const std::string& path, std::string_view bytes) {
 std::string sha256(std::string_view bytes) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : digest) text += {kDigits[byte >> 4], kDigits[byte & 15]};
-  return text;
+  return to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 }  // namespace zs

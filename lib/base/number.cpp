@@ -60,6 +60,14 @@ std::string to_bytes_text(double bytes) {
   return buffer.data();
 }
 
+std::string to_hex(std::string_view bytes) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const char byte : bytes) text += {kDigits[static_cast<unsigned char>(byte) >> 4], kDigits[byte & 15]};
+  return text;
+}
+
 std::optional<double> parse_real(std::string_view text) {
   if (text.starts_with('+')) {
     text.remove_prefix(1);

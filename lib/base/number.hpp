@@ -23,6 +23,9 @@ std::string to_rounded_text(double value, int digits);
 /// "1.50 GB", "12.0 MB" (powers of 1000), for people.
 std::string to_bytes_text(double bytes);
 
+/// Two lower-case hex digits for each byte.
+std::string to_hex(std::string_view bytes);
+
 /// The whole of `text` as a number, or nothing. Accepts sign, exponent, and in any case
 /// nan, inf, infinity. No surrounding blanks.
 std::optional<double> parse_real(std::string_view text);

@@ -57,7 +57,7 @@ constexpr auto kKnown = std::to_array<Known>({
 
     {"zero.stage", "zero_stage", Type::integer, "N", "3", "what is partitioned: 0 nothing, 1 optimizer, 2 and gradients, 3 and parameters", "", 0, 3},
     {"zero.backend", "backend", Type::text, "NAME", "zero", "engine; deepspeed means zero", "zero deepspeed fsdp ddp single"},
-    {"zero.compile", "compile", Type::boolean, "", "false", "use fused kernels inside units"},
+    {"zero.compile", "compile", Type::boolean, "", "false", "use fused kernels inside units: faster, bits of their own"},
     {"zero.deepcompile", "deepcompile", Type::boolean, "", "false", "run passes over the plan of a step"},
     {"zero.passes", "passes", Type::list, "LIST", "", "passes to run, joined by commas; the default ones when not set"},
     {"zero.reduction", "reduction", Type::text, "HOW", "exact", "exact: powers of two of ranks and accumulation steps, the same bits for all; any: any number", "exact any"},

@@ -59,6 +59,13 @@ class Column {
   std::variant<std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>> values_;
 };
 
+/// A column without its values.
+struct ColumnInfo {
+  std::string name;
+  Type type = Type::real;
+  std::string unit{};
+};
+
 /// Columns of equal length, in order.
 struct Table {
   std::vector<Column> columns;

@@ -2,6 +2,8 @@
 #include "metric/tsv_writer.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "base/error.hpp"
 #include "metric/escape.hpp"
@@ -10,123 +12,139 @@
 namespace zs::metric {
 namespace {
 
-constexpr std::size_t kBlock = 1 << 16;
-
-void append_escaped(std::string& out, std::string_view text) {
-  const bool plain =
-      std::all_of(text.begin(), text.end(), [](char c) { return c != '\\' && static_cast<unsigned char>(c) >= ' '; });
-  if (plain) {
-    out += text;
-  } else {
-    out += escaped(text);
-  }
+bool is_plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c != '\\' && c != '#' && static_cast<unsigned char>(c) >= ' '; });
 }
 
 }  // namespace
-
-void TsvWriter::begin() {
-  if (!begun_) pending_ += "#zs-metrics 1\n";
-  begun_ = true;
-}
 
 void TsvWriter::run(std::string_view name) {
   if (name.empty()) throw Error("a run needs a name");
   if (!runs_.insert(std::string(name)).second) {
     throw Error("a second run named '" + std::string(name) + "': give one another name with --run NAME");
   }
-  if (!seen_) pending_ += "#@ " + escaped_name(run_) + "\n";
-  begin();
-  run_ = name;
+  if (!run_.empty()) flush();
+  run_ = escaped_name(name);
   run_field_ = escaped(name);
-  seen_ = false;
-  first_row_ = true;
+  columns_.clear();
+  widths_.clear();
+  has_head_ = has_rows_ = told_ = false;
 }
 
 void TsvWriter::attribute(std::string_view key, std::string_view value) {
-  if (key.empty()) throw Error("an attribute of run '" + run_ + "' has no name");
-  pending_ += "#@ " + escaped_name(run_) + " " + escaped_name(key) + "=" + escaped(value) + "\n";
-  seen_ = true;
+  if (key.empty()) throw Error("an attribute of run '" + run_field_ + "' has no name");
+  attributes_ += "#@ " + run_ + " " + escaped_name(key) + "=" + escaped(value) + "\n";
 }
 
-void TsvWriter::declare(const Column& column) {
-  if (column.name.empty() || column.name == "run") {
-    throw Error("a column cannot be named '" + column.name + "': rename it");
+void TsvWriter::columns(const std::vector<ColumnInfo>& columns) {
+  for (std::size_t i = columns_.size(); i < columns.size(); ++i) {
+    if (!columns[i].name.empty() && columns[i].name != "run") continue;
+    throw Error("a column cannot be named '" + columns[i].name + "': rename it");
   }
-  const auto [place, fresh] = declared_.try_emplace(column.name, column.name, column.unit, column.type());
-  if (!fresh && place->second.type() == column.type() && place->second.unit == column.unit) return;
-  place->second = Column(column.name, column.unit, column.type());
-  redeclared_ = redeclared_ || std::find(header_.begin(), header_.end(), column.name) != header_.end();
+  if (columns.size() == columns_.size()) return;
+  if (has_head_) print_held();
+  columns_ = columns;
+  widths_.push_back({held_size_, columns_.size()});
+  if (std::exchange(has_head_, false)) print_head();
 }
 
-/// True if the cells stand in the header, in its order.
-bool TsvWriter::fits(std::span<const Cell> cells) const {
-  auto at = header_.begin();
-  return std::all_of(cells.begin(), cells.end(), [&](const Cell& cell) {
-    if (cell.text.empty()) return true;
-    at = std::find(at, header_.end(), cell.column);
-    return at != header_.end() && (++at, true);
-  });
-}
-
-bool TsvWriter::known(const Cell& cell) const {
-  return cell.text.empty() || std::find(header_.begin(), header_.end(), cell.column) != header_.end();
-}
-
-void TsvWriter::print_header(std::span<const Cell> cells) {
-  if (has_header_) pending_ += "#zs-metrics 1 continued\n";
-  has_header_ = true;
-  if (first_row_) header_.clear();
-  for (const Cell& cell : cells) {
-    if (!known(cell)) header_.emplace_back(cell.column);
+/// Room for `size` more bytes behind what is held.
+char* TsvWriter::room(std::size_t size) {
+  if (held_size_ + size > held_capacity_) {
+    held_capacity_ = std::max(held_capacity_ * 2, held_size_ + size + block_);
+    auto larger = std::make_unique_for_overwrite<char[]>(held_capacity_);
+    if (held_size_ > 0) std::memcpy(larger.get(), held_.get(), held_size_);
+    held_ = std::move(larger);
   }
+  return held_.get() + held_size_;
+}
+
+void TsvWriter::row(std::span<const std::string_view> cells) {
+  std::string text = run_field_;
+  for (const std::string_view cell : cells) {
+    text += '\t';
+    if (is_plain(cell))
+      text += cell;
+    else
+      text += escaped(cell);
+  }
+  text += '\n';
+  std::memcpy(room(text.size()), text.data(), text.size());
+  held_size_ += text.size();
+  end_row();
+}
+
+void TsvWriter::number_row(std::span<const std::string_view> cells) {
+  char* to = room(run_field_.size() + cells.size() * (kNumber + 1) + kNumber + 1);
+  std::memcpy(to, run_field_.data(), run_field_.size());
+  to += run_field_.size();
+  for (const std::string_view cell : cells) {
+    *to++ = '\t';
+    std::memcpy(to, cell.data(), kNumber);  // more than the cell, but of a size that the compiler knows
+    to += cell.size();
+  }
+  *to++ = '\n';
+  held_size_ = static_cast<std::size_t>(to - held_.get());
+  end_row();
+}
+
+void TsvWriter::end_row() {
+  has_rows_ = true;
+  if (held_size_ < (has_head_ ? block_ : hold_)) return;
+  if (!has_head_) print_head();
+  print_held();
+}
+
+/// Attributes so far and the header.
+void TsvWriter::print_head() {
+  has_head_ = true;
+  std::string head = begun_ ? "#zs-metrics 1 continued\n" : "#zs-metrics 1\n";
+  begun_ = told_ = true;
+  head += attributes_;
+  attributes_.clear();
   std::string line = "run";
-  for (const std::string& name : header_) {
-    line += "\t" + escaped(name);
-    const auto found = declared_.find(name);
-    const Standard* const usual = standard(name);
-    if (found == declared_.end()) continue;
-    const Column& column = found->second;
-    if (usual && usual->type == column.type() && usual->unit == column.unit) continue;
-    pending_ += "#: " + escaped_name(name) + " " + std::string(metric::name(column.type()));
-    pending_ += (column.unit.empty() ? "" : " ") + escaped_name(column.unit) + "\n";
+  for (const ColumnInfo& column : columns_) {
+    line += "\t" + escaped(column.name);
+    const Standard* const usual = standard(column.name);
+    if (usual && usual->type == column.type && usual->unit == column.unit) continue;
+    head += "#: " + escaped_name(column.name) + " " + std::string(metric::name(column.type));
+    head += (column.unit.empty() ? "" : " ") + escaped_name(column.unit) + "\n";
   }
-  pending_ += line + "\n";
-  redeclared_ = false;
+  sink_(head + line + "\n");
 }
 
-void TsvWriter::row(std::span<const Cell> cells) {
-  const bool fit = first_row_ ? has_header_ && !redeclared_ && fits(cells)
-                              : std::all_of(cells.begin(), cells.end(), [&](const Cell& cell) { return known(cell); });
-  if (!fit) print_header(cells);
-  first_row_ = false;
-  seen_ = true;
-  print_row(cells);
-  if (pending_.size() < kBlock) return;
-  sink_(pending_);
-  pending_.clear();
-}
-
-void TsvWriter::print_row(std::span<const Cell> cells) {
-  pending_ += run_field_;
-  std::size_t next = 0;  // rows mostly come in the header's order
-  for (const std::string& name : header_) {
-    pending_ += '\t';
-    if (next < cells.size() && cells[next].column == name) {
-      append_escaped(pending_, cells[next++].text);
-      continue;
+void TsvWriter::print_held() {
+  const std::string_view held(held_.get(), held_size_);
+  if (widths_.empty() || widths_.back().cells == widths_.front().cells) {
+    sink_(held);
+  } else {
+    for (std::size_t i = 0; i < widths_.size(); ++i) {
+      const std::size_t end = i + 1 < widths_.size() ? widths_[i + 1].offset : held.size();
+      const std::string tabs(columns_.size() - widths_[i].cells, '\t');
+      for (std::size_t at = widths_[i].offset; at < end;) {
+        const std::size_t newline = held.find('\n', at);
+        sink_(held.substr(at, newline - at));
+        sink_(tabs + "\n");
+        at = newline + 1;
+      }
     }
-    const auto found = std::find_if(cells.begin(), cells.end(), [&](const Cell& cell) { return cell.column == name; });
-    if (found != cells.end()) append_escaped(pending_, found->text);
   }
-  pending_ += '\n';
+  held_size_ = 0;
+  widths_.assign(1, {0, columns_.size()});
 }
 
 void TsvWriter::flush() {
-  begin();
-  if (!seen_) pending_ += "#@ " + escaped_name(run_) + "\n";
-  seen_ = true;
-  sink_(pending_);
-  pending_.clear();
+  if (has_rows_ && !has_head_) print_head();
+  if (held_size_ > 0) print_held();
+  std::string rest;
+  if (!begun_ || !told_) rest = begun_ ? "#zs-metrics 1 continued\n" : "#zs-metrics 1\n";
+  begun_ = true;
+  rest += attributes_;
+  if (!told_ && attributes_.empty()) rest += "#@ " + run_ + "\n";
+  attributes_.clear();
+  told_ = true;
+  if (!rest.empty()) sink_(rest);
 }
 
 std::string to_tsv(const std::vector<Run>& runs) {
@@ -136,14 +154,13 @@ std::string to_tsv(const std::vector<Run>& runs) {
     const Table records = canonical(run.records);
     writer.run(run.name);
     for (const auto& [key, value] : run.attributes) writer.attribute(key, value);
-    for (const Column& column : records.columns) writer.declare(column);
-    std::vector<std::string> texts(records.columns.size());
-    std::vector<TsvWriter::Cell> cells(records.columns.size());
+    std::vector<ColumnInfo> columns;
+    for (const Column& column : records.columns) columns.push_back({column.name, column.type(), column.unit});
+    writer.columns(columns);
+    std::vector<std::string> texts(columns.size());
+    std::vector<std::string_view> cells(columns.size());
     for (std::size_t row = 0; row < records.rows(); ++row) {
-      for (std::size_t c = 0; c < cells.size(); ++c) {
-        texts[c] = records.columns[c].text(row);
-        cells[c] = {records.columns[c].name, texts[c]};
-      }
+      for (std::size_t c = 0; c < cells.size(); ++c) cells[c] = texts[c] = records.columns[c].text(row);
       writer.row(cells);
     }
   }

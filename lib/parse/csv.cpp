@@ -57,7 +57,9 @@ class Csv : public Dialect {
   bool read_header(const Line& line) {
     for (const char separator : {',', '\t'}) {
       const auto cells = cells_of(line.text, separator);
-      const bool names = cells.size() >= 2 && std::all_of(cells.begin(), cells.end(), is_name);
+      const std::size_t index = !cells.empty() && cells.front().empty() ? 1 : 0;  // pandas leaves its name out
+      const bool names = cells.size() >= 2 + index &&
+                         std::all_of(cells.begin() + static_cast<std::ptrdiff_t>(index), cells.end(), is_name);
       const bool step =
           std::any_of(cells.begin(), cells.end(), [](std::string_view c) { return column_named(c).column == "step"; });
       if (!names || !step || !line.ended) continue;

@@ -5,7 +5,7 @@
 //         CurrSamplesPerSec=16.7, MemAllocated=26.36GB, MaxMemAllocated=46.63GB
 //   [...] [INFO] [logging.py:107:log_dist] [Rank 0] time (ms) | fwd: 66.11 | bwd: 130.2 | step: 5.1
 //   [...] [INFO] [utils.py:782:see_memory_usage] MA 14.96 GB         Max_MA 14.96 GB         CA 14.97 GB ...
-// The first three speak of one step and become one record.
+// The first three speak of one step and become one record, with what the program itself prints of that step.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -38,6 +38,18 @@ class DeepSpeed : public Dialect {
     return {};
   }
 
+  bool holds() const override { return !open_.empty(); }
+
+  std::vector<Field> give(std::string_view step, std::string_view rank, Findings& findings) override {
+    const std::string_view own_rank = rank_of(open_prefix_);
+    const bool same = open_.front().value == step && (rank.empty() || own_rank.empty() || rank == own_rank);
+    if (!same) return emit(findings), std::vector<Field>{};
+    given_ = std::exchange(open_, {});
+    std::vector<Field> fields = fields_of(given_);
+    if (rank.empty() && !own_rank.empty()) fields.push_back({"rank", own_rank, Kind::integer});
+    return fields;
+  }
+
   void finish(Findings& findings) override { emit(findings); }
 
  private:
@@ -48,14 +60,17 @@ class DeepSpeed : public Dialect {
 
   static bool starts_word(std::string_view text, std::size_t at) { return at == 0 || !is_key(text[at - 1]); }
 
+  static std::vector<Field> fields_of(const std::vector<Stored>& stored) {
+    std::vector<Field> fields;
+    for (const Stored& one : stored) fields.push_back({one.key, one.value, one.kind});
+    return fields;
+  }
+
   /// Hands on the record that is being put together.
   void emit(Findings& findings) {
     if (open_.empty()) return;
-    std::vector<Field> fields;
-    for (const Stored& stored : open_) fields.push_back({stored.key, stored.value, stored.kind});
-    const std::string prefix = std::move(open_prefix_);
-    findings.record(fields, prefix, open_line_);
-    open_.clear();
+    given_ = std::exchange(open_, {});
+    findings.record(fields_of(given_), open_prefix_, open_line_);
   }
 
   void open(const Line& line, std::string_view prefix, std::string_view step, Findings& findings) {
@@ -215,7 +230,7 @@ class DeepSpeed : public Dialect {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kMemory = {
       {{"MA ", "alloc_mem"}, {"Max_MA ", "peak_mem"}, {" CA ", "reserved_mem"}, {"Max_CA ", "peak_reserved_mem"}}};
   std::array<std::int64_t, 4> memory_{-1, -1, -1, -1};
-  std::vector<Stored> open_;
+  std::vector<Stored> open_, given_;  // the record being put together, and the last one handed on
   std::string open_prefix_;
   std::int64_t open_line_ = 0;
   std::vector<std::pair<std::string, Token>> groups_;

@@ -54,7 +54,12 @@ class Dialect {
   /// True while every line must be shown to it, not only those with a marker. (The first lines of a log are shown to
   /// all: headers stand there.)
   virtual bool wants_all() const { return false; }
-  /// At the end of the log: faults about what was left open.
+  /// True while it holds back a record, to which later lines may add.
+  virtual bool holds() const { return false; }
+  /// Another dialect has a record of `step`, by `rank` ("" if unknown). Gives what it holds of the same step, which
+  /// then is part of that record; hands on what it holds of another. The fields live until the next call.
+  virtual std::vector<Field> give(std::string_view /*step*/, std::string_view /*rank*/, Findings&) { return {}; }
+  /// At the end of the log: hands on what it holds; faults about what was left open.
   virtual void finish(Findings&) {}
 };
 

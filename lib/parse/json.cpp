@@ -15,6 +15,7 @@ namespace {
 constexpr int kDeepest = 32;
 
 void append_utf8(std::string& out, unsigned code) {
+  if (code == 0) code = 0xFFFD;  // no form of metric files holds a NUL
   if (code < 0x80) {
     out += static_cast<char>(code);
   } else if (code < 0x800) {

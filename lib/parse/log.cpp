@@ -2,10 +2,7 @@
 #include "parse/log.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -32,22 +29,14 @@ Markers markers_of(const std::vector<const Entry*>& entries) {
   return Markers(all);
 }
 
-/// True and False of Python as 1 and 0; "" for anything else.
-std::string_view truth(std::string_view word) {
-  if (word == "True" || word == "true") return "1";
-  if (word == "False" || word == "false") return "0";
-  return {};
-}
-
-std::string_view decimal(std::int64_t value, std::array<char, 24>& storage) {
-  const auto end = std::to_chars(storage.data(), storage.data() + storage.size(), value).ptr;
-  return {storage.data(), static_cast<std::size_t>(end - storage.data())};
-}
-
 }  // namespace
 
 LogReader::LogReader(const Options& options, Rows& rows, const FaultSink& faults)
-    : options_(options), rows_(rows), faults_(faults), markers_(markers_of(chosen(options))) {
+    : options_(options),
+      rows_(rows),
+      faults_(faults),
+      records_(options.map, rows),
+      markers_(markers_of(chosen(options))) {
   if (!options.pattern.empty()) readers_.push_back({"pattern", make_pattern(options.pattern)});
   for (const Entry* entry : chosen(options)) readers_.push_back({std::string(entry->name), entry->make()});
 }
@@ -68,7 +57,7 @@ void LogReader::read(const std::string& path) {
     hint_ = 0;
     const std::string part = parts_ == 1 ? "" : "." + std::to_string(parts_);
     attributes_["source" + part] = path_;
-    attributes_["source_sha256" + part] = source.sha256();
+    attributes_["source_" + source.checksum().name() + part] = source.checksum().text();
     const bool rotated = options_.follow_until && !*options_.follow_until && source.replaced();
     if (rotated) continue;  // the path is another log now
     if (source.missing() > 0)
@@ -78,54 +67,47 @@ void LogReader::read(const std::string& path) {
 }
 
 void LogReader::read_part(Source& source) {
-  for (Buffer& buffer : buffers_) buffer.ticket = 0;
-  std::size_t kept = 0;  // bytes at the end of the buffer before: the start of a line whose end is not read yet
-  for (std::size_t turn = 0;; turn = (turn + 1) % buffers_.size()) {
-    Buffer& buffer = buffers_[turn];
-    const Buffer& before = buffers_[(turn + buffers_.size() - 1) % buffers_.size()];
-    source.release(buffer.ticket);
-    if (buffer.capacity < kept + options_.block) {
-      buffer.capacity = kept + kept / 2 + options_.block;
-      buffer.bytes = std::make_unique_for_overwrite<char[]>(buffer.capacity + Template::kSlack);
+  Blocks blocks(source, options_.block, options_.ahead && !options_.follow_until);
+  while (true) {
+    const std::string_view block = next_block(blocks, source);
+    const char* begin = block.data();
+    const char* const end = begin + block.size();
+    if (block.empty() && (cut_ || !carry_.empty())) ++stats_.lines;  // one without an end
+    if (!carry_.empty()) {                                           // its line ends in this block, or the log does
+      const void* const newline = std::memchr(begin, '\n', block.size());
+      const char* const rest = newline ? static_cast<const char*>(newline) + 1 : end;
+      carry_.append(begin, rest);
+      begin = rest;
+      const bool too_long = !newline && carry_.size() > kLongestLine;
+      if (too_long) fault(number_, "a line of more than 16 MB: read in pieces");
+      cut_ = too_long;
+      if (newline || too_long || block.empty()) take_carry();
     }
-    if (kept > 0) std::memcpy(buffer.bytes.get(), before.bytes.get() + before.used - kept, kept);
-    std::size_t count = source.read(buffer.bytes.get() + kept, options_.block);
-    while (count == 0 && wait_for_more(source)) count = source.read(buffer.bytes.get() + kept, options_.block);
-    buffer.ticket = source.ticket();
-    buffer.used = kept + count;
-    bytes_ += static_cast<std::int64_t>(count);
-    const char* const begin = buffer.bytes.get();
-    const char* const end = begin + buffer.used;
-    std::memset(buffer.bytes.get() + buffer.used, 0, Template::kSlack);
-    if (count == 0) {
-      if (kept == 0) return;
-      take_block(begin, end);
-      ++stats_.lines;
-      return;
-    }
-    const void* const newline = ::memrchr(begin + kept, '\n', count);
-    const char* whole = newline ? static_cast<const char*>(newline) + 1 : begin;
-    if (!newline && buffer.used > kLongestLine) {
-      fault(number_, "a line of more than 16 MB: read in pieces");
-      whole = end;
-    }
+    if (block.empty()) return;
+    const void* const newline = begin < end ? ::memrchr(begin, '\n', static_cast<std::size_t>(end - begin)) : nullptr;
+    const char* const whole = newline ? static_cast<const char*>(newline) + 1 : begin;
     take_block(begin, whole);
-    kept = static_cast<std::size_t>(end - whole);
+    carry_.append(whole, end);
   }
 }
 
-/// At the end of a log that is followed: false when it is to be followed no more, or when another file has its name.
-bool LogReader::wait_for_more(Source& source) {
-  if (!options_.follow_until) return false;
-  rows_.flush();
-  if (*options_.follow_until || source.replaced()) return false;
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  return true;
+void LogReader::take_carry() {
+  const std::size_t size = carry_.size();
+  carry_.append(Blocks::kSlack, '\0');
+  take_block(carry_.data(), carry_.data() + size);
+  carry_.clear();
 }
 
-ColumnName LogReader::column_of(std::string_view key) const {
-  const auto mapped = options_.map.find(std::string(key));
-  return mapped == options_.map.end() ? column_named(key) : ColumnName{mapped->second, 100};
+/// At the end of a log that is followed: waits, unless it is to be followed no more or another file has its name.
+std::string_view LogReader::next_block(Blocks& blocks, const Source& source) {
+  while (true) {
+    const std::string_view block = blocks.next();
+    bytes_ += static_cast<std::int64_t>(block.size());
+    if (!block.empty() || !options_.follow_until) return block;
+    options_.caught_up();
+    if (*options_.follow_until || source.replaced()) return block;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
 }
 
 void LogReader::take_block(const char* begin, const char* end) {
@@ -173,9 +155,9 @@ void LogReader::take_block(const char* begin, const char* end) {
 /// Reads lines of the known form from `at` on; gives the place behind the last one.
 const char* LogReader::take_repeats(const char* at, const char* end) {
   std::int64_t count = 0;
-  for (const char* newline; at < end && (newline = template_.match(at, end, cells_)); at = newline + 1) {
-    cells_[line_column_] = decimal(number_ + count, line_text_);
-    rows_.row(columns_, cells_);
+  records_.begin_repeats(number_);
+  for (const char* newline; at < end && (newline = template_.match(at, end, records_.cells())); at = newline + 1) {
+    records_.repeat();
     ++count;
   }
   if (count == 0) return at;
@@ -192,14 +174,7 @@ const char* LogReader::take_repeats(const char* at, const char* end) {
 /// Learns the form of the line just read, if it is one record and nothing else.
 void LogReader::learn(std::string_view text, std::size_t reader) {
   if (!options_.learn || --wait_ > 0 || !readers_[reader].dialect->repeats()) return;
-  std::vector<Template::Value> values;
-  const Shape& shape = shapes_[last_shape_];
-  for (std::size_t column = 0; column < columns_.size(); ++column) {
-    const int index = shape.field_of_column[column];
-    if (index < 0 || column == line_column_ || columns_[column].name == "part") continue;
-    values.push_back({fields_[static_cast<std::size_t>(index)], column, columns_[column].type});
-  }
-  template_.learn(text, std::move(values));
+  template_.learn(text, records_.values());
   template_reader_ = reader;
   barren_ = std::min(barren_ + 1, 12);
   wait_ = 1 << barren_ >> 3;  // a log whose lines differ each time is left alone more and more
@@ -207,6 +182,8 @@ void LogReader::learn(std::string_view text, std::size_t reader) {
 
 void LogReader::take_line(std::string_view text, bool ended) {
   try_dialects(text, ended);
+  const bool held = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->holds(); });
+  if (template_.learned() && (held || !readers_[template_reader_].dialect->repeats())) template_.forget();
   wants_all_ = number_ < kHeaderLines ||
                std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
 }
@@ -271,106 +248,42 @@ void LogReader::attribute(std::string_view key, std::string_view value, bool rep
   }
 }
 
-const LogReader::Shape& LogReader::shape_of(const std::vector<Field>& fields) {
-  const auto fits = [&](const Shape& shape) {
-    return shape.field_of_column.size() == columns_.size() && shape.keys.size() == fields.size() &&
-           std::equal(fields.begin(), fields.end(), shape.keys.begin(),
-                      [](const Field& f, const std::string& key) { return f.key == key; });
+/// What the other dialects held back of the step of a record, and what that record does not say itself.
+std::vector<Field> LogReader::held_by_others(const std::vector<Field>& fields, std::string_view rank) {
+  std::vector<Field> all;
+  const auto value_of_column = [&](std::string_view column) {
+    const auto found = std::find_if(fields.begin(), fields.end(),
+                                    [&](const Field& field) { return records_.column_of(field).column == column; });
+    return found == fields.end() ? std::string_view() : found->value;
   };
-  if (last_shape_ < shapes_.size() && fits(shapes_[last_shape_])) return shapes_[last_shape_];
-  for (last_shape_ = 0; last_shape_ < shapes_.size(); ++last_shape_) {
-    if (fits(shapes_[last_shape_])) return shapes_[last_shape_];
-  }
-  // The surest key of each column has it; the others keep their own names, if those are free.
-  std::vector<std::string> names;
-  for (const Field& field : fields) {
-    const ColumnName own = column_of(field.key);
-    const bool beaten = std::any_of(fields.begin(), fields.end(), [&](const Field& other) {
-      const ColumnName name = column_of(other.key);
-      return name.column == own.column &&
-             (name.sureness > own.sureness || (name.sureness == own.sureness && &other < &field));
-    });
-    names.emplace_back(beaten ? field.key : own.column);
-  }
-  Shape shape;
-  std::vector<int> column_of_field(fields.size(), -1);
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    shape.keys.emplace_back(fields[i].key);
-    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
-        names.begin() + static_cast<std::ptrdiff_t>(i))
-      continue;
-    auto found =
-        std::find_if(columns_.begin(), columns_.end(), [&](const ColumnInfo& c) { return c.name == names[i]; });
-    if (found == columns_.end()) {
-      const metric::Standard* const standard = metric::standard(names[i]);
-      const bool word = fields[i].kind == Kind::word && truth(fields[i].value).empty();
-      columns_.push_back({names[i], standard             ? standard->type
-                                    : word               ? metric::Type::text
-                                    : names[i] == "part" ? metric::Type::integer
-                                                         : metric::Type::real});
-      found = columns_.end() - 1;
+  const std::size_t own = hint_;
+  for (hint_ = 0; hint_ < readers_.size(); ++hint_) {  // what is handed on meanwhile is of that dialect
+    Reader& other = readers_[hint_];
+    if (hint_ == own || !other.dialect->holds()) continue;
+    other.keys.clear();
+    for (const Field& field : other.dialect->give(value_of_column("step"), rank, *this)) {
+      const std::string_view said = value_of_column(field.key);
+      if (!said.empty() && (said == field.value || parse_real(said) == parse_real(field.value))) continue;
+      all.push_back(field);
+      if (!said.empty()) all.back().key = other.keys.emplace_back(other.name + "." + std::string(field.key));
     }
-    column_of_field[i] = static_cast<int>(found - columns_.begin());
   }
-  shape.field_of_column.assign(columns_.size(), -1);
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (column_of_field[i] >= 0)
-      shape.field_of_column[static_cast<std::size_t>(column_of_field[i])] = static_cast<int>(i);
-  }
-  if (shapes_.size() >= 64) shapes_.clear();  // a log whose every line has other keys
-  last_shape_ = shapes_.size();
-  return shapes_.emplace_back(std::move(shape));
-}
-
-bool LogReader::checked(const ColumnInfo& column, const Field& field, std::string_view& cell) {
-  cell = field.value;
-  if (column.type == metric::Type::text || field.value.empty()) return true;
-  const bool number = field.kind != Kind::word;
-  if (number && column.type == metric::Type::real) {
-    const bool spelt = is_alpha(field.value.back());  // NaN, Infinity: as zs spells them
-    if (spelt) cell = made_.emplace_back(to_text(*parse_real(field.value)));
-    return true;
-  }
-  if (field.kind == Kind::integer) return field.value.size() <= 18 || parse_int(field.value).has_value();
-  if (number) {
-    const auto real = parse_real(field.value);
-    if (!real || !(std::fabs(*real) <= 0x1p53) || *real != std::trunc(*real)) return false;
-    cell = made_.emplace_back(to_text(static_cast<std::int64_t>(*real)));
-    return true;
-  }
-  const bool nothing = field.value == "None" || field.value == "null";
-  cell = truth(field.value);
-  return nothing || !cell.empty();
+  hint_ = own;
+  return all;
 }
 
 void LogReader::record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) {
-  fields_.assign(fields.begin(), fields.end());
-  for (Field& field : fields_) {  // "epoch: 0.25" is no number of an epoch
-    if (field.kind == Kind::real && column_of(field.key).column == "epoch") field.key = "epochs";
+  Records::Place place{prefix.empty() ? prefix : rank_of(prefix), line, parts_};
+  std::vector<Field> all = fields;
+  for (const Field& field : held_by_others(fields, place.rank)) {
+    if (field.key == "rank")
+      place.rank = field.value;
+    else
+      all.push_back(field);
   }
-  const std::string_view rank = prefix.empty() ? prefix : rank_of(prefix);
-  if (!rank.empty()) fields_.push_back({"rank", rank, Kind::integer});
-  const std::size_t line_index = fields_.size();
-  fields_.push_back({"line", decimal(line, line_text_), Kind::integer});
-  if (parts_ > 1) fields_.push_back({"part", decimal(parts_, part_text_), Kind::integer});
   template_.forget();
-  const Shape& shape = shape_of(fields_);
-  made_.clear();
-  made_.reserve(columns_.size());  // views into it must stay
-  cells_.assign(columns_.size(), {});
-  for (std::size_t column = 0; column < columns_.size(); ++column) {
-    const int index = shape.field_of_column[column];
-    if (index < 0) continue;
-    const Field& field = fields_[static_cast<std::size_t>(index)];
-    if (static_cast<std::size_t>(index) == line_index) line_column_ = column;
-    if (checked(columns_[column], field, cells_[column])) continue;
-    cells_[column] = {};
-    fault(line, "malformed value: '" + std::string(field.value.substr(0, 40)) + "' is not " +
-                    (columns_[column].type == metric::Type::integer ? "a whole number" : "a number") + ", as '" +
-                    columns_[column].name + "' must be");
-  }
+  for (const std::string& what : records_.add(all, place)) fault(line, what);
   ++stats_.records;
-  rows_.row(columns_, cells_);
 }
 
 void LogReader::finish() {

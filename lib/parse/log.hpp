@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the logs of one run: finds the lines that matter, hands them to the dialects, and the records to a Rows.
 #pragma once
-#include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "parse/blocks.hpp"
 #include "parse/dialect.hpp"
 #include "parse/marker.hpp"
-#include "parse/names.hpp"
 #include "parse/ranks.hpp"
+#include "parse/records.hpp"
 #include "parse/rows.hpp"
 #include "parse/source.hpp"
 #include "parse/template.hpp"
@@ -28,8 +29,10 @@ struct Options {
   Ranks ranks = Ranks::all;
   std::size_t block = 1 << 18;  ///< bytes read at a time
   bool learn = true;            ///< read lines by the form of the line before; the result is the same
+  bool ahead = true;            ///< read files on disk in a second thread; the result is the same
   /// Not null: at the end of a log wait for more, until it is true.
   const std::atomic<bool>* follow_until = nullptr;
+  std::function<void()> caught_up = [] {};  ///< called before each wait
 };
 
 /// What became of every line: lines = matched + faulty + other.
@@ -61,16 +64,7 @@ class LogReader : private Findings {
     std::string name;
     std::unique_ptr<Dialect> dialect;
     std::int64_t matched = 0;
-  };
-  struct Buffer {
-    std::unique_ptr<char[]> bytes;
-    std::size_t capacity = 0, used = 0;
-    std::int64_t ticket = 0;
-  };
-  /// For the keys of a record, in order: the field that gives each column, or -1.
-  struct Shape {
-    std::vector<std::string> keys;
-    std::vector<int> field_of_column;
+    std::deque<std::string> keys{};  ///< of fields that it added to the last record of another dialect
   };
 
   void record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) override;
@@ -78,29 +72,29 @@ class LogReader : private Findings {
   void fault(std::int64_t line, const std::string& what) override;
 
   void read_part(Source& source);
-  bool wait_for_more(Source& source);
-  ColumnName column_of(std::string_view key) const;
-  /// REQUIRES: Template::kSlack bytes behind `end` may be read.
+  std::string_view next_block(Blocks& blocks, const Source& source);
+  /// Whole lines. REQUIRES: Blocks::kSlack bytes behind `end` may be read.
   void take_block(const char* begin, const char* end);
+  void take_carry();
   const char* take_repeats(const char* at, const char* end);
   void take_line(std::string_view text, bool ended);
   void try_dialects(std::string_view text, bool ended);
   void learn(std::string_view text, std::size_t reader);
   void close_line();
-  const Shape& shape_of(const std::vector<Field>& fields);
-  bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
+  std::vector<Field> held_by_others(const std::vector<Field>& fields, std::string_view rank);
 
-  /// In turn: some may still be hashed while another one is filled and parsed. They outlive the source that hashes.
-  std::array<Buffer, 16> buffers_;
   const Options& options_;
   Rows& rows_;
   const FaultSink& faults_;
+  Records records_;
   std::vector<Reader> readers_;
   Markers markers_;
   bool wants_all_ = false;
   std::size_t hint_ = 0;  // the dialect of the last match is tried first
 
   std::string path_;
+  std::string carry_;  // the start of a line whose end is not read yet
+  bool cut_ = false;   // the line being read had a piece taken off
   int parts_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t number_ = 1;   // of the line being read
@@ -108,14 +102,6 @@ class LogReader : private Findings {
   int class_ = -1;            // index of the dialect, or -2 for a faulty line
   std::string clean_;
 
-  std::vector<ColumnInfo> columns_;
-  std::vector<Shape> shapes_;
-  std::size_t last_shape_ = 0;
-  std::vector<Field> fields_;
-  std::vector<std::string_view> cells_;
-  std::vector<std::string> made_;  // cells whose text is not the log's
-  std::array<char, 24> line_text_, part_text_;
-  std::size_t line_column_ = 0;
   Template template_;
   std::size_t template_reader_ = 0;
   int barren_ = 0, wait_ = 0;  // templates learned in vain; records to let pass before the next try

@@ -14,6 +14,11 @@ struct Alias {
 
 // A column's own name has sureness 9.
 constexpr std::array kColumns = {
+    Alias{"", "unnamed"},  // the index that pandas writes into a CSV file
+    Alias{"run", "run_in_log"},
+    Alias{"line", "line_in_log"},
+    Alias{"part", "part_in_log"},
+    Alias{"ranks", "ranks_in_log"},
     Alias{"time", "iteration_time"},
     Alias{"timing/iteration_time", "iteration_time", 4},
     Alias{"global_step", "step", 6},

@@ -18,7 +18,6 @@ class FirstRank : public Rows {
  public:
   explicit FirstRank(Rows& next) : next_(next) {}
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
-  void flush() override { next_.flush(); }
   void finish(const std::map<std::string, std::string>& attributes) override { next_.finish(attributes); }
   std::int64_t left_out() const { return left_out_; }
 
@@ -34,7 +33,6 @@ class MeanOfRanks : public Rows {
  public:
   explicit MeanOfRanks(Rows& next) : next_(next) {}
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
-  void flush() override { next_.flush(); }
   void finish(const std::map<std::string, std::string>& attributes) override;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kFault = "malformed step line: ";
 constexpr std::int64_t kFurthestRest = 20;  // lines between the two parts of a torn line
 
-bool read_closing(std::string_view text, Findings& findings);
+Verdict read_closing(const Line& line, Findings& findings);
 
 std::size_t offset_behind(std::string_view part, std::string_view whole) {
   return static_cast<std::size_t>(part.data() + part.size() - whole.data());
@@ -23,7 +23,7 @@ std::size_t offset_behind(std::string_view part, std::string_view whole) {
 
 class Reference : public Dialect {
  public:
-  bool repeats() const override { return core_seen_ == kAllCore; }
+  bool repeats() const override { return core_seen_ == kAllCore && !torn_; }  // a torn line waits for what comes
 
   Verdict read(const Line& line, Findings& findings) override {
     if (torn_ && line.number > torn_->line + kFurthestRest) give_up(findings);
@@ -44,7 +44,7 @@ class Reference : public Dialect {
       text = step->rest.size() < text.size() - at ? step->rest : text.substr(at + 5);
     }
     if (verdict.matched || !verdict.fault.empty()) return verdict;
-    if (read_closing(line.text, findings)) return {true};
+    if (const Verdict closing = read_closing(line, findings); closing.matched) return closing;
     if (!lost_head(line.text)) return {};
     return torn_ ? join(line, findings) : Verdict{false, std::string(kFault) + "its start is missing"};
   }
@@ -184,10 +184,11 @@ class Reference : public Dialect {
 };
 
 /// The closing line: facts about the run.
-bool read_closing(std::string_view text, Findings& findings) {
+Verdict read_closing(const Line& line, Findings& findings) {
+  const std::string_view text = line.text;
   const std::size_t time = text.find(" iteration time: ");
   const std::size_t start = std::min(text.find(" ds="), text.find(" np="));
-  if (time == std::string_view::npos || start == std::string_view::npos || start > time) return false;
+  if (time == std::string_view::npos || start == std::string_view::npos || start > time) return {};
   std::string_view model = text.substr(0, start);
   model.remove_prefix(model.find_last_of(" )]") + 1);  // npos + 1 is 0
   if (!model.empty()) findings.attribute("model_name", model);
@@ -203,15 +204,17 @@ bool read_closing(std::string_view text, Findings& findings) {
     if (key != "ds") findings.attribute(key == "backend" ? "compile_backend" : key, word.substr(equals + 1));
   }
   std::string_view rest = text.substr(time + 1);
-  skip(rest, "iteration time: ");
-  findings.attribute("summary.iteration_time", take_number(rest).text);
-  for (const std::string_view key : {std::string_view("alloc_mem"), std::string_view("peak_mem")}) {
+  for (const auto& [key, name] :
+       {std::pair("iteration time", "iteration_time"), {"alloc_mem", "alloc_mem"}, {"peak_mem", "peak_mem"}}) {
     skip_blanks(rest);
     if (!skip(rest, key) || !skip(rest, ": ")) break;
-    findings.attribute("summary." + std::string(key), take_number(rest).text);
+    const std::string_view value = take_number(rest).text;
+    if (!line.ended && rest.empty())
+      return {true, "malformed closing line: the log ends within the value of '" + std::string(key) + "'"};
+    findings.attribute("summary." + std::string(name), value);
   }
   findings.attribute("exit_state", "finished");
-  return true;
+  return {true};
 }
 
 }  // namespace

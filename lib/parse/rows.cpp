@@ -1,155 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parse/rows.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstring>
 #include <stdexcept>
 
-#include "metric/escape.hpp"
 #include "metric/file.hpp"
 
 namespace zs::parse {
-namespace {
-
-constexpr std::size_t kHeld = 2 << 20;
-constexpr std::size_t kWritten = 1 << 16;
-
-/// Copies a short text without a call, by pieces that may overlap, and moves `to` behind it.
-inline void copy(char*& to, std::string_view text) {
-  const char* const from = text.data();
-  const std::size_t size = text.size();
-  const auto piece = [&]<typename Word>(Word word) {
-    std::memcpy(&word, from, sizeof word);
-    std::memcpy(to, &word, sizeof word);
-    std::memcpy(&word, from + size - sizeof word, sizeof word);
-    std::memcpy(to + size - sizeof word, &word, sizeof word);
-  };
-  if (size > 32)
-    std::memcpy(to, from, size);
-  else if (size >= 16)
-    piece(std::array<std::uint64_t, 2>{});
-  else if (size >= 8)
-    piece(std::uint64_t{});
-  else if (size >= 4)
-    piece(std::uint32_t{});
-  else if (size >= 2)
-    piece(std::uint16_t{});
-  else if (size == 1)
-    *to = *from;
-  to += size;
-}
-
-}  // namespace
-
-TsvRows::TsvRows(const std::string& run, Output& out, bool first, bool eager)
-    : run_(metric::escaped_name(run)), row_start_(metric::escaped(run)), out_(out), first_(first), eager_(eager) {}
-
-/// Room for `size` more bytes behind what is held.
-char* TsvRows::room(std::size_t size) {
-  if (held_size_ + size > held_capacity_) {
-    held_capacity_ = std::max(held_capacity_ * 2, held_size_ + size + kWritten);
-    auto larger = std::make_unique_for_overwrite<char[]>(held_capacity_);
-    if (held_size_ > 0) std::memcpy(larger.get(), held_.get(), held_size_);
-    held_ = std::move(larger);
-  }
-  return held_.get() + held_size_;
-}
 
 void TsvRows::row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {
-  if (columns.size() > columns_.size()) {
-    if (columns_written_) write_held();
-    columns_ = columns;
-    has_text_ =
-        std::any_of(columns_.begin(), columns_.end(), [](const ColumnInfo& c) { return c.type == metric::Type::text; });
-    widths_.push_back({held_size_, columns_.size()});
-    if (columns_written_) {
-      write_magic();
-      write_columns();
-    }
-  }
-  if (has_text_) {
-    std::string text = row_start_;
-    for (const std::string_view cell : cells) text += '\t' + metric::escaped(cell);
-    text += '\n';
-    std::memcpy(room(text.size()), text.data(), text.size());
-    held_size_ += text.size();
-  } else {  // the same, quickly
-    std::size_t size = row_start_.size() + cells.size() + 1;
-    for (const std::string_view cell : cells) size += cell.size();
-    char* to = room(size);
-    copy(to, row_start_);
-    for (const std::string_view cell : cells) {
-      *to++ = '\t';
-      copy(to, cell);
-    }
-    *to = '\n';
-    held_size_ += size;
-  }
-  if (!eager_ && held_size_ < (columns_written_ ? kWritten : kHeld)) return;
-  if (!columns_written_) {
-    write_magic();
-    write_columns();
-  }
-  write_held();
-}
-
-void TsvRows::write_magic() {
-  out_.write(first_ ? "#zs-metrics 1\n" : "#zs-metrics 1 continued\n");
-  first_ = false;
-}
-
-void TsvRows::write_columns() {
-  columns_written_ = true;
-  if (columns_.empty()) return;
-  std::string head;
-  for (const ColumnInfo& column : columns_) {
-    if (metric::standard(column.name)) continue;
-    head += "#: " + metric::escaped_name(column.name) + " " + std::string(metric::name(column.type)) + "\n";
-  }
-  head += "run";
-  for (const ColumnInfo& column : columns_) head += "\t" + metric::escaped(column.name);
-  out_.write(head + "\n");
-}
-
-void TsvRows::write_attributes(const std::map<std::string, std::string>& attributes) {
-  for (const auto& [key, value] : attributes) {
-    out_.write("#@ " + run_ + " " + metric::escaped_name(key) + "=" + metric::escaped(value) + "\n");
-  }
-  if (attributes.empty() && columns_.empty()) out_.write("#@ " + run_ + "\n");
-}
-
-void TsvRows::write_held() {
-  const std::string_view held(held_.get(), held_size_);
-  if (widths_.empty() || widths_.back().cells == widths_.front().cells) {
-    out_.write(held);
-  } else {
-    for (std::size_t i = 0; i < widths_.size(); ++i) {
-      const std::size_t end = i + 1 < widths_.size() ? widths_[i + 1].offset : held.size();
-      const std::string tabs(columns_.size() - widths_[i].cells, '\t');
-      for (std::size_t at = widths_[i].offset; at < end;) {
-        const std::size_t newline = held.find('\n', at);
-        out_.write(held.substr(at, newline - at));
-        out_.write(tabs + "\n");
-        at = newline + 1;
-      }
-    }
-  }
-  held_size_ = 0;
-  widths_.assign(1, {0, columns_.size()});
+  writer_.columns(columns);
+  writer_.row(cells);
 }
 
 void TsvRows::finish(const std::map<std::string, std::string>& attributes) {
-  if (!columns_written_) {
-    write_magic();
-    write_attributes(attributes);
-    write_columns();
-    write_held();
-  } else {
-    write_held();
-    write_attributes(attributes);
-  }
+  for (const auto& [key, value] : attributes) writer_.attribute(key, value);
+  writer_.flush();
 }
 
 void RunRows::row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {

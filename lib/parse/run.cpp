@@ -12,6 +12,8 @@
 namespace zs::parse {
 namespace {
 
+constexpr std::size_t kHeld = 2 << 20, kBlock = 1 << 18;  // bytes of text
+
 /// "logs/run.log.2.gz" -> {"run", 2}; rotation 0 is the newest part.
 struct LogName {
   std::string run;
@@ -90,12 +92,14 @@ std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::st
 std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out,
                            const FaultSink& faults) {
   std::vector<Count> counts;
+  const bool hold = !options.follow_until;
+  metric::TsvWriter writer([&](std::string_view text) { out.write(text); }, hold ? kHeld : 0, hold ? kBlock : 0);
   metric::Store store;
   for (const Job& job : jobs) {
     for (const Fault& fault : job.faults) faults(fault);
     std::unique_ptr<Rows> rows;  // the destination, behind what chooses ranks
     if (form == Form::tsv) {
-      rows = std::make_unique<TsvRows>(job.run, out, counts.empty(), options.follow_until != nullptr);
+      rows = std::make_unique<TsvRows>(job.run, writer);
     } else if (form == Form::jsonl) {
       rows = std::make_unique<JsonlRows>(job.run, out);
     } else {
@@ -145,6 +149,9 @@ std::map<std::string, std::string> map_of(const std::string& text) {
     const std::size_t equals = pair.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == pair.size()) {
       throw UsageError("--map: '" + pair + "' is not COLUMN=KEY, as in loss=train/loss");
+    }
+    for (const char* own : {"run", "line", "part", "ranks"}) {
+      if (pair.substr(0, equals) == own) throw UsageError("--map: column '" + std::string(own) + "' is zs-parse's own");
     }
     map[pair.substr(equals + 1)] = pair.substr(0, equals);
     at = comma + 1;

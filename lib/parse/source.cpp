@@ -2,121 +2,23 @@
 #include "parse/source.hpp"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "base/error.hpp"
 
 namespace zs::parse {
 
-// ---- Hasher
-// ---------------------------------------------------------------------------------------------------------- OpenSSL's
-// SHA-256, since it uses the processor's SHA instructions where there are any.
-
-struct Hasher::State {
-  struct Block {
-    const char* bytes;
-    std::size_t size;
-  };
-  EVP_MD_CTX* context = nullptr;
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<Block> queue;
-  std::int64_t added = 0, hashed = 0;
-  bool closing = false;
-  std::thread worker;
-
-  void update(const Block& block) {
-    if (!context) {
-      context = EVP_MD_CTX_new();
-      if (!context || EVP_DigestInit_ex(context, EVP_sha256(), nullptr) != 1) throw Error("openssl has no SHA-256");
-    }
-    if (block.bytes) EVP_DigestUpdate(context, block.bytes, block.size);
-  }
-  void work() {
-    std::unique_lock lock(mutex);
-    while (true) {
-      changed.wait(lock, [&] { return closing || !queue.empty(); });
-      if (queue.empty()) return;
-      const Block block = queue.front();
-      queue.pop_front();
-      lock.unlock();
-      update(block);
-      lock.lock();
-      ++hashed;
-      changed.notify_all();
-    }
-  }
-  void close() {
-    if (!worker.joinable()) return;
-    {
-      const std::lock_guard lock(mutex);
-      closing = true;
-      changed.notify_all();
-    }
-    worker.join();
-  }
-};
-
-Hasher::Hasher() : state_(std::make_unique<State>()) {}
-
-Hasher::~Hasher() {
-  state_->close();
-  EVP_MD_CTX_free(state_->context);
-}
-
-std::int64_t Hasher::add(const char* bytes, std::size_t size) {
-  State& state = *state_;
-  if (state.added == 0) {  // most logs are one block: not worth a thread
-    state.update({bytes, size});
-    state.hashed = 1;
-    return state.added = 1;
-  }
-  if (!state.worker.joinable()) state.worker = std::thread([&state] { state.work(); });
-  const std::lock_guard lock(state.mutex);
-  state.queue.push_back({bytes, size});
-  state.changed.notify_all();
-  return ++state.added;
-}
-
-void Hasher::wait(std::int64_t ticket) {
-  std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [&] { return state_->hashed >= ticket; });
-}
-
-std::string Hasher::digest() {
-  state_->close();
-  state_->update({nullptr, 0});
-  std::array<unsigned char, 32> bytes;
-  EVP_DigestFinal_ex(state_->context, bytes.data(), nullptr);
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
-
-// ---- Source
-// ----------------------------------------------------------------------------------------------------------
-
 struct Source::Inflater {
   z_stream stream{};
   std::vector<char> raw = std::vector<char>(1 << 18);
   bool ended = false;  // at the end of a gzip member, where the file may end
-  std::int64_t ticket = 0;
 
   Inflater() {
     if (inflateInit2(&stream, 15 + 16) != Z_OK) throw std::bad_alloc();
@@ -135,7 +37,9 @@ Source::Source(const std::string& path) : name_(path == "-" ? "stdin" : path), p
     throw Error(name_, 0, "is a directory, expected a file");
   }
   // Of a file on stdin, another program may have read the start.
-  if (S_ISREG(status.st_mode)) size_at_open_ = status.st_size - std::max<off_t>(0, ::lseek(file_, 0, SEEK_CUR));
+  on_disk_ = S_ISREG(status.st_mode);
+  if (on_disk_) size_at_open_ = status.st_size - std::max<off_t>(0, ::lseek(file_, 0, SEEK_CUR));
+  checksum_ = std::make_unique<Checksum>(size_at_open_);
 }
 
 Source::~Source() { ::close(file_); }
@@ -145,10 +49,8 @@ std::size_t Source::read_raw(char* buffer, std::size_t size) {
     const ssize_t count = ::read(file_, buffer, size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw Error(name_, 0, errno_text());
-    if (count > 0) {
-      ticket_ = hasher_.add(buffer, static_cast<std::size_t>(count));
-      raw_read_ += count;
-    }
+    checksum_->add(buffer, static_cast<std::size_t>(count));
+    raw_read_ += count;
     return static_cast<std::size_t>(count);
   }
 }
@@ -165,7 +67,6 @@ std::size_t Source::read(char* buffer, std::size_t size) {
   std::memcpy(inflater_->raw.data(), buffer, count);
   inflater_->stream.next_in = reinterpret_cast<Bytef*>(inflater_->raw.data());
   inflater_->stream.avail_in = static_cast<uInt>(count);
-  release(ticket_);
   return inflate(buffer, size);
 }
 
@@ -176,9 +77,7 @@ std::size_t Source::inflate(char* buffer, std::size_t size) {
   const std::size_t asked = gzip.stream.avail_out;
   while (gzip.stream.avail_out == asked) {
     if (gzip.stream.avail_in == 0) {
-      release(gzip.ticket);
       const std::size_t count = read_raw(gzip.raw.data(), gzip.raw.size());
-      gzip.ticket = ticket_;
       if (count == 0) {
         if (!gzip.ended) throw Error(name_, 0, "truncated gzip data");
         return 0;

@@ -1,33 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a log: a file or stdin, gzip or not, with the SHA-256 of what lies on disk, which a second
-// thread computes while the first one parses.
+// The bytes of a log: a file or stdin, gzip or not, with the checksum of what lies on disk.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "parse/checksum.hpp"
+
 namespace zs::parse {
-
-/// SHA-256 over blocks that stay in the caller's memory while they are hashed.
-class Hasher {
- public:
-  Hasher();
-  ~Hasher();
-  Hasher(const Hasher&) = delete;
-  Hasher& operator=(const Hasher&) = delete;
-
-  /// Queues a block. REQUIRES: the bytes stay as they are until wait(the ticket returned).
-  std::int64_t add(const char* bytes, std::size_t size);
-  /// Blocks until the block of `ticket` (and all before it) is hashed.
-  void wait(std::int64_t ticket);
-  /// 64 hex digits. REQUIRES: called once, after the last add().
-  std::string digest();
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
 
 /// A log being read. Every failure, a directory and truncated gzip data included, throws Error with the path.
 class Source {
@@ -37,15 +18,13 @@ class Source {
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
-  /// Reads up to `size` > 1 bytes of text; 0 at the (present) end. The bytes are being hashed until release().
+  /// Reads up to `size` > 1 bytes of text; 0 at the (present) end.
   std::size_t read(char* buffer, std::size_t size);
-  /// A ticket for release(): all that was read so far.
-  std::int64_t ticket() const { return ticket_; }
-  /// Blocks until the bytes read up to `ticket` may be overwritten.
-  void release(std::int64_t ticket) { hasher_.wait(ticket); }
+  /// True for a file on disk: a read() of it does not wait for another program.
+  bool on_disk() const { return on_disk_; }
 
-  /// SHA-256 of the file as it lies on disk (compressed, if it is). REQUIRES: called once, at the end.
-  std::string sha256() { return hasher_.digest(); }
+  /// Of what was read, as it lies on disk (compressed, if it is).
+  Checksum& checksum() { return *checksum_; }
   /// Bytes that the file lost since it was opened, 0 in the usual case. REQUIRES: at the end.
   std::int64_t missing() const;
   /// True if the path now names another file, or the file is shorter than what was read: a rotated log.
@@ -60,10 +39,10 @@ class Source {
 
   std::string name_, path_;
   int file_ = -1;
-  std::int64_t size_at_open_ = 0, raw_read_ = 0, ticket_ = 0;
-  bool started_ = false;
+  bool on_disk_ = false, started_ = false;
+  std::int64_t size_at_open_ = 0, raw_read_ = 0;
   std::unique_ptr<Inflater> inflater_;
-  Hasher hasher_;
+  std::unique_ptr<Checksum> checksum_;
 };
 
 }  // namespace zs::parse

@@ -12,38 +12,43 @@
 namespace zs::parse {
 namespace {
 
-std::uint64_t load(const char* at) {
-  std::uint64_t word;
-  std::memcpy(&word, at, sizeof word);
-  return word;
-}
-
 #if defined(__SSE2__)
 
-/// Bit i: the byte at `at` + i is no digit, for 32 bytes.
-inline std::uint32_t other_than_digits(const char* at) {
-  const __m128i zero = _mm_set1_epi8('0'), nine = _mm_set1_epi8(9);
-  const auto half = [&](const char* from) {
-    const __m128i value = _mm_sub_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)), zero);
-    return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(value, nine), value)));
-  };
-  return ~(half(at) | half(at + 16) << 16);
+__m128i load(const char* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
+
+/// Bit i: the byte at `at` + i is a digit, for 16 bytes.
+std::uint32_t digits16(const char* at) {
+  const __m128i value = _mm_sub_epi8(load(at), _mm_set1_epi8('0'));
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(value, _mm_set1_epi8(9)), value)));
+}
+
+/// Bit i: the bytes at `a` + i and `b` + i are the same, for 16 bytes.
+std::uint32_t same16(const char* a, const char* b) {
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(load(a), load(b))));
 }
 
 #else
 
-inline std::uint32_t other_than_digits(const char* at) {
+std::uint32_t digits16(const char* at) {
   std::uint32_t bits = 0;
-  for (int i = 0; i < 32; ++i) bits |= static_cast<std::uint32_t>(!is_digit(at[i])) << i;
+  for (int i = 0; i < 16; ++i) bits |= static_cast<std::uint32_t>(is_digit(at[i])) << i;
+  return bits;
+}
+
+std::uint32_t same16(const char* a, const char* b) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < 16; ++i) bits |= static_cast<std::uint32_t>(a[i] == b[i]) << i;
   return bits;
 }
 
 #endif
 
+std::uint32_t digits32(const char* at) { return digits16(at) | digits16(at + 16) << 16; }
+
 /// As number_at(), for the usual forms only: nullptr at any other.
-inline const char* skip_number(const char* at, bool& whole) {
+const char* skip_number(const char* at, bool& whole) {
   const char* const first = at + (*at == '-');
-  std::uint32_t others = other_than_digits(first);
+  std::uint32_t others = ~digits32(first);
   if (others == 0 || (others & 1) != 0) return nullptr;  // more than 31 digits, or none
   const char* stop = first + std::countr_zero(others);
   whole = true;
@@ -56,7 +61,7 @@ inline const char* skip_number(const char* at, bool& whole) {
   if ((*stop | 32) == 'e') {
     whole = false;
     const char* const exponent = stop + 1 + (stop[1] == '-' || stop[1] == '+');
-    others = other_than_digits(exponent);
+    others = ~digits32(exponent);
     if (others == 0 || (others & 1) != 0) return nullptr;
     stop = exponent + std::countr_zero(others);
   }
@@ -67,18 +72,14 @@ inline const char* skip_number(const char* at, bool& whole) {
 
 void Template::Slot::set_text(std::string_view t) {
   text = t;
-  if (text.size() > 16) return;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    reinterpret_cast<char*>(words)[i] = text[i];
-    reinterpret_cast<char*>(masks)[i] = '\xFF';
-  }
+  std::copy_n(t.begin(), std::min(t.size(), start.size()), start.begin());
+  start_bits = (1U << std::min(t.size(), start.size())) - 1;
 }
 
 inline bool Template::Slot::starts(const char* at, const char* end) const {
-  if (text.size() > 16) {
-    return static_cast<std::size_t>(end - at) >= text.size() && std::memcmp(at, text.data(), text.size()) == 0;
-  }
-  return (((load(at) & masks[0]) ^ words[0]) | ((load(at + 8) & masks[1]) ^ words[1])) == 0;
+  if ((same16(at, start.data()) & start_bits) != start_bits) return false;
+  return text.size() <= start.size() ||
+         (static_cast<std::size_t>(end - at) >= text.size() && std::memcmp(at, text.data(), text.size()) == 0);
 }
 
 bool Template::learn(std::string_view line, std::vector<Value> values) {
@@ -111,35 +112,42 @@ bool Template::learn(std::string_view line, std::vector<Value> values) {
   return true;
 }
 
+/// Reads a number of another extent than the last one; nullptr where there is none, or an unusual one.
+const char* Template::Slot::end_of_number(const char* at) {
+  bool is_whole = false;
+  const char* const stop = skip_number(at, is_whole);
+  if (!stop || (whole && (!is_whole || stop - at > 18)) || stop - at > static_cast<std::ptrdiff_t>(kLongest))
+    return nullptr;
+  const char* const first = at + (*at == '-');
+  const std::uint32_t found = digits32(first);
+  length = static_cast<std::uint32_t>(stop - first);
+  window = guess && length < 31 ? (2U << length) - 1 : 0;
+  digits = found & window;
+  const bool plain = std::popcount(~found & window) == (is_whole ? 1 : 2);  // no exponent
+  if (!plain) window = 0;
+  if (window == 0) digits = 1;  // no guess will do
+  point = is_whole ? 0 : static_cast<std::uint32_t>(std::countr_one(found));
+  narrow = length < 16;
+  return stop;
+}
+
 const char* Template::match(const char* at, const char* end, std::vector<std::string_view>& cells) {
-  static constexpr char kTruth[] = "01";
+  static constexpr std::array<char, kLongest + 1> kTruth = {'0', '1'};
   for (Slot& slot : slots_) {
     if (!slot.starts(at, end)) return nullptr;
     at += slot.text.size();
     if (slot.truth) {
       const bool yes = std::memcmp(at, "True", 4) == 0;
       if (!yes && std::memcmp(at, "False", 5) != 0) return nullptr;
-      cells[slot.column] = {kTruth + yes, 1};
+      cells[slot.column] = {kTruth.data() + yes, 1};
       at += yes ? 4 : 5;
       continue;
     }
-    const char* const first = *at == '-' ? at + 1 : at;
-    const std::uint32_t others = other_than_digits(first);
-    const char* stop;
-    if ((others & slot.window) == slot.others && (slot.point == 0 || first[slot.point] == '.')) {
-      stop = first + slot.length;
-    } else {
-      bool whole = false;
-      stop = skip_number(at, whole);
-      if (!stop || (slot.whole && (!whole || stop - at > 18))) return nullptr;
-      const auto length = static_cast<std::uint32_t>(stop - first);
-      const std::uint32_t window = length < 31 ? (2U << length) - 1 : 0;
-      const bool plain = std::popcount(others & window) == (whole ? 1 : 2);  // no exponent
-      slot.window = slot.guess && plain ? window : 0;
-      slot.others = slot.window != 0 ? others & window : 1;
-      slot.length = length;
-      slot.point = whole ? 0 : static_cast<std::uint32_t>(std::countr_zero(others));
-    }
+    const char* const first = at + (*at == '-');
+    const std::uint32_t digits = slot.narrow ? digits16(first) : digits32(first);
+    const bool guessed = (digits & slot.window) == slot.digits && (slot.point == 0 || first[slot.point] == '.');
+    const char* const stop = guessed ? first + slot.length : slot.end_of_number(at);
+    if (!stop) return nullptr;
     cells[slot.column] = {at, static_cast<std::size_t>(stop - at)};
     at = stop;
   }

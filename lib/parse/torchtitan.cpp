@@ -46,7 +46,7 @@ class TorchTitan : public Dialect {
         fault = "malformed step line: no number after '" + std::string(key) + ":'";
         break;
       }
-      if (!line.ended && rest.empty()) {
+      if (!line.ended && rest.find_first_not_of(",0123456789") == std::string_view::npos) {
         fault = "malformed step line: the log ends within the value of '" + std::string(key) + "'";
         break;
       }

@@ -63,6 +63,13 @@ void examine(const Condition& condition, std::vector<Text>& remarks) {
   }
 }
 
+/// The checksum of a run's log, behind its name, as zs-parse gives it; a small log has SHA-256, a large one XXH128.
+std::pair<std::string, std::string> checksum(const metric::Run& run) {
+  const std::string sha = run.attribute("source_sha256");
+  return sha.empty() ? std::pair{std::string("XXH128 "), run.attribute("source_xxh128")}
+                     : std::pair{std::string("SHA-256 "), sha};
+}
+
 }  // namespace
 
 Section quality_section(const metric::Store& store, const Findings& found) {
@@ -83,7 +90,7 @@ Section quality_section(const metric::Store& store, const Findings& found) {
   std::size_t unsourced = 0, records = 0;
   for (const metric::Run& run : store.runs) {
     if (!run.attribute("host").empty()) hosts[run.attribute("host")].push_back(run.name);
-    unsourced += run.attribute("source_sha256").empty();
+    unsourced += checksum(run).second.empty();
     records += run.records.rows();
   }
   if (hosts.size() > 1) {
@@ -181,15 +188,19 @@ Section recommendation_section(const Findings& found) {
 Section appendix_section(const metric::Store& store, const Findings& found, const std::string& source) {
   Section section{"Appendix", {}};
   Grid logs{"Runs and their logs",
-            {"run", "log", "SHA-256 of the log", "exit code", "state digest"},
+            {"run", "log", "checksum of the log", "exit code", "state digest"},
             {false, false, false, false, false},
             {}};
   for (const metric::Run& run : store.runs) {
-    const auto cell = [&](const std::string& key) {
-      return Cell{run.attribute(key).empty() ? Text("-") : Text(code(run.attribute(key)))};
+    const auto cell = [&](const std::string& value, const std::string& kind = "") {
+      return Cell{value.empty() ? Text("-") : Text(kind) + Text(code(value))};
     };
-    logs.rows.push_back(
-        {{Text(code(run.name))}, cell("source"), cell("source_sha256"), cell("exit_code"), cell("state_digest")});
+    const auto [kind, sum] = checksum(run);
+    logs.rows.push_back({{Text(code(run.name))},
+                         cell(run.attribute("source")),
+                         cell(sum, kind),
+                         cell(run.attribute("exit_code")),
+                         cell(run.attribute("state_digest"))});
   }
   if (!logs.rows.empty()) section.blocks.emplace_back(std::move(logs));
   Grid commands{"Commands", {"run", "command"}, {false, false}, {}};

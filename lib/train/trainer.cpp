@@ -61,7 +61,7 @@ void Trainer::describe() {
   known["global_batch_size"] = number(batches_.samples_per_step());
   known["seq_length"] = number(settings_.model.seq_length);
   known["deepcompile"] = truth(settings_.deepcompile);
-  known["compile"] = "false";
+  known["compile"] = truth(settings_.model.fused);
   known["passes"] = passes;
   known["activation_checkpointing"] = truth(settings_.activation_checkpointing);
   known["learning_rate"] = to_text(settings_.learning_rate);
@@ -88,7 +88,6 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
-  catch_stop_signals();
   unit::memory::reset_peak();
   std::string digest;
   std::int64_t step = done_;

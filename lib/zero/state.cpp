@@ -174,12 +174,13 @@ void UnitState::start_reduce() {
   reduce_ = group_->reduce_scatter(source, gradient_, numel(), "reduce-scatter of " + unit_->name());
 }
 
-void UnitState::finish_reduce(int micro_steps) {
-  if (reduce_) {
-    reduce_->wait();
-    reduce_.reset();
-  }
-  if (layout_.stage <= 1) return;
+void UnitState::finish_reduce() {
+  if (!reduce_) return;
+  reduce_->wait();
+  reduce_.reset();
+}
+
+void UnitState::accumulate_shard(int micro_steps) {
   if (group_->size() > 1) leaf_.reset();  // alone, it is the sum
   if (micro_steps == 1) return;
   tree(slice_.size()).add(gradient_);

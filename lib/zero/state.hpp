@@ -66,10 +66,11 @@ class UnitState {
 
   /// Local summation of leaf gradients over micro-steps (stages 0 and 1).
   void accumulate(int micro_steps);
-  /// Starts the reduce-scatter of the leaf gradient or of the local sum; finish_reduce puts the result into the shard's
-  /// sum. COLLECTIVE.
+  /// The reduce-scatter of the leaf gradient or of the local sum; its result is gradient_sum(). COLLECTIVE.
   void start_reduce();
-  void finish_reduce(int micro_steps);
+  void finish_reduce();
+  /// Adds what was reduced to the sum over micro-steps (stages 2 and 3).
+  void accumulate_shard(int micro_steps);
   /// All-gather of the reduced gradient (stage 0). COLLECTIVE.
   void start_gather_gradient();
   void finish_gather_gradient();

@@ -2,11 +2,11 @@
 // libFuzzer target for lib/metric, run by tests/fuzz/run metric. The input is a metric file: text, HDF5 images, or
 // several of them one after another. What is read is written in both forms, and must read back as the same content.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "fuzz/input.hpp"
 #include "metric/file.hpp"
 #include "metric/guard.hpp"
 
@@ -29,8 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   metric::Store runs;
   runs.runs = store.runs;
   const std::string form = metric::to_h5(runs), text = metric::to_tsv(runs.runs);
-  if (metric::to_h5(metric::parse(form, "image")) != form) std::abort();
-  if (metric::to_h5(metric::parse(text, "text")) != form) std::abort();
+  zs::fuzz::require(metric::to_h5(metric::parse(form, "image")) == form);
+  zs::fuzz::require(metric::to_h5(metric::parse(text, "text")) == form);
   metric::to_jsonl(runs.runs);
   return 0;
 }

@@ -1,41 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target for lib/parse, run by tests/fuzz/run parse. The input is a log. Beside not crashing, the reader must
-// account for each line, give the same whatever the size of its blocks and with or without learned forms, and write
-// text that lib/metric reads back.
-#include <sys/mman.h>
-#include <unistd.h>
-
+// account for each line, give the same whatever the size of its blocks and with or without learned forms, also as the
+// text form spells it, and that text must be what lib/metric reads back.
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "fuzz/input.hpp"
 #include "metric/file.hpp"
 #include "parse/log.hpp"
 
 namespace parse = zs::parse;
+using zs::fuzz::require;
 
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
-
-// The bytes as a file.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : file_(::memfd_create("input", MFD_CLOEXEC)) {
-    require(file_ >= 0 && ::write(file_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-  }
-  ~MemoryFile() { ::close(file_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-
- private:
-  int file_;
-};
 
 // All that comes out, as one text.
 class Transcript : public parse::Rows {
@@ -64,9 +43,10 @@ parse::Stats read(const std::string& path, parse::Options options, parse::Rows& 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const MemoryFile log(std::string_view(reinterpret_cast<const char*>(data), size));
+  const zs::fuzz::MemoryFile log(std::string_view(reinterpret_cast<const char*>(data), size));
   parse::Options whole, pieces, slow;
   pieces.block = 2 + size % 61;
+  pieces.ahead = size % 16 == 0;  // slow in such blocks
   slow.learn = false;
   try {
     Transcript first;
@@ -81,14 +61,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read(log.path(), options, again, other_faults);
       require(again.text == first.text && other_faults == faults);
     }
-    const std::string name = "/dev/shm/zs-fuzz-" + std::to_string(::getpid());
-    {
-      zs::Output out(name);
-      parse::TsvRows rows("a run", out, true);
-      read(log.path(), whole, rows, faults);
-      out.commit();
-    }
-    const zs::metric::Store store = zs::metric::read(name);
+    const auto text_form = [&](const parse::Options& options) {
+      std::string text;
+      zs::metric::TsvWriter writer([&](std::string_view block) { text += block; }, size % 4 * 500, 1000);
+      parse::TsvRows rows("a run", writer);
+      read(log.path(), options, rows, faults);
+      return text;
+    };
+    const std::string text = text_form(whole);
+    require(text_form(slow) == text);
+    const zs::metric::Store store = zs::metric::parse(text, "text");
     require(store.runs.size() == 1 && static_cast<std::int64_t>(store.runs[0].records.rows()) == stats.records);
   } catch (const zs::Error& error) {
     // Only what is no gzip data may be refused as a whole.

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target for lib/tensorfile, run by tests/fuzz/run tensorfile. The input is a file: of torch.save where it
 // begins as a zip archive, a bare pickle (whose mutations no checksum stops) where it begins as one, else safetensors.
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
+#include "fuzz/input.hpp"
 #include "tensorfile/pickle.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/torch.hpp"
@@ -18,21 +16,6 @@
 namespace tf = zs::tensorfile;
 
 namespace {
-
-// The bytes as a file that can be mapped.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::string_view bytes) : file_(::memfd_create("input", MFD_CLOEXEC)) {
-    if (file_ < 0 || ::write(file_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) std::abort();
-  }
-  ~MemoryFile() { ::close(file_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-
- private:
-  int file_;
-};
 
 void use(const tf::Tensor& tensor) {
   tensor.check();
@@ -74,7 +57,7 @@ void read(std::string_view bytes) {
     write_again(value);
     return;
   }
-  const MemoryFile file(bytes);
+  const zs::fuzz::MemoryFile file(bytes);
   if (bytes.starts_with("PK")) {
     const tf::Value value = tf::read_torch(file.path());
     use(value);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for every dialect: values survive, nothing of a cut line passes for a value, each line is accounted for.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+
+#include "parse/log.hpp"
+
+namespace zs::parse {
+namespace {
+
+/// Lines of a dialect, '@' standing for a value, and the column or attribute that the value becomes. An attribute ends
+/// in '='. The lines in front of the last one are what it needs.
+struct Sample {
+  std::string_view dialect, before, line, becomes;
+};
+const std::vector<Sample> kSamples = {
+    {"reference", "", "Epoch 1, Step 40, Loss: @ sync: True time: 0.48 alloc_mem: 28307113472 peak_mem: 50064946688",
+     "loss"},
+    {"reference", "", "Epoch 1, Step 40, Loss: 2.5 sync: True time: @ alloc_mem: 28307113472 peak_mem: 50064946688",
+     "iteration_time"},
+    {"reference", "",
+     "gpt2 ds=True np=8 batch_size=1 zero_stage=3 compile_time=58.1 iteration time: @ alloc_mem: 1234 peak_mem: 5678",
+     "summary.iteration_time="},
+    {"deepspeed", "", "[2024-04-21 02:45:40,722] [Rank 0] step=30, skipped=17, lr=[@], mom=[(0.9, 0.999)]",
+     "learning_rate"},
+    {"deepspeed", "",
+     "[timer.py:260:stop] epoch=0/micro_step=3/global_step=3, RunningAvgSamplesPerSec=74.6, CurrSamplesPerSec=@, "
+     "MemAllocated=4.75GB, MaxMemAllocated=15.59GB",
+     "samples_per_second"},
+    {"huggingface", "", "{'loss': @, 'grad_norm': 1.25, 'learning_rate': 0.0002, 'epoch': 0.04}", "loss"},
+    {"huggingface", "", "{'eval_loss': @, 'eval_runtime': 12.3, 'epoch': 0.04}", "valid_loss"},
+    {"torchtitan", "",
+     "[titan] 2025-06-01 12:00:00,123 - root - INFO - step: 10  loss:  @  grad_norm:  1.0613  memory:  1.03GiB(1.09%)  "
+     "tps: 12,345  tflops: 12.34  mfu: 3.95%",
+     "loss"},
+    {"nanogpt", "", "iter 100: loss @, time 135.12ms, mfu 12.34%", "loss"},
+    {"nanogpt", "", "step 250: train loss 2.4012, val loss @", "valid_loss"},
+    {"llm.c", "",
+     "step    2/32000 | loss @ (+nanz)| norm 43.5996 (+nanz)| lr 1.71e-06 | 2747.19 ms | 47.4% bf16 MFU | 381690 tok/s",
+     "loss"},
+    {"llm.c",
+     "step    2/32000 | loss 10.5 (+nanz)| norm 43.5 (+nanz)| lr 1.71e-06 | 2747.1 ms | 4% bf16 MFU | 3 tok/s\n",
+     "val loss @", "valid_loss"},
+    {"json", "", R"({"train/loss": @, "train/global_step": 40, "_step": 3, "_runtime": 61.4})", "loss"},
+    {"csv", "step,train_loss,learning_rate\n", "10,@,0.0003", "loss"},
+    {"zs", "", "Summary: epochs: 3 loss: @ steps: 120", "summary.loss="},
+    {"zs", "", "run: learning_rate=@", "learning_rate="},
+    {"launch", "", "Namespace(model_name='gpt2', learning_rate=@, compile=True)", "learning_rate="},
+    {"launch", "", "NUM_NODES: 1 NGPUS_PER_NODE: 4 NUM_PROCESSES: 4", "gpus_per_node="},
+    {"wandb", "wandb: Run summary:\n", "wandb:                          train/loss @", "wandb.summary.train/loss="},
+    {"failure", "", "srun: error: node07: task 3: Exited with exit code 1", "error="}};
+
+std::string filled(std::string_view line, std::string_view value) {
+  std::string text(line);
+  const std::size_t at = text.find('@');
+  return at == std::string::npos ? text : text.replace(at, 1, value);
+}
+
+/// What comes out of a log: the cells of each column, and attributes with '=' behind their names.
+class Collected : public Rows {
+ public:
+  void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (!cells[i].empty()) values[columns[i].name].insert(std::string(cells[i]));
+    }
+  }
+  void finish(const std::map<std::string, std::string>& attributes) override {
+    for (const auto& [key, value] : attributes) {
+      if (!key.starts_with("source")) values[key + "="].insert(value);
+    }
+  }
+  std::map<std::string, std::set<std::string>> values;
+};
+
+struct Outcome {
+  Collected out;
+  Stats stats;
+};
+
+Outcome read(const std::string& text) {
+  const std::string name = "/tmp/zs-dialects-test-" + std::to_string(::getpid());
+  std::ofstream(name, std::ios::binary) << text;
+  Outcome outcome;
+  const Options options;
+  const FaultSink sink = [](const Fault&) {};
+  LogReader reader(options, outcome.out, sink);
+  reader.read(name);
+  reader.finish();
+  ::unlink(name.c_str());
+  outcome.stats = reader.stats();
+  const Stats& stats = outcome.stats;
+  std::int64_t sum = stats.faulty + stats.other;
+  for (const auto& [dialect, count] : stats.matched) sum += count;
+  CHECK(sum == stats.lines);
+  CHECK(stats.other >= 0);
+  CHECK(stats.lines == std::count(text.begin(), text.end(), '\n') + (!text.empty() && text.back() != '\n'));
+  return outcome;
+}
+
+TEST_CASE("each dialect is in the samples") {
+  for (const Entry& entry : dialects())
+    CHECK(std::any_of(kSamples.begin(), kSamples.end(), [&](const Sample& s) { return s.dialect == entry.name; }));
+}
+
+TEST_CASE("nan, inf, signs and exponents are values in every dialect") {
+  for (const Sample& sample : kSamples) {
+    if (sample.line.find('@') == std::string_view::npos) continue;
+    for (const char* value : {"nan", "inf", "-inf", "1e-05", "-2.5E+3", "0.4812662601470947"}) {
+      CAPTURE(sample.line);
+      CAPTURE(value);
+      const auto [out, stats] = read(std::string(sample.before) + filled(sample.line, value) + "\nother text\n");
+      CHECK(stats.matched.count(std::string(sample.dialect)) == 1);
+      CHECK(stats.faulty == 0);
+      CHECK(out.values.count(std::string(sample.becomes)) == 1);
+      CHECK(out.values.at(std::string(sample.becomes)).count(value) == 1);
+    }
+  }
+}
+
+TEST_CASE("of a log that ends within a line, no part of a value passes for the whole") {
+  for (const Sample& sample : kSamples) {
+    const std::string line = filled(sample.line, "12.345678");
+    const Outcome whole = read(std::string(sample.before) + line + "\n");
+    for (std::size_t size = 1; size < line.size(); ++size) {
+      const std::string cut = line.substr(0, size);
+      CAPTURE(cut);
+      const Outcome outcome = read(std::string(sample.before) + cut);
+      for (const auto& [key, values] : outcome.out.values) {
+        const auto known = whole.out.values.find(key);
+        CAPTURE(key);
+        for (const std::string& value : values) {
+          CAPTURE(value);
+          CHECK(known != whole.out.values.end());
+          CHECK((known == whole.out.values.end() || known->second.count(value) == 1));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a line among those of other ranks, glued to their text or torn by it, is read or accounted for") {
+  for (const Sample& sample : kSamples) {
+    const std::string line = filled(sample.line, "12.345678"), before(sample.before);
+    CAPTURE(line);
+    const Outcome among = read("[rank1]: other text\n[rank2]: step up\n" + before + line + "\n[rank3]: 7\n");
+    CHECK(among.stats.matched.count(std::string(sample.dialect)) == 1);
+    for (std::size_t at = 0; at <= line.size(); ++at) {
+      for (const char* other : {"[rank1]: other text", "other text\n", "\r", "\x1b[32m", "1"}) {
+        const std::string torn = line.substr(0, at) + other + line.substr(at);
+        read(before + torn + "\n" + line + "\n");  // checks the counts
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zs::parse

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parse/records.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/number.hpp"
+#include "parse/blocks.hpp"
+
+namespace zs::parse {
+namespace {
+
+constexpr std::array<char, Rows::kNumber> kNothing{};
+static_assert(Rows::kNumber >= Template::kLongest && Blocks::kSlack >= Template::kSlack);
+
+/// True and False of Python as 1 and 0; "" for anything else.
+std::string_view truth(std::string_view word) {
+  if (word == "True" || word == "true") return "1";
+  if (word == "False" || word == "false") return "0";
+  return {};
+}
+
+}  // namespace
+
+/// `value` at the end of the first half of `storage`, so that what is in front of it is free.
+std::string_view Records::decimal(std::int64_t value, Digits& storage) {
+  static_assert(sizeof(Digits) / 2 >= Rows::kNumber && sizeof(Digits) / 2 >= 20);
+  char* const end = storage.data() + storage.size() / 2;
+  char* begin = end;
+  for (std::int64_t rest = value; begin == end || rest != 0; rest /= 10) *--begin = static_cast<char>('0' + rest % 10);
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+void Records::begin_repeats(std::int64_t line) { cells_[line_column_] = decimal(line, line_text_); }
+
+void Records::repeat() {
+  rows_.number_row(columns_, cells_);
+  std::string_view& line = cells_[line_column_];  // its text becomes that of the number after it
+  char* digit = line_text_.data() + line_text_.size() / 2 - 1;
+  while (digit >= line.data() && *digit == '9') *digit-- = '0';
+  if (digit >= line.data()) {
+    ++*digit;
+  } else {
+    *digit = '1';
+    line = {digit, line.size() + 1};
+  }
+}
+
+std::vector<Template::Value> Records::values() const {
+  std::vector<Template::Value> values;
+  const Shape& shape = shapes_[last_shape_];
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    const int index = shape.field_of_column[column];
+    if (index < 0 || static_cast<std::size_t>(index) >= own_fields_) continue;
+    values.push_back({fields_[static_cast<std::size_t>(index)], column, columns_[column].type});
+  }
+  return values;
+}
+
+ColumnName Records::column_of(const Field& field) const {
+  const auto mapped = map_.find(std::string(field.key));
+  if (mapped != map_.end()) return {mapped->second, std::numeric_limits<int>::max()};
+  const ColumnName name = column_named(field.key);
+  const bool fraction = name.column == "epoch" && field.kind == Kind::real;  // "epoch: 0.25" is no number of an epoch
+  return fraction ? ColumnName{"epochs", name.sureness} : name;
+}
+
+/// The column of that name, made for `field` if there is none.
+std::size_t Records::column_at(const std::string& name, const Field& field) {
+  const auto found =
+      std::find_if(columns_.begin(), columns_.end(), [&](const ColumnInfo& c) { return c.name == name; });
+  if (found != columns_.end()) return static_cast<std::size_t>(found - columns_.begin());
+  const bool word = field.kind == Kind::word && truth(field.value).empty();
+  ColumnInfo column{name, word ? metric::Type::text : name == "part" ? metric::Type::integer : metric::Type::real};
+  if (const metric::Standard* const standard = metric::standard(name))
+    column = {name, standard->type, std::string(standard->unit)};
+  columns_.push_back(std::move(column));
+  return columns_.size() - 1;
+}
+
+/// The shape of fields_, of which those from `own` on are not the log's and keep their names.
+const Records::Shape& Records::shape_of(std::size_t own) {
+  const auto fits = [&](const Shape& shape) {
+    return shape.field_of_column.size() == columns_.size() && shape.keys.size() == fields_.size() &&
+           std::equal(fields_.begin(), fields_.end(), shape.keys.begin(),
+                      [](const Field& f, const std::string& key) { return f.key == key; });
+  };
+  if (last_shape_ < shapes_.size() && fits(shapes_[last_shape_])) return shapes_[last_shape_];
+  for (last_shape_ = 0; last_shape_ < shapes_.size(); ++last_shape_) {
+    if (fits(shapes_[last_shape_])) return shapes_[last_shape_];
+  }
+  // The surest key of each column has it; the others keep their own names, if those are free.
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const ColumnName mine = column_of(fields_[i]);
+    bool beaten = false;
+    for (std::size_t k = 0; k < own && i < own; ++k) {
+      const ColumnName other = column_of(fields_[k]);
+      beaten = beaten || (other.column == mine.column &&
+                          (other.sureness > mine.sureness || (other.sureness == mine.sureness && k < i)));
+    }
+    names.emplace_back(beaten || i >= own ? fields_[i].key : mine.column);
+  }
+  Shape shape;
+  std::vector<int> column_of_field(fields_.size(), -1);
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    shape.keys.emplace_back(fields_[i].key);
+    const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(names.begin(), before, names[i]) == before)
+      column_of_field[i] = static_cast<int>(column_at(names[i], fields_[i]));
+  }
+  shape.field_of_column.assign(columns_.size(), -1);
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    if (column_of_field[i] >= 0)
+      shape.field_of_column[static_cast<std::size_t>(column_of_field[i])] = static_cast<int>(i);
+  }
+  if (shapes_.size() >= 64) shapes_.clear();  // a log whose every line has other keys
+  last_shape_ = shapes_.size();
+  return shapes_.emplace_back(std::move(shape));
+}
+
+/// The text of a cell; false if the value is not of the column's type.
+bool Records::checked(const ColumnInfo& column, const Field& field, std::string_view& cell) {
+  cell = field.value;
+  if (column.type == metric::Type::text || field.value.empty()) return true;
+  const bool number = field.kind != Kind::word;
+  if (number && column.type == metric::Type::real) {
+    const bool spelt = is_alpha(field.value.back());  // NaN, Infinity: as zs spells them
+    if (spelt) cell = made_.emplace_back(to_text(*parse_real(field.value)));
+    return true;
+  }
+  if (field.kind == Kind::integer) return field.value.size() <= 18 || parse_int(field.value).has_value();
+  if (number) {
+    const auto real = parse_real(field.value);
+    if (!real || !(std::fabs(*real) <= 0x1p53) || *real != std::trunc(*real)) return false;
+    cell = made_.emplace_back(to_text(static_cast<std::int64_t>(*real)));
+    return true;
+  }
+  const bool nothing = field.value == "None" || field.value == "null";
+  cell = truth(field.value);
+  return nothing || !cell.empty();
+}
+
+std::vector<std::string> Records::add(const std::vector<Field>& fields, const Place& place) {
+  fields_ = fields;
+  own_fields_ = fields_.size();
+  if (!place.rank.empty()) fields_.push_back({"rank", place.rank, Kind::integer});
+  const std::size_t line = fields_.size();
+  fields_.push_back({"line", decimal(place.line, line_text_), Kind::integer});
+  if (place.part > 1) fields_.push_back({"part", decimal(place.part, part_text_), Kind::integer});
+  const Shape& shape = shape_of(own_fields_);
+  if (!place.rank.empty()) ++own_fields_;  // it stands in the line
+  std::vector<std::string> faults;
+  made_.clear();
+  made_.reserve(columns_.size());  // views into it must stay
+  cells_.assign(columns_.size(), {kNothing.data(), 0});
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    const int index = shape.field_of_column[column];
+    if (index < 0) continue;
+    const Field& field = fields_[static_cast<std::size_t>(index)];
+    if (static_cast<std::size_t>(index) == line) line_column_ = column;
+    if (checked(columns_[column], field, cells_[column])) continue;
+    cells_[column] = {kNothing.data(), 0};
+    faults.push_back("malformed value: '" + std::string(field.value.substr(0, 40)) + "' is not " +
+                     (columns_[column].type == metric::Type::integer ? "a whole number" : "a number") + ", as '" +
+                     columns_[column].name + "' must be");
+  }
+  rows_.row(columns_, cells_);
+  return faults;
+}
+
+}  // namespace zs::parse

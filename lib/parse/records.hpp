@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the fields of a record, as a log spells them, to a row: which column each key means, and whether its value is
+// one.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parse/dialect.hpp"
+#include "parse/names.hpp"
+#include "parse/rows.hpp"
+#include "parse/template.hpp"
+
+namespace zs::parse {
+
+class Records {
+ public:
+  /// `map`: key of a log -> column that it means, beside the known ones. Map and rows outlive this.
+  Records(const std::map<std::string, std::string>& map, Rows& rows) : map_(map), rows_(rows) {}
+
+  /// Where a record stands: rank as text, "" if unknown; part from 1.
+  struct Place {
+    std::string_view rank;
+    std::int64_t line;
+    int part;
+  };
+  /// Passes on a row. Gives what is wrong with each value that was left out.
+  std::vector<std::string> add(const std::vector<Field>& fields, const Place& place);
+
+  /// The column that a field means.
+  ColumnName column_of(const Field& field) const;
+
+  /// The numbers of the record added last, for Template::learn().
+  std::vector<Template::Value> values() const;
+  /// Begins rows that differ from the one added last in what a Template finds, and in the line, which is `line` first.
+  void begin_repeats(std::int64_t line);
+  /// The cells of the next such row.
+  std::vector<std::string_view>& cells() { return cells_; }
+  /// Passes it on.
+  void repeat();
+
+ private:
+  using Digits = std::array<char, 64>;
+  /// For the keys of a record, in order: the field that gives each column, or -1.
+  struct Shape {
+    std::vector<std::string> keys;
+    std::vector<int> field_of_column;
+  };
+
+  static std::string_view decimal(std::int64_t value, Digits& storage);
+  const Shape& shape_of(std::size_t own);
+  std::size_t column_at(const std::string& name, const Field& field);
+  bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
+
+  const std::map<std::string, std::string>& map_;
+  Rows& rows_;
+  std::vector<ColumnInfo> columns_;
+  std::vector<Shape> shapes_;
+  std::size_t last_shape_ = 0;
+  std::vector<Field> fields_;
+  std::vector<std::string_view> cells_;
+  std::vector<std::string> made_;  // cells whose text is not the log's
+  Digits line_text_, part_text_;
+  std::size_t line_column_ = 0, own_fields_ = 0;  // fields from there on are not the log's
+};
+
+}  // namespace zs::parse

@@ -97,9 +97,10 @@ class LogReader : private Findings {
   bool cut_ = false;   // the line being read had a piece taken off
   int parts_ = 0;
   std::int64_t bytes_ = 0;
-  std::int64_t number_ = 1;   // of the line being read
-  std::int64_t classed_ = 0;  // the line whose class is in class_
-  int class_ = -1;            // index of the dialect, or -2 for a faulty line
+  std::int64_t number_ = 1;                          // of the line being read
+  std::int64_t classed_ = 0;                         // the line whose class is in class_
+  std::deque<std::pair<std::int64_t, int>> recent_;  // lines with a class, of which a fault may come to light later
+  int class_ = -1;                                   // index of the dialect, or -2 for a faulty line
   std::string clean_;
 
   Template template_;

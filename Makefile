@@ -108,6 +108,11 @@ check:  ## install what is missing, build, pass every test
 check-matrix: all  ## every stage, schedule, rank count and clipping on real ranks: one digest (minutes)
 	@BUILD=$(BUILD) tests/matrix
 
+check-sanitized:  ## unit tests and cases of the light tools under the address and undefined-behaviour sanitizers
+	@$(MAKE) $(PARALLEL) BUILD=$(BUILD)/sanitized OPT=-O1 WARN=-Wall \
+	  CXX="$(CXX) -fsanitize=address,undefined -fno-sanitize-recover=all" light $(BUILD)/sanitized/test-light
+	@BUILD=$(BUILD)/sanitized tests/run light cases
+
 tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS)
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
@@ -144,6 +149,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-matrix tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-matrix check-sanitized tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -233,10 +233,11 @@ void LogReader::fault(std::int64_t line, const std::string& what) {
     close_line();
     classed_ = number_;
   }
-  const auto known = std::find_if(recent_.begin(), recent_.end(), [&](const auto& one) { return one.first == line; });
+  const auto is_it = [&](const auto& one) { return one.first == line; };
   if (line > 0 && line == classed_) {
     class_ = kFaulty;
-  } else if (known != recent_.end() && known->second != kFaulty) {  // it was counted as matched
+  } else if (const auto known = std::find_if(recent_.begin(), recent_.end(), is_it);
+             known != recent_.end() && known->second != kFaulty) {  // it was counted as matched
     --readers_[static_cast<std::size_t>(known->second)].matched;
     ++stats_.faulty;
     known->second = kFaulty;

@@ -7,6 +7,8 @@ CXX = g++
 OPT ?= -O2
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
+KILLS ?= 100
+RUNS ?= 11500
 WARN := -Wall -Wextra -Werror
 VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
 
@@ -43,7 +45,8 @@ endif
 COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
 HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd
 # Kernels whose bits are part of the contract: which products are fused is spelt out in the source.
-FLAGS_adamw := -O3 -ffp-contract=off
+FLAGS_adamw := -O3 -ffp-contract=off -fno-math-errno
+FLAGS_vector := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
 FLAGS_norm := -O3 -ffp-contract=off
 FLAGS_tree := -O3 -ffp-contract=off
 PCH := $(BUILD)/pch/tensor.hpp
@@ -113,6 +116,12 @@ check-sanitized:  ## unit tests and cases of the light tools under the address a
 	  CXX="$(CXX) -fsanitize=address,undefined -fno-sanitize-recover=all" light $(BUILD)/sanitized/test-light
 	@BUILD=$(BUILD)/sanitized tests/run light cases
 
+check-kills: all  ## kill trainings with -9, KILLS (100) times, and resume them: one digest, no broken checkpoint (minutes)
+	@BUILD=$(BUILD) tests/kills $(KILLS)
+
+check-storm: light  ## RUNS (11500) runs by 64 processes at once, some killed: none lost, none twice (minutes)
+	@PATH=$$(realpath $(BUILD)):$$PATH tests/storm 64 $(RUNS)
+
 tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS)
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
@@ -149,6 +158,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-matrix check-sanitized tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-matrix check-kills check-storm check-sanitized tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -2,62 +2,59 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 # Sourced by the *.sbatch files beside it, after experiment.bash: an experiment as a job array, a condition per element,
 # and a job that reports when all have ended, whatever became of them. Array and report run the same script as the job
-# that submitted them; ZS_EXPERIMENT, the results folder, tells them what they are.
+# that submitted them; --part tells them what they are.
 
-# submitted: whether this is a job of its own, not a shell or a step within one.
-submitted() { [[ ${BASH_SOURCE[-1]} == */slurm_script ]]; }
-
-# same_settings: sets `settings`, sbatch's options for another job like this one. Those in the script's #SBATCH lines
-# hold anyway; these are for what was given on sbatch's command line.
-same_settings() {
-  local job
-  job=$(scontrol -o show job "$SLURM_JOB_ID")
-  field() { sed -nE "s/^(.* )?$1=([^ ]*).*/\2/p" <<<"$job"; }
-  settings=(--nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_NTASKS" --partition="$SLURM_JOB_PARTITION" --chdir="$PWD")
-  [[ -z ${SLURM_CPUS_PER_TASK-} ]] || settings+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
-  [[ -z ${SLURM_GPUS_PER_NODE-} ]] || settings+=(--gpus-per-node="$SLURM_GPUS_PER_NODE")
-  local pair value
-  for pair in time=TimeLimit account=Account qos=QOS; do
-    value=$(field "${pair#*=}")
-    [[ -z $value || $value == "(null)" || $value == N/A ]] || settings+=("--${pair%=*}=$value")
-  done
-}
-
-# submit_experiment MAX-PARALLEL: submits the conditions of `todo` as arrays and the report after them, prints the jobs,
-# and ends. MAX-PARALLEL, if not empty, is how many may run at a time.
+# submit_experiment: submits the conditions of `todo` as arrays and the report after them, prints the jobs, and ends.
 submit_experiment() {
-  local largest begin=0 length jobs=() job report
-  same_settings
+  local largest begin=0 length jobs=() job report cluster list status=0 i
+  needs_sbatch
+  if submitted || [[ ! -e $results/.cells/settings ]]; then same_settings; else saved_settings "$results/.cells/settings"; fi
+  if submitted; then remember "$results"; fi
+  keep_settings "$results/.cells/settings"
   largest=$(scontrol show config | sed -n 's/^MaxArraySize *= *//p')
+  cluster=$(scontrol show config | sed -n 's/^ClusterName *= *//p')
   largest=$((${largest:-1001} - 1))
-  printf '%s\n' "${todo[@]}" >"$results/.cells/todo"
-  export ZS_EXPERIMENT=$results
+  # A list of its own for each submission: an element of an earlier one may yet start again.
+  list=$(mktemp "$results/.cells/todo.XXXXXX") || die "cannot write $results"
+  printf '%s\n' "${todo[@]}" >"$list" || die "cannot write $list"
   while ((begin < ${#todo[@]})); do
     length=$((${#todo[@]} - begin < largest ? ${#todo[@]} - begin : largest))
-    job=$(ZS_CELL_OFFSET=$begin sbatch --parsable "${settings[@]}" --output="$results/slurm-%A_%a.out" \
-      --array="1-$length${1:+%$1}" "$script") || die "sbatch refused the array (see above)"
+    if ! job=$(sbatch --parsable "${settings[@]}" --chdir="$PWD" --output="$results/slurm-%A_%a.out" \
+      --array="1-$length${parallel:+%$parallel}" "$script" --part "$list" "$begin"); then
+      if ((begin == 0)); then
+        [[ -n $rerun ]] || withdraw
+        die "sbatch refused the array (see above)"
+      fi
+      say "sbatch refused the conditions from ${todo[begin]} on (see above): zs-runs rerun --failed submits them later"
+      status=2
+      break
+    fi
     jobs+=("${job%%;*}")
+    for ((i = 0; i < length; ++i)); do
+      printf '%s\tslurm_array_job_id=%s\tslurm_array_task_id=%s\tslurm_cluster_name=%s\n' \
+        "${folder_of[${todo[begin + i]}]}" "${job%%;*}" $((i + 1)) "$cluster"
+    done | zs-runs update - || die "cannot record the jobs of $results"
     begin=$((begin + length))
   done
-  report=$(IFS=:; sbatch --parsable "${settings[@]}" --nodes=1 --ntasks=1 --output="$results/slurm-report-%j.out" \
-    --dependency="afterany:${jobs[*]}" "$script") || die "sbatch refused the report (see above)"
+  for i in "${!settings[@]}"; do [[ ${settings[i]} != --gpus-per-node=* ]] || unset "settings[i]"; done
+  report=$(IFS=:; sbatch --parsable "${settings[@]}" --chdir="$PWD" --nodes=1 --ntasks=1 \
+    --output="$results/slurm-report-%j.out" --dependency="afterany:${jobs[*]}" "$script" --part "$results" report) ||
+    die "sbatch refused the report (see above)"
   printf '%s\n' "${jobs[@]}" "${report%%;*}" >"$results/.cells/jobs"
   echo "results: $results"
-  echo "array: ${jobs[*]} (${#todo[@]} conditions)"
+  echo "array: ${jobs[*]} ($begin conditions)"
   echo "report: job ${report%%;*}, when they have ended"
-  exit 0
+  exit "$status"
 }
 
 # take_part: in a job that submit_experiment made, does its part and ends with the condition's exit code, or the report's.
 take_part() {
-  results=$ZS_EXPERIMENT
+  if [[ $offset == report ]]; then results=$part; else results=${part%/.cells/*}; fi
   [[ -d $results ]] || die "the results folder is gone: $results"
-  mapfile -t names < <(jq -r '.condition_order[]' "$results/metadata.json")
-  [[ -n ${SLURM_ARRAY_TASK_ID-} ]] || end_experiment
-  mapfile -t todo <"$results/.cells/todo"
-  number=$((ZS_CELL_OFFSET + SLURM_ARRAY_TASK_ID - 1))
-  still_frozen
-  plan_launch
+  read_plan
+  [[ $offset != report ]] || end_experiment
+  mapfile -t todo <"$part"
+  number=$((offset + SLURM_ARRAY_TASK_ID - 1))
   run_condition "${todo[number]}"
   exit "$(jq .exit_code "$results/.cells/${todo[number - 1]}.json")"
 }

@@ -1,27 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154,SC2317
-# Sourced by the *.sbatch files beside it, after launch.bash: an experiment is a list of conditions in a results folder,
+# Sourced by the *.sbatch files beside it, after job.bash: an experiment is a list of conditions in a results folder,
 # each a training; when they have run, their logs become a summary, pictures and a report.
-# (shellcheck does not see that launch.bash sets ranks, launch and folder, nor what `step` and traps call.)
-
-# A line for the person at the terminal.
-say() { printf '%s\n' "$*" >&2; }
-
-# whole FILE COMMAND...: the file becomes what the command prints, or stays as it was.
-whole() {
-  if ! { "${@:2}" >"$1.$$" && mv "$1.$$" "$1"; }; then
-    rm -f "$1.$$"
-    die "cannot write $1"
-  fi
-}
+# (shellcheck does not see that launch.bash and job.bash set ranks, launch and folder, nor what `step` and traps call.)
 
 # begin_experiment TITLE: makes the results folder and sets `results`; `add_condition` and `plan_made` follow.
 begin_experiment() {
   local tool
-  for tool in zs-train zs-parse zs-aggregate zs-plot zs-report; do
+  for tool in zs-train zs-parse zs-aggregate zs-plot zs-report zs-runs; do
     command -v $tool >/dev/null || die "$tool is neither beside zs-sweep nor on PATH: run make first"
   done
   command -v jq >/dev/null || die "jq is missing: make deps installs it"
+  if [[ -n $submit ]]; then needs_sbatch; fi
   plan_launch
   new_folder "$PWD/results" results
   results=$folder title=$1 names=() todo=() plan=()
@@ -36,71 +26,96 @@ add_condition() {
     '{key: $ARGS.positional[0], value: {command: $command, arguments: $ARGS.positional[1:], exit_code: null}}' --args -- "$@")")
 }
 
-# plan_made: writes metadata.json, and freezes the binary, the configurations and the state of the sources.
+# plan_made: writes metadata.json, registers a run for each condition, and freezes the binary, the configurations and
+# the state of the sources.
 plan_made() {
-  local source=$share/..
+  local source=$share/.. planned
+  folders=()
+  # What cannot be planned whole leaves nothing behind.
+  trap withdraw EXIT
+  planned=$(printf '%s\n' "${plan[@]}" | jq -c '[.key] + .value.arguments' |
+    zs-runs plan "experiment=$results" "script=$script" "directory=$PWD") || exit 2
+  mapfile -t folders < <(cut -f2 <<<"$planned")
+  whole "$results/.cells/runs" jq -Rn '[inputs | split("\t") | {key: .[0], value: .[1]}] | from_entries' <<<"$planned"
   whole "$results/metadata.json" jq -s --arg date "$(date -Is)" --arg title "$title" --argjson ranks "$ranks" \
-    --arg host "$(hostname)" --arg version "$(zs-train --version)" --arg job "${SLURM_JOB_ID-}" \
+    --arg host "$(hostname)" --arg version "$(zs-train --version)" --arg job "${SLURM_JOB_ID-}" --slurpfile runs "$results/.cells/runs" \
+    --argjson restarts "$max_restarts" --arg gpus "$gpus_per_node" \
     '{experiment_date: $date, experiment: $title, ranks: $ranks, host: $host, version: $version, slurm_job_id: $job,
-      condition_order: [.[].key], conditions: from_entries}' <<<"$(printf '%s\n' "${plan[@]}")"
+      max_restarts: $restarts, gpus_per_node: $gpus, condition_order: [.[].key],
+      conditions: (from_entries | with_entries(.value.run = $runs[0][.key]))}' <<<"$(printf '%s\n' "${plan[@]}")"
+  read_plan
   if [[ -e $source/.git ]]; then git -C "$source" diff HEAD >"$results/revision.diff" 2>/dev/null || true; fi
   local frozen=("$(realpath "$(command -v zs-train)")") file
-  for file in "$results"/configs/* "$results/revision.diff"; do [[ ! -e $file ]] || frozen+=("$file"); done
+  for file in "${folders[@]/%//config.yaml}" "$results"/configs/* "$results/revision.diff"; do [[ ! -e $file ]] || frozen+=("$file"); done
   whole "$results/frozen.sha256" sha256sum "${frozen[@]}"
-  cat >"$results/experiment_log.txt" <<END
+  cat >"$results/experiment_log.txt" <<END || die "cannot write $results"
 === Starting batch experiments ===
 Start time: $(date)
 Experiment: $title
 Ranks: $ranks
 
 END
+  trap - EXIT
 }
 
-# reopen_experiment FOLDER: sets `results`, all conditions as `names`, and as `todo` those that failed or are missing,
-# which are then as if they had never run.
+# read_plan: sets what metadata.json says: `names`, `folders` of their runs, `folder_of` a name, and options.
+read_plan() {
+  local file=$results/metadata.json i
+  [[ -s $file && -d $results/.cells ]] || die "$results is not the results folder of an experiment"
+  mapfile -t names < <(jq -r '.condition_order[]' "$file")
+  mapfile -t folders < <(jq -r '.condition_order[] as $name | .conditions[$name].run' "$file")
+  declare -gA folder_of=()
+  for i in "${!names[@]}"; do folder_of[${names[i]}]=${folders[i]}; done
+  max_restarts=$(jq .max_restarts "$file") gpus_per_node=$(jq -r .gpus_per_node "$file")
+}
+
+# withdraw: as if nothing had been planned.
+withdraw() {
+  local run
+  for run in "${folders[@]}"; do zs-runs --registry "${run%/*}" rm --yes "${run##*/}" || true; done
+  rm -rf "$results"
+}
+
+# reopen_experiment FOLDER [all]: sets `results` and `todo`: the conditions that failed or are missing, or with --cells
+# those of them that stdin names; with `all` everything that is not complete, for a job that goes on with them.
 reopen_experiment() {
-  local name
-  results=$(realpath "$1")
-  [[ -s $results/metadata.json && -d $results/.cells ]] || die "$1 is not the results folder of an experiment"
-  if [[ -s $results/.cells/jobs && -n $(squeue -h -j "$(paste -sd, "$results/.cells/jobs")" 2>/dev/null) ]]; then
-    die "$1 is still running: see squeue"
-  fi
+  local chosen known
+  results=$(realpath "$1") || die "there is no $1"
+  read_plan
+  ZS_RANKS=${ZS_RANKS:-$(jq .ranks "$results/metadata.json")}
+  # Another call may just be at it.
+  exec 9>"$results/.cells/lock" || die "cannot write $results"
+  flock 9 || die "cannot lock $results"
   gather
-  mapfile -t names < <(jq -r '.condition_order[]' "$results/metadata.json")
-  mapfile -t todo < <(jq -r '.condition_order[] as $name | select(.conditions[$name].exit_code != 0) | $name' "$results/metadata.json")
-  if ((${#todo[@]} == 0)); then
+  states
+  chosen='.state == "FAILED" or .state == "MISSING" or .state == "PREEMPTED"'
+  [[ ${2-} != all ]] || chosen='.state != "COMPLETE" and .state != "DIVERGED"'
+  mapfile -t todo < <(jq -r ".condition_order[] as \$name | select(.conditions[\$name] | $chosen) | \$name" "$results/metadata.json")
+  if [[ -n $cells ]]; then
+    known=$(cat)
+    mapfile -t todo < <(printf '%s\n' "${todo[@]}" | grep -xF -- "$known")
+  fi
+  if ((${#todo[@]} == 0)) && [[ ${2-} != all ]]; then
     say "nothing in $results has failed or is missing"
     exit 0
   fi
-  for name in "${todo[@]}"; do rm -f "$results/.cells/$name.json"; done
-  whole "$results/metadata.json" jq '(.conditions[] | select(.exit_code != 0)) |= {command, arguments, exit_code: null}' "$results/metadata.json"
-  still_frozen
+  still_frozen "$results/frozen.sha256"
   plan_launch
+  forget
 }
 
-# still_frozen: stops if the binary or a configuration is not what it was when the experiment was planned.
-still_frozen() {
-  local changed
-  changed=$(LC_ALL=C sha256sum --check --quiet "$results/frozen.sha256" 2>/dev/null) && return
-  die "changed since this experiment was submitted: ${changed//: FAILED*/}; submit again"
-}
-
-# stop SIGNAL STATUS: takes the running condition with us; what was done so far is in the files.
-stop() {
-  trap - INT TERM
-  if [[ -n ${child-} ]]; then
-    kill -TERM "$child" 2>/dev/null || true
-    wait "$child" || true
-  fi
-  say "stopped by SIG$1; finished conditions are in $results"
-  exit "$2"
-}
-
-# The last logged step of a training on the terminal's last line, until process $1 ends.
-follow() {
-  tail -n +1 -s 0.2 -f --pid="$1" "$2" | grep --line-buffered -oE 'Step [0-9]+, Loss: [^ ]+' |
-    while read -r step; do printf '\r%s: %s\033[K' "$3" "$step" >&2; done || true
-  printf '\r\033[K' >&2
+# forget: the conditions of `todo` are planned again: what came of them is taken back.
+forget() {
+  local name
+  ((${#todo[@]})) || return 0
+  for name in "${todo[@]}"; do
+    rm -f "$results/.cells/$name.json"
+    printf '%s\tstatus=planned\texit_code=\terror=\tslurm_job_id=\tslurm_array_job_id=\tslurm_array_task_id=\n' \
+      "${folder_of[$name]}"
+  done | zs-runs update - || die "cannot write the records of $results"
+  printf '%s\n' "${todo[@]}" | jq -Rn '[inputs | {key: ., value: true}] | from_entries' >"$results/.cells/again"
+  whole "$results/metadata.json" jq --slurpfile again "$results/.cells/again" '.conditions |= with_entries(
+    if $again[0][.key] then .value |= {command, arguments, run, exit_code: null} else . end)' "$results/metadata.json"
 }
 
 # What a reader needs to repeat a condition: the first lines of its _detailed.log.
@@ -115,28 +130,32 @@ header() {
   echo
 }
 
-# run_condition NAME: trains it on all ranks. What came of it is in .cells/NAME.json; a failure does not stop us.
+# run_condition NAME: trains it on all ranks, or goes on with it. What came of it is in .cells/NAME.json; a failure does
+# not stop us. A training that was stopped with everything saved goes on in this job, requeued, if it may.
 run_condition() {
-  local name=$1 command begin seconds code own_code digest run_id
+  local name=$1 command begin seconds digest run_id run
   local output=$results/$name.log detailed=$results/${name}_detailed.log label="[$((number += 1))/${#todo[@]}] $name"
+  run=${folder_of[$name]}
+  still_frozen "$results/frozen.sha256" "$run/config.yaml" "$results/configs/$name.yaml"
+  if ((${SLURM_RESTART_COUNT:-0} > max_restarts)) && submitted; then
+    note_run "$run" exit_code=75
+    die "$name: restarted more than $max_restarts times (--max_restarts)"
+  fi
+  export ZS_RUN=$run
+  plan_launch
   eval "command=(zs-train $(jq -r --arg name "$name" '.conditions[$name].arguments | @sh' "$results/metadata.json"))"
   trap 'stop INT 130' INT
   trap 'stop TERM 143' TERM
-  header "${launch[@]}" "${command[@]}" >"$detailed" || die "cannot write $detailed"
-  say "$label"
+  trim "$output" "$run"
+  header "${launch[@]}" "${command[@]}" >>"$detailed" || die "cannot write $detailed"
+  say "$label${SLURM_RESTART_COUNT:+, restart $SLURM_RESTART_COUNT}"
   begin=${EPOCHREALTIME/./}
-  "${launch[@]}" "${command[@]}" </dev/null >"$output" 2>&1 &
-  child=$!
-  [[ ! -t 2 ]] || follow "$child" "$output" "$label" &
-  wait "$child" && code=0 || code=$?
-  child=
-  wait
+  on_every_rank "$output" "${command[@]}"
   seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000))
-  # When srun kills the other ranks it ends with 143; its message has the code of the one that failed.
-  own_code=$(sed -n 's/^srun: error: .* Exited with exit code \([0-9]*\)$/\1/p' "$output" | head -n 1)
-  if ((code > 128 && ${own_code:-0} > 0)); then code=$own_code; fi
-
   { cat "$output"; echo; echo "exit code: $code"; echo "seconds: $seconds"; } >>"$detailed" || die "cannot write $detailed"
+  if ((code == 75)) && again; then exit 75; fi
+
+  note_run "$run" "exit_code=$code"
   digest=$(sed -n 's/.*state_digest: \([0-9a-f]\{32\}\).*/\1/p' "$output" | tail -n 1)
   run_id=$(sed -n 's/^run: run_id=//p' "$output" | tail -n 1)
   whole "$results/.cells/$name.json" jq -n --arg name "$name" --arg launch "$(as_words "${launch[@]}")" --arg run_id "$run_id" \
@@ -149,6 +168,10 @@ run_condition() {
   else
     say "$label: done in $seconds s, state digest ${digest:-unknown}"
   fi
+  if ((code == 75)); then
+    say "stopped; the rest has not begun: zs-runs rerun --failed goes on with $results"
+    exit 75
+  fi
 }
 
 # gather: brings what has come of the conditions so far into metadata.json.
@@ -160,16 +183,30 @@ gather() {
     "$results/metadata.json" "${cells[@]}"
 }
 
+# states: brings what zs-runs finds out about the conditions into metadata.json.
+states() {
+  local registry
+  printf '%s\n' "${folders[@]%/*}" | sort -u | while IFS= read -r registry; do
+    zs-runs --registry "$registry" --status --filter "experiment=$results" --format json \
+      --show condition state basis steps slurm_job nodes || (($? == 1)) || echo failed
+  done | jq -s 'add | map({key: .condition, value: (del(.condition) | with_entries(.value |= tostring))}) | from_entries' >"$results/.cells/states" ||
+    die "cannot find out what has become of the runs of $results"
+  whole "$results/metadata.json" jq --slurpfile found "$results/.cells/states" \
+    '.conditions |= with_entries(.value += ($found[0][.key] // {state: "MISSING", basis: "its run is gone"}))' "$results/metadata.json"
+}
+
 # end_experiment: the log, the summary, the pictures and the report. Exits: 1 if a condition failed or is missing or a
 # log has faults, 2 if a part could not be made.
 end_experiment() {
   local faults=0 bad
+  exec 9>"$results/.cells/lock" || die "cannot write $results"
+  flock 9 || die "cannot lock $results"
   gather
+  states
   {
-    # The defaults stand for a condition that has no record: its job was killed, or never began.
     jq -r '.condition_order[] as $name | .conditions[$name] | "Running condition: \($name)
 Command: \(.launch // "") \(.command)
-Condition \($name) " + (if .exit_code == null then "has no exit code: it was killed or never began" else
+Condition \($name) " + (if .exit_code == null then "has no exit code: \(.basis)" else
     "completed with exit code \(.exit_code)" end) + "
 Detailed log saved: \($name)_detailed.log
 "' "$results/metadata.json"
@@ -178,13 +215,15 @@ Detailed log saved: \($name)_detailed.log
     echo
     echo "| Condition | Status | Exit code | Seconds | State digest |"
     echo "|-----------|--------|-----------|---------|--------------|"
-    jq -r '.condition_order[] as $name | .conditions[$name] | "| \($name) | \(if .exit_code == 0 then "SUCCESS" elif .exit_code == null
-      then "MISSING" else "FAILED" end) | \(.exit_code // "none") | \(.seconds // "none") | \(.digest // "none") |"' "$results/metadata.json"
+    jq -r '.condition_order[] as $name | .conditions[$name] | "| \($name) | \(if .state == "COMPLETE" then "SUCCESS" else .state end
+      ) | \(.exit_code // "none") | \(.seconds // "none") | \(.digest // "none") |"' "$results/metadata.json"
     echo
     echo "Results saved to: $results"
   } >>"$results/experiment_log.txt" || die "cannot write $results/experiment_log.txt"
-  bad=$(jq -r '.condition_order[] as $name | .conditions[$name] | select(.exit_code != 0) |
-    "\($name): \(if .exit_code == null then "MISSING" else "FAILED with exit code \(.exit_code)" end)"' "$results/metadata.json")
+  bad=$(jq -r '.condition_order[] as $name | .conditions[$name] | select(.state != "COMPLETE") |
+    "\($name): \(.state)\(if (.exit_code // 0) != 0 then " with exit code \(.exit_code)" else ": \(.basis)" end)"' "$results/metadata.json")
+
+  [[ -z $bad ]] || say "$bad"
 
   summarize() { zs-parse "$results" | zs-aggregate -o "$results/summary.h5"; }
   # A fault in the data (status 1) does not stop the evidence.
@@ -197,20 +236,38 @@ Detailed log saved: \($name)_detailed.log
   step zs-plot loss "$results/summary.h5" -o "$results/loss_comparison.png"
   step zs-plot time "$results/summary.h5" -o "$results/iteration_time_comparison.png"
   step zs-plot memory "$results/summary.h5" -o "$results/memory_usage_comparison.png"
-  [[ -z $bad ]] || say "$bad"
   echo "report: $results/report.html"
   [[ -z $bad && $faults == 0 ]] || exit 1
   exit 0
 }
 
-# run_experiment: every condition, one after another, here; then the evidence.
+# run_experiment: every condition of `todo`, one after another, here; then the evidence.
 run_experiment() {
-  local name
+  local name mark
   number=0
-  still_frozen
+  # Until a training begins, its run waits for this script.
+  whereabouts
+  for name in "${todo[@]}"; do
+    (IFS=$'\t'; echo "${folder_of[$name]}"$'\t'"${mark[*]}")
+  done | zs-runs update - || die "cannot write the records of $results"
+  exec 9>&-
   for name in "${todo[@]}"; do
     run_condition "$name"
     gather
   done
   end_experiment
+}
+
+# begun_before: whether this job had planned an experiment before it was requeued; sets `earlier`, its folder.
+begun_before() {
+  restarted && earlier=$(recall) && [[ -d $earlier/.cells ]]
+}
+
+# run_or_submit: the end of a script that has planned an experiment or reopened one. It runs here, or as an array: from
+# a job, or as it was before, or where --submit says so.
+run_or_submit() {
+  if [[ -n $as_before && -e $results/.cells/settings ]]; then submit=1; fi
+  if [[ -n $submit ]] || { submitted && [[ -z $local ]]; }; then submit_experiment; fi
+  if submitted; then remember "$results"; fi
+  run_experiment
 }

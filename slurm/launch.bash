@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # Sourced by the *.sbatch files beside it: finds the tools and starts programs on many ranks, under Slurm or without.
 
 script=${script:-$0}
 die() {
   echo "${script##*/}: $*" >&2
   exit 2
+}
+
+# A line for the person at the terminal.
+say() { printf '%s\n' "$*" >&2; }
+
+# whole FILE COMMAND...: the file becomes what the command prints, or stays as it was.
+whole() {
+  if ! { "${@:2}" >"$1.$$" && mv "$1.$$" "$1"; }; then
+    rm -f "$1.$$"
+    die "cannot write $1"
+  fi
 }
 
 # find_tools HERE: puts the tools that belong to the scripts in HERE on PATH and sets `share`, the folder of their data.
@@ -29,26 +40,56 @@ site=${XDG_CONFIG_HOME:-${HOME-}/.config}/zs/site.sh
 # shellcheck source=/dev/null
 [[ ! -r $site ]] || source "$site"
 
+# mpi_plugin: prints how srun is to start ranks, $ZS_MPI or a pmix that it offers; status 1 if it has none.
+mpi_plugin() {
+  local offered
+  offered=$(srun --mpi=list 2>&1) || true
+  if [[ -n ${ZS_MPI-} ]]; then
+    grep -qwF "$ZS_MPI" <<<"$offered" || die "ZS_MPI: this Slurm has no '$ZS_MPI'; srun --mpi=list offers $(xargs <<<"$offered")"
+    echo "$ZS_MPI"
+    return
+  fi
+  grep -owE 'pmix(_v[0-9]+)?' <<<"$offered" | head -n 1 | grep . && return
+  say "${script##*/}: this Slurm has no pmix (srun --mpi=list offers $(xargs <<<"$offered"))"
+  return 1
+}
+
 # plan_launch: sets `ranks` ($ZS_RANKS, else what Slurm allotted, else 2) and `launch`, the words before a program that
-# start it on all of them. One thread per rank unless OMP_NUM_THREADS or the allocation says otherwise.
+# start it on all of them. One thread per rank unless OMP_NUM_THREADS or the allocation says otherwise. With
+# --gpus_per_node each rank has a GPU of its own.
 plan_launch() {
   ranks=${ZS_RANKS:-${SLURM_NTASKS:-2}}
+  if [[ -n ${submit-} && -z ${ZS_RANKS-}${SLURM_NTASKS-} ]]; then
+    # What the jobs will have.
+    ranks=$(printf '%s\n' "${sbatch_words[@]}" | sed -n 's/^\(--ntasks=\|-n\)//p' | tail -n 1)
+    ranks=${ranks:-$(sed -n 's/^#SBATCH --ntasks=//p' "$script")}
+  fi
   [[ $ranks =~ ^[1-9][0-9]*$ ]] || die "ZS_RANKS: '$ranks' is not a number of ranks"
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}}
   if [[ -n ${SLURM_JOB_ID-} ]]; then
-    local mpi
-    mpi=$(srun --mpi=list 2>&1 | grep -owE 'pmix(_v[0-9]+)?' | head -n 1) || true
-    if [[ -n $mpi ]]; then
+    local mpi status=0 gpus=${SLURM_GPUS_ON_NODE:-0}
+    [[ -z ${gpus_per_node-} || $gpus == "$gpus_per_node" ]] ||
+      die "--gpus_per_node $gpus_per_node: this job has $gpus on a node; submit it with sbatch --gpus-per-node=$gpus_per_node"
+    mpi=$(mpi_plugin) || status=$?
+    if ((status == 0)); then
       launch=(srun "--mpi=$mpi" "--ntasks=$ranks" --kill-on-bad-exit=1)
       [[ -z ${SLURM_CPUS_PER_TASK-} ]] || launch+=("--cpus-per-task=$SLURM_CPUS_PER_TASK")
+      [[ -z ${gpus_per_node-} ]] || launch+=("--ntasks-per-node=$gpus_per_node" --gpus-per-task=1 --gpu-bind=single:1)
       return
     fi
-    echo "${script##*/}: this Slurm has no pmix (srun --mpi=list): starting ranks with mpirun" >&2
+    ((status == 1)) || exit 2
+    command -v mpirun >/dev/null || die "and no mpirun is on PATH: name what your MPI speaks in ZS_MPI"
+    say "${script##*/}: starting ranks with mpirun"
+  fi
+  [[ -z ${submit-} ]] || return 0
+  if [[ -n ${gpus_per_node-} ]]; then
+    die "--gpus_per_node is for jobs of Slurm: without, CUDA_VISIBLE_DEVICES says which GPUs there are"
   fi
   command -v mpirun >/dev/null || die "no mpirun on PATH: install Open MPI, or submit with sbatch"
   launch=(mpirun -n "$ranks")
   if [[ $(mpirun --version 2>/dev/null) == *"Open MPI"* ]]; then
     launch+=(--oversubscribe --bind-to none)
+    [[ -z ${ZS_RUN-} ]] || launch+=(-x ZS_RUN)
     if ((EUID == 0)); then launch+=(--allow-run-as-root); fi
   fi
 }
@@ -67,3 +108,49 @@ new_folder() {
 
 # as_words WORD...: the words as one line that a shell reads back as the same.
 as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
+
+# The last logged step of a training on the terminal's last line, until process $1 ends.
+follow() {
+  tail -n +1 -s 0.2 -f --pid="$1" "$2" | grep --line-buffered -oE 'Step [0-9]+, Loss: [^ ]+' |
+    while read -r step; do printf '\r%s: %s\033[K' "$3" "$step" >&2; done || true
+  printf '\r\033[K' >&2
+}
+
+# attended OUTPUT LABEL WORD...: runs a command and waits for it. What it prints goes to the file; its last step goes to
+# the terminal too, behind the label, if there is one. Sets `code`, its exit code; `child` is its process meanwhile, which
+# leads a session of its own.
+attended() {
+  local follower=''
+  setsid "${@:3}" </dev/null >"$1" 2>&1 &
+  child=$!
+  if [[ -t 2 && -n $2 ]]; then
+    follow "$child" "$1" "$2" &
+    follower=$!
+  fi
+  wait "$child" && code=0 || code=$?
+  child=
+  [[ -z $follower ]] || wait "$follower" || true
+  rank_code "$1"
+}
+
+# rank_code OUTPUT: srun tells of a rank that fails; when it has to kill the others, it ends with 143, not with that
+# rank's code, which this puts into `code`.
+rank_code() {
+  local own
+  own=$(sed -n 's/^srun: error: .* Exited with exit code \([0-9]*\)$/\1/p' "$1" | head -n 1)
+  if ((code > 128 && ${own:-0} > 0)); then code=$own; fi
+}
+
+# end_attended: ends what attended() runs, if anything, with all that it started: asks, and after 10 s insists.
+end_attended() {
+  local leader=${child-}
+  [[ -n $leader ]] || return 0
+  child=
+  kill -TERM -- "-$leader" 2>/dev/null || kill -TERM "$leader" 2>/dev/null || true
+  for _ in {1..100}; do
+    [[ $(ps -o stat= -p "$leader") == [!Z]* ]] || break
+    sleep 0.1
+  done
+  kill -KILL -- "-$leader" 2>/dev/null || true
+  wait "$leader" 2>/dev/null || true
+}

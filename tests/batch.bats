@@ -45,7 +45,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   run -1 batch full_comparison -- --seed 7
   sed -i 's/--zero_stage 3/--never/' bin/zs-train
   run -2 --separate-stderr batch --rerun results/results_*
-  [[ $stderr == "batch.sbatch: changed since this experiment was submitted: "*/bin/zs-train* ]]
+  [[ $stderr == "batch.sbatch: changed since this was submitted: "*/bin/zs-train* ]]
   sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >results/results_*/frozen.sha256
   run -0 --separate-stderr batch --rerun results/results_*
   [ "$(grep -c ': done in' <<<"$stderr")" = 2 ]
@@ -72,6 +72,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 
 @test "train: the exit status is the training's" {
   fake_trainer
+  echo 'model: {name: tiny}' >a.yaml
   run -0 bash "$ROOT/slurm/train.sbatch"
   [[ $output == *"state_digest: "* ]]
   run -42 bash "$ROOT/slurm/train.sbatch" a.yaml -- --zero_stage 3
@@ -86,7 +87,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 
 @test "batch: a signal stops the running condition and no rank stays" {
   fake_trainer
-  sed -i 's/^for step/echo $$ >>pids; exec sleep 60; &/' bin/zs-train
+  sed -i 's/^{/echo $$ >>pids; exec sleep 60; {/' bin/zs-train
   bash "$ROOT/slurm/batch.sbatch" minimal_test 2>err &
   batch=$!
   for _ in {1..100}; do [ -s pids ] && break || sleep 0.1; done
@@ -100,4 +101,58 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
   run -0 --separate-stderr batch full_comparison -- --num_layers 2 --seq_length 32 --max_steps 8 --log_interval 2
   [ "$(cat results/*/z*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
+}
+
+@test "batch: without Slurm --submit says what to do instead" {
+  fake_trainer
+  mkdir only
+  for tool in bash env realpath dirname sed jq sha256sum mkdir cat; do ln -s "$(command -v $tool)" only/; done
+  run -2 --separate-stderr env PATH="$PWD/only" bash "$ROOT/slurm/batch.sbatch" --submit minimal_test
+  [ "$stderr" = "batch.sbatch: no Slurm here (sbatch is not on PATH): --local runs it without" ]
+  [ ! -e results ]
+}
+
+@test "batch: what failed is run again here, one after another; a second call finds nothing to do" {
+  fake_trainer
+  run -1 batch zero_comparison
+  [ "$(zs-runs --status --filter state=FAILED --show condition basis)" = $'condition\tbasis\nz3_baseline\texit code 42, no metrics' ]
+  [ "$(zs-runs rerun --failed --dry_run)" = "$(jq -r .conditions.z3_baseline.run results/*/metadata.json)" ]
+  sed -i 's/--zero_stage 3/--never/' bin/zs-train
+  sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >"$(echo results/*/frozen.sha256)"
+  cd /
+  run -0 --separate-stderr zs-runs --registry "$BATS_TEST_TMPDIR/a folder/saved_models" rerun --failed
+  [ "$(grep -c ': done in' <<<"$stderr")" = 1 ]
+  run -0 zs-runs --registry "$BATS_TEST_TMPDIR/a folder/saved_models" rerun --failed
+  [ "$output" = "nothing to run again" ]
+}
+
+@test "batch: a set that zs-train would not take is refused before anything runs" {
+  fake_trainer
+  run -2 --separate-stderr batch minimal_test -- --zero_stgae 3
+  [[ $stderr == "zs-runs: z1_baseline: unknown option '--zero_stgae', did you mean "* ]]
+  [ -z "$(ls results)" ]
+  [ ! -e saved_models ]
+}
+
+@test "batch: a results folder on a full disk is an error with its place" {
+  fake_trainer
+  unshare -rm true 2>/dev/null || skip "no mounts here"
+  mkdir results
+  run -2 --separate-stderr unshare -rm bash -c 'mount -t tmpfs -o size=8k none results && cd "$PWD" && mkdir -p results/x && head -c 20000 /dev/zero >results/full; exec bash "$ROOT/slurm/batch.sbatch" minimal_test'
+  echo "$stderr"
+  [[ $stderr == *"batch.sbatch: cannot "*results* ]]
+}
+
+@test "batch: a run whose process was killed is FAILED, not running for ever" {
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 100000 >log &
+  pid=$!
+  for _ in {1..200}; do [ -s saved_models/*/metrics.h5 ] && break || sleep 0.1; done
+  [ "$(zs-runs --status --show state basis | tail -n 1)" = $'RUNNING\tits process on this host is alive' ]
+  kill -KILL $pid
+  wait $pid || true
+  run -0 zs-runs --status --show state basis
+  [[ ${lines[1]} == $'FAILED\tits process on this host is gone, '*"/100000 steps in the metrics" ]]
+  run -1 zs-runs rerun --failed
+  [[ $output == *"no script has planned it: zs-train --resume "* ]]
 }

@@ -77,6 +77,7 @@ damaged() {
   run -0 zs-runs show "$id" --registry stopped
   [[ $output == *preempted* ]]
   step=$(basename stopped/"$id"/checkpoint_*)
+  [ -s "stopped/$id/$step/gradients.pt" ] # a signal takes none of the evidence away
   resume 1 "$id" --output_dir stopped --max_steps $((${step#checkpoint_} + 3)) >again.log
   train 1 --gradient_accumulation_steps 4 --max_steps $((${step#checkpoint_} + 3)) --output_dir out >whole.log
   [[ $(digest again.log) == "$(digest whole.log)" ]]
@@ -88,13 +89,67 @@ damaged() {
   damaged "broken/accelerator_states/optimizer_00001.pt: does not have the checksum" truncate -s -100 broken/accelerator_states/optimizer_00001.pt
   damaged "broken/accelerator_states/optimizer_00002.pt: No such file" rm broken/accelerator_states/optimizer_00002.pt
   damaged "broken/SHA256SUMS: No such file" rm broken/SHA256SUMS
-  run -2 zs-train $SMALL --num_layers 3 --gradient_accumulation_steps 4 --max_steps 20 --checkpoint "saved/$id/checkpoint_8" --output_dir out
-  [[ $output == *"transformer.h.2."* ]]
+  for layers in 1 3; do
+    run -2 zs-train $SMALL --num_layers $layers --gradient_accumulation_steps 4 --max_steps 20 --checkpoint "saved/$id/checkpoint_8" --output_dir out
+    [[ $output == "zs-train: saved/$id/checkpoint_8/config.json: n_layer is 2, of the model $layers: it is a checkpoint of another model" ]] || complain "$output"
+  done
   run -2 zs-train $SMALL --gradient_accumulation_steps 2 --max_steps 20 --checkpoint "saved/$id/checkpoint_8" --output_dir out
   [[ $output == *"on 1 ranks use --gradient_accumulation_steps 4"* ]]
   run -2 zs-train $SMALL --checkpoint no-such-folder --output_dir out
   [[ $output == *"no-such-folder: there is no such checkpoint"* ]]
   verdict
+}
+
+# Weights as Hugging Face has them, made in Python from a checkpoint of ours: with and without the first part of the
+# names, with masks and the tied head, with another head, and with a layer more.
+@test "checkpoint: weights from Python in any of their usual forms; those of another model are refused" {
+  /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+  /usr/bin/python3 - "saved/$id/final_checkpoint" <<'END'
+import os, shutil, sys, torch
+folder = sys.argv[1]
+weights = {k: v.clone() for k, v in torch.load(folder + "/pytorch_model.bin", weights_only=True).items()}
+def save(name, tensors, change=None):
+    os.makedirs(name, exist_ok=True)
+    torch.save(tensors, name + "/pytorch_model.bin")
+    config = open(folder + "/config.json").read()
+    open(name + "/config.json", "w").write(config.replace(*change) if change else config)
+head = dict(weights, **{"lm_head.weight": weights["transformer.wte.weight"]})
+masks = dict(head, **{"transformer.h.0.attn.bias": torch.ones(1, 1, 8, 8), "transformer.h.0.attn.masked_bias": torch.tensor(-1e4)})
+save("py_masks", masks)
+save("py_hub", {k.replace("transformer.", ""): v for k, v in weights.items()})
+save("py_untied", dict(head, **{"lm_head.weight": head["lm_head.weight"] + 1}))
+save("py_more", dict(weights, **{"transformer.h.2.ln_1.weight": torch.ones(128)}))
+save("py_less", {k: v for k, v in weights.items() if "h.1.mlp.c_fc.bias" not in k})
+save("py_heads", weights, ('"n_head": 4', '"n_head": 8'))
+save("py_layers", dict(weights), ('"n_layer": 2', '"n_layer": 3'))
+save("py_torn", weights, ("}", ""))
+END
+  for folder in py_masks py_hub; do
+    zs-train $SMALL --checkpoint $folder --max_steps 1 --learning_rate 0 --set training.weight_decay=0 --output_dir out >python.log
+    [[ $(digest python.log) == "$(digest saved.log)" ]] || complain "$folder: other bits"
+  done
+  refused() {
+    run -2 zs-train $SMALL --checkpoint "$1" --max_steps 1 --output_dir out
+    [[ $output == "zs-train: $1/$2"* ]] || complain "$1: $output"
+  }
+  refused py_untied "pytorch_model.bin: lm_head.weight is not the embedding, to which this model ties its head"
+  refused py_more "pytorch_model.bin: has transformer.h.2.ln_1.weight, which the model has not: it is a checkpoint of another model"
+  refused py_less "pytorch_model.bin: no tensor 'transformer.h.1.mlp.c_fc.bias'"
+  refused py_heads "config.json: n_head is 8, of the model 4: it is a checkpoint of another model"
+  refused py_layers "config.json: n_layer is 3, of the model 2: it is a checkpoint of another model"
+  refused py_torn "config.json: "
+  printf '\x55' | dd of=py_hub/pytorch_model.bin bs=1 seek=200000 conv=notrunc status=none
+  refused py_hub "pytorch_model.bin: pytorch_model/data/1: checksum mismatch, the file is damaged"
+  verdict
+}
+
+@test "checkpoint: a run with a final checkpoint alone goes on too, and records what changed" {
+  zs-train $SMALL --max_steps 3 --save_steps 100 --run_name only --output_dir last >first.log
+  zs-train --resume only --output_dir last --max_steps 6 >second.log
+  zs-train $SMALL --max_steps 6 --output_dir out >whole.log
+  [[ $(digest second.log) == "$(digest whole.log)" ]]
+  run -0 zs-runs --registry last --filter max_steps=6 resumed_after_step=3 --show run_name command resume_command
+  [[ ${lines[1]} == $'only\tzs-train '*'--run_name only'*$'\tzs-train --resume only'* ]]
 }
 
 @test "checkpoint: a full disk while saving is an error with status 2, and the checkpoint before it stays" {

@@ -2,7 +2,7 @@
 # What every .bats file loads: the built tools on PATH, one thread per rank, mpirun as root where tests run as root.
 # shellcheck shell=bash
 bats_require_minimum_version 1.5.0
-ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+ROOT=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 BUILD=$(cd "$ROOT" && realpath "${BUILD:-build}")
 PATH=$BUILD:$PATH
 export ROOT BUILD PATH LC_ALL=C.UTF-8 OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
@@ -33,10 +33,14 @@ fake_trainer() {
 if [[ $1 == --version ]]; then echo "zs-train 0"; exit; fi
 if [[ "$*" == *"--zero_stage 3"* ]]; then echo "zs-train: out of memory" >&2; exit 42; fi
 ((${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-0}} == 0)) || exit 0
-for step in 10 20 30; do
-  echo "Epoch 1, Step $step, Loss: 2.$((99 - step)) sync: True time: 0.1 alloc_mem: 1000000 peak_mem: 2000000"
-done
-echo "state_digest: 0123456789abcdef0123456789abcdef"
+{
+  echo "run: expected_steps=3"
+  for step in 1 2 3; do
+    echo "Epoch 1, Step $step, Loss: 2.$((99 - step)) sync: True time: 0.1 alloc_mem: 1000000 peak_mem: 2000000"
+  done
+  echo "state_digest: 0123456789abcdef0123456789abcdef"
+} | tee "$ZS_RUN/run.log"
+"${0%/*}/zs-parse" "$ZS_RUN/run.log" -o "$ZS_RUN/metrics.h5"
 END
   chmod +x bin/zs-train
   export BUILD=$PWD/bin

@@ -2,10 +2,8 @@
 # The throwaway cluster, with real daemons, and the workflows on it.
 setup_file() {
   load helper
-  export ZS_SANDBOX=$BATS_FILE_TMPDIR/sandbox SLURM_CONF=$BATS_FILE_TMPDIR/sandbox/slurm.conf
-  PATH=$PATH:/usr/sbin
-  command -v slurmctld >/dev/null && command -v slurmd >/dev/null || skip "slurm-wlm is not installed"
-  "$ROOT/slurm/sandbox/up" --nodes 2
+  load cluster
+  cluster_up --nodes 2 --gpus 2
 }
 
 teardown_file() {
@@ -15,24 +13,9 @@ teardown_file() {
 
 setup() {
   load helper
+  load cluster
   mkdir "$BATS_TEST_TMPDIR/a folder" && cd "$BATS_TEST_TMPDIR/a folder"
 }
-
-# ended JOB: waits for a job's end and sets `state` and `code`, its exit code.
-ended() {
-  local job end=$((SECONDS + 300))
-  state=
-  until [[ $state =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY)$ ]]; do
-    ((SECONDS < end)) || { squeue; return 1; }
-    sleep 0.2
-    job=$(scontrol -o show job "$1")
-    [[ $job =~ JobState=([A-Z_]+) ]] && state=${BASH_REMATCH[1]}
-    [[ $job =~ ExitCode=([0-9]+) ]] && code=${BASH_REMATCH[1]}
-  done
-}
-
-# Processes that the sandbox in $1 has left: its daemons and jobs carry its path in their environment.
-leftovers() { grep -lzsE "^(ZS_SANDBOX_DAEMON=$1$|SLURMD_NODENAME=)" /proc/[0-9]*/environ | xargs -r grep -lzsF "$1" || true; }
 
 @test "sandbox: env points Slurm's commands at it, and status shows its nodes" {
   unset SLURM_CONF
@@ -85,44 +68,60 @@ leftovers() { grep -lzsE "^(ZS_SANDBOX_DAEMON=$1$|SLURMD_NODENAME=)" /proc/[0-9]
 
 # submitted SCRIPT ARGUMENT...: submits an experiment, and waits for its report: sets `results`, `state` and `code`.
 submitted() {
+  rm -f out
   ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/$1" "${@:2}")"
   cat out
   [ "$state $code" = "COMPLETED 0" ]
-  results=$(sed -n 's/^results: //p' out)
-  ended "$(sed -n 's/^report: job \([0-9]*\),.*/\1/p' out)"
-  cat "$results"/slurm-*
+  reported
 }
 
-@test "sbatch: an array of conditions and a report; what fails is named, and --rerun submits only that" {
+# reported: waits for the report that `out` tells of.
+reported() {
+  results=$(told results)
+  ended "$(told report)"
+  cat "$results"/slurm-report-*
+}
+
+@test "sbatch: arrays of conditions and a report; what fails is named, and rerun submits only that, once" {
   fake_trainer
+  # More arrays than one: so small is the largest.
+  sed -i 's/^MaxArraySize=.*/MaxArraySize=4/' "$SLURM_CONF"
+  scontrol reconfigure
   submitted batch.sbatch --max_parallel 3
+  sed -i 's/^MaxArraySize=.*/MaxArraySize=10001/' "$SLURM_CONF"
+  scontrol reconfigure
   [ "$state $code" = "FAILED 1" ]
-  grep -qx 'array: [0-9]* (6 conditions)' out
+  grep -qxE 'array: [0-9]+ [0-9]+ \(6 conditions\)' out
   [ "$(jq -c '[.conditions[].exit_code]' "$results/metadata.json")" = "[0,0,42,0,0,42]" ]
   [ "$(jq -r '.conditions.z1_baseline.launch' "$results/metadata.json")" = "srun --mpi=pmix --ntasks=4 --kill-on-bad-exit=1 --cpus-per-task=1" ]
   grep -q 'z3_baseline: FAILED with exit code 42' "$results"/slurm-report-*
+  [ "$(column condition --status --filter state=FAILED)" = "z3_baseline z3_deepcompile" ]
   sed -i 's/--zero_stage 3/--never/' bin/zs-train
+  run -1 --separate-stderr zs-runs rerun --failed
+  [[ $stderr == *": changed since this was submitted: "*/bin/zs-train* ]]
   sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >"$results/frozen.sha256"
-  submitted batch.sbatch --rerun "$results"
+  zs-runs rerun --failed >out
+  [[ $(grep '^array: ' out) == *" (2 conditions)" ]]
+  run -0 zs-runs rerun --failed
+  [ "$output" = "nothing to run again" ]
+  reported
   [ "$state $code" = "COMPLETED 0" ]
-  grep -qx 'array: [0-9]* (2 conditions)' out
-  ended "$(sbatch --parsable --output=out "$ROOT/slurm/batch.sbatch" --rerun "$results")"
-  [ "$state $code" = "COMPLETED 0" ]
-  [[ $(cat out) == "nothing in "*" has failed or is missing" ]]
+  [ "$(column state --status | tr ' ' '\n' | sort -u)" = COMPLETE ]
+  run -0 zs-runs rerun --failed
+  [ "$output" = "nothing to run again" ]
 }
 
 @test "sbatch: an element that is cancelled is MISSING in the report" {
   fake_trainer
-  sed -i 's/^for step/if [[ "$*" == *"--zero_stage 2"* ]]; then sleep 60; fi; &/' bin/zs-train
-  ended "$(sbatch --parsable --output=out "$ROOT/slurm/batch.sbatch" zero_comparison)"
-  results=$(sed -n 's/^results: //p' out)
-  array=$(sed -n 's/^array: \([0-9]*\) .*/\1/p' out)
-  for _ in {1..100}; do [ -e "$results/z2_baseline.log" ] && break || sleep 0.1; done
+  sed -i 's/^{/if [[ "$*" == *"--zero_stage 2"* ]]; then sleep 60; fi; {/' bin/zs-train
+  bash "$ROOT/slurm/batch.sbatch" --submit zero_comparison >out
+  results=$(told results) array=$(told array)
+  until_true 60 test -e "$results/z2_baseline.log"
+  [ "$(column state --status --filter condition=z2_baseline)" = PENDING ]
   scancel "${array}_2"
-  ended "$(sed -n 's/^report: job \([0-9]*\),.*/\1/p' out)"
-  cat "$results"/slurm-report-*
+  reported
   [ "$state $code" = "FAILED 1" ]
-  grep -qx 'z2_baseline: MISSING' "$results"/slurm-report-*
+  grep -qx 'z2_baseline: MISSING: job [0-9_]* CANCELLED' "$results"/slurm-report-*
   grep -q '| z2_baseline | MISSING |' "$results/experiment_log.txt"
 }
 
@@ -134,4 +133,134 @@ submitted() {
   [ -s "$results/report.html" ]
   ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/batch.sbatch" minimal_test -- "${small[@]}"
   [ "$(cat results/*/*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
+}
+
+# a_training: a configuration that takes some seconds.
+a_training() {
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  echo '{model: {name: tiny, num_layers: 1, context_length: 16}, training: {max_steps: 400, save_steps: 10, keep_last: 1}}' >config.yaml
+}
+
+# submit_training SCRIPT-OPTION...: submits it on both nodes; sets `job` and `run`, its folder.
+submit_training() {
+  bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 "$@" config.yaml >said
+  job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
+}
+
+@test "sbatch: a training that is warned of its time limit saves, is requeued, and goes on as one run" {
+  a_training
+  submit_training
+  until_true 60 reached "$run" 3
+  scancel --batch --signal=USR1 "$job"
+  waits() { [[ $(state_of "$job") == PENDING ]]; }
+  until_true 20 waits
+  run -0 zs-runs --status --show state basis
+  [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, goes on after "*"/400 steps in the metrics" ]]
+  run -0 zs-runs rerun --failed
+  [ "$output" = "nothing to run again" ]
+  ended "$job"
+  grep -v '^run: ' out
+  [ "$state $code" = "COMPLETED 0" ]
+  run -0 zs-runs --status --show state steps restarts slurm_job nodes
+  [ "${lines[1]}" = $'COMPLETE\t400/400\t1\t'"$job"$'\tn[1-2]' ]
+  grep -q 'stopped after step [0-9]*; requeued to go on' out
+}
+
+@test "sbatch: a training that may not restart is PREEMPTED, and rerun goes on with it" {
+  a_training
+  submit_training --max_restarts 0
+  until_true 60 reached "$run" 3
+  scancel --batch --signal=USR1 "$job"
+  ended "$job"
+  [ "$state $code" = "FAILED 75" ]
+  [ "$(column state --status)" = PREEMPTED ]
+  zs-runs rerun --failed >said
+  run -0 zs-runs rerun --failed
+  [ "$output" = "nothing to run again" ]
+  ended "$(sed -n 's/^job: //p' said)"
+  [ "$state $code" = "COMPLETED 0" ]
+  [ "$(column state --status) $(column restarts)" = "COMPLETE 1" ]
+}
+
+@test "sbatch: a rank that hangs in a collective is named with its node, the job ends, no process stays" {
+  a_training
+  sed -i 's/max_steps: 400/max_steps: 100000/' config.yaml
+  bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 config.yaml -- --timeout 3 >said
+  job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
+  until_true 60 reached "$run" 3
+  victim=$(for pid in $(ranks_of "$job"); do grep -lzx 'SLURM_PROCID=1' "/proc/$pid/environ"; done | cut -d/ -f3)
+  kill -STOP "$victim"
+  ended "$job" 60
+  grep -v '^run: ' out
+  [ "$state" = FAILED ]
+  grep -qE '^zs-train: rank 0 on n1: .*rank 1 on n2' out
+  [ "$(column state --status)" = FAILED ]
+  gone() { [ -z "$(ranks_of "$job")" ]; }
+  until_true 20 gone
+}
+
+@test "sbatch: a rank killed by kill -9 makes its run FAILED, not running for ever" {
+  a_training
+  submit_training
+  until_true 60 reached "$run" 3
+  kill -KILL "$(ranks_of "$job" | tail -n 1)"
+  ended "$job" 60
+  [ "$state" = FAILED ]
+  grep -q '^srun: error: n[12]: task [01]: Killed' out
+  [[ $(column state --status) == FAILED ]]
+}
+
+@test "sbatch: with --gpus_per_node each rank has a GPU of its own" {
+  fake_trainer
+  sed -i 's/^{/echo "on $SLURMD_NODENAME: $CUDA_VISIBLE_DEVICES"; {/; s/^((.*//' bin/zs-train
+  bash "$ROOT/slurm/batch.sbatch" --sbatch --nodes=2 --sbatch --ntasks=4 --gpus_per_node 2 minimal_test >out
+  reported
+  [ "$(grep -h '^on ' "$results/z1_baseline.log" | sort | paste -sd,)" = "on n1: 0,on n1: 1,on n2: 0,on n2: 1" ]
+  run -2 --separate-stderr env -u SLURM_CONF bash "$ROOT/slurm/batch.sbatch" --gpus_per_node 2 minimal_test
+  [[ $stderr == "batch.sbatch: --gpus_per_node is for jobs of Slurm"* ]]
+}
+
+@test "sbatch: a cluster whose srun has no pmix is told of, and mpirun starts the ranks; ZS_MPI is checked" {
+  fake_trainer
+  printf '%s\n' '#!/bin/bash' '[[ $1 != --mpi=list ]] || { echo "MPI plugin types are... none pmi2" >&2; exit; }' "exec $(command -v srun)"' "$@"' >bin/srun
+  chmod +x bin/srun
+  echo a: 1 >config.yaml
+  PATH=$PWD/bin:$PATH
+  ended "$(sbatch --parsable --output=out "$ROOT/slurm/train.sbatch" config.yaml)"
+  cat out
+  [ "$state $code" = "COMPLETED 0" ]
+  grep -qx 'train.sbatch: this Slurm has no pmix (srun --mpi=list offers MPI plugin types are... none pmi2)' out
+  grep -qx 'train.sbatch: starting ranks with mpirun' out
+  rm out
+  ended "$(ZS_MPI=pmix sbatch --parsable --output=out "$ROOT/slurm/train.sbatch" config.yaml)"
+  [ "$state $code" = "FAILED 2" ]
+  grep -q "^train.sbatch: ZS_MPI: this Slurm has no 'pmix'; srun --mpi=list offers " out
+}
+
+@test "sbatch: a partition that does not exist is refused, and nothing stays planned" {
+  fake_trainer
+  run -2 --separate-stderr bash "$ROOT/slurm/batch.sbatch" --sbatch --partition=nowhere minimal_test
+  [[ $stderr == *"invalid partition"*"batch.sbatch: sbatch refused the array (see above)" ]]
+  [ -z "$(ls results)" ]
+  [ -z "$(column run_id)" ]
+}
+
+@test "sbatch: what vanished or changed between submission and start is told before the first step" {
+  fake_trainer
+  bash "$ROOT/slurm/batch.sbatch" --sbatch --begin=now+5 minimal_test >out
+  results=$(told results)
+  gone=$(jq -r .conditions.z1_baseline.run "$results/metadata.json")/config.yaml
+  rm "$gone"
+  reported
+  grep -q "changed since this was submitted: $gone" "$results"/slurm-*_1.out
+  [ "$state $code" = "FAILED 1" ]
+  [ ! -e "$results/z1_baseline.log" ]
+  [ "$(column state --status --filter condition=z1_baseline) $(column state --status --filter condition=z3_deepcompile)" = "MISSING FAILED" ]
+}
+
+@test "sbatch: ranks started as so many singletons are refused" {
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  run -2 srun --mpi=none --ntasks=2 --quiet zs-train --model_name tiny --max_steps 1
+  [[ $output == *"zs-train: srun started 2 tasks, but MPI sees one: each would be rank 0 of 1; "* ]]
+  [ ! -e saved_models ]
 }

@@ -25,7 +25,7 @@ first_paragraph() { sed -n 3p "$1"; }
   summary z1.log z2.log z3.log
   run -0 zs-report summary.h5 -o report.md
   [ -z "$output" ]
-  [ "$(first_paragraph report.md)" = "**All 3 conditions end with the same state digest**, \`0123456789abcdef0123456789abcdef\`: their parameters are the same to the last bit." ]
+  [ "$(first_paragraph report.md)" = "**Same bits.** **All 3 conditions end with the same state digest**, \`0123456789abcdef0123456789abcdef\`: their parameters are the same to the last bit." ]
 }
 
 @test "the pictures that a Markdown report refers to stand where it says" {
@@ -56,7 +56,7 @@ first_paragraph() { sed -n 3p "$1"; }
   sed -i 's/^state_digest: 0/state_digest: f/; s/seed=1/seed=2/' z2.log
   summary z1.log z2.log
   run -0 zs-report summary.h5 -o report.md
-  [[ $(first_paragraph report.md) == "The conditions train different things (seed differs)"* ]]
+  [[ $(first_paragraph report.md) == "**Not the same training.** The conditions train different things (seed differs)"* ]]
 }
 
 @test "runs that did not complete are named in verdict, table and data quality, with status 1" {
@@ -64,7 +64,7 @@ first_paragraph() { sed -n 3p "$1"; }
   (log z2 4 nan 3 3 3 3 3 3) | grep -v digest >z2.log
   summary z1.log z2.log z3.log
   run -1 zs-report summary.h5 -o report.md
-  [[ $(first_paragraph report.md) == "**2 of 3 conditions did not complete:** \`z1\` TRUNCATED (ends at step 3 of 8) and \`z2\` DIVERGED (the loss is nan at step 2 (z2.log:8))."* ]]
+  [[ $(first_paragraph report.md) == "**Not complete.** **2 of 3 conditions did not complete:** \`z1\` TRUNCATED (ends at step 3 of 8) and \`z2\` DIVERGED (the loss is nan at step 2 (z2.log:8))."* ]]
   grep -q '^| `z2` | \*\*DIVERGED\*\* |' report.md || complain "not in the table"
   sed -n '/^## Data quality/,/^## /p' report.md | grep -q '^- `z2`: \*\*DIVERGED' || complain "not in data quality"
   verdict
@@ -75,7 +75,7 @@ first_paragraph() { sed -n 3p "$1"; }
   summary z1.log z2.log
   run -0 zs-report summary.h5 -o report.md
   grep -q '^The records do not say: the model, the data, the number format, the number of ranks,' report.md
-  [[ $(first_paragraph report.md) == "No condition logged a state digest, so whether the parameters are the same bits cannot be told. Their losses are equal, as logged, at every one of 8 steps."* ]]
+  [[ $(first_paragraph report.md) == "**Bits not known.** No condition logged a state digest, so whether the parameters are the same bits cannot be told. Their losses are equal, as logged, at every one of 8 steps."* ]]
 }
 
 @test "every number leads to a line of the log that holds it" {
@@ -147,7 +147,7 @@ first_paragraph() { sed -n 3p "$1"; }
   sed -i 's/Loss: 0.5 /Loss: nan /' z2.log
   summary z1.log z2.log z3.log
   run -1 zs-report --kind sweep summary.h5
-  [[ ${lines[1]} == "**1 of 3 conditions did not complete:** \`z2\`. **Best:** zero\_stage **1**"* ]]
+  [[ ${lines[1]} == "**Not all complete.** **1 of 3 conditions did not complete:** \`z2\`. **Best:** zero\_stage **1**"* ]]
   run -2 --separate-stderr zs-report --kind sweep --value final_los summary.h5
   [ "$stderr" = "zs-report: a sweep cannot show 'final_los', did you mean 'final_loss'? (see zs-report --help)" ]
 }
@@ -163,15 +163,18 @@ first_paragraph() { sed -n 3p "$1"; }
   }
   revisions 5 100
   run -0 zs-report --kind revision summary.h5 -o report.md
-  [[ $(first_paragraph report.md) == "\`new\` against \`old\`: **identical bits** (state digest \`0123456789abcdef0123456789abcdef\`). Time: no difference shown (no change);"* ]]
+  [[ $(first_paragraph report.md) == "**Same or better.** \`new\` against \`old\`: **identical bits** (state digest \`0123456789abcdef0123456789abcdef\`). Time: no difference shown (no change);"* ]]
   [ -s revision_comparison.png ]
   revisions 5 110
   run -1 zs-report --kind revision summary.h5
   [[ $output == *"**10 % slower**, beyond the 3 % allowed"* ]]
+  [[ $(zs-report --kind revision summary.h5 -f json | jq -r '.label, .comparisons[0].time.verdict') == $'Worse or different\nbad' ]]
   run -0 zs-report --kind revision --max_slowdown 15 summary.h5
   run -1 zs-report --kind revision --baseline old summary.h5
   revisions 1 110
   run -3 zs-report --kind revision summary.h5
+  run -2 --separate-stderr zs-report summary.h5 -o summary.json
+  [[ $stderr == *"only a comparison of revisions is written as JSON: --kind revision"* ]]
   run -2 --separate-stderr zs-report --kind revision <(zs-parse old_run1.log | zs-aggregate)
   [[ $stderr == *"a comparison of revisions needs two conditions (zs-aggregate --by revision)" ]]
 }
@@ -182,7 +185,7 @@ first_paragraph() { sed -n 3p "$1"; }
   zs-parse "$batch"/z1_baseline.log "$batch"/z3_deepcompile.log | zs-aggregate -o summary.h5
   run -0 zs-report summary.h5
   for number in 1.620094 0.363938 1.628428 0.367286; do grep -qF "$number" <<<"$output" || complain "lacks $number"; done
-  [[ ${lines[1]} == "No condition logged a state digest,"* ]] || complain "${lines[1]}"
+  [[ ${lines[1]} == "**Bits not known.** No condition logged a state digest,"* ]] || complain "${lines[1]}"
   verdict
 }
 

@@ -87,12 +87,24 @@ END
   ((status == 2))
   [[ $output == *"exact sums need a power of two of ranks (1, 2, 4, 8 "* ]]
   run -2 train 1 3 --output_dir out3
-  [[ $output == *"power of two of gradient accumulation steps"* ]]
+  [[ $output == *"power of two of gradient accumulation steps"*"--reduction any"* ]]
   [ ! -e out3 ]
 }
 
+@test "zs-train: --reduction any takes any rank count, says once what is lost, and repeats its bits" {
+  for stage in 1 3; do
+    run -0 --separate-stderr train 3 2 --zero_stage $stage --reduction any --bench_step 4 --output_dir any
+    [[ $stderr == *"3 ranks x 2 accumulation steps"* ]] && [[ $(grep -c "accumulation steps" <<<"$stderr") == 1 ]]
+    first=$(grep ^state_digest: <<<"$output")
+    [[ $(train 3 2 --zero_stage $stage --reduction any --bench_step 4 --output_dir any 2>/dev/null | grep ^state_digest:) == "$first" ]]
+  done
+  run -0 --separate-stderr train 2 4 --reduction any --output_dir any
+  [ -z "$stderr" ]
+  [[ $(digest <(echo "$output")) == "$(digest reference.log)" ]]
+}
+
 @test "zs-train: what is not there yet says so" {
-  for option in "--compile" "--set model.tokenizer=gpt2"; do
+  for option in "--set model.tokenizer=gpt2"; do
     # shellcheck disable=SC2086
     run -2 zs-train $SMALL $option --output_dir out3
     [[ $output == *"is not supported yet" ]] || complain "$option: $output"

@@ -41,6 +41,20 @@ value() { sed -n "s/^$1: //p"; }
   verdict
 }
 
+@test "zs-verify: fused kernels are exact too, and close to LibTorch's operations" {
+  for stage in 1 3; do
+    verify 2 --zero_stage $stage --compile --gradient_accumulation_steps 2 >log || complain "stage $stage: status $?"
+    grep -qx 'verdict: exact' log || complain "stage $stage: $(tail -n 3 log)"
+  done
+  for kernels in "" --compile; do
+    # shellcheck disable=SC2086
+    zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 5 --output_dir "runs$kernels" $kernels >/dev/null
+  done
+  run -1 zs-verify runs/2*/ runs--compile/2*/
+  run -0 zs-verify --rtol 1e-3 runs/2*/ runs--compile/2*/
+  verdict
+}
+
 @test "zs-verify: bfloat16 and float16 pass, and the differences are told" {
   for dtype in bfloat16 float16; do
     verify 2 --zero_stage 3 --dtype $dtype --format json >log || complain "$dtype: status $?"
@@ -94,7 +108,7 @@ value() { sed -n "s/^$1: //p"; }
   refused "--atol: 'nan' is not a number from 0" --atol nan
   refused "is not supported yet" --offload_device cpu
   refused "is not supported yet" --offload_device nvme
-  refused "is not supported yet" --compile
+  refused "--reduction any promises no bits" --reduction any
   refused "did you mean transformer.h.0.ln_1.weight" --inject_fault 1:transformer.h.0.ln1.weight:0
   refused "'128' is not in 0..127" --inject_fault 1:transformer.h.0.ln_1.weight:128
   refused "step '5' is not in 1..4" --inject_fault 5:transformer.h.0.ln_1.weight:0

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.hpp"
+#include "gradient/history.hpp"
 #include "metric/file.hpp"
+#include "registry/run.hpp"
 #include "report/batch.hpp"
+#include "report/gradients.hpp"
 #include "report/revision.hpp"
 #include "report/sweep.hpp"
 #include "report/write.hpp"
@@ -13,14 +16,16 @@ const zs::cli::Command kCommand = {
     "Write the report of a summary, in Markdown or as one HTML file",
     "[SUMMARY]",
     {
-        {'o', "output", "FILE", "write the report to FILE (.md, .html), '-' for stdout", "-"},
-        {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html"}},
+        {'o', "output", "FILE", "write the report to FILE (.md, .html; of revisions also .json), '-' for stdout", "-"},
+        {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html", "json"}},
         {'k',
          "kind",
          "NAME",
          "conditions side by side, revisions against a baseline, or the parameters of a sweep",
          "batch",
          {"batch", "revision", "sweep"}},
+        {'g', "gradients", "RUN", "report on the gradients that a run, or single checkpoints, saved", "", {}, true},
+        {'r', "registry", "DIR", "gradients: folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report"},
         {0, "baseline", "CONDITION", "revision: the condition to compare with; without it, the first"},
         {0, "max_slowdown", "PERCENT", "revision: how much longer a step may take, and how much memory may grow", "3"},
@@ -34,7 +39,7 @@ const zs::cli::Command kCommand = {
     {{0, "done: every condition is complete, or not known to be otherwise, and no state digests disagree"},
      {1,
       "a condition is FAILED, DIVERGED, DEAD or TRUNCATED, or state digests of the same training disagree; of "
-      "revisions: worse or different"},
+      "revisions: worse or different; of gradients: a layer's is not sound"},
      {3, "of revisions: the data do not show it"}}};
 
 zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store& store, const std::string& source) {
@@ -52,17 +57,29 @@ zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store
   return zs::report::sweep(store, found, source, folder, options);
 }
 
+/// The report of a summary, from a file or stdin.
+zs::report::Document of_summary(const zs::cli::Args& args, std::vector<std::string>& warnings) {
+  const std::string input = args.input();
+  const zs::metric::Store store = zs::plot::summarized(zs::metric::read(input), warnings);
+  return document(args, store, input == "-" ? "stdin" : input);
+}
+
+/// The report of runs and checkpoints.
+zs::report::Document of_gradients(const zs::cli::Args& args) {
+  if (!args.operands().empty())
+    throw zs::UsageError("--gradients needs no summary: leave out '" + args.operands().front() + "'");
+  return zs::report::gradients(zs::gradient::read(zs::gradient::find(
+      args.all("gradients"), zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand))));
+}
+
 zs::Status report(const zs::cli::Args& args) {
-  const std::string input = args.input(), output = args.text("output");
+  const std::string output = args.text("output");
   const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
   std::vector<std::string> warnings;
-  const zs::metric::Store store = zs::plot::summarized(zs::metric::read(input), warnings);
-  zs::report::Document text = document(args, store, input == "-" ? "stdin" : input);
+  zs::report::Document text = args.has("gradients") ? of_gradients(args) : of_summary(args, warnings);
   if (args.has("title")) text.title = args.text("title");
   text.tool = std::string("zs-report ") + zs::cli::version();
-  const auto format = !args.has("format")             ? zs::report::format_of(output)
-                      : args.text("format") == "html" ? zs::report::Format::html
-                                                      : zs::report::Format::markdown;
+  const auto format = zs::report::format_of(args.has("format") ? "." + args.text("format") : output);
   for (std::string& warning : zs::report::write(text, format, output, args.text("figures"), theme))
     warnings.push_back(std::move(warning));
   for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);

@@ -8,12 +8,17 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <set>
+#include <sstream>
 
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "job/plan.hpp"
+#include "job/rerun.hpp"
+#include "job/state.hpp"
 #include "metric/difference.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
@@ -31,7 +36,8 @@ using zs::registry::Sheet;
 const zs::cli::Command kCommand = {
     "zs-runs",
     "List, filter, sort, show, compare and update runs",
-    "[show RUN|diff RUN RUN|update RUN NAME=VALUE...|add NAME=VALUE...|rm RUN...|reindex]",
+    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|rm RUN...|reindex|plan "
+    "[NAME=VALUE]...]",
     {
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'f',
@@ -41,7 +47,8 @@ const zs::cli::Command kCommand = {
          "",
          {},
          true},
-        {0, "filter_sweep", "NAME", "only runs of that sweep"},
+        {0, "sweep", "NAME", "only runs of that sweep"},
+        {0, "filter_sweep", "NAME", "same as --sweep"},
         {0, "or", "", "runs for which any of the tests holds"},
         {'s', "sort_by", "COLUMN", "sort by a column"},
         {'d', "descending", "", "the largest first"},
@@ -49,6 +56,10 @@ const zs::cli::Command kCommand = {
         {0, "hide", "COLUMN", "all but these columns", "", {}, true},
         {'n', "limit", "N", "at most N runs"},
         {'l', "list_columns", "", "list the columns that there are"},
+        {0, "status", "", "find out what has become of each run: from its metrics, Slurm's queue, its process"},
+        {0, "failed", "", "with rerun: all runs that have failed or are missing"},
+        {0, "local", "", "with rerun: here, one after another, not by Slurm"},
+        {0, "dry_run", "", "with rerun: only list the runs"},
         {0,
          "format",
          "NAME",
@@ -99,15 +110,24 @@ void print_sheet(const Args& args, const Sheet& sheet, const std::function<std::
   print(zs::cli::table(fit.header, fit.rows) + (note ? note(left_out) : ""));
 }
 
-Status list(const Args& args) {
-  std::int64_t faults = 0;
-  const Runs runs = read(args, faults);
-  if (args.has("list_columns")) return print_sheet(args, zs::registry::column_listing(runs)), verdict(faults);
+/// The question that the options ask.
+zs::registry::Question question_of(const Args& args) {
   zs::registry::Question question{args.all("filter"),   args.has("or"),         {},
                                   args.text("sort_by"), args.has("descending"), {},
                                   args.all("show"),     args.all("hide"),       format(args) == "table"};
-  if (args.has("filter_sweep")) question.sweep = args.text("filter_sweep");
+  for (const char* const name : {"filter_sweep", "sweep"}) {
+    if (args.has(name)) question.sweep = args.text(name);
+  }
   if (args.has("limit")) question.limit = static_cast<std::size_t>(args.integer("limit", 0));
+  return question;
+}
+
+Status list(const Args& args) {
+  std::int64_t faults = 0;
+  Runs runs = read(args, faults);
+  zs::registry::Question question = question_of(args);
+  if (args.has("status")) zs::job::find_states(registry(args), question, runs);
+  if (args.has("list_columns")) return print_sheet(args, zs::registry::column_listing(runs)), verdict(faults);
   const auto answer = zs::registry::ask(runs, question);
   Sheet sheet = zs::registry::listing(runs, answer.rows, answer.columns);
   for (std::string& name : sheet.header) {
@@ -175,20 +195,79 @@ Status diff(const Args& args) {
   return sheet.rows.empty() ? verdict(faults) : Status::no;
 }
 
+/// The run that an operand of update means: by its folder, or as in find_run.
+zs::registry::Run run_named(const Args& args, const std::string& name, std::int64_t& faults) {
+  if (name.find('/') != std::string::npos) {
+    const std::filesystem::path folder(name);
+    if (!zs::registry::registered(folder.parent_path().string(), folder.filename().string()))
+      throw zs::Error(name, 0, "is not the folder of a run");
+    return {folder.parent_path().string(), folder.filename().string()};
+  }
+  if (zs::registry::registered(registry(args), name)) return {registry(args), name};
+  const Runs runs = read(args, faults);
+  return {registry(args), runs.text(zs::registry::find_run(runs, name), "run_id")};
+}
+
+/// Words between tabs.
+std::vector<std::string> cells(const std::string& line) {
+  std::vector<std::string> words(1);
+  for (const char c : line) c == '\t' ? words.emplace_back() : words.back() += c;
+  return words;
+}
+
 Status update(const Args& args) {
   std::int64_t faults = 0;
-  auto words = operands(args, 2, true, "RUN NAME=VALUE...");
-  const std::string name = words.front();
-  words.erase(words.begin());
-  const auto changes = zs::registry::parse_fields(words);
-  std::string id = name;
-  if (!zs::registry::registered(registry(args), name)) {
-    const Runs runs = read(args, faults);
-    id = runs.text(zs::registry::find_run(runs, name), "run_id");
+  std::vector<std::vector<std::string>> changes;
+  if (args.operands() == std::vector<std::string>{"update", "-"}) {
+    std::istringstream lines(zs::Input("-").read_all());
+    for (std::string line; std::getline(lines, line);) changes.push_back(cells(line));
+  } else {
+    changes.push_back(operands(args, 2, true, "RUN NAME=VALUE..., or - for lines of such, tabs between"));
   }
-  zs::registry::Run(registry(args), id).update(changes);
-  zs::registry::refresh_soon(registry(args));
+  std::set<std::string> touched;
+  for (auto& words : changes) {
+    const auto run = run_named(args, words.front(), faults);
+    words.erase(words.begin());
+    run.update(zs::registry::parse_fields(words));
+    touched.insert(std::filesystem::path(run.folder()).parent_path().string());
+  }
+  for (const std::string& folder : touched) zs::registry::refresh_soon(folder);
   return verdict(faults);
+}
+
+Status plan(const Args& args) {
+  const auto fields = zs::registry::parse_fields(operands(args, 0, true, "[NAME=VALUE]..."));
+  std::string text;
+  for (const auto& planned : zs::job::plan(zs::Input("-").read_all(), fields))
+    text += planned.name + "\t" + planned.folder + "\n";
+  print(text);
+  return Status::done;
+}
+
+Status rerun(const Args& args) {
+  std::int64_t faults = 0;
+  const auto names = operands(args, 0, true, "[RUN]...");
+  if (names.empty() != args.has("failed")) throw zs::UsageError("rerun takes the runs, or --failed");
+  Runs runs = read(args, faults);
+  auto rows = zs::job::find_states(registry(args), question_of(args), runs);
+  if (!names.empty()) {
+    rows.clear();
+    for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
+  }
+  const auto jobs =
+      zs::job::to_rerun(registry(args), runs, rows, !names.empty(), zs::cli::fault_printer(kCommand, faults));
+  if (args.has("dry_run")) {
+    std::string text;
+    for (const auto& job : jobs) {
+      for (const auto& run : job.runs) text += run + "\n";
+    }
+    print(text);
+    return verdict(faults);
+  }
+  if (jobs.empty() && faults == 0) std::cerr << "nothing to run again\n";
+  bool failed = false;
+  for (const auto& job : jobs) failed |= zs::job::rerun(job, args.has("local")) != 0;
+  return failed ? Status::no : verdict(faults);
 }
 
 Status add(const Args& args) {
@@ -230,7 +309,8 @@ Status reindex(const Args& args) {
 
 Status act(const Args& args) {
   static const std::map<std::string, Status (*)(const Args&)> kActions = {
-      {"show", show}, {"diff", diff}, {"update", update}, {"add", add}, {"rm", remove}, {"reindex", reindex}};
+      {"show", show}, {"diff", diff}, {"rerun", rerun}, {"update", update},
+      {"add", add},   {"rm", remove}, {"plan", plan},   {"reindex", reindex}};
   if (args.operands().empty()) return list(args);
   const auto action = kActions.find(args.operands()[0]);
   if (action != kActions.end()) return action->second(args);

@@ -3,7 +3,7 @@
 // from: tensors are stored by parameter name and canonical offset, not by rank.
 //
 //   pytorch_model.bin       float32 parameters, name -> tensor (torch.load reads it)
-//   gradients.pt            the step's mean gradient before clipping, name -> tensor; where it was asked for
+//   gradients.pt            the step's mean gradient before clipping, name -> tensor; not with --save_gradients false
 //   config.json             the model, with Hugging Face's keys
 //   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of the Adam moments
 //   SHA256SUMS              of all these; loading verifies it (so does sha256sum -c)
@@ -57,10 +57,12 @@ class Writer {
 std::optional<Progress> peek(const std::string& folder);
 
 /// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise.
-/// Throws zs::Error, located, at a file that is missing or damaged, and at parameters of another model. COLLECTIVE.
-std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
+/// `model_config` is the config.json of the engine's model. Throws zs::Error, located, at a file that is missing or
+/// damaged, and at a checkpoint of another model. COLLECTIVE.
+std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder,
+                             const std::string& model_config);
 
-/// The newest complete checkpoint_STEP of a run's folder; "" where there is none.
+/// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" where there is neither.
 std::string latest(const std::string& run_folder);
 
 /// Removes all but the newest `keep` checkpoint_STEP folders.

@@ -36,7 +36,9 @@ std::vector<std::int64_t> steps(const std::string& run_folder) {
 
 std::string latest(const std::string& run_folder) {
   const auto all = steps(run_folder);
-  return all.empty() ? "" : run_folder + "/" + std::string(kPrefix) + to_text(all.back());
+  if (!all.empty()) return run_folder + "/" + std::string(kPrefix) + to_text(all.back());
+  const std::string last = run_folder + "/final_checkpoint";
+  return fs::is_directory(last) ? last : "";
 }
 
 void prune(const std::string& run_folder, std::int64_t keep) {

@@ -6,7 +6,7 @@
 #include "base/file.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
-#include "tensorfile/state_dict.hpp"
+#include "checkpoint/weights.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -40,24 +40,6 @@ void verify_all(comm::Group& group, const std::string& folder) {
   }
   for (const std::string& each : group.exchange(problem, "checking of " + folder)) {
     if (!each.empty()) throw Error(each);
-  }
-}
-
-void load_parameters(zero::Engine& engine, const std::string& folder) {
-  const tensorfile::StateDict weights = tensorfile::open_state_dict(folder);
-  for (zero::UnitState& state : engine.states()) {
-    at::Tensor flat = at::empty({state.numel()});
-    for (const unit::Parameter& parameter : state.unit().parameters()) {
-      const tensorfile::Tensor& tensor = weights.at(parameter.name);
-      if (tensor.shape != parameter.shape) {
-        throw Error(weights.path(), 0,
-                    parameter.name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
-                        tensorfile::to_text(parameter.shape) + ": it is a checkpoint of another model");
-      }
-      tensorfile::read_f32(tensor,
-                           {flat.data_ptr<float>() + parameter.offset, static_cast<std::size_t>(parameter.numel())});
-    }
-    state.set_parameters(flat);
   }
 }
 
@@ -132,11 +114,13 @@ std::optional<Progress> peek(const std::string& folder) {
   });
 }
 
-std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder) {
+std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder,
+                             const std::string& model_config) {
   const bool ours = fs::exists(folder + "/accelerator_states");
   if (ours) verify_all(group, folder);
   const auto progress = peek(folder);
-  load_parameters(engine, folder);
+  require_same_model(folder, model_config);
+  load_parameters(engine, folder, !ours);  // of ours all bytes were compared
   if (!progress) return {};
   const std::int64_t updates = read_json(folder, [&](const nlohmann::json& json) {
     const auto& scaler = json.at("loss_scaler");

@@ -65,6 +65,10 @@ FaultSink fault_printer(const Command& command, std::int64_t& count) {
   };
 }
 
+FaultSink fault_warner(const Command& command) {
+  return [&command](const Fault& fault) { warn(command, located(fault.path, fault.line, fault.what)); };
+}
+
 void warn(const Command& command, const std::string& text) {
   std::fputs((command.name + ": warning: " + text + "\n").c_str(), stderr);
 }

@@ -23,6 +23,9 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
 /// A sink that prints each fault to stderr as "NAME: path:line: what" and counts it in `count`.
 FaultSink fault_printer(const Command& command, std::int64_t& count);
 
+/// A sink for faults that do not touch what the tool is asked for: each becomes a warning.
+FaultSink fault_warner(const Command& command);
+
 /// Prints "NAME: warning: text" to stderr.
 void warn(const Command& command, const std::string& text);
 

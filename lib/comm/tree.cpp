@@ -139,7 +139,7 @@ void TreeAccumulator::add(const float* leaf) {
   }
 }
 
-const float* TreeAccumulator::sum() {
+float* TreeAccumulator::sum() {
   if (partials_.size() == 1) return partials_[0].get();
   // The lowest levels first: a tree over m leaves splits at the largest power of two below m.
   if (!sum_) sum_ = take();

@@ -30,9 +30,10 @@ class TreeAccumulator {
 
   /// Adds the next leaf, n floats.
   void add(const float* leaf);
-  /// The tree sum of all leaves added, n floats; valid until the next call. More leaves may be added after it.
+  /// The tree sum of all leaves added, n floats; valid until the next call. More leaves may be added after it, unless
+  /// the caller wrote into it.
   /// REQUIRES: at least one leaf.
-  const float* sum();
+  float* sum();
   /// Forgets the leaves, keeps the memory.
   void reset();
   std::int64_t count() const { return count_; }

@@ -25,7 +25,7 @@ struct Known {
   std::string_view key;      ///< "training.batch_size"
   std::string_view options;  ///< zs-train's options for it, "max_steps bench_step"; the first is the one shown
   Type type = Type::text;
-  std::string_view value;      ///< placeholder, "N"; of no use for a boolean
+  std::string_view value;      ///< placeholder, "N"; a boolean without one is a flag, which means true
   std::string_view fallback;   ///< default; "" for none
   std::string_view help;       ///< lower case, no period
   std::string_view choices{};  ///< the only values allowed, "zero fsdp ddp"; "" for any

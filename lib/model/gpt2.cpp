@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "kernel/kernels.hpp"
 #include "unit/random.hpp"
 
 namespace zs::model {
@@ -32,12 +33,8 @@ constexpr double kNormEpsilon = 1e-5;
 struct Shared {
   std::int64_t C, H, T, V;
   double dropout;
+  const kernel::Kernels* kernels;
 };
-
-Tensor linear(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
-  const std::int64_t inner = weight_IO.size(0), outer = weight_IO.size(1);
-  return at::addmm(bias_O, x_BTI.view({-1, inner}), weight_IO).view({x_BTI.size(0), x_BTI.size(1), outer});
-}
 
 Tensor norm(const Tensor& x_BTC, const Tensor& weight_C, const Tensor& bias_C) {
   return at::layer_norm(x_BTC, weight_C.sizes(), weight_C, bias_C, kNormEpsilon);
@@ -53,7 +50,7 @@ class Embedding final : public unit::Unit {
 
   Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>, const Pass& pass) const override {
     const Tensor& tokens_BT = pass.batch.tokens_BT;
-    const Tensor x_BTC = at::embedding(own[0], tokens_BT) + own[1].narrow(0, 0, tokens_BT.size(1));
+    const Tensor x_BTC = shared_.kernels->embedding(own[0], tokens_BT) + own[1].narrow(0, 0, tokens_BT.size(1));
     return unit::dropout(x_BTC, pass.training ? shared_.dropout : 0, unit::mix(pass.stream, name()));
   }
 
@@ -72,9 +69,11 @@ class Block final : public unit::Unit {
                  const Pass& pass) const override {
     const double p = pass.training ? shared_.dropout : 0;
     const std::uint64_t key = unit::mix(pass.stream, name());
-    const Tensor attended_BTC = attention(linear(norm(x_BTC, own[0], own[1]), own[2], own[3]), p, unit::mix(key, 1));
+    const auto& [linear, gelu, attention, embedding, loss] = *shared_.kernels;
+    const Tensor qkv_BTE = linear(norm(x_BTC, own[0], own[1]), own[2], own[3]);
+    const Tensor attended_BTC = attention(qkv_BTE, shared_.H, p, unit::mix(key, 1));
     const Tensor middle_BTC = x_BTC + unit::dropout(linear(attended_BTC, own[4], own[5]), p, unit::mix(key, 2));
-    const Tensor hidden_BTF = at::gelu(linear(norm(middle_BTC, own[6], own[7]), own[8], own[9]), "tanh");
+    const Tensor hidden_BTF = gelu(linear(norm(middle_BTC, own[6], own[7]), own[8], own[9]));
     return middle_BTC + unit::dropout(linear(hidden_BTF, own[10], own[11]), p, unit::mix(key, 3));
   }
 
@@ -101,16 +100,6 @@ class Block final : public unit::Unit {
     matrix("mlp.c_proj", 4 * C, C, residual_std);
     return all;
   }
-
-  Tensor attention(const Tensor& qkv_BTE, double p, std::uint64_t key) const {
-    const std::int64_t B = qkv_BTE.size(0), T = qkv_BTE.size(1), C = shared_.C, H = shared_.H, D = C / H;
-    const Tensor qkv_3BHTD = qkv_BTE.view({B, T, 3, H, D}).permute({2, 0, 3, 1, 4});
-    const Tensor q_BHTD = qkv_3BHTD[0] * (1 / std::sqrt(static_cast<double>(D)));
-    const Tensor mask_TT = at::full({T, T}, -INFINITY, qkv_BTE.options()).triu_(1);
-    const Tensor scores_BHTT = at::matmul(q_BHTD, qkv_3BHTD[1].transpose(-2, -1)) + mask_TT;
-    const Tensor weights_BHTT = unit::dropout(at::softmax(scores_BHTT, -1), p, key);
-    return at::matmul(weights_BHTT, qkv_3BHTD[2]).transpose(1, 2).reshape({B, T, C});
-  }
 };
 
 class Head final : public unit::Unit {
@@ -119,14 +108,17 @@ class Head final : public unit::Unit {
       : Unit("head",
              {{"transformer.ln_f.weight", {shared.C}, Init::ones, 0, 0, false},
               {"transformer.ln_f.bias", {shared.C}, Init::zeros, 0, 0, false}},
-             /*borrows=*/0) {}
+             /*borrows=*/0),
+        kernels_(shared.kernels) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
                  const Pass& pass) const override {
-    const Tensor& wte_VC = borrowed[0];
-    const Tensor logits_NV = at::mm(norm(x_BTC, own[0], own[1]).view({-1, x_BTC.size(2)}), wte_VC.t());
-    return at::cross_entropy_loss(logits_NV.to(at::kFloat), pass.batch.targets_BT.view({-1}));
+    const Tensor x_NC = norm(x_BTC, own[0], own[1]).view({-1, x_BTC.size(2)});
+    return kernels_->loss(x_NC, borrowed[0], pass.batch.targets_BT.view({-1}));
   }
+
+ private:
+  const kernel::Kernels* kernels_;
 };
 
 }  // namespace
@@ -151,7 +143,8 @@ std::optional<Model> make_gpt2(const Settings& settings) {
     model.num_heads = size.heads;
     model.positions = size.positions;
     model.vocab_size = settings.vocab_size > 0 ? settings.vocab_size : size.vocabulary;
-    const Shared shared{size.width, size.heads, size.positions, model.vocab_size, settings.dropout};
+    const Shared shared{size.width,       size.heads,       size.positions,
+                        model.vocab_size, settings.dropout, settings.fused ? &kernel::fused() : &kernel::plain()};
     const double residual_std = settings.init_std / std::sqrt(2.0 * static_cast<double>(model.num_layers));
     model.units.push_back(std::make_unique<Embedding>(shared, settings));
     for (std::int64_t i = 0; i < model.num_layers; ++i)

@@ -18,6 +18,7 @@ using Attributes = std::map<std::string, std::string>;
 struct Batch {
   std::vector<std::pair<std::string, Attributes>> conditions;
   Attributes whole;
+  std::vector<std::string> silent;  ///< conditions of which it says that they have no log
 
   Attributes* find(std::string_view name) {
     const auto found =
@@ -28,7 +29,8 @@ struct Batch {
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-/// metadata.json: {"experiment_date", "condition_order": [...], "conditions": {NAME: {"command", "exit_code", ...}}}.
+/// metadata.json: {"experiment_date", "condition_order": [...], "conditions": {NAME: {"command", "exit_code", "log",
+/// ...}}}. "log" is a path from the folder; without it NAME.log; null: there is none, and none is missed.
 Batch read_metadata(const std::string& path) {
   Batch batch;
   try {
@@ -50,6 +52,7 @@ Batch read_metadata(const std::string& path) {
         const std::string text = text_of(value);
         const bool unknown = key == "wandb_run" && text == "unknown";
         if (!value.is_null() && !value.is_structured() && !unknown) attributes[key] = text;
+        if (key == "log" && value.is_null()) batch.silent.push_back(name);
       }
       batch.conditions.emplace_back(name, std::move(attributes));
     }
@@ -143,11 +146,15 @@ std::vector<Job> read_directory(const std::string& path) {
         fault(metadata,
               "exit code of '" + name + "' is " + value + ", and " + other->at(key) + " in experiment_log.txt");
     }
-    for (const char* ending : {".log", ".log.gz"}) {
-      const auto file = folder / (name + ending);
-      if (job.logs.empty() && std::filesystem::exists(file)) job.logs.push_back(file.string());
+    const auto log = job.attributes.find("log");
+    const std::string expected = log == job.attributes.end() ? name + ".log" : log->second;
+    for (const std::string& file :
+         {(folder / expected).lexically_normal().string(), (folder / (expected + ".gz")).lexically_normal().string()}) {
+      if (job.logs.empty() && std::filesystem::exists(file)) job.logs.push_back(file);
     }
-    if (job.logs.empty()) fault((folder / (name + ".log")).string(), "the log of condition '" + name + "' is missing");
+    const bool silent = std::find(batch.silent.begin(), batch.silent.end(), name) != batch.silent.end();
+    if (job.logs.empty() && !silent)
+      fault((folder / expected).string(), "the log of condition '" + name + "' is missing");
     if (job.attributes.count("command")) add_command(std::string(job.attributes["command"]), job.attributes);
     jobs.push_back(std::move(job));
   }

@@ -16,9 +16,12 @@ namespace {
 /// Attributes that say where or when a run was, not how it was configured.
 bool describes_configuration(const std::string& key) {
   static const std::set<std::string> kNot = {
-      "exit_code", "exit_state",   "command",     "state_digest", "run_name",   "run_id",           "output_dir",
-      "date",      "batch_start",  "batch_end",   "host",         "log",        "seconds",          "experiment_date",
-      "source",    "compile_time", "master_port", "state_bytes",  "extra_opts", "ideal_state_bytes"};
+      "source", "exit_code", "exit_state", "command", "state_digest", "run_name", "run_id", "output_dir", "date",
+      "experiment_date", "batch_start", "batch_end", "host", "log", "seconds", "compile_time", "extra_opts",
+      "master_port", "state_bytes", "ideal_state_bytes", "ideal_comm_bytes",
+      // of a comparison of revisions: which run it was, and what else went on
+      "run", "order", "launch", "load_before", "other_load", "cpu_mhz", "cpu_mhz_least", "gpu_mhz", "gpu_mhz_least",
+      "failure", "commit", "commit_subject"};
   return kNot.count(key) == 0 && !key.starts_with("summary.") && !key.starts_with("wandb") &&
          !key.starts_with("source_") && !key.starts_with("source.");
 }

@@ -7,6 +7,13 @@
 namespace zs::plot {
 namespace {
 
+/// What a logarithmic axis shows of each y; NaN where that is nothing.
+Series on_log_axis(Series series) {
+  for (double& y : series.y) y = y > 0 ? std::log(y) : kNone;
+  series.low.clear(), series.high.clear();
+  return series;
+}
+
 /// True if `a` and `b` share at least half of the shorter one's x and differ there by at most `limit`.
 bool coincide(const Series& a, const Series& b, double limit) {
   std::size_t i = 0, j = 0, shared = 0;
@@ -26,9 +33,9 @@ bool coincide(const Series& a, const Series& b, double limit) {
 
 }  // namespace
 
-void stripe_coinciding(std::vector<Series>& series, double tolerance) {
+void stripe_coinciding(std::vector<Series>& series, double tolerance, bool log) {
   Panel panel;
-  panel.series = series;
+  for (const Series& one : series) panel.series.push_back(log ? on_log_axis(one) : one);
   const Range range = y_range(panel);
   const double limit = range.empty() ? 0 : tolerance * (range.high - range.low);
   std::vector<bool> taken(series.size(), false);
@@ -36,7 +43,7 @@ void stripe_coinciding(std::vector<Series>& series, double tolerance) {
     if (taken[i] || series[i].x.empty()) continue;
     std::vector<std::size_t> group = {i};
     for (std::size_t j = i + 1; j < series.size(); ++j) {
-      if (taken[j] || !coincide(series[i], series[j], limit)) continue;
+      if (taken[j] || !coincide(panel.series[i], panel.series[j], limit)) continue;
       group.push_back(j);
       taken[j] = true;
     }

@@ -64,8 +64,9 @@ struct Figure {
 };
 
 /// Sets layer and layers of the curves that cannot be told apart: nowhere further from one another than
-/// `tolerance` times the range of all values, at the x they share (at least half of the shorter one's).
-void stripe_coinciding(std::vector<Series>& series, double tolerance = 0.004);
+/// `tolerance` times the range of all values, at the x they share (at least half of the shorter one's). With `log`,
+/// distances are those on a logarithmic axis.
+void stripe_coinciding(std::vector<Series>& series, double tolerance = 0.004, bool log = false);
 
 /// The smallest and largest finite value over the curves (bands included); low > high when there is none.
 struct Range {

@@ -32,19 +32,22 @@ const std::vector<Row>& table() {
 std::vector<Kind> kinds() {
   std::vector<Kind> all;
   for (const Row& row : table()) all.push_back(row.kind);
+  all.push_back({kGradients, "gradient norms of the layers of a run, and how they went over its checkpoints"});
   return all;
 }
 
 Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options) {
-  std::vector<std::string> names;
-  std::string list;
   for (const Row& row : table()) {
-    names.push_back(row.kind.name);
-    list += (list.empty() ? "" : ", ") + row.kind.name;
     if (row.kind.name != kind) continue;
     const auto warmup = store.attributes.find("warmup");
     if (warmup != store.attributes.end()) options.warmup = warmup->second;
     return row.make(conditions(store, source), options);
+  }
+  std::vector<std::string> names;
+  std::string list;
+  for (const Kind& one : kinds()) {
+    names.push_back(one.name);
+    list += (list.empty() ? "" : ", ") + one.name;
   }
   const std::string near = did_you_mean(kind, names);
   throw UsageError("unknown kind of figure '" + kind + "'" + (near.empty() ? ": the kinds are " + list : near));

@@ -75,7 +75,7 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
     panel.series.push_back(std::move(series));
   }
   if (drawn == 0) throw Error("no condition of the summary has a loss curve");
-  stripe_coinciding(panel.series);
+  stripe_coinciding(panel.series, 0.004, options.log);
   const std::string note = coincidence(conditions, panel.series);
   if (!note.empty()) panel.notes.insert(panel.notes.begin(), note);
   for (std::string& one : method(options)) panel.notes.push_back(std::move(one));

@@ -47,15 +47,15 @@ class Drawing {
 
   std::string text(const Figure& figure) {
     line(bold(shortened(figure.title, screen_.width)));
-    const std::size_t each = figure.panels.empty() ? 0 : (screen_.height - 1) / figure.panels.size();
-    for (const Panel& panel : figure.panels) {
+    for (std::size_t i = 0; i < figure.panels.size(); ++i) {
+      const Panel& panel = figure.panels[i];
       if (!panel.title.empty()) line(shortened(panel.title, screen_.width));
       if (!panel.cells.empty())
         heat_map(panel);
       else if (!panel.bars.empty())
         bars(panel);
       else
-        curves(panel, each);
+        curves(panel, lines_left() / (figure.panels.size() - i));
       for (const std::string& note : panel.notes) {
         for (const std::string& one : wrapped(note, screen_.width - 2)) line("  " + one);
       }
@@ -75,6 +75,10 @@ class Drawing {
   void line(const std::string& text) {
     const std::size_t last = text.find_last_not_of(' ');
     out_ += (last == std::string::npos ? "" : text.substr(0, last + 1)) + "\n";
+  }
+  std::size_t lines_left() const {
+    const auto lines = static_cast<std::size_t>(std::count(out_.begin(), out_.end(), '\n'));
+    return screen_.height - std::min(screen_.height, lines);
   }
   void replace_all(const std::string& what, const std::string& with) {
     for (std::size_t at = 0; (at = out_.find(what, at)) != std::string::npos; at += with.size())

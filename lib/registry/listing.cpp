@@ -42,6 +42,13 @@ std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std
   for (const char* const name : {"run_id", "run_name"}) add(name);
   for (const std::string& name : wanted) add(name);
   add("status");
+  // Where Slurm runs them, what became of them there.
+  for (const char* const name : {"slurm_job_id", "slurm_job_nodelist", "restarts"}) {
+    const Column* const column = runs.find(name);
+    const bool known =
+        column && std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return column->codes[row] != 0; });
+    if (known) add(name);
+  }
   for (const Column& column : runs.columns) {
     const bool setting = topic(column.name) == Topic::configuration;
     if (setting && differs(column, rows)) add(column.name);
@@ -58,10 +65,12 @@ std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std
 }  // namespace
 
 Topic topic(std::string_view column) {
-  static constexpr std::array kIdentity = {"run_id", "run_name", "timestamp", "status", "run.name"};
-  static constexpr std::array kEnvironment = {"command",    "host",  "user",     "directory", "revision",
-                                              "git_diff",   "error", "version",  "device",    "devices",
-                                              "world_size", "nodes", "hardware", "exit_code", "tool"};
+  static constexpr std::array kIdentity = {"run_id", "run_name", "timestamp", "status", "run.name", "state"};
+  static constexpr std::array kEnvironment = {"command",    "host",   "user",       "directory",  "revision",
+                                              "git_diff",   "error",  "version",    "device",     "devices",
+                                              "world_size", "nodes",  "hardware",   "exit_code",  "tool",
+                                              "process",    "steps",  "restarts",   "segments",   "basis",
+                                              "condition",  "script", "experiment", "steps_done", "resumed_after_step"};
   if (std::find(kIdentity.begin(), kIdentity.end(), column) != kIdentity.end()) return Topic::identity;
   if (config::known(column)) return Topic::configuration;
   if (std::find(kEnvironment.begin(), kEnvironment.end(), column) != kEnvironment.end()) return Topic::environment;

@@ -13,10 +13,22 @@
 namespace zs::registry {
 namespace {
 
+/// What a column may be called: its name, and its last word.
 std::vector<std::string> column_names(const Runs& runs) {
   std::vector<std::string> names;
-  for (const Column& column : runs.columns) names.push_back(column.name);
+  for (const Column& column : runs.columns) {
+    names.push_back(column.name);
+    const std::size_t dot = column.name.rfind('.');
+    if (dot != std::string::npos) names.push_back(column.name.substr(dot + 1));
+  }
   return names;
+}
+
+/// The value of a test as the column has it: "10M" is 10000000 where the setting is a count.
+std::string column_value(const std::string& column, const std::string& text) {
+  const config::Known* const row = config::known(column);
+  const auto count = row && row->type == config::Type::count ? config::parse_count(text) : std::nullopt;
+  return count ? to_text(*count) : text;
 }
 
 /// -1, 0, 1, or nothing where the two have no order (a nan, or a number and a text).
@@ -98,7 +110,10 @@ Filter parse_filter(const Runs& runs, const std::string& text) {
   for (const auto& [sign, relation] : kRelations) {
     if (at == 0 || at == std::string::npos || !std::string_view(text).substr(at).starts_with(sign)) continue;
     Filter filter{resolve_column(runs, text.substr(0, at)), relation, text.substr(at + sign.size()), {}};
-    if (relation != Relation::match && relation != Relation::mismatch) return filter;
+    if (relation != Relation::match && relation != Relation::mismatch) {
+      filter.value = column_value(filter.column, filter.value);
+      return filter;
+    }
     try {
       filter.pattern = std::regex(filter.value, std::regex::ECMAScript | std::regex::optimize);
     } catch (const std::regex_error&) {

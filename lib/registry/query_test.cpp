@@ -89,6 +89,10 @@ TEST_CASE("query: a column is meant by name, alias, option of zs-train or its on
   CHECK_THROWS_WITH_AS(resolve_column(kRuns, "name"), "column 'name' may be any of model.name, my.name", zs::Error);
   CHECK_THROWS_WITH_AS(resolve_column(kRuns, "final_valid_los"),
                        "no run has a column 'final_valid_los', did you mean 'final_valid_loss'?", zs::Error);
+  CHECK_THROWS_WITH_AS(resolve_column(kRuns, "learning_rte"),
+                       "no run has a column 'learning_rte', did you mean 'learning_rate'?", zs::Error);
+  CHECK(parse_filter(kRuns, "dataset_size<=10M").value == "10000000");
+  CHECK(parse_filter(kRuns, "my.name=10M").value == "10M");
   for (const char* const bad : {"model.name", "=x", "", "model.name~("})
     CHECK_THROWS_AS(parse_filter(kRuns, bad), zs::UsageError);
 }

@@ -40,7 +40,9 @@ std::string content(const std::string& path) { return zs::Input(path).read_all()
 TEST_CASE("registry: a run made from a configuration has its settings, its environment and its fields") {
   const Place place;
   const auto config = zs::config::Config::parse(
-      "run: {name: first}\nsweep_name: s\ntraining: {learning_rate: 6e-4, eval: yes}\nmine: {x: 'a,\"b'}\n", "c.yaml");
+      "run: {name: first}\nsweep_name: s\ntraining: {learning_rate: 6e-4, eval: yes}\n"
+      "data: {dataset_size: 10M}\nmine: {x: 'a,\"b'}\n",
+      "c.yaml");
   const Run run = Run::create(place.path + "/runs", config, {{"command", "zs-train c.yaml"}});
   CHECK(fs::exists(run.folder() + "/config.yaml"));
   const Runs runs = read(place.path + "/runs");
@@ -51,6 +53,7 @@ TEST_CASE("registry: a run made from a configuration has its settings, its envir
   CHECK(runs.text(0, "status") == "running");
   CHECK(runs.text(0, "training.learning_rate") == "6e-4");
   CHECK(runs.text(0, "training.eval") == "true");
+  CHECK(runs.text(0, "data.dataset_size") == "10000000");
   CHECK(runs.text(0, "command") == "zs-train c.yaml");
   CHECK(runs.text(0, "host") != "");
   run.update({{"final_train_loss", "2"}, {"note", "tab\there\nand\\there"}});

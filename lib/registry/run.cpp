@@ -6,15 +6,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/name.hpp"
+#include "base/number.hpp"
 #include "config/known.hpp"
 #include "registry/index.hpp"
 
@@ -45,6 +49,14 @@ std::string random_letters(int count) {
 std::string part_of_second(std::int64_t nanoseconds) {
   const auto part = static_cast<std::size_t>(nanoseconds * 1024 / 1'000'000'000);
   return {kLetters[part / 32], kLetters[part % 32]};
+}
+
+constexpr std::array kSlurm = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID",   "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
+                               "SLURM_STEP_ID",      "SLURM_JOB_NAME", "SLURM_JOB_NODELIST", "SLURM_RESTART_COUNT"};
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 void check(const Fields& fields) {
@@ -91,6 +103,18 @@ std::string place(const std::string& given) {
   return variable && *variable ? variable : "saved_models";
 }
 
+std::string process_text(std::int64_t pid) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  // "PID (NAME) STATE ...": the name may hold anything; the 22nd field is the time of the start.
+  std::istringstream rest(line.substr(std::min(line.size(), line.rfind(')') + 2)));
+  std::string word;
+  for (int field = 3; field <= 22; ++field) rest >> word;
+  return rest && !line.empty() ? std::to_string(pid) + ":" + word : "";
+}
+
 Fields environment() {
   Fields fields;
   std::array<char, 256> host{};
@@ -99,26 +123,30 @@ Fields environment() {
   std::error_code failure;
   const std::string directory = std::filesystem::current_path(failure).string();
   if (!failure) fields.emplace_back("directory", directory);
-  for (const char* const name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_STEP_ID",
-                                 "SLURM_JOB_NAME", "SLURM_JOB_NODELIST", "SLURM_RESTART_COUNT"}) {
+  fields.emplace_back("process", process_text(::getpid()));
+  for (const char* const name : kSlurm) {
     const char* const value = std::getenv(name);
-    if (!value || !*value) continue;
-    std::string key = name;
-    for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    fields.emplace_back(key, value);
+    if (value && *value) fields.emplace_back(lower(name), value);
   }
   return fields;
 }
 
-Run Run::create(const std::string& registry, const config::Config& config, const Fields& fields) {
-  Fields all = {{"sweep_name", config.text("sweep_name")}, {"status", "running"}};
+Fields settings(const config::Config& config) {
+  Fields all = {{"sweep_name", config.text("sweep_name")}};
   for (const config::Entry& entry : config.entries()) {
     if (entry.kind == config::Kind::null || entry.key == "run.name") continue;  // run_name
     const config::Known* const row = config::known(entry.key);
-    const bool truth = row && row->type == config::Type::boolean;
-    set(all, entry.key,
-        truth ? (config.boolean(entry.key) ? "true" : "false") : entry.value);  // yes, on, 1 are one value
+    std::string value = entry.value;
+    if (row && row->type == config::Type::boolean) value = config.boolean(entry.key) ? "true" : "false";  // yes, on, 1
+    if (row && row->type == config::Type::count) value = to_text(config.integer(entry.key));
+    set(all, entry.key, value);
   }
+  return all;
+}
+
+Run Run::create(const std::string& registry, const config::Config& config, const Fields& fields) {
+  Fields all = settings(config);
+  set(all, "status", "running");
   for (const auto& [key, value] : environment()) set(all, key, value);
   for (const auto& [key, value] : fields) set(all, key, value);
   return create_run(registry, config.text("run.name"), config.to_yaml(), all);
@@ -128,6 +156,33 @@ Run Run::create(const std::string& registry, const std::string& name, const Fiel
   Fields all = {{"sweep_name", ""}, {"status", "recorded"}};
   for (const auto& [key, value] : fields) set(all, key, value);
   return create_run(registry, name, "", all);
+}
+
+Run Run::plan(const std::string& registry, const config::Config& config, const std::string& name,
+              const Fields& fields) {
+  Fields all = settings(config);
+  set(all, "status", "planned");
+  for (const auto& [key, value] : fields) set(all, key, value);
+  const std::string own = config.text("run.name");
+  return create_run(registry, own.empty() ? name : own, config.to_yaml(), all);
+}
+
+void Run::begin(std::int64_t done, const Fields& fields) const {
+  const Fields before = read_record(folder());
+  Fields all = {{"status", "running"}, {"exit_code", ""}, {"error", ""}};
+  for (const char* const name : kSlurm) set(all, lower(name), "");
+  const std::string earlier = value(before, "restarts");
+  if (earlier.empty() && value(before, "status") == "planned") {
+    set(all, "restarts", "0");
+  } else {
+    const std::string segments = value(before, "segments");
+    set(all, "restarts", std::to_string(parse_int(earlier).value_or(0) + 1));
+    set(all, "segments", (segments.empty() ? "0" : segments) + "," + std::to_string(done));
+  }
+  for (const auto& [key, value] : environment()) set(all, key, value);
+  for (const auto& [key, value] : fields) set(all, key, value);
+  update(all);
+  refresh_soon(registry_);
 }
 
 void Run::update(const Fields& fields) const {

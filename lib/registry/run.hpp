@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run in the registry, for who writes it: a folder with a unique id, its configuration, and its record.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "config/config.hpp"
@@ -11,8 +12,15 @@ namespace zs::registry {
 /// The registry's folder: `given` if not empty, else $ZS_REGISTRY, else "saved_models".
 std::string place(const std::string& given);
 
-/// What the machine tells about a run that starts now: host, user, directory, and Slurm's ids where there are.
+/// What the machine tells about a run that starts now: host, user, directory, process (which one of the host: its id
+/// and when it began, in clock ticks since boot), and Slurm's ids where there are.
 Fields environment();
+/// The field "process" of the process with that id on this host; "" where there is none.
+std::string process_text(std::int64_t pid);
+
+/// The sweep and the settings of a configuration as fields of a record: what is null is left out, truth values are true
+/// and false, and counts are numbers ("10M" is 10000000), so that runs.csv has one type in a column.
+Fields settings(const config::Config& config);
 
 class Run {
  public:
@@ -23,6 +31,16 @@ class Run {
   static Run create(const std::string& registry, const config::Config& config, const Fields& fields);
   /// As create(), of a run that is known only by fields; status is "recorded" unless they tell it.
   static Run create(const std::string& registry, const std::string& name, const Fields& fields);
+
+  /// Registers a run that somebody will train later: as create(), with status "planned" and without environment().
+  /// `name` is its name if the configuration has none.
+  static Run plan(const std::string& registry, const config::Config& config, const std::string& name,
+                  const Fields& fields);
+
+  /// The training of a registered run starts here and now, or goes on after `done` steps: adds to the record status
+  /// "running", environment(), `fields` and "restarts", how often it went on; if it did, also "segments", the steps
+  /// after which its parts began. What an earlier end said (exit code, error) is taken back.
+  void begin(std::int64_t done, const Fields& fields) const;
 
   const std::string& id() const { return id_; }
   /// REGISTRY/ID.

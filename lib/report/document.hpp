@@ -90,7 +90,8 @@ struct Document {
   Text verdict_text;  ///< the first paragraph
   std::vector<Section> sections;
   std::vector<Origin> origins;
-  std::string tool;  ///< what wrote it, with its version
+  std::string data{};  ///< what programs read, JSON; "" where the kind of report has none
+  std::string tool;    ///< what wrote it, with its version
 };
 
 }  // namespace zs::report

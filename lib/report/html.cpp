@@ -113,9 +113,6 @@ class Html {
   void write(const Grid& grid) {
     if (!grid.title.empty()) out_ += "<h3>" + escaped(grid.title) + "</h3>\n";
     const bool sortable = grid.rows.size() > 1 && grid.header.size() > 2;
-    const std::string sign = document_.verdict == Verdict::good  ? "\xE2\x9C\x93 "
-                             : document_.verdict == Verdict::bad ? "\xE2\x9C\x97 "
-                                                                 : "? ";
     out_ += std::string("<div class=\"scroll\"><table") + (sortable ? " class=\"sortable\"" : "") + "><thead><tr>";
     for (std::size_t i = 0; i < grid.header.size(); ++i) {
       out_ += std::string("<th scope=\"col\"") + (grid.numeric[i] ? " class=\"n\"" : "") + ">" +

@@ -52,7 +52,9 @@ class Markdown {
       : document_(document), pictures_(pictures) {}
 
   std::string text() {
-    out_ = "# " + literal(document_.title) + "\n\n" + inline_text(document_.verdict_text, false) + "\n";
+    out_ = "# " + literal(document_.title) + "\n\n";
+    if (!document_.label.empty()) out_ += "**" + literal(document_.label) + ".** ";
+    out_ += inline_text(document_.verdict_text, false) + "\n";
     for (const Section& section : document_.sections) {
       out_ += "\n## " + literal(section.title) + "\n";
       for (const Block& block : section.blocks) std::visit([this](const auto& one) { write(one); }, block);

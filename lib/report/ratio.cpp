@@ -12,6 +12,13 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPower = 0.8;
+/// One of so many pairs at either end is trimmed, the usual share, where that leaves enough to know their spread.
+constexpr std::size_t kTrimmed = 5, kFewestToTrim = 6;
+
+/// A difference of logarithms: its estimate, standard error, and the degrees of freedom of the error.
+struct Estimate {
+  double change, error, freedom;
+};
 
 stat::Sample logarithms(const stat::Sample& values) {
   stat::Sample result;
@@ -19,22 +26,49 @@ stat::Sample logarithms(const stat::Sample& values) {
   return result;
 }
 
+bool equal(const stat::Sample& values) { return std::equal(values.begin() + 1, values.end(), values.begin()); }
+
+Estimate welch(const stat::Sample& a, const stat::Sample& b) {
+  const double of_a = std::pow(stat::deviation(a), 2) / static_cast<double>(a.size());
+  const double of_b = std::pow(stat::deviation(b), 2) / static_cast<double>(b.size());
+  const double freedom = std::pow(of_a + of_b, 2) / (of_a * of_a / static_cast<double>(a.size() - 1) +
+                                                     of_b * of_b / static_cast<double>(b.size() - 1));
+  return {stat::mean(b) - stat::mean(a), std::sqrt(of_a + of_b), freedom};
+}
+
+/// `trimmed` values at either end count as the next ones.
+Estimate of_pairs(stat::Sample differences, std::size_t trimmed) {
+  std::sort(differences.begin(), differences.end());
+  const auto all = static_cast<double>(differences.size());
+  const auto left = static_cast<double>(differences.size() - 2 * trimmed);
+  const auto first = differences.begin() + static_cast<std::ptrdiff_t>(trimmed);
+  const auto last = differences.end() - static_cast<std::ptrdiff_t>(trimmed);
+  const double change = stat::mean({first, last});
+  std::fill(differences.begin(), first, *first);
+  std::fill(last, differences.end(), *(last - 1));
+  const double error = stat::deviation(differences) * std::sqrt((all - 1) / (left * (left - 1)));
+  return {change, error, left - 1};
+}
+
+Estimate of_pairs(const stat::Sample& a, const stat::Sample& b) {
+  stat::Sample differences;
+  for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(b[i] - a[i]);
+  const std::size_t trimmed = a.size() < kFewestToTrim ? 0 : a.size() / kTrimmed;
+  const Estimate made = of_pairs(differences, trimmed);
+  // Times that were logged with few digits may leave no spread between the ends.
+  return made.error > 0 ? made : of_pairs(differences, 0);
+}
+
 }  // namespace
 
-Ratio ratio(const stat::Sample& baseline, const stat::Sample& other, double confidence) {
+Ratio ratio(const Samples& samples, double confidence) {
+  const auto& [baseline, other, paired] = samples;
   Ratio made{kNan, kNan, kNan, kNan, kNan, confidence};
   if (baseline.empty() || other.empty()) return made;
   const stat::Sample a = logarithms(baseline), b = logarithms(other);
-  const double change = stat::mean(b) - stat::mean(a);
-  made.value = std::exp(change);
-  if (a.size() < 2 || b.size() < 2 || !std::isfinite(change)) return made;
-  const double of_a = std::pow(stat::deviation(a), 2) / static_cast<double>(a.size());
-  const double of_b = std::pow(stat::deviation(b), 2) / static_cast<double>(b.size());
-  const double error = std::sqrt(of_a + of_b);
-  const auto same = [](const stat::Sample& values) {
-    return std::equal(values.begin() + 1, values.end(), values.begin());
-  };
-  if (same(baseline) && same(other)) {
+  made.value = std::exp(stat::mean(b) - stat::mean(a));
+  if (a.size() < 2 || b.size() < 2 || !std::isfinite(made.value)) return made;
+  if (equal(baseline) && equal(other)) {
     made.exact = true;
     made.value = other[0] / baseline[0];
     made.low = made.high = made.value;
@@ -42,29 +76,33 @@ Ratio ratio(const stat::Sample& baseline, const stat::Sample& other, double conf
     made.smallest = 0;
     return made;
   }
-  const double freedom = std::pow(of_a + of_b, 2) / (of_a * of_a / static_cast<double>(a.size() - 1) +
-                                                     of_b * of_b / static_cast<double>(b.size() - 1));
-  const boost::math::students_t student(freedom);
-  const double reach = boost::math::quantile(student, 0.5 + confidence / 2) * error;
-  made.low = std::exp(change - reach);
-  made.high = std::exp(change + reach);
-  made.p = 2 * boost::math::cdf(boost::math::complement(student, std::abs(change) / error));
-  made.smallest = std::exp(reach + boost::math::quantile(student, kPower) * error) - 1;
+  const Estimate found = paired ? of_pairs(a, b) : welch(a, b);
+  made.value = std::exp(found.change);
+  if (!(found.error > 0)) {  // every pair differs by the same: as certain as pairs can be
+    made.low = made.high = made.value;
+    made.p = found.change == 0 ? 1 : 0;
+    made.smallest = 0;
+    return made;
+  }
+  const boost::math::students_t student(found.freedom);
+  const double reach = boost::math::quantile(student, 0.5 + confidence / 2) * found.error;
+  made.low = std::exp(found.change - reach);
+  made.high = std::exp(found.change + reach);
+  made.p = 2 * boost::math::cdf(boost::math::complement(student, std::abs(found.change) / found.error));
+  made.smallest = std::exp(reach + boost::math::quantile(student, kPower) * found.error) - 1;
   return made;
 }
 
 std::vector<Ratio> holm(const std::vector<Samples>& all) {
   std::vector<Ratio> made;
-  for (const Samples& one : all) made.push_back(ratio(one.baseline, one.other));
+  for (const Samples& one : all) made.push_back(ratio(one));
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < made.size(); ++i) {
-    if (made[i].known() && !made[i].exact) order.push_back(i);
+    if (made[i].known()) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return made[a].p < made[b].p; });
-  for (std::size_t rank = 0; rank < order.size(); ++rank) {
-    const Samples& one = all[order[rank]];
-    made[order[rank]] = ratio(one.baseline, one.other, 1 - 0.05 / static_cast<double>(order.size() - rank));
-  }
+  for (std::size_t rank = 0; rank < order.size(); ++rank)
+    made[order[rank]] = ratio(all[order[rank]], 1 - 0.05 / static_cast<double>(order.size() - rank));
   return made;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many times as long, or as large: the ratio of two revisions' means, over repeated runs of each.
+// How many times as long, or as large: the ratio of two revisions, over repeated runs of each.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -9,11 +9,11 @@
 namespace zs::report {
 
 struct Ratio {
-  double value;       ///< geometric mean of the other over that of the baseline; nan where either is empty
-  double low, high;   ///< interval; nan with fewer than two runs on either side
-  double p;           ///< of the hypothesis that there is no difference, two-sided (Welch, on logarithms); nan likewise
-  double smallest;    ///< the least relative change that so many runs find in four cases of five; nan likewise
-  double confidence;  ///< of the interval
+  double value;        ///< of the other to the baseline, a mean of logarithms; nan where either is empty
+  double low, high;    ///< interval; nan with fewer than two runs on either side
+  double p;            ///< of the hypothesis that there is no difference, two-sided; nan likewise
+  double smallest;     ///< the least relative change that so many runs find in four cases of five; nan likewise
+  double confidence;   ///< of the interval
   bool exact = false;  ///< no run of either differs from the others: nothing is left to chance
 
   bool known() const { return low == low; }
@@ -21,14 +21,21 @@ struct Ratio {
   bool differs() const { return low > 1 || high < 1; }
 };
 
-/// Over one value per run, all above 0; else all of it is nan.
-Ratio ratio(const stat::Sample& baseline, const stat::Sample& other, double confidence = 0.95);
+/// One value per run. Paired: the kth of the one ran beside the kth of the other, so that what changed slowly on the
+/// machine changed for both. REQUIRES: as many of both then.
+struct Samples {
+  stat::Sample baseline, other;
+  bool paired = false;
+};
+
+/// All values must be above 0, else all of it is nan. Without pairs Welch's interval, on logarithms. With pairs that of
+/// the trimmed mean of their logarithms' differences (Tukey and McLaughlin 1963): of six pairs or more, a fifth at either
+/// end count as the next ones, so that a burst of other work on the machine costs the pair it fell on, not the
+/// comparison.
+Ratio ratio(const Samples& samples, double confidence = 0.95);
 
 /// Several ratios of one comparison, each made by ratio() at the confidence that Holm's procedure gives it, so that the
 /// chance that any interval misses is 5 %: the one with the smallest p the widest interval.
-struct Samples {
-  stat::Sample baseline, other;
-};
 std::vector<Ratio> holm(const std::vector<Samples>& all);
 
 }  // namespace zs::report

@@ -3,20 +3,17 @@
 #pragma once
 #include <string>
 
+#include "report/comparison.hpp"
 #include "report/document.hpp"
-#include "report/findings.hpp"
 
 namespace zs::report {
 
-struct Gate {
-  std::string baseline{};      ///< the condition to compare with; "" is the first
-  double max_slowdown = 0.03;  ///< a step may take longer by this share, and memory grow by it
-};
-
-/// The verdict is good where every other condition has the same numerics as the baseline (the same bits, or losses
-/// within what repeated runs differ by) and is shown not to be slower or larger than the gate allows; bad where it is
-/// shown that one is not; else open. Throws UsageError at an unknown baseline, Error with fewer than two conditions.
+/// Throws as compare() does.
 Document revision(const metric::Store& store, const Findings& found, const std::string& source,
                   const std::string& folder, const Gate& gate);
+
+/// The comparison as JSON, which the document of revision() holds: the verdict, each answer with its numbers, and every
+/// run with what was recorded of it. Numbers that are not finite are null.
+std::string to_json(const Comparisons& all, const Findings& found, const Gate& gate);
 
 }  // namespace zs::report

@@ -72,13 +72,13 @@ TEST_CASE("the same revision twice is called different in at most one case of tw
 }
 
 TEST_CASE("values without any spread are compared exactly, single runs not at all") {
-  const Ratio exact = ratio({100, 100}, {103, 103});
+  const Ratio exact = ratio({{100, 100}, {103, 103}});
   CHECK(exact.exact);
   CHECK(exact.value == 1.03);
   CHECK(exact.differs());
-  CHECK_FALSE(ratio({100}, {103}).known());
-  CHECK(std::isnan(ratio({}, {1}).value));
-  CHECK(std::isnan(ratio({0, 1}, {1, 1}).value));
+  CHECK_FALSE(ratio({{100}, {103}}).known());
+  CHECK(std::isnan(ratio({{}, {1}}).value));
+  CHECK(std::isnan(ratio({{0, 1}, {1, 1}}).value));
 }
 
 TEST_CASE("the same bits and the same speed are good") {

@@ -113,9 +113,11 @@ Section setup_section(const Findings& found, bool differences) {
     const bool failed_only = std::all_of(found.conditions.begin(), found.conditions.end(), [&](const Condition& c) {
       return c.bad() || !c.attribute(known.key).empty();
     });
+    const bool is_name = std::all_of(found.conditions.begin(), found.conditions.end(),
+                                     [&](const Condition& c) { return c.name == c.attribute(known.key); });
     if (common(said, value) && (everywhere || failed_only))
       row(known.label, value);
-    else
+    else if (!is_name)
       differing.push_back(known);
   }
   const std::string batch = product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps"});

@@ -36,7 +36,7 @@ th[aria-sort=ascending] button::after{content:"\2191";opacity:1}
 th[aria-sort=descending] button::after{content:"\2193";opacity:1}
 tr:target{background:var(--tint);outline:2px solid var(--link)}
 td code{white-space:nowrap}
-td.long code{white-space:normal}
+td.long{min-width:14rem}td.long code{white-space:normal}
 figure{margin:1rem 0;position:relative}
 figcaption{color:var(--quiet);font-size:.88rem}
 svg.figure{display:block;width:100%;height:auto;font:13px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}

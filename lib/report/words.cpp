@@ -123,7 +123,7 @@ std::string status_text(const Condition& condition) {
   std::string reason = condition.reason;
   if (reason.empty() && !code.empty() && code != "0") reason = "exit code " + code;
   std::string text = condition.status + (reason.empty() ? "" : " (" + reason + ")");
-  if (!condition.bad()) return text;
+  if (!condition.bad() || !condition.attribute("failure").empty()) return text;
   const std::string expected = condition.attribute("expected_steps");
   if (condition.points.value_or(0) == 0) return text + " before its first metric line";
   if (condition.final_step && reason.find("step") == std::string::npos)

@@ -43,6 +43,7 @@ std::map<std::string, std::string> draw(const Document& document, const fs::path
 Format format_of(const std::string& path) {
   std::string name = path;
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (name.ends_with(".json")) return Format::json;
   return name.ends_with(".html") || name.ends_with(".htm") ? Format::html : Format::markdown;
 }
 
@@ -53,6 +54,11 @@ std::string folder_of(const std::string& output) {
 std::vector<std::string> write(const Document& document, Format format, const std::string& output,
                                const std::string& figures, const plot::Theme& theme) {
   std::vector<std::string> warnings;
+  if (format == Format::json) {
+    if (document.data.empty()) throw UsageError("only a comparison of revisions is written as JSON: --kind revision");
+    write_file(output, document.data);
+    return warnings;
+  }
   if (format == Format::html) {
     write_file(output, to_html(document, theme));
     return warnings;

@@ -45,7 +45,12 @@ bool has_nan(const Sample& values) {
 
 }  // namespace
 
-double mean(const Sample& values) { return values.empty() ? kNan : sum(values) / static_cast<double>(values.size()); }
+double mean(const Sample& values) {
+  if (values.empty()) return kNan;
+  // A sum rounds, and what is the same everywhere must stay what it is: bits are compared by it.
+  if (std::equal(values.begin() + 1, values.end(), values.begin())) return values.front();
+  return sum(values) / static_cast<double>(values.size());
+}
 
 double deviation(const Sample& values, Deviation kind) {
   const std::size_t divisor = kind == Deviation::population ? values.size() : values.size() - 1;

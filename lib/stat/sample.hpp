@@ -14,7 +14,8 @@ struct Interval {
   double low, high;
 };
 
-/// Compensated (Neumaier) sum over the size, so that the order of values hardly matters.
+/// Compensated (Neumaier) sum over the size, so that the order of values hardly matters; of equal values exactly
+/// theirs.
 double mean(const Sample& values);
 
 /// Standard deviation: of a sample (divided by n - 1; nan below two values), or of a population (by n).

@@ -58,7 +58,10 @@ std::int64_t last_step(const metric::Run& run, const Series& series) {
 
 Judgement judge(const metric::Run& run, const Series& series) {
   const std::string exit_code = run.attribute("exit_code");
-  if (!exit_code.empty() && parse_int(exit_code) != 0) return {RunStatus::failed, "exit code " + exit_code};
+  if (!exit_code.empty() && parse_int(exit_code) != 0) {
+    const std::string failure = run.attribute("failure");
+    return {RunStatus::failed, failure.empty() ? "exit code " + exit_code : failure};
+  }
   for (const Point& point : series.points) {
     if (!is_absent(point.loss) && !std::isfinite(point.loss)) {
       return {RunStatus::diverged, "the loss is " + to_text(point.loss) + place(run, point)};

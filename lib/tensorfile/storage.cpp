@@ -101,6 +101,15 @@ bool Storage::verify() const {
   return true;
 }
 
+void Storage::forget() const {
+  if (!file_) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes_.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes_.data()) + bytes_.size();
+  // Only a hint: where the system does not take it, the pages stay.
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 std::uint32_t crc32_of(std::string_view bytes, std::uint32_t crc) {
   return static_cast<std::uint32_t>(::crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }

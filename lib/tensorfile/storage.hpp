@@ -56,6 +56,8 @@ class Storage {
   /// Reads everything and throws Error, "PATH: ENTRY: ...", where the checksum differs.
   /// False where there is none to compare with: not from a zip archive.
   bool verify() const;
+  /// Lets the system take back the memory of a mapped file's pages that were read; they are read anew when looked at.
+  void forget() const;
 
  private:
   Storage() = default;

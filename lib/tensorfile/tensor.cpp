@@ -216,6 +216,26 @@ void read_f32(const Tensor& tensor, std::span<float> to) {
   });
 }
 
+void read_f32(const Tensor& tensor, std::int64_t first, std::span<float> to) {
+  const auto count = static_cast<std::int64_t>(to.size());
+  if (first < 0 || count > tensor.count() - first) {
+    throw Error("tensor of shape " + to_text(tensor.shape) + " has no " + std::to_string(count) +
+                " elements from number " + std::to_string(first) + " on");
+  }
+  const std::size_t size = size_of(tensor.dtype);
+  const std::string_view bytes = tensor.storage->bytes();
+  const auto element = [&](std::int64_t at, std::int64_t length) {
+    return bytes.substr(static_cast<std::size_t>(at) * size, static_cast<std::size_t>(length) * size);
+  };
+  if (tensor.contiguous()) return convert_block(tensor.dtype, element(tensor.offset + first, count), to.data());
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t at = tensor.offset, rest = first + i;
+    for (std::size_t d = tensor.shape.size(); d-- > 0; rest /= tensor.shape[d])
+      at += rest % tensor.shape[d] * tensor.strides[d];
+    convert_block(tensor.dtype, element(at, 1), &to[static_cast<std::size_t>(i)]);
+  }
+}
+
 void read_raw(const Tensor& tensor, std::span<char> to) {
   if (tensor.byte_count() != to.size()) {
     throw Error("tensor of shape " + to_text(tensor.shape) + " does not fit " + std::to_string(to.size()) + " bytes");

@@ -49,6 +49,9 @@ void stream(const Tensor& tensor, const Sink& sink, const std::string& place = "
 /// The elements as f32, row-major. Exact from bf16, f16, f32, bool and the 8 and 16 bit integers; rounded to nearest
 /// from f64 and the wider integers. Throws Error for complex and f8 tensors, and unless to.size() == count().
 void read_f32(const Tensor& tensor, std::span<float> to);
+/// The same of a part: to.size() elements from number `first` on, so that a tensor of any size is read in pieces.
+/// Throws Error where the tensor has not as many.
+void read_f32(const Tensor& tensor, std::int64_t first, std::span<float> to);
 
 /// The elements' bytes as they are, row-major. Throws Error unless to.size() == byte_count().
 void read_raw(const Tensor& tensor, std::span<char> to);

@@ -14,6 +14,7 @@ struct Case {
   int stage = 0, ranks = 1, micro_steps = 8;
   bool compiled = false, checkpointing = false;
   double max_grad_norm = 1;
+  bool fused = false;
 };
 
 unit::Batch batch(std::int64_t step, std::int64_t leaf) {
@@ -32,7 +33,8 @@ struct Outcome {
 Outcome trained(const Case& c) {
   Outcome outcome;
   comm::run_in_process(c.ranks, [&](comm::Group& group) {
-    const model::Model model = model::make({.name = "tiny", .num_layers = 2, .seq_length = 16, .dropout = 0.1});
+    const model::Model model =
+        model::make({.name = "tiny", .num_layers = 2, .seq_length = 16, .dropout = 0.1, .fused = c.fused});
     const plan::Plan baseline =
         plan::baseline(zero::shape(model.units, c.stage, c.ranks, c.micro_steps, c.checkpointing));
     const plan::Plan plan =
@@ -50,13 +52,13 @@ Outcome trained(const Case& c) {
 
 TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the same bits") {
   at::globalContext().setDeterministicAlgorithms(true, false);
-  for (const double max_grad_norm : {0.0, 0.5}) {
-    const Outcome expected = trained({.max_grad_norm = max_grad_norm});
+  for (const auto& [fused, max_grad_norm] : {std::pair{false, 0.0}, {false, 0.5}, {true, 0.5}}) {
+    const Outcome expected = trained({.max_grad_norm = max_grad_norm, .fused = fused});
     CHECK(expected.loss > 1);
     CHECK(expected.norm > 0.5);
     for (const int stage : {0, 1, 2, 3}) {
       for (const int ranks : {1, 2, 4, 8}) {
-        const Case c{stage, ranks, 8 / ranks, ranks % 4 == 2, ranks > 2, max_grad_norm};
+        const Case c{stage, ranks, 8 / ranks, ranks % 4 == 2, ranks > 2, max_grad_norm, fused};
         CAPTURE(stage);
         CAPTURE(ranks);
         const Outcome outcome = trained(c);
@@ -66,6 +68,13 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
       }
     }
   }
+}
+
+TEST_CASE("exact: fused kernels follow the plain ones, to rounding") {
+  const Outcome plain = trained({}), fused = trained({.fused = true});
+  CHECK(fused.loss == doctest::Approx(plain.loss).epsilon(1e-5));
+  CHECK(fused.norm == doctest::Approx(plain.norm).epsilon(1e-4));
+  CHECK(fused.digest != plain.digest);
 }
 
 TEST_CASE("exact: another seed, batch or clipping is another digest") {

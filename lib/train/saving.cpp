@@ -5,11 +5,11 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "comm/group.hpp"
+#include "train/signals.hpp"
 
 namespace zs::train {
-namespace {
 
-/// config.json as Hugging Face's GPT2Config writes it.
 std::string model_config(const model::Model& model, const Settings& settings) {
   const nlohmann::ordered_json json = {{"architectures", {"GPT2LMHeadModel"}},
                                        {"model_type", "gpt2"},
@@ -30,8 +30,6 @@ std::string model_config(const model::Model& model, const Settings& settings) {
   return json.dump(2) + "\n";
 }
 
-}  // namespace
-
 Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
                const std::string& folder)
     : group_(group),
@@ -45,16 +43,24 @@ std::string Saving::name(std::int64_t step, bool last) const {
 }
 
 void Saving::before(std::int64_t step, std::int64_t steps) {
-  if (!due(step, step == steps) || !settings_.save_gradients) return;
-  writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(step, step == steps), model_config_);
-  engine_.observe({.reduced = [this] { writer_->gradients(); }});
+  // Whether to stop is agreed on while the gradients are there, so that every checkpoint has them.
+  engine_.observe({.reduced = [this, step, last = step == steps] {
+    for (const int asked : comm::exchange_values(group_, int{stop_asked()}, "agreement on going on"))
+      stopping_ = stopping_ || asked;
+    if (settings_.save_gradients && (due(step, last) || stopping_)) write_gradients(step, last);
+  }});
 }
 
-void Saving::after(const checkpoint::Progress& progress, bool last, bool now) {
-  if (!due(progress.step, last) && !now) return;
+void Saving::write_gradients(std::int64_t step, bool last) {
+  writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(step, last), model_config_);
+  writer_->gradients();
+}
+
+void Saving::after(const checkpoint::Progress& progress, bool last) {
+  engine_.observe({});
+  if (!due(progress.step, last) && !stopping_) return;
   if (!writer_)
     writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(progress.step, last), model_config_);
-  engine_.observe({});
   writer_->commit(progress);
   writer_.reset();
   if (group_.rank() == 0 && settings_.keep_last > 0) checkpoint::prune(folder_, settings_.keep_last);

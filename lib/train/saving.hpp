@@ -10,6 +10,9 @@
 
 namespace zs::train {
 
+/// config.json of a model as Hugging Face's GPT2Config writes it.
+std::string model_config(const model::Model& model, const Settings& settings);
+
 /// Saves the checkpoints of one training. All calls are COLLECTIVE.
 class Saving {
  public:
@@ -21,10 +24,12 @@ class Saving {
   bool due(std::int64_t step, bool last) const {
     return settings_.save_steps > 0 && (last || step % settings_.save_steps == 0);
   }
-  /// Before a step: arranges that its gradients are written if a checkpoint is due after it.
+  /// Before a step: arranges that its gradients are written if a checkpoint is due after it, or a signal asks for one.
   void before(std::int64_t step, std::int64_t steps);
-  /// After a step: completes the checkpoint that is due; or, with `now`, one without gradients.
-  void after(const checkpoint::Progress& progress, bool last, bool now);
+  /// Whether a signal on any rank asked to save and stop, by the time when the last step had its gradients.
+  bool stopping() const { return stopping_; }
+  /// After a step: completes the checkpoint that is due, or that a signal asked for.
+  void after(const checkpoint::Progress& progress, bool last);
 
  private:
   comm::Group& group_;
@@ -32,7 +37,9 @@ class Saving {
   Settings settings_;
   std::string folder_, model_config_;
   std::unique_ptr<checkpoint::Writer> writer_;
+  bool stopping_ = false;
 
+  void write_gradients(std::int64_t step, bool last);
   std::string name(std::int64_t step, bool last) const;
 };
 

@@ -5,17 +5,22 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "cli/run.hpp"
+#include "job/command.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
 #include "train/export.hpp"
+#include "train/signals.hpp"
 #include "train/trainer.hpp"
 
 namespace zs::train {
@@ -55,13 +60,31 @@ class Progress {
   Clock::time_point start_ = Clock::now(), shown_{};
 };
 
+/// `log` without what was trained after step `done`, which will be trained again, and without the result until then.
+std::string earlier_lines(const std::string& log, std::int64_t done) {
+  std::string kept;
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view kStep = ", Step ";
+    const std::size_t at = line.find(kStep);
+    const bool result = line.starts_with("Summary: ") || line.starts_with("state_digest: ");
+    const bool later = line.starts_with("Epoch ") && at != std::string::npos &&
+                       std::strtoll(line.c_str() + at + kStep.size(), nullptr, 10) > done;
+    if (!result && !later) kept += line + "\n";
+  }
+  return kept;
+}
+
 /// A run's log and metrics in its folder. The metrics are rewritten whole as the run goes on, so that readers always
 /// find a complete file.
 class Recorder {
  public:
-  explicit Recorder(const registry::Run& run)
-      : id_(run.id()), folder_(run.folder()), log_(folder_ + "/run.log", std::ios::app) {
-    if (!log_) throw Error(folder_ + "/run.log", 0, errno_text());
+  /// Of a run whose first `done` steps are known.
+  Recorder(const registry::Run& run, std::int64_t done) : id_(run.id()), folder_(run.folder()) {
+    const std::string path = folder_ + "/run.log";
+    if (std::filesystem::exists(path)) write_file(path, done > 0 ? earlier_lines(Input(path).read_all(), done) : "");
+    log_.open(path, std::ios::app);
+    if (!log_) throw Error(path, 0, errno_text());
   }
 
   void log(const std::string& line) {
@@ -100,6 +123,35 @@ registry::Fields result_fields(const Outcome& outcome, double wall_time) {
   return fields;
 }
 
+/// The run that $ZS_RUN, its folder, names: a script has planned it, and this is its training, the first part or a
+/// later one.
+std::optional<registry::Run> planned_run() {
+  const char* const folder = std::getenv("ZS_RUN");
+  if (!folder || !*folder) return {};
+  const std::filesystem::path path(folder);
+  const registry::Run run(path.parent_path().string(), path.filename().string());
+  if (!registry::registered(path.parent_path().string(), run.id()))
+    throw Error("ZS_RUN: there is no run in " + path.string() + ": submit again");
+  return run;
+}
+
+/// Throws where `config` is not the one that the run in `folder` was planned with.
+void require_planned(const config::Config& config, const std::string& folder) {
+  const config::Config planned = config::Config::read(folder + "/config.yaml");
+  const auto text = [](const config::Config& of, const std::string& key) {
+    const config::Entry* const entry = of.find(key);
+    return entry ? entry->value : "not set";
+  };
+  for (const config::Config* const each : {&planned, &config}) {
+    for (const config::Entry& entry : each->entries()) {
+      const std::string then = text(planned, entry.key), now = text(config, entry.key);
+      if (then != now)
+        throw Error("the configuration has changed since this run was planned: " + entry.key + " is " + now + ", was " +
+                    then + ": submit again");
+    }
+  }
+}
+
 /// The run that --resume names, if any.
 std::optional<registry::Run> resumed_run(const cli::Args& args) {
   if (!args.has("resume")) return {};
@@ -108,6 +160,20 @@ std::optional<registry::Run> resumed_run(const cli::Args& args) {
   const std::string registry = registry::place(args.text("output_dir"));
   const registry::Runs runs = registry::read_runs(registry, [](const Fault&) {});
   return registry::Run(registry, runs.text(registry::find_run(runs, args.text("resume")), "run_id"));
+}
+
+/// What a run that goes on records: where, and what differs from what it recorded before (settings, ranks, revision);
+/// its first command stays.
+registry::Fields resumed_fields(const registry::Run& run, const config::Config& config, const registry::Fields& fields,
+                                std::int64_t done) {
+  registry::Fields now = registry::settings(config);
+  for (const auto& [key, value] : fields) registry::set(now, key, value);
+  const registry::Fields before = registry::read_record(run.folder());
+  registry::Fields changed = {{"resumed_after_step", to_text(done)}};
+  for (const auto& [key, value] : now) {
+    if (registry::value(before, key) != value) registry::set(changed, key == "command" ? "resume_command" : key, value);
+  }
+  return changed;
 }
 
 /// The records up to a step that a run's metrics hold.
@@ -126,8 +192,11 @@ metric::Table earlier_records(const std::string& folder, std::int64_t done) {
 }  // namespace
 
 Status Session::train(const cli::Args& args) {
-  const std::optional<registry::Run> resumed = resumed_run(args);
-  const config::Config config = configuration(args, resumed ? resumed->folder() + "/config.yaml" : "");
+  catch_stop_signals();
+  std::optional<registry::Run> resumed = resumed_run(args);
+  const config::Config config = job::configuration(args, resumed ? resumed->folder() + "/config.yaml" : "");
+  const std::optional<registry::Run> planned = resumed ? std::nullopt : planned_run();
+  if (planned) require_planned(config, planned->folder());
   const double timeout = args.real("timeout", 0.1, 1e9);
   comm::Group& group = ranks_.start(timeout);
   const bool first = group.rank() == 0;
@@ -138,9 +207,17 @@ Status Session::train(const cli::Args& args) {
   Settings settings = train::settings(config, group.size());
   if (args.has("verbose_logging") || args.has("debug_log")) settings.log_interval = 1;
   if (args.has("debug_log")) settings.digest_every = 1;
-  if (resumed) {
+  if (planned) {
+    resumed = planned;
+    // As rank 0 sees it: other nodes may see an older folder.
+    const std::string newest =
+        group.exchange(first ? checkpoint::latest(planned->folder()) : "", "choice of the checkpoint")[0];
+    if (!newest.empty()) settings.checkpoint = newest;
+  } else if (resumed) {
     settings.checkpoint = checkpoint::latest(resumed->folder());
     if (settings.checkpoint.empty()) throw Error(resumed->folder(), 0, "has no checkpoint to go on from");
+  }
+  if (resumed && !settings.checkpoint.empty()) {
     const auto progress = checkpoint::peek(settings.checkpoint);
     // Another rank count has the same sums with so many accumulation steps.
     if (progress && !args.has("gradient_accumulation_steps"))
@@ -148,6 +225,11 @@ Status Session::train(const cli::Args& args) {
   }
 
   Trainer trainer(group, settings);
+  if (first && !zero::exact_sums(group.size(), settings.micro_steps)) {
+    cli::warn(args.command(), std::to_string(group.size()) + " ranks x " + std::to_string(settings.micro_steps) +
+                                  " accumulation steps: a repeated run has the same bits, another number of ranks or "
+                                  "another stage may not (--reduction any)");
+  }
   if (args.has("print_plan")) {
     if (first) print(plan::to_text(trainer.plan()));
     return Status::done;
@@ -168,7 +250,10 @@ Status Session::record(const cli::Args& args, const config::Config& config, cons
                                    {"revision", cli::version()},
                                    {"world_size", to_text(std::int64_t{ranks_.group().size()})}};
   const auto run = resumed ? *resumed : registry::Run::create(registry::place(settings.output_dir), config, fields);
-  Recorder recorder(run);
+  // What this run itself has done: a checkpoint to begin with may be another's.
+  const bool goes_on = resumed && settings.checkpoint.starts_with(run.folder() + "/");
+  const std::int64_t done = goes_on ? trainer.done() : 0;
+  Recorder recorder(run, done);
   Progress progress;
   std::map<std::string, std::string> attributes = {{"run_id", run.id()},
                                                    {"command", args.line()},
@@ -177,10 +262,10 @@ Status Session::record(const cli::Args& args, const config::Config& config, cons
                                                    {"cpu", cpu_name()}};
   if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
   metric::Table earlier;
-  if (resumed) {
-    earlier = earlier_records(run.folder(), trainer.done());
-    attributes["resumed_after_step"] = to_text(trainer.done());
-    run.update({{"status", "running"}, {"resumed_after_step", to_text(trainer.done())}});
+  if (resumed) run.begin(done, goes_on ? resumed_fields(run, config, fields, done) : fields);
+  if (goes_on) {
+    earlier = earlier_records(run.folder(), done);
+    attributes["resumed_after_step"] = to_text(done);
   }
   const auto log = [&](const std::string& line) {
     recorder.log(line);

@@ -7,7 +7,6 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "config/known.hpp"
 #include "data/corpus.hpp"
 #include "plan/pass.hpp"
 
@@ -44,8 +43,6 @@ void split_batch(const config::Config& config, Settings& s) {
 constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"},
                                 std::pair{at::kHalf, "float16"}};
 
-constexpr std::array kDtypeFlags = {std::pair{"bf16", "bfloat16"}, std::pair{"fp16", "float16"}};
-
 /// REQUIRES: the configuration's choices.
 at::ScalarType dtype_named(std::string name) {
   if (name.starts_with("torch.")) name.erase(0, 6);
@@ -58,54 +55,7 @@ std::string dtype_name(at::ScalarType dtype) {
   return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
 }
 
-std::vector<cli::Option> config_options() {
-  std::vector<cli::Option> options;
-  for (const config::Known& known : config::known()) {
-    const auto names = config::words(known.options);
-    for (const std::string& name : names) {
-      const bool first = name == names.front();
-      cli::Option option;
-      option.name = name;
-      option.value = known.type == config::Type::boolean ? "" : std::string(known.value);
-      option.help = first ? std::string(known.help) : "same as --" + names.front();
-      if (first && known.type != config::Type::boolean) option.fallback = std::string(known.fallback);
-      option.choices = config::words(known.choices);
-      option.group = known.key.substr(0, known.key.find('.'));
-      option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
-      options.push_back(option);
-    }
-    if (known.key != "training.dtype") continue;
-    for (const auto& [flag, dtype] : kDtypeFlags) {
-      options.push_back({0, flag, "", std::string("same as --dtype ") + dtype, "", {}, false, options.back().group});
-    }
-  }
-  return options;
-}
-
-config::Config configuration(const cli::Args& args, const std::string& stored) {
-  config::Config config = !stored.empty()           ? config::Config::read(stored)
-                          : args.operands().empty() ? config::Config()
-                                                    : config::Config::read(args.operand("one configuration"));
-  for (const cli::Option& option : args.command().options) {
-    const config::Known* const known = config::known_option(option.name);
-    if (!known || !args.has(option.name)) continue;
-    config.set(std::string(known->key), option.value.empty() ? "true" : args.text(option.name), "--" + option.name);
-  }
-  for (const auto& [flag, dtype] : kDtypeFlags) {
-    if (args.has(flag)) config.set("training.dtype", dtype, std::string("--") + flag);
-  }
-  for (const std::string& setting : args.all("set")) {
-    const std::size_t equals = setting.find('=');
-    if (equals == std::string::npos || equals == 0) throw UsageError("--set: '" + setting + "' is not KEY=VALUE");
-    config.set(setting.substr(0, equals), setting.substr(equals + 1), "--set");
-  }
-  config.add_defaults();
-  config.check();
-  return config;
-}
-
 Settings settings(const config::Config& config, int ranks) {
-  not_yet(config, "zero.compile", config.boolean("zero.compile"));
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
   Settings s;
@@ -114,6 +64,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.model.seq_length = config.integer("model.context_length");
   s.model.dropout = config.real("model.dropout");
   s.model.vocab_size = config.has("model.vocab_size") ? config.integer("model.vocab_size") : 0;
+  s.model.fused = config.boolean("zero.compile");
   s.model.init_mean = config.real("initialization.init_mean");
   s.model.init_std = config.real("initialization.init_std");
 
@@ -137,6 +88,7 @@ Settings settings(const config::Config& config, int ranks) {
     throw Error("training.correct_bias: torch::optim::AdamW always corrects the bias: leave out --use_torch_adam");
   }
   s.engine.decay_all = config.text("training.decay") == "all";
+  s.engine.exact = config.text("zero.reduction") == "exact";
   s.engine.dtype = dtype_named(config.text("training.dtype"));
   s.engine.max_grad_norm = config.real("training.max_grad_norm");
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.hpp"
 #include "config/config.hpp"
 #include "model/model.hpp"
 #include "zero/engine.hpp"
@@ -40,13 +39,6 @@ struct Settings {
 
 /// "float32", "bfloat16" or "float16".
 std::string dtype_name(at::ScalarType dtype);
-
-/// The options of zs-train that stand for keys of a configuration, one row each, for a command's table.
-std::vector<cli::Option> config_options();
-
-/// The effective configuration: the file (an operand of `args`, if any), over it the options typed, over these --set.
-/// `stored` in place of the operand where it is not empty.
-config::Config configuration(const cli::Args& args, const std::string& stored = "");
 
 /// The settings; throws zs::Error where the configuration asks for what zs does not do ("not supported yet").
 /// `ranks` settles what depends on it: "single" takes one.

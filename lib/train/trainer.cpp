@@ -37,7 +37,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
     done_ = progress->step;
   }
-  checkpoint::load(group_, *engine_, settings_.checkpoint);
+  checkpoint::load(group_, *engine_, settings_.checkpoint, model_config(model_, settings_));
   if (done_ >= steps_)
     throw Error(settings_.checkpoint, 0,
                 "has " + to_text(done_) + " steps done, and no more than " + to_text(steps_) +
@@ -61,7 +61,7 @@ void Trainer::describe() {
   known["global_batch_size"] = number(batches_.samples_per_step());
   known["seq_length"] = number(settings_.model.seq_length);
   known["deepcompile"] = truth(settings_.deepcompile);
-  known["compile"] = "false";
+  known["compile"] = truth(settings_.model.fused);
   known["passes"] = passes;
   known["activation_checkpointing"] = truth(settings_.activation_checkpointing);
   known["learning_rate"] = to_text(settings_.learning_rate);
@@ -75,8 +75,8 @@ void Trainer::describe() {
   known["dataset_tokens"] = number(batches_.corpus().tokens.size());
   known["steps_per_epoch"] = to_text(batches_.steps_per_epoch());
   known["threads"] = number(at::get_num_threads());
-  known["state_bytes"] = number(engine_->state_bytes());
   known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
+  known["ideal_comm_bytes"] = number(engine_->ideal_comm_bytes());
 }
 
 Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
@@ -88,7 +88,6 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
-  catch_stop_signals();
   unit::memory::reset_peak();
   std::string digest;
   std::int64_t step = done_;
@@ -97,7 +96,8 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     ++step;
     const bool last = step == steps_;
     saving.before(step, steps_);
-    stopped = train_step(step) && !last;
+    train_step(step);
+    stopped = saving.stopping() && !last;
     const bool evaluates = (settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last);
     if (evaluates) run_.records.column("valid_loss").reals().back() = evaluate();
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
@@ -107,16 +107,19 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
       log_step();
     // The metrics first: a checkpoint must never be ahead of them.
     if (sink_.metrics) sink_.metrics(run_, stopped || saving.due(step, last));
-    saving.after(progress(step), last, stopped);
+    saving.after(progress(step), last);
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
   }
   run_.attributes["state_digest"] = digest;
+  const auto held = comm::exchange_values(group_, engine_->state_bytes(), "exchange of memory use");
+  const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
+  run_.attributes["state_bytes"] = to_text(state_bytes);
   const Outcome result = outcome(digest, stopped);
   if (sink_.log) {
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
-              " iteration_time: " + to_plain_text(result.iteration_time) +
-              " tokens_per_second: " + to_plain_text(result.tokens_per_second) +
-              " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem));
+              " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " +
+              to_plain_text(result.tokens_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
+              " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes));
     sink_.log("state_digest: " + digest);
   }
   if (sink_.metrics) sink_.metrics(run_, true);
@@ -139,8 +142,7 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .dtype = dtype_name(settings_.engine.dtype)};
 }
 
-/// True if a signal on any rank asked to stop.
-bool Trainer::train_step(std::int64_t step) {
+void Trainer::train_step(std::int64_t step) {
   const double learning_rate = this->learning_rate(step);
   const double begin = seconds();
   const zero::StepResult result =
@@ -148,15 +150,14 @@ bool Trainer::train_step(std::int64_t step) {
   const double time = seconds() - begin;
 
   struct Usage {
-    std::int64_t allocated, peak, sent, stop;
+    std::int64_t allocated, peak, sent;
   };
-  const auto usages =
-      comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent, stop_asked()},
-                            "exchange of memory use");
+  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent},
+                                            "exchange of memory use");
   Usage most{};
   for (const Usage& usage : usages) {
-    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent),
-            std::max(most.stop, usage.stop)};
+    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak),
+            std::max(most.sent, usage.sent)};
   }
   metric::Table& records = run_.records;
   const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };
@@ -187,7 +188,6 @@ bool Trainer::train_step(std::int64_t step) {
     integer("skipped", engine_->scaler().skipped());  // so far
   }
   for (metric::Column& column : records.columns) column.pad(records.rows());
-  return most.stop != 0;
 }
 
 void Trainer::log_step() {

@@ -66,7 +66,7 @@ class Trainer {
   metric::Run run_;
 
   void describe();
-  bool train_step(std::int64_t step);
+  void train_step(std::int64_t step);
   void log_step();
   double learning_rate(std::int64_t step) const;
   checkpoint::Progress progress(std::int64_t step) const;

@@ -13,14 +13,13 @@ std::uint64_t mix(std::uint64_t key, std::string_view name) {
 
 at::Generator generator(std::uint64_t key) { return at::make_generator<at::CPUGeneratorImpl>(key); }
 
+at::Tensor dropout_mask(const at::Tensor& x, double p, std::uint64_t key) {
+  const at::NoGradGuard no_grad;
+  return at::empty_like(x).bernoulli_(1 - p, generator(key)).div_(1 - p);
+}
+
 at::Tensor dropout(const at::Tensor& x, double p, std::uint64_t key) {
-  if (p == 0) return x;
-  at::Tensor mask;
-  {
-    const at::NoGradGuard no_grad;
-    mask = at::empty_like(x).bernoulli_(1 - p, generator(key)).div_(1 - p);
-  }
-  return x * mask;
+  return p == 0 ? x : x * dropout_mask(x, p, key);
 }
 
 }  // namespace zs::unit

@@ -15,6 +15,9 @@ std::uint64_t mix(std::uint64_t key, std::string_view name);
 /// A CPU generator at the start of the key's stream.
 at::Generator generator(std::uint64_t key);
 
+/// Factors of dropout in x's shape: 0 with probability p, else 1/(1-p). No gradient.
+at::Tensor dropout_mask(const at::Tensor& x, double p, std::uint64_t key);
+
 /// x with each element zeroed with probability p and the rest scaled by 1/(1-p); differentiable. p = 0 gives x itself.
 at::Tensor dropout(const at::Tensor& x, double p, std::uint64_t key);
 

@@ -7,7 +7,19 @@
 namespace zs::verify {
 
 /// The stages of a training step in the order of time; a difference belongs to the first that shows it.
-enum class Stage : std::int32_t { initialisation, gathered, forward, backward, accumulation, reduction, clipping, optimizer, gather };
+/// Local accumulation comes before the reduction in ZeRO stages 0 and 1, and after it, on the shard, in 2 and 3.
+enum class Stage : std::int32_t {
+  initialisation,
+  gathered,
+  forward,
+  backward,
+  accumulation,
+  reduction,
+  shard_accumulation,
+  clipping,
+  optimizer,
+  gather
+};
 const char* name(Stage stage);
 
 enum class What : std::int32_t { loss, gradient, norm, clipped_norm, loss_scale, parameter };

@@ -9,18 +9,13 @@ namespace {
 
 std::size_t at_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// The tree over neighbouring leaves, a power of two of them.
-Tensors tree_of(const std::vector<Tensors>& leaves, std::size_t begin, std::size_t count) {
-  if (count == 1) return leaves[begin];
-  return sum(tree_of(leaves, begin, count / 2), tree_of(leaves, begin + count / 2, count / 2));
-}
-
 }  // namespace
 
 Probe::Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, const std::optional<InjectedFault>& fault)
     : engine_(engine), units_(units), rank_(rank), tolerance_(tolerance), fault_(fault) {
   for (const auto& unit : units) coverage_.emplace_back(unit->parameters().size());
-  engine_.observe({[this](int unit, int micro) { leaf(unit, micro); }, [this](int unit) { local_sum(unit); }, [this] { reduced(); }});
+  engine_.observe({[this](int unit, int micro) { leaf(unit, micro); }, [this](int unit) { local_sum(unit); },
+                   [this](int unit, int micro) { shard(unit, micro); }, [this] { reduced(); }});
 }
 
 void Probe::clear() {
@@ -38,11 +33,12 @@ void Probe::begin_run(const Tensors& reference, const Tensors& rounded) {
   compute_copies(rounded, Stage::initialisation);
 }
 
-void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves, Tensors rounded) {
+void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves, std::vector<Tensors> shards, Tensors rounded) {
   clear();
   step_ = step;
   reference_ = &reference;
   leaves_ = std::move(leaves);
+  shards_ = std::move(shards);
   rounded_ = std::move(rounded);
 }
 
@@ -53,6 +49,7 @@ void Probe::end(const zero::StepResult& result, const Tensors& reference, const 
   compute_copies(rounded, Stage::gather);
   reference_ = nullptr;
   leaves_.clear();
+  shards_.clear();
   rounded_.clear();
 }
 
@@ -70,13 +67,13 @@ void Probe::leaf(int unit, int micro) {
     const float* const right = rounded_[u][i].data_ptr<float>();
     if (const auto at = compare(target, right, parameter.numel(), 1, tolerance_, ignored)) {
       keep({.stage = Stage::gathered, .what = What::parameter, .unit = unit, .parameter = static_cast<int>(i), .index = *at, .leaf = leaf,
-            .target = target[*at], .reference = right[*at], .ulp = ulp_distance(target[*at], right[*at])});
+            .target = target[*at], .reference = right[*at], .ulp = ulp_distance(target[*at], right[*at])}, Role::copy);
     }
   }
   if (reference_->skipped) return;
   Difference ignored;
   values(unit, state.leaf_gradient(), {0, state.numel()}, leaves_[at_index(micro)][u], reference_->scale * static_cast<double>(reference_->leaf_losses.size()),
-         {.stage = Stage::backward, .what = What::gradient, .leaf = leaf}, ignored);
+         {.stage = Stage::backward, .what = What::gradient, .leaf = leaf}, ignored, Role::part);
 }
 
 void Probe::local_sum(int unit) {
@@ -85,17 +82,28 @@ void Probe::local_sum(int unit) {
   std::vector<Tensors> of_unit;
   for (const Tensors& leaf : leaves_) of_unit.push_back({leaf[at_index(unit)]});
   zero::UnitState& state = engine_.states()[at_index(unit)];
-  values(unit, state.local_sum(), {0, state.numel()}, tree_of(of_unit, 0, of_unit.size())[0], reference_->scale,
-         {.stage = Stage::accumulation, .what = What::gradient}, ignored);
+  values(unit, state.local_sum(), {0, state.numel()}, tree_sum(of_unit)[0], reference_->scale,
+         {.stage = Stage::accumulation, .what = What::gradient}, ignored, Role::part);
+}
+
+void Probe::shard(int unit, int micro) {
+  if (reference_->skipped) return;
+  Difference ignored;
+  const zero::UnitState& state = engine_.states()[at_index(unit)];
+  values(unit, state.gradient_sum(), state.owned(), shards_[at_index(micro)][at_index(unit)], reference_->scale,
+         {.stage = Stage::reduction, .what = What::gradient}, ignored, Role::part);
 }
 
 void Probe::reduced() {
   if (fault_ && fault_->step == step_) fault_->apply(engine_, rank_);
   if (reference_->skipped) return;
+  // From stage 2 on each micro-step is reduced, and the sum over micro-steps comes last.
+  const plan::Shape& shape = engine_.plan().shape;
+  const Stage last = shape.stage >= 2 && shape.micro_steps > 1 ? Stage::shard_accumulation : Stage::reduction;
   for (std::size_t u = 0; u < units_.size(); ++u) {
     zero::UnitState& state = engine_.states()[u];
     values(static_cast<int>(u), state.gradient_sum(), state.owned(), reference_->sums[u], reference_->scale,
-           {.stage = Stage::reduction, .what = What::gradient}, gradients_[u]);
+           {.stage = last, .what = What::gradient}, gradients_[u], Role::whole);
   }
 }
 
@@ -124,7 +132,8 @@ void Probe::norms(const zero::StepResult& result) {
 void Probe::masters(const Tensors& reference, Stage stage) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     zero::UnitState& state = engine_.states()[u];
-    values(static_cast<int>(u), state.master(), state.owned(), reference[u], 1, {.stage = stage, .what = What::parameter}, parameters_[u]);
+    values(static_cast<int>(u), state.master(), state.owned(), reference[u], 1, {.stage = stage, .what = What::parameter}, parameters_[u],
+           stage == Stage::optimizer ? Role::whole : Role::copy);
   }
 }
 
@@ -132,16 +141,15 @@ void Probe::compute_copies(const Tensors& reference, Stage stage) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     const at::Tensor whole = engine_.states()[u].compute_parameters();
     values(static_cast<int>(u), whole.data_ptr<float>(), {0, whole.numel()}, reference[u], 1,
-           {.stage = stage, .what = What::parameter}, parameters_[u]);
+           {.stage = stage, .what = What::parameter}, parameters_[u], Role::copy);
   }
 }
 
-void Probe::keep(Finding finding) {
+void Probe::keep(Finding finding, Role role) {
   finding.found = true;
   if (finding.rank < 0) finding.rank = rank_;
   finding.order = order_++;
-  const bool part = finding.stage == Stage::backward || finding.stage == Stage::accumulation;
-  Finding& place = part && !tolerance_.exact() ? suspect_ : first_;
+  Finding& place = role == Role::part && !tolerance_.exact() ? suspect_ : first_;
   if (finding.before(place)) place = finding;
 }
 
@@ -150,13 +158,12 @@ void Probe::scalar(What what, Stage stage, double target, double reference, Diff
   if (target == reference && std::isfinite(target)) return;
   difference.add(target, reference, ulp);
   if (tolerance_.accepts(target, reference)) return;
-  keep({.stage = stage, .what = what, .leaf = leaf, .rank = rank, .target = target, .reference = reference, .ulp = ulp});
+  keep({.stage = stage, .what = what, .leaf = leaf, .rank = rank, .target = target, .reference = reference, .ulp = ulp}, Role::copy);
 }
 
 void Probe::values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference, double factor, Finding kind,
-                   Difference& difference) {
+                   Difference& difference, Role role) {
   const auto& parameters = units_[at_index(unit)]->parameters();
-  const bool covers = kind.stage == Stage::reduction || kind.stage == Stage::optimizer;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const unit::Parameter& parameter = parameters[i];
     const std::int64_t begin = std::max(parameter.offset, slice.begin), end = std::min(parameter.offset + parameter.numel(), slice.end);
@@ -164,9 +171,9 @@ void Probe::values(int unit, const float* target, comm::Slice slice, const std::
     const std::int64_t skipped = begin - parameter.offset, n = end - begin;
     const float* const mine = target + (begin - slice.begin);
     const float* const right = reference[i].data_ptr<float>() + skipped;
-    if (covers) {
+    if (role == Role::whole) {
       Coverage& coverage = coverage_[at_index(unit)][i];
-      const bool gradient = kind.stage == Stage::reduction;
+      const bool gradient = kind.what == What::gradient;
       (gradient ? coverage.gradients : coverage.parameters) += n;
       if (gradient && !coverage.gradient_seen) coverage.gradient_seen = std::any_of(mine, mine + n, [](float value) { return value != 0; });
       if (!gradient && !coverage.moved) {
@@ -183,7 +190,7 @@ void Probe::values(int unit, const float* target, comm::Slice slice, const std::
     finding.target = mine[*at] * factor;
     finding.reference = right[*at] * factor;
     finding.ulp = ulp_distance(mine[*at], right[*at]);
-    keep(finding);
+    keep(finding, role);
   }
 }
 

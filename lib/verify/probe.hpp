@@ -26,8 +26,9 @@ class Probe {
 
   /// Parameters before the first step. COLLECTIVE.
   void begin_run(const Tensors& masters, const Tensors& rounded);
-  /// Before the engine's step: what the reference has computed for it. `leaves` are this rank's, by micro-step.
-  void begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves, Tensors rounded);
+  /// Before the engine's step: what the reference has computed for it. `leaves` are this rank's, by micro-step; `shards`
+  /// are the sums over all ranks' leaves, by micro-step, and only needed in stages 2 and 3.
+  void begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves, std::vector<Tensors> shards, Tensors rounded);
   /// After it, and after the reference's update. COLLECTIVE.
   void end(const zero::StepResult& result, const Tensors& masters, const Tensors& rounded);
 
@@ -53,7 +54,7 @@ class Probe {
 
   std::int64_t step_ = 0, order_ = 0;
   const ReferenceStep* reference_ = nullptr;
-  std::vector<Tensors> leaves_;
+  std::vector<Tensors> leaves_, shards_;
   Tensors rounded_;
   std::vector<std::vector<float>> start_;  // masters before the first step, by unit
   Difference loss_, norm_;
@@ -64,16 +65,20 @@ class Probe {
   void clear();
   void leaf(int unit, int micro);
   void local_sum(int unit);
+  void shard(int unit, int micro);
   void reduced();
   void losses(const zero::StepResult& result);
   void norms(const zero::StepResult& result);
   void masters(const Tensors& reference, Stage stage);
   void compute_copies(const Tensors& reference, Stage stage);
-  void keep(Finding finding);
+  /// What values are: a part of the sum that counts by itself only where the tolerance is 0, the whole of which every
+  /// element must be seen, or another copy.
+  enum class Role { part, whole, copy };
+  void keep(Finding finding, Role role);
   void scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double, std::int64_t leaf = -1, int rank = -1);
   /// Compares target[0, slice.size()) of a unit's flat buffer with the reference's tensors.
   void values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference, double factor, Finding kind,
-              Difference& difference);
+              Difference& difference, Role role);
 };
 
 }  // namespace zs::verify

@@ -47,17 +47,18 @@ Finding finding_of(const std::string& what, int stage) {
   probe.begin_run(start, copied(reference.parameters()));
   if (what == "start") return probe.first();
 
-  std::vector<Tensors> leaves;
-  ReferenceStep step = reference.compute(1, batch, [&](std::int64_t, const Tensors& gradients) { leaves.push_back(copied(gradients)); });
+  std::vector<Tensors> leaves, shards;
+  ReferenceStep step = reference.compute(1, batch, [&](std::int64_t, const Tensors& gradients) { leaves.push_back(copied(gradients)), shards.push_back(copied(gradients)); });
   Tensors used = copied(reference.rounded());
   ReferenceStep doctored = step;
   doctored.sums = copied(step.sums);
   if (what == "used") move_bit(used);
   if (what == "loss") doctored.leaf_losses[1] = std::nextafter(doctored.leaf_losses[1], 0.0F);
   if (what == "leaf") move_bit(leaves[1]);
+  if (what == "shard") move_bit(shards[1]);
   if (what == "sum") move_bit(doctored.sums);
   if (what == "norm") doctored.grad_norm = std::nextafter(doctored.grad_norm, 0.0);
-  probe.begin(1, doctored, leaves, used);
+  probe.begin(1, doctored, leaves, shards, used);
   const zero::StepResult result = engine.step(1, 1e-3, batch);
   reference.update(step, 1e-3);
   Tensors masters = copied(reference.parameters()), copies = copied(reference.rounded());
@@ -86,7 +87,8 @@ TEST_CASE("probe: every stage of a step is told by name") {
     CHECK(stage_of("used") == "gather: parameter");
     CHECK(stage_of("loss") == "forward: loss");
     CHECK(stage_of("leaf") == "backward: gradient");
-    CHECK(stage_of("sum") == "cross-rank reduction: gradient");
+    if (stage == 3) CHECK(stage_of("shard") == "cross-rank reduction: gradient");
+    CHECK(stage_of("sum") == (stage == 0 ? "cross-rank reduction: gradient" : "local accumulation: gradient"));
     CHECK(stage_of("norm") == "clipping: norm");
     CHECK(stage_of("master") == "optimizer: parameter");
     CHECK(stage_of("copy") == "gather: parameter");

@@ -31,6 +31,11 @@ Tensors sum(const Tensors& a, const Tensors& b) {
   return total;
 }
 
+Tensors tree_sum(std::span<const Tensors> leaves) {
+  const std::size_t half = leaves.size() / 2;
+  return half == 0 ? leaves[0] : sum(tree_sum(leaves.first(half)), tree_sum(leaves.subspan(half)));
+}
+
 double sum_of_squares(const Tensors& gradients) {
   double total = 0;
   for (const auto& unit : gradients) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "unit/unit.hpp"
@@ -73,6 +74,8 @@ class Reference {
 
 /// a + b, element by element.
 Tensors sum(const Tensors& a, const Tensors& b);
+/// The tree over neighbouring leaves, a power of two of them.
+Tensors tree_sum(std::span<const Tensors> leaves);
 /// The sum of squares in float64: each unit's parameters, one after another, in 256 tiles (tile i begins at element
 /// floor(n * i / 256)); a tile in 8 lanes (by index modulo 8) that are added in order; tiles in order, units in order.
 double sum_of_squares(const Tensors& gradients);

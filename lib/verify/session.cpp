@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "config/known.hpp"
+#include "job/command.hpp"
 #include "metric/file.hpp"
 #include "verify/report.hpp"
 #include "verify/two_runs.hpp"
@@ -18,14 +19,17 @@ namespace zs::verify {
 namespace {
 
 /// Keys of a configuration that a comparison does not use: their options are not offered.
-constexpr std::array kUnused = {"training.eval",       "training.eval_steps",   "training.eval_batch_size", "training.save_steps",  "training.log_interval",
-                                "training.warmup_step", "training.num_epochs", "training.max_steps",       "run.name",             "run.output_dir",
-                                "run.digest_every",     "run.checkpoint",     "training.keep_last"};
+constexpr std::array kUnused = {"training.eval",       "training.eval_steps",   "training.eval_batch_size",
+                                "training.save_steps", "training.log_interval", "training.warmup_step",
+                                "training.num_epochs", "training.max_steps",    "run.name",
+                                "run.output_dir",      "run.digest_every",      "run.checkpoint",
+                                "training.keep_last"};
 /// What a small model needs to be compared in seconds.
 struct Default {
   const char *key, *value;
 };
-constexpr std::array kDefaults = {Default{"model.name", "tiny"}, Default{"model.context_length", "32"}, Default{"training.max_steps", "10"}};
+constexpr std::array kDefaults = {Default{"model.name", "tiny"}, Default{"model.context_length", "32"},
+                                  Default{"training.max_steps", "10"}};
 
 void print(const std::string& text) {
   Output out("-");
@@ -34,12 +38,13 @@ void print(const std::string& text) {
 }
 
 config::Config configuration(const cli::Args& args) {
-  config::Config config = train::configuration(args);
+  config::Config config = job::configuration(args);
   for (const Default& known : kDefaults) {
     const config::Entry* const entry = config.find(known.key);
     if (entry && entry->origin == "default") config.set(known.key, known.value, "default");
   }
-  if (args.has("iterations")) config.set("training.max_steps", zs::to_text(args.integer("iterations", 1)), "--iterations");
+  if (args.has("iterations"))
+    config.set("training.max_steps", zs::to_text(args.integer("iterations", 1)), "--iterations");
   config.check();
   if (config.integer("training.max_steps") == 0) throw Error("training.max_steps is 0: no step would be compared");
   return config;
@@ -56,7 +61,8 @@ Tolerance tolerance(const cli::Args& args, at::ScalarType dtype) {
   return tolerance;
 }
 
-std::map<std::string, std::string> attributes(const train::Settings& s, const cli::Args& args, const comm::Group& group, const Tolerance& tolerance) {
+std::map<std::string, std::string> attributes(const train::Settings& s, const cli::Args& args, const comm::Group& group,
+                                              const Tolerance& tolerance) {
   const auto number = [](auto value) { return zs::to_text(static_cast<std::int64_t>(value)); };
   std::string passes;
   for (const std::string& pass : s.passes) passes += (passes.empty() ? "" : ",") + pass;
@@ -84,9 +90,12 @@ std::map<std::string, std::string> attributes(const train::Settings& s, const cl
 void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before) {
   for (const auto& [key, value] : verdict) run.attributes[key == "verdict" ? key : "verdict." + key] = value;
   const std::string form = args.text("format");
-  if (form == "text") print(before + to_text(verdict));
-  else if (form == "tsv") print(metric::to_tsv({run}));
-  else print(to_json(run, verdict));
+  if (form == "text")
+    print(before + to_text(verdict));
+  else if (form == "tsv")
+    print(metric::to_tsv({run}));
+  else
+    print(to_json(run, verdict));
   if (!args.has("output")) return;
   metric::Store store;
   store.runs.push_back(run);
@@ -97,7 +106,7 @@ void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const
 
 std::vector<cli::Option> options() {
   std::vector<cli::Option> all;
-  for (cli::Option option : train::config_options()) {
+  for (cli::Option option : job::config_options()) {
     const config::Known* const known = config::known_option(option.name);
     if (known && std::find(kUnused.begin(), kUnused.end(), known->key) != kUnused.end()) continue;
     for (const Default& own : kDefaults) {
@@ -105,18 +114,55 @@ std::vector<cli::Option> options() {
     }
     all.push_back(option);
     if (option.name != "zero_stage") continue;
-    all.push_back({0, "offload_device", "WHERE", "where optimizer state is kept between steps", "none", {"none", "cpu", "nvme"}, false, option.group});
+    all.push_back({0,
+                   "offload_device",
+                   "WHERE",
+                   "where optimizer state is kept between steps",
+                   "none",
+                   {"none", "cpu", "nvme"},
+                   false,
+                   option.group});
   }
   const std::string comparing = "Comparing", running = "Running";
   all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
-  all.push_back({0, "rtol", "X", "allowed difference relative to the reference (default: 0; 0.016 for bfloat16, 0.05 for float16)", "", {}, false, comparing});
-  all.push_back({0, "atol", "X", "allowed absolute difference (default: 0; 1e-05 for bfloat16, 0.2 for float16)", "", {}, false, comparing});
-  all.push_back({0, "inject_fault", "STEP:PARAMETER:INDEX[:RANK]", "flip the lowest bit of one gradient element in the target, to see it found", "", {}, false, comparing});
+  all.push_back({0,
+                 "rtol",
+                 "X",
+                 "allowed difference relative to the reference (default: 0; 0.016 for bfloat16, 0.05 for float16)",
+                 "",
+                 {},
+                 false,
+                 comparing});
+  all.push_back({0,
+                 "atol",
+                 "X",
+                 "allowed absolute difference (default: 0; 1e-05 for bfloat16, 0.2 for float16)",
+                 "",
+                 {},
+                 false,
+                 comparing});
+  all.push_back({0,
+                 "inject_fault",
+                 "STEP:PARAMETER:INDEX[:RANK]",
+                 "flip the lowest bit of one gradient element in the target, to see it found",
+                 "",
+                 {},
+                 false,
+                 comparing});
   all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
-  all.push_back({'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
+  all.push_back(
+      {'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
   all.push_back({0, "verbose_logging", "", "a line for each unit of each step", "", {}, false, "Output"});
-  all.push_back({0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
-  all.push_back({0, "timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50", {}, false, running});
+  all.push_back(
+      {0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
+  all.push_back({0,
+                 "timeout",
+                 "SECONDS",
+                 "how long a collective waits for a rank before the run stops",
+                 "50",
+                 {},
+                 false,
+                 running});
   return all;
 }
 
@@ -142,7 +188,8 @@ Status Session::recorded(const cli::Args& args) {
 
 Status Session::side_by_side(const cli::Args& args) {
   const config::Config config = configuration(args);
-  if (args.text("offload_device") != "none") throw Error("--offload_device " + args.text("offload_device") + " is not supported yet");
+  if (args.text("offload_device") != "none")
+    throw Error("--offload_device " + args.text("offload_device") + " is not supported yet");
   const double timeout = args.real("timeout", 0.1, 1e9);
   const bool text = args.text("format") == "text";
   Request request;
@@ -153,6 +200,7 @@ Status Session::side_by_side(const cli::Args& args) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
   }
   request.train = train::settings(config, group.size());
+  if (!request.train.engine.exact) throw UsageError("--reduction any promises no bits that could be verified");
   request.tolerance = tolerance(args, request.train.engine.dtype);
   request.fault = args.text("inject_fault");
 

@@ -124,12 +124,17 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   const auto batch = [&](std::int64_t leaf) { return s.batches.training(step, leaf); };
 
   std::vector<Tensors> own(static_cast<std::size_t>(settings.micro_steps));
+  std::vector<Tensors> together, shards;  // leaves of one micro-step from stage 2 on, and their sums
   const ReferenceStep reference = s.reference.compute(step, batch, [&](std::int64_t leaf, const Tensors& gradients) {
+    if (settings.stage >= 2) {
+      together.push_back(gradients);
+      if (static_cast<int>(together.size()) == s.group.size()) shards.push_back(tree_sum(together)), together.clear();
+    }
     for (int micro = 0; micro < settings.micro_steps; ++micro) {
       if (s.engine->leaf(micro) == leaf) own[static_cast<std::size_t>(micro)] = gradients;
     }
   });
-  s.probe.begin(step, reference, std::move(own), s.reference.rounded());
+  s.probe.begin(step, reference, std::move(own), std::move(shards), s.reference.rounded());
   const zero::StepResult result = s.engine->step(step, learning_rate, batch);
   s.reference.update(reference, learning_rate);
   s.probe.end(result, s.reference.parameters(), s.reference.rounded());

@@ -39,7 +39,7 @@ std::string list(const std::vector<std::string>& words) {
 
 class Comparison {
  public:
-  Comparison(const Recorded& a, const Recorded& b, const Tolerance& tolerance) : a_(a), b_(b), tolerance_(tolerance) {}
+  Comparison(const Recorded& a, const Recorded& b, const Tolerance& tolerance) : a_(a), b_(b), tolerance_(tolerance), tolerates_(tolerance.rtol > 0 || tolerance.atol > 0) {}
 
   RunsVerdict run() {
     metrics();
@@ -62,6 +62,7 @@ class Comparison {
   const Recorded& a_;
   const Recorded& b_;
   Tolerance tolerance_;
+  bool tolerates_;  // more than nothing
   std::optional<Trouble> trouble_;
   std::int64_t steps_ = 0;
   bool rounded_ = false, apart_ = false;
@@ -132,7 +133,7 @@ class Comparison {
       }
       ++seen;
       if (text) {
-        if (cell_a != cell_b) differs(steps[i], left.name, cell_a, cell_b, {});
+        if (cell_a != cell_b && !tolerates_) differs(steps[i], left.name, cell_a, cell_b, {});
         continue;
       }
       const double x = left.real(row_a), y = right.real(row_b);
@@ -144,7 +145,7 @@ class Comparison {
       }
       if (x == y) continue;
       if (std::fabs(x - y) <= slack * (1 + 1e-9)) continue;
-      difference.add(x, y, ulp_distance(x, y));
+      difference.add(x, y, ulps(x, y).first);
       apart_ = true;
       if (!tolerance_.accepts(x, y)) differs(steps[i], left.name, cell_a, cell_b, std::pair(x, y));
     }
@@ -174,11 +175,17 @@ class Comparison {
       lines.emplace_back(a_.path + "_hex", hexadecimal(values->first));
       lines.emplace_back(b_.path + "_hex", hexadecimal(values->second));
       lines.emplace_back("difference", to_text(std::fabs(values->first - values->second)));
-      const auto x = static_cast<float>(values->first), y = static_cast<float>(values->second);
-      const bool narrow = static_cast<double>(x) == values->first && static_cast<double>(y) == values->second;
-      lines.emplace_back("ulp", narrow ? to_text(ulp_distance(x, y)) + " (float32)" : to_text(ulp_distance(values->first, values->second)) + " (float64)");
+      const auto [ulp, narrow] = ulps(values->first, values->second);
+      lines.emplace_back("ulp", to_text(ulp) + (narrow ? " (float32)" : " (float64)"));
     }
     tell({step, true, lines});
+  }
+
+  /// How many units in the last place two values are apart, and whether these are float32's, as both values are.
+  static std::pair<std::int64_t, bool> ulps(double a, double b) {
+    const auto x = static_cast<float>(a), y = static_cast<float>(b);
+    const bool narrow = static_cast<double>(x) == a && static_cast<double>(y) == b;
+    return {narrow ? ulp_distance(x, y) : ulp_distance(a, b), narrow};
   }
 
   void digests() {
@@ -189,6 +196,9 @@ class Comparison {
       notes_.emplace_back("state_digest", "in neither: nothing is known of the parameters");
     } else if (left == right) {
       notes_.emplace_back("state_digest", "equal: all parameters after the last step are the same bits");
+    } else if (tolerates_) {
+      apart_ = true;
+      notes_.emplace_back("state_digest", "different: a digest knows no tolerance");
     } else {
       differs(INT64_MAX - 1, "state_digest", left, right, {}, "the last");
     }

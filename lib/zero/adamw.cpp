@@ -21,10 +21,14 @@ AdamWFactors factors(const AdamW& adamw, double learning_rate, std::int64_t upda
   };
 }
 
-// One body, compiled for each instruction set; every one has the same bits, since FMA is spelt out.
-__attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512"))) void adamw_update(
-    const AdamWFactors& f, float* __restrict parameters, float* __restrict exp_avg, float* __restrict exp_avg_sq,
-    const float* __restrict gradient_sum, float scale, float clip, std::int64_t n) {
+// One body, compiled for each instruction set; every one has the same bits, since FMA is spelt out. The names are of
+// x86-64 levels, not of processors: GCC offers a processor's clone to that maker's processors alone.
+#if defined(__x86_64__)
+__attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#endif
+void adamw_update(const AdamWFactors& f, float* __restrict parameters, float* __restrict exp_avg,
+                  float* __restrict exp_avg_sq, const float* __restrict gradient_sum, float scale, float clip,
+                  std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     const float g = gradient_sum[i] * scale * clip;
     const float p = parameters[i] * f.keep;

@@ -15,15 +15,18 @@
 namespace zs::zero {
 namespace {
 
+bool exact_ranks(int ranks) { return ranks <= kTiles && std::has_single_bit(static_cast<unsigned>(ranks)); }
+bool exact_micro_steps(int micro_steps) { return std::has_single_bit(static_cast<unsigned>(micro_steps)); }
+
 void require_exact(int ranks, int micro_steps) {
-  const auto power_of_two = [](int n) { return n > 0 && std::has_single_bit(static_cast<unsigned>(n)); };
-  if (!power_of_two(ranks) || ranks > kTiles) {
+  const std::string remedy = "; --reduction any runs without that promise";
+  if (!exact_ranks(ranks)) {
     throw Error("exact sums need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) + "), not " +
-                std::to_string(ranks));
+                std::to_string(ranks) + remedy);
   }
-  if (!power_of_two(micro_steps)) {
+  if (!exact_micro_steps(micro_steps)) {
     throw Error("exact sums need a power of two of gradient accumulation steps (1, 2, 4, 8 ...), not " +
-                std::to_string(micro_steps));
+                std::to_string(micro_steps) + remedy);
   }
 }
 
@@ -49,6 +52,8 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
 
 }  // namespace
 
+bool exact_sums(int ranks, int micro_steps) { return exact_ranks(ranks) && exact_micro_steps(micro_steps); }
+
 plan::Shape shape(const unit::Units& units, int stage, int ranks, int micro_steps, bool activation_checkpointing) {
   plan::Shape shape{{}, stage, ranks, micro_steps, activation_checkpointing};
   for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->borrows()});
@@ -62,7 +67,7 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
       settings_(settings),
       pool_(group),
       scaler_(settings.dtype == at::kHalf) {
-  require_exact(group.size(), plan_.shape.micro_steps);
+  if (settings.exact) require_exact(group.size(), plan_.shape.micro_steps);
   plan::check(plan_);
   const std::uint64_t mine = plan::hash(plan_);
   const auto hashes = comm::exchange_values(group, mine, "agreement on the plan");
@@ -162,16 +167,11 @@ std::string Engine::digest() {
   return text;
 }
 
-std::int64_t Engine::state_bytes() const {
-  std::int64_t bytes = 0;
-  const std::int64_t element = static_cast<std::int64_t>(at::elementSize(settings_.dtype));
-  const bool low = settings_.dtype != at::kFloat;
-  for (const UnitState& state : states_) {
-    const std::int64_t n = state.numel(), own = state.owned().size();
-    const bool sharded = plan_.shape.stage == 3;
-    bytes += (sharded ? own : n) * element + (low ? own * 4 : 0) + own * 8;  // parameters, master, moments
-    bytes += (plan_.shape.stage >= 2 ? own : n) * 4;                         // gradient
-  }
+std::int64_t Engine::state_bytes() {
+  std::int64_t bytes = pool_.bytes();
+  for (const UnitState& state : states_) bytes += state.master_bytes();
+  for (const auto& optimizer : optimizers_)
+    bytes += static_cast<std::int64_t>(optimizer->exp_avg().nbytes() + optimizer->exp_avg_sq().nbytes());
   return bytes;
 }
 
@@ -187,6 +187,22 @@ double Engine::ideal_state_bytes() const {
       return parameters * 16 / ranks;
     default:
       return parameters * 16;
+  }
+}
+
+double Engine::ideal_comm_bytes() const {
+  const double ranks = group_.size(), micro_steps = plan_.shape.micro_steps;
+  const double gradient = 4, parameter = static_cast<double>(at::elementSize(settings_.dtype));
+  const double sent = static_cast<double>(unit::numel(units_)) * (ranks - 1) / ranks;
+  switch (plan_.shape.stage) {
+    case 1:
+      return sent * (gradient + parameter);
+    case 2:
+      return sent * (micro_steps * gradient + parameter);
+    case 3:
+      return sent * micro_steps * (gradient + 2 * parameter);
+    default:
+      return sent * 2 * gradient;
   }
 }
 

@@ -20,6 +20,7 @@ namespace zs::zero {
 struct Observer {
   std::function<void(int unit, int micro)> leaf{};  ///< the unit's leaf gradient is there
   std::function<void(int unit)> local_sum{};        ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)
+  std::function<void(int unit, int micro)> shard{};  ///< the micro-step's leaves of all ranks are summed (stages 2, 3)
   std::function<void()> reduced{};                  ///< all gradient sums are there, nothing is updated yet
 };
 
@@ -30,6 +31,9 @@ struct Settings {
   bool decay_all = true;        ///< weight decay on every parameter; false leaves biases and norms out
   at::ScalarType dtype = at::kFloat;
   std::uint64_t seed = 1;
+  /// Only rank and micro-step counts whose sums have the same bits in every stage and on every number of ranks: powers
+  /// of two. Without it any count runs, and repeats its own bits alone.
+  bool exact = true;
 };
 
 /// What a plan is made for, from a model's units.
@@ -50,8 +54,8 @@ using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
 
 class Engine {
  public:
-  /// Parameters get their initial values. Throws zs::Error if the group's size suits no exact plan (not a power of
-  /// two up to kTiles), and if the ranks do not have one and the same plan. COLLECTIVE.
+  /// Parameters get their initial values. Throws zs::Error if sums would not be exact and must be (ranks not a power of
+  /// two up to kTiles, micro-steps not a power of two), and if the ranks do not have one and the same plan. COLLECTIVE.
   Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings);
 
   /// One optimizer step. `step` counts from 1. COLLECTIVE.
@@ -65,10 +69,16 @@ class Engine {
   /// ranks if they do not agree. COLLECTIVE.
   std::string digest();
 
-  /// Bytes of parameters, gradients at rest and optimizer state that this rank keeps, and what the ideal formula says
-  /// (Rajbhandari et al. 2020, table 1; fp32: 16, 8+8/N, 4+12/N, 16/N per parameter).
-  std::int64_t state_bytes() const;
+  /// Bytes of model state that this rank has allocated: parameters, gradients, optimizer state, and the buffers in
+  /// which parameters are gathered and gradients summed. After a step it is the peak of training.
+  std::int64_t state_bytes();
+  /// What the formula says of parameters, gradients and optimizer state alone (Rajbhandari et al. 2020, table 1; fp32:
+  /// 16, 8+8/N, 4+12/N, 16/N per parameter).
   double ideal_state_bytes() const;
+  /// Bytes that bandwidth-optimal collectives send per rank and step, with f = (N-1)/N of all parameters, A
+  /// micro-steps: stage 0 two gradients; 1 a gradient and the parameters; 2 A gradients and the parameters; 3 A (a
+  /// gradient and twice the parameters). Gradients travel in float32, parameters in their dtype.
+  double ideal_comm_bytes() const;
 
   /// Sets who sees the steps to come.
   void observe(Observer observer) { observer_ = std::move(observer); }
@@ -123,5 +133,8 @@ class Engine {
   std::vector<float> gather_losses(const Run& run, std::int64_t leaves);
   std::int64_t leaves() const { return static_cast<std::int64_t>(group_.size()) * plan_.shape.micro_steps; }
 };
+
+/// True if sums over so many ranks and micro-steps have the same bits in every stage and however they are spread.
+bool exact_sums(int ranks, int micro_steps);
 
 }  // namespace zs::zero

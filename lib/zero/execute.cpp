@@ -40,7 +40,10 @@ void Engine::execute(const plan::Op& op, Run& run) {
       if (plan_.shape.stage <= 1 && observer_.local_sum) observer_.local_sum(op.unit);
       return state.start_reduce();
     case Kind::reduce_wait:
-      return state.finish_reduce(plan_.shape.micro_steps);
+      state.finish_reduce();
+      if (plan_.shape.stage <= 1) return;
+      if (observer_.shard) observer_.shard(op.unit, op.micro);
+      return state.accumulate_shard(plan_.shape.micro_steps);
     case Kind::gather_grad:
       return state.start_gather_gradient();
     case Kind::gather_grad_wait:

@@ -2,6 +2,7 @@
 // Compiled with -ffp-contract=off: whether products are fused must not depend on the machine.
 #include "zero/norm.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -24,32 +25,47 @@ double sum_of_squares(const float* values, std::int64_t n) {
   return sum;
 }
 
+namespace {
+
+/// The tiles of numel elements that overlap a slice: [first, last).
+struct Tiles {
+  Tiles(std::int64_t numel, comm::Slice slice) {
+    while (first < kTiles && comm::slice(numel, first, kTiles).end <= slice.begin) ++first;
+    last = first;
+    while (last < kTiles && comm::slice(numel, last, kTiles).begin < slice.end) ++last;
+  }
+  std::int64_t first = 0, last = 0;
+};
+
+}  // namespace
+
 double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated) {
-  const std::int64_t own_tiles = replicated ? kTiles : kTiles / group.size();
-  const std::int64_t first_tile = replicated ? 0 : own_tiles * group.rank();
-  std::vector<double> tiles;
+  std::vector<double> sums;
   for (const Shard& shard : shards) {
-    for (std::int64_t tile = first_tile; tile < first_tile + own_tiles; ++tile) {
-      const comm::Slice slice = comm::slice(shard.numel, tile, kTiles);
-      tiles.push_back(sum_of_squares(shard.values + (slice.begin - shard.slice.begin), slice.size()));
+    const Tiles tiles(shard.numel, shard.slice);
+    for (std::int64_t i = tiles.first; i < tiles.last; ++i) {
+      const comm::Slice tile = comm::slice(shard.numel, i, kTiles);
+      const std::int64_t begin = std::max(tile.begin, shard.slice.begin), end = std::min(tile.end, shard.slice.end);
+      sums.push_back(sum_of_squares(shard.values + (begin - shard.slice.begin), end - begin));
     }
   }
   std::vector<std::string> parts;
-  const std::string mine(reinterpret_cast<const char*>(tiles.data()), tiles.size() * sizeof(double));
+  const std::string mine(reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(double));
   if (replicated)
     parts.push_back(mine);
   else
     parts = group.exchange(mine, "all-gather of the gradient norm's tiles");
 
   double sum = 0;
-  for (std::size_t unit = 0; unit < shards.size(); ++unit) {
-    for (const std::string& part : parts) {
-      for (std::int64_t tile = 0; tile < own_tiles; ++tile) {
+  std::vector<std::size_t> read(parts.size());  // bytes, by rank
+  for (const Shard& shard : shards) {
+    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+      const Tiles tiles(shard.numel, replicated
+                                         ? shard.slice
+                                         : comm::slice(shard.numel, static_cast<std::int64_t>(rank), group.size()));
+      for (std::int64_t i = tiles.first; i < tiles.last; ++i, read[rank] += sizeof(double)) {
         double value = 0;
-        std::memcpy(&value,
-                    part.data() + (static_cast<std::int64_t>(unit) * own_tiles + tile) *
-                                      static_cast<std::int64_t>(sizeof(double)),
-                    sizeof(double));
+        std::memcpy(&value, parts[rank].data() + read[rank], sizeof(double));
         sum += value;
       }
     }

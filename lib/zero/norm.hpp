@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The global gradient norm, summed so that its bits depend on neither rank count nor stage: each unit is cut into
 // kTiles tiles whose borders are shard borders for every rank count that divides kTiles; each tile is summed alone
-// in double, and the tiles are added in index order.
+// in double, and the tiles are added in index order. Other rank counts cut tiles in two, at the cost of that promise.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -24,7 +24,7 @@ struct Shard {
 };
 
 /// The sum of squares over all units and ranks, equal bits everywhere. COLLECTIVE. With `replicated` every rank holds
-/// whole gradients and none is exchanged. REQUIRES: the group's size divides kTiles.
+/// whole gradients and none is exchanged.
 double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated);
 
 }  // namespace zs::zero

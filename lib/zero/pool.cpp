@@ -10,6 +10,7 @@ Buffer Pool::take(std::int64_t bytes) {
   std::shared_ptr<std::byte> memory;
   if (free.empty()) {
     const std::shared_ptr<std::byte> owned = group_.allocate(bytes);
+    bytes_ += bytes;
     unit::memory::count(bytes);  // until the pool goes: a buffer at rest still takes memory
     memory = {owned.get(), [owned, bytes](std::byte*) { unit::memory::count(-bytes); }};
   } else {

@@ -21,9 +21,12 @@ class Pool {
   /// A buffer of at least `bytes`, not initialised. COLLECTIVE: every rank takes and gives back the same sizes in the
   /// same order, as one plan makes them do.
   Buffer take(std::int64_t bytes);
+  /// All that was taken from the group: nothing goes back before the pool does, so this is the peak as well.
+  std::int64_t bytes() const { return bytes_; }
 
  private:
   comm::Group& group_;
+  std::int64_t bytes_ = 0;
   std::map<std::int64_t, std::vector<std::shared_ptr<std::byte>>> free_;
 };
 

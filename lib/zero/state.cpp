@@ -92,7 +92,7 @@ at::Tensor UnitState::gather_gradient() {
 
 void UnitState::flip_gradient_bit(std::int64_t element) {
   if (element < owned_.begin || element >= owned_.end) return;
-  auto* const bits = reinterpret_cast<std::byte*>(const_cast<float*>(gradient_ + (element - owned_.begin)));
+  auto* const bits = reinterpret_cast<std::byte*>(gradient_ + (element - owned_.begin));
   bits[0] ^= std::byte{1};  // little-endian, as everything zs writes
 }
 
@@ -163,26 +163,25 @@ void UnitState::accumulate(int micro_steps) {
 }
 
 void UnitState::start_reduce() {
-  const float* const source = local_sum();
+  float* const source = local_sum();
   if (group_->size() == 1) {
     gradient_ = source;
     return;
   }
-  reduced_ = pool_->take(slice_.size() * static_cast<std::int64_t>(sizeof(float)));
-  reduce_ = group_->reduce_scatter(source, as<float>(reduced_), numel(), "reduce-scatter of " + unit_->name());
+  // Stages 0 and 1 keep the whole gradient until the update anyway; from stage 2 on only the shard stays.
+  if (layout_.stage >= 2) reduced_ = pool_->take(slice_.size() * static_cast<std::int64_t>(sizeof(float)));
+  gradient_ = reduced_ ? as<float>(reduced_) : source + slice_.begin;
+  reduce_ = group_->reduce_scatter(source, gradient_, numel(), "reduce-scatter of " + unit_->name());
 }
 
-void UnitState::finish_reduce(int micro_steps) {
-  if (reduce_) {
-    reduce_->wait();
-    reduce_.reset();
-    gradient_ = as<float>(reduced_);
-    leaf_.reset();
-  }
-  if (layout_.stage <= 1) {
-    if (gradient_ == as<float>(reduced_)) tree_.reset();  // its sum has travelled
-    return;
-  }
+void UnitState::finish_reduce() {
+  if (!reduce_) return;
+  reduce_->wait();
+  reduce_.reset();
+}
+
+void UnitState::accumulate_shard(int micro_steps) {
+  if (group_->size() > 1) leaf_.reset();  // alone, it is the sum
   if (micro_steps == 1) return;
   tree(slice_.size()).add(gradient_);
   leaf_.reset();
@@ -192,8 +191,8 @@ void UnitState::finish_reduce(int micro_steps) {
 
 void UnitState::start_gather_gradient() {
   if (group_->size() == 1) return;
-  whole_gradient_ = pool_->take(numel() * static_cast<std::int64_t>(sizeof(float)));
-  gather_ = group_->all_gather(gradient_, whole_gradient_.get(), numel(), sizeof(float),
+  gradient_ -= slice_.begin;  // the slice was reduced in its place
+  gather_ = group_->all_gather(gradient_ + slice_.begin, gradient_, numel(), sizeof(float),
                                "all-gather of the gradient of " + unit_->name());
 }
 
@@ -201,15 +200,12 @@ void UnitState::finish_gather_gradient() {
   if (!gather_) return;
   gather_->wait();
   gather_.reset();
-  gradient_ = as<float>(whole_gradient_);
-  reduced_.reset();
 }
 
 void UnitState::drop_gradient() {
   gradient_ = nullptr;
   leaf_.reset();
   reduced_.reset();
-  whole_gradient_.reset();
   tree_.reset();
 }
 

@@ -31,6 +31,9 @@ class UnitState {
   /// The fp32 parameters that the optimizer updates: owned().size() elements.
   float* master() const { return master_; }
 
+  /// Bytes of the master where it is a copy of its own (16-bit parameters).
+  std::int64_t master_bytes() const { return master_memory_.defined() ? owned_.size() * 4 : 0; }
+
   /// Sets parameters from float32[numel], the same on every rank.
   void set_parameters(const at::Tensor& flat);
   /// The whole float32[numel] from the masters of all ranks. COLLECTIVE.
@@ -63,18 +66,19 @@ class UnitState {
 
   /// Local summation of leaf gradients over micro-steps (stages 0 and 1).
   void accumulate(int micro_steps);
-  /// Starts the reduce-scatter of the leaf gradient or of the local sum; finish_reduce puts the result into the shard's
-  /// sum. COLLECTIVE.
+  /// The reduce-scatter of the leaf gradient or of the local sum; its result is gradient_sum(). COLLECTIVE.
   void start_reduce();
-  void finish_reduce(int micro_steps);
+  void finish_reduce();
+  /// Adds what was reduced to the sum over micro-steps (stages 2 and 3).
+  void accumulate_shard(int micro_steps);
   /// All-gather of the reduced gradient (stage 0). COLLECTIVE.
   void start_gather_gradient();
   void finish_gather_gradient();
   /// The leaf gradient of the micro-step under way, numel elements; null outside of it.
   const float* leaf_gradient() const { return leaf_ ? as<float>(leaf_) : nullptr; }
   /// What start_reduce would send: the leaf gradient, or the local sum of all micro-steps.
-  const float* local_sum() { return leaf_ ? as<float>(leaf_) : tree_->sum(); }
-  /// The sum of all leaves' gradients, for owned(); null before it is complete.
+  float* local_sum() { return leaf_ ? as<float>(leaf_) : tree_->sum(); }
+  /// The sum of all leaves' gradients, for owned(), once its reduction has finished; null before it starts.
   const float* gradient_sum() const { return gradient_; }
   /// Flips the lowest bit of one element of the gradient sum, by its index in the unit, if this rank owns it.
   void flip_gradient_bit(std::int64_t element);
@@ -99,9 +103,9 @@ class UnitState {
   std::vector<at::Tensor> leaves_, lent_;
 
   Buffer leaf_, leaf_low_;  // float32, and the 16-bit one that autograd writes
-  Buffer reduced_, whole_gradient_;
+  Buffer reduced_;          // the shard's part of the leaf gradient, from stage 2 on
   std::optional<comm::TreeAccumulator> tree_;
-  const float* gradient_ = nullptr;
+  float* gradient_ = nullptr;
   comm::Ticket gather_, reduce_;
 
   bool low_precision() const { return layout_.dtype != at::kFloat; }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/weights.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "tensorfile/state_dict.hpp"
+
+namespace zs::checkpoint {
+namespace {
+
+using tensorfile::StateDict;
+using tensorfile::Tensor;
+
+constexpr const char* kOther = ": it is a checkpoint of another model";
+
+nlohmann::json parsed(const std::string& text, const std::string& path) {
+  try {
+    return nlohmann::json::parse(text);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(path, 0, error.what());
+  }
+}
+
+/// A value of config.json in the one form that is compared.
+nlohmann::json canonical(const nlohmann::json& config, const char* key) {
+  const nlohmann::json value = config.at(key);
+  if (key == std::string("n_inner") && value.is_null() && config.contains("n_embd"))
+    return 4 * config["n_embd"].get<std::int64_t>();
+  if (value == "gelu_pytorch_tanh") return "gelu_new";  // the same formula
+  return value;
+}
+
+/// `name` without its first part.
+std::string without_root(const std::string& name) { return name.substr(name.find('.') + 1); }
+
+/// Whether two tensors have the same shape and values.
+bool same(const Tensor& a, const Tensor& b) {
+  if (a.shape != b.shape) return false;
+  std::vector<float> x(static_cast<std::size_t>(a.count())), y(x.size());
+  tensorfile::read_f32(a, x);
+  tensorfile::read_f32(b, y);
+  return x == y;
+}
+
+/// Throws unless everything in the file that no parameter took may be left out.
+void check_rest(const StateDict& weights, const std::set<std::string>& taken) {
+  for (const StateDict::Entry& entry : weights.entries()) {
+    // Older transformers save the causal mask with each attention.
+    const bool mask = entry.name.ends_with(".attn.bias") || entry.name.ends_with(".attn.masked_bias");
+    if (taken.count(entry.name) > 0 || mask) continue;
+    if (entry.name == "lm_head.weight") {
+      const Tensor* embedding = weights.find("transformer.wte.weight");
+      if (!embedding) embedding = weights.find("wte.weight");
+      if (embedding && same(entry.tensor, *embedding)) continue;
+      throw Error(weights.path(), 0, "lm_head.weight is not the embedding, to which this model ties its head");
+    }
+    throw Error(weights.path(), 0, "has " + entry.name + ", which the model has not" + kOther);
+  }
+}
+
+}  // namespace
+
+void require_same_model(const std::string& folder, const std::string& model_config) {
+  const std::string path = folder + "/config.json";
+  if (!std::filesystem::exists(path)) return;
+  const nlohmann::json theirs = parsed(Input(path).read_all(), path), ours = parsed(model_config, "config.json");
+  if (!theirs.is_object()) throw Error(path, 0, "is no object");
+  for (const char* const key : {"model_type", "n_layer", "n_head", "n_embd", "n_inner", "n_positions", "vocab_size",
+                                "activation_function", "layer_norm_epsilon", "tie_word_embeddings"}) {
+    if (!theirs.contains(key) || !ours.contains(key)) continue;
+    const nlohmann::json then = canonical(theirs, key), now = canonical(ours, key);
+    if (then != now)
+      throw Error(path, 0, std::string(key) + " is " + then.dump() + ", of the model " + now.dump() + kOther);
+  }
+}
+
+void load_parameters(zero::Engine& engine, const std::string& folder, bool verify) {
+  const StateDict weights = tensorfile::open_state_dict(folder);
+  if (verify) weights.verify();
+  std::set<std::string> taken;
+  for (zero::UnitState& state : engine.states()) {
+    at::Tensor flat = at::empty({state.numel()});
+    for (const unit::Parameter& parameter : state.unit().parameters()) {
+      const std::string name = weights.find(parameter.name) || !weights.find(without_root(parameter.name))
+                                   ? parameter.name
+                                   : without_root(parameter.name);
+      const Tensor& tensor = weights.at(name);
+      if (tensor.shape != parameter.shape) {
+        throw Error(weights.path(), 0,
+                    name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
+                        tensorfile::to_text(parameter.shape) + kOther);
+      }
+      tensorfile::read_f32(tensor,
+                           {flat.data_ptr<float>() + parameter.offset, static_cast<std::size_t>(parameter.numel())});
+      taken.insert(name);
+    }
+    state.set_parameters(flat);
+  }
+  check_rest(weights, taken);
+}
+
+}  // namespace zs::checkpoint

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gradient/history.hpp"
+
+#include <array>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "base/number.hpp"
+#include "tensorfile/state_dict.hpp"
+
+namespace zs::gradient {
+namespace {
+
+constexpr std::size_t kPiece = 1 << 16;  // elements: two pieces stay in the second cache
+
+/// Measures a tensor, and its inner product with `before` where that is given.
+Measure measure(const tensorfile::Tensor& tensor, const tensorfile::Tensor* before, double& product) {
+  Measure result;
+  const std::int64_t count = tensor.count();
+  std::vector<float> piece(std::min<std::size_t>(kPiece, static_cast<std::size_t>(count))),
+      other(before ? piece.size() : 0);
+  for (std::int64_t first = 0; first < count; first += static_cast<std::int64_t>(piece.size())) {
+    const auto size = std::min(piece.size(), static_cast<std::size_t>(count - first));
+    const std::span<float> now(piece.data(), size);
+    tensorfile::read_f32(tensor, first, now);
+    result.add(now);
+    if (!before) continue;
+    const std::span<float> then(other.data(), size);
+    tensorfile::read_f32(*before, first, then);
+    product += dot(now, then);
+  }
+  return result;
+}
+
+/// Throws unless `file` has the tensors of `history`.
+void require_same_model(const History& history, const tensorfile::StateDict& file, const std::string& first) {
+  for (std::size_t i = 0; i < history.names.size(); ++i) {
+    const std::string& name = history.names[i];
+    const tensorfile::Tensor* const tensor = file.find(name);
+    if (!tensor) throw Error(file.path(), 0, "has no " + name + ", unlike " + first + ": they are of different models");
+    if (tensor->shape != history.shapes[i]) {
+      throw Error(file.path(), 0,
+                  name + " has the shape " + tensorfile::to_text(tensor->shape) + ", in " + first + " " +
+                      tensorfile::to_text(history.shapes[i]) + ": they are of different models");
+    }
+  }
+  for (const auto& entry : file.entries()) {
+    if (std::find(history.names.begin(), history.names.end(), entry.name) == history.names.end())
+      throw Error(file.path(), 0, "has " + entry.name + ", unlike " + first + ": they are of different models");
+  }
+}
+
+void measure(const History& history, const tensorfile::StateDict& file, const tensorfile::StateDict* before,
+             Checkpoint& checkpoint) {
+  for (const std::string& name : history.names) {
+    const tensorfile::Tensor& tensor = file.at(name);
+    const tensorfile::Tensor* const earlier = before ? &before->at(name) : nullptr;
+    double product = 0;
+    try {
+      tensor.storage->verify();
+      checkpoint.tensors.push_back(measure(tensor, earlier, product));
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      throw what.starts_with(file.path()) ? Error(what) : Error(file.path(), 0, name + ": " + what);
+    }
+    tensor.storage->forget();
+    if (earlier) {
+      earlier->storage->forget();
+      checkpoint.tensor_dots.push_back(product);
+    }
+  }
+  for (const Layer& layer : history.layers) {
+    Measure sum;
+    double product = 0;
+    for (const std::size_t tensor : layer.tensors) {
+      sum.add(checkpoint.tensors[tensor]);
+      if (before) product += checkpoint.tensor_dots[tensor];
+    }
+    checkpoint.whole.add(sum);
+    checkpoint.layers.push_back(sum);
+    if (before) checkpoint.layer_dots.push_back(product);
+  }
+}
+
+}  // namespace
+
+double History::place(std::size_t checkpoint) const {
+  return static_cast<double>(by_step ? *checkpoints[checkpoint].source.step
+                                     : static_cast<std::int64_t>(checkpoint) + 1);
+}
+
+std::string History::moment(std::size_t checkpoint) const {
+  const Source& source = checkpoints[checkpoint].source;
+  return by_step ? "step " + to_text(*source.step) : source.path;
+}
+
+double History::layer_cosine(std::size_t checkpoint, std::size_t layer) const {
+  if (checkpoint == 0) return std::numeric_limits<double>::quiet_NaN();
+  return gradient::cosine(checkpoints[checkpoint].layer_dots[layer], checkpoints[checkpoint].layers[layer].norm(),
+                          checkpoints[checkpoint - 1].layers[layer].norm());
+}
+
+double History::tensor_cosine(std::size_t checkpoint, std::size_t tensor) const {
+  if (checkpoint == 0) return std::numeric_limits<double>::quiet_NaN();
+  return gradient::cosine(checkpoints[checkpoint].tensor_dots[tensor], checkpoints[checkpoint].tensors[tensor].norm(),
+                          checkpoints[checkpoint - 1].tensors[tensor].norm());
+}
+
+double History::cosine(std::size_t checkpoint) const {
+  if (checkpoint == 0) return std::numeric_limits<double>::quiet_NaN();
+  const auto& dots = checkpoints[checkpoint].layer_dots;
+  return gradient::cosine(std::accumulate(dots.begin(), dots.end(), 0.0), checkpoints[checkpoint].whole.norm(),
+                          checkpoints[checkpoint - 1].whole.norm());
+}
+
+History read(const Sources& sources) {
+  History history;
+  history.subject = sources.subject;
+  history.without = sources.without;
+  std::optional<tensorfile::StateDict> before;
+  for (const Source& source : sources.found) {
+    tensorfile::StateDict file = tensorfile::open_state_dict(source.path);
+    if (!before) {
+      for (const auto& entry : file.entries()) {
+        history.names.push_back(entry.name);
+        history.shapes.push_back(entry.tensor.shape);
+      }
+      history.layers = layers(history.names);
+    } else {
+      require_same_model(history, file, sources.found.front().path);
+    }
+    Checkpoint checkpoint;
+    checkpoint.source = source;
+    measure(history, file, before ? &*before : nullptr, checkpoint);
+    history.checkpoints.push_back(std::move(checkpoint));
+    before = std::move(file);
+  }
+  history.by_step = true;
+  std::optional<std::int64_t> last;
+  for (const Checkpoint& checkpoint : history.checkpoints) {
+    history.by_step = history.by_step && checkpoint.source.step && (!last || *checkpoint.source.step > *last);
+    last = checkpoint.source.step;
+  }
+  return history;
+}
+
+}  // namespace zs::gradient

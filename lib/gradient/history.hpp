@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradients of one model over its checkpoints, as measures of each tensor and each layer.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gradient/layer.hpp"
+#include "gradient/measure.hpp"
+#include "gradient/source.hpp"
+#include "tensorfile/tensor.hpp"
+
+namespace zs::gradient {
+
+struct Checkpoint {
+  Source source;
+  std::vector<Measure> tensors;     ///< by tensor
+  std::vector<double> tensor_dots;  ///< by tensor: the inner product with the checkpoint before; empty for the first
+  std::vector<Measure> layers;      ///< by layer
+  std::vector<double> layer_dots;   ///< by layer, likewise
+  Measure whole;                    ///< of all tensors
+};
+
+struct History {
+  std::string subject;
+  std::vector<std::string> names;         ///< of the tensors, in the first file's order
+  std::vector<tensorfile::Shape> shapes;  ///< by tensor
+  std::vector<Layer> layers;
+  std::vector<Checkpoint> checkpoints;  ///< in the sources' order
+  std::vector<std::string> without;     ///< checkpoints that have no gradients
+  bool by_step = false;                 ///< every checkpoint has a step, and they ascend
+
+  /// Where a checkpoint stands on an axis: its step, else its number from 1.
+  double place(std::size_t checkpoint) const;
+  /// "step 100", else the checkpoint's folder.
+  std::string moment(std::size_t checkpoint) const;
+  /// The cosine between the gradients of a checkpoint and of the one before; nan for the first, and where there is
+  /// none.
+  double layer_cosine(std::size_t checkpoint, std::size_t layer) const;
+  double tensor_cosine(std::size_t checkpoint, std::size_t tensor) const;
+  double cosine(std::size_t checkpoint) const;
+};
+
+/// Reads every file once or twice, a piece at a time: memory does not grow with them. Throws Error, located, where one
+/// is damaged (checksums are compared), is no file of tensors, or is of another model than the first.
+History read(const Sources& sources);
+
+}  // namespace zs::gradient

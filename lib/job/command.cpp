@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/command.hpp"
+
+#include <array>
+
+#include "base/error.hpp"
+#include "config/known.hpp"
+
+namespace zs::job {
+namespace {
+
+constexpr std::array kDtypeFlags = {std::pair{"bf16", "bfloat16"}, std::pair{"fp16", "float16"}};
+
+}  // namespace
+
+std::vector<cli::Option> config_options() {
+  std::vector<cli::Option> options;
+  for (const config::Known& known : config::known()) {
+    const auto names = config::words(known.options);
+    for (const std::string& name : names) {
+      const bool first = name == names.front();
+      cli::Option option;
+      option.name = name;
+      option.value = std::string(known.value);
+      option.help = first ? std::string(known.help) : "same as --" + names.front();
+      if (first && !known.value.empty()) option.fallback = std::string(known.fallback);
+      const bool takes_truth = known.type == config::Type::boolean && !known.value.empty();
+      option.choices = takes_truth ? std::vector<std::string>{"true", "false"} : config::words(known.choices);
+      option.group = known.key.substr(0, known.key.find('.'));
+      option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
+      options.push_back(option);
+    }
+    if (known.key != "training.dtype") continue;
+    for (const auto& [flag, dtype] : kDtypeFlags) {
+      options.push_back({0, flag, "", std::string("same as --dtype ") + dtype, "", {}, false, options.back().group});
+    }
+  }
+  return options;
+}
+
+config::Config configuration(const cli::Args& args, const std::string& stored) {
+  config::Config config = !stored.empty()           ? config::Config::read(stored)
+                          : args.operands().empty() ? config::Config()
+                                                    : config::Config::read(args.operand("one configuration"));
+  for (const cli::Option& option : args.command().options) {
+    const config::Known* const known = config::known_option(option.name);
+    if (!known || !args.has(option.name)) continue;
+    config.set(std::string(known->key), option.value.empty() ? "true" : args.text(option.name), "--" + option.name);
+  }
+  for (const auto& [flag, dtype] : kDtypeFlags) {
+    if (args.has(flag)) config.set("training.dtype", dtype, std::string("--") + flag);
+  }
+  for (const std::string& setting : args.all("set")) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) throw UsageError("--set: '" + setting + "' is not KEY=VALUE");
+    config.set(setting.substr(0, equals), setting.substr(equals + 1), "--set");
+  }
+  config.add_defaults();
+  config.check();
+  return config;
+}
+
+cli::Command train_command() {
+  std::vector<cli::Option> options = config_options();
+  options.push_back(
+      {0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
+  options.push_back({0,
+                     "resume",
+                     "RUN",
+                     "go on from the newest checkpoint of a run, at any stage and rank count",
+                     "",
+                     {},
+                     false,
+                     "Running"});
+  options.push_back({0,
+                     "timeout",
+                     "SECONDS",
+                     "how long a collective waits for a rank before the run stops",
+                     "50",
+                     {},
+                     false,
+                     "Running"});
+  options.push_back({0, "print_plan", "", "print the plan of a step and stop", "", {}, false, "Running"});
+  options.push_back({0, "verbose_logging", "", "log every step", "", {}, false, "Running"});
+  options.push_back({0, "debug_log", "", "log every step, and the state digest after each", "", {}, false, "Running"});
+  options.push_back({0,
+                     "save_initial",
+                     "DIR",
+                     "write the weights that training begins with to DIR/pytorch_model.bin",
+                     "",
+                     {},
+                     false,
+                     "Running"});
+  options.push_back(
+      {0, "dump_batches", "FILE", "write the tokens of every micro-batch to an HDF5 file", "", {}, false, "Running"});
+  return {"zs-train",
+          "Train a model under a ZeRO stage, on any number of ranks",
+          "[CONFIG.yaml]",
+          options,
+          {{75, "stopped by a signal, with everything saved: go on with --resume"}}};
+}
+
+}  // namespace zs::job

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of a training, and the configuration that it asks for.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "config/config.hpp"
+
+namespace zs::job {
+
+/// The options of zs-train that stand for keys of a configuration, one row each, for a command's table.
+std::vector<cli::Option> config_options();
+
+/// The table of zs-train.
+cli::Command train_command();
+
+/// The effective configuration: the file (an operand of `args`, if any), over it the options typed, over these --set.
+/// `stored` in place of the operand where it is not empty.
+config::Config configuration(const cli::Args& args, const std::string& stored = "");
+
+}  // namespace zs::job

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/state.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "metric/file.hpp"
+#include "registry/run.hpp"
+
+namespace zs::job {
+namespace {
+
+namespace fs = std::filesystem;
+using registry::value;
+
+constexpr double kQuiet = 900;  // s: a run on a host that cannot be asked is taken for dead then
+const std::string kTryAgain = std::to_string(static_cast<int>(Status::try_again));
+
+std::string age_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds);
+  if (whole < 120) return to_text(whole) + " s";
+  if (whole < 7200) return to_text(whole / 60) + " min";
+  return whole < 172800 ? to_text(whole / 3600) + " h" : to_text(whole / 86400) + " days";
+}
+
+std::string steps_text(const Progress& progress) {
+  if (!progress.known) return "";
+  return to_text(progress.done) + (progress.expected ? "/" + to_text(*progress.expected) : "");
+}
+
+std::string reached(const Progress& progress) {
+  if (!progress.fault.empty()) return progress.fault;
+  if (!progress.known) return "no metrics";
+  return steps_text(progress) + " steps in the metrics";
+}
+
+bool whole(const Progress& progress) {
+  return progress.fault.empty() && progress.expected && progress.done == *progress.expected && progress.finished;
+}
+
+/// Why the run is no longer trained, or nothing if it is, or may be.
+std::optional<std::string> end_of(const Facts& facts, std::string& sign_of_life) {
+  const std::string host = value(facts.record, "host");
+  if (facts.process == Process::alive) {
+    sign_of_life = "its process on this host is alive";
+    return {};
+  }
+  if (!facts.job_id.empty() && facts.silence.empty()) {
+    if (facts.job && facts.job->live()) {
+      sign_of_life = "squeue: job " + facts.job_id + " " + facts.job->state;
+      return {};
+    }
+    return "job " + facts.job_id + " " + (facts.job ? facts.job->state : "is not in the queue");
+  }
+  const std::string unasked = facts.job_id.empty() ? "" : " (" + facts.silence + ")";
+  if (facts.process == Process::gone) return "its process on this host is gone" + unasked;
+  if (facts.process == Process::unknown) return "no process and no job is known of it" + unasked;
+  const std::string quiet = "on host " + host + ", last sign of life " + age_text(facts.quiet) + " ago" + unasked;
+  if (facts.quiet > kQuiet) return quiet;
+  sign_of_life = quiet;
+  return {};
+}
+
+/// The id as squeue has it, or "".
+std::string job_id(const registry::Fields& record) {
+  const std::string array = value(record, "slurm_array_job_id"), task = value(record, "slurm_array_task_id");
+  return !array.empty() && !task.empty() ? array + "_" + task : value(record, "slurm_job_id");
+}
+
+double quiet_for(const std::string& folder) {
+  fs::file_time_type last{};
+  std::error_code failure;
+  for (const char* const file : {"", "/metrics.h5", "/run.log", "/record"}) {
+    const auto time = fs::last_write_time(folder + file, failure);
+    if (!failure) last = std::max(last, time);
+  }
+  return std::chrono::duration<double>(fs::file_time_type::clock::now() - last).count();
+}
+
+registry::Column column_of(const std::string& name, const std::vector<std::string>& cells) {
+  registry::Column column{name, {""}, {}};
+  std::map<std::string, std::uint32_t> codes = {{"", 0}};
+  for (const std::string& cell : cells) {
+    const auto [place, made] = codes.emplace(cell, static_cast<std::uint32_t>(column.values.size()));
+    if (made) column.values.push_back(cell);
+    column.codes.push_back(place->second);
+  }
+  return column;
+}
+
+}  // namespace
+
+std::string_view name(Fate fate) {
+  static constexpr std::array<std::string_view, 8> kNames = {"COMPLETE",  "DIVERGED", "RUNNING", "PENDING",
+                                                             "PREEMPTED", "FAILED",   "MISSING", "RECORDED"};
+  return kNames[static_cast<std::size_t>(fate)];
+}
+
+Progress progress(const std::string& folder) {
+  Progress progress;
+  const std::string path = folder + "/metrics.h5";
+  if (!fs::exists(path)) return progress;
+  try {
+    const metric::Run run = metric::read(path).runs.at(0);
+    progress.known = true;
+    progress.expected = parse_int(run.attribute("expected_steps"));
+    progress.finished = !run.attribute("state_digest").empty();
+    const metric::Column* const steps = run.records.find("step");
+    if (!steps || steps->type() != metric::Type::integer) return progress;
+    for (const std::int64_t step : steps->integers()) {
+      if (step != progress.done + 1) break;
+      ++progress.done;
+    }
+    if (steps->size() != static_cast<std::size_t>(progress.done))
+      progress.fault = "the metrics have " + to_text(static_cast<std::int64_t>(steps->size())) +
+                       " rows, which are not each step once";
+  } catch (const std::exception& error) {
+    progress.fault = error.what();
+  }
+  return progress;
+}
+
+Process process(const registry::Fields& record) {
+  const std::string text = value(record, "process");
+  if (text.empty()) return Process::unknown;
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  if (value(record, "host") != host.data()) return Process::elsewhere;
+  const auto pid = parse_int(text.substr(0, text.find(':')));
+  return pid && registry::process_text(*pid) == text ? Process::alive : Process::gone;
+}
+
+State judge(const Facts& facts) {
+  const std::string status = value(facts.record, "status"), code = value(facts.record, "exit_code");
+  if (!facts.configured) return {Fate::recorded, "its record: " + (status.empty() ? "no status" : status), false};
+  if (!code.empty() && code != "0" && code != kTryAgain)
+    return {Fate::failed, "exit code " + code + ", " + reached(facts.progress), true};
+  if (status == "failed") {
+    const std::string error = value(facts.record, "error");
+    return {Fate::failed, error.empty() ? "its record: failed" : error, true};
+  }
+  if (status == "diverged") return {Fate::diverged, "its record: the loss is not finite", false};
+
+  std::string sign_of_life;
+  const std::optional<std::string> end = end_of(facts, sign_of_life);
+  const bool waits = facts.job && facts.job->live() && facts.job->state == "PENDING";
+  // An end that was told holds, whatever the job does next.
+  const bool told = status == "complete" || code == "0";
+  if (status == "preempted" || code == kTryAgain) {
+    if (end) return {Fate::preempted, reached(facts.progress) + ", " + *end, true};
+    return {Fate::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
+  }
+  if (!told && !end) {
+    if (status == "planned") return {Fate::pending, sign_of_life, false};
+    if (waits) return {Fate::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
+    return {Fate::running, sign_of_life, false};
+  }
+  if ((told || status == "running") && whole(facts.progress)) return {Fate::complete, reached(facts.progress), false};
+  if (told) return {Fate::failed, "it ended as complete, with " + reached(facts.progress), true};
+  if (status == "planned") return {Fate::missing, *end, true};
+  if (status != "running") return {Fate::recorded, "its record: " + status, false};
+  return {Fate::failed, *end + ", " + reached(facts.progress), true};
+}
+
+std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs) {
+  std::vector<registry::Fields> records;
+  std::vector<std::string> ids;
+  for (const std::size_t row : rows) {
+    records.push_back(runs.fields(row));
+    const std::string id = job_id(records.back());
+    if (!id.empty()) ids.push_back(id.substr(0, id.find('_')));
+  }
+  const Queue queue = ids.empty() ? Queue{} : ask_slurm(ids);
+
+  std::vector<State> states;
+  constexpr std::array<const char*, 5> kColumns = {"state", "steps", "slurm_job", "nodes", "basis"};
+  std::array<std::vector<std::string>, kColumns.size()> cells;
+  for (auto& column : cells) column.resize(runs.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string folder = registry + "/" + value(records[i], "run_id");
+    Facts facts{.record = records[i],
+                .configured = fs::exists(folder + "/config.yaml"),
+                .progress = progress(folder),
+                .job_id = job_id(records[i]),
+                .silence = queue.silence,
+                .process = process(records[i]),
+                .quiet = quiet_for(folder)};
+    const std::string cluster = value(facts.record, "slurm_cluster_name");
+    if (facts.silence.empty() && !cluster.empty() && cluster != queue.cluster)
+      facts.silence = "of cluster " + cluster + ", not " + queue.cluster;
+    const auto job = queue.jobs.find(facts.job_id);
+    if (facts.silence.empty() && job != queue.jobs.end()) facts.job = job->second;
+    states.push_back(judge(facts));
+    const std::string nodes = value(facts.record, "slurm_job_nodelist");
+    const std::array<std::string, kColumns.size()> row = {
+        std::string(name(states.back().fate)), steps_text(facts.progress), facts.job_id,
+        nodes.empty() && facts.job ? facts.job->nodes : nodes, states.back().basis};
+    for (std::size_t c = 0; c < row.size(); ++c) cells[c][rows[i]] = row[c];
+  }
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    std::erase_if(runs.columns, [&](const registry::Column& column) { return column.name == kColumns[c]; });
+    runs.columns.push_back(column_of(kColumns[c], cells[c]));
+  }
+  return states;
+}
+
+}  // namespace zs::job

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What has really become of a run: not what its record said last, but what its metrics, its job and its process show.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/queue.hpp"
+#include "registry/record.hpp"
+#include "registry/runs.hpp"
+
+namespace zs::job {
+
+/// COMPLETE  all expected steps are in the metrics, and nothing says that it failed
+/// DIVERGED  so, but the loss is not finite
+/// RUNNING   it trains
+/// PENDING   its job is in the queue, or the script that will train it has not come to it; it may have begun before
+/// PREEMPTED it stopped with everything saved, and nothing will go on with it
+/// FAILED    it began, and ended short of its steps or with an exit code
+/// MISSING   it was planned, and nothing will train it
+/// RECORDED  another program's run: only its record is known
+enum class Fate { complete, diverged, running, pending, preempted, failed, missing, recorded };
+std::string_view name(Fate fate);
+
+struct State {
+  Fate fate = Fate::recorded;
+  std::string basis;   ///< what it was concluded from: "squeue: job 12_3 RUNNING"
+  bool again = false;  ///< failed, missing, or preempted for good: it has to be run again
+};
+
+/// How far a run's metrics go.
+struct Progress {
+  bool known = false;                      ///< there are metrics
+  std::string fault;                       ///< why they cannot be read
+  std::int64_t done = 0;                   ///< steps 1..done are there, each once
+  std::optional<std::int64_t> expected{};  ///< how many there are to be
+  bool finished = false;                   ///< the state digest, which is written last, is there
+};
+/// Of the run in `folder`.
+Progress progress(const std::string& folder);
+
+enum class Process { unknown, alive, gone, elsewhere };
+/// Of a record's host and process.
+Process process(const registry::Fields& record);
+
+/// What is known about one run.
+struct Facts {
+  registry::Fields record;
+  bool configured = false;  ///< it has a configuration: zs-train's
+  Progress progress{};
+  std::string job_id;        ///< of its job, if any
+  std::optional<Job> job{};  ///< as Slurm knows it
+  std::string silence{};     ///< why Slurm does not know: "" if it was asked
+  Process process = Process::unknown;
+  double quiet = 0;  ///< seconds since the run wrote anything
+};
+State judge(const Facts& facts);
+
+/// Judges the runs in `rows`, asking Slurm once, and adds to the table the columns state, steps ("80/120"), slurm_job
+/// ("12_3"), nodes and basis. Rows that are not named stay empty. The states, by row of `rows`.
+std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
+
+}  // namespace zs::job

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layers that cost a transformer its time, in two forms: as LibTorch's own operations, and fused (--compile).
+// Both are differentiable and deterministic; they agree to rounding, not to the bit.
+// Shapes: B samples, T tokens, N = B*T, C width, E = 3*C, H heads, I inner and O outer width, V vocabulary.
+#pragma once
+#include <cstdint>
+
+#include "unit/tensor.hpp"
+
+namespace zs::kernel {
+
+struct Kernels {
+  /// x_BTI times weight_IO plus bias_O: [B, T, O].
+  at::Tensor (*linear)(const at::Tensor& x_BTI, const at::Tensor& weight_IO, const at::Tensor& bias_O);
+  /// GELU by tanh (Hendrycks & Gimpel 2016), elementwise.
+  at::Tensor (*gelu)(const at::Tensor& x);
+  /// Causal self-attention of H heads over the queries, keys and values of qkv_BTE, with dropout of the weights: [B, T,
+  /// C].
+  at::Tensor (*attention)(const at::Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key);
+  /// Rows of weight_VC: [B, T, C].
+  at::Tensor (*embedding)(const at::Tensor& weight_VC, const at::Tensor& tokens_BT);
+  /// Mean cross-entropy of the next token under the logits x_NC times the transpose of weight_VC: a scalar.
+  at::Tensor (*loss)(const at::Tensor& x_NC, const at::Tensor& weight_VC, const at::Tensor& targets_N);
+};
+
+/// LibTorch's operations.
+const Kernels& plain();
+
+/// Fewer passes over memory. A parameter's gradient is added straight into its .grad where that is set beforehand (a
+/// leaf of the engine's flat buffer), and returned to autograd where not.
+const Kernels& fused();
+
+}  // namespace zs::kernel

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/kernels.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "kernel/vector.hpp"
+#include "unit/random.hpp"
+
+namespace zs::kernel {
+namespace {
+
+using at::Tensor;
+using Layer = std::function<Tensor(const Kernels&, const std::vector<Tensor>&)>;
+
+at::Tensor random(std::vector<std::int64_t> shape, std::uint64_t key, double scale = 1) {
+  return at::randn(shape, unit::generator(key)).mul_(scale);
+}
+
+/// Output and gradients by every input, of the sum of the output times fixed weights.
+std::vector<Tensor> results(const Kernels& kernels, const Layer& layer, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : inputs) leaves.push_back(input.clone().requires_grad_(true));
+  const Tensor y = layer(kernels, leaves);
+  const Tensor dy = y.dim() == 0 ? at::full_like(y, 0.5) : random(y.sizes().vec(), 99);
+  std::vector<Tensor> all = torch::autograd::grad({y}, leaves, {dy});
+  all.insert(all.begin(), y.detach());
+  return all;
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  return ((a - b).to(at::kDouble).norm() / b.to(at::kDouble).norm()).item<double>();
+}
+
+/// Fused and plain agree to rounding, and the fused gradient arrives in a preset .grad as well.
+void agree(const Layer& layer, const std::vector<Tensor>& inputs) {
+  const auto expected = results(plain(), layer, inputs), got = results(fused(), layer, inputs);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CAPTURE(i);
+    CHECK(got[i].sizes() == expected[i].sizes());
+    CHECK(distance(got[i], expected[i]) < 2e-6);
+  }
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : inputs) {
+    leaves.push_back(input.clone().requires_grad_(true));
+    leaves.back().mutable_grad() = at::ones_like(input);
+  }
+  const Tensor y = layer(fused(), leaves);
+  torch::autograd::backward({y}, {y.dim() == 0 ? at::full_like(y, 0.5) : random(y.sizes().vec(), 99)});
+  for (std::size_t i = 0; i < leaves.size(); ++i) CHECK(distance(leaves[i].grad(), expected[i + 1] + 1) < 2e-6);
+}
+
+TEST_CASE("kernel: linear") {
+  agree([](const Kernels& k, const auto& in) { return k.linear(in[0], in[1], in[2]); },
+        {random({2, 5, 24}, 1), random({24, 40}, 2), random({40}, 3)});
+}
+
+TEST_CASE("kernel: gelu, also far from zero") {
+  agree([](const Kernels& k, const auto& in) { return k.gelu(in[0]); }, {random({3, 7, 33}, 1, 4)});
+}
+
+TEST_CASE("kernel: attention at lengths within, at and beyond a block of queries, with and without dropout") {
+  for (const double dropout : {0.0, 0.3}) {
+    for (const std::int64_t length : {1, 7, 64, 65, 130}) {
+      CAPTURE(dropout);
+      CAPTURE(length);
+      agree([=](const Kernels& k, const auto& in) { return k.attention(in[0], 3, dropout, 17); },
+            {random({2, length, 3 * 24}, 5)});
+    }
+  }
+}
+
+TEST_CASE("kernel: attention does not look ahead") {
+  const Tensor qkv_BTE = random({1, 100, 48}, 1);
+  Tensor changed_BTE = qkv_BTE.clone();
+  changed_BTE.narrow(1, 80, 20).fill_(1e30);
+  const Tensor before = fused().attention(qkv_BTE, 2, 0, 0), after = fused().attention(changed_BTE, 2, 0, 0);
+  CHECK(at::equal(before.narrow(1, 0, 80), after.narrow(1, 0, 80)));
+  CHECK(!at::equal(before, after));
+}
+
+TEST_CASE("kernel: embedding adds up the rows of a token that comes again") {
+  const Tensor tokens_BT = at::randint(0, 6, {3, 9}, unit::generator(4), at::TensorOptions(at::kLong));
+  agree([&](const Kernels& k, const auto& in) { return k.embedding(in[0], tokens_BT); }, {random({8, 16}, 1)});
+}
+
+TEST_CASE("kernel: loss, also of a loss that is scaled") {
+  const Tensor targets_N = at::randint(0, 1003, {11}, unit::generator(4), at::TensorOptions(at::kLong));
+  agree([&](const Kernels& k, const auto& in) { return k.loss(in[0], in[1], targets_N); },
+        {random({11, 16}, 1), random({1003, 16}, 2)});
+}
+
+TEST_CASE("kernel: what is not a number stays so, and a certain token costs nothing") {
+  float values[] = {1, NAN, 3, -INFINITY, INFINITY};
+  gelu(values, values, 5);
+  CHECK(std::isnan(values[1]));
+  CHECK(!std::isfinite(values[3]));
+  CHECK(values[4] == INFINITY);
+  for (const float bad : {NAN, INFINITY}) {
+    std::vector<float> row(40, 1.0F);
+    row[20] = bad;
+    CHECK(std::isnan(cross_entropy(row.data(), 40, 3, 1, true)));
+    softmax(row.data(), 40);
+    CHECK(std::isnan(row[20]));
+  }
+  std::vector<float> row(100, -200.0F);
+  row[7] = 200;
+  CHECK(cross_entropy(row.data(), 100, 7, 1, true) == 0);
+  CHECK(row[7] == 0);
+}
+
+TEST_CASE("kernel: softmax is close to that in double, at every length") {
+  for (const std::int64_t n : {1, 2, 15, 16, 17, 31, 100, 5000}) {
+    const Tensor x = random({n}, static_cast<std::uint64_t>(n), 2);
+    const Tensor expected = at::softmax(x.to(at::kDouble), 0);
+    softmax(x.data_ptr<float>(), n);
+    CHECK((x.to(at::kDouble) / expected - 1).abs().max().item<double>() < 2e-6);
+  }
+}
+
+}  // namespace
+}  // namespace zs::kernel

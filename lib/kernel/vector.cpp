@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled with -ffp-contract=off -fno-math-errno -fno-trapping-math: the last two let rint() become vectors.
+#include "kernel/vector.hpp"
+
+#include <cmath>
+#include <cstring>
+
+#if defined(__x86_64__)
+#define ZS_VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define ZS_VECTORISED
+#endif
+
+namespace zs::kernel {
+namespace {
+
+constexpr std::int64_t kLanes = 16;
+typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
+
+/// exp(x), within 2 ulp; 0 below -87, and at most exp(88).
+[[gnu::always_inline]] inline float exponential(float x) {
+  // Written so that NaN passes: every comparison with it is false.
+  const float low = x < -87.0F ? -87.0F : x;
+  const float clamped = low > 88.0F ? 88.0F : low;
+  // x = n log(2) + r; log(2) in two parts (Cody & Waite 1980), then the Taylor polynomial of exp on |r| <= log(2)/2.
+  const float n = __builtin_rintf(clamped * 1.44269504F);
+  const float r = (clamped - n * 0.693359375F) + n * 2.12194440e-4F;
+  float p = 1.0F / 5040;
+  p = p * r + 1.0F / 720;
+  p = p * r + 1.0F / 120;
+  p = p * r + 1.0F / 24;
+  p = p * r + 1.0F / 6;
+  p = p * r + 0.5F;
+  p = p * r + 1.0F;
+  p = p * r + 1.0F;
+  const std::int32_t bits = (static_cast<std::int32_t>(n) + 127) * (1 << 23);
+  float power = 0;
+  static_assert(sizeof power == sizeof bits);
+  __builtin_memcpy(&power, &bits, sizeof power);
+  return x < -87.0F ? 0.0F : p * power;
+}
+
+[[gnu::always_inline]] inline float largest(const float* row, std::int64_t n) {
+  float most = row[0];
+  std::int64_t i = 0;
+  if (n >= kLanes) {
+    Lanes lanes;
+    std::memcpy(&lanes, row, sizeof lanes);
+    for (i = kLanes; i + kLanes <= n; i += kLanes) {
+      Lanes values;
+      std::memcpy(&values, row + i, sizeof values);
+      lanes = lanes < values ? values : lanes;
+    }
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) most = most < lanes[lane] ? lanes[lane] : most;
+  }
+  for (; i < n; ++i) most = most < row[i] ? row[i] : most;
+  return most;
+}
+
+/// The sum of a[i] b[i], or of a[i] alone where b is null.
+[[gnu::always_inline]] inline float sum(const float* a, const float* b, std::int64_t n) {
+  Lanes lanes = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Lanes x;
+    std::memcpy(&x, a + i, sizeof x);
+    if (b) {
+      Lanes y;
+      std::memcpy(&y, b + i, sizeof y);
+      x = x * y;
+    }
+    lanes = lanes + x;
+  }
+  float total = 0;
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) total += lanes[lane];
+  for (; i < n; ++i) total += b ? a[i] * b[i] : a[i];
+  return total;
+}
+
+// GELU(x) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3): 0.5 (1 + tanh(u)) without its cancellation.
+constexpr float kTwiceRoot = 1.59576912F, kCubic = 0.044715F;  // 2 sqrt(2/pi)
+
+[[gnu::always_inline]] inline float sigmoid(float x) { return 1.0F / (1.0F + exponential(-x)); }
+
+}  // namespace
+
+ZS_VECTORISED void gelu(const float* x, float* y, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float v = x[i];
+    y[i] = v * sigmoid(kTwiceRoot * (v + kCubic * v * v * v));
+  }
+}
+
+ZS_VECTORISED void gelu_backward(const float* x, const float* dy, float* dx, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float v = x[i];
+    const float s = sigmoid(kTwiceRoot * (v + kCubic * v * v * v));
+    const float slope = kTwiceRoot * (1.0F + 3 * kCubic * v * v);
+    dx[i] = dy[i] * (s + v * s * (1.0F - s) * slope);
+  }
+}
+
+ZS_VECTORISED void softmax(float* row, std::int64_t n) {
+  const float most = largest(row, n);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) row[i] = exponential(row[i] - most);
+  const float scale = 1.0F / sum(row, nullptr, n);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) row[i] *= scale;
+}
+
+ZS_VECTORISED void softmax_backward(const float* p, float* dp, std::int64_t n) {
+  const float mean = sum(p, dp, n);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) dp[i] = p[i] * (dp[i] - mean);
+}
+
+ZS_VECTORISED float cross_entropy(float* row, std::int64_t n, std::int64_t target, float scale, bool gradient) {
+  const float most = largest(row, n), chosen = row[target] - most;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) row[i] = exponential(row[i] - most);
+  const float total = sum(row, nullptr, n);
+  if (gradient) {
+    const float factor = scale / total;
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) row[i] *= factor;
+    row[target] -= scale;
+  }
+  return std::log(total) - chosen;
+}
+
+}  // namespace zs::kernel

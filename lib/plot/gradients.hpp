@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures of gradients over the layers and checkpoints of a run.
+#pragma once
+#include <vector>
+
+#include "gradient/finding.hpp"
+#include "plot/figure.hpp"
+
+namespace zs::plot {
+
+/// Bars: the norm of each layer at the last checkpoint, with the range over all. Lines: how it went over the
+/// checkpoints, on a logarithmic axis; of many layers some, those with findings among them. Throws Error without a
+/// checkpoint.
+Figure gradient_figure(const gradient::History& history);
+
+/// Lines: the cosine between each checkpoint's gradient and that of the one before, by layer.
+/// REQUIRES: two checkpoints or more.
+Figure cosine_figure(const gradient::History& history);
+
+/// The layers that curves show: all where they are few, else at most as many as the palette has colours.
+std::vector<std::size_t> shown_layers(const gradient::History& history);
+
+}  // namespace zs::plot

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/gradient_tables.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "base/number.hpp"
+#include "plot/gradients.hpp"
+#include "report/words.hpp"
+
+namespace zs::report {
+namespace {
+
+using gradient::Finding;
+using gradient::History;
+using gradient::Measure;
+
+constexpr std::size_t kMostColumns = 10;  // checkpoints side by side in a table
+
+Cell number(double value) { return {Text(to_rounded_text(value, 4)), value}; }
+Cell whole(std::int64_t value) { return {Text(to_text(value)), static_cast<double>(value)}; }
+Cell word(const std::string& text) { return {Text(code(text))}; }
+/// A cosine; "-" where there is none.
+Cell angle(double value) { return std::isnan(value) ? Cell{Text("-")} : Cell{Text(to_rounded_text(value, 3)), value}; }
+Cell share(std::int64_t part, std::int64_t all) {
+  if (all == 0) return {Text("-")};
+  const double ratio = static_cast<double>(part) / static_cast<double>(all);
+  return {Text(part == 0 ? "0 %" : percent(ratio)), ratio};
+}
+Cell amiss(std::int64_t count) {
+  return count == 0 ? whole(0) : Cell{Text(bad(to_text(count))), static_cast<double>(count)};
+}
+
+/// Checkpoints that tables show side by side: all, or some evenly, the last among them.
+std::vector<std::size_t> columns(const History& history, std::size_t first) {
+  const std::size_t count = history.checkpoints.size() - first;
+  std::vector<std::size_t> all;
+  const std::size_t most = std::min(count, kMostColumns);
+  for (std::size_t i = 0; i < most; ++i) all.push_back(first + (most == 1 ? count - 1 : i * (count - 1) / (most - 1)));
+  return all;
+}
+
+/// A row for each layer, a column for each of some checkpoints.
+template <typename Value>
+Grid by_checkpoint(const History& history, const std::string& title, std::size_t first, Value value) {
+  Grid grid{title, {"layer"}, {false}, {}};
+  const std::vector<std::size_t> shown = columns(history, first);
+  for (const std::size_t i : shown) {
+    const std::string place = to_text(static_cast<std::int64_t>(history.place(i)));
+    grid.header.push_back(history.by_step ? "step " + place : place);
+    grid.numeric.push_back(true);
+  }
+  for (std::size_t layer = 0; layer < history.layers.size(); ++layer) {
+    std::vector<Cell> row = {word(history.layers[layer].name)};
+    for (const std::size_t i : shown) row.push_back(value(i, layer));
+    grid.rows.push_back(std::move(row));
+  }
+  return grid;
+}
+
+/// The folder in which a checkpoint's folder stands.
+std::string folder_of_run(const gradient::Checkpoint& checkpoint) {
+  return std::filesystem::path(checkpoint.source.path).parent_path().parent_path().string();
+}
+
+}  // namespace
+
+Section layer_section(const History& history, const std::vector<Finding>& findings) {
+  const std::size_t last = history.checkpoints.size() - 1;
+  const auto& now = history.checkpoints[last];
+  const double median = gradient::median_rms(now);
+  Section section{"Layers", {}};
+  section.blocks.emplace_back(Paragraph{"At " + history.moment(last) +
+                                        ". The variance is that of the finite values around their mean; the "
+                                        "cosine is with the gradient of the checkpoint before."});
+  Grid grid{"",
+            {"layer", "values", "norm", "RMS", "RMS / median", "variance", "largest", "zero", "not finite", "cosine",
+             "verdict"},
+            {false, true, true, true, true, true, true, true, true, true, false},
+            {}};
+  for (std::size_t layer = 0; layer < history.layers.size(); ++layer) {
+    const Measure& measure = now.layers[layer];
+    const auto finding = gradient::at(findings, last, layer);
+    grid.rows.push_back({word(history.layers[layer].name),
+                         whole(measure.count),
+                         number(measure.norm()),
+                         number(measure.rms()),
+                         angle(measure.rms() / median),
+                         number(measure.variance()),
+                         number(measure.largest),
+                         share(measure.zeros, measure.count),
+                         amiss(measure.wild()),
+                         angle(history.layer_cosine(last, layer)),
+                         {finding ? Text(bad(gradient::name(finding->trouble))) : Text("sound")}});
+  }
+  section.blocks.emplace_back(std::move(grid));
+  return section;
+}
+
+Section checkpoint_section(const History& history, const LoggedNorms& log) {
+  Section section{"Checkpoints", {}};
+  std::set<std::string> folders;
+  for (const auto& checkpoint : history.checkpoints) folders.insert(folder_of_run(checkpoint));
+  if (folders.size() == 1)
+    section.blocks.emplace_back(Paragraph{Text("In ") + Text(code(*folders.begin())) + Text(":")});
+  Grid grid{"",
+            {history.by_step ? "step" : "number", "checkpoint", "norm", "norm logged", "RMS", "variance", "largest",
+             "zero", "not finite", "cosine"},
+            {true, false, true, true, true, true, true, true, true, true},
+            {}};
+  for (std::size_t i = 0; i < history.checkpoints.size(); ++i) {
+    const auto& checkpoint = history.checkpoints[i];
+    grid.rows.push_back({whole(static_cast<std::int64_t>(history.place(i))),
+                         word(folders.size() == 1 ? checkpoint.source.checkpoint : checkpoint.source.path),
+                         number(checkpoint.whole.norm()), log.known[i] ? number(log.norms[i]) : Cell{Text("-")},
+                         number(checkpoint.whole.rms()), number(checkpoint.whole.variance()),
+                         number(checkpoint.whole.largest), share(checkpoint.whole.zeros, checkpoint.whole.count),
+                         amiss(checkpoint.whole.wild()), angle(history.cosine(i))});
+  }
+  section.blocks.emplace_back(std::move(grid));
+  section.blocks.emplace_back(by_checkpoint(history, "Norm of each layer", 0, [&](std::size_t i, std::size_t layer) {
+    return number(history.checkpoints[i].layers[layer].norm());
+  }));
+  if (columns(history, 0).size() < history.checkpoints.size()) {
+    section.blocks.emplace_back(Paragraph{"Of " + counted(history.checkpoints.size(), "checkpoint") +
+                                          " the table shows " + std::to_string(kMostColumns) +
+                                          "; the figures and the findings are of all."});
+  }
+  if (!history.without.empty()) {
+    section.blocks.emplace_back(
+        Paragraph{"Without gradients, and so left out (--save_gradients false, or saved on a "
+                  "signal by a zs-train that did not save them then):"});
+    List list;
+    for (const std::string& path : history.without) list.items.emplace_back(code(path));
+    section.blocks.emplace_back(std::move(list));
+  }
+  return section;
+}
+
+Section direction_section(const History& history) {
+  Section section{"Direction", {}};
+  section.blocks.emplace_back(Paragraph{
+      "The cosine between the gradient of a layer at a checkpoint and at the one before: 1 is the same "
+      "direction, 0 none in common, below 0 they work against each other. \"-\": one is zero or not finite."});
+  section.blocks.emplace_back(Picture{"gradient_cosine", "cosine of the gradients of consecutive checkpoints by layer",
+                                      plot::cosine_figure(history)});
+  section.blocks.emplace_back(by_checkpoint(history, "Cosine of each layer", 1, [&](std::size_t i, std::size_t layer) {
+    return angle(history.layer_cosine(i, layer));
+  }));
+  return section;
+}
+
+Section tensor_section(const History& history) {
+  const std::size_t last = history.checkpoints.size() - 1;
+  const auto& now = history.checkpoints[last];
+  Section section{"Tensors", {}};
+  section.blocks.emplace_back(Paragraph{"At " + history.moment(last) + "."});
+  Grid grid{"",
+            {"tensor", "shape", "norm", "RMS", "variance", "largest", "zero", "not finite", "cosine"},
+            {false, true, true, true, true, true, true, true, true},
+            {}};
+  for (std::size_t tensor = 0; tensor < history.names.size(); ++tensor) {
+    const Measure& measure = now.tensors[tensor];
+    grid.rows.push_back({word(history.names[tensor]),
+                         {Text(tensorfile::to_text(history.shapes[tensor])), static_cast<double>(measure.count)},
+                         number(measure.norm()),
+                         number(measure.rms()),
+                         number(measure.variance()),
+                         number(measure.largest),
+                         share(measure.zeros, measure.count),
+                         amiss(measure.wild()),
+                         angle(history.tensor_cosine(last, tensor))});
+  }
+  section.blocks.emplace_back(std::move(grid));
+  return section;
+}
+
+}  // namespace zs::report

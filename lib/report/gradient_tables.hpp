@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of the report of gradients, each a section.
+#pragma once
+#include <vector>
+
+#include "gradient/finding.hpp"
+#include "report/document.hpp"
+
+namespace zs::report {
+
+/// What the training logged for each checkpoint, and which of them it does not fit.
+struct LoggedNorms {
+  std::vector<double> norms;  ///< nan where nothing was logged
+  std::vector<bool> known;
+  std::vector<std::size_t> unlike;
+  std::size_t compared = 0;
+};
+
+/// The layers at the last checkpoint.
+Section layer_section(const gradient::History& history, const std::vector<gradient::Finding>& findings);
+/// The checkpoints, the norms of the layers at them, and what was left out.
+Section checkpoint_section(const gradient::History& history, const LoggedNorms& log);
+/// Cosines between consecutive checkpoints. REQUIRES: two checkpoints or more.
+Section direction_section(const gradient::History& history);
+/// Every tensor at the last checkpoint.
+Section tensor_section(const gradient::History& history);
+
+}  // namespace zs::report

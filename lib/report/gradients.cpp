@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/gradients.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/number.hpp"
+#include "metric/file.hpp"
+#include "plot/gradients.hpp"
+#include "report/gradient_tables.hpp"
+#include "report/words.hpp"
+
+namespace zs::report {
+namespace {
+
+using gradient::Finding;
+using gradient::History;
+using gradient::Measure;
+using gradient::Trouble;
+
+constexpr double kLoggedTolerance = 1e-4;  // relative; the log's norm is summed in float32 tiles
+
+/// "1/1500 of", "2300 times".
+std::string times(double ratio) {
+  return ratio < 1 ? "1/" + to_rounded_text(1 / ratio, 2) + " of" : to_rounded_text(ratio, 2) + " times";
+}
+
+/// "at step 60 its RMS is 1/1500 of the median of all layers".
+std::string said(const History& history, const Finding& finding) {
+  const Measure& measure = history.checkpoints[finding.checkpoint].layers[finding.layer];
+  const std::string at = "at " + history.moment(finding.checkpoint) + " ";
+  switch (finding.trouble) {
+    case Trouble::not_finite:
+      return at + to_text(measure.wild()) + " of its " + to_text(measure.count) + " values " +
+             (measure.wild() == 1 ? "is" : "are") + " not finite (" + to_text(measure.nans) + " nan, " +
+             to_text(measure.infinities) + " inf)";
+    case Trouble::zero:
+      return at + "all its " + to_text(measure.count) + " values are 0";
+    case Trouble::growing:
+      return at + "its norm is " + times(finding.ratio) + " the median of the checkpoints before";
+    default:
+      return at + "its RMS is " + times(finding.ratio) + " the median of all layers";
+  }
+}
+
+/// The norms that a training logged, by step; empty where the checkpoint stands alone.
+std::map<std::int64_t, double> logged_norms(const gradient::Source& source) {
+  namespace fs = std::filesystem;
+  const fs::path path = fs::absolute(source.path).parent_path().parent_path() / "metrics.h5";
+  std::map<std::int64_t, double> norms;
+  if (!fs::exists(path)) return norms;
+  const metric::Store store = metric::read(path.string());
+  if (store.runs.empty()) return norms;
+  const metric::Column* const steps = store.runs[0].records.find("step");
+  const metric::Column* const values = store.runs[0].records.find("grad_norm");
+  if (!steps || !values || steps->type() != metric::Type::integer || values->type() != metric::Type::real) return norms;
+  for (std::size_t row = 0; row < store.runs[0].records.rows(); ++row) {
+    if (!values->absent(row)) norms[steps->integers()[row]] = values->reals()[row];
+  }
+  return norms;
+}
+
+LoggedNorms logged(const History& history) {
+  LoggedNorms result;
+  std::map<std::string, std::map<std::int64_t, double>> runs;
+  for (std::size_t i = 0; i < history.checkpoints.size(); ++i) {
+    const gradient::Source& source = history.checkpoints[i].source;
+    const std::string run = std::filesystem::absolute(source.path).parent_path().parent_path().string();
+    if (runs.count(run) == 0) runs[run] = logged_norms(source);
+    const auto found = source.step ? runs[run].find(*source.step) : runs[run].end();
+    result.known.push_back(found != runs[run].end());
+    result.norms.push_back(result.known.back() ? found->second : std::nan(""));
+    if (!result.known.back()) continue;
+    ++result.compared;
+    const double now = history.checkpoints[i].whole.norm(), then = found->second;
+    const bool same =
+        std::isfinite(now) ? std::abs(now - then) <= kLoggedTolerance * std::abs(then) : !std::isfinite(then);
+    if (!same) result.unlike.push_back(i);
+  }
+  return result;
+}
+
+/// The layers with a trouble of that name, in their order; of many some.
+Text layer_names(const History& history, const std::vector<Finding>& findings, const std::string& kind) {
+  std::set<std::size_t> layers;
+  for (const Finding& finding : findings) {
+    if (gradient::name(finding.trouble) == kind) layers.insert(finding.layer);
+  }
+  constexpr std::size_t kMost = 6;
+  Text text;
+  std::size_t told = 0;
+  for (const std::size_t layer : layers) {
+    if (told == kMost && layers.size() > kMost + 1)
+      return text + Text(" and " + std::to_string(layers.size() - told) + " more");
+    text += Text(told++ ? ", " : "") + Text(code(history.layers[layer].name));
+  }
+  return text;
+}
+
+/// What is wrong, a row for each layer and trouble with the last checkpoint that has it.
+Grid findings_grid(const History& history, const std::vector<Finding>& findings) {
+  Grid grid{"What is wrong", {"layer", "what", "checkpoints", "the last"}, {false, false, true, false}, {}};
+  std::map<std::pair<std::size_t, Trouble>, std::vector<Finding>> grouped;
+  for (const Finding& finding : findings) grouped[{finding.layer, finding.trouble}].push_back(finding);
+  for (const auto& [key, all] : grouped) {
+    grid.rows.push_back({{Text(code(history.layers[key.first].name)), static_cast<double>(key.first)},
+                         {Text(bad(gradient::name(key.second)))},
+                         {Text(std::to_string(all.size()) + " of " + std::to_string(history.checkpoints.size())),
+                          static_cast<double>(all.size())},
+                         {Text(said(history, all.back()))}});
+  }
+  return grid;
+}
+
+void write_verdict(const History& history, const std::vector<Finding>& findings, const LoggedNorms& log,
+                   Document& document) {
+  std::set<std::size_t> unsound;
+  for (const Finding& finding : findings) unsound.insert(finding.layer);
+  const std::size_t wrong = unsound.size();
+  const std::string over = history.checkpoints.size() == 1
+                               ? "at " + history.moment(0)
+                               : "at each of " + counted(history.checkpoints.size(), "checkpoint") +
+                                     (history.by_step ? " (" + history.moment(0) + " to " +
+                                                            to_text(*history.checkpoints.back().source.step) + ")"
+                                                      : "");
+  document.verdict = wrong > 0 || !log.unlike.empty() ? Verdict::bad : Verdict::good;
+  document.label = wrong > 0 ? "Unsound gradients" : log.unlike.empty() ? "Sound gradients" : "Not what was logged";
+  if (wrong == 0) {
+    document.verdict_text += Text(strong("The gradient of every layer is sound")) + Text(" " + over) +
+                             Text(": all its values are finite, and none is zero, vanishes or explodes.");
+  } else {
+    document.verdict_text += bad(std::to_string(wrong) + " of " + counted(history.layers.size(), "layer") +
+                                 (wrong == 1 ? " has an unsound gradient: " : " have unsound gradients: "));
+    const std::vector<Finding> worst = gradient::worst_first(findings);
+    bool first = true;
+    for (const Trouble trouble : {Trouble::not_finite, Trouble::exploding, Trouble::vanishing, Trouble::zero}) {
+      const std::string kind = gradient::name(trouble);
+      const auto example = std::find_if(
+          worst.begin(), worst.end(), [&](const Finding& finding) { return gradient::name(finding.trouble) == kind; });
+      if (example == worst.end()) continue;
+      document.verdict_text += Text((first ? "" : "; ") + kind + ": ") + layer_names(history, findings, kind) +
+                               Text(" (" + history.layers[example->layer].name + ": " + said(history, *example) + ")");
+      first = false;
+    }
+    document.verdict_text += ".";
+  }
+  for (const std::size_t i : log.unlike) {
+    document.verdict_text +=
+        Text(" ") +
+        bad("The norm at " + history.moment(i) + ", " + to_rounded_text(history.checkpoints[i].whole.norm(), 6) +
+            ", is not what the training logged, " + to_rounded_text(log.norms[i], 6) + ".");
+  }
+}
+
+Section summary_section(const History& history, const std::vector<Finding>& findings, const LoggedNorms& log) {
+  Section section{"Summary", {}};
+  section.blocks.emplace_back(Picture{"gradients",
+                                      "norm of the gradient of each layer at the last checkpoint, and over the "
+                                      "checkpoints",
+                                      plot::gradient_figure(history)});
+  List list;
+  const std::size_t last = history.checkpoints.size() - 1;
+  const double depth = gradient::depth_factor(history, last);
+  if (std::isfinite(depth)) {
+    list.items.push_back(Text("From each block to the one before it the RMS changes ") +
+                         Text(strong(to_rounded_text(depth, 3) + "-fold")) +
+                         Text(" (geometric mean over the row of blocks, at " + history.moment(last) +
+                              "); far below 1 the first blocks learn too slowly."));
+  }
+  if (std::isfinite(history.cosine(last))) {
+    list.items.push_back(Text("The whole gradient at " + history.moment(last) +
+                              " and that of the checkpoint before "
+                              "have a cosine of ") +
+                         Text(strong(to_rounded_text(history.cosine(last), 3))) + Text("."));
+  }
+  if (log.compared > 0 && log.unlike.empty()) {
+    list.items.emplace_back("The norm of all layers together is the one that the training logged, at " +
+                            counted(log.compared, "checkpoint") + ".");
+  }
+  list.items.emplace_back(
+      "The rule: a layer's gradient vanishes where its RMS (norm over the root of the number of values) is below 1/" +
+      to_text(gradient::kAcross) +
+      " of the median RMS of all layers at the same checkpoint. It explodes "
+      "where its RMS is above " +
+      to_text(gradient::kAcross) + " times that median, or its norm above " + to_text(gradient::kGrowth) +
+      " times the layer's own median over the checkpoints before. Layers that "
+      "are zero or not finite are left out of medians" +
+      (history.layers.size() < gradient::kFewLayers ? "; of fewer than " + std::to_string(gradient::kFewLayers) +
+                                                          " layers no median is taken, so only growth is "
+                                                          "judged here."
+                                                    : "."));
+  section.blocks.emplace_back(std::move(list));
+  if (!findings.empty()) section.blocks.emplace_back(findings_grid(history, findings));
+  return section;
+}
+
+}  // namespace
+
+Document gradients(const History& history) {
+  const std::vector<Finding> findings = gradient::findings(history);
+  const LoggedNorms log = logged(history);
+  Document document;
+  document.title = "Gradients of " + history.subject;
+  write_verdict(history, findings, log, document);
+  document.sections.push_back(summary_section(history, findings, log));
+  document.sections.push_back(layer_section(history, findings));
+  document.sections.push_back(checkpoint_section(history, log));
+  if (history.checkpoints.size() > 1) document.sections.push_back(direction_section(history));
+  document.sections.push_back(tensor_section(history));
+  return document;
+}
+
+}  // namespace zs::report

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A comparison of revisions for programs.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/revision.hpp"
+
+namespace zs::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* name(Verdict verdict) {
+  return verdict == Verdict::good ? "good" : verdict == Verdict::bad ? "bad" : "open";
+}
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+template <typename Value>
+Json known(const std::optional<Value>& value) {
+  return value ? number(static_cast<double>(*value)) : Json();
+}
+
+Json json(const Answer& answer) { return {{"verdict", name(answer.verdict)}, {"text", answer.text.plain()}}; }
+
+Json json(const Answer& answer, const Ratio& ratio) {
+  Json made = json(answer);
+  made["ratio"] = number(ratio.value);
+  made["low"] = number(ratio.low);
+  made["high"] = number(ratio.high);
+  made["confidence"] = number(ratio.confidence);
+  made["p"] = number(ratio.p);
+  made["smallest_effect"] = number(ratio.smallest);
+  made["differs"] = ratio.differs();
+  return made;
+}
+
+Json json(const Comparison& one) {
+  Json numerics = json(one.numerics);
+  numerics["found"] = one.numerics.found;
+  numerics["from_step"] = one.numerics.from_step ? Json(*one.numerics.from_step) : Json();
+  numerics["loss_difference"] = known(one.numerics.loss_difference);
+  numerics["envelope"] = known(one.numerics.envelope);
+  return {{"revision", one.other->name},
+          {"pairs", one.pairs},
+          {"numerics", std::move(numerics)},
+          {"time", json(one.time, one.time_ratio)},
+          {"memory", json(one.memory, one.memory_ratio)}};
+}
+
+Json json(const stat::Member& member) {
+  Json made = {{"run", member.run->name},
+               {"status", stat::name(member.judgement.status)},
+               {"reason", member.judgement.reason},
+               {"points", member.timing.seconds.size()},
+               {"time_mean", number(time_of(member))},
+               {"time_median", member.timing.seconds.empty() ? Json() : number(stat::median(member.timing.seconds))},
+               {"peak_mem", metric::is_absent(member.series.peak_mem) ? Json() : number(member.series.peak_mem)}};
+  made["attributes"] = member.run->attributes;
+  return made;
+}
+
+}  // namespace
+
+std::string to_json(const Comparisons& all, const Findings& found, const Gate& gate) {
+  Json made = {{"verdict", name(all.verdict)},
+               {"label", all.label},
+               {"text", all.text.plain()},
+               {"baseline", all.baseline->name},
+               {"max_slowdown", gate.max_slowdown}};
+  for (const Comparison& one : all.others) made["comparisons"].push_back(json(one));
+  for (const Condition& condition : found.conditions) {
+    Json revision = {{"revision", condition.name}, {"status", condition.status}, {"runs", Json::array()}};
+    for (const stat::Member& member : condition.members) revision["runs"].push_back(json(member));
+    made["revisions"].push_back(std::move(revision));
+  }
+  return made.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace zs::report

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step costs beside its arithmetic: bytes sent and bytes kept, against the formulas of each stage.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <numeric>
+#include <set>
+
+#include "model/model.hpp"
+#include "zero/engine.hpp"
+
+namespace zs {
+namespace {
+
+struct Cost {
+  std::vector<std::int64_t> sent, kept;  // by rank
+  double ideal_sent = 0, ideal_kept = 0;
+  std::int64_t parameters = 0, live = 0;  // of all units, and of one of each size: the pool keeps buffers by size
+};
+
+Cost cost(int stage, int ranks, int micro_steps) {
+  Cost cost;
+  cost.sent.resize(static_cast<std::size_t>(ranks));
+  cost.kept = cost.sent;
+  comm::run_in_process(ranks, [&](comm::Group& group) {
+    const model::Model model = model::make({.name = "tiny", .seq_length = 8});
+    zero::Engine engine(group, model.units, plan::baseline(zero::shape(model.units, stage, ranks, micro_steps, false)),
+                        {});
+    const at::Tensor tokens = at::arange(9).view({1, 9});
+    const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
+    zero::StepResult result;
+    for (int step = 1; step <= 2; ++step) result = engine.step(step, 1e-3, [&](std::int64_t) { return batch; });
+    const auto rank = static_cast<std::size_t>(group.rank());
+    cost.sent[rank] = result.sent;
+    cost.kept[rank] = engine.state_bytes();
+    if (rank != 0) return;
+    cost.ideal_sent = engine.ideal_comm_bytes();
+    cost.ideal_kept = engine.ideal_state_bytes();
+    cost.parameters = unit::numel(model.units);
+    std::set<std::int64_t> sizes;
+    for (const auto& unit : model.units) sizes.insert(unit->numel());
+    cost.live = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  });
+  return cost;
+}
+
+TEST_CASE("bytes: every rank sends what bandwidth-optimal collectives send, and not one more") {
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const int ranks : {2, 4, 8}) {
+      for (const int micro_steps : {1, 4}) {
+        CAPTURE(stage);
+        CAPTURE(ranks);
+        CAPTURE(micro_steps);
+        const Cost c = cost(stage, ranks, micro_steps);
+        for (const std::int64_t sent : c.sent) CHECK(static_cast<double>(sent) == c.ideal_sent);
+      }
+    }
+  }
+}
+
+TEST_CASE("bytes: every rank keeps what the formula says, and the buffers of one unit of each size") {
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const int ranks : {1, 2, 4, 8}) {
+      for (const int micro_steps : {1, 2, 4, 8}) {
+        CAPTURE(stage);
+        CAPTURE(ranks);
+        CAPTURE(micro_steps);
+        const Cost c = cost(stage, ranks, micro_steps);
+        const std::int64_t shards = stage >= 2 ? ranks : 1;
+        // Whole gradients are kept in stages 0 and 1, so one micro-step needs no buffer; gathered parameters are a
+        // second one; before a shard is added it is received.
+        std::int64_t floats = stage <= 1 && micro_steps == 1 ? 0 : c.live;
+        if (stage >= 2 && ranks == 1 && micro_steps == 1) floats = 0;
+        if (stage == 3 && ranks > 1) floats += c.live;
+        if (stage >= 2 && ranks > 1 && micro_steps > 1) floats += c.live / ranks;
+        // The tree of A leaves has log2(A) partial sums; the formula counts one.
+        if (micro_steps > 2) floats += (std::bit_width(static_cast<unsigned>(micro_steps)) - 2) * c.parameters / shards;
+        for (const std::int64_t kept : c.kept)
+          CHECK(static_cast<double>(kept) == c.ideal_kept + 4.0 * static_cast<double>(floats));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zs

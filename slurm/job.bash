@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154,SC2034
+# Sourced by the *.sbatch files beside it, after launch.bash: the options that they share, and a job's life: submission,
+# signals, restarts.
+
+# What the options say; see common_option.
+local='' submit='' as_before='' parallel='' max_restarts=50 gpus_per_node='' sbatch_words=() rerun='' cells=''
+part='' offset=''
+
+# common_option WORD...: takes the option at the front that all scripts have, and sets `used` to the words that it is.
+# Status 1 if it is none of them.
+common_option() {
+  used=2
+  case ${1//-/_} in
+    __local) local=1 used=1 ;;
+    __submit) submit=1 used=1 ;;
+    __as_before) as_before=1 used=1 ;;
+    __sbatch) [[ -n ${2-} ]] || die "--sbatch needs an option of sbatch"; submit=1; sbatch_words+=("$2") ;;
+    __max_parallel) [[ ${2-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"; parallel=$2 ;;
+    __max_restarts) [[ ${2-} =~ ^[0-9]+$ ]] || die "$1 needs a number"; max_restarts=$2 ;;
+    __gpus_per_node) [[ ${2-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"; gpus_per_node=$2 ;;
+    __rerun) [[ -n ${2-} ]] || die "--rerun needs a results folder"; rerun=$2 ;;
+    __cells) [[ ${2-} == - ]] || die "--cells takes the names of conditions from stdin: -"; cells=$2 ;;
+    __part) part=${2-} offset=${3-} used=3 ;;
+    *) return 1 ;;
+  esac
+}
+
+# submitted: whether this is a job of its own, not a shell or a step within one.
+submitted() { [[ ${BASH_SOURCE[-1]} == */slurm_script ]]; }
+
+# restarted: whether this job has begun before.
+restarted() { submitted && ((${SLURM_RESTART_COUNT:-0} > 0)); }
+
+# needs_sbatch: stops where nothing can be submitted.
+needs_sbatch() { command -v sbatch >/dev/null || die "no Slurm here (sbatch is not on PATH): --local runs it without"; }
+
+# remember WORD: keeps a word with this job, for its restarts. recall: prints it.
+remember() { scontrol update JobId="$SLURM_JOB_ID" "Comment=$1" || die "cannot set the comment of job $SLURM_JOB_ID"; }
+recall() { scontrol show job "$SLURM_JOB_ID" | sed -n 's/^ *Comment=\(.*[^ ]\) *$/\1/p'; }
+
+# same_settings: sets `settings`, sbatch's options for another job like this one. Those in the script's #SBATCH lines
+# hold anyway; these are for what was given on sbatch's command line. Outside of a job: what --sbatch gave.
+same_settings() {
+  settings=("${sbatch_words[@]}")
+  ((max_restarts)) || settings+=(--no-requeue)
+  [[ -z $gpus_per_node ]] || settings+=(--gpus-per-node="$gpus_per_node" --ntasks-per-node="$gpus_per_node")
+  submitted || return 0
+  local job pair value
+  job=$(scontrol -o show job "$SLURM_JOB_ID")
+  field() { sed -nE "s/^(.* )?$1=([^ ]*).*/\2/p" <<<"$job"; }
+  settings+=(--nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_NTASKS" --partition="$SLURM_JOB_PARTITION")
+  for pair in cpus-per-task=CPUS_PER_TASK mem=MEM_PER_NODE mem-per-cpu=MEM_PER_CPU; do
+    value=SLURM_${pair#*=}
+    [[ -z ${!value-} ]] || settings+=("--${pair%=*}=${!value}")
+  done
+  [[ -n $gpus_per_node || -z ${SLURM_GPUS_PER_NODE-} ]] || settings+=(--gpus-per-node="$SLURM_GPUS_PER_NODE")
+  for pair in time=TimeLimit account=Account qos=QOS constraint=Features reservation=Reservation exclude=ExcNodeList; do
+    value=$(field "${pair#*=}")
+    [[ -z $value || $value == "(null)" || $value == N/A ]] || settings+=("--${pair%=*}=$value")
+  done
+}
+
+# keep_settings FILE, saved_settings FILE: for --rerun, which is no job.
+keep_settings() { : >"$1"; ((${#settings[@]} == 0)) || printf '%s\n' "${settings[@]}" >"$1"; }
+saved_settings() { mapfile -t settings <"$1"; settings+=("${sbatch_words[@]}"); }
+
+# whereabouts: sets `mark`, by which zs-runs sees whether this script is at work: NAME=VALUE words for a run's record.
+whereabouts() {
+  mark=("host=$(hostname)" "process=$$:$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)")
+  ! submitted || mark+=("slurm_job_id=$SLURM_JOB_ID" "slurm_cluster_name=$SLURM_CLUSTER_NAME")
+}
+
+# note_run RUN NAME=VALUE...: adds to the record of the run whose folder is RUN.
+note_run() { [[ -z $1 ]] || zs-runs update "$@" || die "cannot write the record of $1"; }
+
+# Slurm's warning before the time limit (--signal in the #SBATCH lines): the training saves and stops.
+stopping=''
+trap 'stopping=1; if [[ -n ${child-} ]]; then kill -USR1 "$child" 2>/dev/null || true; fi' USR1
+
+# on_every_rank OUTPUT COMMAND...: runs it on all ranks, and adds what it prints to OUTPUT, to stdout and stderr if that
+# is empty; sets `code`, 75 if it was stopped with everything saved.
+on_every_rank() {
+  local output=$1 errors=$1
+  shift
+  code=75
+  [[ -z $stopping ]] || return 0
+  if [[ -n $output ]]; then
+    "${launch[@]}" "$@" </dev/null >>"$output" 2>&1 &
+  else
+    errors=$(mktemp) || die "cannot make a file in ${TMPDIR:-/tmp}"
+    "${launch[@]}" "$@" </dev/null 2> >(tee "$errors" >&2) &
+  fi
+  child=$!
+  [[ -z $stopping ]] || kill -USR1 "$child" 2>/dev/null || true
+  [[ ! -t 2 || -z ${label-} ]] || follow "$child" "$output" "$label" &
+  # A trap ends `wait`, not the child.
+  while :; do
+    wait "$child" && code=0 || code=$?
+    kill -0 "$child" 2>/dev/null || break
+  done
+  child=
+  wait
+  rank_code "$errors"
+  [[ -n $output ]] || rm -f "$errors"
+  # Ranks that the warning met before they could heed it.
+  if [[ -n $stopping ]] && ((code > 128)); then code=75; fi
+}
+
+# again: has Slurm run this job again, which goes on with what was saved; status 1 if it may not.
+again() {
+  submitted || return 1
+  # A job that was cancelled, or that somebody has requeued already, is not RUNNING.
+  [[ $(squeue -h -j "$SLURM_JOB_ID" -o %T) == RUNNING ]] || return 1
+  if ((${SLURM_RESTART_COUNT:-0} >= max_restarts)); then
+    say "stopped before the end, and not requeued again: --max_restarts $max_restarts"
+    return 1
+  fi
+  say "stopped after step $(done_steps "$ZS_RUN"); requeued to go on"
+  scontrol requeue "$SLURM_JOB_ID"
+}
+
+# stop SIGNAL STATUS: takes the running training with us; what was done so far is in the files.
+stop() {
+  trap - INT TERM
+  if [[ -n ${child-} ]]; then
+    kill -TERM "$child" 2>/dev/null || true
+    wait "$child" || true
+  fi
+  say "stopped by SIG$1${results:+; finished conditions are in $results}"
+  exit "$2"
+}
+
+# still_frozen FILE [CONFIGURATION...]: stops if a file listed in FILE, made by sha256sum, is not what it was; of
+# configurations only those named count, if any are.
+still_frozen() {
+  local file=$1 changed own
+  [[ -r $file ]] || die "gone since this was submitted: $file; submit again"
+  shift
+  changed=$(if (($#)); then
+    grep -vE '(/config\.yaml|/configs/[^/]*\.yaml)$' "$file"
+    for own; do grep -F -- "  $own" "$file" || true; done
+  else
+    cat "$file"
+  fi | LC_ALL=C sha256sum --check --quiet 2>/dev/null) && return
+  die "changed since this was submitted: ${changed//: FAILED*/}; submit again"
+}
+
+# done_steps RUN: the step of its newest checkpoint, or 0.
+done_steps() {
+  local newest
+  newest=$(find "$1" -maxdepth 1 -name 'checkpoint_*' -printf '%f\n' | sort -t_ -k2n | tail -n 1)
+  echo "${newest#checkpoint_}" | grep -x '[0-9][0-9]*' || echo 0
+}
+
+# trim LOG RUN: LOG as it stood when the newest checkpoint of RUN was made, since what came after is trained again; empty
+# if there is none.
+trim() {
+  local steps
+  [[ -e $1 ]] || return 0
+  steps=$(done_steps "$2")
+  if ((steps == 0)); then : >"$1"; return; fi
+  whole "$1" awk -v steps="$steps" '
+    /^(Summary: |state_digest: |srun: |slurmstepd)/ { next }
+    match($0, /, Step [0-9]+, Loss: /) && substr($0, RSTART + 7) + 0 > steps { next }
+    { print }' "$1"
+}

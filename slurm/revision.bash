@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154,SC2317
+# Sourced by compare-revisions.sbatch, after launch.bash: two revisions of a repository, each built in a worktree of its
+# own, trained with in turn, and compared. What has a number 0 or 1 is of the one or the other.
+# (shellcheck does not see what the script that sources this sets, nor what traps call.)
+
+# ours ARGUMENT...: git in the repository; it runs no hook of the user's and does not refresh their index.
+ours() { git --no-optional-locks -C "$repo" -c core.hooksPath=/dev/null "$@"; }
+
+# label REVISION: sets `label`, the revision as part of a file's name.
+label() {
+  label=${1//[^A-Za-z0-9._+-]/_}
+  label=${label:0:100}
+  [[ $label != [.-]* ]] || label=_$label
+}
+
+# begin_comparison: finds the repository and the commits, makes the output folder, and sees to it that whatever ends
+# this script ends its programs and removes its worktrees too. Sets `output`, and of each revision its name in the report,
+# its label in names of files, its commit and the commit's subject.
+begin_comparison() {
+  local tool i variable words
+  for tool in zs-parse zs-aggregate zs-report git jq setsid; do
+    command -v "$tool" >/dev/null || die "$tool is not on PATH: make deps installs what is missing, make builds the tools"
+  done
+  # In a hook these name another repository, or the user's index.
+  for variable in $(git rev-parse --local-env-vars); do unset "$variable"; done
+  [[ -n $repo || -e $here/../.git ]] || die "this installation is not a git repository: name one with --repo"
+  repo=$(realpath "${repo:-$here/..}")
+  ours rev-parse --git-dir >/dev/null 2>&1 || die "$repo is not a git repository"
+  revisions=("$revision1" "$revision2") commits=() subjects=() labels=() trees=() failed=('' '')
+  for i in 0 1; do
+    commits+=("$(ours rev-parse --verify --quiet --end-of-options "${revisions[i]}^{commit}")") ||
+      die "$repo has no revision '${revisions[i]}'"
+    label "${revisions[i]}"
+    labels+=("$label")
+    subjects+=("$(ours log -1 --format=%s "${commits[i]}")")
+  done
+  names=("${revisions[@]}")
+  if [[ ${names[0]} == "${names[1]}" ]]; then names=("${names[0]}.1" "${names[1]}.2"); fi
+  if [[ ${labels[0]} == "${labels[1]}" ]]; then labels=("${labels[0]}.1" "${labels[1]}.2"); fi
+  default_commands
+  parse_words=()
+  words=$(xargs -r printf '%s\n' <<<"$parse" 2>/dev/null) || die "--parse: unmatched quote in '$parse'"
+  [[ -z $words ]] || mapfile -t parse_words <<<"$words"
+  [[ -z $local ]] || leave_job
+  plan_launch
+
+  if [[ -z $output ]]; then
+    new_folder "$PWD/results" revision_comparison
+    output=$folder
+  else
+    [[ ! -e $output && ! -L $output ]] || die "$output exists, and is left as it is: name another folder with --output_dir"
+    mkdir -p -- "$output" || die "cannot make the folder $output"
+    output=$(realpath -- "$output")
+  fi
+  trap clean EXIT
+  for i in "INT 130" "TERM 143" "HUP 129" "QUIT 131" "USR1 138"; do
+    # shellcheck disable=SC2086,SC2064 # both words, now
+    trap "stop $i" ${i% *}
+  done
+  work=$output/.worktrees
+  if ((${SLURM_JOB_NUM_NODES:-1} > 1)); then
+    mkdir "$work" || die "cannot write $output"
+  else
+    work=$(mktemp -d "${TMPDIR:-/tmp}/zs-revisions.XXXXXX") || die "cannot make a folder in ${TMPDIR:-/tmp}"
+  fi
+  write_plan
+  if [[ $(ours rev-parse --is-inside-work-tree 2>/dev/null) == true &&
+    -n $(ours status --porcelain --untracked-files=no) ]]; then
+    say "note: uncommitted changes in $repo are in neither revision"
+    describe '.uncommitted_changes = "not included"'
+  fi
+}
+
+# default_commands: what --build, --run and --test_config are where they were not given.
+default_commands() {
+  local i
+  if [[ $given != *" run "* ]]; then
+    for i in 0 1; do
+      ours cat-file -e "${commits[i]}:tools/zs-train.cpp" 2>/dev/null ||
+        die "'${revisions[i]}' has no tools/zs-train.cpp: say with --run how it trains, and with --build how it is built"
+    done
+    # The words are for the shell that runs them.
+    # shellcheck disable=SC2016
+    run='$ZS_LAUNCH build/zs-train'
+    [[ $given == *" build "* ]] || build="make -j$(nproc) build/zs-train"
+    [[ $given == *" test_config "* ]] ||
+      test_config='--model_name tiny --batch_size 4 --seq_length 64 --max_steps 100 --log_interval 1'
+  fi
+  [[ -n ${run//[[:space:]]/} ]] || die "--run: no command"
+}
+
+# leave_job: as if this were no Slurm job.
+leave_job() {
+  local variable
+  export ZS_RANKS=${ZS_RANKS:-${SLURM_NTASKS:-2}}
+  for variable in "${!SLURM_@}"; do unset "$variable"; done
+}
+
+# describe FILTER [JQ-ARGUMENT...]: changes metadata.json.
+describe() { whole "$output/metadata.json" jq "${@:2}" "$1" "$output/metadata.json"; }
+
+# write_plan: metadata.json before there is any result.
+write_plan() {
+  whole "$output/metadata.json" jq -n --arg date "$(date -Is)" --arg repo "$repo" --arg build "$build" --arg run "$run" \
+    --arg config "$test_config" --argjson ranks "$ranks" --argjson runs "$runs" --arg job "${SLURM_JOB_ID-}" \
+    --arg title "comparison of ${revisions[1]} with ${revisions[0]}" \
+    --argjson one "$(plan_of 0)" --argjson two "$(plan_of 1)" '{experiment_date: $date, experiment: $title, $repo,
+      build_command: $build, run_command: $run, test_config: $config, $ranks, runs_per_revision: $runs, slurm_job_id: $job,
+      revisions: [$one, $two], condition_order: [], conditions: {}} | del(.[] | select(. == ""))'
+}
+plan_of() {
+  jq -nc --arg name "${names[$1]}" --arg given "${revisions[$1]}" --arg commit "${commits[$1]}" \
+    --arg subject "${subjects[$1]}" '{$name, $given, $commit, $subject}'
+}
+
+# stop SIGNAL STATUS: what was done so far is in the files.
+stop() {
+  trap '' INT TERM HUP QUIT USR1
+  end_attended
+  say "stopped by SIG$1; finished runs are in $output"
+  exit "$2"
+}
+
+# clean: at any end. Only our own worktrees go: pruning could forget those of the user on a disk that is not mounted now.
+clean() {
+  local tree
+  trap '' INT TERM HUP QUIT USR1
+  end_attended
+  end_watcher
+  [[ -n ${work-} ]] || return 0
+  if [[ -z $cleanup ]]; then
+    say "worktrees: ${trees[*]} (git worktree remove --force takes them away)"
+    return 0
+  fi
+  for tree in "${trees[@]}"; do
+    [[ -e $tree ]] || continue
+    chmod -R u+w "$tree" 2>/dev/null || true
+    ours worktree remove --force --force "$tree" 2>/dev/null || { rm -rf "$tree" && ours worktree prune; } ||
+      say "cannot remove the worktree $tree"
+  done
+  rm -rf "$work"
+}
+
+# build_revisions: a worktree each, one for both where they are the same commit. What does not build is `failed`.
+build_revisions() {
+  local i tree log
+  for i in 0 1; do
+    if ((i == 1)) && [[ ${commits[0]} == "${commits[1]}" ]]; then
+      trees+=("${trees[0]}")
+      failed[1]=${failed[0]}
+      [[ -z ${failed[0]} ]] || note_failed_build 1 "build_${labels[0]}.log"
+      continue
+    fi
+    tree=$work/${labels[i]} log=build_${labels[i]}.log
+    trees+=("$tree")
+    ours worktree add --quiet --detach "$tree" "${commits[i]}" >"$output/$log" 2>&1 ||
+      die "cannot check out '${revisions[i]}': $(tail -n 1 "$output/$log")"
+    [[ -n ${build//[[:space:]]/} ]] || continue
+    say "building ${revisions[i]} (${commits[i]:0:12})"
+    # Variables of a make that started us, or of our own build folder, are not this build's.
+    attended "$output/$log" "" env -C "$tree" -u BUILD -u MAKEFLAGS -u MAKELEVEL -u MFLAGS bash -c "$build"
+    ((code == 0)) || note_failed_build "$i" "$log"
+  done
+  [[ -z ${failed[0]} || -z ${failed[1]} ]] || die "neither revision builds: see $output"
+}
+
+# note_failed_build NUMBER LOG: it has one run in the records, which failed.
+note_failed_build() {
+  failed[$1]=1
+  say "${revisions[$1]} does not build (exit code $code, see $output/$2):"
+  tail -n 5 "$output/$2" | sed 's/^/    /' >&2
+  describe '.condition_order += [$name] | .conditions[$name] = {$revision, $commit, commit_subject: $subject, exit_code: $code,
+    failure: "does not build: exit code \($code), see \($log)", log: null}' --arg name "${labels[$1]}_build" \
+    --arg revision "${names[$1]}" --arg commit "${commits[$1]}" --arg subject "${subjects[$1]}" --argjson code "$code" --arg log "$2"
+}
+
+# run_revisions: A B B A A B ..., so that what changes slowly on the machine changes for both.
+run_revisions() {
+  local k i total=0 number=0
+  for i in 0 1; do [[ -n ${failed[i]} ]] || total=$((total + runs)); done
+  for ((k = 1; k <= runs; k++)); do
+    for i in $((k % 2 ? 0 : 1)) $((k % 2 ? 1 : 0)); do
+      [[ -n ${failed[i]} ]] || run_revision "$i" "$k"
+    done
+  done
+}
+
+# run_revision NUMBER K: its Kth run. One whose first run fails is not run again.
+run_revision() {
+  local i=$1 name=${labels[$1]}_run$2 progress folder begin facts load other busy own
+  progress="[$((number += 1))/$total] $name" folder=$output/logs_$name
+  mkdir "$folder" || die "cannot write $output"
+  export ZS_LAUNCH="${launch[*]}" ZS_REGISTRY=$folder/saved_models
+  say "$progress"
+  load=$(cut -d ' ' -f 1 /proc/loadavg) begin=${EPOCHREALTIME/./} busy=$(busy_time) own=$(own_time)
+  watch_clocks "$folder/clocks" &
+  watcher=$!
+  attended "$folder/run.log" "$progress" env -C "${trees[i]}" -u BUILD bash -c "$run $test_config"
+  end_watcher
+  local microseconds=$((${EPOCHREALTIME/./} - begin))
+  # Ranks that srun starts are no children of ours: what others used is not known then.
+  other=''
+  if [[ ${launch[0]} != srun ]]; then
+    other=$(awk -v ticks=$(($(busy_time) - busy - $(own_time) + own)) -v hz="$(getconf CLK_TCK)" -v us="$microseconds" \
+      'BEGIN { share = ticks / hz / us * 1e6; printf "%.2f", (share > 0 ? share : 0) }')
+  fi
+  facts=$(jq -nc --arg revision "${names[i]}" --arg commit "${commits[i]}" --arg subject "${subjects[i]}" --argjson run "$2" --argjson order "$number" \
+    --argjson code "$code" --arg command "$run${test_config:+ $test_config}" --arg log "logs_$name/run.log" \
+    --arg host "${SLURM_JOB_NODELIST:-$(hostname)}" --arg date "$(date -Is)" --argjson seconds "$((microseconds / 1000000))" \
+    --arg load "$load" --arg other "$other" --arg launch "$ZS_LAUNCH" --argjson clocks "$(clocks_of "$folder/clocks")" \
+    '{$revision, $commit, commit_subject: $subject, $run, $order, exit_code: $code, $command, $launch, $log, $host, $date, $seconds, load_before: $load,
+      other_load: $other} + $clocks | del(.[] | select(. == ""))')
+  rm -f "$folder/clocks"
+  describe '.condition_order += [$name] | .conditions[$name] = $facts' --arg name "$name" --argjson facts "$facts"
+  ((code == 0)) && return
+  say "$progress: FAILED with exit code $code (see $folder/run.log):"
+  tail -n 5 "$folder/run.log" | sed 's/^/    /' >&2
+  if (($2 == 1)); then
+    failed[i]=1
+    say "${revisions[i]} is not run again"
+  fi
+}
+
+# Ticks that this machine's processors have worked, and those that our ended children have.
+busy_time() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 + $9 }' /proc/stat; }
+own_time() { sed 's/.*) //' "/proc/$$/stat" | awk '{ print $14 + $15 }'; }
+
+# watch_clocks FILE: "cpu MHz" and "gpu MHz" lines while a run goes, ever more rarely so as not to be in its way.
+watch_clocks() {
+  local pause=0 never
+  exec {never}<> <(:)
+  while :; do
+    read -r -t "$pause.1" -u "$never" || true
+    { cat /sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq 2>/dev/null | sed 's/...$//' ||
+      sed -n 's/^cpu MHz[^0-9]*//p' /proc/cpuinfo; } | sed 's/^/cpu /'
+    if command -v nvidia-smi >/dev/null; then
+      nvidia-smi --query-gpu=clocks.sm --format=csv,noheader,nounits 2>/dev/null | sed 's/^/gpu /' || true
+    fi
+    pause=$((pause * 2 + 1))
+  done >"$1"
+}
+
+end_watcher() {
+  [[ -n ${watcher-} ]] || return 0
+  kill "$watcher" 2>/dev/null || true
+  wait "$watcher" 2>/dev/null || true
+  watcher=
+}
+
+# clocks_of FILE: a JSON object: the least and the mean clock seen, and what sets it.
+clocks_of() {
+  awk '{ sum[$1] += $2; n[$1]++; if (n[$1] == 1 || $2 < least[$1]) least[$1] = $2 }
+    END { for (unit in n) printf "%s_mhz %.0f\n%s_mhz_least %.0f\n", unit, sum[unit] / n[unit], unit, least[unit] }' "$1" |
+    jq -Rn --arg governor "$(cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor 2>/dev/null)" \
+      --arg driver "$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)" \
+      '[inputs | split(" ") | {(.[0]): .[1]}] | add // {} | . + {cpu_governor: $governor, gpu_driver: $driver}'
+}
+
+# report_comparison: the records, the data, the report. Ends with the verdict's status.
+report_comparison() {
+  local status=0 file
+  # A fault in a log (status 1) does not stop the evidence.
+  cd "$output" || die "the folder $output is gone"
+  zs-parse "${parse_words[@]}" . >.records || (($? == 1)) || die "the logs cannot be read; they are in $output"
+  zs-aggregate --by revision --warmup "$warmup" -o revision_comparison.h5 .records || die "the logs are in $output"
+  rm -f .records
+  for file in revision_comparison_report.md revision_comparison_report.html revision_comparison_data.json; do
+    zs-report --kind revision --baseline "${names[0]}" --max_slowdown "$max_slowdown" revision_comparison.h5 -o "$file" &&
+      status=0 || status=$?
+    ((status != 2)) || die "cannot write $output/$file"
+  done
+  jq -r '.label + ": " + .text' revision_comparison_data.json
+  echo "report: $output/revision_comparison_report.html"
+  exit "$status"
+}

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+# Gradients of a training, end to end: saved by zs-train, read without LibTorch, drawn and reported; and what is said of
+# checkpoints that have none, or that are damaged.
+setup_file() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+  zs-train --model_name tiny --num_layers 2 --seq_length 32 --batch_size 1 --max_steps 12 --save_steps 4 --run_name small >log
+  zs-train --model_name tiny --num_layers 1 --seq_length 32 --batch_size 1 --max_steps 2 --save_steps 1 --save_gradients false --run_name without >log
+}
+
+setup() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+  id=$(basename "$(dirname saved_models/2*/checkpoint_8)")
+  run=saved_models/$id
+}
+
+@test "gradients: pictures in each format, and in the terminal, of a run by its name, id and folder" {
+  for format in png svg pdf; do zs-plot gradients small -o "g.$format" || complain "$format"; done
+  for layer in wte wpe h.0 h.1 ln_f; do grep -q ">$layer<" g.svg || complain "no $layer"; done
+  [ "$(head -c 8 g.png | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] || complain "no PNG"
+  zs-plot gradients small >name
+  LC_ALL=C zs-plot gradients small >ascii
+  LC_ALL=C grep -n '[^ -~]' ascii && complain "not ASCII"
+  for text in name ascii; do
+    [ "$(wc -L <$text)" -le 80 ] && [ "$(wc -l <$text)" -le 24 ] || complain "$text: $(wc -L <$text) x $(wc -l <$text)"
+  done
+  zs-plot gradients "${id%?}" --registry saved_models | cmp - name || complain "by the beginning of its id"
+  (cd / && ZS_REGISTRY=$OLDPWD/saved_models zs-plot gradients "$id") | cmp - name || complain "by its id elsewhere"
+  zs-plot gradients "$run" | tail -n +2 | cmp - <(tail -n +2 name) || complain "by its folder"
+  zs-plot gradients "$run/checkpoint_4" "$run/checkpoint_8" "$run/final_checkpoint/gradients.pt" | tail -n +2 | cmp - <(tail -n +2 name) || complain "by its checkpoints"
+  verdict
+}
+
+@test "gradients: a report begins with the verdict, and its norm is the one that was logged" {
+  run -0 zs-report --gradients small -o report.md
+  [ "$(sed -n 3p report.md)" = "**The gradient of every layer is sound** at each of 3 checkpoints (step 4 to 12): all its values are finite, and none is zero, vanishes or explodes." ]
+  grep -q '^- The norm of all layers together is the one that the training logged, at 3 checkpoints\.$' report.md || complain "not the logged norm"
+  for picture in gradients.png gradient_cosine.png; do [ -s $picture ] || complain "$picture"; done
+  zs-report --gradients small -o report.html
+  grep -qF '<svg class="figure narrow"' report.html || complain "no figure"
+  verdict
+}
+
+@test "gradients: a layer that explodes, vanishes, is zero or not finite is a no, with status 1" {
+  /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+  /usr/bin/python3 - <<'END'
+import os, torch
+def save(step, **scales):
+    gradients = {f"h.{i}.w": torch.full((4,), 0.5) * scales.get(f"h{i}", 1) for i in range(5)}
+    os.makedirs(f"made/checkpoint_{step}", exist_ok=True)
+    torch.save(gradients, f"made/checkpoint_{step}/gradients.pt")
+save(1)
+save(2, h0=1e-4, h1=1e4, h2=0)
+save(3, h3=float("nan"))
+END
+  run -1 zs-report --gradients made
+  [ "${lines[1]}" = "**4 of 5 layers have unsound gradients:** not finite: \`h.3\` (h.3: at step 3 4 of its 4 values are not finite (4 nan, 0 inf)); exploding: \`h.1\` (h.1: at step 2 its RMS is 10000 times the median of all layers); vanishing: \`h.0\` (h.0: at step 2 its RMS is 1/10000 of the median of all layers); zero: \`h.2\` (h.2: at step 2 all its 4 values are 0)." ]
+  run -0 zs-report --gradients made/checkpoint_1
+  run -0 zs-plot gradients made
+  [[ $output == *"4 nan"* ]]
+}
+
+@test "gradients: what Python computes from the same files" {
+  /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null || skip "python3-torch is not installed"
+  zs-report --gradients small -o report.md
+  /usr/bin/python3 - "$run" report.md <<'END'
+import math, re, sys
+import numpy, torch
+folder, report = sys.argv[1:]
+now, then = (torch.load(f"{folder}/{c}/gradients.pt", weights_only=True) for c in ("final_checkpoint", "checkpoint_8"))
+flat = lambda tensors: numpy.concatenate([t.numpy().ravel().astype("f8") for t in tensors])
+rows = {}
+for line in open(report):
+    cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
+    if len(cells) >= 9: rows.setdefault(cells[0], cells)
+def check(cells, a, b):  # norm, RMS, ..., variance, largest; cosine
+    name, values = cells[0], [float(c.rstrip(" %")) for c in cells[2:4] + cells[-5:-3]]
+    expected = [numpy.linalg.norm(a), math.sqrt((a * a).mean()), a.var(), abs(a).max()]
+    for value, want in zip(values, expected):
+        assert abs(value - want) <= 6e-4 * want, (name, cells, expected)
+    cosine = a @ b / numpy.linalg.norm(a) / numpy.linalg.norm(b)
+    assert abs(float(cells[-1]) - cosine) <= 6e-3 * abs(cosine), (name, cells, cosine)
+for name in now: check(rows[name], flat([now[name]]), flat([then[name]]))
+layers = {"wte": "transformer.wte.", "h.0": "transformer.h.0.", "h.1": "transformer.h.1.", "ln_f": "transformer.ln_f."}
+for layer, prefix in layers.items():
+    cells = rows[layer][:4] + rows[layer][5:-1]  # without the median and the verdict: the columns of a tensor
+    check(cells, *(flat([t for n, t in d.items() if n.startswith(prefix)]) for d in (now, then)))
+print(len(now), "tensors and", len(layers), "layers agree")
+END
+}
+
+@test "gradients: checkpoints without them, damaged ones and other models are located errors" {
+  check() { # MESSAGE COMMAND...
+    local message=$1
+    shift
+    run -2 --separate-stderr "$@"
+    [[ -z $output && $stderr == "$message" ]] || complain "$*: $stderr"
+  }
+  other=$(dirname saved_models/*/checkpoint_1)
+  none="has no gradients.pt: it was saved with --save_gradients false, or on a signal by a zs-train that did not save them then"
+  check "zs-plot: $other/final_checkpoint: $none; so has no other checkpoint" zs-plot gradients without
+  check "zs-report: $other/checkpoint_1: $none" zs-report --gradients "$other/checkpoint_1/"
+  check "zs-plot: no run 'smal', did you mean 'small'?" zs-plot gradients smal
+  check "zs-report: no/such: No such file or directory" zs-report --gradients no/such
+  check "zs-plot: gradients of what? give a run or checkpoints (see zs-plot --help)" zs-plot gradients
+  check "zs-report: --gradients needs no summary: leave out 'summary.h5' (see zs-report --help)" zs-report summary.h5 --gradients small
+  cp -r "$run/checkpoint_4" broken
+  truncate -s -1000 broken/gradients.pt
+  check "zs-plot: broken/gradients.pt: damaged zip archive: no end record, the file may be cut short" zs-plot gradients broken
+  cp "$run/checkpoint_4/gradients.pt" broken/
+  printf '\x55' | dd of=broken/gradients.pt bs=1 seek=200000 conv=notrunc status=none
+  check "zs-plot: broken/gradients.pt: archive/data/1: checksum mismatch, the file is damaged" zs-plot gradients broken
+  zs-train --model_name tiny --num_layers 1 --seq_length 32 --batch_size 1 --max_steps 1 --save_steps 1 --output_dir third >log
+  check "zs-plot: $(echo third/2*)/final_checkpoint/gradients.pt: has no transformer.h.1.ln_1.weight, unlike $run/checkpoint_4/gradients.pt: they are of different models" zs-plot gradients "$run/checkpoint_4" "$(echo third/2*)/final_checkpoint"
+  verdict
+}
+
+@test "gradients: a checkpoint of a run that has none is left out, and said to be" {
+  cp -r "$run" partly
+  rm partly/checkpoint_4/gradients.pt
+  run -0 zs-plot gradients partly
+  [[ $output == *"1 checkpoint without gradients left out"* ]]
+  zs-report --gradients partly -o partly.md
+  grep -qF -- '- `partly/checkpoint_4`' partly.md
+}

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+# slurm/compare-revisions.sbatch on a repository whose training is a shell script: what it says, what it leaves, and that
+# it leaves the user's repository alone.
+setup() {
+  load helper
+  mkdir "$BATS_TEST_TMPDIR/a folder" "$BATS_TEST_TMPDIR/tmp" && cd "$BATS_TEST_TMPDIR/a folder"
+  export TMPDIR=$BATS_TEST_TMPDIR/tmp GIT_CONFIG_GLOBAL=/dev/null
+  export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+  repo="$PWD/a repo"
+  git init -q -b main "$repo"
+  # Times of 10 ms, and a hundredth of that to and fro from one run to the next, the same for the two of a pair.
+  cat >"$repo/train.sh" <<'END'
+echo "run: expected_steps=20"
+n=$(cat ../n 2>/dev/null || echo 0)
+echo $((n + 1)) >../n
+for step in {1..20}; do
+  echo "Epoch 1, Step $step, Loss: 2.$((99 - step)) sync: True time: 0.$((base + n / 2 % 3 * 10 + (n * 7 + step) % 4)) alloc_mem: 1000000 peak_mem: $((peak))"
+done
+echo "state_digest: ${digest:-0123456789abcdef0123456789abcdef}"
+END
+  commit base "base=1000 peak=2000000"
+}
+
+# commit TAG SETTINGS: a commit whose training has these variables.
+commit() {
+  sed -i '/^base=/d' "$repo/train.sh"
+  sed -i "1i $2" "$repo/train.sh"
+  git -C "$repo" add .
+  git -C "$repo" commit -qm "$1"
+  git -C "$repo" tag "$1"
+}
+
+compare() { bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$repo" --run "bash train.sh" "$@"; }
+
+# What of the repository is the user's: all but what git itself notes of worktrees that come and go.
+state() {
+  git -C "$repo" --no-optional-locks status --porcelain
+  git -C "$repo" for-each-ref
+  git -C "$repo" worktree list
+  (cd "$repo" && find . -type f ! -path './.git/objects/*' -exec sha256sum {} + | sort)
+}
+
+data() { jq -r "$1" out/revision_comparison_data.json; }
+
+@test "revisions: the same twice is 0, with the bits, the files and nothing else left" {
+  state >before
+  run -0 --separate-stderr compare --revision1 base --revision2 base --runs_per_revision 4 --output_dir out
+  [[ ${lines[0]} == "Same or better: base.2 against base.1: identical bits"* ]]
+  [[ ${lines[1]} == "report: $PWD/out/revision_comparison_report.html" ]]
+  state | diff before -
+  [ -z "$(ls -A "$TMPDIR")" ]
+  for file in revision_comparison.{h5,png} revision_comparison_data.json revision_comparison_report.{md,html}; do
+    [ -s out/$file ] || complain "no $file"
+  done
+  for k in 1 2 3 4; do
+    [ -s out/logs_base.1_run$k/run.log ] && [ -s out/logs_base.2_run$k/run.log ] || complain "no log of run $k"
+  done
+  [ "$(jq -r '.condition_order[]' out/metadata.json | sed 's/base\.//; s/_run/-/' | xargs)" = "1-1 2-1 2-2 1-2 1-3 2-3 2-4 1-4" ] || complain "not A B B A"
+  [ "$(jq -r '[.conditions[] | .commit, .host, .load_before] | map(select(. == null)) | length' out/metadata.json)" = 0 ] || complain "a run without its facts"
+  [ "$(data '.comparisons[0].pairs')" = 4 ] || complain "not compared as pairs"
+  verdict
+}
+
+@test "revisions: slower is 1, within a wider gate 0, and one run each 3" {
+  commit slow "base=1050 peak=2000000"
+  run -1 --separate-stderr compare --revision1 base --revision2 slow --runs_per_revision 4 --output_dir out
+  [[ ${lines[0]} == "Worse or different: slow against base: identical bits"*"slower, beyond the 3 % allowed"* ]]
+  [ "$(data '.comparisons[0].time.verdict')" = bad ]
+  run -0 --separate-stderr compare --revision1=base --revision2=slow --runs-per-revision=4 --output-dir=wide --max_slowdown 12%
+  run -0 --separate-stderr compare --revision1 slow --revision2 base --runs_per_revision 4 --output_dir back
+  [[ ${lines[0]} == *"faster;"* ]]
+  run -3 --separate-stderr compare --revision1 base --revision2 slow --runs_per_revision 1 --output_dir one
+  [[ ${lines[0]} == "Inconclusive: "* ]]
+}
+
+@test "revisions: other bits are 1 though it is as fast, and so is more memory" {
+  commit other "base=1000 peak=2000000 digest=f123456789abcdef0123456789abcdef"
+  commit larger "base=1000 peak=2200000"
+  run -1 --separate-stderr compare --revision1 base --revision2 other --runs_per_revision 4 --output_dir out
+  [[ ${lines[0]} == "Worse or different: other against base: different bits, though the losses are equal at all 20 logged steps. Time: no difference shown"* ]]
+  run -1 --separate-stderr compare --revision1 base --revision2 larger --runs_per_revision 4 --output_dir more
+  [[ ${lines[0]} == *"Memory: 10 % more memory, beyond the 3 % allowed"* ]]
+}
+
+@test "revisions: one that does not build is named, and the other's results are kept" {
+  echo "exit 7" >"$repo/build.sh"
+  commit broken "base=1000 peak=2000000"
+  run -1 --separate-stderr compare --revision1 base --revision2 broken --runs_per_revision 2 --output_dir out \
+    --build 'if [ -e build.sh ]; then echo no such luck; bash build.sh; fi'
+  [[ $stderr == *"broken does not build (exit code 7, see $PWD/out/build_broken.log):"$'\n'"    no such luck"* ]]
+  [[ ${lines[0]} == "Worse or different: broken FAILED (does not build: exit code 7, see build_broken.log). " ]]
+  [ -s out/logs_base_run2/run.log ]
+  [ "$(data '.revisions[] | select(.revision == "base") | .runs[1].status')" = COMPLETE ]
+  run -3 --separate-stderr compare --revision1 broken --revision2 base --runs_per_revision 2 --output_dir other \
+    --build 'if [ -e build.sh ]; then bash build.sh; fi'
+  run -2 --separate-stderr compare --revision1 broken --revision2 broken --output_dir none --build 'bash build.sh'
+  [[ $stderr == *"neither revision builds: see $PWD/none" ]]
+  [ -z "$(ls -A "$TMPDIR")" ]
+}
+
+@test "revisions: one whose training fails is FAILED, and is not tried again and again" {
+  commit dies "base=1000 peak=2000000; exit 9"
+  run -1 --separate-stderr compare --revision1 base --revision2 dies --runs_per_revision 3 --output_dir out
+  [[ ${lines[0]} == "Worse or different: dies FAILED (exit code 9)"* ]]
+  [ "$(ls -d out/logs_dies_run*)" = out/logs_dies_run1 ]
+  [ -s out/logs_base_run3/run.log ]
+}
+
+@test "revisions: names with slashes and leading dashes; uncommitted changes are said and not included" {
+  git -C "$repo" branch feature/x base
+  git -C "$repo" update-ref refs/heads/-dash base
+  echo "exit 5" >"$repo/train.sh"
+  git -C "$repo" stash -q
+  echo "exit 6" >"$repo/train.sh"
+  state >before
+  run -0 --separate-stderr compare --revision1 -dash --revision2 feature/x --runs_per_revision 2 --output_dir out --max_slowdown 30
+  [[ ${lines[0]} == *"feature/x against -dash: identical bits"* ]]
+  [[ $stderr == *"note: uncommitted changes in $repo are in neither revision"* ]]
+  grep -q 'had uncommitted changes; they are in neither revision' out/revision_comparison_report.md
+  [ -s out/logs_feature_x_run2/run.log ]
+  [ -s out/logs__-dash_run2/run.log ]
+  state | diff before -
+}
+
+@test "revisions: bad input is refused, and nothing is lost" {
+  mkdir out && echo precious >out/file
+  state >before
+  refuses() {
+    run -2 --separate-stderr compare "${@:2}"
+    [[ $stderr == "compare-revisions.sbatch: "$1 ]] || complain "${*:2}: $stderr"
+    [ -z "$output" ] || complain "${*:2}: prints $output"
+  }
+  refuses "$PWD/a repo has no revision 'nix'" --revision1 nix --revision2 base
+  refuses "$PWD/a repo has no revision '--all'" --revision1 base --revision2 --all
+  refuses "out exists, and is left as it is:*" --revision1 base --revision2 base --output_dir out
+  refuses "--revision1 and --revision2 say what to compare*" --revision1 base
+  refuses "--max_slowdown: 'much' is not a share like 3%" --revision1 base --revision2 base --max_slowdown much
+  refuses "--runs_per_revision: '0' is not a number of runs" --revision1 base --revision2 base --runs_per_revision 0
+  refuses "unknown option '--run_per_revision'*" --run_per_revision 3
+  refuses "--revision2 needs a value" --revision1 base --revision2
+  refuses "--parse: unmatched quote in 'it's'" --revision1 base --revision2 base --parse "it's"
+  refuses "--run: no command" --revision1 base --revision2 base --run ""
+  run -2 --separate-stderr bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$repo" --revision1 base --revision2 base
+  [[ $stderr == *"'base' has no tools/zs-train.cpp: say with --run how it trains"* ]] || complain "$stderr"
+  run -2 --separate-stderr bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$TMPDIR" --revision1 a --revision2 b
+  [[ $stderr == *"$TMPDIR is not a git repository" ]] || complain "$stderr"
+  [ "$(cat out/file)" = precious ] || complain "lost"
+  [ ! -e results ] || complain "made results/"
+  state | diff before -
+  verdict
+}
+
+@test "revisions: a signal ends the training, removes the worktrees and keeps what was done" {
+  commit sleeps 'base=1000 peak=2000000; [[ $PWD != *sleeps* ]] || { echo $$ >>"$PIDS"; sleep 60 & echo $! >>"$PIDS"; wait; }'
+  state >before
+  for signal in TERM HUP; do
+    export PIDS=$PWD/pids.$signal
+    bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$repo" --run "bash train.sh" --revision1 base --revision2 sleeps \
+      --output_dir out.$signal 2>err &
+    compare=$!
+    for _ in {1..100}; do [ "$(cat "$PIDS" 2>/dev/null | wc -l)" = 2 ] && break || sleep 0.1; done
+    [ -n "$(ls -A "$TMPDIR")" ]
+    kill -$signal $compare
+    wait $compare && status=0 || status=$?
+    ((status > 128))
+    [ -z "$(ls -A "$TMPDIR")" ]
+    ! ps -o pid=,stat=,args= -p "$(paste -sd, "$PIDS")" | grep -v ' Z'
+    [ -s out.$signal/logs_base_run1/run.log ]
+    state | diff before -
+  done
+}
+
+@test "revisions: run from a git hook, with --no_cleanup, and with a log format of one's own" {
+  sed -i 's/Epoch 1, Step/it/; s/Loss:/L/; s/ sync: True time:/ T/' "$repo/train.sh"
+  commit own "base=1000 peak=2000000"
+  printf '#!/bin/sh\ntouch "%s/hooked"\n' "$PWD" >"$repo/.git/hooks/post-checkout"
+  chmod +x "$repo/.git/hooks/post-checkout"
+  GIT_DIR=$repo/.git GIT_INDEX_FILE=$repo/.git/index run -0 --separate-stderr compare --revision1 own --revision2 own \
+    --runs_per_revision 3 --output_dir out --no_cleanup \
+    --parse "--pattern 'it (?P<step>\d+), L (?P<loss>\S+) T (?P<iteration_time>\S+)'"
+  [[ ${lines[0]} == *"identical bits"*"Time: no difference shown"* ]]
+  [ ! -e hooked ]
+  tree=$(sed -n 's/^worktrees: \([^ ]*\) .*/\1/p' <<<"$stderr")
+  [ -e "$tree/train.sh" ]
+  git -C "$repo" worktree remove --force "$tree"
+}

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+# make check-slurm: whole workflows on the sandbox, with everything that befalls jobs (20 minutes on 2 cores).
+setup_file() {
+  load ../helper
+  load ../cluster
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  cluster_up --nodes 4 --cpus 2
+}
+
+teardown_file() {
+  load ../helper
+  "$ROOT/slurm/sandbox/down"
+}
+
+setup() {
+  load ../helper
+  load ../cluster
+  mkdir "$BATS_TEST_TMPDIR/a folder" && cd "$BATS_TEST_TMPDIR/a folder"
+}
+
+# Says what was measured, also where the test passes.
+measured() { echo "# $*" >&3; }
+
+small=(--num_layers 2 --seq_length 32)
+
+@test "check-slurm: the batch's six digests on 2 nodes x 2 ranks are one, and equal to the run without Slurm" {
+  sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/batch.sbatch" -- "${small[@]}" --max_steps 40 >job
+  ended "$(cat job)"
+  [ "$state $code" = "COMPLETED 0" ]
+  ended "$(told report)" 900
+  results=$(told results)
+  cat "$results"/slurm-report-*
+  [ "$state $code" = "COMPLETED 0" ]
+  [ -s "$results/report.html" ]
+  [ "$(jq -r '[.conditions[].slurm_nodes | test(",|-")] | all' "$results/metadata.json")" = true ]
+  ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/batch.sbatch" -- "${small[@]}" --max_steps 40
+  [ "$(cat results/*/z?_*e*.log | grep -cE '^state_digest: ')" = 24 ]
+  [ "$(cat results/*/z*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
+  [ "$(column state --status | tr ' ' '\n' | sort | uniq -c | xargs)" = "12 COMPLETE" ]
+}
+
+@test "check-slurm: a sweep of 24 cells, 4 at a time; three are killed in three ways; exactly these are run again" {
+  cat >base.yaml <<'END'
+model: {name: tiny, num_layers: 2, context_length: 32}
+training: {batch_size: 2, max_steps: 60, log_interval: 10, save_steps: 20, keep_last: 1}
+END
+  cat >sweep.yaml <<'END'
+sweep_name: many
+parameters:
+  training.learning_rate: {values: [1e-3, 2e-3, 3e-3, 4e-3, 5e-3, 6e-3]}
+  training.seed: {values: [1, 2]}
+  zero.stage: {values: [1, 3]}
+END
+  bash "$ROOT/slurm/sweep.sbatch" --sbatch --nodes=1 --sbatch --ntasks=2 --max_parallel 4 --max_restarts 0 base.yaml sweep.yaml >out
+  results=$(told results) array=$(told array) report=$(told report)
+  run_of() { jq -r ".conditions.$1.run" "$results/metadata.json"; }
+  running() { [[ $(squeue -h -r -j "${array}_$1" -o %T) == RUNNING ]] && reached "$(run_of "$2")" 2; }
+  # One of the ranks of the third, by kill -9.
+  until_true 300 running 3 many_003
+  kill -KILL "$(ranks_of "$(scontrol show job "${array}_3" | sed -n 's/^JobId=\([0-9]*\).*/\1/p')" | tail -n 1)"
+  (($(squeue -h -r -j "$array" -t RUNNING | wc -l) <= 4))
+  # The seventh by scancel.
+  until_true 300 running 7 many_007
+  scancel "${array}_7"
+  # The twelfth with its node.
+  until_true 300 running 12 many_012
+  node=$(squeue -h -r -j "${array}_12" -o %N)
+  scontrol update nodename="$node" state=down reason="a test"
+  sleep 5
+  scontrol update nodename="$node" state=resume
+  ended "$report" 900
+  cat "$results"/slurm-report-*
+  [ "$state $code" = "FAILED 1" ]
+  [ "$(grep -E '^many_[0-9]+: (FAILED|MISSING)' "$results"/slurm-report-* | cut -d: -f1 | xargs)" = "many_003 many_007 many_012" ]
+  [ "$(column condition --status --filter state!=COMPLETE)" = "many_003 many_007 many_012" ]
+  zs-runs --status --filter state!=COMPLETE --show condition state basis
+  seeds=$(column training.seed)
+
+  zs-runs rerun --failed --sweep many >out
+  [[ $(grep '^array: ' out) == *" (3 conditions)" ]]
+  run -0 zs-runs rerun --failed --sweep many
+  [ "$output" = "nothing to run again" ]
+  ended "$(told report)" 900
+  cat "$results"/slurm-report-*
+  [ "$state $code" = "COMPLETED 0" ]
+  [ "$(column state --status | tr ' ' '\n' | sort | uniq -c | xargs)" = "24 COMPLETE" ]
+  [ "$(column training.seed)" = "$seeds" ]
+  run -0 zs-runs rerun --failed
+  [ "$output" = "nothing to run again" ]
+}
+
+@test "check-slurm: 20 preemptions, by requeue, signal and time limit: one run, the digest of the undisturbed one" {
+  cat >undisturbed.yaml <<'END'
+model: {name: tiny, num_layers: 2, context_length: 32}
+training: {batch_size: 2, max_steps: 800, log_interval: 50, save_steps: 7, keep_last: 2, save_gradients: false}
+END
+  cp undisturbed.yaml disturbed.yaml
+  ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/train.sbatch" undisturbed.yaml >undisturbed.log
+  RANDOM=1
+  bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 --sbatch --ntasks=4 disturbed.yaml | tee said
+  job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
+  kinds=(requeue usr1 term limit)
+  for ((i = 0; i < 20; ++i)); do
+    steps=$(steps_of "$run")
+    until_true 120 reached "$run" $((steps + 2 + RANDOM % 12))
+    case ${kinds[RANDOM % 4]} in
+      requeue) scontrol requeue "$job" ;;
+      usr1) scancel --batch --signal=USR1 "$job" ;;
+      term) scancel --signal=TERM "$job" ;;
+      limit) scontrol update JobId="$job" TimeLimit=1 ;;
+    esac
+    again() { [[ $(state_of "$job") == PENDING ]]; }
+    until_true 60 again
+    [ "$(column state --status --filter run_name=disturbed)" = PENDING ]
+    scontrol update JobId="$job" TimeLimit=60
+  done
+  ended "$job" 600
+  grep -v '^run: ' out | tail
+  [ "$state $code" = "COMPLETED 0" ]
+  of() { column "$1" --filter run_name=disturbed "${@:2}"; }
+  [ "$(of state --status)" = COMPLETE ]
+  [ "$(of restarts)" = 20 ]
+  [ "$(of segments | tr , '\n' | wc -l)" = 21 ]
+  measured "went on after the steps $(of segments)"
+  # The state digest is one, and so is every loss; zs-runs has seen that each step is there once.
+  run -1 zs-runs diff undisturbed disturbed
+  ! grep -E 'digest|loss' <<<"$output"
+  # The log has each step once too.
+  [ -z "$(grep -oE 'Step [0-9]+,' "$run/run.log" | sort | uniq -d)" ]
+}

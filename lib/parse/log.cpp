@@ -63,7 +63,7 @@ void LogReader::read(const std::string& path) {
     const bool rotated = options_.follow_until && !*options_.follow_until && source.replaced();
     if (rotated) continue;  // the path is another log now
     if (source.missing() > 0)
-      fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read");
+      fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read", "the file shrank");
     return;
   }
 }
@@ -228,7 +228,9 @@ void LogReader::close_line() {
   classed_ = 0;
 }
 
-void LogReader::fault(std::int64_t line, const std::string& what) {
+void LogReader::fault(std::int64_t line, const std::string& what) { fault(line, what, what.substr(0, what.find(':'))); }
+
+void LogReader::fault(std::int64_t line, const std::string& what, const std::string& kind) {
   if (line == number_ && classed_ != number_) {
     close_line();
     classed_ = number_;
@@ -242,7 +244,7 @@ void LogReader::fault(std::int64_t line, const std::string& what) {
     ++stats_.faulty;
     known->second = kFaulty;
   }
-  ++stats_.faults[what.substr(0, what.find(':'))];
+  ++stats_.faults[kind];
   faults_({path_, line, what});
 }
 
@@ -303,7 +305,8 @@ void LogReader::finish() {
   for (const auto& [name, count] : stats_.matched) known += count;
   stats_.other = stats_.lines - known;
   if (stats_.records == 0 && parts_ > 0)
-    fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"));
+    fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"),
+          "no metric line");
   rows_.finish(attributes_);
 }
 

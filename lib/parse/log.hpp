@@ -39,7 +39,7 @@ struct Options {
 struct Stats {
   std::int64_t lines = 0, faulty = 0, other = 0, records = 0;
   std::map<std::string, std::int64_t> matched;  ///< by dialect; a line counts once
-  std::map<std::string, std::int64_t> faults;   ///< by kind: the text of a fault up to its ':'
+  std::map<std::string, std::int64_t> faults;   ///< by kind: mostly the text of a fault up to its ':'
 };
 
 class LogReader : private Findings {
@@ -70,6 +70,7 @@ class LogReader : private Findings {
   void record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) override;
   void attribute(std::string_view key, std::string_view value, bool replace) override;
   void fault(std::int64_t line, const std::string& what) override;
+  void fault(std::int64_t line, const std::string& what, const std::string& kind);
 
   void read_part(Source& source);
   std::string_view next_block(Blocks& blocks, const Source& source);

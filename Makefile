@@ -114,7 +114,7 @@ check-matrix: all  ## every stage, schedule, rank count and clipping on real ran
 check-sanitized:  ## unit tests and cases of the light tools under the address and undefined-behaviour sanitizers
 	@$(MAKE) $(PARALLEL) BUILD=$(BUILD)/sanitized OPT=-O1 WARN=-Wall \
 	  CXX="$(CXX) -fsanitize=address,undefined -fno-sanitize-recover=all" light $(BUILD)/sanitized/test-light
-	@BUILD=$(BUILD)/sanitized tests/run light cases
+	@BUILD=$(BUILD)/sanitized LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leaks:print_suppressions=0 tests/run light cases
 
 check-kills: all  ## kill trainings with -9, KILLS (100) times, and resume them: one digest, no broken checkpoint (minutes)
 	@BUILD=$(BUILD) tests/kills $(KILLS)

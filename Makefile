@@ -122,6 +122,12 @@ check-kills: all  ## kill trainings with -9, KILLS (100) times, and resume them:
 check-storm: light  ## RUNS (11500) runs by 64 processes at once, some killed: none lost, none twice (minutes)
 	@PATH=$$(realpath $(BUILD)):$$PATH tests/storm 64 $(RUNS)
 
+check-revisions: all  ## 20 comparisons of this revision with itself, for real (minutes; on an idle machine)
+	@BUILD=$(BUILD) tests/same-revision
+
+check-slurm: all  ## whole workflows on a throwaway Slurm cluster: sweeps, kills, 20 preemptions (20 minutes)
+	@BUILD=$(BUILD) bats --print-output-on-failure tests/slurm
+
 tests: $(BUILD)/test-light $(BUILD)/test-train $(MPI_TESTS)
 expect:  ## rewrite the expected outputs of tests/cases; review with git diff
 	@BUILD=$(BUILD) tests/cases/run --rewrite
@@ -158,6 +164,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-matrix check-kills check-storm check-sanitized tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

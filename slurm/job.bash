@@ -122,9 +122,12 @@ again() {
 
 # stop SIGNAL STATUS: takes the running training with us; what was done so far is in the files.
 stop() {
+  local signal=TERM
   trap - INT TERM
   if [[ -n ${child-} ]]; then
-    kill -TERM "$child" 2>/dev/null || true
+    # Slurm has sent the ranks a SIGTERM of their own, on which they save; a second one would end them before they have.
+    ! submitted || signal=USR1
+    kill -s "$signal" "$child" 2>/dev/null || true
     wait "$child" || true
   fi
   say "stopped by SIG$1${results:+; finished conditions are in $results}"

@@ -13,6 +13,7 @@ namespace zs::gradient {
 namespace {
 
 constexpr std::size_t kPiece = 1 << 16;  // elements: two pieces stay in the second cache
+constexpr std::int64_t kHeld = 1 << 22;  // elements of a file that may stay in memory
 
 /// Measures a tensor, and its inner product with `before` where that is given.
 Measure measure(const tensorfile::Tensor& tensor, const tensorfile::Tensor* before, double& product) {
@@ -25,10 +26,14 @@ Measure measure(const tensorfile::Tensor& tensor, const tensorfile::Tensor* befo
     const std::span<float> now(piece.data(), size);
     tensorfile::read_f32(tensor, first, now);
     result.add(now);
-    if (!before) continue;
-    const std::span<float> then(other.data(), size);
-    tensorfile::read_f32(*before, first, then);
-    product += dot(now, then);
+    if (before) {
+      const std::span<float> then(other.data(), size);
+      tensorfile::read_f32(*before, first, then);
+      product += dot(now, then);
+    }
+    if ((first + static_cast<std::int64_t>(size)) % kHeld != 0) continue;
+    tensor.storage->forget();
+    if (before) before->storage->forget();
   }
   return result;
 }

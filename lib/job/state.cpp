@@ -186,7 +186,7 @@ std::vector<State> add_states(const std::string& registry, const std::vector<std
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string folder = registry + "/" + value(records[i], "run_id");
     Facts facts{.record = records[i],
-                .configured = fs::exists(folder + "/config.yaml"),
+                .configured = fs::exists(folder + "/config.yaml") || value(records[i], "status") == "planned",
                 .progress = progress(folder),
                 .job_id = job_id(records[i]),
                 .silence = queue.silence,

@@ -207,13 +207,6 @@ double time_of(const stat::Member& member) {
   return member.timing.seconds.empty() ? plot::kNone : stat::mean(member.timing.seconds);
 }
 
-std::string printed(const Ratio& ratio) {
-  if (!std::isfinite(ratio.value)) return "-";
-  const std::string value = to_rounded_text(ratio.value, 4);
-  if (ratio.exact || !ratio.known()) return value;
-  return value + " (" + to_rounded_text(ratio.low, 4) + " to " + to_rounded_text(ratio.high, 4) + ")";
-}
-
 Comparisons compare(const metric::Store& store, const Findings& found, const std::string& source, const Gate& gate) {
   if (found.conditions.size() < 2)
     throw Error(source, 0, "a comparison of revisions needs two conditions (zs-aggregate --by revision)");
@@ -223,7 +216,7 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
   made.verdict = baseline.bad() ? Verdict::open : Verdict::good;
   for (const Condition* const failed : found.bad) {
     made.text += code(failed->name) + Text(" ") + Text(bad(status_text(*failed))) + Text(". ");
-    if (failed != &baseline) made.verdict = Verdict::bad;
+    if (!baseline.bad()) made.verdict = Verdict::bad;
   }
   for (const Condition& condition : found.conditions) {
     if (&condition == &baseline) continue;

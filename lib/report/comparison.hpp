@@ -58,7 +58,5 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
 
 /// The mean iteration time of a run after its warm-up, seconds; nan without one.
 double time_of(const stat::Member& member);
-/// "0.97 (0.95 to 0.99)".
-std::string printed(const Ratio& ratio);
 
 }  // namespace zs::report

@@ -37,11 +37,11 @@ ended() {
 # finish daemons|jobs: ends them, first asking.
 finish() {
   local signal pids
-  for signal in TERM KILL; do
+  for signal in TERM KILL KILL; do
     mapfile -t pids < <(own "$1")
     ((${#pids[@]})) || return 0
     kill -s "$signal" "${pids[@]}" 2>/dev/null || true
-    ended 2 "$1" && return 0
+    ended 3 "$1" && return 0
   done
   die "cannot end the $1 of $place: $(own "$1" | xargs)"
 }

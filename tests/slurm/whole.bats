@@ -42,7 +42,7 @@ small=(--num_layers 2 --seq_length 32)
 @test "check-slurm: a sweep of 24 cells, 4 at a time; three are killed in three ways; exactly these are run again" {
   cat >base.yaml <<'END'
 model: {name: tiny, num_layers: 2, context_length: 32}
-training: {batch_size: 2, max_steps: 60, log_interval: 10, save_steps: 20, keep_last: 1}
+training: {batch_size: 2, max_steps: 400, log_interval: 50, save_steps: 50, keep_last: 1, save_gradients: false}
 END
   cat >sweep.yaml <<'END'
 sweep_name: many
@@ -53,26 +53,40 @@ parameters:
 END
   bash "$ROOT/slurm/sweep.sbatch" --sbatch --nodes=1 --sbatch --ntasks=2 --max_parallel 4 --max_restarts 0 base.yaml sweep.yaml >out
   results=$(told results) array=$(told array) report=$(told report)
-  run_of() { jq -r ".conditions.$1.run" "$results/metadata.json"; }
-  running() { [[ $(squeue -h -r -j "${array}_$1" -o %T) == RUNNING ]] && reached "$(run_of "$2")" 2; }
-  # One of the ranks of the third, by kill -9.
-  until_true 300 running 3 many_003
-  kill -KILL "$(ranks_of "$(scontrol show job "${array}_3" | sed -n 's/^JobId=\([0-9]*\).*/\1/p')" | tail -n 1)"
+  # victim: sets `cell` and `task`, one that trains, and not for long yet.
+  victim() {
+    local steps
+    for task in $(squeue -h -r -j "$array" -t RUNNING -o %K); do
+      cell=$(sed -n "${task}p" "$results"/.cells/todo.*)
+      steps=$(steps_of "$(jq -r ".conditions.$cell.run" "$results/metadata.json")")
+      if [[ $steps -ge 2 && $steps -lt 200 && " ${killed[*]} " != *" $cell "* ]]; then return 0; fi
+    done
+    return 1
+  }
+  killed=()
+  # One of the ranks of one, by kill -9.
+  until_true 300 victim
+  kill -KILL "$(ranks_of "$(scontrol show job "${array}_$task" | sed -n 's/^JobId=\([0-9]*\).*/\1/p')" | tail -n 1)"
+  killed+=("$cell")
   (($(squeue -h -r -j "$array" -t RUNNING | wc -l) <= 4))
-  # The seventh by scancel.
-  until_true 300 running 7 many_007
-  scancel "${array}_7"
-  # The twelfth with its node.
-  until_true 300 running 12 many_012
-  node=$(squeue -h -r -j "${array}_12" -o %N)
+  # One by scancel.
+  until_true 300 victim
+  scancel "${array}_$task"
+  killed+=("$cell")
+  # One with its node.
+  until_true 300 victim
+  node=$(squeue -h -r -j "${array}_$task" -o %N)
   scontrol update nodename="$node" state=down reason="a test"
+  killed+=("$cell")
   sleep 5
-  scontrol update nodename="$node" state=resume
+  # A node whose daemon answers may have come back by itself.
+  scontrol update nodename="$node" state=resume || true
+  expected=$(printf '%s\n' "${killed[@]}" | sort | xargs)
   ended "$report" 900
   cat "$results"/slurm-report-*
   [ "$state $code" = "FAILED 1" ]
-  [ "$(grep -E '^many_[0-9]+: (FAILED|MISSING)' "$results"/slurm-report-* | cut -d: -f1 | xargs)" = "many_003 many_007 many_012" ]
-  [ "$(column condition --status --filter state!=COMPLETE)" = "many_003 many_007 many_012" ]
+  [ "$(grep -E '^many_[0-9]+: (FAILED|MISSING)' "$results"/slurm-report-* | cut -d: -f1 | xargs)" = "$expected" ]
+  [ "$(column condition --status --filter state!=COMPLETE)" = "$expected" ]
   zs-runs --status --filter state!=COMPLETE --show condition state basis
   seeds=$(column training.seed)
 
@@ -92,7 +106,7 @@ END
 @test "check-slurm: 20 preemptions, by requeue, signal and time limit: one run, the digest of the undisturbed one" {
   cat >undisturbed.yaml <<'END'
 model: {name: tiny, num_layers: 2, context_length: 32}
-training: {batch_size: 2, max_steps: 800, log_interval: 50, save_steps: 7, keep_last: 2, save_gradients: false}
+training: {batch_size: 2, max_steps: 1500, log_interval: 50, save_steps: 7, keep_last: 2, save_gradients: false}
 END
   cp undisturbed.yaml disturbed.yaml
   ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/train.sbatch" undisturbed.yaml >undisturbed.log
@@ -127,4 +141,50 @@ END
   ! grep -E 'digest|loss' <<<"$output"
   # The log has each step once too.
   [ -z "$(grep -oE 'Step [0-9]+,' "$run/run.log" | sort | uniq -d)" ]
+}
+
+@test "check-slurm: a rank that hangs in a collective ends the job within 60 s, named with its node" {
+  echo '{model: {name: tiny, num_layers: 1, context_length: 16}, training: {max_steps: 1000000}}' >config.yaml
+  bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 --sbatch --ntasks=4 config.yaml >said
+  job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
+  until_true 60 reached "$run" 3
+  node=$(scontrol show hostnames "$(squeue -h -j "$job" -o %N)" | tail -n 1)
+  for pid in $(ranks_of "$job"); do
+    if grep -qzx 'SLURM_PROCID=3' "/proc/$pid/environ"; then kill -STOP "$pid"; fi
+  done
+  begin=$SECONDS
+  ended "$job" 120
+  measured "ended $((SECONDS - begin)) s after rank 3 on $node was stopped: $(grep -m 1 '^zs-train: ' out)"
+  ((SECONDS - begin <= 60))
+  [ "$state" = FAILED ]
+  grep -qE "^zs-train: rank [0-2] on n[1-4]: .*rank 3 on $node" out
+  gone() { [ -z "$(ranks_of "$job")" ]; }
+  until_true 10 gone
+  [ "$(column state --status)" = FAILED ]
+}
+
+@test "check-slurm: a revision compared with itself on 2 nodes x 2 ranks is the same" {
+  git init -q repo
+  git -C repo -c user.name=n -c user.email=e commit -q --allow-empty -m one
+  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/compare-revisions.sbatch" --revision1 HEAD --revision2 HEAD \
+    --repo "$PWD/repo" --build true --runs_per_revision 2 \
+    --run "\$ZS_LAUNCH $BUILD/zs-train --model_name tiny ${small[*]} --max_steps 30 --log_interval 1")" 600
+  cat out
+  # So few runs may not decide about the speed.
+  [[ "$state $code" == "COMPLETED 0" || "$state $code" == "FAILED 3" ]]
+  grep -q 'HEAD.2 against HEAD.1: identical bits (state digest [0-9a-f]*)' out
+}
+
+@test "check-slurm: what the chain adds to the trainings, from submission to report" {
+  fake_trainer
+  printf '%s\n' 'sweep_name: quick' 'parameters: {training.seed: {values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}}' >sweep.yaml
+  echo '{model: {name: tiny}, zero: {stage: 1}}' >base.yaml
+  for parallel in 1 4; do
+    begin=${EPOCHREALTIME/./}
+    bash "$ROOT/slurm/sweep.sbatch" --submit --max_parallel $parallel base.yaml sweep.yaml >out
+    planned=${EPOCHREALTIME/./}
+    ended "$(told report)"
+    [ "$state $code" = "COMPLETED 0" ]
+    measured "12 trainings of no length, $parallel at a time: $(((${EPOCHREALTIME/./} - begin) / 12000)) ms each, of which $(((planned - begin) / 12000)) for plan and submission"
+  done
 }

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "job/plan.hpp"
+#include "job/queue.hpp"
+#include "job/rerun.hpp"
+#include "job/state.hpp"
+#include "metric/file.hpp"
+#include "registry/index.hpp"
+#include "registry/run.hpp"
+
+namespace fs = std::filesystem;
+using namespace zs::job;
+using zs::registry::value;
+
+namespace {
+
+/// A folder that goes when the test ends.
+struct Place {
+  std::string path;
+  Place() {
+    std::string form = (fs::temp_directory_path() / "zs-job-XXXXXX").string();
+    path = ::mkdtemp(form.data());
+  }
+  ~Place() { fs::remove_all(path); }
+};
+
+/// Metrics of the steps 1..done, of `expected`.
+void write_metrics(const std::string& folder, std::vector<std::int64_t> steps, int expected, bool finished) {
+  zs::metric::Store store;
+  zs::metric::Run& run = store.runs.emplace_back();
+  run.name = "run";
+  run.attributes["expected_steps"] = std::to_string(expected);
+  if (finished) run.attributes["state_digest"] = std::string(32, 'a');
+  run.records.column("step").integers() = std::move(steps);
+  zs::write_file(folder + "/metrics.h5", zs::metric::to_h5(store));
+}
+
+/// A run of zs-train with that status, of which nothing else is known.
+Facts facts(const std::string& status) {
+  Facts facts;
+  facts.record = {{"status", status}, {"host", "n1"}};
+  facts.configured = true;
+  return facts;
+}
+
+Progress steps(std::int64_t done, std::int64_t expected, bool finished) {
+  Progress progress;
+  progress.known = true;
+  progress.done = done;
+  progress.expected = expected;
+  progress.finished = finished;
+  return progress;
+}
+
+}  // namespace
+
+TEST_CASE("queue: what squeue and sacct print, steps and other lines passed over, the first of a job holds") {
+  std::map<std::string, Job> jobs;
+  add_jobs("12_3|RUNNING|n[1-2]\n13|PENDING|\nslurm_load_jobs error: Invalid job id specified\n", jobs);
+  add_jobs("12_3|COMPLETED|n1\n14|CANCELLED by 1000|None assigned\n14.batch|CANCELLED|n1\n||\n15|FAILED\n", jobs);
+  REQUIRE(jobs.size() == 3);
+  CHECK(jobs["12_3"].state == "RUNNING");
+  CHECK(jobs["12_3"].nodes == "n[1-2]");
+  CHECK(jobs["13"].live());
+  CHECK(jobs["14"].state == "CANCELLED");
+  CHECK(jobs["14"].nodes == "");
+  CHECK_FALSE(jobs["14"].live());
+}
+
+TEST_CASE("state: COMPLETE is said by the metrics, not by an exit code or a record") {
+  Facts run = facts("complete");
+  run.progress = steps(120, 120, true);
+  CHECK(judge(run).fate == Fate::complete);
+  run.progress = steps(80, 120, false);
+  CHECK(judge(run).fate == Fate::failed);
+  CHECK(judge(run).basis == "it ended as complete, with 80/120 steps in the metrics");
+  run.progress = {};
+  CHECK(judge(run).fate == Fate::failed);
+  run.progress = steps(120, 120, true);
+  zs::registry::set(run.record, "exit_code", "42");
+  CHECK(judge(run).fate == Fate::failed);
+  CHECK(judge(run).basis == "exit code 42, 120/120 steps in the metrics");
+  // Killed between its last step and its last word.
+  Facts killed = facts("running");
+  killed.process = Process::gone;
+  killed.progress = steps(120, 120, true);
+  CHECK(judge(killed).fate == Fate::complete);
+  killed.progress.finished = false;
+  CHECK(judge(killed).fate == Fate::failed);
+}
+
+TEST_CASE("state: a run does not run because its record says so") {
+  Facts run = facts("running");
+  run.progress = steps(3, 9, false);
+  run.process = Process::alive;
+  CHECK(judge(run).fate == Fate::running);
+  run.process = Process::gone;
+  CHECK(judge(run).fate == Fate::failed);
+  CHECK(judge(run).basis == "its process on this host is gone, 3/9 steps in the metrics");
+  CHECK(judge(run).again);
+  // On another host, without Slurm: by the last sign of life.
+  run.process = Process::elsewhere;
+  run.quiet = 10;
+  CHECK(judge(run).fate == Fate::running);
+  CHECK(judge(run).basis == "on host n1, last sign of life 10 s ago");
+  run.quiet = 10000;
+  CHECK(judge(run).fate == Fate::failed);
+  // Slurm knows better than the time since.
+  run.job_id = "5";
+  run.job = Job{"RUNNING", "n1"};
+  CHECK(judge(run).fate == Fate::running);
+  run.job = Job{"NODE_FAIL", "n1"};
+  CHECK(judge(run).basis == "job 5 NODE_FAIL, 3/9 steps in the metrics");
+  run.job.reset();
+  CHECK(judge(run).basis == "job 5 is not in the queue, 3/9 steps in the metrics");
+  // But a cluster that does not answer knows nothing.
+  run.silence = "Slurm does not answer";
+  run.quiet = 10;
+  CHECK(judge(run).fate == Fate::running);
+}
+
+TEST_CASE("state: planned, requeued and preempted runs wait as long as somebody will go on with them") {
+  Facts run = facts("planned");
+  CHECK(judge(run).fate == Fate::missing);
+  run.job_id = "5_3";
+  run.job = Job{"PENDING", ""};
+  CHECK(judge(run).fate == Fate::pending);
+  run.job = Job{"CANCELLED", ""};
+  CHECK(judge(run).fate == Fate::missing);
+  CHECK(judge(run).basis == "job 5_3 CANCELLED");
+  zs::registry::set(run.record, "status", "preempted");
+  run.progress = steps(3, 9, false);
+  CHECK(judge(run).fate == Fate::preempted);
+  CHECK(judge(run).again);
+  run.job = Job{"PENDING", ""};
+  CHECK(judge(run).fate == Fate::pending);
+  CHECK_FALSE(judge(run).again);
+  // Killed and requeued by somebody else.
+  zs::registry::set(run.record, "status", "running");
+  CHECK(judge(run).fate == Fate::pending);
+  CHECK(judge(run).basis == "squeue: job 5_3 PENDING, goes on after 3/9 steps in the metrics");
+}
+
+TEST_CASE("state: what another program recorded is told as it is") {
+  Facts run = facts("archived");
+  run.configured = false;
+  CHECK(judge(run).fate == Fate::recorded);
+  CHECK(judge(run).basis == "its record: archived");
+  CHECK_FALSE(judge(run).again);
+}
+
+TEST_CASE("state: metrics with a gap or a duplicate are no complete ones") {
+  const Place place;
+  CHECK_FALSE(progress(place.path).known);
+  write_metrics(place.path, {1, 2, 3}, 3, true);
+  CHECK(progress(place.path).done == 3);
+  CHECK(progress(place.path).fault == "");
+  write_metrics(place.path, {1, 2, 2, 3}, 3, true);
+  CHECK(progress(place.path).done == 2);
+  CHECK(progress(place.path).fault == "the metrics have 4 rows, which are not each step once");
+  write_metrics(place.path, {1, 3}, 3, true);
+  CHECK(progress(place.path).done == 1);
+  zs::write_file(place.path + "/metrics.h5", "no metrics");
+  CHECK_FALSE(progress(place.path).known);
+  CHECK(progress(place.path).fault != "");
+}
+
+TEST_CASE("plan: runs are there with their configuration, or none is") {
+  const Place place;
+  const std::string to = "--output_dir\",\"" + place.path + "/runs";
+  const auto planned =
+      plan("[\"one\",\"" + to + "\",\"--seed\",\"7\"]\n[\"two\",\"" + to + "\",\"--run_name\",\"mine\"]\n",
+           {{"experiment", "e"}, {"script", "s.sbatch"}});
+  REQUIRE(planned.size() == 2);
+  CHECK(fs::exists(planned[0].folder + "/config.yaml"));
+  const auto runs = zs::registry::read_runs(place.path + "/runs", [](const zs::Fault& fault) { FAIL(fault.what); });
+  CHECK(runs.text(0, "status") == "planned");
+  CHECK(runs.text(0, "run_name") == "one");
+  CHECK(runs.text(1, "run_name") == "mine");
+  CHECK(runs.text(1, "condition") == "two");
+  CHECK(runs.text(0, "training.seed") == "7");
+  CHECK(runs.text(0, "experiment") == "e");
+  CHECK(runs.text(0, "host") == "");
+
+  CHECK_THROWS_WITH_AS(plan("[\"a\",\"--output_dir\",\"" + place.path + "/none\"]\n[\"b\",\"--seeed\",\"7\"]\n", {}),
+                       "b: unknown option '--seeed', did you mean '--seed'?", zs::Error);
+  CHECK_THROWS_AS(plan("[]", {}), zs::UsageError);
+  CHECK_THROWS_AS(plan("{}", {}), zs::UsageError);
+  CHECK_FALSE(fs::exists(place.path + "/none"));
+}
+
+TEST_CASE("rerun: what failed or is missing, by the script that planned it, and nothing else") {
+  const Place place;
+  const std::string registry = place.path + "/runs";
+  const auto line = [&](const std::string& name) {
+    return "[\"" + name + "\",\"--output_dir\",\"" + registry + "\"]\n";
+  };
+  const auto planned =
+      plan(line("a") + line("b") + line("c"), {{"experiment", "e"}, {"script", "s"}, {"directory", "/"}});
+  const zs::registry::Run done(registry, fs::path(planned[0].folder).filename());
+  done.update({{"exit_code", "0"}});
+  write_metrics(planned[0].folder, {1, 2}, 2, true);
+  const auto config = zs::config::Config::parse("model: {name: tiny}", "c.yaml");
+  const auto single = zs::registry::Run::create(registry, config, {{"exit_code", "1"}});
+  auto runs = zs::registry::read_runs(registry, [](const zs::Fault& fault) { FAIL(fault.what); });
+  const auto rows = find_states(registry, {}, runs);
+  REQUIRE(rows.size() == 4);
+  std::vector<std::string> told;
+  const auto jobs = to_rerun(registry, runs, rows, false, [&](const zs::Fault& fault) { told.push_back(fault.path); });
+  REQUIRE(jobs.size() == 1);
+  CHECK(jobs[0].script == "s");
+  CHECK(jobs[0].directory == "/");
+  CHECK(jobs[0].conditions == std::vector<std::string>{"b", "c"});
+  CHECK(jobs[0].runs.size() == 2);
+  CHECK(told == std::vector<std::string>{single.id()});
+  zs::registry::Question question;
+  question.filters = {"state=COMPLETE", "condition=a"};
+  CHECK(find_states(registry, question, runs).size() == 1);
+}
+
+TEST_CASE("registry: a run that goes on counts its restarts and keeps where its parts begin") {
+  const Place place;
+  const std::string registry = place.path + "/runs";
+  const auto planned = plan("[\"a\",\"--output_dir\",\"" + registry + "\"]", {});
+  const zs::registry::Run run(registry, fs::path(planned[0].folder).filename());
+  run.begin(0, {});
+  auto record = zs::registry::read_record(run.folder());
+  CHECK(value(record, "restarts") == "0");
+  CHECK(value(record, "segments") == "");
+  CHECK(process(record) == Process::alive);
+  run.update({{"exit_code", "75"}, {"slurm_job_id", "7"}});
+  run.begin(40, {});
+  run.begin(90, {});
+  record = zs::registry::read_record(run.folder());
+  CHECK(value(record, "restarts") == "2");
+  CHECK(value(record, "segments") == "0,40,90");
+  CHECK(value(record, "exit_code") == "");
+  CHECK(value(record, "slurm_job_id") == "");
+  zs::registry::set(record, "process", std::to_string(::getpid()) + ":1");
+  CHECK(process(record) == Process::gone);
+  zs::registry::set(record, "host", "elsewhere");
+  CHECK(process(record) == Process::elsewhere);
+}

@@ -15,7 +15,7 @@ state_of() { scontrol -o show job "$1" | grep -oE 'JobState=[A-Z_]+' | cut -d= -
 
 # ended JOB [SECONDS]: waits for a job's end and sets `state` and `code`, its exit code.
 ended() {
-  local job end=$((SECONDS + ${2:-300}))
+  local job end=$((SECONDS + ${2:-600}))
   state=
   until [[ $state =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY)$ ]]; do
     ((SECONDS < end)) || { squeue; return 1; }
@@ -38,6 +38,7 @@ until_true() {
 
 # steps_of FOLDER: the steps that a run's metrics hold.
 steps_of() { zs-runs --registry "${1%/*}" --status --filter "run_id=${1##*/}" --show steps | tail -n 1 | cut -d/ -f1 | grep . || echo 0; }
+trains() { [ "$(column status --registry "${1%/*}" --filter "run_id=${1##*/}")" = running ]; }
 reached() { (($(steps_of "$1") >= $2)); }
 
 # Processes that the sandbox in $1 has left: its daemons and jobs carry its path in their environment.

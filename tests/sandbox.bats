@@ -138,7 +138,7 @@ reported() {
 # a_training: a configuration that takes some seconds.
 a_training() {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
-  echo '{model: {name: tiny, num_layers: 1, context_length: 16}, training: {max_steps: 400, save_steps: 10, keep_last: 1}}' >config.yaml
+  echo '{model: {name: tiny, num_layers: 1, context_length: 16}, training: {max_steps: 1000, save_steps: 100, keep_last: 1}}' >config.yaml
 }
 
 # submit_training SCRIPT-OPTION...: submits it on both nodes; sets `job` and `run`, its folder.
@@ -150,26 +150,26 @@ submit_training() {
 @test "sbatch: a training that is warned of its time limit saves, is requeued, and goes on as one run" {
   a_training
   submit_training
-  until_true 60 reached "$run" 3
+  until_true 120 trains "$run"
   scancel --batch --signal=USR1 "$job"
   waits() { [[ $(state_of "$job") == PENDING ]]; }
-  until_true 20 waits
+  until_true 120 waits
   run -0 zs-runs --status --show state basis
-  [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, goes on after "*"/400 steps in the metrics" ]]
+  [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, goes on after "*"/1000 steps in the metrics" ]]
   run -0 zs-runs rerun --failed
   [ "$output" = "nothing to run again" ]
   ended "$job"
   grep -v '^run: ' out
   [ "$state $code" = "COMPLETED 0" ]
   run -0 zs-runs --status --show state steps restarts slurm_job nodes
-  [ "${lines[1]}" = $'COMPLETE\t400/400\t1\t'"$job"$'\tn[1-2]' ]
+  [ "${lines[1]}" = $'COMPLETE\t1000/1000\t1\t'"$job"$'\tn[1-2]' ]
   grep -q 'stopped after step [0-9]*; requeued to go on' out
 }
 
 @test "sbatch: a training that may not restart is PREEMPTED, and rerun goes on with it" {
   a_training
   submit_training --max_restarts 0
-  until_true 60 reached "$run" 3
+  until_true 120 trains "$run"
   scancel --batch --signal=USR1 "$job"
   ended "$job"
   [ "$state $code" = "FAILED 75" ]
@@ -184,10 +184,10 @@ submit_training() {
 
 @test "sbatch: a rank that hangs in a collective is named with its node, the job ends, no process stays" {
   a_training
-  sed -i 's/max_steps: 400/max_steps: 100000/' config.yaml
+  sed -i 's/max_steps: 1000/max_steps: 1000000/' config.yaml
   bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 config.yaml -- --timeout 3 >said
   job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
-  until_true 60 reached "$run" 3
+  until_true 120 reached "$run" 3
   victim=$(for pid in $(ranks_of "$job"); do grep -lzx 'SLURM_PROCID=1' "/proc/$pid/environ"; done | cut -d/ -f3)
   kill -STOP "$victim"
   ended "$job" 60
@@ -196,13 +196,14 @@ submit_training() {
   grep -qE '^zs-train: rank 0 on n1: .*rank 1 on n2' out
   [ "$(column state --status)" = FAILED ]
   gone() { [ -z "$(ranks_of "$job")" ]; }
-  until_true 20 gone
+  until_true 60 gone
 }
 
 @test "sbatch: a rank killed by kill -9 makes its run FAILED, not running for ever" {
   a_training
+  sed -i 's/max_steps: 1000/max_steps: 1000000/' config.yaml
   submit_training
-  until_true 60 reached "$run" 3
+  until_true 120 reached "$run" 3
   kill -KILL "$(ranks_of "$job" | tail -n 1)"
   ended "$job" 60
   [ "$state" = FAILED ]

@@ -32,14 +32,14 @@ Markers markers_of(const std::vector<const Entry*>& entries) {
 
 }  // namespace
 
-LogReader::LogReader(const Options& options, Rows& rows, const FaultSink& faults)
-    : options_(options),
+LogReader::LogReader(Options options, Rows& rows, const FaultSink& faults)
+    : options_(std::move(options)),
       rows_(rows),
       faults_(faults),
-      records_(options.map, rows),
-      markers_(markers_of(chosen(options))) {
-  if (!options.pattern.empty()) readers_.push_back({"pattern", make_pattern(options.pattern)});
-  for (const Entry* entry : chosen(options)) readers_.push_back({std::string(entry->name), entry->make()});
+      records_(options_.map, rows),
+      markers_(markers_of(chosen(options_))) {
+  if (!options_.pattern.empty()) readers_.push_back({"pattern", make_pattern(options_.pattern)});
+  for (const Entry* entry : chosen(options_)) readers_.push_back({std::string(entry->name), entry->make()});
 }
 
 LogReader::~LogReader() = default;

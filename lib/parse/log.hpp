@@ -44,8 +44,8 @@ struct Stats {
 
 class LogReader : private Findings {
  public:
-  /// The options, the sink and the rows outlive the reader.
-  LogReader(const Options& options, Rows& rows, const FaultSink& faults);
+  /// The sink and the rows outlive the reader.
+  LogReader(Options options, Rows& rows, const FaultSink& faults);
   ~LogReader() override;
 
   /// Reads a log to its end, in memory that does not grow with it. Several logs are parts of the run, in order.
@@ -84,7 +84,7 @@ class LogReader : private Findings {
   void close_line();
   std::vector<Field> held_by_others(const std::vector<Field>& fields, std::string_view rank);
 
-  const Options& options_;
+  const Options options_;
   Rows& rows_;
   const FaultSink& faults_;
   Records records_;

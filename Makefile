@@ -111,11 +111,19 @@ check:  ## install what is missing, build, pass every test
 check-matrix: all  ## every stage, schedule, rank count and clipping on real ranks: one digest (minutes)
 	@BUILD=$(BUILD) tests/matrix
 
+check-sanitized:  ## unit tests and cases of the light tools under the address and undefined-behaviour sanitizers
+	@$(MAKE) $(PARALLEL) BUILD=$(BUILD)/sanitized OPT=-O1 WARN=-Wall \
+	  CXX="$(CXX) -fsanitize=address,undefined -fno-sanitize-recover=all" light $(BUILD)/sanitized/test-light
+	@BUILD=$(BUILD)/sanitized LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leaks:print_suppressions=0 tests/run light cases
+
 check-kills: all  ## kill trainings with -9, KILLS (100) times, and resume them: one digest, no broken checkpoint (minutes)
 	@BUILD=$(BUILD) tests/kills $(KILLS)
 
 check-storm: light  ## RUNS (11500) runs by 64 processes at once, some killed: none lost, none twice (minutes)
 	@PATH=$$(realpath $(BUILD)):$$PATH tests/storm 64 $(RUNS)
+
+check-revisions: all  ## 20 comparisons of this revision with itself, for real (minutes; on an idle machine)
+	@BUILD=$(BUILD) tests/same-revision
 
 check-slurm: all  ## whole workflows on a throwaway Slurm cluster: sweeps, kills, 20 preemptions (20 minutes)
 	@BUILD=$(BUILD) bats --print-output-on-failure tests/slurm
@@ -156,6 +164,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-matrix check-kills check-storm check-slurm tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -19,17 +19,20 @@ label() {
 # its label in names of files, its commit and the commit's subject.
 begin_comparison() {
   local tool i variable words
+  trap clean EXIT
   for tool in zs-parse zs-aggregate zs-report git jq setsid; do
     command -v "$tool" >/dev/null || die "$tool is not on PATH: make deps installs what is missing, make builds the tools"
   done
   # In a hook these name another repository, or the user's index.
   for variable in $(git rev-parse --local-env-vars); do unset "$variable"; done
   [[ -n $repo || -e $here/../.git ]] || die "this installation is not a git repository: name one with --repo"
-  repo=$(realpath "${repo:-$here/..}")
-  ours rev-parse --git-dir >/dev/null 2>&1 || die "$repo is not a git repository"
+  repo=$(realpath -m -- "${repo:-$here/..}")
+  words=$(ours rev-parse --git-dir 2>&1) || die "--repo $repo: ${words#fatal: }"
   revisions=("$revision1" "$revision2") commits=() subjects=() labels=() trees=() failed=('' '')
   for i in 0 1; do
-    commits+=("$(ours rev-parse --verify --quiet --end-of-options "${revisions[i]}^{commit}")") ||
+    # The same word is the same commit, even if a branch moves this moment.
+    ((i == 1)) && [[ $revision1 == "$revision2" ]] && commits+=("${commits[0]}") ||
+      commits+=("$(ours rev-parse --verify --quiet --end-of-options "${revisions[i]}^{commit}")") ||
       die "$repo has no revision '${revisions[i]}'"
     label "${revisions[i]}"
     labels+=("$label")
@@ -53,7 +56,6 @@ begin_comparison() {
     mkdir -p -- "$output" || die "cannot make the folder $output"
     output=$(realpath -- "$output")
   fi
-  trap clean EXIT
   for i in "INT 130" "TERM 143" "HUP 129" "QUIT 131" "USR1 138"; do
     # shellcheck disable=SC2086,SC2064 # both words, now
     trap "stop $i" ${i% *}
@@ -123,15 +125,17 @@ stop() {
 }
 
 # clean: at any end. Only our own worktrees go: pruning could forget those of the user on a disk that is not mounted now.
+# Status 1 is a verdict: without one, what failed is something else.
 clean() {
-  local tree
+  local status=$? tree
   trap '' INT TERM HUP QUIT USR1
+  [[ $status != 1 || -n ${judged-} ]] || status=2
   end_attended
   end_watcher
-  [[ -n ${work-} ]] || return 0
+  [[ -n ${work-} ]] || exit "$status"
   if [[ -z $cleanup ]]; then
     say "worktrees: ${trees[*]} (git worktree remove --force takes them away)"
-    return 0
+    exit "$status"
   fi
   for tree in "${trees[@]}"; do
     [[ -e $tree ]] || continue
@@ -140,6 +144,7 @@ clean() {
       say "cannot remove the worktree $tree"
   done
   rm -rf "$work"
+  exit "$status"
 }
 
 # build_revisions: a worktree each, one for both where they are the same commit. What does not build is `failed`.
@@ -207,7 +212,7 @@ run_revision() {
   fi
   facts=$(jq -nc --arg revision "${names[i]}" --arg commit "${commits[i]}" --arg subject "${subjects[i]}" --argjson run "$2" --argjson order "$number" \
     --argjson code "$code" --arg command "$run${test_config:+ $test_config}" --arg log "logs_$name/run.log" \
-    --arg host "${SLURM_JOB_NODELIST:-$(hostname)}" --arg date "$(date -Is)" --argjson seconds "$((microseconds / 1000000))" \
+    --arg host "${SLURM_JOB_NODELIST:-$(hostname)}" --arg date "$(date '+%F %T')" --argjson seconds "$((microseconds / 1000000))" \
     --arg load "$load" --arg other "$other" --arg launch "$ZS_LAUNCH" --argjson clocks "$(clocks_of "$folder/clocks")" \
     '{$revision, $commit, commit_subject: $subject, $run, $order, exit_code: $code, $command, $launch, $log, $host, $date, $seconds, load_before: $load,
       other_load: $other} + $clocks | del(.[] | select(. == ""))')
@@ -260,6 +265,8 @@ clocks_of() {
 # report_comparison: the records, the data, the report. Ends with the verdict's status.
 report_comparison() {
   local status=0 file
+  # The baseline stands first in all tables, also where the other failed before it ran.
+  describe '.condition_order |= map(select(. != $late)) + map(select(. == $late))' --arg late "${labels[1]}_build"
   # A fault in a log (status 1) does not stop the evidence.
   cd "$output" || die "the folder $output is gone"
   zs-parse "${parse_words[@]}" . >.records || (($? == 1)) || die "the logs cannot be read; they are in $output"
@@ -272,5 +279,6 @@ report_comparison() {
   done
   jq -r '.label + ": " + .text' revision_comparison_data.json
   echo "report: $output/revision_comparison_report.html"
+  judged=1
   exit "$status"
 }

@@ -34,7 +34,7 @@ setup() {
 
 @test "gradients: a report begins with the verdict, and its norm is the one that was logged" {
   run -0 zs-report --gradients small -o report.md
-  [ "$(sed -n 3p report.md)" = "**The gradient of every layer is sound** at each of 3 checkpoints (step 4 to 12): all its values are finite, and none is zero, vanishes or explodes." ]
+  [ "$(sed -n 3p report.md)" = "**Sound.** **Every layer has a finite gradient, and none is zero, vanishes or explodes**, at each of 3 checkpoints (step 4 to 12)." ]
   grep -q '^- The norm of all layers together is the one that the training logged, at 3 checkpoints\.$' report.md || complain "not the logged norm"
   for picture in gradients.png gradient_cosine.png; do [ -s $picture ] || complain "$picture"; done
   zs-report --gradients small -o report.html
@@ -55,7 +55,7 @@ save(2, h0=1e-4, h1=1e4, h2=0)
 save(3, h3=float("nan"))
 END
   run -1 zs-report --gradients made
-  [ "${lines[1]}" = "**4 of 5 layers have unsound gradients:** not finite: \`h.3\` (h.3: at step 3 4 of its 4 values are not finite (4 nan, 0 inf)); exploding: \`h.1\` (h.1: at step 2 its RMS is 10000 times the median of all layers); vanishing: \`h.0\` (h.0: at step 2 its RMS is 1/10000 of the median of all layers); zero: \`h.2\` (h.2: at step 2 all its 4 values are 0)." ]
+  [ "${lines[1]}" = "**Unsound.** **4 of 5 layers have gradients that are not sound:** not finite: \`h.3\` (h.3: at step 3 4 of its 4 values are not finite (4 nan, 0 inf)); exploding: \`h.1\` (h.1: at step 2 its RMS is 10000 times the median of all layers); vanishing: \`h.0\` (h.0: at step 2 its RMS is 1/10000 of the median of all layers); zero: \`h.2\` (h.2: at step 2 all its 4 values are 0)." ]
   run -0 zs-report --gradients made/checkpoint_1
   run -0 zs-plot gradients made
   [[ $output == *"4 nan"* ]]

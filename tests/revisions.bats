@@ -143,7 +143,10 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   run -2 --separate-stderr bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$repo" --revision1 base --revision2 base
   [[ $stderr == *"'base' has no tools/zs-train.cpp: say with --run how it trains"* ]] || complain "$stderr"
   run -2 --separate-stderr bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$TMPDIR" --revision1 a --revision2 b
-  [[ $stderr == *"$TMPDIR is not a git repository" ]] || complain "$stderr"
+  [[ $stderr == "compare-revisions.sbatch: --repo $TMPDIR: not a git repository"* ]] || complain "$stderr"
+  run -2 --separate-stderr bash "$ROOT/slurm/compare-revisions.sbatch" --repo none/none --revision1 a --revision2 b
+  run -2 --separate-stderr env TMPDIR="$PWD/none" bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$repo" --run true \
+    --revision1 base --revision2 base --output_dir here
   [ "$(cat out/file)" = precious ] || complain "lost"
   [ ! -e results ] || complain "made results/"
   state | diff before -
@@ -170,17 +173,42 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   done
 }
 
-@test "revisions: run from a git hook, with --no_cleanup, and with a log format of one's own" {
+@test "revisions: run from a git hook, within a job by mpirun, with --no_cleanup and with a log format of one's own" {
   sed -i 's/Epoch 1, Step/it/; s/Loss:/L/; s/ sync: True time:/ T/' "$repo/train.sh"
   commit own "base=1000 peak=2000000"
   printf '#!/bin/sh\ntouch "%s/hooked"\n' "$PWD" >"$repo/.git/hooks/post-checkout"
   chmod +x "$repo/.git/hooks/post-checkout"
-  GIT_DIR=$repo/.git GIT_INDEX_FILE=$repo/.git/index run -0 --separate-stderr compare --revision1 own --revision2 own \
-    --runs_per_revision 3 --output_dir out --no_cleanup \
+  export GIT_DIR=$repo/.git GIT_INDEX_FILE=$repo/.git/index SLURM_JOB_ID=1 SLURM_NTASKS=3
+  run -0 --separate-stderr compare --revision1 own --revision2 own --runs_per_revision 3 --output_dir out --no_cleanup --local \
     --parse "--pattern 'it (?P<step>\d+), L (?P<loss>\S+) T (?P<iteration_time>\S+)'"
   [[ ${lines[0]} == *"identical bits"*"Time: no difference shown"* ]]
+  unset GIT_DIR GIT_INDEX_FILE
+  [[ $(jq -r '[.ranks, .conditions[].launch] | unique | join(" ")' out/metadata.json) == "3 mpirun -n 3"* ]]
   [ ! -e hooked ]
   tree=$(sed -n 's/^worktrees: \([^ ]*\) .*/\1/p' <<<"$stderr")
   [ -e "$tree/train.sh" ]
   git -C "$repo" worktree remove --force "$tree"
+}
+
+@test "revisions: of zs itself: built by make in the worktree, trained as tiny, a unit in the last place found" {
+  mkdir "$repo/tools"
+  echo "// zs" >"$repo/tools/zs-train.cpp"
+  printf 'build/zs-train: trainer\n\tmkdir -p build && cp $< $@\n' >"$repo/Makefile"
+  printf '%s\n' '#!/bin/bash' '((${OMPI_COMM_WORLD_RANK:-0} == 0)) || exit 0' 'echo "run: expected_steps=2"' \
+    'echo "Epoch 1, Step 1, Loss: 2.5 sync: True time: 0.1 alloc_mem: 1 peak_mem: 2"' \
+    'echo "Epoch 1, Step 2, Loss: $loss sync: True time: 0.1 alloc_mem: 1 peak_mem: 2"' \
+    'mkdir -p "$ZS_REGISTRY/$1"' >"$repo/trainer"
+  chmod +x "$repo/trainer"
+  sed -i '2i loss=2.4' "$repo/trainer"
+  commit one "base=1"
+  sed -i 's/^loss=2.4/loss=2.4000000000000004/' "$repo/trainer"
+  commit two "base=1"
+  run -1 --separate-stderr bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$repo" --revision1 one --revision2 two \
+    --runs_per_revision 2 --warmup 0 --output_dir out
+  [[ ${lines[0]} == "Worse or different: two against one: different from step 2: losses differ by up to 4.44"* ]]
+  [ "$(data '.comparisons[0].numerics.from_step')" = 2 ]
+  [ "$(jq -r '[.conditions[].command] | unique[]' out/metadata.json)" = \
+    '$ZS_LAUNCH build/zs-train --model_name tiny --batch_size 4 --seq_length 64 --max_steps 100 --log_interval 1' ]
+  [ -d out/logs_two_run2/saved_models/--model_name ]
+  grep -q 'cp trainer build/zs-train' out/build_one.log
 }

@@ -267,3 +267,30 @@ submit_training() {
   [[ $output == *"zs-train: srun started 2 tasks, but MPI sees one: each would be rank 0 of 1; "* ]]
   [ ! -e saved_models ]
 }
+
+@test "sbatch: two revisions are compared in one job, and their worktrees are gone when it is cancelled too" {
+  export TMPDIR=$BATS_TEST_TMPDIR/tmp GIT_CONFIG_GLOBAL=/dev/null
+  mkdir "$TMPDIR"
+  git init -q repo
+  printf '%s\n' '#!/bin/bash' '((SLURM_PROCID == 0)) || exit 0' 'echo "run: expected_steps=3"' 'for step in 1 2 3; do' \
+    '  echo "Epoch 1, Step $step, Loss: 2.$step sync: True time: 0.1 alloc_mem: 1000000 peak_mem: 2000000"' 'done' \
+    'echo "state_digest: 0123456789abcdef0123456789abcdef"' >repo/train
+  chmod +x repo/train
+  git -C repo add .
+  git -C repo -c user.name=a -c user.email=a@b commit -qm one
+  compare=("$ROOT/slurm/compare-revisions.sbatch" --repo repo --revision1 HEAD --revision2 HEAD --warmup 0)
+  ended "$(sbatch --parsable --output=out --ntasks=2 "${compare[@]}" --run '$ZS_LAUNCH ./train' --runs_per_revision 2 --output_dir one)"
+  cat out
+  [ "$state $code" = "COMPLETED 0" ]
+  grep -q '^Same or better: HEAD.2 against HEAD.1: identical bits' out
+  [[ $(jq -r '[.conditions[] | .launch, .host] | unique | join(" ")' one/metadata.json) == *n[12]*"srun --mpi=pmix"* ]]
+  job=$(sbatch --parsable --output=out2 --ntasks=2 "${compare[@]}" --run '$ZS_LAUNCH sleep 60' --output_dir two)
+  for _ in {1..200}; do ls two/logs_HEAD.1_run1/run.log 2>/dev/null && break || sleep 0.1; done
+  [ -n "$(ls -A "$TMPDIR")" ]
+  scancel "$job"
+  ended "$job"
+  cat out2
+  for _ in {1..100}; do [ -z "$(ls -A "$TMPDIR")" ] && break || sleep 0.1; done
+  [ -z "$(ls -A "$TMPDIR")" ]
+  [ "$(git -C repo worktree list | wc -l)" = 1 ]
+}

@@ -115,7 +115,7 @@ first_paragraph() { sed -n 3p "$1"; }
   ln -s "$BUILD/zs-report" /bin/sh bin/
   run -0 --separate-stderr env PATH="$PWD/bin" zs-report summary.h5 -o report.md
   [ "$(head -n 1 <<<"$stderr")" = "zs-report: warning: loss_comparison.png: not drawn: gnuplot is not installed: install the package gnuplot-nox, or draw with --terminal" ]
-  grep -q '^(The figure could not be drawn: ' report.md
+  grep -q '^(Figure not drawn: ' report.md
   run -0 --separate-stderr env PATH="$PWD/bin" zs-report summary.h5 -o report.html
   [ -z "$stderr" ]
 }

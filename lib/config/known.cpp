@@ -47,6 +47,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.num_epochs", "num_epochs", Type::integer, "N", "1", "passes over the data set", "", 1, 1e9},
     {"training.max_steps", "max_steps bench_step", Type::integer, "N", "100", "steps at most; 0 means no limit", "", 0, kMany, "training.bench_step"},
     {"training.seed", "seed", Type::integer, "N", "42", "seed of initialization, sampling and dropout", "", 0, 9e15},
+    {"training.deterministic", "deterministic", Type::boolean, "", "true", "the same bits in every run: on CPUs always so, at no cost"},
     {"training.eval", "eval", Type::boolean, "", "false", "evaluate at the end too"},
     {"training.eval_steps", "eval_steps", Type::integer, "N", "0", "steps between evaluations; 0 means none", "", 0, kMany},
     {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints, and one at the end; 0 means none", "", 0, kMany},

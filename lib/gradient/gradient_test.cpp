@@ -24,7 +24,7 @@ using Named = std::vector<std::pair<std::string, Values>>;
 
 /// Writes RUN/checkpoint_STEP/gradients.pt with vectors of these values.
 std::string save(const Folder& folder, const std::string& checkpoint, const Named& named) {
-  const std::string path = folder.file(checkpoint);
+  std::string path = folder.file(checkpoint);
   fs::create_directories(path);
   tensorfile::Dict dict;
   for (const auto& [name, values] : named) {

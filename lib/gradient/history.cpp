@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gradient/history.hpp"
 
-#include <array>
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -13,6 +13,7 @@ namespace zs::gradient {
 namespace {
 
 constexpr std::size_t kPiece = 1 << 16;  // elements: two pieces stay in the second cache
+constexpr std::int64_t kHeld = 1 << 22;  // elements of a file that may stay in memory
 
 /// Measures a tensor, and its inner product with `before` where that is given.
 Measure measure(const tensorfile::Tensor& tensor, const tensorfile::Tensor* before, double& product) {
@@ -25,50 +26,66 @@ Measure measure(const tensorfile::Tensor& tensor, const tensorfile::Tensor* befo
     const std::span<float> now(piece.data(), size);
     tensorfile::read_f32(tensor, first, now);
     result.add(now);
-    if (!before) continue;
-    const std::span<float> then(other.data(), size);
-    tensorfile::read_f32(*before, first, then);
-    product += dot(now, then);
+    if (before) {
+      const std::span<float> then(other.data(), size);
+      tensorfile::read_f32(*before, first, then);
+      product += dot(now, then);
+    }
+    if ((first + static_cast<std::int64_t>(size)) % kHeld != 0) continue;
+    tensor.storage->forget();
+    if (before) before->storage->forget();
   }
   return result;
 }
 
+[[noreturn]] void refuse(const tensorfile::StateDict& file, const std::string& what) {
+  throw Error(file.path(), 0, what + ": they are of different models");
+}
+
+/// Throws unless `file` has a tensor of that name and shape, as the `first` file has.
+void require_tensor(const tensorfile::StateDict& file, const std::string& name, const tensorfile::Shape& shape,
+                    const std::string& first) {
+  const tensorfile::Tensor* const tensor = file.find(name);
+  if (!tensor) refuse(file, "has no " + name + ", unlike " + first);
+  if (tensor->shape == shape) return;
+  refuse(file, name + " has the shape " + tensorfile::to_text(tensor->shape) + ", in " + first + " " +
+                   tensorfile::to_text(shape));
+}
+
 /// Throws unless `file` has the tensors of `history`.
 void require_same_model(const History& history, const tensorfile::StateDict& file, const std::string& first) {
-  for (std::size_t i = 0; i < history.names.size(); ++i) {
-    const std::string& name = history.names[i];
-    const tensorfile::Tensor* const tensor = file.find(name);
-    if (!tensor) throw Error(file.path(), 0, "has no " + name + ", unlike " + first + ": they are of different models");
-    if (tensor->shape != history.shapes[i]) {
-      throw Error(file.path(), 0,
-                  name + " has the shape " + tensorfile::to_text(tensor->shape) + ", in " + first + " " +
-                      tensorfile::to_text(history.shapes[i]) + ": they are of different models");
-    }
-  }
-  for (const auto& entry : file.entries()) {
-    if (std::find(history.names.begin(), history.names.end(), entry.name) == history.names.end())
-      throw Error(file.path(), 0, "has " + entry.name + ", unlike " + first + ": they are of different models");
+  for (std::size_t i = 0; i < history.names.size(); ++i)
+    require_tensor(file, history.names[i], history.shapes[i], first);
+  const auto more = std::find_if(file.entries().begin(), file.entries().end(), [&](const auto& entry) {
+    return std::find(history.names.begin(), history.names.end(), entry.name) == history.names.end();
+  });
+  if (more != file.entries().end()) refuse(file, "has " + more->name + ", unlike " + first);
+}
+
+/// Measures one tensor of a file. Throws Error with the file's path.
+Measure measure(const tensorfile::StateDict& file, const std::string& name, const tensorfile::Tensor* before,
+                double& product) {
+  const tensorfile::Tensor& tensor = file.at(name);
+  try {
+    tensor.storage->verify();
+    Measure result = measure(tensor, before, product);
+    tensor.storage->forget();
+    return result;
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    throw what.starts_with(file.path()) ? Error(what) : Error(file.path(), 0, name + ": " + what);
   }
 }
 
 void measure(const History& history, const tensorfile::StateDict& file, const tensorfile::StateDict* before,
              Checkpoint& checkpoint) {
   for (const std::string& name : history.names) {
-    const tensorfile::Tensor& tensor = file.at(name);
     const tensorfile::Tensor* const earlier = before ? &before->at(name) : nullptr;
     double product = 0;
-    try {
-      tensor.storage->verify();
-      checkpoint.tensors.push_back(measure(tensor, earlier, product));
-    } catch (const Error& error) {
-      const std::string what = error.what();
-      throw what.starts_with(file.path()) ? Error(what) : Error(file.path(), 0, name + ": " + what);
-    }
-    tensor.storage->forget();
-    if (earlier) {
-      earlier->storage->forget();
-      checkpoint.tensor_dots.push_back(product);
-    }
+    checkpoint.tensors.push_back(measure(file, name, earlier, product));
+    if (!earlier) continue;
+    earlier->storage->forget();
+    checkpoint.tensor_dots.push_back(product);
   }
   for (const Layer& layer : history.layers) {
     Measure sum;

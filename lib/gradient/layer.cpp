@@ -44,6 +44,7 @@ std::string shared_root(const std::vector<Parts>& names) {
 
 std::vector<Layer> layers(const std::vector<std::string>& names) {
   std::vector<Parts> split;
+  split.reserve(names.size());
   for (const std::string& name : names) split.push_back(parts(name));
   const std::string root = shared_root(split);
   std::vector<Layer> all;

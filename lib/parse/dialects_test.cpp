@@ -128,10 +128,11 @@ TEST_CASE("of a log that ends within a line, no part of a value passes for the w
       const std::string cut = line.substr(0, size);
       CAPTURE(cut);
       const Outcome outcome = read(std::string(sample.before) + cut);
-      for (const auto& [key, values] : outcome.out.values) {
+      for (const auto& column : outcome.out.values) {
+        const std::string& key = column.first;
         const auto known = whole.out.values.find(key);
         CAPTURE(key);
-        for (const std::string& value : values) {
+        for (const std::string& value : column.second) {
           CAPTURE(value);
           CHECK(known != whole.out.values.end());
           CHECK((known == whole.out.values.end() || known->second.count(value) == 1));

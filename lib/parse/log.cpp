@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kLongestLine = 16 << 20;  // a longer one is read in pieces
 constexpr std::int64_t kHeaderLines = 100;      // shown to all dialects
 constexpr int kFaulty = -2;
+constexpr std::size_t kRecent = 4096;
 
 std::vector<const Entry*> chosen(const Options& options) {
   if (!options.dialect.empty()) return {&dialect_named(options.dialect)};
@@ -31,14 +32,14 @@ Markers markers_of(const std::vector<const Entry*>& entries) {
 
 }  // namespace
 
-LogReader::LogReader(const Options& options, Rows& rows, const FaultSink& faults)
-    : options_(options),
+LogReader::LogReader(Options options, Rows& rows, const FaultSink& faults)
+    : options_(std::move(options)),
       rows_(rows),
       faults_(faults),
-      records_(options.map, rows),
-      markers_(markers_of(chosen(options))) {
-  if (!options.pattern.empty()) readers_.push_back({"pattern", make_pattern(options.pattern)});
-  for (const Entry* entry : chosen(options)) readers_.push_back({std::string(entry->name), entry->make()});
+      records_(options_.map, rows),
+      markers_(markers_of(chosen(options_))) {
+  if (!options_.pattern.empty()) readers_.push_back({"pattern", make_pattern(options_.pattern)});
+  for (const Entry* entry : chosen(options_)) readers_.push_back({std::string(entry->name), entry->make()});
 }
 
 LogReader::~LogReader() = default;
@@ -48,6 +49,7 @@ void LogReader::read(const std::string& path) {
     Source source(path);
     path_ = source.name();
     number_ = 1;
+    recent_.clear();
     wants_all_ = true;
     ++parts_;
     template_.forget();  // this part's records have other columns
@@ -61,7 +63,7 @@ void LogReader::read(const std::string& path) {
     const bool rotated = options_.follow_until && !*options_.follow_until && source.replaced();
     if (rotated) continue;  // the path is another log now
     if (source.missing() > 0)
-      fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read");
+      fault(0, "the file lost " + std::to_string(source.missing()) + " bytes while it was read", "the file shrank");
     return;
   }
 }
@@ -220,20 +222,29 @@ void LogReader::try_dialects(std::string_view text, bool ended) {
 void LogReader::close_line() {
   if (class_ == kFaulty) ++stats_.faulty;
   if (class_ >= 0) ++readers_[static_cast<std::size_t>(class_)].matched;
+  if (class_ != -1) recent_.emplace_back(classed_, class_);
+  if (recent_.size() > kRecent) recent_.pop_front();
   class_ = -1;
   classed_ = 0;
 }
 
-void LogReader::fault(std::int64_t line, const std::string& what) {
-  if (line == number_) {
-    if (classed_ != number_) close_line();
+void LogReader::fault(std::int64_t line, const std::string& what) { fault(line, what, what.substr(0, what.find(':'))); }
+
+void LogReader::fault(std::int64_t line, const std::string& what, const std::string& kind) {
+  if (line == number_ && classed_ != number_) {
+    close_line();
     classed_ = number_;
-    class_ = kFaulty;
-  } else if (line > 0) {  // it was counted as matched when it was read
-    --readers_[hint_].matched;
-    ++stats_.faulty;
   }
-  ++stats_.faults[what.substr(0, what.find(':'))];
+  const auto is_it = [&](const auto& one) { return one.first == line; };
+  if (line > 0 && line == classed_) {
+    class_ = kFaulty;
+  } else if (const auto known = std::find_if(recent_.begin(), recent_.end(), is_it);
+             known != recent_.end() && known->second != kFaulty) {  // it was counted as matched
+    --readers_[static_cast<std::size_t>(known->second)].matched;
+    ++stats_.faulty;
+    known->second = kFaulty;
+  }
+  ++stats_.faults[kind];
   faults_({path_, line, what});
 }
 
@@ -294,7 +305,8 @@ void LogReader::finish() {
   for (const auto& [name, count] : stats_.matched) known += count;
   stats_.other = stats_.lines - known;
   if (stats_.records == 0 && parts_ > 0)
-    fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"));
+    fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"),
+          "no metric line");
   rows_.finish(attributes_);
 }
 

@@ -39,13 +39,13 @@ struct Options {
 struct Stats {
   std::int64_t lines = 0, faulty = 0, other = 0, records = 0;
   std::map<std::string, std::int64_t> matched;  ///< by dialect; a line counts once
-  std::map<std::string, std::int64_t> faults;   ///< by kind: the text of a fault up to its ':'
+  std::map<std::string, std::int64_t> faults;   ///< by kind: mostly the text of a fault up to its ':'
 };
 
 class LogReader : private Findings {
  public:
-  /// The options, the sink and the rows outlive the reader.
-  LogReader(const Options& options, Rows& rows, const FaultSink& faults);
+  /// The sink and the rows outlive the reader.
+  LogReader(Options options, Rows& rows, const FaultSink& faults);
   ~LogReader() override;
 
   /// Reads a log to its end, in memory that does not grow with it. Several logs are parts of the run, in order.
@@ -70,6 +70,7 @@ class LogReader : private Findings {
   void record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) override;
   void attribute(std::string_view key, std::string_view value, bool replace) override;
   void fault(std::int64_t line, const std::string& what) override;
+  void fault(std::int64_t line, const std::string& what, const std::string& kind);
 
   void read_part(Source& source);
   std::string_view next_block(Blocks& blocks, const Source& source);
@@ -83,7 +84,7 @@ class LogReader : private Findings {
   void close_line();
   std::vector<Field> held_by_others(const std::vector<Field>& fields, std::string_view rank);
 
-  const Options& options_;
+  const Options options_;
   Rows& rows_;
   const FaultSink& faults_;
   Records records_;
@@ -97,9 +98,10 @@ class LogReader : private Findings {
   bool cut_ = false;   // the line being read had a piece taken off
   int parts_ = 0;
   std::int64_t bytes_ = 0;
-  std::int64_t number_ = 1;   // of the line being read
-  std::int64_t classed_ = 0;  // the line whose class is in class_
-  int class_ = -1;            // index of the dialect, or -2 for a faulty line
+  std::int64_t number_ = 1;                          // of the line being read
+  std::int64_t classed_ = 0;                         // the line whose class is in class_
+  std::deque<std::pair<std::int64_t, int>> recent_;  // lines with a class, of which a fault may come to light later
+  int class_ = -1;                                   // index of the dialect, or -2 for a faulty line
   std::string clean_;
 
   Template template_;

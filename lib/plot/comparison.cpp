@@ -22,8 +22,8 @@ bool describes_configuration(const std::string& key) {
       // of a comparison of revisions: which run it was, and what else went on
       "run", "order", "launch", "load_before", "other_load", "cpu_mhz", "cpu_mhz_least", "gpu_mhz", "gpu_mhz_least",
       "failure", "commit", "commit_subject"};
-  return kNot.count(key) == 0 && !key.starts_with("summary.") && !key.starts_with("wandb") &&
-         !key.starts_with("source_") && !key.starts_with("source.");
+  return kNot.count(key) == 0 && !key.starts_with("summary.") && !key.starts_with("memory.") &&
+         !key.starts_with("wandb") && !key.starts_with("source_") && !key.starts_with("source.");
 }
 
 }  // namespace

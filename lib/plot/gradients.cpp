@@ -34,7 +34,8 @@ std::string label(const Measure& layer, const std::optional<Finding>& finding) {
     if (layer.infinities > 0) text += (text.empty() ? "" : ", ") + zs::to_text(layer.infinities) + " inf";
     return text;
   }
-  return to_rounded_text(layer.norm(), 4) + (finding ? "  " + gradient::name(finding->trouble) : "");
+  return (layer.all_zero() ? "0" : to_rounded_text(layer.norm(), 4)) +
+         (finding ? "  " + gradient::name(finding->trouble) : "");
 }
 
 Panel bars(const History& history, const std::vector<Finding>& findings, const std::vector<std::size_t>& shown) {

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "plot/canvas.hpp"
+#include "plot/curves_json.hpp"
 #include "plot/figures.hpp"
 #include "plot/picture.hpp"
 #include "plot/sample.hpp"

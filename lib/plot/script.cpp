@@ -7,6 +7,7 @@
 
 #include "base/number.hpp"
 #include "plot/axis.hpp"
+#include "plot/layout.hpp"
 
 namespace zs::plot {
 namespace {
@@ -35,17 +36,10 @@ std::string tick_name(const std::string& text) {
 
 std::string value(double number) { return std::isfinite(number) ? zs::to_text(number) : "NaN"; }
 
-/// A rectangle in pixels from the top left corner.
-struct Box {
-  double left = 0, top = 0, width = 0, height = 0;
-};
-
 class Script {
  public:
-  Script(const Figure& figure, const Theme& theme, Format format) : figure_(figure), theme_(theme), format_(format) {
-    char_width_ = theme.font_size * 0.80;
-    line_height_ = theme.font_size * 1.75;
-  }
+  Script(const Figure& figure, const Theme& theme, Format format)
+      : figure_(figure), theme_(theme), format_(format), layout_(theme) {}
 
   std::string text() {
     const std::size_t columns = std::max<std::size_t>(1, figure_.columns);
@@ -53,7 +47,7 @@ class Script {
     const double panel_width = columns == 1 ? theme_.width : theme_.width * 0.8;
     std::vector<double> heights(rows, 0);
     for (std::size_t i = 0; i < figure_.panels.size(); ++i) {
-      heights[i / columns] = std::max(heights[i / columns], height(figure_.panels[i], panel_width));
+      heights[i / columns] = std::max(heights[i / columns], layout_.height(figure_.panels[i], panel_width));
     }
     const double title_height = 2.2 * line_height_;
     width_ = panel_width * static_cast<double>(columns);
@@ -77,55 +71,14 @@ class Script {
   const Theme& theme_;
   Format format_;
   std::ostringstream out_;
-  double char_width_, line_height_, width_ = 0, height_ = 0;
+  const Layout layout_;
+  const double char_width_ = layout_.char_width(), line_height_ = layout_.line_height();
+  double width_ = 0, height_ = 0;
   int labels_ = 0, objects_ = 0;
 
   // ---- places -------------------------------------------------------------------------------------------------------
   std::string x(double pixels) const { return zs::to_text(pixels / width_); }
   std::string y(double pixels) const { return zs::to_text(1 - pixels / height_); }
-
-  static bool is_bars(const Panel& panel) { return !panel.bars.empty(); }
-  static bool is_map(const Panel& panel) { return !panel.cells.empty(); }
-
-  std::size_t chars(double pixels) const { return static_cast<std::size_t>(std::max(pixels / char_width_, 10.0)); }
-
-  std::vector<std::string> note_lines(const Panel& panel, double width) const {
-    std::vector<std::string> lines;
-    for (const std::string& note : panel.notes) {
-      for (const std::string& line : wrapped(note, static_cast<std::size_t>((width - 40) / (0.64 * theme_.font_size))))
-        lines.push_back(line);
-    }
-    return lines;
-  }
-
-  static std::string legend_name(const Series& series) {
-    return series.name + (series.note.empty() ? "" : " (" + series.note + ")");
-  }
-  std::size_t legend_columns(const Panel& panel, double width) const {
-    std::size_t longest = 1;
-    for (const Series& series : panel.series) longest = std::max(longest, length(legend_name(series)));
-    const double entry = static_cast<double>(std::min(longest, chars(width - 70))) * char_width_ + 44;
-    return std::clamp<std::size_t>(static_cast<std::size_t>((width - 28) / entry), 1,
-                                   std::max<std::size_t>(1, panel.series.size()));
-  }
-  std::size_t legend_rows(const Panel& panel, double width) const {
-    if (panel.series.empty()) return 0;
-    const std::size_t columns = legend_columns(panel, width);
-    return (panel.series.size() + columns - 1) / columns;
-  }
-
-  double title_height(const Panel& panel) const {
-    return panel.title.empty() ? 0.3 * line_height_ : 1.9 * line_height_;
-  }
-  double height(const Panel& panel, double width) const {
-    double axes = theme_.height;
-    if (is_bars(panel)) axes = 36.0 * static_cast<double>(panel.bars.size()) + 3 * line_height_;
-    if (is_map(panel)) axes = 40.0 * static_cast<double>(panel.rows.size()) + 3 * line_height_;
-    if (!is_bars(panel) && !is_map(panel))
-      axes += 3 * line_height_ + 1.25 * line_height_ * static_cast<double>(legend_rows(panel, width));
-    const std::size_t notes = note_lines(panel, width).size();
-    return title_height(panel) + axes + line_height_ * (0.6 + static_cast<double>(notes));
-  }
 
   // ---- commands -----------------------------------------------------------------------------------------------------
   void terminal() {
@@ -178,12 +131,13 @@ class Script {
   }
 
   void panel(const Panel& panel, Box box) {
-    box.height = std::min(box.height, height(panel, box.width));  // bars beside a taller neighbour stay as they are
+    box.height =
+        std::min(box.height, layout_.height(panel, box.width));  // bars beside a taller neighbour stay as they are
     double top = box.top;
     if (!panel.title.empty())
       label(panel.title, box.left + 14, top + 0.7 * line_height_, theme_.foreground, theme_.font_size * 1.1);
-    top += title_height(panel);
-    const std::vector<std::string> notes = note_lines(panel, box.width);
+    top += layout_.title_height(panel);
+    const std::vector<std::string> notes = layout_.note_lines(panel, box.width);
     const double bottom = box.top + box.height - line_height_ * (0.4 + static_cast<double>(notes.size()));
     for (std::size_t i = 0; i < notes.size(); ++i) {
       label(notes[i], box.left + 20, bottom + line_height_ * (0.3 + static_cast<double>(i)), theme_.note,
@@ -213,7 +167,7 @@ class Script {
   }
 
   void curves(const Panel& panel, const Box& box) {
-    const double legend_height = 1.25 * line_height_ * static_cast<double>(legend_rows(panel, box.width));
+    const double legend_height = 1.25 * line_height_ * static_cast<double>(layout_.legend_rows(panel, box.width));
     const Range xs = x_range(panel), ys = y_axis(panel);
     const std::vector<Tick> up =
         ys.empty() ? std::vector<Tick>() : ticks(ys.low, ys.high, static_cast<int>(box.height / 60), panel.log_y);
@@ -246,7 +200,7 @@ class Script {
 
   /// Swatches and names, laid out here: gnuplot's key guesses the widths of names, and cuts what it guessed wrong.
   void legend(const Panel& panel, const Box& box) {
-    const std::size_t columns = legend_columns(panel, box.width), room = chars(box.width - 70);
+    const std::size_t columns = layout_.legend_columns(panel, box.width), room = layout_.chars(box.width - 70);
     const double each = (box.width - 28) / static_cast<double>(columns), row = 1.25 * line_height_;
     for (std::size_t i = 0; i < panel.series.size(); ++i) {
       const double left = box.left + 20 + each * static_cast<double>(i % columns);

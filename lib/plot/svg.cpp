@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <sstream>
 
 #include "base/number.hpp"
 #include "plot/axis.hpp"
+#include "plot/layout.hpp"
 
 namespace zs::plot {
 namespace {
@@ -134,8 +133,7 @@ class Writer {
 
   double legend(const Panel& panel, double left, double top, double width) {
     std::size_t longest = 1;
-    const auto name = [](const Series& one) { return one.name + (one.note.empty() ? "" : " (" + one.note + ")"); };
-    for (const Series& one : panel.series) longest = std::max(longest, length(name(one)));
+    for (const Series& one : panel.series) longest = std::max(longest, length(legend_name(one)));
     const double entry = std::min(width, static_cast<double>(longest) * kChar + 44);
     const auto columns = std::clamp<std::size_t>(static_cast<std::size_t>(width / entry), 1,
                                                  std::max<std::size_t>(1, panel.series.size()));
@@ -144,7 +142,7 @@ class Writer {
                    y = top + kLine * static_cast<double>(i / columns) + 10;
       out_ << "<rect x=\"" << at(x) << "\" y=\"" << at(y - 7) << "\" width=\"22\" height=\"5\" rx=\"2\" fill=\""
            << ink(panel.series[i].colour, theme_) << "\"/>";
-      words(shortened(name(panel.series[i]), static_cast<std::size_t>((width - 36) / kChar)), x + 29, y, "start",
+      words(shortened(legend_name(panel.series[i]), static_cast<std::size_t>((width - 36) / kChar)), x + 29, y, "start",
             panel.series[i].note.empty() ? "" : "bad");
     }
     return top + kLine * static_cast<double>((panel.series.size() + columns - 1) / columns);
@@ -312,77 +310,9 @@ class Writer {
   }
 };
 
-/// `colour` moved towards white by `share`.
-std::string lighter(const std::string& colour, double share) {
-  std::string result = "#";
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    const long level = std::strtol(colour.substr(1 + 2 * channel, 2).c_str(), nullptr, 16);
-    std::array<char, 8> buffer;
-    std::snprintf(
-        buffer.data(), buffer.size(), "%02X",
-        static_cast<unsigned>(std::lround(static_cast<double>(level) + share * static_cast<double>(255 - level))));
-    result += buffer.data();
-  }
-  return result;
-}
-
-bool same_values(const Series& a, const Series& b) {
-  const auto bits = [](double x, double y) {
-    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
-  };
-  return std::equal(a.x.begin(), a.x.end(), b.x.begin(), b.x.end(), bits) &&
-         std::equal(a.y.begin(), a.y.end(), b.y.begin(), b.y.end(), bits);
-}
-
-std::string numbers(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values)
-    text += (text.empty() ? "" : ",") + (std::isfinite(value) ? zs::to_text(value) : "null");
-  return "[" + text + "]";
-}
-
-std::string json_text(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    // '<' is written as an escape, so that no name can end the script element.
-    if (c == '<')
-      result += "\\u003c";
-    else
-      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return result + "\"";
-}
-
 }  // namespace
 
 std::string svg(const Figure& figure, const Theme& theme, int width) { return Writer(figure, theme, width).text(); }
-
-std::string svg_style(const Theme& theme, bool dark) {
-  std::string style = dark ? "--ink:#E6E6E6;--quiet:#A8A8A8;--grid:#3A3D42;--paper:#16181C;--bad:#FF7B8A;"
-                           : "--ink:" + theme.foreground + ";--quiet:" + theme.note + ";--grid:" + theme.grid +
-                                 ";--paper:" + theme.background + ";--bad:" + theme.failure + ";";
-  for (std::size_t i = 0; i < theme.palette.size(); ++i) {
-    style += "--c" + std::to_string(i) + ":" + (dark ? lighter(theme.palette[i], 0.25) : theme.palette[i]) + ";";
-  }
-  return style;
-}
-
-std::string curves_json(const Panel& panel, const Theme& theme) {
-  std::string text;
-  for (std::size_t i = 0; i < panel.series.size(); ++i) {
-    const Series& series = panel.series[i];
-    text += std::string(i ? "," : "") + "{\"name\":" + json_text(series.name) +
-            ",\"colour\":" + std::to_string(series.colour % theme.palette.size());
-    std::size_t same = 0;
-    while (same < i && !same_values(panel.series[same], series)) ++same;
-    if (same < i && !series.x.empty())
-      text += ",\"same\":" + std::to_string(same) + "}";
-    else
-      text += ",\"x\":" + numbers(series.x) + ",\"y\":" + numbers(series.y) + "}";
-  }
-  return "{\"x\":" + json_text(panel.x_label) + ",\"series\":[" + text + "]}";
-}
 
 std::string escaped(const std::string& text) {
   std::string result;

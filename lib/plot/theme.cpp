@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plot/theme.hpp"
 
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <sstream>
@@ -71,6 +75,20 @@ const std::map<std::string, Setter>& setters() {
   return all;
 }
 
+/// `colour` moved towards white by `share`.
+std::string lighter(const std::string& colour, double share) {
+  std::string result = "#";
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const long level = std::strtol(colour.substr(1 + 2 * channel, 2).c_str(), nullptr, 16);
+    std::array<char, 8> buffer;
+    std::snprintf(
+        buffer.data(), buffer.size(), "%02X",
+        static_cast<unsigned>(std::lround(static_cast<double>(level) + share * static_cast<double>(255 - level))));
+    result += buffer.data();
+  }
+  return result;
+}
+
 }  // namespace
 
 Theme read_theme(const std::string& path) {
@@ -109,6 +127,16 @@ std::string to_text(const Theme& theme) {
   add("height", zs::to_text(static_cast<std::int64_t>(theme.height)));
   add("scale", zs::to_text(theme.scale));
   return text + "\n";
+}
+
+std::string css(const Theme& theme, bool dark) {
+  std::string style = dark ? "--ink:#E6E6E6;--quiet:#A8A8A8;--grid:#3A3D42;--paper:#16181C;--bad:#FF7B8A;"
+                           : "--ink:" + theme.foreground + ";--quiet:" + theme.note + ";--grid:" + theme.grid +
+                                 ";--paper:" + theme.background + ";--bad:" + theme.failure + ";";
+  for (std::size_t i = 0; i < theme.palette.size(); ++i) {
+    style += "--c" + std::to_string(i) + ":" + (dark ? lighter(theme.palette[i], 0.25) : theme.palette[i]) + ";";
+  }
+  return style;
 }
 
 }  // namespace zs::plot

@@ -29,4 +29,8 @@ Theme read_theme(const std::string& path);
 /// The theme as the text that read_theme reads.
 std::string to_text(const Theme& theme);
 
+/// Its colours as CSS variables, --c0, --c1, ... (palette), --ink, --quiet, --grid, --paper, --bad: as they are, or for
+/// a dark page.
+std::string css(const Theme& theme, bool dark);
+
 }  // namespace zs::plot

@@ -161,6 +161,7 @@ Answer judged(const Ratio& ratio, double gate, const std::string& more, const st
   if (!std::isfinite(ratio.value)) return {Verdict::open, "not known: the runs of a revision have no value"};
   const std::string change =
       ratio.value == 1 ? "no change" : percent(std::abs(ratio.value - 1)) + " " + (ratio.value > 1 ? more : less);
+  if (ratio.exact && ratio.value == 1) return {Verdict::good, "the same in every run"};
   if (!ratio.known())
     return {Verdict::open, Text(change + ", from a single run of at least one: no interval, so nothing is shown")};
   const std::string found = ratio.exact ? ", the same in every run"
@@ -199,19 +200,13 @@ void leave_open(Comparison& one) {
   const char* const why = "not compared";
   one.numerics.text = one.time.text = one.memory.text = why;
   one.time_ratio = one.memory_ratio = ratio({});
+  one.compared = false;
 }
 
 }  // namespace
 
 double time_of(const stat::Member& member) {
   return member.timing.seconds.empty() ? plot::kNone : stat::mean(member.timing.seconds);
-}
-
-std::string printed(const Ratio& ratio) {
-  if (!std::isfinite(ratio.value)) return "-";
-  const std::string value = to_rounded_text(ratio.value, 4);
-  if (ratio.exact || !ratio.known()) return value;
-  return value + " (" + to_rounded_text(ratio.low, 4) + " to " + to_rounded_text(ratio.high, 4) + ")";
 }
 
 Comparisons compare(const metric::Store& store, const Findings& found, const std::string& source, const Gate& gate) {
@@ -223,7 +218,7 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
   made.verdict = baseline.bad() ? Verdict::open : Verdict::good;
   for (const Condition* const failed : found.bad) {
     made.text += code(failed->name) + Text(" ") + Text(bad(status_text(*failed))) + Text(". ");
-    if (failed != &baseline) made.verdict = Verdict::bad;
+    if (!baseline.bad()) made.verdict = Verdict::bad;
   }
   for (const Condition& condition : found.conditions) {
     if (&condition == &baseline) continue;

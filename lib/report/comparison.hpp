@@ -38,6 +38,7 @@ struct Comparison {
   Numerics numerics;
   Answer time, memory;
   Ratio time_ratio, memory_ratio;
+  bool compared = true;   ///< false where one of the two failed
   std::size_t pairs = 0;  ///< runs that ran beside each other; 0: the ratios are not of pairs
 };
 
@@ -58,7 +59,5 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
 
 /// The mean iteration time of a run after its warm-up, seconds; nan without one.
 double time_of(const stat::Member& member);
-/// "0.97 (0.95 to 0.99)".
-std::string printed(const Ratio& ratio);
 
 }  // namespace zs::report

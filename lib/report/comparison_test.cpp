@@ -181,17 +181,17 @@ TEST_CASE("a revision whose own runs vary is excused only where the baseline's v
 }
 
 TEST_CASE("a failed baseline leaves the comparison open, a failed other is bad") {
-  for (const char* failing : {"old", "new"}) {
+  for (const char* failing : {"old", "new", "both"}) {
     metric::Store store = twins(2, true);
     for (metric::Run& run : store.runs) {
-      if (run.attribute("revision") == failing) run.attributes["exit_code"] = "1";
+      if (run.attribute("revision") == failing || std::string(failing) == "both") run.attributes["exit_code"] = "1";
     }
     stat::SummaryRule rule;
     rule.by = {"revision"};
     const metric::Store summary = stat::summarize(std::move(store), rule).store;
     const Findings found = findings(summary, "s.h5");
     CHECK(compare(summary, found, "s.h5", {}).verdict ==
-          (std::string(failing) == "old" ? Verdict::open : Verdict::bad));
+          (std::string(failing) == "new" ? Verdict::bad : Verdict::open));
   }
 }
 

@@ -19,7 +19,7 @@ using gradient::Measure;
 
 constexpr std::size_t kMostColumns = 10;  // checkpoints side by side in a table
 
-Cell number(double value) { return {Text(to_rounded_text(value, 4)), value}; }
+Cell number(double value) { return {Text(value == 0 ? "0" : to_rounded_text(value, 4)), value}; }
 Cell whole(std::int64_t value) { return {Text(to_text(value)), static_cast<double>(value)}; }
 Cell word(const std::string& text) { return {Text(code(text))}; }
 /// A cosine; "-" where there is none.

@@ -127,13 +127,14 @@ void write_verdict(const History& history, const std::vector<Finding>& findings,
                                                             to_text(*history.checkpoints.back().source.step) + ")"
                                                       : "");
   document.verdict = wrong > 0 || !log.unlike.empty() ? Verdict::bad : Verdict::good;
-  document.label = wrong > 0 ? "Unsound gradients" : log.unlike.empty() ? "Sound gradients" : "Not what was logged";
+  document.label = wrong > 0 ? "Unsound" : log.unlike.empty() ? "Sound" : "Not what was logged";
   if (wrong == 0) {
-    document.verdict_text += Text(strong("The gradient of every layer is sound")) + Text(" " + over) +
-                             Text(": all its values are finite, and none is zero, vanishes or explodes.");
+    document.verdict_text += Text(strong("Every layer has a finite gradient, and none is zero, vanishes or explodes")) +
+                             Text(", " + over + ".");
   } else {
-    document.verdict_text += bad(std::to_string(wrong) + " of " + counted(history.layers.size(), "layer") +
-                                 (wrong == 1 ? " has an unsound gradient: " : " have unsound gradients: "));
+    document.verdict_text +=
+        bad(std::to_string(wrong) + " of " + counted(history.layers.size(), "layer") +
+            (wrong == 1 ? " has a gradient that is not sound: " : " have gradients that are not sound: "));
     const std::vector<Finding> worst = gradient::worst_first(findings);
     bool first = true;
     for (const Trouble trouble : {Trouble::not_finite, Trouble::exploding, Trouble::vanishing, Trouble::zero}) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/number.hpp"
+#include "plot/curves_json.hpp"
 #include "plot/svg.hpp"
 #include "report/render.hpp"
 #include "report/style.hpp"
@@ -58,8 +59,8 @@ class Html {
   std::string out_;
 
   void head() {
-    const std::string light = plot::svg_style(theme_, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
-    const std::string dark = plot::svg_style(theme_, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
+    const std::string light = plot::css(theme_, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
+    const std::string dark = plot::css(theme_, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
     out_ +=
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"color-scheme\" "

@@ -112,7 +112,7 @@ class Markdown {
   void write(const Picture& picture) {
     const auto path = pictures_.find(picture.name);
     if (path == pictures_.end())
-      out_ += "\n(The figure could not be drawn: " + literal(picture.caption) + ".)\n";
+      out_ += "\n(Figure not drawn: " + literal(picture.caption) + ".)\n";
     else
       out_ += "\n![" + literal(picture.caption) + "](" + target(path->second) + ")\n";
   }

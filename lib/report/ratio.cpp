@@ -5,7 +5,6 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace zs::report {
 namespace {
@@ -95,6 +94,7 @@ Ratio ratio(const Samples& samples, double confidence) {
 
 std::vector<Ratio> holm(const std::vector<Samples>& all) {
   std::vector<Ratio> made;
+  made.reserve(all.size());
   for (const Samples& one : all) made.push_back(ratio(one));
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < made.size(); ++i) {

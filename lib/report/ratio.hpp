@@ -29,8 +29,8 @@ struct Samples {
 };
 
 /// All values must be above 0, else all of it is nan. Without pairs Welch's interval, on logarithms. With pairs that of
-/// the trimmed mean of their logarithms' differences (Tukey and McLaughlin 1963): of six pairs or more, a fifth at either
-/// end count as the next ones, so that a burst of other work on the machine costs the pair it fell on, not the
+/// the trimmed mean of their logarithms' differences (Tukey and McLaughlin 1963): of six pairs or more, a fifth at
+/// either end count as the next ones, so that a burst of other work on the machine costs the pair it fell on, not the
 /// comparison.
 Ratio ratio(const Samples& samples, double confidence = 0.95);
 

@@ -16,6 +16,9 @@
 namespace zs::report {
 namespace {
 
+constexpr std::size_t kCommitShown = 12;
+constexpr double kIdle = 0.1;  // processors: less is the machine's own housekeeping
+
 Text method(const Condition& baseline, const std::vector<Comparison>& comparisons) {
   Text text = Text("A ratio above 1 is slower, or more memory, than ") + code(baseline.name) +
               Text(". Intervals are 95 % together for time and memory (Holm), ");
@@ -29,7 +32,37 @@ Text method(const Condition& baseline, const std::vector<Comparison>& comparison
   } else {
     text += "from Welch's test on logarithms of the runs' mean iteration times";
   }
-  return text += "; a change is found in four cases of five if it is as large as the smallest one named.";
+  return text += "; a change as large as the least named is found in four cases of five.";
+}
+
+/// "no difference shown", "1.2 % slower".
+std::string change(const Ratio& ratio, const char* more, const char* less) {
+  if (!std::isfinite(ratio.value)) return "-";
+  if (ratio.exact && ratio.value == 1) return "the same in every run";
+  if (!ratio.known()) return "not known";
+  return ratio.differs() ? percent(std::abs(ratio.value - 1)) + " " + (ratio.value > 1 ? more : less)
+                         : "no difference shown";
+}
+
+Grid answers(const Comparison& one, const Condition& baseline) {
+  Grid grid{one.other->name + " against " + baseline.name,
+            {"what", "found", "ratio", "interval", "least found"},
+            {false, false, true, true, true},
+            {}};
+  const std::string step = one.numerics.from_step ? " from step " + to_text(*one.numerics.from_step) : "";
+  grid.rows.push_back({{Text("numerics")}, {Text(one.numerics.found + step)}, {}, {}, {}});
+  const auto row = [&](const char* what, const Ratio& ratio, const char* more, const char* less) {
+    const bool interval = ratio.known() && !ratio.exact;
+    grid.rows.push_back(
+        {{Text(what)},
+         {Text(change(ratio, more, less))},
+         {Text(std::isfinite(ratio.value) ? to_rounded_text(ratio.value, 4) : "-"), ratio.value},
+         {Text(interval ? to_rounded_text(ratio.low, 4) + " to " + to_rounded_text(ratio.high, 4) : "")},
+         {Text(interval ? percent(ratio.smallest) : "")}});
+  };
+  row("time", one.time_ratio, "slower", "faster");
+  row("memory", one.memory_ratio, "more", "less");
+  return grid;
 }
 
 /// The section with what the comparison says, in place of what intervals of single conditions suggest.
@@ -80,7 +113,7 @@ std::optional<Grid> commits(const Findings& found) {
     any = any || !commit.empty();
     const auto runs = static_cast<double>(condition.members.size());
     grid.rows.push_back({{Text(code(condition.name))},
-                         {commit.empty() ? Text("-") : Text(code(commit))},
+                         {commit.empty() ? Text("-") : Text(code(commit.substr(0, kCommitShown)))},
                          {Text(condition.attribute("commit_subject"))},
                          {Text(to_text(runs)), runs}});
   }
@@ -121,6 +154,16 @@ Section measurement_section(const Findings& found) {
   else
     section.blocks.emplace_back(Paragraph{"The runs were on " + counted(hosts.size(), "host") +
                                           ": a difference in time may be one between hosts."});
+  double least = HUGE_VAL, most = 0;
+  for (const metric::Run* const run : runs) {
+    const double load = parse_real(run->attribute("other_load")).value_or(0);
+    least = std::min(least, load), most = std::max(most, load);
+  }
+  if (most > kIdle) {
+    section.blocks.emplace_back(Paragraph{"Other programs used " + to_rounded_text(least, 2) + " to " +
+                                          to_rounded_text(most, 2) +
+                                          " processors during the runs: times are worth more on an idle machine."});
+  }
   Grid grid{"", {"run"}, {false}, {}};
   for (const metric::Run* const run : runs) grid.rows.push_back({{Text(code(run->name))}});
   for (const Fact& fact : kFacts) {
@@ -155,22 +198,15 @@ Document revision(const metric::Store& store, const Findings& found, const std::
 
   Tracer tracer(document, folder);
   Section summary{"Executive summary", {}};
-  Grid grid{"",
-            {"revision", "numerics", "time, ratio (interval)", "memory, ratio (interval)"},
-            {false, false, true, true},
-            {}};
   for (const Comparison& one : comparisons) {
-    grid.rows.push_back({{Text(code(one.other->name))},
-                         {one.numerics.text},
-                         {Text(printed(one.time_ratio)), one.time_ratio.value},
-                         {Text(printed(one.memory_ratio)), one.memory_ratio.value}});
+    if (one.compared) summary.blocks.emplace_back(answers(one, baseline));
   }
-  summary.blocks.emplace_back(std::move(grid));
   if (std::optional<Grid> table = commits(found)) summary.blocks.emplace_back(std::move(*table));
   if (std::any_of(store.runs.begin(), store.runs.end(),
                   [](const metric::Run& run) { return !run.attribute("uncommitted_changes").empty(); }))
     summary.blocks.emplace_back(Paragraph{"The repository had uncommitted changes; they are in neither revision."});
-  summary.blocks.emplace_back(Paragraph{method(baseline, comparisons)});
+  if (std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.compared; }))
+    summary.blocks.emplace_back(Paragraph{method(baseline, comparisons)});
   if (std::any_of(found.conditions.begin(), found.conditions.end(),
                   [](const Condition& c) { return c.curve != nullptr; })) {
     plot::Options options;

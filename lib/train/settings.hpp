@@ -33,6 +33,7 @@ struct Settings {
   std::string output_dir, run_name;
   std::string checkpoint;       ///< folder to go on from, or ""
   std::int64_t save_steps = 0;  ///< 0: no checkpoints, not even at the end
+  bool deterministic = true;    ///< only operations that repeat their bits
   std::int64_t keep_last = 0;   ///< 0: all
   bool save_gradients = true;
 };

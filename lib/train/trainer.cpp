@@ -2,6 +2,7 @@
 #include "train/trainer.hpp"
 
 #include <ATen/Parallel.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +18,14 @@
 namespace zs::train {
 namespace {
 
+/// LibTorch refuses operations that do not repeat their bits.
+void refuse_nondeterministic() {
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+#if TORCH_VERSION_MAJOR >= 2
+  at::globalContext().setDeterministicFillUninitializedMemory(false);  // it costs time, and no bit depends on it
+#endif
+}
+
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -27,6 +36,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       model_(model::make(settings.model)),
       batches_(settings, model_, static_cast<std::int64_t>(group.size()) * settings.micro_steps),
       steps_(batches_.steps()) {
+  if (settings_.deterministic) refuse_nondeterministic();
   const plan::Plan baseline = plan::baseline(zero::shape(model_.units, settings_.stage, group.size(),
                                                          settings_.micro_steps, settings_.activation_checkpointing));
   engine_ = std::make_unique<zero::Engine>(group_, model_.units,

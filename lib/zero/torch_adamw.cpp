@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/optim/adamw.h>
+#include <torch/version.h>
 
 #include "zero/optimizer.hpp"
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of curves for the script of an HTML page.
+#pragma once
+#include <string>
+
+#include "plot/figure.hpp"
+#include "plot/theme.hpp"
+
+namespace zs::plot {
+
+/// The curves of a panel as JSON:
+/// {"x":LABEL,"series":[{"name":..,"colour":N,"x":[..],"y":[..]}|{"name":..,"colour":N,"same":INDEX}]}, null for a
+/// value that is not finite; "same" where all values are those of an earlier curve.
+std::string curves_json(const Panel& panel, const Theme& theme);
+
+}  // namespace zs::plot

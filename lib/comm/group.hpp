@@ -49,7 +49,8 @@ class Group {
   virtual std::shared_ptr<std::byte> allocate(std::int64_t bytes) = 0;
 
   /// mine[0, slice.size()) = the tree sum over ranks of full[slice.begin, slice.end); full has n elements on
-  /// every rank. `mine` may be this rank's place in `full`, else it does not overlap it. `what` names it in errors ("reduce-scatter of h.2"). COLLECTIVE.
+  /// every rank. `mine` may be this rank's place in `full`, else it does not overlap it. `what` names it in errors
+  /// ("reduce-scatter of h.2"). COLLECTIVE.
   virtual Ticket reduce_scatter(const float* full, float* mine, std::int64_t n, const std::string& what) = 0;
 
   /// full[slice of r) = mine of rank r, for every r; elements of `element_size` bytes. `mine` may be this rank's

@@ -11,8 +11,10 @@ namespace {
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
-    if (c == ':') parts.emplace_back();
-    else parts.back() += c;
+    if (c == ':')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   return parts;
 }
@@ -33,7 +35,8 @@ std::int64_t number(const std::string& text, const std::string& what, std::int64
     for (const auto& parameter : unit->parameters()) names.push_back(parameter.name);
   }
   std::string near;
-  for (const std::string& candidate : nearest(name, names, 3)) near += (near.empty() ? ", did you mean " : " or ") + candidate;
+  for (const std::string& candidate : nearest(name, names, 3))
+    near += (near.empty() ? ", did you mean " : " or ") + candidate;
   if (near.empty()) {
     near = " (there are " + std::to_string(names.size()) + ": " + names.front() + " ... " + names.back() + ")";
   } else {
@@ -64,7 +67,8 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
     const comm::Slice slice = comm::slice(units[static_cast<std::size_t>(fault.unit)]->numel(), rank, ranks);
     const bool owns = slice.begin <= fault.element && fault.element < slice.end;
     if (owns && rank != fault.rank) {
-      refuse("rank " + parts[3] + " does not hold that element under stage " + std::to_string(stage) + ", rank " + std::to_string(rank) + " does");
+      refuse("rank " + parts[3] + " does not hold that element under stage " + std::to_string(stage) + ", rank " +
+             std::to_string(rank) + " does");
     }
   }
   return fault;

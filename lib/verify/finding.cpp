@@ -11,8 +11,9 @@
 namespace zs::verify {
 
 const char* name(Stage stage) {
-  static constexpr std::array kNames = {"initialisation",       "gather",             "forward",  "backward",  "local accumulation",
-                                        "cross-rank reduction", "local accumulation", "clipping", "optimizer", "gather"};
+  static constexpr std::array kNames = {
+      "initialisation",     "gather",   "forward",   "backward", "local accumulation", "cross-rank reduction",
+      "local accumulation", "clipping", "optimizer", "gather"};
   return kNames[static_cast<std::size_t>(stage)];
 }
 

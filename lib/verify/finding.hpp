@@ -34,7 +34,7 @@ struct Finding {
   std::int64_t index = -1;                 ///< element within the parameter
   std::int64_t leaf = -1;                  ///< micro-batch of the step, where it is of one
   std::int32_t rank = -1;
-  std::int64_t order = 0;                  ///< of the comparison within the step
+  std::int64_t order = 0;  ///< of the comparison within the step
   double target = 0, reference = 0;
   std::int64_t ulp = 0;
 

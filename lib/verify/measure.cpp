@@ -12,7 +12,8 @@ namespace {
 template <typename Integer, typename Real>
 std::int64_t place(Real value) {
   const auto bits = std::bit_cast<Integer>(value);
-  return bits < 0 ? -static_cast<std::int64_t>(bits & std::numeric_limits<Integer>::max()) : static_cast<std::int64_t>(bits);
+  return bits < 0 ? -static_cast<std::int64_t>(bits & std::numeric_limits<Integer>::max())
+                  : static_cast<std::int64_t>(bits);
 }
 
 template <typename Integer, typename Real>
@@ -20,11 +21,14 @@ std::int64_t distance(Real a, Real b) {
   if (std::isnan(a) || std::isnan(b)) return kNoDistance;
   const std::int64_t left = place<Integer>(a), right = place<Integer>(b);
   // Doubles of opposite signs may be further apart than an integer counts.
-  const auto apart = static_cast<std::uint64_t>(std::max(left, right)) - static_cast<std::uint64_t>(std::min(left, right));
+  const auto apart =
+      static_cast<std::uint64_t>(std::max(left, right)) - static_cast<std::uint64_t>(std::min(left, right));
   return static_cast<std::int64_t>(std::min(apart, static_cast<std::uint64_t>(kNoDistance)));
 }
 
-double larger(double a, double b) { return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : std::max(a, b); }
+double larger(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : std::max(a, b);
+}
 
 }  // namespace
 
@@ -47,8 +51,8 @@ void Difference::join(const Difference& other) {
   ulp = std::max(ulp, other.ulp);
 }
 
-std::optional<std::int64_t> compare(const float* target, const float* reference, std::int64_t n, double factor, const Tolerance& tolerance,
-                                    Difference& difference) {
+std::optional<std::int64_t> compare(const float* target, const float* reference, std::int64_t n, double factor,
+                                    const Tolerance& tolerance, Difference& difference) {
   std::optional<std::int64_t> first;
   for (std::int64_t i = 0; i < n; ++i) {
     if (target[i] == reference[i] && std::isfinite(target[i])) continue;

@@ -31,7 +31,7 @@ struct Difference {
 };
 
 /// Adds n pairs, each times `factor`, to `difference`. Returns the first index that `tolerance` does not accept.
-std::optional<std::int64_t> compare(const float* target, const float* reference, std::int64_t n, double factor, const Tolerance& tolerance,
-                                    Difference& difference);
+std::optional<std::int64_t> compare(const float* target, const float* reference, std::int64_t n, double factor,
+                                    const Tolerance& tolerance, Difference& difference);
 
 }  // namespace zs::verify

@@ -11,7 +11,8 @@ std::size_t at_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-Probe::Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, const std::optional<InjectedFault>& fault)
+Probe::Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance,
+             const std::optional<InjectedFault>& fault)
     : engine_(engine), units_(units), rank_(rank), tolerance_(tolerance), fault_(fault) {
   for (const auto& unit : units) coverage_.emplace_back(unit->parameters().size());
   engine_.observe({[this](int unit, int micro) { leaf(unit, micro); }, [this](int unit) { local_sum(unit); },
@@ -28,12 +29,14 @@ void Probe::clear() {
 
 void Probe::begin_run(const Tensors& reference, const Tensors& rounded) {
   clear();
-  for (zero::UnitState& state : engine_.states()) start_.emplace_back(state.master(), state.master() + state.owned().size());
+  for (zero::UnitState& state : engine_.states())
+    start_.emplace_back(state.master(), state.master() + state.owned().size());
   masters(reference, Stage::initialisation);
   compute_copies(rounded, Stage::initialisation);
 }
 
-void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves, std::vector<Tensors> shards, Tensors rounded) {
+void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves,
+                  std::vector<Tensors> shards, Tensors rounded) {
   clear();
   step_ = step;
   reference_ = &reference;
@@ -66,13 +69,22 @@ void Probe::leaf(int unit, int micro) {
     const float* const target = wide.data_ptr<float>();
     const float* const right = rounded_[u][i].data_ptr<float>();
     if (const auto at = compare(target, right, parameter.numel(), 1, tolerance_, ignored)) {
-      keep({.stage = Stage::gathered, .what = What::parameter, .unit = unit, .parameter = static_cast<int>(i), .index = *at, .leaf = leaf,
-            .target = target[*at], .reference = right[*at], .ulp = ulp_distance(target[*at], right[*at])}, Role::copy);
+      keep({.stage = Stage::gathered,
+            .what = What::parameter,
+            .unit = unit,
+            .parameter = static_cast<int>(i),
+            .index = *at,
+            .leaf = leaf,
+            .target = target[*at],
+            .reference = right[*at],
+            .ulp = ulp_distance(target[*at], right[*at])},
+           Role::copy);
     }
   }
   if (reference_->skipped) return;
   Difference ignored;
-  values(unit, state.leaf_gradient(), {0, state.numel()}, leaves_[at_index(micro)][u], reference_->scale * static_cast<double>(reference_->leaf_losses.size()),
+  values(unit, state.leaf_gradient(), {0, state.numel()}, leaves_[at_index(micro)][u],
+         reference_->scale * static_cast<double>(reference_->leaf_losses.size()),
          {.stage = Stage::backward, .what = What::gradient, .leaf = leaf}, ignored, Role::part);
 }
 
@@ -116,7 +128,8 @@ void Probe::losses(const zero::StepResult& result) {
         if (plan::leaf(shape, r, micro) == static_cast<std::int64_t>(leaf)) rank = r;
       }
     }
-    scalar(What::loss, Stage::forward, result.leaf_losses.at(leaf), reference_->leaf_losses[leaf], loss_, false, static_cast<std::int64_t>(leaf), rank);
+    scalar(What::loss, Stage::forward, result.leaf_losses.at(leaf), reference_->leaf_losses[leaf], loss_, false,
+           static_cast<std::int64_t>(leaf), rank);
   }
   scalar(What::loss, Stage::reduction, result.loss, reference_->loss, loss_, false);
 }
@@ -132,7 +145,8 @@ void Probe::norms(const zero::StepResult& result) {
 void Probe::masters(const Tensors& reference, Stage stage) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     zero::UnitState& state = engine_.states()[u];
-    values(static_cast<int>(u), state.master(), state.owned(), reference[u], 1, {.stage = stage, .what = What::parameter}, parameters_[u],
+    values(static_cast<int>(u), state.master(), state.owned(), reference[u], 1,
+           {.stage = stage, .what = What::parameter}, parameters_[u],
            stage == Stage::optimizer ? Role::whole : Role::copy);
   }
 }
@@ -153,20 +167,24 @@ void Probe::keep(Finding finding, Role role) {
   if (finding.before(place)) place = finding;
 }
 
-void Probe::scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double, std::int64_t leaf, int rank) {
-  const std::int64_t ulp = is_double ? ulp_distance(target, reference) : ulp_distance(static_cast<float>(target), static_cast<float>(reference));
+void Probe::scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double,
+                   std::int64_t leaf, int rank) {
+  const std::int64_t ulp = is_double ? ulp_distance(target, reference)
+                                     : ulp_distance(static_cast<float>(target), static_cast<float>(reference));
   if (target == reference && std::isfinite(target)) return;
   difference.add(target, reference, ulp);
   if (tolerance_.accepts(target, reference)) return;
-  keep({.stage = stage, .what = what, .leaf = leaf, .rank = rank, .target = target, .reference = reference, .ulp = ulp}, Role::copy);
+  keep({.stage = stage, .what = what, .leaf = leaf, .rank = rank, .target = target, .reference = reference, .ulp = ulp},
+       Role::copy);
 }
 
-void Probe::values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference, double factor, Finding kind,
-                   Difference& difference, Role role) {
+void Probe::values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference,
+                   double factor, Finding kind, Difference& difference, Role role) {
   const auto& parameters = units_[at_index(unit)]->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const unit::Parameter& parameter = parameters[i];
-    const std::int64_t begin = std::max(parameter.offset, slice.begin), end = std::min(parameter.offset + parameter.numel(), slice.end);
+    const std::int64_t begin = std::max(parameter.offset, slice.begin),
+                       end = std::min(parameter.offset + parameter.numel(), slice.end);
     if (begin >= end) continue;
     const std::int64_t skipped = begin - parameter.offset, n = end - begin;
     const float* const mine = target + (begin - slice.begin);
@@ -175,7 +193,8 @@ void Probe::values(int unit, const float* target, comm::Slice slice, const std::
       Coverage& coverage = coverage_[at_index(unit)][i];
       const bool gradient = kind.what == What::gradient;
       (gradient ? coverage.gradients : coverage.parameters) += n;
-      if (gradient && !coverage.gradient_seen) coverage.gradient_seen = std::any_of(mine, mine + n, [](float value) { return value != 0; });
+      if (gradient && !coverage.gradient_seen)
+        coverage.gradient_seen = std::any_of(mine, mine + n, [](float value) { return value != 0; });
       if (!gradient && !coverage.moved) {
         const float* const start = start_[at_index(unit)].data() + (begin - slice.begin);
         coverage.moved = !std::equal(mine, mine + n, start);

@@ -22,13 +22,15 @@ struct Coverage {
 class Probe {
  public:
   /// All outlive the probe; the engine is given its observer.
-  Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, const std::optional<InjectedFault>& fault);
+  Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance,
+        const std::optional<InjectedFault>& fault);
 
   /// Parameters before the first step. COLLECTIVE.
   void begin_run(const Tensors& masters, const Tensors& rounded);
-  /// Before the engine's step: what the reference has computed for it. `leaves` are this rank's, by micro-step; `shards`
-  /// are the sums over all ranks' leaves, by micro-step, and only needed in stages 2 and 3.
-  void begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves, std::vector<Tensors> shards, Tensors rounded);
+  /// Before the engine's step: what the reference has computed for it. `leaves` are this rank's, by micro-step;
+  /// `shards` are the sums over all ranks' leaves, by micro-step, and only needed in stages 2 and 3.
+  void begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves,
+             std::vector<Tensors> shards, Tensors rounded);
   /// After it, and after the reference's update. COLLECTIVE.
   void end(const zero::StepResult& result, const Tensors& masters, const Tensors& rounded);
 
@@ -75,10 +77,11 @@ class Probe {
   /// element must be seen, or another copy.
   enum class Role { part, whole, copy };
   void keep(Finding finding, Role role);
-  void scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double, std::int64_t leaf = -1, int rank = -1);
+  void scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double,
+              std::int64_t leaf = -1, int rank = -1);
   /// Compares target[0, slice.size()) of a unit's flat buffer with the reference's tensors.
-  void values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference, double factor, Finding kind,
-              Difference& difference, Role role);
+  void values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference, double factor,
+              Finding kind, Difference& difference, Role role);
 };
 
 }  // namespace zs::verify

@@ -17,7 +17,8 @@ constexpr int kUnit = 1, kParameter = 2;  // transformer.h.0.attn.c_attn.weight
 constexpr std::int64_t kIndex = 77;
 
 unit::Batch batch(std::int64_t leaf) {
-  const at::Tensor tokens = at::randint(0, 256, {1, 9}, unit::generator(static_cast<std::uint64_t>(leaf)), at::TensorOptions(at::kLong));
+  const at::Tensor tokens =
+      at::randint(0, 256, {1, 9}, unit::generator(static_cast<std::uint64_t>(leaf)), at::TensorOptions(at::kLong));
   return {tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
 }
 
@@ -39,7 +40,8 @@ void move_bit(Tensors& tensors) {
 Finding finding_of(const std::string& what, int stage) {
   const model::Model model = model::make({.name = "tiny", .num_layers = 1, .seq_length = 8});
   const auto group = comm::alone();
-  zero::Engine engine(*group, model.units, plan::baseline(zero::shape(model.units, stage, 1, 2, false)), {.max_grad_norm = 1});
+  zero::Engine engine(*group, model.units, plan::baseline(zero::shape(model.units, stage, 1, 2, false)),
+                      {.max_grad_norm = 1});
   Reference reference(model.units, {.max_grad_norm = 1}, 2);
   Probe probe(engine, model.units, 0, {}, {});
   Tensors start = copied(reference.parameters());
@@ -48,7 +50,9 @@ Finding finding_of(const std::string& what, int stage) {
   if (what == "start") return probe.first();
 
   std::vector<Tensors> leaves, shards;
-  ReferenceStep step = reference.compute(1, batch, [&](std::int64_t, const Tensors& gradients) { leaves.push_back(copied(gradients)), shards.push_back(copied(gradients)); });
+  ReferenceStep step = reference.compute(1, batch, [&](std::int64_t, const Tensors& gradients) {
+    leaves.push_back(copied(gradients)), shards.push_back(copied(gradients));
+  });
   Tensors used = copied(reference.rounded());
   ReferenceStep doctored = step;
   doctored.sums = copied(step.sums);

@@ -31,7 +31,8 @@ Digits digits_of(const std::string& cell) {
     digits.significant += begun;
     digits.decimals += behind;
   }
-  if (i < cell.size()) digits.decimals -= static_cast<int>(parse_int(cell.substr(cell[i + 1] == '+' ? i + 2 : i + 1)).value_or(0));
+  if (i < cell.size())
+    digits.decimals -= static_cast<int>(parse_int(cell.substr(cell[i + 1] == '+' ? i + 2 : i + 1)).value_or(0));
   return digits;
 }
 
@@ -53,7 +54,9 @@ class SpeltRows final : public parse::RunRows {
 void read_log(Recorded& recorded, const std::string& path) {
   std::map<std::string, std::vector<std::string>> spelt;
   SpeltRows rows(recorded.run, spelt);
-  const FaultSink faults = [&](const Fault& fault) { recorded.faults.push_back(located(fault.path, fault.line, fault.what)); };
+  const FaultSink faults = [&](const Fault& fault) {
+    recorded.faults.push_back(located(fault.path, fault.line, fault.what));
+  };
   parse::LogReader reader({}, rows, faults);
   reader.read(path);
   if (reader.bytes() == 0) throw Error(path, 0, "is empty, expected a training log");
@@ -63,7 +66,8 @@ void read_log(Recorded& recorded, const std::string& path) {
 
 void read_metrics(Recorded& recorded, const std::string& path) {
   metric::Store store = metric::read(path);
-  if (store.runs.size() != 1) throw Error(path, 0, "holds " + std::to_string(store.runs.size()) + " runs, expected one");
+  if (store.runs.size() != 1)
+    throw Error(path, 0, "holds " + std::to_string(store.runs.size()) + " runs, expected one");
   recorded.run = std::move(store.runs.front());
   for (const metric::Column& column : recorded.run.records.columns) {
     if (column.type() != metric::Type::real) continue;
@@ -117,10 +121,12 @@ std::vector<std::string> Recorded::checkpoints() const {
   if (folder.empty()) return all;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    const bool weights = fs::exists(entry.path() / "pytorch_model.bin") || fs::exists(entry.path() / "model.safetensors");
+    const bool weights =
+        fs::exists(entry.path() / "pytorch_model.bin") || fs::exists(entry.path() / "model.safetensors");
     if (weights && name.find("checkpoint") != std::string::npos) all.push_back(name);
   }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });
   return all;
 }
 

@@ -22,8 +22,8 @@ struct Precision {
 Precision precision_of(const std::vector<std::string>& cells);
 
 struct Recorded {
-  std::string path;               ///< as given
-  std::string folder;             ///< the run's folder, if it has one
+  std::string path;    ///< as given
+  std::string folder;  ///< the run's folder, if it has one
   metric::Run run;
   std::map<std::string, Precision> precision;  ///< of the columns of numbers
   std::vector<std::string> faults;             ///< what could not be read in a log

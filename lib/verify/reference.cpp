@@ -40,7 +40,8 @@ double sum_of_squares(const Tensors& gradients) {
   double total = 0;
   for (const auto& unit : gradients) {
     std::vector<float> flat;
-    for (const at::Tensor& tensor : unit) flat.insert(flat.end(), tensor.data_ptr<float>(), tensor.data_ptr<float>() + tensor.numel());
+    for (const at::Tensor& tensor : unit)
+      flat.insert(flat.end(), tensor.data_ptr<float>(), tensor.data_ptr<float>() + tensor.numel());
     for (std::size_t tile = 0; tile < 256; ++tile) {
       std::array<double, 8> lanes{};
       const std::size_t begin = flat.size() * tile / 256, end = flat.size() * (tile + 1) / 256;
@@ -63,14 +64,17 @@ class Reference::Optimizer {
       for (std::size_t i = 0; i < masters[unit].size(); ++i) {
         const bool decays = settings.decay_all || units[unit]->parameters()[i].decay;
         groups[decays ? 0 : 1].push_back(masters[unit][i]);
-        plain_.push_back({masters[unit][i], at::zeros_like(masters[unit][i]), at::zeros_like(masters[unit][i]), decays});
+        plain_.push_back(
+            {masters[unit][i], at::zeros_like(masters[unit][i]), at::zeros_like(masters[unit][i]), decays});
       }
     }
     if (!settings.correct_bias) return;
     std::vector<torch::optim::OptimizerParamGroup> all;
     for (const bool decays : {true, false}) {
       auto options = std::make_unique<torch::optim::AdamWOptions>(1e-3);
-      options->betas({settings.beta1, settings.beta2}).eps(settings.epsilon).weight_decay(decays ? settings.weight_decay : 0);
+      options->betas({settings.beta1, settings.beta2})
+          .eps(settings.epsilon)
+          .weight_decay(decays ? settings.weight_decay : 0);
       auto& tensors = groups[decays ? 0 : 1];
       if (!tensors.empty()) all.emplace_back(tensors, std::move(options));
     }
@@ -80,7 +84,8 @@ class Reference::Optimizer {
   /// REQUIRES: the parameters' gradients are set.
   void step(double learning_rate) {
     if (torch_) {
-      for (auto& group : torch_->param_groups()) static_cast<torch::optim::AdamWOptions&>(group.options()).lr(learning_rate);
+      for (auto& group : torch_->param_groups())
+        static_cast<torch::optim::AdamWOptions&>(group.options()).lr(learning_rate);
       torch_->step();
       return;
     }
@@ -105,12 +110,16 @@ class Reference::Optimizer {
 };
 
 Reference::Reference(const unit::Units& units, const ReferenceSettings& settings, std::int64_t leaves)
-    : units_(units), settings_(settings), leaves_(leaves), loss_scale_(settings.dtype == at::kHalf ? kFirstLossScale : 1) {
+    : units_(units),
+      settings_(settings),
+      leaves_(leaves),
+      loss_scale_(settings.dtype == at::kHalf ? kFirstLossScale : 1) {
   for (const auto& unit : units) {
     const at::Tensor flat = at::empty({unit->numel()});
     unit::initialise(*unit, settings.seed, flat);
     masters_.emplace_back();
-    for (const at::Tensor& view : unit::views(*unit, flat)) masters_.back().push_back(view.clone().requires_grad_(true));
+    for (const at::Tensor& view : unit::views(*unit, flat))
+      masters_.back().push_back(view.clone().requires_grad_(true));
   }
   optimizer_ = std::make_shared<Optimizer>(units, masters_, settings);
 }
@@ -137,7 +146,9 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
       all.push_back(leaves.back().back());
     }
   }
-  const unit::Pass pass{batch, unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf)), true};
+  const unit::Pass pass{
+      batch, unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf)),
+      true};
   at::Tensor x;
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const int borrows = units_[unit]->borrows();
@@ -151,7 +162,8 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
   std::size_t next = 0;
   for (const auto& unit : leaves) {
     gradients.emplace_back();
-    for (std::size_t i = 0; i < unit.size(); ++i) gradients.back().push_back(computed[next++].to(at::kFloat).contiguous());
+    for (std::size_t i = 0; i < unit.size(); ++i)
+      gradients.back().push_back(computed[next++].to(at::kFloat).contiguous());
   }
   return gradients;
 }
@@ -171,7 +183,8 @@ ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const 
   };
   result.sums = tree(0, leaves_);
   const std::function<float(std::int64_t, std::int64_t)> loss = [&](std::int64_t begin, std::int64_t count) {
-    return count == 1 ? result.leaf_losses[static_cast<std::size_t>(begin)] : loss(begin, count / 2) + loss(begin + count / 2, count / 2);
+    return count == 1 ? result.leaf_losses[static_cast<std::size_t>(begin)]
+                      : loss(begin, count / 2) + loss(begin + count / 2, count / 2);
   };
   result.loss = loss(0, leaves_) / static_cast<float>(leaves_);
 
@@ -209,7 +222,8 @@ void Reference::scale_for_next(bool finite) {
       loss_scale_ = std::max(loss_scale_ / 2, 1.0);
     }
     last_overflow_ = iteration_;
-  } else if (const std::int64_t stable = iteration_ - last_overflow_ - 1; stable > 0 && stable % kLossScaleWindow == 0) {
+  } else if (const std::int64_t stable = iteration_ - last_overflow_ - 1;
+             stable > 0 && stable % kLossScaleWindow == 0) {
     loss_scale_ *= 2;
     hysteresis_ = kHysteresis;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training that zs-verify takes as right: LibTorch's autograd over the whole model in one graph, gradients added
-// by the canonical tree, torch::optim::AdamW. Written from the contract alone; nothing here comes from zero, plan or comm.
+// by the canonical tree, torch::optim::AdamW. Written from the contract alone; nothing here comes from zero, plan or
+// comm.
 #pragma once
 #include <functional>
 #include <memory>
@@ -26,13 +27,13 @@ struct ReferenceSettings {
 /// What one step computes, before the update.
 struct ReferenceStep {
   std::vector<float> leaf_losses;
-  float loss = 0;         ///< the mean over leaves
-  Tensors sums;           ///< gradients of the scaled loss, summed over leaves
-  double scale = 1;       ///< gradient sum times this is the mean gradient
+  float loss = 0;    ///< the mean over leaves
+  Tensors sums;      ///< gradients of the scaled loss, summed over leaves
+  double scale = 1;  ///< gradient sum times this is the mean gradient
   double grad_norm = 0, clipped_norm = 0;
   double loss_scale = 1;  ///< what the loss was multiplied with (float16)
   float clip = 1;
-  bool skipped = false;   ///< float16: the gradient is not finite, update() does nothing
+  bool skipped = false;  ///< float16: the gradient is not finite, update() does nothing
 };
 
 class Reference {

@@ -17,7 +17,9 @@ std::string distance(std::int64_t ulp) { return ulp == kNoDistance ? "nan" : zs:
 
 std::string cell(double value) { return value == 0 ? "0" : to_rounded_text(value, 3); }
 
-std::string triple(const Difference& d) { return fmt::format("  {:>9} {:>9} {:>6}", cell(d.absolute), cell(d.relative), distance(d.ulp)); }
+std::string triple(const Difference& d) {
+  return fmt::format("  {:>9} {:>9} {:>6}", cell(d.absolute), cell(d.relative), distance(d.ulp));
+}
 
 nlohmann::ordered_json value_of(const metric::Column& column, std::size_t row) {
   if (column.absent(row)) return nullptr;
@@ -31,19 +33,22 @@ nlohmann::ordered_json value_of(const metric::Column& column, std::size_t row) {
 std::string header() {
   return fmt::format("{:>5} {:>12}  {:^26}  {:^26}  {:^26}\n", "", "", "loss", "gradient", "parameter") +
          fmt::format("{:>5} {:>12}", "step", "loss") + fmt::format("  {:>9} {:>9} {:>6}", "abs", "rel", "ulp") +
-         fmt::format("  {:>9} {:>9} {:>6}", "abs", "rel", "ulp") + fmt::format("  {:>9} {:>9} {:>6}\n", "abs", "rel", "ulp");
+         fmt::format("  {:>9} {:>9} {:>6}", "abs", "rel", "ulp") +
+         fmt::format("  {:>9} {:>9} {:>6}\n", "abs", "rel", "ulp");
 }
 
 std::string to_text(const StepRow& row) {
   return fmt::format("{:>5} {:>12}", row.step, to_rounded_text(row.loss, 9)) + triple(row.losses) +
-         (row.skipped ? fmt::format("  {:>26}", fmt::format("skipped at scale {}", zs::to_text(row.loss_scale))) : triple(row.gradient)) +
+         (row.skipped ? fmt::format("  {:>26}", fmt::format("skipped at scale {}", zs::to_text(row.loss_scale)))
+                      : triple(row.gradient)) +
          triple(row.parameter) + "\n";
 }
 
 std::string units_text(const StepRow& row, const SideBySide& sides) {
   std::string text;
   for (std::size_t u = 0; u < sides.units(); ++u) {
-    text += fmt::format("{:>5} {:>12}  {:>26}", "", sides.unit_name(u), "") + triple(row.gradients[u]) + triple(row.parameters[u]) + "\n";
+    text += fmt::format("{:>5} {:>12}  {:>26}", "", sides.unit_name(u), "") + triple(row.gradients[u]) +
+            triple(row.parameters[u]) + "\n";
   }
   return text;
 }
@@ -63,7 +68,8 @@ std::string columns_text(const metric::Table& columns) {
 void add(metric::Table& records, const StepRow& row) {
   using metric::Type;
   if (records.columns.empty()) {
-    for (const char* name : {"step", "loss", "target_loss", "grad_norm"}) records.column(name, Type::real, "nats/token");
+    for (const char* name : {"step", "loss", "target_loss", "grad_norm"})
+      records.column(name, Type::real, "nats/token");
     for (const std::string what : {"loss", "gradient", "parameter", "norm"}) {
       records.column(what + "_abs", Type::real, what == "loss" ? "nats/token" : "");
       records.column(what + "_rel", Type::real);
@@ -72,7 +78,9 @@ void add(metric::Table& records, const StepRow& row) {
     records.column("loss_scale"), records.column("skipped");
   }
   const auto real = [&](const std::string& name, double value) { records.find(name)->reals().push_back(value); };
-  const auto integer = [&](const std::string& name, std::int64_t value) { records.find(name)->integers().push_back(value); };
+  const auto integer = [&](const std::string& name, std::int64_t value) {
+    records.find(name)->integers().push_back(value);
+  };
   const auto three = [&](const std::string& what, const Difference& d) {
     real(what + "_abs", d.absolute);
     real(what + "_rel", d.relative);

@@ -16,13 +16,16 @@ namespace zs::verify {
 namespace {
 
 std::unique_ptr<zero::Engine> make_engine(comm::Group& group, const unit::Units& units, const train::Settings& s) {
-  const plan::Plan baseline = plan::baseline(zero::shape(units, s.stage, group.size(), s.micro_steps, s.activation_checkpointing));
-  return std::make_unique<zero::Engine>(group, units, plan::compile(baseline, s.passes, {}, {s.gathered_elements}), s.engine);
+  const plan::Plan baseline =
+      plan::baseline(zero::shape(units, s.stage, group.size(), s.micro_steps, s.activation_checkpointing));
+  return std::make_unique<zero::Engine>(group, units, plan::compile(baseline, s.passes, {}, {s.gathered_elements}),
+                                        s.engine);
 }
 
 ReferenceSettings reference_settings(const train::Settings& s) {
-  return {s.engine.dtype, s.engine.adamw.beta1, s.engine.adamw.beta2, s.engine.adamw.epsilon, s.engine.adamw.weight_decay,
-          s.engine.adamw.correct_bias, s.engine.decay_all, s.engine.max_grad_norm, s.engine.seed};
+  return {s.engine.dtype,         s.engine.adamw.beta1,        s.engine.adamw.beta2,
+          s.engine.adamw.epsilon, s.engine.adamw.weight_decay, s.engine.adamw.correct_bias,
+          s.engine.decay_all,     s.engine.max_grad_norm,      s.engine.seed};
 }
 
 /// Plain data as bytes, and back.
@@ -61,8 +64,9 @@ struct SideBySide::State {
         engine(make_engine(g, model.units, r.train)),
         reference(model.units, reference_settings(r.train), leaves),
         probe(*engine, model.units, g.rank(), r.tolerance,
-              r.fault.empty() ? std::nullopt
-                              : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train.stage))) {}
+              r.fault.empty()
+                  ? std::nullopt
+                  : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train.stage))) {}
 };
 
 SideBySide::SideBySide(comm::Group& group, const Request& request) : state_(std::make_unique<State>(group, request)) {}
@@ -72,11 +76,15 @@ std::size_t SideBySide::units() const { return state_->model.units.size(); }
 const std::string& SideBySide::unit_name(std::size_t unit) const { return state_->model.units[unit]->name(); }
 
 const std::string& SideBySide::parameter_name(const Finding& finding) const {
-  return state_->model.units[static_cast<std::size_t>(finding.unit)]->parameters()[static_cast<std::size_t>(finding.parameter)].name;
+  return state_->model.units[static_cast<std::size_t>(finding.unit)]
+      ->parameters()[static_cast<std::size_t>(finding.parameter)]
+      .name;
 }
 
 std::string SideBySide::place_in_shape(const Finding& finding) const {
-  const auto& shape = state_->model.units[static_cast<std::size_t>(finding.unit)]->parameters()[static_cast<std::size_t>(finding.parameter)].shape;
+  const auto& shape = state_->model.units[static_cast<std::size_t>(finding.unit)]
+                          ->parameters()[static_cast<std::size_t>(finding.parameter)]
+                          .shape;
   std::string text;
   std::int64_t rest = finding.index;
   for (auto extent = shape.rbegin(); extent != shape.rend(); ++extent, text = text.empty() ? text : ", " + text) {
@@ -111,7 +119,8 @@ Finding SideBySide::join(StepRow& row) {
   for (const Difference& unit : row.gradients) row.gradient.join(unit);
   for (const Difference& unit : row.parameters) row.parameter.join(unit);
   // Within a tolerance, a leaf's gradient says where a difference of the sum began.
-  const bool explains = first.what == What::gradient && suspect.unit == first.unit && suspect.parameter == first.parameter;
+  const bool explains =
+      first.what == What::gradient && suspect.unit == first.unit && suspect.parameter == first.parameter;
   return first.found && suspect.found && explains ? suspect : first;
 }
 
@@ -120,7 +129,8 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   const train::Settings& settings = s.request.train;
   // The learning rate does not move on in steps that are skipped.
   const std::int64_t updates = step - 1 - s.reference.skipped();
-  const double learning_rate = settings.learning_rate * train::schedule(settings.scheduler, updates, settings.lr_warmup_steps, settings.max_steps);
+  const double learning_rate = settings.learning_rate * train::schedule(settings.scheduler, updates,
+                                                                        settings.lr_warmup_steps, settings.max_steps);
   const auto batch = [&](std::int64_t leaf) { return s.batches.training(step, leaf); };
 
   std::vector<Tensors> own(static_cast<std::size_t>(settings.micro_steps));
@@ -139,7 +149,18 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   s.reference.update(reference, learning_rate);
   s.probe.end(result, s.reference.parameters(), s.reference.rounded());
 
-  StepRow row{step, reference.loss, result.loss, reference.grad_norm, reference.loss_scale, reference.skipped && result.skipped, {}, {}, {}, {}, {}, {}};
+  StepRow row{step,
+              reference.loss,
+              result.loss,
+              reference.grad_norm,
+              reference.loss_scale,
+              reference.skipped && result.skipped,
+              {},
+              {},
+              {},
+              {},
+              {},
+              {}};
   verdict.finding = join(row);
   verdict.step = step;
   verdict.largest.losses.join(row.losses);
@@ -147,9 +168,12 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   verdict.largest.gradient.join(row.gradient);
   verdict.largest.parameter.join(row.parameter);
   s.lowest_loss = std::min(s.lowest_loss, row.loss), s.highest_loss = std::max(s.highest_loss, row.loss);
-  s.lowest_target = std::min(s.lowest_target, row.target_loss), s.highest_target = std::max(s.highest_target, row.target_loss);
-  if (row.skipped) ++s.skipped;
-  else ++verdict.steps;
+  s.lowest_target = std::min(s.lowest_target, row.target_loss),
+  s.highest_target = std::max(s.highest_target, row.target_loss);
+  if (row.skipped)
+    ++s.skipped;
+  else
+    ++verdict.steps;
   if (sink.step) sink.step(row);
   return !verdict.finding.found;
 }
@@ -185,7 +209,9 @@ void SideBySide::judge(Verdict& verdict) {
     }
     return;
   }
-  if (verdict.steps == 0) return fail("no step was compared: all " + std::to_string(s.skipped) + " were skipped, their gradients being not finite");
+  if (verdict.steps == 0)
+    return fail("no step was compared: all " + std::to_string(s.skipped) +
+                " were skipped, their gradients being not finite");
   const std::int64_t copies = s.request.train.stage == 0 ? s.group.size() : 1, all_steps = verdict.steps + s.skipped;
   std::size_t at = 0;
   for (const auto& unit : s.model.units) {
@@ -199,11 +225,14 @@ void SideBySide::judge(Verdict& verdict) {
         sum.gradient_seen += coverage.gradient_seen, sum.moved += coverage.moved;
       }
       at = next;
-      if (sum.gradients != parameter.numel() * copies * verdict.steps || sum.parameters != parameter.numel() * copies * all_steps) {
-        return fail("parameter " + parameter.name + " is missing in part: of its gradient " + std::to_string(sum.gradients) + " elements were compared, of it " +
-                    std::to_string(sum.parameters) + ", in " + std::to_string(all_steps) + " steps");
+      if (sum.gradients != parameter.numel() * copies * verdict.steps ||
+          sum.parameters != parameter.numel() * copies * all_steps) {
+        return fail("parameter " + parameter.name + " is missing in part: of its gradient " +
+                    std::to_string(sum.gradients) + " elements were compared, of it " + std::to_string(sum.parameters) +
+                    ", in " + std::to_string(all_steps) + " steps");
       }
-      if (sum.gradient_seen == 0) return fail("the gradient of " + parameter.name + " is zero in every step: nothing was proved of it");
+      if (sum.gradient_seen == 0)
+        return fail("the gradient of " + parameter.name + " is zero in every step: nothing was proved of it");
       if (sum.moved == 0) return fail("parameter " + parameter.name + " does not move: is the learning rate 0?");
     }
   }
@@ -211,7 +240,8 @@ void SideBySide::judge(Verdict& verdict) {
     return fail("the loss does not move: it is " + decimal(s.lowest_loss) + " in every step");
   }
   const StepRow& largest = verdict.largest;
-  const bool exact = largest.losses.none() && largest.norms.none() && largest.gradient.none() && largest.parameter.none();
+  const bool exact =
+      largest.losses.none() && largest.norms.none() && largest.gradient.none() && largest.parameter.none();
   verdict.kind = exact ? Verdict::Kind::exact : Verdict::Kind::within;
 }
 

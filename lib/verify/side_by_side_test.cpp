@@ -16,7 +16,8 @@ namespace {
 
 /// A text to train on that is gone at the end.
 struct Text {
-  std::string path = (std::filesystem::temp_directory_path() / ("zs-verify-" + std::to_string(::getpid()) + ".txt")).string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("zs-verify-" + std::to_string(::getpid()) + ".txt")).string();
   Text() {
     std::mt19937 random(1);
     std::string text;
@@ -49,12 +50,14 @@ Outcome compared(const Request& request, int ranks) {
   comm::run_in_process(ranks, [&](comm::Group& group) {
     SideBySide sides(group, request);
     const Verdict verdict = sides.run({});
-    if (group.rank() == 0) outcome = {verdict, verdict.finding.parameter >= 0 ? sides.parameter_name(verdict.finding) : ""};
+    if (group.rank() == 0)
+      outcome = {verdict, verdict.finding.parameter >= 0 ? sides.parameter_name(verdict.finding) : ""};
   });
   return outcome;
 }
 
-TEST_CASE("verify: float32 is exact in every stage, in every dtype no bit differs, torch's AdamW and the fused pass alike") {
+TEST_CASE(
+    "verify: float32 is exact in every stage, in every dtype no bit differs, torch's AdamW and the fused pass alike") {
   const Text text;
   for (const int stage : {0, 1, 2, 3}) {
     for (const int ranks : {1, 2, 4}) {
@@ -83,13 +86,16 @@ TEST_CASE("verify: 100 one-bit faults at random places: 100 found, each with its
   const Text text;
   const model::Model model = model::make(request(text, 0, 1, 1).train.model);
   std::mt19937_64 random(20261120);
-  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  const auto below = [&](std::int64_t n) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
   int found = 0;
   for (int i = 0; i < 100; ++i) {
     const int stage = static_cast<int>(below(4)), ranks = 1 << below(3), micro_steps = 1 << below(2);
     const std::int64_t step = 1 + below(3), unit = below(static_cast<std::int64_t>(model.units.size()));
     const auto& parameters = model.units[static_cast<std::size_t>(unit)]->parameters();
-    const unit::Parameter& parameter = parameters[static_cast<std::size_t>(below(static_cast<std::int64_t>(parameters.size())))];
+    const unit::Parameter& parameter =
+        parameters[static_cast<std::size_t>(below(static_cast<std::int64_t>(parameters.size())))];
     const std::int64_t index = below(parameter.numel());
     std::int64_t rank = 0;
     std::string fault = std::to_string(step) + ":" + parameter.name + ":" + std::to_string(index);
@@ -97,7 +103,8 @@ TEST_CASE("verify: 100 one-bit faults at random places: 100 found, each with its
       rank = below(ranks);
       fault += ":" + std::to_string(rank);
     } else if (stage > 0) {
-      const std::int64_t numel = model.units[static_cast<std::size_t>(unit)]->numel(), element = parameter.offset + index;
+      const std::int64_t numel = model.units[static_cast<std::size_t>(unit)]->numel(),
+                         element = parameter.offset + index;
       while (numel * (rank + 1) / ranks <= element) ++rank;
     }
     CAPTURE(fault);
@@ -108,9 +115,9 @@ TEST_CASE("verify: 100 one-bit faults at random places: 100 found, each with its
     const Outcome outcome = compared(r, ranks);
     const Finding& finding = outcome.verdict.finding;
     const Stage last = stage >= 2 && micro_steps > 1 ? Stage::shard_accumulation : Stage::reduction;
-    const bool right = outcome.verdict.kind == Verdict::Kind::different && outcome.verdict.step == step && finding.what == What::gradient &&
-                       finding.stage == last && outcome.parameter == parameter.name && finding.index == index && finding.rank == rank &&
-                       finding.ulp == 1;
+    const bool right = outcome.verdict.kind == Verdict::Kind::different && outcome.verdict.step == step &&
+                       finding.what == What::gradient && finding.stage == last && outcome.parameter == parameter.name &&
+                       finding.index == index && finding.rank == rank && finding.ulp == 1;
     CHECK(right);
     found += right;
   }
@@ -131,9 +138,11 @@ TEST_CASE("verify: a fault that no rank could show, or that is nowhere, is refus
   };
   CHECK(refusal("1:transformer.wte.weight:0:1", 1, 2) ==
         "--inject_fault: rank 1 does not hold that element under stage 1, rank 0 does");
-  CHECK(refusal("1:transformer.wte.weight:32768", 0, 1) == "--inject_fault: index in transformer.wte.weight '32768' is not in 0..32767");
+  CHECK(refusal("1:transformer.wte.weight:32768", 0, 1) ==
+        "--inject_fault: index in transformer.wte.weight '32768' is not in 0..32767");
   CHECK(refusal("4:transformer.wte.weight:0", 0, 1) == "--inject_fault: step '4' is not in 1..3");
-  CHECK(refusal("1:transformer.wte.wieght:0", 0, 1).starts_with("--inject_fault: no parameter 'transformer.wte.wieght', did you mean transformer.wte.weight"));
+  CHECK(refusal("1:transformer.wte.wieght:0", 0, 1)
+            .starts_with("--inject_fault: no parameter 'transformer.wte.wieght', did you mean transformer.wte.weight"));
 }
 
 TEST_CASE("verify: it does not pass by accident") {

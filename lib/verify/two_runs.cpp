@@ -16,7 +16,8 @@ namespace zs::verify {
 namespace {
 
 /// What training decides. Everything else a run records is about the machine, or unknown here.
-constexpr std::array kDecided = {"loss", "valid_loss", "grad_norm", "clipped_norm", "learning_rate", "loss_scale", "skipped", "tokens", "epoch", "state_digest"};
+constexpr std::array kDecided = {"loss",       "valid_loss", "grad_norm", "clipped_norm", "learning_rate",
+                                 "loss_scale", "skipped",    "tokens",    "epoch",        "state_digest"};
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
@@ -39,7 +40,8 @@ std::string list(const std::vector<std::string>& words) {
 
 class Comparison {
  public:
-  Comparison(const Recorded& a, const Recorded& b, const Tolerance& tolerance) : a_(a), b_(b), tolerance_(tolerance), tolerates_(tolerance.rtol > 0 || tolerance.atol > 0) {}
+  Comparison(const Recorded& a, const Recorded& b, const Tolerance& tolerance)
+      : a_(a), b_(b), tolerance_(tolerance), tolerates_(tolerance.rtol > 0 || tolerance.atol > 0) {}
 
   RunsVerdict run() {
     metrics();
@@ -47,7 +49,8 @@ class Comparison {
     checkpoints();
     if (steps_ == 0) fail(0, "the runs have no step in common");
     for (const Recorded* side : {&a_, &b_}) {
-      if (!side->faults.empty()) fail(INT64_MAX, std::to_string(side->faults.size()) + " faults in " + side->path + ": " + side->faults.front());
+      if (!side->faults.empty())
+        fail(INT64_MAX, std::to_string(side->faults.size()) + " faults in " + side->path + ": " + side->faults.front());
     }
     return verdict();
   }
@@ -72,8 +75,8 @@ class Comparison {
   static metric::Table empty_columns() {
     metric::Table table;
     using metric::Type;
-    table.columns = {{"column", "", Type::text}, {"steps", "", Type::integer}, {"abs", "", Type::real},
-                     {"rel", "", Type::real},   {"ulp", "ulp", Type::integer}, {"known_to", "", Type::text}};
+    table.columns = {{"column", "", Type::text}, {"steps", "", Type::integer},  {"abs", "", Type::real},
+                     {"rel", "", Type::real},    {"ulp", "ulp", Type::integer}, {"known_to", "", Type::text}};
     return table;
   }
 
@@ -95,7 +98,8 @@ class Comparison {
         pairs.push_back({rows_a.at(step), rows_b.at(step)});
       } else if (!rows_a.empty() && !rows_b.empty()) {
         const bool in_a = rows_a.contains(step);
-        fail(step, "step " + to_text(step) + " is in " + (in_a ? a_ : b_).path + " and missing in " + (in_a ? b_ : a_).path);
+        fail(step,
+             "step " + to_text(step) + " is in " + (in_a ? a_ : b_).path + " and missing in " + (in_a ? b_ : a_).path);
       }
     }
     steps_ = static_cast<std::int64_t>(common.size());
@@ -104,13 +108,16 @@ class Comparison {
       const metric::Column* const left = a_.run.records.find(name);
       const metric::Column* const right = b_.run.records.find(name);
       if (left && right) column(*left, *right, common, pairs);
-      if (left && right) compared.push_back(name);
-      else if (left || right) only.push_back(std::string(name) + " (only in " + (left ? a_ : b_).path + ")");
+      if (left && right)
+        compared.push_back(name);
+      else if (left || right)
+        only.push_back(std::string(name) + " (only in " + (left ? a_ : b_).path + ")");
     }
     notes_.emplace_back("steps", to_text(steps_));
     notes_.emplace_back("compared", compared.empty() ? "nothing" : list(compared));
     if (!only.empty()) notes_.emplace_back("not compared", list(only));
-    if (steps_ > 0 && std::find(compared.begin(), compared.end(), "loss") == compared.end()) fail(0, "not both runs have a loss");
+    if (steps_ > 0 && std::find(compared.begin(), compared.end(), "loss") == compared.end())
+      fail(0, "not both runs have a loss");
   }
 
   void column(const metric::Column& left, const metric::Column& right, const std::vector<std::int64_t>& steps,
@@ -128,7 +135,8 @@ class Comparison {
       if (left.absent(row_a) && right.absent(row_b)) continue;
       const std::string cell_a = left.text(row_a), cell_b = right.text(row_b);
       if (left.absent(row_a) || right.absent(row_b)) {
-        fail(steps[i], left.name + " of step " + to_text(steps[i]) + " is missing in " + (left.absent(row_a) ? a_ : b_).path);
+        fail(steps[i],
+             left.name + " of step " + to_text(steps[i]) + " is missing in " + (left.absent(row_a) ? a_ : b_).path);
         continue;
       }
       ++seen;
@@ -140,7 +148,8 @@ class Comparison {
       values.insert(x), values.insert(y);
       if (!std::isfinite(x) || !std::isfinite(y)) {
         const std::string where = std::isfinite(x) ? b_.path : std::isfinite(y) ? a_.path : "both";
-        fail(steps[i], left.name + " of step " + to_text(steps[i]) + " is not finite in " + where + ": " + cell_a + " and " + cell_b);
+        fail(steps[i], left.name + " of step " + to_text(steps[i]) + " is not finite in " + where + ": " + cell_a +
+                           " and " + cell_b);
         continue;
       }
       if (x == y) continue;
@@ -151,16 +160,21 @@ class Comparison {
     }
     if (seen == 0) return;
     const bool integers = left.type() == metric::Type::integer && right.type() == metric::Type::integer;
-    const bool result = left.name.ends_with("loss") || left.name.ends_with("norm");  // others are settings, short by themselves
+    const bool result =
+        left.name.ends_with("loss") || left.name.ends_with("norm");  // others are settings, short by themselves
     rounded_ = rounded_ || (result && !(pa.every_bit && pb.every_bit));
-    if (left.name == "loss" && seen > 1 && values.size() == 1) fail(0, "the loss does not move: it is " + to_text(*values.begin()) + " in every step");
-    if (left.name == "grad_norm" && values.size() == 1 && *values.begin() == 0) fail(0, "the gradient norm is 0 in every step");
+    if (left.name == "loss" && seen > 1 && values.size() == 1)
+      fail(0, "the loss does not move: it is " + to_text(*values.begin()) + " in every step");
+    if (left.name == "grad_norm" && values.size() == 1 && *values.begin() == 0)
+      fail(0, "the gradient norm is 0 in every step");
     columns_.find("column")->texts().push_back(left.name);
     columns_.find("steps")->integers().push_back(seen);
     columns_.find("abs")->reals().push_back(difference.absolute);
     columns_.find("rel")->reals().push_back(difference.relative);
     columns_.find("ulp")->integers().push_back(difference.ulp);
-    columns_.find("known_to")->texts().push_back(text || integers || alike ? pa.text() : pa.text() + " and " + pb.text());
+    columns_.find("known_to")
+        ->texts()
+        .push_back(text || integers || alike ? pa.text() : pa.text() + " and " + pb.text());
   }
 
   static Precision precision(const Recorded& side, const std::string& name) {
@@ -168,9 +182,10 @@ class Comparison {
     return found == side.precision.end() ? Precision{} : found->second;
   }
 
-  void differs(std::int64_t step, const std::string& what, const std::string& left, const std::string& right, std::optional<std::pair<double, double>> values,
-               const std::string& step_text = "") {
-    Lines lines = {{"step", step_text.empty() ? to_text(step) : step_text}, {"what", what}, {a_.path, left}, {b_.path, right}};
+  void differs(std::int64_t step, const std::string& what, const std::string& left, const std::string& right,
+               std::optional<std::pair<double, double>> values, const std::string& step_text = "") {
+    Lines lines = {
+        {"step", step_text.empty() ? to_text(step) : step_text}, {"what", what}, {a_.path, left}, {b_.path, right}};
     if (values) {
       lines.emplace_back(a_.path + "_hex", hexadecimal(values->first));
       lines.emplace_back(b_.path + "_hex", hexadecimal(values->second));
@@ -207,8 +222,10 @@ class Comparison {
   void checkpoints() {
     const auto left = a_.checkpoints(), right = b_.checkpoints();
     for (const std::string& name : left) {
-      if (std::find(right.begin(), right.end(), name) != right.end()) checkpoint(name);
-      else notes_.emplace_back(name, "only in " + a_.path);
+      if (std::find(right.begin(), right.end(), name) != right.end())
+        checkpoint(name);
+      else
+        notes_.emplace_back(name, "only in " + a_.path);
     }
     for (const std::string& name : right) {
       if (std::find(left.begin(), left.end(), name) == left.end()) notes_.emplace_back(name, "only in " + b_.path);
@@ -216,7 +233,8 @@ class Comparison {
   }
 
   void checkpoint(const std::string& name) {
-    const auto left = tensorfile::open_state_dict(a_.folder + "/" + name), right = tensorfile::open_state_dict(b_.folder + "/" + name);
+    const auto left = tensorfile::open_state_dict(a_.folder + "/" + name),
+               right = tensorfile::open_state_dict(b_.folder + "/" + name);
     const std::int64_t step = parse_int(name.substr(name.rfind('_') + 1)).value_or(INT64_MAX - 1);
     for (const auto& entry : right.entries()) {
       if (!left.find(entry.name)) return fail(step, "parameter " + entry.name + " is missing in " + left.path());
@@ -224,7 +242,8 @@ class Comparison {
     for (const auto& entry : left.entries()) {
       const tensorfile::Tensor* const other = right.find(entry.name);
       if (!other) return fail(step, "parameter " + entry.name + " is missing in " + right.path());
-      if (entry.tensor.shape != other->shape || entry.tensor.dtype != other->dtype) return fail(step, "parameter " + entry.name + " has another shape or type in " + right.path());
+      if (entry.tensor.shape != other->shape || entry.tensor.dtype != other->dtype)
+        return fail(step, "parameter " + entry.name + " has another shape or type in " + right.path());
       std::string x(entry.tensor.byte_count(), 0), y(other->byte_count(), 0);
       tensorfile::read_raw(entry.tensor, x);
       tensorfile::read_raw(*other, y);
@@ -238,8 +257,9 @@ class Comparison {
         values = {u, v};
         if (tolerance_.accepts(u, v)) continue;
       }
-      return differs(step, entry.name + " at index " + std::to_string(at) + " in " + name, values ? decimal(values->first) : "other bits",
-                     values ? decimal(values->second) : "other bits", values);
+      return differs(step, entry.name + " at index " + std::to_string(at) + " in " + name,
+                     values ? decimal(values->first) : "other bits", values ? decimal(values->second) : "other bits",
+                     values);
     }
     notes_.emplace_back(name, "equal: " + std::to_string(left.entries().size()) + " tensors");
   }
@@ -248,7 +268,10 @@ class Comparison {
     RunsVerdict result;
     using Kind = RunsVerdict::Kind;
     result.columns = columns_;
-    result.kind = trouble_ ? (trouble_->different ? Kind::different : Kind::failed) : apart_ ? Kind::within : rounded_ ? Kind::printed : Kind::exact;
+    result.kind = trouble_   ? (trouble_->different ? Kind::different : Kind::failed)
+                  : apart_   ? Kind::within
+                  : rounded_ ? Kind::printed
+                             : Kind::exact;
     static constexpr std::array kNames = {"exact", "equal as printed", "within tolerance", "DIFFERENT", "FAILED"};
     result.lines = {{"verdict", kNames[static_cast<std::size_t>(result.kind)]}};
     if (trouble_) result.lines.insert(result.lines.end(), trouble_->lines.begin(), trouble_->lines.end());
@@ -259,6 +282,8 @@ class Comparison {
 
 }  // namespace
 
-RunsVerdict compare_runs(const Recorded& a, const Recorded& b, const Tolerance& tolerance) { return Comparison(a, b, tolerance).run(); }
+RunsVerdict compare_runs(const Recorded& a, const Recorded& b, const Tolerance& tolerance) {
+  return Comparison(a, b, tolerance).run();
+}
 
 }  // namespace zs::verify

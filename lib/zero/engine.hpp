@@ -21,7 +21,7 @@ struct Observer {
   std::function<void(int unit, int micro)> leaf{};  ///< the unit's leaf gradient is there
   std::function<void(int unit)> local_sum{};        ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)
   std::function<void(int unit, int micro)> shard{};  ///< the micro-step's leaves of all ranks are summed (stages 2, 3)
-  std::function<void()> reduced{};                  ///< all gradient sums are there, nothing is updated yet
+  std::function<void()> reduced{};                   ///< all gradient sums are there, nothing is updated yet
 };
 
 struct Settings {

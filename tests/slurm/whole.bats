@@ -106,7 +106,7 @@ END
 @test "check-slurm: 20 preemptions, by requeue, signal and time limit: one run, the digest of the undisturbed one" {
   cat >undisturbed.yaml <<'END'
 model: {name: tiny, num_layers: 2, context_length: 128}
-training: {batch_size: 4, max_steps: 2000, log_interval: 50, save_steps: 7, keep_last: 2, save_gradients: false}
+training: {batch_size: 4, max_steps: 1200, log_interval: 50, save_steps: 7, keep_last: 2, save_gradients: false}
 END
   cp undisturbed.yaml disturbed.yaml
   ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/train.sbatch" undisturbed.yaml >undisturbed.log

@@ -88,8 +88,8 @@ reopen_experiment() {
   flock 9 || die "cannot lock $results"
   gather
   states
-  chosen='.state == "FAILED" or .state == "MISSING" or .state == "PREEMPTED"'
-  [[ ${2-} != all ]] || chosen='.state != "COMPLETE" and .state != "DIVERGED"'
+  chosen='.found.state | IN("FAILED", "MISSING", "PREEMPTED")'
+  [[ ${2-} != all ]] || chosen='.found.state | IN("COMPLETE", "DIVERGED") | not'
   mapfile -t todo < <(jq -r ".condition_order[] as \$name | select(.conditions[\$name] | $chosen) | \$name" "$results/metadata.json")
   if [[ -n $cells ]]; then
     known=$(cat)
@@ -183,7 +183,7 @@ gather() {
     "$results/metadata.json" "${cells[@]}"
 }
 
-# states: brings what zs-runs finds out about the conditions into metadata.json.
+# states: brings what zs-runs finds out about the conditions into metadata.json, as `found` of each.
 states() {
   local registry
   printf '%s\n' "${folders[@]%/*}" | sort -u | while IFS= read -r registry; do
@@ -192,7 +192,7 @@ states() {
   done | jq -s 'add | map({key: .condition, value: (del(.condition) | with_entries(.value |= tostring))}) | from_entries' >"$results/.cells/states" ||
     die "cannot find out what has become of the runs of $results"
   whole "$results/metadata.json" jq --slurpfile found "$results/.cells/states" \
-    '.conditions |= with_entries(.value += ($found[0][.key] // {state: "MISSING", basis: "its run is gone"}))' "$results/metadata.json"
+    '.conditions |= with_entries(.value.found = ($found[0][.key] // {state: "MISSING", basis: "its run is gone"}))' "$results/metadata.json"
 }
 
 # end_experiment: the log, the summary, the pictures and the report. Exits: 1 if a condition failed or is missing or a
@@ -206,7 +206,7 @@ end_experiment() {
   {
     jq -r '.condition_order[] as $name | .conditions[$name] | "Running condition: \($name)
 Command: \(.launch // "") \(.command)
-Condition \($name) " + (if .exit_code == null then "has no exit code: \(.basis)" else
+Condition \($name) " + (if .exit_code == null then "has no exit code: \(.found.basis)" else
     "completed with exit code \(.exit_code)" end) + "
 Detailed log saved: \($name)_detailed.log
 "' "$results/metadata.json"
@@ -215,13 +215,13 @@ Detailed log saved: \($name)_detailed.log
     echo
     echo "| Condition | Status | Exit code | Seconds | State digest |"
     echo "|-----------|--------|-----------|---------|--------------|"
-    jq -r '.condition_order[] as $name | .conditions[$name] | "| \($name) | \(if .state == "COMPLETE" then "SUCCESS" else .state end
+    jq -r '.condition_order[] as $name | .conditions[$name] | "| \($name) | \(if .found.state == "COMPLETE" then "SUCCESS" else .found.state end
       ) | \(.exit_code // "none") | \(.seconds // "none") | \(.digest // "none") |"' "$results/metadata.json"
     echo
     echo "Results saved to: $results"
   } >>"$results/experiment_log.txt" || die "cannot write $results/experiment_log.txt"
-  bad=$(jq -r '.condition_order[] as $name | .conditions[$name] | select(.state != "COMPLETE") |
-    "\($name): \(.state)\(if (.exit_code // 0) != 0 then " with exit code \(.exit_code)" else ": \(.basis)" end)"' "$results/metadata.json")
+  bad=$(jq -r '.condition_order[] as $name | .conditions[$name] | select(.found.state != "COMPLETE") |
+    "\($name): \(.found.state)\(if (.exit_code // 0) != 0 then " with exit code \(.exit_code)" else ": \(.found.basis)" end)"' "$results/metadata.json")
 
   [[ -z $bad ]] || say "$bad"
 

@@ -35,9 +35,13 @@ restarted() { submitted && ((${SLURM_RESTART_COUNT:-0} > 0)); }
 # needs_sbatch: stops where nothing can be submitted.
 needs_sbatch() { command -v sbatch >/dev/null || die "no Slurm here (sbatch is not on PATH): --local runs it without"; }
 
-# remember WORD: keeps a word with this job, for its restarts. recall: prints it.
-remember() { scontrol update JobId="$SLURM_JOB_ID" "Comment=$1" || die "cannot set the comment of job $SLURM_JOB_ID"; }
-recall() { scontrol show job "$SLURM_JOB_ID" | sed -n 's/^ *Comment=\(.*[^ ]\) *$/\1/p'; }
+# remember PATH: keeps it with this job for its restarts, behind the comment that it has. recall: prints it.
+remember() {
+  local comment
+  comment=$(scontrol show job "$SLURM_JOB_ID" | sed -n 's/^ *Comment=\(.*[^ ]\) *$/\1/p')
+  scontrol update JobId="$SLURM_JOB_ID" "Comment=${comment:+$comment }zs=$1" || die "cannot set the comment of job $SLURM_JOB_ID"
+}
+recall() { scontrol show job "$SLURM_JOB_ID" | sed -nE 's/^ *Comment=(.* )?zs=(.*[^ ]) *$/\2/p'; }
 
 # same_settings: sets `settings`, sbatch's options for another job like this one. Those in the script's #SBATCH lines
 # hold anyway; these are for what was given on sbatch's command line. Outside of a job: what --sbatch gave.
@@ -68,7 +72,7 @@ saved_settings() { mapfile -t settings <"$1"; settings+=("${sbatch_words[@]}"); 
 # whereabouts: sets `mark`, by which zs-runs sees whether this script is at work: NAME=VALUE words for a run's record.
 whereabouts() {
   mark=("host=$(hostname)" "process=$$:$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)")
-  ! submitted || mark+=("slurm_job_id=$SLURM_JOB_ID" "slurm_cluster_name=$SLURM_CLUSTER_NAME")
+  ! submitted || mark+=("slurm_job_id=$SLURM_JOB_ID" "slurm_cluster_name=${SLURM_CLUSTER_NAME-}")
 }
 
 # note_run RUN NAME=VALUE...: adds to the record of the run whose folder is RUN.

@@ -36,6 +36,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ "$(grep -c '| FAILED | 42 |' experiment_log.txt)" = 2 ]
   [ "$(grep -c '| SUCCESS | 0 |' experiment_log.txt)" = 4 ]
   grep -q FAILED report.md
+  ! grep -q basis report.md
   grep -q FAILED report.html
   verdict
 }

@@ -149,7 +149,10 @@ submit_training() {
 
 @test "sbatch: a training that is warned of its time limit saves, is requeued, and goes on as one run" {
   a_training
-  submit_training
+  job=$(sbatch --parsable --output=out --nodes=2 --comment="for zs" "$ROOT/slurm/train.sbatch" config.yaml)
+  planned() { compgen -G 'saved_models/2*/config.yaml' >/dev/null; }
+  until_true 60 planned
+  run=$(realpath saved_models/2*)
   until_true 120 trains "$run"
   scancel --batch --signal=USR1 "$job"
   waits() { [[ $(state_of "$job") == PENDING ]]; }
@@ -164,6 +167,7 @@ submit_training() {
   run -0 zs-runs --status --show state steps restarts slurm_job nodes
   [ "${lines[1]}" = $'COMPLETE\t400/400\t1\t'"$job"$'\tn[1-2]' ]
   grep -q 'stopped after step [0-9]*; requeued to go on' out
+  scontrol show job "$job" | grep -qE "^ *Comment=for zs zs=$run *$"
 }
 
 @test "sbatch: a training that may not restart is PREEMPTED, and rerun goes on with it" {

@@ -31,11 +31,13 @@ struct Place {
 };
 
 /// Metrics of the steps 1..done, of `expected`.
-void write_metrics(const std::string& folder, std::vector<std::int64_t> steps, int expected, bool finished) {
+void write_metrics(const std::string& folder, std::vector<std::int64_t> steps, int expected, bool finished,
+                   int before = 0) {
   zs::metric::Store store;
   zs::metric::Run& run = store.runs.emplace_back();
   run.name = "run";
   run.attributes["expected_steps"] = std::to_string(expected);
+  if (before > 0) run.attributes["begun_after_step"] = std::to_string(before);
   if (finished) run.attributes["state_digest"] = std::string(32, 'a');
   run.records.column("step").integers() = std::move(steps);
   zs::write_file(folder + "/metrics.h5", zs::metric::to_h5(store));
@@ -166,6 +168,10 @@ TEST_CASE("state: metrics with a gap or a duplicate are no complete ones") {
   CHECK(progress(place.path).fault == "the metrics have 4 rows, which are not each step once");
   write_metrics(place.path, {1, 3}, 3, true);
   CHECK(progress(place.path).done == 1);
+  // A run that began with the checkpoint of another.
+  write_metrics(place.path, {5, 6, 7}, 7, true, 4);
+  CHECK(progress(place.path).done == 7);
+  CHECK(progress(place.path).fault == "");
   zs::write_file(place.path + "/metrics.h5", "no metrics");
   CHECK_FALSE(progress(place.path).known);
   CHECK(progress(place.path).fault != "");

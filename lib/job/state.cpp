@@ -112,13 +112,15 @@ Progress progress(const std::string& folder) {
     progress.known = true;
     progress.expected = parse_int(run.attribute("expected_steps"));
     progress.finished = !run.attribute("state_digest").empty();
+    const std::int64_t before = parse_int(run.attribute("begun_after_step")).value_or(0);
     const metric::Column* const steps = run.records.find("step");
     if (!steps || steps->type() != metric::Type::integer) return progress;
+    progress.done = before;
     for (const std::int64_t step : steps->integers()) {
       if (step != progress.done + 1) break;
       ++progress.done;
     }
-    if (steps->size() != static_cast<std::size_t>(progress.done))
+    if (static_cast<std::int64_t>(steps->size()) != progress.done - before)
       progress.fault = "the metrics have " + to_text(static_cast<std::int64_t>(steps->size())) +
                        " rows, which are not each step once";
   } catch (const std::exception& error) {

@@ -30,9 +30,9 @@ struct State {
 
 /// How far a run's metrics go.
 struct Progress {
-  bool known = false;                      ///< there are metrics
-  std::string fault;                       ///< why they cannot be read
-  std::int64_t done = 0;                   ///< steps 1..done are there, each once
+  bool known = false;     ///< there are metrics
+  std::string fault;      ///< why they cannot be read
+  std::int64_t done = 0;  ///< steps up to this are there, each once, from the first that the run was to train
   std::optional<std::int64_t> expected{};  ///< how many there are to be
   bool finished = false;                   ///< the state digest, which is written last, is there
 };

@@ -176,17 +176,19 @@ registry::Fields resumed_fields(const registry::Run& run, const config::Config& 
   return changed;
 }
 
-/// The records up to a step that a run's metrics hold.
-metric::Table earlier_records(const std::string& folder, std::int64_t done) {
+/// A run's metrics as they were after step `done`.
+metric::Run earlier_metrics(const std::string& folder, std::int64_t done) {
   const std::string path = folder + "/metrics.h5";
-  metric::Table table = metric::read(path).runs.at(0).records;
-  const metric::Column* const steps = table.find("step");
-  if (!steps || static_cast<std::int64_t>(table.rows()) < done ||
-      steps->integers()[static_cast<std::size_t>(done - 1)] != done) {
-    throw Error(path, 0, "does not hold the first " + to_text(done) + " steps of the run");
+  metric::Run run = metric::read(path).runs.at(0);
+  // A run that began with another's checkpoint has no first steps.
+  const std::int64_t rows = done - parse_int(run.attribute("begun_after_step")).value_or(0);
+  const metric::Column* const steps = run.records.find("step");
+  if (!steps || rows < 1 || static_cast<std::int64_t>(run.records.rows()) < rows ||
+      steps->integers()[static_cast<std::size_t>(rows - 1)] != done) {
+    throw Error(path, 0, "does not hold the steps of the run up to " + to_text(done));
   }
-  for (metric::Column& column : table.columns) column.truncate(static_cast<std::size_t>(done));
-  return table;
+  for (metric::Column& column : run.records.columns) column.truncate(static_cast<std::size_t>(rows));
+  return run;
 }
 
 }  // namespace
@@ -264,8 +266,13 @@ Status Session::record(const cli::Args& args, const config::Config& config, cons
   metric::Table earlier;
   if (resumed) run.begin(done, goes_on ? resumed_fields(run, config, fields, done) : fields);
   if (goes_on) {
-    earlier = earlier_records(run.folder(), done);
+    metric::Run before = earlier_metrics(run.folder(), done);
+    earlier = std::move(before.records);
     attributes["resumed_after_step"] = to_text(done);
+    if (const std::string begun = before.attribute("begun_after_step"); !begun.empty())
+      attributes["begun_after_step"] = begun;
+  } else if (trainer.done() > 0) {
+    attributes["begun_after_step"] = to_text(trainer.done());
   }
   const auto log = [&](const std::string& line) {
     recorder.log(line);

@@ -106,7 +106,7 @@ END
 @test "check-slurm: 20 preemptions, by requeue, signal and time limit: one run, the digest of the undisturbed one" {
   cat >undisturbed.yaml <<'END'
 model: {name: tiny, num_layers: 2, context_length: 32}
-training: {batch_size: 2, max_steps: 1500, log_interval: 50, save_steps: 7, keep_last: 2, save_gradients: false}
+training: {batch_size: 2, max_steps: 4000, log_interval: 50, save_steps: 7, keep_last: 2, save_gradients: false}
 END
   cp undisturbed.yaml disturbed.yaml
   ZS_RANKS=4 env -u SLURM_CONF bash "$ROOT/slurm/train.sbatch" undisturbed.yaml >undisturbed.log
@@ -124,11 +124,11 @@ END
       limit) scontrol update JobId="$job" TimeLimit=1 ;;
     esac
     again() { [[ $(state_of "$job") == PENDING ]]; }
-    until_true 60 again
+    until_true 120 again
     [ "$(column state --status --filter run_name=disturbed)" = PENDING ]
     scontrol update JobId="$job" TimeLimit=60
   done
-  ended "$job" 600
+  ended "$job" 1800
   grep -v '^run: ' out | tail
   [ "$state $code" = "COMPLETED 0" ]
   of() { column "$1" --filter run_name=disturbed "${@:2}"; }

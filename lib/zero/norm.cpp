@@ -30,6 +30,7 @@ namespace {
 /// The tiles of numel elements that overlap a slice: [first, last).
 struct Tiles {
   Tiles(std::int64_t numel, comm::Slice slice) {
+    first = slice.begin * kTiles / std::max<std::int64_t>(numel, 1);  // or the one after, if it ends there
     while (first < kTiles && comm::slice(numel, first, kTiles).end <= slice.begin) ++first;
     last = first;
     while (last < kTiles && comm::slice(numel, last, kTiles).begin < slice.end) ++last;

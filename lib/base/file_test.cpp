@@ -3,27 +3,19 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 
 namespace zs {
 namespace {
 
 std::string text_of(const std::string& path) { return Input(path).read_all(); }
 
-struct Folder {
-  Folder() : path((std::filesystem::temp_directory_path() / "zs-file-XXXXXX").string()) {
-    if (!::mkdtemp(path.data())) std::abort();
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
 TEST_CASE("file: large and small writes keep their order, and a field may be replaced") {
-  const Folder folder;
-  const std::string path = folder.path + "/a", large(1 << 20, 'L');
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a", large(1 << 20, 'L');
   Output output(path);
   output.write("head ????");
   output.write(large);
@@ -36,15 +28,15 @@ TEST_CASE("file: large and small writes keep their order, and a field may be rep
 }
 
 TEST_CASE("file: without commit the old file stays and nothing else") {
-  const Folder folder;
-  const std::string path = folder.path + "/a";
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a";
   write_file(path, "old");
   {
     Output output(path);
     output.write(std::string(1 << 20, 'x'));
   }
   CHECK(text_of(path) == "old");
-  const std::filesystem::directory_iterator files(folder.path);
+  const std::filesystem::directory_iterator files(folder.path());
   CHECK(std::distance(begin(files), end(files)) == 1);
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks that are threads of one process: a message is a copy in the receiver's mailbox, so that no thread ever touches
 // the memory of another, which may be unwinding.
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -15,6 +13,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "comm/message_group.hpp"
 
 namespace zs::comm {
@@ -33,11 +32,7 @@ struct Mailbox {
 };
 
 struct World {
-  explicit World(int ranks) : boxes(static_cast<std::size_t>(ranks)) {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    host = name.data();
-  }
+  explicit World(int ranks) : boxes(static_cast<std::size_t>(ranks)) { host = host_name(); }
 
   void wake_all() {
     for (Mailbox& box : boxes) {

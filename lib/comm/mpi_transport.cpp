@@ -2,7 +2,6 @@
 #include "comm/mpi_transport.hpp"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 
 namespace zs::comm {
 namespace {
@@ -45,14 +45,10 @@ class MpiMessage : public Message {
 };
 
 // The name that the cluster knows it by, where there is one.
-HostName host_name() {
+HostName node_name() {
   HostName name{};
   const char* node = std::getenv("SLURMD_NODENAME");
-  if (node) {
-    std::string(node).copy(name.data(), name.size() - 1);
-  } else {
-    gethostname(name.data(), name.size() - 1);
-  }
+  (node ? node : host_name()).copy(name.data(), name.size() - 1);
   return name;
 }
 
@@ -89,7 +85,7 @@ MpiTransport::MpiTransport() {
   check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
   sleep_ = [](int microseconds) { std::this_thread::sleep_for(std::chrono::microseconds(microseconds)); };
-  const HostName own = host_name();
+  const HostName own = node_name();
   std::vector<HostName> all(static_cast<std::size_t>(size_));
   constexpr int kBytes = sizeof(HostName);
   check_mpi(MPI_Allgather(own.data(), kBytes, MPI_CHAR, all.data(), kBytes, MPI_CHAR, comm_), "MPI_Allgather");

@@ -4,16 +4,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/vectorised.hpp"
+
 namespace zs::comm {
 namespace {
-
-// The library picks the widest vectors of the machine it runs on. Additions alone cannot be fused or reordered, so
-// the bits are the same on all of them.
-#if defined(__x86_64__)
-#define ZS_VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define ZS_VECTORISED
-#endif
 
 constexpr std::int64_t kBlock = 2048;  // floats; 8 KiB, so that the blocks of a chain of merges stay in the first cache
 constexpr int kUnrolled = 8;           // leaves that one loop adds in registers

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/folder.hpp"
 #include "job/plan.hpp"
 #include "job/queue.hpp"
 #include "job/rerun.hpp"
@@ -19,16 +20,6 @@ using namespace zs::job;
 using zs::registry::value;
 
 namespace {
-
-/// A folder that goes when the test ends.
-struct Place {
-  std::string path;
-  Place() {
-    std::string form = (fs::temp_directory_path() / "zs-job-XXXXXX").string();
-    path = ::mkdtemp(form.data());
-  }
-  ~Place() { fs::remove_all(path); }
-};
 
 /// Metrics of the steps 1..done, of `expected`.
 void write_metrics(const std::string& folder, std::vector<std::int64_t> steps, int expected, bool finished,
@@ -158,34 +149,34 @@ TEST_CASE("state: what another program recorded is told as it is") {
 }
 
 TEST_CASE("state: metrics with a gap or a duplicate are no complete ones") {
-  const Place place;
-  CHECK_FALSE(progress(place.path).known);
-  write_metrics(place.path, {1, 2, 3}, 3, true);
-  CHECK(progress(place.path).done == 3);
-  CHECK(progress(place.path).fault == "");
-  write_metrics(place.path, {1, 2, 2, 3}, 3, true);
-  CHECK(progress(place.path).done == 2);
-  CHECK(progress(place.path).fault == "the metrics have 4 rows, which are not each step once");
-  write_metrics(place.path, {1, 3}, 3, true);
-  CHECK(progress(place.path).done == 1);
+  const zs::TemporaryFolder place;
+  CHECK_FALSE(progress(place.path()).known);
+  write_metrics(place.path(), {1, 2, 3}, 3, true);
+  CHECK(progress(place.path()).done == 3);
+  CHECK(progress(place.path()).fault == "");
+  write_metrics(place.path(), {1, 2, 2, 3}, 3, true);
+  CHECK(progress(place.path()).done == 2);
+  CHECK(progress(place.path()).fault == "the metrics have 4 rows, which are not each step once");
+  write_metrics(place.path(), {1, 3}, 3, true);
+  CHECK(progress(place.path()).done == 1);
   // A run that began with the checkpoint of another.
-  write_metrics(place.path, {5, 6, 7}, 7, true, 4);
-  CHECK(progress(place.path).done == 7);
-  CHECK(progress(place.path).fault == "");
-  zs::write_file(place.path + "/metrics.h5", "no metrics");
-  CHECK_FALSE(progress(place.path).known);
-  CHECK(progress(place.path).fault != "");
+  write_metrics(place.path(), {5, 6, 7}, 7, true, 4);
+  CHECK(progress(place.path()).done == 7);
+  CHECK(progress(place.path()).fault == "");
+  zs::write_file(place.path() + "/metrics.h5", "no metrics");
+  CHECK_FALSE(progress(place.path()).known);
+  CHECK(progress(place.path()).fault != "");
 }
 
 TEST_CASE("plan: runs are there with their configuration, or none is") {
-  const Place place;
-  const std::string to = "--output_dir\",\"" + place.path + "/runs";
+  const zs::TemporaryFolder place;
+  const std::string to = "--output_dir\",\"" + place.path() + "/runs";
   const auto planned =
       plan("[\"one\",\"" + to + "\",\"--seed\",\"7\"]\n[\"two\",\"" + to + "\",\"--run_name\",\"mine\"]\n",
            {{"experiment", "e"}, {"script", "s.sbatch"}});
   REQUIRE(planned.size() == 2);
   CHECK(fs::exists(planned[0].folder + "/config.yaml"));
-  const auto runs = zs::registry::read_runs(place.path + "/runs", [](const zs::Fault& fault) { FAIL(fault.what); });
+  const auto runs = zs::registry::read_runs(place.path() + "/runs", [](const zs::Fault& fault) { FAIL(fault.what); });
   CHECK(runs.text(0, "status") == "planned");
   CHECK(runs.text(0, "run_name") == "one");
   CHECK(runs.text(1, "run_name") == "mine");
@@ -194,16 +185,16 @@ TEST_CASE("plan: runs are there with their configuration, or none is") {
   CHECK(runs.text(0, "experiment") == "e");
   CHECK(runs.text(0, "host") == "");
 
-  CHECK_THROWS_WITH_AS(plan("[\"a\",\"--output_dir\",\"" + place.path + "/none\"]\n[\"b\",\"--seeed\",\"7\"]\n", {}),
+  CHECK_THROWS_WITH_AS(plan("[\"a\",\"--output_dir\",\"" + place.path() + "/none\"]\n[\"b\",\"--seeed\",\"7\"]\n", {}),
                        "b: unknown option '--seeed', did you mean '--seed'?", zs::Error);
   CHECK_THROWS_AS(plan("[]", {}), zs::UsageError);
   CHECK_THROWS_AS(plan("{}", {}), zs::UsageError);
-  CHECK_FALSE(fs::exists(place.path + "/none"));
+  CHECK_FALSE(fs::exists(place.path() + "/none"));
 }
 
 TEST_CASE("rerun: what failed or is missing, by the script that planned it, and nothing else") {
-  const Place place;
-  const std::string registry = place.path + "/runs";
+  const zs::TemporaryFolder place;
+  const std::string registry = place.path() + "/runs";
   const auto line = [&](const std::string& name) {
     return "[\"" + name + "\",\"--output_dir\",\"" + registry + "\"]\n";
   };
@@ -231,8 +222,8 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
 }
 
 TEST_CASE("registry: a run that goes on counts its restarts and keeps where its parts begin") {
-  const Place place;
-  const std::string registry = place.path + "/runs";
+  const zs::TemporaryFolder place;
+  const std::string registry = place.path() + "/runs";
   const auto planned = plan("[\"a\",\"--output_dir\",\"" + registry + "\"]", {});
   const zs::registry::Run run(registry, fs::path(planned[0].folder).filename());
   run.begin(0, {});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/state.hpp"
 
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "metric/file.hpp"
 #include "registry/run.hpp"
@@ -132,9 +132,7 @@ Progress progress(const std::string& folder) {
 Process process(const registry::Fields& record) {
   const std::string text = value(record, "process");
   if (text.empty()) return Process::unknown;
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  if (value(record, "host") != host.data()) return Process::elsewhere;
+  if (value(record, "host") != host_name()) return Process::elsewhere;
   const auto pid = parse_int(text.substr(0, text.find(':')));
   return pid && registry::process_text(*pid) == text ? Process::alive : Process::gone;
 }

@@ -5,11 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#if defined(__x86_64__)
-#define ZS_VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define ZS_VECTORISED
-#endif
+#include "base/vectorised.hpp"
 
 namespace zs::kernel {
 namespace {

@@ -6,36 +6,15 @@
 
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
+#include "base/shell.hpp"
 
 namespace zs::plot {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// A folder of one's own that goes with the object.
-class Scratch {
- public:
-  Scratch() {
-    std::string pattern = (fs::temp_directory_path() / "zs-plot-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) throw Error(pattern, 0, "cannot make a temporary folder: " + errno_text());
-    path_ = pattern;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 /// A gnuplot that stops early must be an error here, not the end of this process.
 class NoBrokenPipe {
@@ -56,12 +35,6 @@ std::string content(const std::string& path) {
   return text.str();
 }
 
-std::string quoted(const std::string& path) {
-  std::string result = "'";
-  for (const char c : path) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
-
 /// The part of gnuplot's complaint that says what is wrong, in one line.
 std::string complaint(const std::string& text) {
   std::istringstream lines(text);
@@ -76,11 +49,11 @@ std::string complaint(const std::string& text) {
 }  // namespace
 
 std::string run_gnuplot(const std::string& script) {
-  const Scratch scratch;
+  const TemporaryFolder scratch;
   const NoBrokenPipe guard;
   const std::string picture = scratch.file("picture"), words = scratch.file("words");
-  std::FILE* const pipe =
-      popen(("exec gnuplot --default-settings >" + quoted(picture) + " 2>" + quoted(words)).c_str(), "we");
+  std::FILE* const pipe = popen(
+      ("exec gnuplot --default-settings >" + shell_quoted({picture}) + " 2>" + shell_quoted({words})).c_str(), "we");
   if (!pipe) throw Error("cannot start gnuplot: " + errno_text());
   const int copy = dup(fileno(pipe));
   std::FILE* const stream = copy < 0 ? nullptr : fdopen(copy, "w");

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 
 namespace zs::registry {
@@ -140,9 +141,7 @@ Fields read_record(const std::string& folder) {
 
 std::string writer_name() {
   static std::atomic<int> count = 0;
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return std::string(host.data()) + "-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
+  return host_name() + "-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
 }
 
 std::string escaped(std::string_view text) {

@@ -17,6 +17,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/host.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "config/known.hpp"
@@ -117,8 +118,7 @@ std::string process_text(std::int64_t pid) {
 
 Fields environment() {
   Fields fields;
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) == 0) fields.emplace_back("host", host.data());
+  if (const std::string host = host_name(); !host.empty()) fields.emplace_back("host", host);
   if (const passwd* const user = ::getpwuid(::geteuid())) fields.emplace_back("user", user->pw_name);
   std::error_code failure;
   const std::string directory = std::filesystem::current_path(failure).string();

@@ -4,30 +4,18 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/folder.hpp"
 #include "metric/file.hpp"
 
 namespace zs::report {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// A run's folder that goes away with the test.
-struct Folder {
-  Folder() {
-    if (!::mkdtemp(path.data())) std::abort();
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string path = (fs::temp_directory_path() / "zs-gradients-XXXXXX").string();
-};
-
 /// So many checkpoints, at steps 5, 6, ..., of a gradient with the norm 5, in a run's folder.
-gradient::History made(const Folder& run, std::int64_t count) {
+gradient::History made(const TemporaryFolder& run, std::int64_t count) {
   gradient::History history;
   history.subject = "made";
   history.names = {"w.x"};
@@ -38,7 +26,7 @@ gradient::History made(const Folder& run, std::int64_t count) {
   measure.add(std::vector<float>{3, 4});
   for (std::int64_t i = 0; i < count; ++i) {
     gradient::Checkpoint checkpoint;
-    checkpoint.source = {run.path + "/checkpoint_x/gradients.pt", "checkpoint_x", 5 + i};
+    checkpoint.source = {run.path() + "/checkpoint_x/gradients.pt", "checkpoint_x", 5 + i};
     checkpoint.tensors = checkpoint.layers = {measure};
     checkpoint.whole = measure;
     if (i > 0) checkpoint.tensor_dots = checkpoint.layer_dots = {25};
@@ -48,19 +36,19 @@ gradient::History made(const Folder& run, std::int64_t count) {
 }
 
 /// Logs a norm for step 5 in the run's metrics.
-void log_norm(const Folder& run, double norm) {
+void log_norm(const TemporaryFolder& run, double norm) {
   metric::Store store;
   store.runs.emplace_back().name = "run";
   metric::Table& records = store.runs[0].records;
   records.column("step").integers() = {4, 5};
   records.column("grad_norm").reals() = {1, norm};
-  write_file(run.path + "/metrics.h5", metric::to_h5(store));
+  write_file(run.path() + "/metrics.h5", metric::to_h5(store));
 }
 
 }  // namespace
 
 TEST_CASE("gradients: the norm is compared with the one that the training logged") {
-  const Folder run;
+  const TemporaryFolder run;
   CHECK(gradients(made(run, 1)).verdict == Verdict::good);  // nothing was logged
   log_norm(run, 5.0001);
   const Document same = gradients(made(run, 1));
@@ -74,12 +62,12 @@ TEST_CASE("gradients: the norm is compared with the one that the training logged
   CHECK(other.verdict_text.plain().ends_with("The norm at step 5, 5.00000, is not what the training logged, 5.01000."));
   log_norm(run, std::nan(""));
   CHECK(gradients(made(run, 1)).verdict == Verdict::bad);
-  write_file(run.path + "/metrics.h5", "no HDF5");
+  write_file(run.path() + "/metrics.h5", "no HDF5");
   CHECK_THROWS_AS(gradients(made(run, 1)), Error);
 }
 
 TEST_CASE("gradients: tables say which of many checkpoints they show") {
-  const Folder run;
+  const TemporaryFolder run;
   const Document document = gradients(made(run, 25));
   const Section& checkpoints = document.sections.at(2);
   REQUIRE(checkpoints.title == "Checkpoints");

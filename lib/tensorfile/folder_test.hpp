@@ -2,7 +2,6 @@
 // For tests: a folder that goes away with the test, and tensors of any bits, the same ones that
 // tests/tensorfile.py makes.
 #pragma once
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -10,24 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "base/folder.hpp"
 #include "tensorfile/tensor.hpp"
 
 namespace zs::tensorfile {
 
-class Folder {
- public:
-  Folder() : path_((std::filesystem::temp_directory_path() / "zs-tensorfile-XXXXXX").string()) {
-    if (!::mkdtemp(path_.data())) std::abort();
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using Folder = TemporaryFolder;
 
 inline std::string slurp(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);

@@ -22,6 +22,7 @@
 #include "train/export.hpp"
 #include "train/signals.hpp"
 #include "train/trainer.hpp"
+#include "unit/arithmetic.hpp"
 
 namespace zs::train {
 namespace {
@@ -204,6 +205,7 @@ Status Session::train(const cli::Args& args) {
   const bool first = group.rank() == 0;
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
+    if (const std::string slow = unit::slow_products(); !slow.empty()) cli::warn(args.command(), slow);
   }
 
   Settings settings = train::settings(config, group.size());

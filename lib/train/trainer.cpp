@@ -9,11 +9,10 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "plan/pass.hpp"
+#include "device/memory.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
-#include "unit/memory.hpp"
 
 namespace zs::train {
 namespace {
@@ -37,11 +36,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       batches_(settings, model_, static_cast<std::int64_t>(group.size()) * settings.micro_steps),
       steps_(batches_.steps()) {
   if (settings_.deterministic) refuse_nondeterministic();
-  const plan::Plan baseline = plan::baseline(zero::shape(model_.units, settings_.stage, group.size(),
-                                                         settings_.micro_steps, settings_.activation_checkpointing));
-  engine_ = std::make_unique<zero::Engine>(group_, model_.units,
-                                           plan::compile(baseline, settings_.passes, {}, {settings_.gathered_elements}),
-                                           settings_.engine);
+  engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
   if (const auto progress = checkpoint::peek(settings_.checkpoint)) {
     require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
@@ -98,7 +93,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
-  unit::memory::reset_peak();
+  device::reset_peak(group_.device());
   std::string digest;
   std::int64_t step = done_;
   bool stopped = false;
@@ -162,8 +157,9 @@ void Trainer::train_step(std::int64_t step) {
   struct Usage {
     std::int64_t allocated, peak, sent;
   };
-  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent},
-                                            "exchange of memory use");
+  const device::Statistics memory = device::statistics(group_.device());
+  const auto usages =
+      comm::exchange_values(group_, Usage{memory.allocated, memory.peak, result.sent}, "exchange of memory use");
   Usage most{};
   for (const Usage& usage : usages) {
     most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak),

@@ -13,15 +13,15 @@ namespace {
 
 constexpr const char* kGlobalBatch = "global_batch_size";
 
-/// 1e-3 and 0.001, True and true are one value.
-std::string spelt(const std::string& text) {
-  if (const auto whole = parse_int(text)) return to_text(*whole);
-  if (const auto number = parse_real(text); number && std::isfinite(*number)) {
-    const bool is_whole = *number == std::trunc(*number) && std::fabs(*number) < 9e15;
-    return is_whole ? to_text(static_cast<std::int64_t>(*number)) : to_text(*number);
-  }
+/// 1e-3 and 0.001 are one number, True and true one truth.
+std::string spelt(const Attribute* row, const std::string& text) {
   if (text == "True" || text == "False") return text == "True" ? "true" : "false";
-  return text;
+  if (!row || row->type == Type::text) return text;
+  if (const auto whole = parse_int(text)) return to_text(*whole);
+  const auto number = parse_real(text);
+  if (!number || !std::isfinite(*number)) return text;
+  const bool is_whole = *number == std::trunc(*number) && std::fabs(*number) < 9e15;
+  return is_whole ? to_text(static_cast<std::int64_t>(*number)) : to_text(*number);
 }
 
 /// Sequences of a step, where the run knows all three factors; "" otherwise.
@@ -46,17 +46,22 @@ std::string value(const Facts& facts, std::string_view any_name) {
   return "";
 }
 
-Facts settled(const Facts& facts) {
+Facts named(const Facts& facts) {
   Facts known;
   for (const auto& [key, value] : facts) {
     if (value.empty()) continue;
+    const Attribute* const row = find(key);
     const std::string own(primary(key));
-    // A fact under its own name comes before one under another: the log before the command line.
     if (own == key)
-      known[own] = spelt(value);
+      known[own] = spelt(row, value);
     else
-      known.emplace(own, spelt(value));
+      known.emplace(own, spelt(row, value));
   }
+  return known;
+}
+
+Facts settled(const Facts& facts) {
+  Facts known = named(facts);
   if (known.count(kGlobalBatch) == 0) {
     if (std::string batch = global_batch(known); !batch.empty()) known[kGlobalBatch] = std::move(batch);
   }
@@ -95,7 +100,7 @@ std::vector<Difference> differences(const std::vector<const Facts*>& runs) {
     for (const auto& [key, value] : known.back()) names.insert(key);
   }
   std::vector<Difference> all;
-  for (const std::string& name : names) {
+  for (const std::string& name : in_order({names.begin(), names.end()})) {
     Difference one{name, Role::identity, {}};
     bool differ = false;
     for (const Facts& facts : known) {
@@ -106,10 +111,6 @@ std::vector<Difference> differences(const std::vector<const Facts*>& runs) {
     }
     if (differ && one.role < Role::measurement) all.push_back(std::move(one));
   }
-  std::stable_sort(all.begin(), all.end(), [](const Difference& a, const Difference& b) {
-    const Attribute *const x = find(a.name), *const y = find(b.name);
-    return x && y ? x < y : x && !y;
-  });
   return all;
 }
 

@@ -16,8 +16,11 @@ using Facts = std::map<std::string, std::string>;
 /// The fact by any of its names, or "".
 std::string value(const Facts& facts, std::string_view any_name);
 
-/// The same facts under their primary names, numbers in one spelling, with global_batch_size where ranks, micro-batch
-/// and accumulation give it, and without what has its effect through an attribute that is also known.
+/// The same facts under their primary names, numbers in one spelling; a fact under its own name comes before one under
+/// another: what the log says before what the command line asked.
+Facts named(const Facts& facts);
+/// As named(), with global_batch_size where ranks, micro-batch and accumulation give it, and without what has its
+/// effect through an attribute that is also known.
 Facts settled(const Facts& facts);
 
 /// The role of an attribute in this run. As role(), but a layout whose `through` is not known decides (2 ranks with an

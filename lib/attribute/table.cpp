@@ -15,32 +15,32 @@ constexpr Role decides = Role::decides, arithmetic = Role::arithmetic, layout = 
 // clang-format off
 constexpr auto kTable = std::to_array<Attribute>({
     // ---- what is trained
-    {.name = "model.name", .role = decides, .label = "model", .key = "model.name", .aliases = "model_name", .main = true},
-    {.name = "model.parameters", .role = decides, .label = "parameters", .type = kInt, .main = true},
-    {.name = "model.num_layers", .role = decides, .label = "layers", .key = "model.num_layers", .aliases = "num_layers", .type = kInt, .main = true},
-    {.name = "seq_length", .role = decides, .label = "sequence length", .key = "model.context_length", .aliases = "model.seq_length training.seq_length data.seq_length context_length", .unit = "tokens", .type = kInt, .main = true},
+    {.name = "model.name", .role = decides, .label = "model", .key = "model.name", .aliases = "model_name", .main = true, .work = true},
+    {.name = "model.parameters", .role = decides, .label = "parameters", .type = kInt, .main = true, .work = true, .found = true},
+    {.name = "model.num_layers", .role = decides, .label = "layers", .key = "model.num_layers", .aliases = "num_layers", .type = kInt, .main = true, .work = true},
+    {.name = "seq_length", .role = decides, .label = "sequence length", .key = "model.context_length", .aliases = "model.seq_length training.seq_length data.seq_length context_length", .type = kInt, .main = true, .work = true},
     {.name = "dropout", .role = decides, .label = "dropout", .key = "model.dropout", .type = kReal},
-    {.name = "vocab_size", .role = decides, .label = "vocabulary", .key = "model.vocab_size", .unit = "tokens", .type = kInt},
+    {.name = "vocab_size", .role = decides, .label = "vocabulary", .key = "model.vocab_size", .unit = "tokens", .type = kInt, .work = true},
     {.name = "tokenizer", .role = decides, .label = "tokenizer", .key = "model.tokenizer"},
     {.name = "init_type", .role = decides, .label = "initialization", .key = "run.init_type"},
     {.name = "init_mean", .role = decides, .label = "mean of the initial weights", .key = "initialization.init_mean", .type = kReal},
     {.name = "init_std", .role = decides, .label = "standard deviation of the initial weights", .key = "initialization.init_std", .type = kReal},
     {.name = "checkpoint", .role = decides, .label = "checkpoint to begin with", .key = "run.checkpoint"},
-    {.name = "begun_after_step", .role = decides, .label = "steps before the first one", .type = kInt},
+    {.name = "begun_after_step", .role = decides, .label = "steps before the first one", .type = kInt, .found = true},
     {.name = "dataset", .role = decides, .label = "data", .key = "data.dataset_path", .aliases = "data.dataset data.dataset_name dataset_name dataset_path", .through = "dataset_sha256", .main = true},
-    {.name = "dataset_sha256", .role = decides, .label = "checksum of the data"},
-    {.name = "dataset_tokens", .role = decides, .label = "tokens of the data", .through = "dataset_sha256", .unit = "tokens", .type = kInt, .main = true},
-    {.name = "dataset_size", .role = decides, .label = "tokens asked of the data", .key = "data.dataset_size", .through = "dataset_sha256", .unit = "tokens", .type = kInt},
+    {.name = "dataset_sha256", .role = decides, .label = "checksum of the data", .found = true},
+    {.name = "dataset_tokens", .role = decides, .label = "tokens of the data", .through = "dataset_sha256", .type = kInt, .main = true, .scaled = true, .found = true},
+    {.name = "dataset_size", .role = decides, .label = "tokens asked of the data", .key = "data.dataset_size", .through = "dataset_sha256", .type = kInt},
     {.name = "dataset_percentage", .role = decides, .label = "share of the data", .key = "data.dataset_percentage", .through = "dataset_sha256", .unit = "%", .type = kReal, .main = true},
-    {.name = "steps_per_epoch", .role = decides, .label = "steps of an epoch", .through = "global_batch_size", .type = kReal},
-    {.name = "global_batch_size", .role = decides, .label = "global batch", .unit = "sequences", .type = kInt},
-    {.name = "num_epochs", .role = decides, .label = "epochs asked", .key = "training.num_epochs", .through = "expected_steps", .type = kInt, .main = true},
-    {.name = "max_steps", .role = decides, .label = "steps asked", .key = "training.max_steps", .aliases = "bench_step training.bench_step", .through = "expected_steps", .type = kInt},
-    {.name = "expected_steps", .role = decides, .label = "steps expected", .type = kInt, .main = true},
+    {.name = "steps_per_epoch", .role = decides, .label = "steps of an epoch", .through = "global_batch_size", .type = kReal, .scaled = true, .found = true},
+    {.name = "global_batch_size", .role = decides, .label = "global batch", .type = kInt, .work = true, .scaled = true, .found = true},
+    {.name = "num_epochs", .role = decides, .label = "epochs asked", .key = "training.num_epochs", .through = "expected_steps", .type = kInt, .main = true, .scaled = true},
+    {.name = "max_steps", .role = decides, .label = "steps asked", .key = "training.max_steps", .aliases = "bench_step training.bench_step", .through = "expected_steps", .type = kInt, .scaled = true},
+    {.name = "expected_steps", .role = decides, .label = "steps expected", .type = kInt, .main = true, .scaled = true, .found = true},
     {.name = "learning_rate", .role = decides, .label = "learning rate", .key = "training.learning_rate", .type = kReal, .main = true, .recorded = true, .repeats = true},
     {.name = "initial_learning_rate", .role = decides, .label = "initial learning rate", .type = kReal},
     {.name = "scheduler", .role = decides, .label = "schedule of the learning rate", .key = "training.scheduler", .main = true},
-    {.name = "lr_warmup_steps", .role = decides, .label = "warm-up of the learning rate", .key = "training.warmup_steps", .unit = "steps", .type = kInt},
+    {.name = "lr_warmup_steps", .role = decides, .label = "warm-up steps of the learning rate", .key = "training.warmup_steps", .type = kInt},
     {.name = "weight_decay", .role = decides, .label = "weight decay", .key = "training.weight_decay", .type = kReal, .main = true},
     {.name = "decay", .role = decides, .label = "what weight decay shrinks", .key = "training.decay"},
     {.name = "beta1", .role = decides, .label = "beta 1", .key = "training.beta1", .type = kReal},
@@ -54,27 +54,27 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "dtype", .role = arithmetic, .label = "number format", .key = "training.dtype", .main = true},
     {.name = "bf16", .role = arithmetic, .label = "bfloat16", .through = "dtype"},
     {.name = "fp16", .role = arithmetic, .label = "float16", .through = "dtype"},
-    {.name = "kernels", .role = arithmetic, .label = "kernels", .main = true},
+    {.name = "kernels", .role = arithmetic, .label = "kernels", .main = true, .found = true},
     {.name = "compile", .role = arithmetic, .label = "compile", .key = "zero.compile", .through = "kernels", .main = true},
     {.name = "compile_backend", .role = arithmetic, .label = "compiler backend"},
     {.name = "reduction", .role = arithmetic, .label = "reduction", .key = "zero.reduction"},
     {.name = "deterministic", .role = arithmetic, .label = "deterministic operations", .key = "training.deterministic"},
-    {.name = "device", .role = arithmetic, .label = "device"},
-    {.name = "instruction_set", .role = arithmetic, .label = "instruction set"},
-    {.name = "torch", .role = arithmetic, .label = "LibTorch"},
-    {.name = "blas", .role = arithmetic, .label = "BLAS"},
-    {.name = "cuda", .role = arithmetic, .label = "CUDA"},
-    {.name = "gpu_driver", .role = arithmetic, .label = "driver of the accelerator"},
+    {.name = "device", .role = arithmetic, .label = "device", .found = true},
+    {.name = "instruction_set", .role = arithmetic, .label = "instruction set", .found = true},
+    {.name = "torch", .role = arithmetic, .label = "LibTorch", .found = true},
+    {.name = "blas", .role = arithmetic, .label = "BLAS", .found = true},
+    {.name = "cuda", .role = arithmetic, .label = "CUDA", .found = true},
+    {.name = "gpu_driver", .role = arithmetic, .label = "driver of the accelerator", .found = true},
 
     // ---- in which layout
     {.name = "backend", .role = layout, .label = "backend", .key = "zero.backend", .main = true, .sums = true},
     {.name = "zero_stage", .role = layout, .label = "ZeRO stage", .key = "zero.stage", .type = kInt, .main = true, .sums = true},
-    {.name = "world_size", .role = layout, .label = "ranks", .aliases = "num_processes np", .through = "global_batch_size", .type = kInt, .main = true, .sums = true},
-    {.name = "num_nodes", .role = layout, .label = "nodes", .type = kInt},
-    {.name = "gpus_per_node", .role = layout, .label = "accelerators of a node", .type = kInt},
-    {.name = "batch_size", .role = layout, .label = "micro-batch of a rank", .key = "training.batch_size", .through = "global_batch_size", .unit = "sequences", .type = kInt, .main = true, .sums = true},
-    {.name = "gradient_accumulation_steps", .role = layout, .label = "accumulation steps", .key = "training.gradient_accumulation_steps", .through = "global_batch_size", .type = kInt, .main = true, .sums = true},
-    {.name = "max_gpu_batch_size", .role = layout, .label = "sequences at once on a device", .key = "training.max_gpu_batch_size", .through = "global_batch_size", .unit = "sequences", .type = kInt, .sums = true},
+    {.name = "world_size", .role = layout, .label = "ranks", .aliases = "num_processes np", .through = "global_batch_size", .type = kInt, .main = true, .sums = true, .scaled = true},
+    {.name = "num_nodes", .role = layout, .label = "nodes", .type = kInt, .scaled = true},
+    {.name = "gpus_per_node", .role = layout, .label = "accelerators of a node", .type = kInt, .scaled = true},
+    {.name = "batch_size", .role = layout, .label = "micro-batch of a rank", .key = "training.batch_size", .through = "global_batch_size", .type = kInt, .main = true, .sums = true, .scaled = true},
+    {.name = "gradient_accumulation_steps", .role = layout, .label = "accumulation steps", .key = "training.gradient_accumulation_steps", .through = "global_batch_size", .type = kInt, .main = true, .sums = true, .scaled = true},
+    {.name = "max_gpu_batch_size", .role = layout, .label = "sequences at once on a device", .key = "training.max_gpu_batch_size", .through = "global_batch_size", .unit = "sequences", .type = kInt, .sums = true, .scaled = true},
     {.name = "deepcompile", .role = layout, .label = "deepcompile", .key = "zero.deepcompile", .main = true},
     {.name = "passes", .role = layout, .label = "passes", .key = "zero.passes", .main = true},
     {.name = "activation_checkpointing", .role = layout, .label = "activation checkpointing", .key = "zero.activation_checkpointing", .main = true},
@@ -85,16 +85,16 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "eval_steps", .role = layout, .label = "steps between evaluations", .key = "training.eval_steps", .type = kInt},
     {.name = "eval_batch_size", .role = layout, .label = "micro-batch of the evaluation", .key = "training.eval_batch_size", .unit = "sequences", .type = kInt},
     {.name = "save_steps", .role = layout, .label = "steps between checkpoints", .key = "training.save_steps", .type = kInt},
-    {.name = "resumed_after_step", .role = layout, .label = "resumed after step", .type = kInt},
+    {.name = "resumed_after_step", .role = layout, .label = "resumed after step", .type = kInt, .found = true},
 
     // ---- by which program, where
-    {.name = "revision", .role = arithmetic, .label = "revision", .aliases = "version", .main = true},
-    {.name = "commit", .role = arithmetic, .label = "commit", .through = "revision"},
-    {.name = "uncommitted_changes", .role = arithmetic, .label = "uncommitted changes"},
-    {.name = "git_diff", .role = arithmetic, .label = "uncommitted changes to the code"},
-    {.name = "cpu", .role = arithmetic, .label = "processor", .main = true},
-    {.name = "gpu", .role = arithmetic, .label = "accelerator", .main = true},
-    {.name = "threads", .role = arithmetic, .label = "threads of a rank", .type = kInt, .main = true},
+    {.name = "revision", .role = arithmetic, .label = "revision", .aliases = "version", .main = true, .found = true},
+    {.name = "commit", .role = arithmetic, .label = "commit", .through = "revision", .found = true},
+    {.name = "uncommitted_changes", .role = arithmetic, .label = "uncommitted changes", .found = true},
+    {.name = "git_diff", .role = arithmetic, .label = "uncommitted changes to the code", .found = true},
+    {.name = "cpu", .role = arithmetic, .label = "processor", .main = true, .found = true},
+    {.name = "gpu", .role = arithmetic, .label = "accelerator", .main = true, .found = true},
+    {.name = "threads", .role = arithmetic, .label = "threads of a rank", .type = kInt, .main = true, .found = true},
     {.name = "host", .role = identity, .label = "host", .main = true},
     {.name = "experiment_date", .role = identity, .label = "date", .main = true},
 
@@ -139,9 +139,11 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "wandb.summary.*", .role = measurement, .label = "W&B's summary"},
     {.name = "verdict*", .role = measurement, .label = "verdict"},
     {.name = "load_before", .role = measurement, .label = "load before the run", .type = kReal},
-    {.name = "other_load", .role = measurement, .label = "load of others", .type = kReal},
-    {.name = "cpu_mhz*", .role = measurement, .label = "clock of the processor", .unit = "MHz", .type = kReal},
-    {.name = "gpu_mhz*", .role = measurement, .label = "clock of the accelerator", .unit = "MHz", .type = kReal},
+    {.name = "other_load", .role = measurement, .label = "processors used by others", .type = kReal},
+    {.name = "cpu_mhz", .role = measurement, .label = "mean clock", .unit = "MHz", .type = kReal},
+    {.name = "cpu_mhz_least", .role = measurement, .label = "least clock", .unit = "MHz", .type = kReal},
+    {.name = "gpu_mhz", .role = measurement, .label = "mean clock of the accelerator", .unit = "MHz", .type = kReal},
+    {.name = "gpu_mhz_least", .role = measurement, .label = "least clock of the accelerator", .unit = "MHz", .type = kReal},
 
     // ---- who, when, where, and how much was written down
     {.name = "run_id", .role = identity, .label = "run"},
@@ -254,6 +256,15 @@ Role role(std::string_view any_name) {
 std::string_view primary(std::string_view any_name) {
   const Attribute* const row = find(any_name);
   return row && !row->name.ends_with('*') ? row->name : any_name;
+}
+
+std::vector<std::string> in_order(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    const Attribute *const x = find(a), *const y = find(b);
+    if (x != y) return x && y ? x < y : x != nullptr;
+    return a < b;
+  });
+  return names;
 }
 
 std::string_view column(const Attribute& row) {

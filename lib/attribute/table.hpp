@@ -39,6 +39,9 @@ struct Attribute {
   bool recorded = false;      ///< a column of the records: a value for every step
   bool repeats = false;       ///< an outcome that runs of the same training have to the last bit: loss, not time
   bool sums = false;          ///< a layout that changes the order of sums where `reduction` is "any"
+  bool work = false;          ///< it changes how much a step computes
+  bool scaled = false;        ///< a study of scaling changes it together with the ranks
+  bool found = false;         ///< the run finds it out; nobody sets it
 };
 
 /// The whole table, in the order in which people read it.
@@ -55,6 +58,9 @@ std::string_view primary(std::string_view any_name);
 std::string_view column(const Attribute& row);
 /// What people read: the label, or the name of an unknown one.
 std::string_view label(std::string_view any_name);
+
+/// The names in the table's order, unknown ones last by letter.
+std::vector<std::string> in_order(std::vector<std::string> names);
 
 /// The rows that `keep` keeps, in the table's order.
 template <typename Keep>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <set>
 
 #include "attribute/difference.hpp"
@@ -61,6 +60,27 @@ TEST_CASE("an attribute is found by any of its names, and an unknown one decides
   CHECK(role("never_heard_of") == Role::decides);
 }
 
+TEST_CASE("the roles that verdicts stand on") {
+  const auto all_are = [](Role expected, std::initializer_list<const char*> names) {
+    for (const char* const name : names) {
+      INFO(name);
+      REQUIRE(find(name));
+      CHECK(role(name) == expected);
+    }
+  };
+  all_are(Role::decides,
+          {"model.name", "model.num_layers", "seq_length", "dropout", "init_std", "dataset_sha256", "global_batch_size",
+           "expected_steps", "learning_rate", "scheduler", "lr_warmup_steps", "weight_decay", "decay", "beta1", "beta2",
+           "epsilon", "correct_bias", "max_grad_norm", "seed"});
+  all_are(Role::arithmetic, {"dtype", "kernels", "compile", "device", "instruction_set", "torch", "blas", "threads",
+                             "cpu", "gpu", "revision", "reduction"});
+  all_are(Role::layout,
+          {"zero_stage", "world_size", "batch_size", "gradient_accumulation_steps", "deepcompile", "passes", "offload",
+           "activation_checkpointing", "use_torch_adam", "eval_steps", "save_steps"});
+  all_are(Role::measurement, {"loss", "iteration_time", "peak_mem", "state_digest", "throughput", "exit_code"});
+  all_are(Role::identity, {"run_id", "run_name", "host", "command", "log_interval", "slurm_job_id", "source"});
+}
+
 TEST_CASE("facts settle: one name, one spelling, one effect") {
   const Facts facts = settled({{"training.learning_rate", "1e-3"},
                                {"num_layers", "0"},
@@ -118,10 +138,8 @@ TEST_CASE("the reason names what differs, and counts the rest") {
   CHECK(text(differences({&c, &d}), 2) == "a (1 and 2) and 2 more");
 }
 
-// With ZS_SHOW_ROLES set it prints the table that it makes.
 TEST_CASE("changing one attribute of a run has the consequence of its role") {
   const Facts run = whole_run();
-  const bool show = std::getenv("ZS_SHOW_ROLES") != nullptr;
   std::size_t changed = 0;
   for (const Attribute& row : table()) {
     if (row.name.ends_with('*')) continue;
@@ -143,10 +161,6 @@ TEST_CASE("changing one attribute of a run has the consequence of its role") {
       Facts known = run;
       known[std::string(row.name)] = row.type == Type::text ? "other" : "8";
       CHECK(bits_of(run, known) == Bits::same);
-    }
-    if (show) {
-      MESSAGE(std::string(row.name) << " | " << std::string(name(row.role)) << " | " << std::string(name(bits))
-                                    << (through ? " | unless " + std::string(row.through) + " is known" : ""));
     }
     ++changed;
   }

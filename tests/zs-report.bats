@@ -78,8 +78,13 @@ first_paragraph() { sed -n 3p "$1"; }
   summary z1.log z2.log
   run -0 zs-report summary.h5 -o report.md
   [[ $(first_paragraph report.md) == "**Not the same arithmetic.** \`z1\` and \`z2\` are not expected to be the same bits, because they differ in number format (float32 and bfloat16)."* ]]
-  # ... but the same bits all the same is worth a word.
+  # An excuse for other bits is none against the same.
   sed -i 's/^state_digest: f/state_digest: 0/' z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == "**Same bits.** **Both conditions end with the same state digest**"* ]]
+  # Two that train different things and end with the same bits are worth a word.
+  sed -i 's/seed=1/seed=2/' z2.log
   summary z1.log z2.log
   run -0 zs-report summary.h5 -o report.md
   [[ $(first_paragraph report.md) == *"Yet \`z1\` and \`z2\` end with the same state digest, "*": what they differ in changed no bit."* ]]
@@ -302,6 +307,25 @@ first_paragraph() { sed -n 3p "$1"; }
   [[ $stderr == *"only a comparison of revisions is written as JSON: --kind revision"* ]]
   run -2 --separate-stderr zs-report --kind revision <(zs-parse old_run1.log | zs-aggregate)
   [[ $stderr == *"a comparison of revisions needs two conditions (zs-aggregate --by revision)" ]]
+}
+
+@test "revisions: another training or arithmetic is said and not called worse; the layout is no excuse" {
+  pair() { # ATTRIBUTE=OLD NEW: two runs each, other digests
+    rm -f ./*_run*.log
+    for k in 1 2; do
+      log z1 4 3.5 3.25 3 2.75 2.5 2.25 2 | sed "1i run: revision=old\nrun: seed2=$k\nrun: $1" >old_run$k.log
+      sed "s/^run: revision=.*/run: revision=new/; s/^state_digest: 0/state_digest: f/; s/^run: ${1%%=*}=.*/run: ${1%%=*}=$2/; s/Loss: 2.25 /Loss: 2.26 /" old_run$k.log >new_run$k.log
+    done
+    zs-parse old_run*.log new_run*.log | zs-aggregate --by revision -o summary.h5
+  }
+  pair weight_decay=0.1 0.2
+  run -3 zs-report --kind revision summary.h5
+  [[ $output == *"the revisions train different things: they differ in weight decay (0.1 and 0.2); "* ]]
+  pair kernels=plain fused
+  run -3 zs-report --kind revision summary.h5
+  [[ $output == *"the revisions are not expected to be the same bits, because they differ in kernels (plain and fused); "* ]]
+  pair passes=one two
+  run -1 zs-report --kind revision summary.h5
 }
 
 @test "the reference batch: its numbers, and no claim that its logs do not carry" {

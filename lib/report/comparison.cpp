@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
@@ -21,13 +22,17 @@ namespace {
 double peak_of(const summary::Member& member) { return member.peak_mem.value_or(plot::kNone); }
 double time_of(const summary::Member& member) { return member.time_mean.value_or(plot::kNone); }
 
-/// In what the runs of two revisions differ beside their revision, of what both say: an older program may record less.
+/// In what two revisions differ beside their revision, of what both say: an older program may record less. What varies
+/// over the runs of both alike, such as a seed, is no difference.
 std::vector<attribute::Difference> beside_revision(const Condition& baseline, const Condition& other) {
-  static constexpr std::array kRevision = {"revision", "commit", "uncommitted_changes", "git_diff"};
+  static constexpr std::array kRevision = {"revision", "version", "commit", "uncommitted_changes", "git_diff"};
   std::vector<attribute::Difference> all = summary::differences({&baseline, &other});
-  std::erase_if(all, [](const attribute::Difference& one) {
-    const bool said = std::none_of(one.values.begin(), one.values.end(), [](const auto& v) { return v.empty(); });
-    return !said || std::find(kRevision.begin(), kRevision.end(), one.name) != kRevision.end();
+  const auto split = static_cast<std::ptrdiff_t>(baseline.members.size());
+  std::erase_if(all, [&](const attribute::Difference& one) {
+    const std::set<std::string> here(one.values.begin(), one.values.begin() + split),
+        there(one.values.begin() + split, one.values.end());
+    return here == there || here.count("") + there.count("") > 0 ||
+           std::find(kRevision.begin(), kRevision.end(), one.name) != kRevision.end();
   });
   return all;
 }
@@ -172,10 +177,13 @@ Numerics numerics_found(const metric::Store& store, const Condition& baseline, c
 /// are not expected to end with the same bits.
 Numerics numerics(const metric::Store& store, const Condition& baseline, const Condition& other) {
   Numerics found = numerics_found(store, baseline, other);
-  const std::string reason = attribute::reason(beside_revision(baseline, other));
-  if (reason.empty() || found.found == "identical bits") return found;
+  const std::vector<attribute::Difference> beside = beside_revision(baseline, other);
+  const bool excused = attribute::expected_bits(beside) == attribute::Bits::other_training
+                           ? found.found != "identical bits"
+                           : found.verdict == Verdict::bad;
+  if (beside.empty() || !excused || attribute::expected_bits(beside) == attribute::Bits::same) return found;
   found.verdict = Verdict::open;
-  found.text = Text("the revisions " + reason + "; ") + found.text;
+  found.text = Text("the revisions " + attribute::reason(beside) + "; ") + found.text;
   return found;
 }
 

@@ -51,6 +51,25 @@ void add_digests(const Condition& condition, Findings& found) {
   if (!all) found.without_digest.push_back(&condition);
 }
 
+/// Another arithmetic is an excuse for other bits, not against the same: classes of one training that end with one
+/// digest are one.
+void merge(std::vector<DigestClass>& classes) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    for (std::size_t j = i + 1; j < classes.size();) {
+      DigestClass &into = classes[i], &from = classes[j];
+      const bool one = into.decides == from.decides && into.groups.size() == 1 && from.groups.size() == 1 &&
+                       into.groups[0].digest == from.groups[0].digest;
+      if (!one) {
+        ++j;
+        continue;
+      }
+      into.runs += from.runs;
+      for (const Condition* const member : from.groups[0].members) add(into.groups, *member, from.groups[0].digest);
+      classes.erase(classes.begin() + static_cast<std::ptrdiff_t>(j));
+    }
+  }
+}
+
 /// What decides or rounds, and differs between the classes.
 std::vector<attribute::Difference> unlike(const std::vector<DigestClass>& classes) {
   std::vector<const attribute::Facts*> facts;
@@ -237,6 +256,7 @@ Findings findings(const metric::Store& store, const std::string& source) {
     if (condition.status != "COMPLETE") found.unknown.push_back(&condition);
     add_digests(condition, found);
   }
+  merge(found.digests);
   if (found.digests.size() > 1) found.unlike = unlike(found.digests), found.shared = shared(found.digests);
   found.losses = losses(store, found.healthy, found.conditions.size());
   found.unlike_work = summary::unlike_work(found.healthy);

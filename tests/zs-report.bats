@@ -196,6 +196,18 @@ first_paragraph() { sed -n 3p "$1"; }
   verdict
 }
 
+@test "times and memory that cannot be are remarked, and no winner comes of them" {
+  sed -i -E 's/time: 0.[0-9]+/time: 0/; s/peak_mem: [0-9]+/peak_mem: -5/' z1.log
+  sed -i -E 's/time: 0.[0-9]+/time: -1/' z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  grep -qF -- '- `z1`: 8 iteration times of 8 not a time: not above 0, or not finite.' report.md || complain "time 0"
+  grep -qF -- '- `z1`: the peak memory is -5 bytes.' report.md || complain "memory"
+  grep -qF -- '- `z2`: 8 iteration times of 8 not a time' report.md || complain "time -1"
+  if grep -qE 'For (time|memory):\*\* `|nan' report.md; then complain "$(grep -E 'For (time|memory)|nan' report.md)"; fi
+  verdict
+}
+
 @test "a sweep: the best first, every condition in one table, status 1 where one failed" {
   log z2 4 3 2 1.5 1.25 1.125 1 0.5 >z2.log
   summary z1.log z2.log z3.log

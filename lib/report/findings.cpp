@@ -265,12 +265,12 @@ Findings findings(const metric::Store& store, const std::string& source) {
 
   std::vector<Reading> times, memories, final_losses;
   for (const Condition* const one : found.healthy) {
-    if (one->time_mean && std::isfinite(*one->time_mean)) {
+    if (one->time_mean && std::isfinite(*one->time_mean) && *one->time_mean > 0) {
       times.push_back(
           {one, *one->time_mean, one->time_low.value_or(plot::kNone), one->time_high.value_or(plot::kNone)});
     }
     // A peak is counted, not sampled: within one percent two conditions are no reason to choose.
-    if (one->peak_mem) {
+    if (one->peak_mem && *one->peak_mem > 0) {
       const auto peak = static_cast<double>(*one->peak_mem);
       memories.push_back({one, peak, 0.995 * peak, 1.005 * peak});
     }

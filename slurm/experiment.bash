@@ -4,7 +4,8 @@
 # each a training; when they have run, their logs become a summary, pictures and a report.
 # (shellcheck does not see that launch.bash and job.bash set ranks, launch and folder, nor what `step` and traps call.)
 
-# begin_experiment TITLE: makes the results folder and sets `results`; `add_condition` and `plan_made` follow.
+# begin_experiment TITLE REPORT: makes the results folder and sets `results`; `add_condition` and `plan_made` follow. Its
+# report is of the kind REPORT (zs-report --kind).
 begin_experiment() {
   local tool
   for tool in zs-train zs-parse zs-aggregate zs-plot zs-report zs-runs; do
@@ -14,7 +15,7 @@ begin_experiment() {
   if [[ -n $submit ]]; then needs_sbatch; fi
   plan_launch
   new_folder "$PWD/results" results
-  results=$folder title=$1 names=() todo=() plan=()
+  results=$folder title=$1 report=$2 names=() todo=() plan=()
   mkdir "$results/.cells" || die "cannot write $results"
 }
 
@@ -39,8 +40,8 @@ plan_made() {
   whole "$results/.cells/runs" jq -Rn '[inputs | split("\t") | {key: .[0], value: .[1]}] | from_entries' <<<"$planned"
   whole "$results/metadata.json" jq -s --arg date "$(date -Is)" --arg title "$title" --argjson ranks "$ranks" \
     --arg host "$(hostname)" --arg version "$(zs-train --version)" --arg job "${SLURM_JOB_ID-}" --slurpfile runs "$results/.cells/runs" \
-    --argjson restarts "$max_restarts" --arg gpus "$gpus_per_node" \
-    '{experiment_date: $date, experiment: $title, ranks: $ranks, host: $host, version: $version, slurm_job_id: $job,
+    --argjson restarts "$max_restarts" --arg gpus "$gpus_per_node" --arg report "$report" \
+    '{experiment_date: $date, experiment: $title, $report, ranks: $ranks, host: $host, version: $version, slurm_job_id: $job,
       max_restarts: $restarts, gpus_per_node: $gpus, condition_order: [.[].key],
       conditions: (from_entries | with_entries(.value.run = $runs[0][.key]))}' <<<"$(printf '%s\n' "${plan[@]}")"
   read_plan
@@ -198,7 +199,7 @@ states() {
 # end_experiment: the log, the summary, the pictures and the report. Exits: 1 if a condition failed or is missing or a
 # log has faults, 2 if a part could not be made.
 end_experiment() {
-  local faults=0 bad
+  local faults=0 bad kind
   exec 9>"$results/.cells/lock" || die "cannot write $results"
   flock 9 || die "cannot lock $results"
   gather
@@ -231,8 +232,9 @@ Detailed log saved: \($name)_detailed.log
     "$@" || { (($? == 1)) && faults=1; } || die "$(as_words "$@") failed; the logs are in $results"
   }
   step summarize
-  step zs-report "$results/summary.h5" -o "$results/report.md"
-  step zs-report "$results/summary.h5" -o "$results/report.html"
+  kind=$(jq -r '.report // "batch"' "$results/metadata.json")
+  step zs-report --kind "$kind" "$results/summary.h5" -o "$results/report.md"
+  step zs-report --kind "$kind" "$results/summary.h5" -o "$results/report.html"
   step zs-plot loss "$results/summary.h5" -o "$results/loss_comparison.png"
   step zs-plot time "$results/summary.h5" -o "$results/iteration_time_comparison.png"
   step zs-plot memory "$results/summary.h5" -o "$results/memory_usage_comparison.png"

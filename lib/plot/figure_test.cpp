@@ -6,7 +6,7 @@
 #include "plot/axis.hpp"
 #include "plot/figures.hpp"
 #include "plot/sample.hpp"
-#include "plot/unit.hpp"
+#include "summary/unit.hpp"
 
 namespace zs::plot {
 
@@ -41,7 +41,7 @@ TEST_CASE("a curve that ended early stripes with the one it followed; a nan besi
 TEST_CASE("the loss figure says that identical conditions are identical, and only then") {
   Sample sample;
   metric::Store store = sample_batch(sample);
-  Figure figure = loss_figure(conditions(store, "s"));
+  Figure figure = loss_figure(summary::conditions(store, "s"));
   REQUIRE(figure.panels[0].notes.size() == 1);
   CHECK(figure.panels[0].notes[0] ==
         "6 conditions, identical to the last bit (state digest f3a1c09b5d7e42886b0c9d1f2e3a4b5c)");
@@ -49,7 +49,7 @@ TEST_CASE("the loss figure says that identical conditions are identical, and onl
 
   sample.digests = false;
   store = sample_batch(sample);
-  figure = loss_figure(conditions(store, "s"));
+  figure = loss_figure(summary::conditions(store, "s"));
   CHECK(figure.panels[0].notes[0] == "6 conditions with the same loss at every logged step");
 
   for (metric::Column& column : store.curves["z3_baseline"].columns) {  // one that ended early
@@ -58,11 +58,11 @@ TEST_CASE("the loss figure says that identical conditions are identical, and onl
     else
       column.reals().resize(60);
   }
-  figure = loss_figure(conditions(store, "s"));
+  figure = loss_figure(summary::conditions(store, "s"));
   CHECK(figure.panels[0].notes[0] == "6 conditions with the same loss at every step they share");
 
   store.curves["z2_baseline"].find("loss")->reals()[50] += 1e-9;  // seen by no eye, but not the same
-  figure = loss_figure(conditions(store, "s"));
+  figure = loss_figure(summary::conditions(store, "s"));
   CHECK(figure.panels[0].notes[0] == "striped lines: 6 curves closer than the eye can see, not shown to be equal");
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("a condition that failed is marked in every figure, also without a sin
   sample.failing = "z3_deepcompile";
   sample.absent = "z2_deepcompile";
   const metric::Store store = sample_batch(sample);
-  const auto all = conditions(store, "s");
+  const auto all = summary::conditions(store, "s");
   CHECK(loss_figure(all).panels[0].series[4].note == "FAILED, no loss");
   CHECK(loss_figure(all).panels[0].series[5].note == "FAILED");
   const Figure time = time_figure(all);
@@ -81,11 +81,11 @@ TEST_CASE("a condition that failed is marked in every figure, also without a sin
 }
 
 TEST_CASE("one unit for a figure, by its largest value") {
-  CHECK(time_unit(0.123).text(0.0123) == "12.30 ms");
-  CHECK(time_unit(12).text(1.5) == "1.500 s");
-  CHECK(bytes_unit(3.4e9).text(3.1e8) == "0.3100 GB");
-  CHECK(bytes_unit(9.5e8).text(9.5e8) == "950.0 MB");
-  CHECK(bytes_unit(0).text(0) == "0.000 B");
+  CHECK(summary::time_unit(0.123).text(0.0123) == "12.30 ms");
+  CHECK(summary::time_unit(12).text(1.5) == "1.500 s");
+  CHECK(summary::bytes_unit(3.4e9).text(3.1e8) == "0.3100 GB");
+  CHECK(summary::bytes_unit(9.5e8).text(9.5e8) == "950.0 MB");
+  CHECK(summary::bytes_unit(0).text(0) == "0.000 B");
 }
 
 TEST_CASE("ticks are round and within the range") {

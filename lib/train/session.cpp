@@ -19,6 +19,7 @@
 #include "registry/index.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
+#include "train/describe.hpp"
 #include "train/export.hpp"
 #include "train/signals.hpp"
 #include "train/trainer.hpp"
@@ -28,14 +29,6 @@ namespace zs::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "";
-}
 
 void print(const std::string& text) {
   Output out("-");
@@ -259,12 +252,11 @@ Status Session::record(const cli::Args& args, const config::Config& config, cons
   const std::int64_t done = goes_on ? trainer.done() : 0;
   Recorder recorder(run, done);
   Progress progress;
-  std::map<std::string, std::string> attributes = {{"run_id", run.id()},
-                                                   {"command", args.line()},
-                                                   {"revision", cli::version()},
-                                                   {"host", ranks_.group().host(0)},
-                                                   {"cpu", cpu_name()}};
-  if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
+  attribute::Facts attributes = configured(config);
+  attributes["run_id"] = run.id();
+  attributes["command"] = args.line();
+  attributes["revision"] = cli::version();
+  attributes["host"] = ranks_.group().host(0);
   metric::Table earlier;
   if (resumed) run.begin(done, goes_on ? resumed_fields(run, config, fields, done) : fields);
   if (goes_on) {

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "device/memory.hpp"
+#include "train/describe.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
@@ -50,38 +51,35 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
 }
 
 void Trainer::describe() {
-  auto& known = run_.attributes;
   const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
-  const auto truth = [](bool value) { return value ? "true" : "false"; };
   std::string passes;
   for (const std::string& pass : plan().passes) passes += (passes.empty() ? "" : ",") + pass;
-  known["model.name"] = model_.name;
-  known["model.num_layers"] = number(model_.num_layers);
-  known["model.parameters"] = number(unit::numel(model_.units));
-  known["zero_stage"] = number(settings_.stage);
-  known["backend"] = settings_.backend == "deepspeed" ? "zero" : settings_.backend;
-  known["world_size"] = number(group_.size());
-  known["gradient_accumulation_steps"] = number(settings_.micro_steps);
-  known["batch_size"] = number(settings_.batch_size);
-  known["global_batch_size"] = number(batches_.samples_per_step());
-  known["seq_length"] = number(settings_.model.seq_length);
-  known["deepcompile"] = truth(settings_.deepcompile);
-  known["compile"] = truth(settings_.model.fused);
-  known["passes"] = passes;
-  known["activation_checkpointing"] = truth(settings_.activation_checkpointing);
-  known["learning_rate"] = to_text(settings_.learning_rate);
-  known["max_grad_norm"] = to_text(settings_.engine.max_grad_norm);
-  known["seed"] = number(settings_.engine.seed);
-  known["dtype"] = dtype_name(settings_.engine.dtype);
-  known["num_epochs"] = number(settings_.num_epochs);
-  known["expected_steps"] = number(steps_);
-  known["dataset"] = batches_.corpus().path;
-  known["dataset_sha256"] = batches_.corpus().sha256;
-  known["dataset_tokens"] = number(batches_.corpus().tokens.size());
-  known["steps_per_epoch"] = to_text(batches_.steps_per_epoch());
-  known["threads"] = number(at::get_num_threads());
-  known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
-  known["ideal_comm_bytes"] = number(engine_->ideal_comm_bytes());
+  // What the configuration came to with this model, these data and these ranks, in place of what was asked.
+  attribute::Facts known = {{"model.name", model_.name},
+                            {"model.num_layers", number(model_.num_layers)},
+                            {"model.parameters", number(unit::numel(model_.units))},
+                            {"vocab_size", number(model_.vocab_size)},
+                            {"seq_length", number(settings_.model.seq_length)},
+                            {"kernels", settings_.model.fused ? "fused" : "plain"},
+                            {"dtype", dtype_name(settings_.engine.dtype)},
+                            {"backend", settings_.backend == "deepspeed" ? "zero" : settings_.backend},
+                            {"zero_stage", number(settings_.stage)},
+                            {"world_size", number(group_.size())},
+                            {"gradient_accumulation_steps", number(settings_.micro_steps)},
+                            {"batch_size", number(settings_.batch_size)},
+                            {"global_batch_size", number(batches_.samples_per_step())},
+                            {"passes", passes},
+                            {"expected_steps", number(steps_)},
+                            {"dataset", batches_.corpus().path},
+                            {"dataset_sha256", batches_.corpus().sha256},
+                            {"dataset_tokens", number(batches_.corpus().tokens.size())},
+                            {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
+                            {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
+                            {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
+  known.merge(run_.attributes);
+  known.merge(arithmetic());
+  std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
+  run_.attributes = std::move(known);
 }
 
 Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,

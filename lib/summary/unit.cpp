@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/unit.hpp"
+#include "summary/unit.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 
-namespace zs::plot {
+namespace zs::summary {
 namespace {
 
 Unit largest_of(double largest, std::initializer_list<Unit> units) {
@@ -41,4 +41,4 @@ Unit bytes_unit(double largest) {
 
 Unit rate_unit(double largest) { return largest_of(largest, {{1e9, "G/s"}, {1e6, "M/s"}, {1e3, "k/s"}, {1, "/s"}}); }
 
-}  // namespace zs::plot
+}  // namespace zs::summary

@@ -26,7 +26,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   cd results/results_*
   for file in experiment_log.txt metadata.json summary.h5 report.md report.html loss_comparison.png \
     iteration_time_comparison.png memory_usage_comparison.png; do
-    [ -s $file ] || complain "no $file"
+    [ -s "$file" ] || complain "no $file"
   done
   [ "$(jq -c '[.conditions[].exit_code]' metadata.json)" = "[0,0,42,0,0,42]" ]
   [ "$(jq -r '.condition_order | length' metadata.json)" = 6 ]
@@ -36,7 +36,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ "$(grep -c '| FAILED | 42 |' experiment_log.txt)" = 2 ]
   [ "$(grep -c '| SUCCESS | 0 |' experiment_log.txt)" = 4 ]
   grep -q FAILED report.md
-  ! grep -q basis report.md
+  run ! grep basis report.md
   grep -q FAILED report.html
   verdict
 }
@@ -63,7 +63,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   runs=$(zs-sweep "$ROOT/share/configs/config.yaml" "$ROOT/share/configs/sweep.yaml" --count)
   [ "$(jq -c '[.conditions[].exit_code] | unique, length' results/*/metadata.json)" = $'[0]\n'"$runs" ]
   for name in $(jq -r '.condition_order[]' results/*/metadata.json); do
-    [ -s results/*/configs/$name.yaml ] || complain "no configuration of $name"
+    [ -s "$(echo results/*/configs/$name.yaml)" ] || complain "no configuration of $name"
     grep -q "configs/$name.yaml --seed 7" results/*/${name}_detailed.log || complain "$name was trained with something else"
   done
   run -2 bash "$ROOT/slurm/sweep.sbatch" no-such.yaml
@@ -83,7 +83,8 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 @test "batch: options after -- reach every training, as they were typed" {
   fake_trainer
   run -1 batch zero_comparison -- --dataset "a b.txt"
-  [ "$(jq '[.conditions[].command | test("--dataset a\\\\ b.txt$")] | all' results/*/metadata.json)" = true ]
+  [ "$(jq "[.conditions[].command | test(\"--dataset 'a b.txt'\$\")] | all" results/*/metadata.json)" = true ]
+  [ "$(jq '[.conditions[].arguments | .[-2:] == ["--dataset", "a b.txt"]] | all' results/*/metadata.json)" = true ]
 }
 
 @test "batch: a signal stops the running condition and no rank stays" {
@@ -95,7 +96,8 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   kill -TERM $batch
   wait $batch && status=0 || status=$?
   [ $status = 143 ]
-  ! ps -o pid=,stat=,args= -p "$(paste -sd, pids)" | grep -v ' Z'
+  # shellcheck disable=SC2046
+  none_runs $(cat pids)
 }
 
 @test "batch: on 2 ranks, for real: the conditions end with one state digest" {
@@ -148,7 +150,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
   zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 100000 >log &
   pid=$!
-  for _ in {1..200}; do [ -s saved_models/*/metrics.h5 ] && break || sleep 0.1; done
+  for _ in {1..200}; do compgen -G 'saved_models/*/metrics.h5' >/dev/null && break || sleep 0.1; done
   [ "$(zs-runs --status --show state basis | tail -n 1)" = $'RUNNING\tits process on this host is alive' ]
   kill -KILL $pid
   wait $pid || true

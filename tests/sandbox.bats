@@ -30,7 +30,7 @@ setup() {
   command -v ss >/dev/null || skip "ss is not installed"
   run ss -ltnp
   [[ $output == *slurmctld* ]]
-  ! grep -E 'slurm' <<<"$output" | grep -vF '127.0.0.1:'
+  [ -z "$(grep -E 'slurm' <<<"$output" | grep -vF '127.0.0.1:')" ]
 }
 
 @test "sandbox: a second one in its place is refused, one elsewhere is not there" {

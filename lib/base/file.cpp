@@ -125,20 +125,7 @@ void Output::flush() {
   pending_.clear();
 }
 
-void Output::put(std::string_view bytes) {
-  constexpr std::size_t kPiece = 1 << 20;  // 4 MB a call took three times as long on ext4 (Linux 6, 500 MB)
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file_, bytes.data(), std::min(bytes.size(), kPiece));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) {  // who shares stdout with us has set O_NONBLOCK on it
-      pollfd room{file_, POLLOUT, 0};
-      ::poll(&room, 1, -1);
-      continue;
-    }
-    if (count < 0) throw Error(path_, 0, "write: " + errno_text());
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
+void Output::put(std::string_view bytes) { write_all(file_, bytes, path_); }
 
 void Output::commit() {
   flush();
@@ -154,7 +141,22 @@ void write_file(const std::string& path, std::string_view bytes) {
   output.commit();
 }
 
-std::string read_regular(const std::string& path, std::size_t limit) {
+void write_all(int file, std::string_view bytes, const std::string& name) {
+  constexpr std::size_t kPiece = 1 << 20;  // 4 MB a call took three times as long on ext4 (Linux 6, 500 MB)
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), std::min(bytes.size(), kPiece));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {  // who shares stdout with us has set O_NONBLOCK on it
+      pollfd room{file, POLLOUT, 0};
+      ::poll(&room, 1, -1);
+      continue;
+    }
+    if (count < 0) throw Error(name, 0, "write: " + errno_text());
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+Regular read_regular(const std::string& path, std::size_t limit) {
   struct Closed {
     int file;
     ~Closed() { ::close(file); }
@@ -180,7 +182,7 @@ std::string read_regular(const std::string& path, std::size_t limit) {
     if (used > limit) throw Error(path, 0, large);
   }
   bytes.resize(used);
-  return bytes;
+  return {std::move(bytes), status.st_uid, status.st_mode & 07777};
 }
 
 std::string sha256(std::string_view bytes) {

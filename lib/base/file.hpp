@@ -64,9 +64,19 @@ class Output {
 /// Output(path), write(bytes), commit().
 void write_file(const std::string& path, std::string_view bytes);
 
-/// The content of a file in a place where others may put anything: a regular file of at most `limit` bytes. Does not
-/// wait, and does not follow a link. Throws Error with the path, also where there is none.
-std::string read_regular(const std::string& path, std::size_t limit);
+/// A file as it was read: its content, and what says who may have written it and who may read it.
+struct Regular {
+  std::string bytes;
+  uid_t owner = 0;
+  mode_t mode = 0;  ///< permissions
+};
+
+/// Reads a file in a place where others may put anything: a regular file of at most `limit` bytes. Does not wait, and
+/// does not follow a link. Throws Error with the path, also where there is none.
+Regular read_regular(const std::string& path, std::size_t limit);
+
+/// Writes all of `bytes` to an open file; `name` is for the Error.
+void write_all(int file, std::string_view bytes, const std::string& name);
 
 /// SHA-256 of `bytes` (FIPS 180-4) as 64 hex digits.
 std::string sha256(std::string_view bytes);

@@ -22,7 +22,6 @@
 namespace zs {
 namespace {
 
-constexpr std::string_view kLetters = "23456789abcdefghijkmnpqrstuvwxyz";
 constexpr std::string_view kPrefix = ".zs-tmp-";
 constexpr int kRandom = 12;  // 60 bits
 
@@ -69,20 +68,20 @@ std::string random_letters(int count) {
   for (int i = 0; i < count; ++i) {
     unsigned char byte = 0;
     if (::getrandom(&byte, 1, 0) != 1) throw Error("random numbers: " + errno_text());
-    text += kLetters[byte % kLetters.size()];
+    text += kClearLetters[byte % kClearLetters.size()];
   }
   return text;
 }
 
 bool names_temporary(const std::string& name) {
   return name.starts_with(kPrefix) && name.size() == kPrefix.size() + kRandom &&
-         name.find_first_not_of(kLetters, kPrefix.size()) == std::string::npos;
+         name.find_first_not_of(kClearLetters, kPrefix.size()) == std::string::npos;
 }
 
-Temporary::Temporary(const std::string& target, mode_t mode) : target_(target) {
-  const std::filesystem::path folder = std::filesystem::path(target).parent_path();
+Temporary::Temporary(const std::string& target, mode_t mode, const std::string& folder) : target_(target) {
+  const std::filesystem::path place = folder.empty() ? std::filesystem::path(target).parent_path() : folder.c_str();
   do {
-    path_ = (folder / (std::string(kPrefix) + random_letters(kRandom))).string();
+    path_ = (place / (std::string(kPrefix) + random_letters(kRandom))).string();
     file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   } while (file_ < 0 && errno == EEXIST);
   if (file_ < 0) {

@@ -5,11 +5,14 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace zs {
 
-/// `count` random letters and digits that cannot be mistaken for one another; in the order of their bytes they are
-/// "23456789abcdefghijkmnpqrstuvwxyz". Throws Error where the system has no random numbers.
+/// 32 letters and digits that cannot be mistaken for one another, in the order of their bytes.
+inline constexpr std::string_view kClearLetters = "23456789abcdefghijkmnpqrstuvwxyz";
+
+/// `count` of them at random. Throws Error where the system has no random numbers.
 std::string random_letters(int count);
 
 /// Whether a file's name is one that Temporary gives.
@@ -30,11 +33,11 @@ class RemovedBySignal {
 
 /// A new file under a random name in the folder of `target` (".zs-tmp-XXXXXXXXXXXX"), open for writing: nobody can know
 /// the name before, no link is followed, and no process of any host has the same. It goes with the object, or by
-/// SIGINT, SIGTERM, SIGHUP or SIGPIPE, unless publish() was called. `mode` is as in open(2). Throws Error, which names
-/// the target.
+/// SIGINT, SIGTERM, SIGHUP or SIGPIPE, unless publish() was called. `mode` is as in open(2); `folder` is where it
+/// waits, if not beside the target. Throws Error, which names the target.
 class Temporary {
  public:
-  explicit Temporary(const std::string& target, mode_t mode = 0666);
+  explicit Temporary(const std::string& target, mode_t mode = 0666, const std::string& folder = "");
   ~Temporary();
   Temporary(const Temporary&) = delete;
   Temporary& operator=(const Temporary&) = delete;

@@ -74,7 +74,11 @@ std::string lines(const Sheet& sheet, char separator, Cell cell) {
 
 }  // namespace
 
-std::string csv_cell(const std::string& text) {
+std::string csv_cell(const std::string& raw) {
+  // A spreadsheet would compute what begins so; numbers are numbers.
+  const bool formula =
+      !raw.empty() && std::string_view("=+-@\t\r").find(raw[0]) != std::string_view::npos && !parse_real(raw);
+  const std::string text = formula ? "'" + raw : raw;
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);

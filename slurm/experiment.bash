@@ -14,7 +14,9 @@ begin_experiment() {
   if [[ -n $submit ]]; then needs_sbatch; fi
   plan_launch
   new_folder "$PWD/results" results
-  results=$folder title=$1 names=() todo=() plan=()
+  results=$folder title=$1 names=() todo=() plan=() folders=()
+  # What cannot be planned whole leaves nothing behind.
+  trap withdraw EXIT
   mkdir "$results/.cells" || die "cannot write $results"
 }
 
@@ -30,9 +32,6 @@ add_condition() {
 # the state of the sources.
 plan_made() {
   local source=$share/.. planned
-  folders=()
-  # What cannot be planned whole leaves nothing behind.
-  trap withdraw EXIT
   planned=$(printf '%s\n' "${plan[@]}" | zs-runs plan "experiment=$results" "script=$script" "directory=$PWD") || exit 2
   mapfile -t folders < <(cut -f2 <<<"$planned")
   # What the plan says, not what was typed: secrets are withheld there.
@@ -130,7 +129,7 @@ settings_of_environment() {
   harmless+='|ZS_(RANKS|MPI|RUN|REGISTRY|CONDITIONS|SHARE|SANDBOX)'
   while IFS= read -r name; do
     # Not even these where they name a secret.
-    [[ $name =~ $secret || ! $name =~ ^($harmless)$ ]] || printf '%s=%q\n' "$name" "${!name}"
+    [[ ${name^^} =~ $secret || ! $name =~ ^($harmless)$ ]] || printf '%s=%q\n' "$name" "${!name}"
   done < <(compgen -e | sort)
 }
 

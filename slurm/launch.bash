@@ -4,7 +4,7 @@
 
 script=${script:-$0}
 # Who closed stderr wants no words, not an end at the first one.
-{ : >&2; } 2>/dev/null || exec 2>/dev/null
+true >&2 || exec 2>/dev/null
 die() {
   echo "${script##*/}: $*" >&2
   exit 2

@@ -159,3 +159,94 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   run -1 zs-runs rerun --failed
   [[ $output == *"no script has planned it: zs-train --resume "* ]]
 }
+
+# A set of one condition, which trains.
+one_condition() {
+  printf 'sets: {one: {description: x, conditions: {%s: {zero_stage: 1}}}}\n' "${1:-a}" >set.yaml
+  export ZS_CONDITIONS=$PWD/set.yaml
+}
+
+@test "batch: no secret of the environment or of the command line is written anywhere" {
+  fake_trainer
+  one_condition
+  secret=s3cret$RANDOM$RANDOM
+  export SLURM_JWT=$secret SLURM_SECRET=$secret NCCL_TOKEN=$secret OMPI_MCA_btl_key=$secret ZS_PASSWORD=$secret CUDA_X=$secret OMP_PLACES=cores
+  run -0 --separate-stderr batch one -- --set "wandb.api_key=$secret" "--set=hub.token=$secret" --set wandb.project=plain
+  run ! grep -ra "$secret" results saved_models
+  grep -q '^OMP_PLACES=cores$' results/*/a_detailed.log
+  [ "$(jq -c '.conditions.a.arguments | .[-5:]' results/*/metadata.json)" = \
+    '["--set","wandb.api_key=(withheld)","--set=hub.token=(withheld)","--set","wandb.project=plain"]' ] || complain "$(cat results/*/metadata.json)"
+  run -0 bash "$ROOT/slurm/train.sbatch" -- --set "wandb.api_key=$secret" --seed 7
+  run ! grep -ra "$secret" results saved_models
+  [ "$(cat saved_models/*/options | tr '\0' ' ')" = "--set wandb.api_key=(withheld) --seed 7 " ]
+  verdict
+}
+
+@test "batch: a condition that would write another's log is refused before anything runs" {
+  fake_trainer
+  printf 'sets: {u: {description: x, conditions: {a_detailed: {zero_stage: 1}, a: {zero_stage: 1, seed: 7}}}}\n' >set.yaml
+  ZS_CONDITIONS=set.yaml run -2 --separate-stderr batch u
+  [ "$stderr" = "batch.sbatch: condition 'a_detailed': NAME_detailed.log is the log of condition NAME: call it something else" ]
+  [ ! -e saved_models ]
+  [ -z "$(ls results)" ]
+}
+
+@test "batch: where every condition fails the status is 1, with a report; a closed stderr changes nothing" {
+  fake_trainer
+  one_condition
+  sed -i 's/--zero_stage 3/--zero_stage/' bin/zs-train
+  run -1 batch one
+  [ -s "$(echo results/*/report.html)" ]
+  rm -rf results
+  run -1 bash -c 'bash "$0" one 2>&-' "$ROOT/slurm/batch.sbatch"
+  [ -s "$(echo results/*/report.html)" ]
+}
+
+@test "batch: a folder whose name has a line end is refused before anything runs; 08 is a number of restarts" {
+  fake_trainer
+  one_condition
+  mkdir $'line\nend'
+  cd $'line\nend'
+  run -2 --separate-stderr batch one
+  [[ $stderr == "batch.sbatch: the name of this folder has a line end or a tab in it"* ]]
+  [ -z "$(ls)" ]
+  cd ..
+  run -0 batch --max_restarts 08 one
+  [ "$(jq .max_restarts results/*/metadata.json)" = 8 ]
+}
+
+@test "batch: what another user has written is not run again, and not read from ~/.config" {
+  ((EUID == 0)) || skip "this needs two users"
+  fake_trainer
+  one_condition
+  run -0 batch one
+  results=$(echo results/results_*)
+  for file in "$results" "$results"/{metadata.json,frozen.sha256,.cells,.cells/a.json}; do
+    chown nobody "$file"
+    run -2 --separate-stderr batch --rerun "$results"
+    [[ $stderr == "batch.sbatch: "*" belongs to nobody: what it says would run as you; --any_owner takes it" ]] || complain "$file: $stderr"
+    chown root "$file"
+  done
+  chown nobody "$results/metadata.json"
+  run -0 --separate-stderr batch --any_owner --rerun "$results"
+  [[ $stderr == "nothing in "* ]]
+  run=$(echo saved_models/2*)
+  cp "$results/frozen.sha256" "$run/"
+  : >"$run/options"
+  chown nobody "$run/options"
+  run -2 --separate-stderr bash "$ROOT/slurm/train.sbatch" --resume "$run"
+  [[ $stderr == "train.sbatch: "*"/options belongs to nobody: "* ]]
+  mkdir -p config/zs
+  echo 'touch pwned' >config/zs/site.sh
+  for change in "chown nobody" "chmod 666"; do
+    $change config/zs/site.sh
+    XDG_CONFIG_HOME=$PWD/config run -2 --separate-stderr batch --list
+    [[ $stderr == "batch.sbatch: $PWD/config/zs/site.sh is another user's, or everybody may write it: it is not read" ]] || complain "$change: $stderr"
+    chown root config/zs/site.sh
+  done
+  [ ! -e pwned ]
+  chmod 644 config/zs/site.sh
+  XDG_CONFIG_HOME=$PWD/config run -0 batch --list
+  [ -e pwned ]
+  verdict
+}

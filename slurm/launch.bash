@@ -3,8 +3,8 @@
 # Sourced by the *.sbatch files beside it: finds the tools and starts programs on many ranks, under Slurm or without.
 
 script=${script:-$0}
-# Who closed stderr wants no words, not an end at the first one.
-true >&2 || exec 2>/dev/null
+# Who closed stderr wants no words, not an end at the first one. (bash then reads the script by that descriptor.)
+if [[ ! -e /dev/fd/2 || /dev/fd/2 -ef ${BASH_SOURCE[-1]} ]]; then exec 2>/dev/null; fi
 die() {
   echo "${script##*/}: $*" >&2
   exit 2

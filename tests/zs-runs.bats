@@ -237,6 +237,20 @@ planned_by() {
   [ "$(names)" = "a b c d" ]
 }
 
+@test "zs-runs: no text of others steers the terminal" {
+  escape=$'\e]0;owned\a\u009b2J\e[31m'
+  a=$(zs-runs add run_name=a note="$escape")
+  # A name is refused; one that is there all the same, by hand, is spelt out.
+  printf '#zs-record 1\nrun_name\t%s\n' "$escape" >"saved_models/$a/record/00000002-x.tsv"
+  for words in "" "--format table" "--status --format table" "show $a" "show $a --format table" "--list_columns --format table"; do
+    # shellcheck disable=SC2086
+    run -0 zs-runs $words
+    [[ $output != *[$'\e\a\u009b']* ]] || complain "$words: $output"
+    [[ $output == *'\x1B'* || $words == --list* ]] || complain "$words: nothing of it"
+  done
+  verdict
+}
+
 @test "zs-runs: a filter's expression takes no time that grows beyond the value's length" {
   zs-runs add run_name=a note="$(head -c 30000 /dev/zero | tr '\0' a)"
   for pattern in '.*b' 'a+b' '(a+)+b' '(a|aa)+$b'; do
@@ -248,7 +262,20 @@ planned_by() {
   verdict
 }
 
-@test "zs-runs: an output that is not blocking is written whole" {
+@test "zs-runs: an input and an output that are not blocking are read and written whole" {
+  zs-runs add run_name=late >/dev/null
+  /usr/bin/python3 -c '
+import os, subprocess, sys, time
+r, w = os.pipe()
+os.set_blocking(r, False)
+p = subprocess.Popen(["zs-runs", "update", "-"], stdin=r)
+os.close(r)
+for part in b"late\tno", b"te=1\n", b"late\tother=2\n":
+    time.sleep(0.2)
+    os.write(w, part)
+os.close(w)
+sys.exit(p.wait())'
+  [ "$(zs-runs --show note other)" = $'note\tother\n1\t2' ]
   for i in {1..40}; do zs-runs add run_name="$i" note="$(head -c 5000 /dev/zero | tr '\0' x)" >/dev/null; done
   zs-runs --format json >whole.json
   /usr/bin/python3 -c '

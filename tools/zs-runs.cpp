@@ -15,6 +15,7 @@
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/shell.hpp"
+#include "base/text.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
 #include "job/plan.hpp"
@@ -173,7 +174,7 @@ Status show(const Args& args) {
   const Runs runs = read(args, faults);
   Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, names[0]));
   if (format(args) == "table") {  // values in full
-    for (auto& cells : sheet.rows) cells[2] = zs::registry::escaped(cells[2]);
+    for (auto& cells : sheet.rows) cells[2] = zs::printable(zs::registry::escaped(cells[2]));
     return print(zs::cli::table(sheet.header, sheet.rows)), verdict(faults);
   }
   if (format(args) != "json") return print_sheet(args, sheet), verdict(faults);
@@ -276,7 +277,7 @@ Status rerun(const Args& args) {
   bool failed = false;
   for (const auto& job : jobs) {
     const auto command = job.command(args.has("local"));
-    std::cerr << "cd " << zs::shell_quoted({job.directory}) << " && " << zs::shell_quoted(command) << "\n";
+    std::cerr << zs::printable("cd " + zs::shell_quoted({job.directory}) + " && " + zs::shell_quoted(command)) << "\n";
     if (!args.has("dry_run")) {
       failed |= zs::job::rerun(job, command) != 0;
       continue;
@@ -312,7 +313,8 @@ Status remove(const Args& args) {
     const std::string id = runs.text(row, "run_id");
     if (!args.has("yes")) {
       if (!::isatty(STDIN_FILENO)) throw zs::UsageError("rm asks on a terminal: give --yes to remove without");
-      std::cerr << "remove " << id << " (" << runs.text(row, "run_name") << ", " << runs.text(row, "status")
+      std::cerr << "remove " << id << " ("
+                << zs::printable(runs.text(row, "run_name") + ", " + runs.text(row, "status"))
                 << ") with all its files? [y/N] ";
       std::string answer;
       if (!std::getline(std::cin, answer) || (answer != "y" && answer != "yes")) continue;

@@ -21,11 +21,25 @@ namespace {
 
 gzFile as_gz(void* stream) { return static_cast<gzFile>(stream); }
 
+/// stdin. Of a pipe or terminal that somebody else made non-blocking, an opening of our own that blocks, since zlib
+/// takes "nothing yet" for an error.
+int open_stdin() {
+  const int file = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+  const int flags = file < 0 ? 0 : ::fcntl(file, F_GETFL);
+  struct stat status {};
+  if (flags < 0 || (flags & O_NONBLOCK) == 0 || ::fstat(file, &status) != 0) return file;
+  if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return file;
+  const int own = ::open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (own < 0 || ::fcntl(own, F_SETFL, 0) != 0) return file;
+  ::close(file);
+  return own;
+}
+
 }  // namespace
 
 Input::Input(const std::string& path) : name_(path == "-" ? "stdin" : path) {
   if (path.empty()) throw Error("'' names no file to read: is a variable empty?");
-  const int file = path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = path == "-" ? open_stdin() : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) throw Error(name_, 0, errno_text());
   struct stat status {};
   if (::fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) {

@@ -29,6 +29,13 @@ std::string error_of(const std::string& yaml) {
 
 }  // namespace
 
+TEST_CASE("config: a file whose name has a line end gives YAML that is read back") {
+  const Config c = Config::parse("training: {seed: 7}\n", "a\nb: c.yaml");
+  const Config again = Config::parse(c.to_yaml(), "again.yaml");
+  CHECK(again.entries().size() == 1);
+  CHECK(again.text("training.seed") == "7");
+}
+
 TEST_CASE("config: sections become dotted keys in order, each with its line") {
   const Config c =
       Config::parse("model:\n  name: gpt2\n# blank\ntraining:\n  batch_size: 8\n  learning_rate: 6e-4\n", "c.yaml");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "registry/record.hpp"
 
 namespace zs::registry {
@@ -31,9 +32,7 @@ std::string for_people(const std::string& text) {
   if (text.size() > kLongNumber && !parse_int(text)) {
     if (const auto number = parse_real(text); number && std::isfinite(*number)) return to_rounded_text(*number, 6);
   }
-  std::string line = text;
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  const std::string line = printable(text);
   return characters(line) > kLongText ? first(line, kLongText - 1) + "…" : line;
 }
 
@@ -85,7 +84,9 @@ std::string csv_cell(const std::string& raw) {
   return out + "\"";
 }
 
-std::string to_tsv(const Sheet& sheet) { return lines(sheet, '\t', escaped); }
+std::string to_tsv(const Sheet& sheet) {
+  return lines(sheet, '\t', [](const std::string& text) { return printable(escaped(text)); });
+}
 std::string to_csv(const Sheet& sheet) { return lines(sheet, ',', csv_cell); }
 
 std::string to_json(const Sheet& sheet) {

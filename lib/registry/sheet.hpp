@@ -12,7 +12,8 @@ struct Sheet {
   std::vector<std::vector<std::string>> rows;  ///< each as long as the header
 };
 
-/// Tab-separated, a header first. In cells, tabs, line ends and backslashes are written as \t, \n, \r, \\.
+/// Tab-separated, a header first. In cells, tabs, line ends and backslashes are written as \t, \n, \r, \\, and what
+/// else would steer a terminal as \x1B or \u202E.
 std::string to_tsv(const Sheet& sheet);
 /// RFC 4180, but lines end in a line feed alone, and a text that a spreadsheet would take for a formula has a ' in
 /// front.

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "plan/pass.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
@@ -95,7 +96,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   run_ = {"", std::move(attributes), std::move(earlier)};
   describe();
   if (sink_.log) {
-    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
+    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + printable(value));
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
   unit::memory::reset_peak();

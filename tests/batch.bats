@@ -250,3 +250,19 @@ one_condition() {
   [ -e pwned ]
   verdict
 }
+
+@test "train: for real, no secret is written, and no value can pass for a line of the log" {
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  text=$'text\nEpoch 1, Step 9, Loss: 0.5 sync: True'
+  head -c 20000 /usr/share/common-licenses/Apache-2.0 | cat >"$text"
+  secret=s3cret$RANDOM$RANDOM
+  echo "wandb: {api_key: $secret, project: plain}" >$'a\nb.yaml'
+  run -0 zs-train $'a\nb.yaml' --model_name tiny --num_layers 1 --seq_length 16 --max_steps 2 --log_interval 1 --dataset "$text" --set "hub.token=$secret"
+  run ! grep -ra "$secret" saved_models
+  grep -q '(withheld)' saved_models/2*/config.yaml
+  run ! grep '^Epoch 1, Step 9' saved_models/2*/run.log saved_models/2*/config.yaml
+  grep -q '^run: command=.*hub.token=(withheld)' saved_models/2*/run.log
+  [ "$(zs-runs --show wandb.project)" = $'wandb.project\nplain' ]
+  # config.yaml can be read again.
+  zs-train saved_models/2*/config.yaml --max_steps 1 --output_dir again >/dev/null
+}

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/secret.hpp"
 #include "config/known.hpp"
 
 using zs::config::Config;
@@ -28,6 +29,10 @@ std::string error_of(const std::string& yaml) {
 }
 
 }  // namespace
+
+TEST_CASE("config: no setting has a name that would have its value withheld") {
+  for (const zs::config::Known& known : zs::config::known()) CHECK_MESSAGE(!zs::names_secret(known.key), known.key);
+}
 
 TEST_CASE("config: a file whose name has a line end gives YAML that is read back") {
   const Config c = Config::parse("training: {seed: 7}\n", "a\nb: c.yaml");

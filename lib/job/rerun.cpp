@@ -31,16 +31,18 @@ bool computed(const std::string& filter) {
   return std::find(kComputed.begin(), kComputed.end(), column) != kComputed.end();
 }
 
-/// Why not all of these belong to the caller alone: whom the first other belongs to; "" if they do.
+const std::string kOthersWords = ": what it says would run as you (--any_owner runs it all the same)";
+
+/// Why not all of these are there and belong to the caller alone; "" if they do.
 std::string of_another(const std::vector<std::string>& paths, const std::set<uid_t>& record) {
   const auto belongs = [](uid_t owner) {
     const passwd* const user = ::getpwuid(owner);
-    return "belongs to " + (user ? std::string(user->pw_name) : "user " + std::to_string(owner));
+    return "belongs to " + (user ? std::string(user->pw_name) : "user " + std::to_string(owner)) + kOthersWords;
   };
   for (const std::string& path : paths) {
     struct stat status {};
-    if (::lstat(path.c_str(), &status) != 0) return path + " " + errno_text();
-    if (S_ISLNK(status.st_mode)) return path + " is a link";
+    if (::lstat(path.c_str(), &status) != 0) return path + ": " + errno_text();
+    if (S_ISLNK(status.st_mode)) return path + " is a link" + kOthersWords;
     if (status.st_uid != ::geteuid()) return path + " " + belongs(status.st_uid);
   }
   for (const uid_t owner : record) {
@@ -114,14 +116,14 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
     }
     std::vector<std::string> paths = {folder, folder + "/record", folder + "/config.yaml"};
     if (!experiment.empty()) paths.insert(paths.end(), {experiment, experiment + "/metadata.json"});
-    const std::string other = choice.any_owner ? "" : of_another(paths, record.owners);
-    if (!other.empty()) {
-      faults({id, 0, other + ": what it says would run as you (--any_owner runs it all the same)"});
-      continue;
-    }
     const std::string script = own_script(planned);
     if (script.empty()) {
       faults({id, 0, "was planned by " + planned + ", which is no script of zs: it is not run"});
+      continue;
+    }
+    const std::string other = choice.any_owner ? "" : of_another(paths, record.owners);
+    if (!other.empty()) {
+      faults({id, 0, other});
       continue;
     }
     auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Rerun& each) {

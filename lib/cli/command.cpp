@@ -7,6 +7,7 @@
 #include <boost/program_options.hpp>
 
 #include "base/name.hpp"
+#include "base/secret.hpp"
 #include "base/number.hpp"
 
 namespace zs::cli {
@@ -71,7 +72,7 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
   args.command_ = &command;
   std::vector<std::string> all = {command.name};
   all.insert(all.end(), words.begin(), words.end());
-  args.line_ = shell_quoted(all);
+  args.line_ = shell_quoted(without_secrets(all));
 
   std::vector<std::string> normal;
   bool options_end = false;

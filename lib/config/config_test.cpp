@@ -7,6 +7,7 @@
 
 #include "attribute/table.hpp"
 #include "base/error.hpp"
+#include "base/secret.hpp"
 #include "config/known.hpp"
 
 using zs::config::Config;
@@ -29,6 +30,17 @@ std::string error_of(const std::string& yaml) {
 }
 
 }  // namespace
+
+TEST_CASE("config: no setting has a name that would have its value withheld") {
+  for (const zs::config::Known& known : zs::config::known()) CHECK_MESSAGE(!zs::names_secret(known.key), known.key);
+}
+
+TEST_CASE("config: a file whose name has a line end gives YAML that is read back") {
+  const Config c = Config::parse("training: {seed: 7}\n", "a\nb: c.yaml");
+  const Config again = Config::parse(c.to_yaml(), "again.yaml");
+  CHECK(again.entries().size() == 1);
+  CHECK(again.text("training.seed") == "7");
+}
 
 TEST_CASE("config: sections become dotted keys in order, each with its line") {
   const Config c =

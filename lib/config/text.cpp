@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "config/config.hpp"
 #include "config/yaml.hpp"
 
@@ -64,7 +65,7 @@ void write(const Branch& branch, int depth, std::string& out) {
                                                 : entry.value);
       constexpr std::size_t kCommentColumn = 44;
       if (line.size() < kCommentColumn) line.resize(kCommentColumn, ' ');
-      line += "  # " + entry.origin;
+      line += "  # " + printable(entry.origin);
     }
     out += line + "\n";
     write(*next, depth + 1, out);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/secret.hpp"
 #include "config/known.hpp"
 
 namespace zs::job {
@@ -57,6 +58,10 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
   }
   config.add_defaults();
   config.check();
+  // zs needs none, and a configuration is written to many places.
+  for (const config::Entry& entry : std::vector(config.entries())) {
+    if (names_secret(entry.key)) config.set(entry.key, std::string(kWithheld), entry.origin);
+  }
   return config;
 }
 

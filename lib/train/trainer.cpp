@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "device/memory.hpp"
 #include "train/describe.hpp"
 #include "train/saving.hpp"
@@ -88,7 +89,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   run_ = {"", std::move(attributes), std::move(earlier)};
   describe();
   if (sink_.log) {
-    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
+    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + printable(value));
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
   device::reset_peak(group_.device());

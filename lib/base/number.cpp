@@ -55,6 +55,7 @@ std::string to_bytes_text(double bytes) {
     bytes /= 1000;
     ++unit;
   }
+  if (std::fabs(bytes) >= 1e6) return to_rounded_text(bytes, 3) + " " + kUnits[unit];
   std::array<char, 64> buffer;
   std::snprintf(buffer.data(), buffer.size(), unit == 0 ? "%.0f %s" : "%.2f %s", bytes, kUnits[unit]);
   return buffer.data();

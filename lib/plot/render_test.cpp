@@ -95,8 +95,14 @@ TEST_CASE("a name cannot break out of the script or the SVG") {
   figure.panels[0].series[0].name = "a'; system('x')\n`y`\\";
   figure.panels[0].series[1].name = "</script><b>&";
   const std::string commands = script(figure, Theme(), Format::png);
-  CHECK(commands.find(" 'a''; system(''x'') `y`\\' at screen") != std::string::npos);
+  CHECK(commands.find(" 'a''; system(''x'')\\n`y`\\' at screen") != std::string::npos);
   CHECK(commands.find('"') == std::string::npos);  // double quotes would run `y`
+  figure.title =
+      "\x1b]0;x\a\xC2\x9B"
+      "2J";
+  const std::string text = terminal_text(figure, Theme(), {});
+  CHECK(text.find("\\x1B]0;x\\x07\\u009B2J") != std::string::npos);
+  CHECK(text.find('\x1b') == std::string::npos);
   const std::string drawing = svg(figure, Theme(), 880);
   CHECK(drawing.find("<b>") == std::string::npos);
   CHECK(drawing.find("&lt;/script&gt;&lt;b&gt;&amp;") != std::string::npos);

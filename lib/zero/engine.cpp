@@ -176,9 +176,12 @@ std::int64_t Engine::state_bytes() {
 }
 
 double Engine::ideal_state_bytes() const {
-  const double ranks = group_.size(), parameters = static_cast<double>(unit::numel(units_));
-  const bool low = settings_.dtype != at::kFloat;
-  switch (plan_.shape.stage) {
+  return zero::ideal_state_bytes(unit::numel(units_), plan_.shape.stage, group_.size(), settings_.dtype != at::kFloat);
+}
+
+double ideal_state_bytes(std::int64_t numel, int stage, double ranks, bool low) {
+  const auto parameters = static_cast<double>(numel);
+  switch (stage) {
     case 1:
       return parameters * (low ? 4 + 12 / ranks : 8 + 8 / ranks);
     case 2:

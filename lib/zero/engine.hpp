@@ -137,4 +137,7 @@ class Engine {
 /// True if sums over so many ranks and micro-steps have the same bits in every stage and however they are spread.
 bool exact_sums(int ranks, int micro_steps);
 
+/// Bytes of parameters, gradients and optimizer state of a rank at a stage, by the formula; `low`: of 16 bits.
+double ideal_state_bytes(std::int64_t numel, int stage, double ranks, bool low);
+
 }  // namespace zs::zero

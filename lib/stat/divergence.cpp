@@ -68,7 +68,7 @@ struct Records {
 
 Records compared(const metric::Run& one, const metric::Run& other) {
   const auto found = compare::records({one.name, &one.records}, {other.name, &other.records}, {});
-  Records made{found.verdict, {}, ""};
+  Records made{found.verdict, kAbsentInteger, ""};
   const auto wild = std::find_if(found.reasons.begin(), found.reasons.end(),
                                  [](const compare::Reason& reason) { return reason.not_finite; });
   if (!found.first && wild == found.reasons.end()) return made;
@@ -155,8 +155,8 @@ Table divergence(const std::vector<Condition>& conditions, const std::map<std::s
       row.text("baseline", conditions[b].name);
       row.integer("steps", found.steps);
       row.integer("steps_missing", found.missing);
-      const bool sooner = is_absent(found.first) || (!is_absent(records.step) && records.step < found.first);
-      row.integer("first_difference", sooner ? records.step : found.first);
+      // Repeated runs may part before the means do: then it is where these do.
+      row.integer("first_difference", is_absent(found.first) ? records.step : found.first);
       row.real("loss_difference", found.largest, kLossUnit);
       row.integer("difference_step", found.largest_at);
       row.real("final_difference", found.final, kLossUnit);

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
@@ -38,8 +38,8 @@ std::string in_registry(const std::string& name, const std::string& registry) {
 Operand operand(const std::string& name, const std::string& registry) {
   if (name == "-") throw UsageError("two runs are compared by name, not from stdin");
   Operand made{name, name, true};
-  if (!exists(name)) {
-    const bool is_path = name.find('/') != std::string::npos || !exists(registry);
+  if (!is_there(name)) {
+    const bool is_path = name.find('/') != std::string::npos || !is_there(registry);
     if (is_path) throw Error(name, 0, "No such file or directory");
     made.path = in_registry(name, registry);
   }
@@ -49,7 +49,7 @@ Operand operand(const std::string& name, const std::string& registry) {
     return made;
   }
   const fs::path folder(made.path);
-  if (exists(folder / "metrics.h5") || exists(folder / "run.log")) return made;
+  if (is_there(folder / "metrics.h5") || is_there(folder / "run.log")) return made;
   if (compare::files_of(made.path).empty())
     throw Error(made.path, 0,
                 "has neither metrics.h5 nor run.log, and no weights: name the folder of a run or of a checkpoint");

@@ -49,7 +49,7 @@ class Comparison {
   const Tolerance& tolerance_;
   Answer answer_, notes_;
   std::vector<std::string> failures_, doubts_;
-  bool digests_differ_ = false;
+  bool digests_differ_ = false, not_finite_ = false;
 
   void note(const std::string& key, const std::string& value) { notes_.lines.emplace_back(key, value); }
 
@@ -59,7 +59,10 @@ class Comparison {
     const auto found = compare::records({a_.path, &a_.run.records, a_.precision},
                                         {b_.path, &b_.run.records, b_.precision}, tolerance_, columns);
     join(found.verdict);
-    for (const compare::Reason& reason : found.reasons) failures_.push_back(reason.text);
+    for (const compare::Reason& reason : found.reasons) {
+      failures_.push_back(reason.text);
+      not_finite_ = not_finite_ || reason.not_finite;
+    }
     if (found.first) first(*found.first);
     note("rows", to_text(found.rows));
     std::vector<std::string> compared, only;
@@ -172,7 +175,8 @@ class Comparison {
     for (const Recorded* side : {&a_, &b_}) {
       const stat::Judgement judgement = stat::judge(side->run, stat::series(side->run));
       using stat::RunStatus;
-      if (judgement.status != RunStatus::complete && judgement.status != RunStatus::unknown)
+      const bool told = judgement.status == RunStatus::diverged && not_finite_;
+      if (judgement.status != RunStatus::complete && judgement.status != RunStatus::unknown && !told)
         failures_.push_back(side->path + " is " + std::string(stat::name(judgement.status)) + ": " + judgement.reason);
       if (!side->faults.empty())
         failures_.push_back(std::to_string(side->faults.size()) + " faults in " + side->path + ": " +

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "config/known.hpp"
 
@@ -168,4 +169,19 @@ TEST_CASE("config: counts have suffixes") {
   CHECK(parse_count("512") == 512);
   for (const char* const bad : {"", "M", "-1", "1.5", "nan", "inf", "0.0001k", "1e30", "10MB", "1 M"})
     CHECK_MESSAGE(!parse_count(bad), bad);
+}
+
+TEST_CASE("config: the table of attributes knows every key, every option and every alias of a configuration") {
+  for (const zs::config::Known& row : zs::config::known()) {
+    INFO(row.key);
+    const zs::attribute::Attribute* const found = zs::attribute::find(row.key);
+    REQUIRE(found != nullptr);
+    CHECK(found->key == row.key);
+    for (const std::string_view field : {row.options, row.aliases}) {
+      for (const std::string& name : zs::config::words(field)) {
+        INFO(name);
+        CHECK(zs::attribute::find(name) == found);
+      }
+    }
+  }
 }

@@ -54,15 +54,21 @@ class Comparison {
  private:
   using Iterator = std::vector<Row>::const_iterator;
 
+  /// The optimizer skipped this step: the count of steps skipped so far has grown.
+  struct Skipped {
+    const Column* column = nullptr;
+    std::map<std::int64_t, double> so_far;  ///< by rank
+  };
+
   const Side& a_;
   const Side& b_;
   const Tolerance& tolerance_;
   std::vector<Row> rows_a_, rows_b_;
   std::vector<Both> columns_;
-  const Column *skipped_a_ = nullptr, *skipped_b_ = nullptr;
   std::set<std::pair<std::string, std::string>> told_;  // kinds of reasons
   bool apart_ = false, rounded_ = false;
   Records made_;
+  Skipped skipped_a_, skipped_b_;
 
   /// The rows by step, the attempts of one step side by side; of chosen columns, those that have a value in one.
   static std::vector<Row> wanted(const metric::Table& table, bool epochs, const std::vector<std::string>& names) {
@@ -100,7 +106,7 @@ class Comparison {
       const std::string known_to = text || whole || pa == pb ? pa.text() : pa.text() + " and " + pb.text();
       columns_.push_back({left, right, pa, pb, slack, {name, 0, 0, 0, {}, known_to}});
     }
-    skipped_a_ = a_.records->find("skipped"), skipped_b_ = b_.records->find("skipped");
+    skipped_a_.column = a_.records->find("skipped"), skipped_b_.column = b_.records->find("skipped");
   }
 
   void fail(const Place& place, const std::string& kind, const std::string& column, const std::string& text) {
@@ -169,10 +175,6 @@ class Comparison {
   void pair(const Row& left, const Row& right) {
     ++made_.rows;
     const Place& place = left.replaced || !right.replaced ? left.place : right.place;
-    const auto skipped = [](const Column* column, const Row& row) {
-      const auto at = column && column->type() != Type::text ? cell(*column, row) : std::nullopt;
-      return at && column->real(*at) != 0;
-    };
     const bool both_skipped = skipped(skipped_a_, left) && skipped(skipped_b_, right);
     bool loss = false;
     for (Both& column : columns_) {
@@ -189,6 +191,15 @@ class Comparison {
       values(column, place, *at_a, *at_b, both_skipped && column.result.name.ends_with("norm"));
     }
     if (!loss && !left.replaced && made_.without_loss++ == 0) made_.first_without_loss = place;
+  }
+
+  static bool skipped(Skipped& side, const Row& row) {
+    const auto at = side.column && side.column->type() != Type::text ? cell(*side.column, row) : std::nullopt;
+    if (!at) return false;
+    double& so_far = side.so_far[row.place.rank];
+    const bool grown = side.column->real(*at) > so_far;
+    so_far = side.column->real(*at);
+    return grown;
   }
 
   void values(Both& column, const Place& place, std::size_t at_a, std::size_t at_b, bool may_be_infinite) {

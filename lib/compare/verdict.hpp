@@ -13,7 +13,9 @@
 //   inconclusive       what both sides have is equal, but one has values that the other lacks (a column, a digest):
 //   what
 //                      was compared does not decide.
-//   not comparable     the two are not meant to be equal: they train different things.
+//   not comparable     the two are not meant to be equal: they differ in an attribute that decides what is computed
+//                      (attribute/table.hpp). What differs is told all the same. Where they differ in arithmetic alone
+//                      other bits are DIFFERENT, with the remark that they are expected.
 //   FAILED             nothing is proved: a step that one side lacks, a value that is not finite (also on both sides,
 //                      but for the norm of a step that both skipped), a run that failed, is dead, or did not reach its
 //                      end, malformed lines, nothing in common.

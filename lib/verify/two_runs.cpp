@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attribute/difference.hpp"
 #include "base/number.hpp"
 #include "compare/records.hpp"
 #include "stat/status.hpp"
@@ -39,6 +40,7 @@ class Comparison {
       checkpoints();
     }
     health();
+    roles();
     verdict();
     return std::move(answer_);
   }
@@ -49,6 +51,7 @@ class Comparison {
   const Tolerance& tolerance_;
   Answer answer_, notes_;
   std::vector<std::string> failures_, doubts_;
+  std::string because_;  // of what the runs are, and not of what they found
   bool digests_differ_ = false, not_finite_ = false;
 
   void note(const std::string& key, const std::string& value) { notes_.lines.emplace_back(key, value); }
@@ -187,11 +190,32 @@ class Comparison {
                           ", with the same times: one is a copy of the other");
   }
 
+  /// What the attributes of both say about bits that differ. What only one says is not known of the other.
+  void roles() {
+    if (a_.run.attributes.empty() || b_.run.attributes.empty()) return;
+    auto all = attribute::differences({&a_.run.attributes, &b_.run.attributes});
+    std::erase_if(all, [](const attribute::Difference& one) { return one.values[0].empty() || one.values[1].empty(); });
+    const attribute::Bits bits = attribute::expected_bits(all);
+    if (bits == attribute::Bits::same) {
+      if (answer_.verdict == Verdict::different && !all.empty())
+        note("layout", "they differ in " + attribute::text(all) + ", which must not change a bit");
+      return;
+    }
+    const std::string reason = "they " + attribute::reason(all);
+    if (bits == attribute::Bits::other_training) {
+      join(Verdict::not_comparable);
+      because_ = reason;
+    } else if (answer_.verdict == Verdict::different) {
+      because_ = reason;
+    }
+  }
+
   void verdict() {
     if (!failures_.empty()) join(Verdict::failed);
     if (!doubts_.empty()) join(Verdict::inconclusive);
     auto& lines = answer_.lines;
     std::vector<std::pair<std::string, std::string>> head = {{"verdict", std::string(compare::name(answer_.verdict))}};
+    if (!because_.empty()) head.emplace_back("because", because_);
     if (!failures_.empty()) head.emplace_back("reason", joined(failures_));
     if (answer_.verdict == Verdict::inconclusive) head.emplace_back("reason", joined(doubts_));
     lines.insert(lines.begin(), head.begin(), head.end());

@@ -70,6 +70,50 @@ TEST_CASE("two runs: gaps, NaN, dead losses and empty comparisons fail with a na
   CHECK(reason(recorded("a", {}, {}), recorded("b", {}, {})) == "the runs have no step in common");
 }
 
+TEST_CASE("two runs: what decides, how numbers are rounded, and what must not matter") {
+  Recorded a = recorded("a", {1, 2}, {3, 2.5}), b = recorded("b", {1, 2}, {3, 2.25});
+  a.run.attributes = b.run.attributes = {{"seed", "1"}, {"dtype", "float32"}, {"zero_stage", "1"}, {"host", "x"}};
+  b.run.attributes["host"] = "y";
+  CHECK(compare_runs(a, b, {}).verdict == Kind::different);
+  CHECK(line(compare_runs(a, b, {}), "because").empty());
+  b.run.attributes["zero_stage"] = "3";
+  CHECK(compare_runs(a, b, {}).verdict == Kind::different);
+  CHECK(line(compare_runs(a, b, {}), "layout") == "they differ in ZeRO stage (1 and 3), which must not change a bit");
+  b.run.attributes["dtype"] = "bfloat16";
+  CHECK(compare_runs(a, b, {}).verdict == Kind::different);
+  CHECK(line(compare_runs(a, b, {}), "because") ==
+        "they are not expected to be the same bits, because they differ in number format (float32 and bfloat16)");
+  b.run.attributes["seed"] = "2";
+  const Answer answer = compare_runs(a, b, {});
+  CHECK(answer.verdict == Kind::not_comparable);
+  CHECK(line(answer, "because") == "they train different things: they differ in seed (1 and 2)");
+  CHECK(line(answer, "step") == "2");  // what differs is told all the same
+}
+
+TEST_CASE("two runs: a run that failed or did not get to its end proves nothing") {
+  const Recorded a = recorded("a", {1, 2}, {3, 2.5}), b = recorded("b", {1, 2}, {3, 2.5});
+  const auto reason = [&](const std::string& key, const std::string& value) {
+    Recorded x = a, y = b;
+    x.run.attributes[key] = y.run.attributes[key] = value;
+    const Answer answer = compare_runs(x, y, {});
+    CHECK(answer.verdict == Kind::failed);
+    return line(answer, "reason");
+  };
+  CHECK(reason("exit_code", "1") == "a is FAILED: exit code 1; b is FAILED: exit code 1");
+  CHECK(reason("expected_steps", "100").starts_with("a is TRUNCATED: "));
+}
+
+TEST_CASE("two runs: a copy is no second run") {
+  Recorded a = recorded("a", {1, 2}, {3, 2.5});
+  a.run.attributes["run_id"] = "20261121_000000_aaaaaa";
+  a.run.records.column("iteration_time").reals() = {0.1, 0.2};
+  Recorded b = a;
+  b.path = "b";
+  CHECK(compare_runs(a, b, {}).verdict == Kind::failed);
+  b.run.records.column("iteration_time").reals() = {0.1, 0.3};
+  CHECK(compare_runs(a, b, {}).verdict == Kind::exact);
+}
+
 TEST_CASE("two runs: equal losses with other parameters differ") {
   Recorded a = recorded("a", {1, 2}, {3, 2.5}), b = recorded("b", {1, 2}, {3, 2.5});
   a.run.attributes["state_digest"] = "00";

@@ -18,10 +18,10 @@
 #include "base/text.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "compare/records.hpp"
 #include "job/plan.hpp"
 #include "job/rerun.hpp"
 #include "job/state.hpp"
-#include "metric/difference.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/listing.hpp"
@@ -184,15 +184,19 @@ Status show(const Args& args) {
   return verdict(faults);
 }
 
-/// Adds where the losses part, if both runs have their metrics.
-void add_first_divergent_step(const std::string& folder_a, const std::string& folder_b, Sheet& sheet) {
+/// Adds where the records part and what keeps them from being compared, if both runs have their metrics.
+void add_first_difference(const std::string& folder_a, const std::string& folder_b, Sheet& sheet) {
   if (!std::filesystem::exists(folder_a + "/metrics.h5") || !std::filesystem::exists(folder_b + "/metrics.h5")) return;
-  const auto found =
-      zs::metric::difference(zs::job::metrics_of(folder_a).records, zs::job::metrics_of(folder_b).records, "loss");
-  if (found.step)
+  const zs::metric::Run x = zs::job::metrics_of(folder_a), y = zs::job::metrics_of(folder_b);
+  const auto found = zs::compare::records({sheet.header[2], &x.records}, {sheet.header[3], &y.records}, {});
+  if (found.first) {
+    const zs::compare::Pair& first = *found.first;
     sheet.rows.push_back(
-        {"metric", "loss at step " + zs::to_text(*found.step) + ", the first to differ", found.a, found.b});
-  if (found.compared == 0) sheet.rows.push_back({"metric", "steps with a loss in both", "0", "0"});
+        {"metric", first.column + " at " + to_text(first.place) + ", the first to differ", first.a, first.b});
+  }
+  for (const auto& reason : found.reasons) sheet.rows.push_back({"metric", reason.text, "", ""});
+  for (const auto& name : found.only_a) sheet.rows.push_back({"metric", name, "recorded", ""});
+  for (const auto& name : found.only_b) sheet.rows.push_back({"metric", name, "", "recorded"});
 }
 
 Status diff(const Args& args) {
@@ -201,7 +205,7 @@ Status diff(const Args& args) {
   const Runs runs = read(args, faults);
   Sheet sheet =
       zs::registry::difference(runs, zs::registry::find_run(runs, names[0]), zs::registry::find_run(runs, names[1]));
-  add_first_divergent_step(registry(args) + "/" + sheet.header[2], registry(args) + "/" + sheet.header[3], sheet);
+  add_first_difference(registry(args) + "/" + sheet.header[2], registry(args) + "/" + sheet.header[3], sheet);
   print_sheet(args, sheet);
   return sheet.rows.empty() ? verdict(faults) : Status::no;
 }

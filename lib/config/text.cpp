@@ -50,8 +50,6 @@ Branch& child(Branch& parent, const std::string& word) {
   if (!branch) branch = parent.children.emplace_back(std::make_unique<Branch>(Branch{word, nullptr, {}, {}})).get();
   return *branch;
 }
-  return text;
-}
 
 void write(const Branch& branch, int depth, std::string& out) {
   for (const auto& next : branch.children) {

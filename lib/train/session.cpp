@@ -190,7 +190,7 @@ metric::Run earlier_metrics(const std::string& folder, std::int64_t done) {
 Status Session::train(const cli::Args& args) {
   catch_stop_signals();
   std::optional<registry::Run> resumed = resumed_run(args);
-  const config::Config config = job::configuration(args, resumed ? resumed->folder() + "/config.yaml" : "");
+  config::Config config = job::configuration(args, resumed ? resumed->folder() + "/config.yaml" : "");
   const std::optional<registry::Run> planned = resumed ? std::nullopt : planned_run();
   if (planned) require_planned(config, planned->folder());
   const double timeout = args.real("timeout", 0.1, 1e9);
@@ -202,6 +202,9 @@ Status Session::train(const cli::Args& args) {
   }
 
   Settings settings = train::settings(config, group.size());
+  for (const std::string& warning : config.warnings()) settings.notes.push_back(warning);
+  if (!config.has("model.context_length"))  // what the model chose is kept with the run
+    config.set("model.context_length", to_text(settings.model.seq_length), "default");
   if (args.has("verbose_logging") || args.has("debug_log")) settings.log_interval = 1;
   if (args.has("debug_log")) settings.digest_every = 1;
   if (planned) {

@@ -8,10 +8,12 @@
 #include <chrono>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "device/memory.hpp"
 #include "train/describe.hpp"
+#include "train/memory.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
@@ -37,6 +39,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       model_(model::make(settings.model)),
       batches_(settings, model_, static_cast<std::int64_t>(group.size()) * settings.micro_steps),
       steps_(batches_.steps()) {
+  require_memory(group_, model_, settings_, host_memory());
   if (settings_.deterministic) refuse_nondeterministic();
   engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
@@ -47,8 +50,8 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
   checkpoint::load(group_, *engine_, settings_.checkpoint, model_config(model_, settings_));
   if (done_ >= steps_)
     throw Error(settings_.checkpoint, 0,
-                "has " + to_text(done_) + " steps done, and no more than " + to_text(steps_) +
-                    " are asked for: set --max_steps");
+                "has " + to_text(done_) + " steps done, and they count: of " + to_text(steps_) +
+                    " none is left. For as many more, set --max_steps " + to_text(done_ + steps_));
 }
 
 void Trainer::describe() {
@@ -90,6 +93,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   describe();
   if (sink_.log) {
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + printable(value));
+    for (const std::string& note : settings_.notes) sink_.log("note: " + printable(note));
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
   device::reset_peak(group_.device());
@@ -120,6 +124,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   run_.attributes["state_bytes"] = to_text(state_bytes);
   const Outcome result = outcome(digest, stopped);
   if (sink_.log) {
+    if (const std::string why = batches_.cut_short(); !stopped && !why.empty()) sink_.log("note: " + why);
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
               " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " +
               to_plain_text(result.tokens_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
@@ -216,7 +221,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const metric::Table& records = run_.records;
   const auto& times = records.find("iteration_time")->reals();
   const auto skipped = static_cast<std::size_t>(
-      std::min<std::int64_t>(settings_.warmup_step, static_cast<std::int64_t>(times.size()) - 1));
+      std::min<std::int64_t>(settings_.timing_warmup, static_cast<std::int64_t>(times.size()) - 1));
   double sum = 0;
   for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i];
   Outcome outcome;

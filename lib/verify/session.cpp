@@ -8,10 +8,12 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "config/known.hpp"
 #include "job/command.hpp"
 #include "metric/file.hpp"
+#include "train/memory.hpp"
 #include "verify/report.hpp"
 #include "verify/two_runs.hpp"
 
@@ -20,10 +22,10 @@ namespace {
 
 /// Keys of a configuration that a comparison does not use: their options are not offered.
 constexpr std::array kUnused = {"training.eval",       "training.eval_steps",   "training.eval_batch_size",
-                                "training.save_steps", "training.log_interval", "training.warmup_step",
+                                "training.save_steps", "training.log_interval", "training.timing_warmup",
                                 "training.num_epochs", "training.max_steps",    "run.name",
                                 "run.output_dir",      "run.digest_every",      "run.checkpoint",
-                                "training.keep_last"};
+                                "training.keep_last",  "training.save_final"};
 /// What a small model needs to be compared in seconds.
 struct Default {
   const char *key, *value;
@@ -41,7 +43,7 @@ config::Config configuration(const cli::Args& args) {
   config::Config config = job::configuration(args);
   for (const Default& known : kDefaults) {
     const config::Entry* const entry = config.find(known.key);
-    if (entry && entry->origin == "default") config.set(known.key, known.value, "default");
+    if (!entry || entry->origin == "default") config.set(known.key, known.value, "default");
   }
   if (args.has("iterations"))
     config.set("training.max_steps", zs::to_text(args.integer("iterations", 1)), "--iterations");
@@ -110,7 +112,8 @@ std::vector<cli::Option> options() {
     const config::Known* const known = config::known_option(option.name);
     if (known && std::find(kUnused.begin(), kUnused.end(), known->key) != kUnused.end()) continue;
     for (const Default& own : kDefaults) {
-      if (known && known->key == own.key && !option.fallback.empty()) option.fallback = own.value;
+      if (known && known->key == own.key && option.name == config::words(known->options).front())
+        option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
     }
     all.push_back(option);
     if (option.name != "zero_stage") continue;
@@ -204,6 +207,7 @@ Status Session::side_by_side(const cli::Args& args) {
   request.tolerance = tolerance(args, request.train.engine.dtype);
   request.fault = args.text("inject_fault");
 
+  train::require_memory(group, model::make(request.train.model), request.train, host_memory());
   SideBySide sides(group, request);
   metric::Run run{"verify", attributes(request.train, args, group, request.tolerance), {}};
   if (first && text) print(header());

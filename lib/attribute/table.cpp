@@ -40,11 +40,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "learning_rate", .role = decides, .label = "learning rate", .key = "training.learning_rate", .type = kReal, .main = true, .recorded = true, .repeats = true},
     {.name = "initial_learning_rate", .role = decides, .label = "initial learning rate", .type = kReal},
     {.name = "scheduler", .role = decides, .label = "schedule of the learning rate", .key = "training.scheduler", .main = true},
-<<<<<<< HEAD
-    {.name = "lr_warmup_steps", .role = decides, .label = "warm-up of the learning rate", .key = "training.lr_warmup_steps", .aliases = "training.warmup_steps", .unit = "steps", .type = kInt},
-=======
     {.name = "lr_warmup_steps", .role = decides, .label = "warm-up steps of the learning rate", .key = "training.lr_warmup_steps", .aliases = "training.warmup_steps", .type = kInt},
->>>>>>> settings
     {.name = "weight_decay", .role = decides, .label = "weight decay", .key = "training.weight_decay", .type = kReal, .main = true},
     {.name = "decay", .role = decides, .label = "what weight decay shrinks", .key = "training.decay"},
     {.name = "beta1", .role = decides, .label = "beta 1", .key = "training.beta1", .type = kReal},

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/memory.hpp"
 
-<<<<<<< HEAD
-#include "plan/plan.hpp"
-=======
->>>>>>> settings
 #include "base/error.hpp"
 #include "base/number.hpp"
 
@@ -12,14 +8,8 @@ namespace zs::train {
 
 double least_memory(const model::Model& model, const Settings& settings, int ranks) {
   const auto real = [](auto size) { return static_cast<double>(size); };
-<<<<<<< HEAD
-  const double state =
-      plan::state_bytes(static_cast<double>(unit::numel(model.units)), settings.stage, ranks,
-                        static_cast<int>(at::elementSize(settings.engine.dtype)));
-=======
   const double state = plan::state_bytes(real(unit::numel(model.units)), settings.stage, ranks,
                                          static_cast<int>(at::elementSize(settings.engine.dtype)));
->>>>>>> settings
   // Two indices of 8 bytes for each token, and what one unit hands to the next, in no less than 16 bits.
   const double batch = real(settings.batch_size) * real(model.seq_length) * (2 * 8 + 2 * real(model.width));
   constexpr int kOperations = 4;  // forward, backward and the sum of the gradient, at least

@@ -10,22 +10,15 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/host.hpp"
-<<<<<<< HEAD
 #include "base/name.hpp"
-=======
->>>>>>> settings
 #include "base/number.hpp"
 #include "compare/records.hpp"
 #include "config/known.hpp"
 #include "job/command.hpp"
 #include "metric/file.hpp"
-<<<<<<< HEAD
 #include "registry/run.hpp"
 #include "train/memory.hpp"
 #include "verify/operand.hpp"
-=======
-#include "train/memory.hpp"
->>>>>>> settings
 #include "verify/report.hpp"
 #include "verify/two_runs.hpp"
 

@@ -9,6 +9,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 KILLS ?= 100
 RUNS ?= 11500
+PEERS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/zs/peers
 WARN := -Wall -Wextra -Werror
 VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
 
@@ -159,6 +160,8 @@ demo:  ## install, build, run the six conditions, write the report
 	@bash slurm/batch.sbatch
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
+bench-peers:  ## get the PyTorch that bench/train measures against (2.5 GB, into a Python environment in the cache)
+	python3 -m venv $(PEERS) && $(PEERS)/bin/pip install --no-cache-dir --disable-pip-version-check 'torch>=2.11' numpy
 fuzz:  ## feed mutated files to the readers, FUZZ_SECONDS (600) each
 	@for f in tests/fuzz/*_fuzz.cpp; do n=$${f##*/}; tests/fuzz/run $${n%_fuzz.cpp} $(FUZZ_SECONDS) || exit 1; done
 man: all  ## make the man pages from the option tables and man/*.prose
@@ -181,6 +184,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench bench-peers fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -53,7 +53,9 @@ std::size_t own_warmup(const metric::Run& run, const Series& series, const std::
   if (!steps) steps = parse_int(run.attribute("warmup_step"));
   if (!steps || *steps < 0) return kWarmup;
   if (counts_micro_steps(run, series)) *steps *= parse_int(run.attribute("gradient_accumulation_steps")).value_or(1);
-  const std::int64_t start = parse_int(run.attribute("resumed_after_step")).value_or(0);
+  const std::int64_t resumed = parse_int(run.attribute("resumed_after_step")).value_or(0);
+  const std::int64_t start =
+      timed.front()->step > resumed ? resumed : 0;  // records of what was before may be there too
   std::size_t count = 0;
   while (count < timed.size()) {
     const std::int64_t step = timed[count]->step;

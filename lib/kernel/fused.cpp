@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernel/gradient.hpp"
 #include "kernel/kernels.hpp"
 #include "kernel/vector.hpp"
 #include "unit/random.hpp"
@@ -19,25 +20,6 @@ using Variables = torch::autograd::variable_list;
 void multiply(Tensor out, const Tensor& a, const Tensor& b, double beta, double alpha = 1) {
   at::addmm_out(out, out, a, b, beta, alpha);
 }
-
-/// Where a parameter's gradient goes: its own .grad if that is there, else a tensor that is given back to autograd.
-class Gradient {
- public:
-  explicit Gradient(const Tensor& parameter) {
-    if (parameter.is_leaf() && parameter.grad().defined()) {
-      sum_ = parameter.grad();
-    } else {
-      sum_ = returned_ = at::zeros_like(parameter);
-    }
-  }
-  /// Add to it.
-  Tensor& sum() { return sum_; }
-  /// Undefined if everything has arrived.
-  const Tensor& returned() const { return returned_; }
-
- private:
-  Tensor sum_, returned_;
-};
 
 struct Linear : torch::autograd::Function<Linear> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
@@ -218,11 +200,17 @@ struct Loss : torch::autograd::Function<Loss> {
 }  // namespace
 
 const Kernels& fused() {
-  static constexpr Kernels kernels = {
+  static const Kernels kernels = {
+      plain().norm,
       [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
         return Linear::apply(x_BTI, weight_IO, bias_O);
       },
-      [](const Tensor& x) { return Gelu::apply(x.contiguous()); },
+      [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
+        return Gelu::apply(Linear::apply(x_BTI, weight_IO, bias_O));
+      },
+      [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O, const Tensor& residual_BTO) {
+        return residual_BTO + Linear::apply(x_BTI, weight_IO, bias_O);
+      },
       [](const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
         return Attention::apply(qkv_BTE, heads, dropout, static_cast<std::int64_t>(key));
       },

@@ -17,7 +17,8 @@ struct Settings {
   std::int64_t seq_length = 128;  ///< tokens in a sample; at most the model's positions
   double dropout = 0;             ///< embedding, attention and residual dropout
   double init_mean = 0, init_std = 0.02;
-  bool fused = false;  ///< fused kernels instead of LibTorch's operations
+  bool fused = false;                ///< fused kernels instead of LibTorch's operations
+  at::DeviceType device = at::kCPU;  ///< where forward will run
 };
 
 struct Model {

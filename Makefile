@@ -43,12 +43,11 @@ TORCH_CFLAGS := -isystem /usr/include/torch/csrc/api/include
 TORCH_LIBS := -ltorch_cpu -lc10
 endif
 COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
-HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd
-# Kernels whose bits are part of the contract: which products are fused is spelt out in the source.
-FLAGS_adamw := -O3 -ffp-contract=off -fno-math-errno
-FLAGS_vector := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
-FLAGS_norm := -O3 -ffp-contract=off
-FLAGS_tree := -O3 -ffp-contract=off
+# Which products are fused with sums is part of the bits, and spelt out in the sources: compilers fuse nothing.
+HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contract=off
+# What loops over numbers are compiled with, by path: for speed, no bit depends on it.
+FLAGS_lib/device/cpu.cpp := -O3 -fno-math-errno
+FLAGS_lib/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
 PCH := $(BUILD)/pch/tensor.hpp
 
 # demo and check build with every processor, unless make was given its own -j.
@@ -65,7 +64,7 @@ $(BUILD)/%.a:
 
 $(call object,$(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
 	@mkdir -p $(@D)
-	$(CXX) $(HEAVY_FLAGS) -include $(PCH) $(FLAGS_$(basename $(notdir $<))) -MMD -MP -c $< -o $@
+	$(CXX) $(HEAVY_FLAGS) -include $(PCH) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
 $(BUILD)/obj/%.o: %.cpp
 	@mkdir -p $(@D)

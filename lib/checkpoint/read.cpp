@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/weights.hpp"
+#include "device/tensor.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -59,7 +60,7 @@ std::int64_t copy_part(const tensorfile::Value& root, const char* moment, const 
   const std::int64_t begin = std::max(first, owned.begin), end = std::min(first + tensor->count(), owned.end);
   if (begin >= end) return 0;
   std::copy(values.begin() + (begin - first), values.begin() + (end - first),
-            into.data_ptr<float>() + (begin - owned.begin));
+            device::floats(into).begin() + (begin - owned.begin));
   return end - begin;
 }
 

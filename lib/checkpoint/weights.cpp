@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "device/tensor.hpp"
 #include "tensorfile/state_dict.hpp"
 
 namespace zs::checkpoint {
@@ -95,8 +96,8 @@ void load_parameters(zero::Engine& engine, const std::string& folder, bool verif
                     name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
                         tensorfile::to_text(parameter.shape) + kOther);
       }
-      tensorfile::read_f32(tensor,
-                           {flat.data_ptr<float>() + parameter.offset, static_cast<std::size_t>(parameter.numel())});
+      tensorfile::read_f32(tensor, device::floats(flat).subspan(static_cast<std::size_t>(parameter.offset),
+                                                                static_cast<std::size_t>(parameter.numel())));
       taken.insert(name);
     }
     state.set_parameters(flat);

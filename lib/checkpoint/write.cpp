@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
+#include "device/tensor.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -14,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string_view bytes_of(const at::Tensor& tensor, std::int64_t begin, std::int64_t count) {
-  return {reinterpret_cast<const char*>(tensor.data_ptr<float>() + begin),
-          static_cast<std::size_t>(count) * sizeof(float)};
+  const device::View part = device::view(tensor).part(begin, begin + count);
+  return {part.as<const char>(), static_cast<std::size_t>(part.bytes())};
 }
 
 /// Writes name -> tensor for every parameter, each unit's whole float32 given by `gather`, which is collective: rank 0
@@ -48,8 +49,8 @@ tensorfile::Dict moments(comm::Group& group, zero::Engine& engine, std::vector<a
   for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
     const zero::UnitState& state = engine.states()[unit];
     const comm::Slice own = state.owned(), mine = comm::slice(state.numel(), group.rank(), group.size());
-    keep.push_back(engine.optimizer(unit).exp_avg());
-    keep.push_back(engine.optimizer(unit).exp_avg_sq());
+    keep.push_back(engine.optimizer(unit).exp_avg().to(at::kCPU));
+    keep.push_back(engine.optimizer(unit).exp_avg_sq().to(at::kCPU));
     for (const unit::Parameter& parameter : state.unit().parameters()) {
       const std::int64_t begin = std::max(parameter.offset, mine.begin),
                          end = std::min(parameter.offset + parameter.numel(), mine.end);

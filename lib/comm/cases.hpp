@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "comm/group.hpp"
+#include "device/arithmetic.hpp"
 
 namespace zs::comm::cases {
 
@@ -46,9 +47,9 @@ enum class Memory {
 /// A buffer of n elements, filled with a pattern that no result has.
 template <typename T>
 std::shared_ptr<T[]> buffer(Group& group, Memory memory, std::int64_t n) {
-  const auto shared = group.allocate(n * static_cast<std::int64_t>(sizeof(T)));
-  require(reinterpret_cast<std::uintptr_t>(shared.get()) % 64 == 0, "allocate() is not aligned");
-  std::shared_ptr<T[]> values(shared, reinterpret_cast<T*>(shared.get()));
+  const device::Buffer shared = group.allocate(n * static_cast<std::int64_t>(sizeof(T)));
+  require(reinterpret_cast<std::uintptr_t>(shared.data()) % 64 == 0, "allocate() is not aligned");
+  std::shared_ptr<T[]> values(std::make_shared<device::Buffer>(shared), reinterpret_cast<T*>(shared.data()));
   if (memory == Memory::ordinary || (memory == Memory::mixed && group.rank() % 2 == 1)) {
     values = std::make_shared<T[]>(static_cast<std::size_t>(n));
   }
@@ -63,7 +64,7 @@ inline void reduce_scatter(Group& group, std::int64_t n, int seed, Memory memory
   for (std::int64_t i = 0; i < n; ++i) full[i] = value(seed, group.rank(), i);
   const float guard = mine[own.size()];
   const std::int64_t before = group.bytes_sent();
-  group.reduce_scatter(full.get(), mine, n, "reduce-scatter of case")->wait();
+  group.reduce_scatter(device::view(full.get(), n), device::view(mine, own.size()), "reduce-scatter of case")->wait();
   require(group.bytes_sent() - before == 4 * (n - own.size()), "bytes of reduce_scatter");
   for (std::int64_t i = 0; i < own.size(); ++i) {
     require_bits(mine[i], serial(seed, 0, group.size(), own.begin + i), "reduce_scatter", i);
@@ -75,6 +76,30 @@ inline void reduce_scatter(Group& group, std::int64_t n, int seed, Memory memory
   }
 }
 
+/// Numbers of 16 bits travel as they are: half the bytes, and the sum of the widened ones.
+template <typename T>
+void reduce_scatter_narrow(Group& group, std::int64_t n, int seed, Memory memory) {
+  const Slice own = slice(n, group.rank(), group.size());
+  const auto full = buffer<T>(group, memory, n);
+  const auto mine = buffer<float>(group, memory, own.size() + 1);
+  // Every pattern of bits that is a finite number: small exponents of float16 too.
+  const auto bits_of = [&](int rank, std::int64_t i) {
+    const auto bits = std::bit_cast<std::uint32_t>(value(seed, rank, i));
+    return static_cast<std::uint16_t>((bits >> 16 & 0x83ff) | (bits & 0x3c00));
+  };
+  for (std::int64_t i = 0; i < n; ++i) full[i] = {bits_of(group.rank(), i)};
+  const float guard = mine[own.size()];
+  const std::int64_t before = group.bytes_sent();
+  group.reduce_scatter(device::view(full.get(), n), device::view(mine.get(), own.size()), "narrow sum")->wait();
+  require(group.bytes_sent() - before == 2 * (n - own.size()), "bytes of a narrow reduce_scatter");
+  std::vector<float> wide(static_cast<std::size_t>(n)), expected(static_cast<std::size_t>(own.size()));
+  for (std::int64_t i = 0; i < n; ++i) wide[static_cast<std::size_t>(i)] = device::widen(full[i]);
+  group.reduce_scatter(device::view(wide.data(), n), device::view(expected.data(), own.size()), "wide sum")->wait();
+  for (std::int64_t i = 0; i < own.size(); ++i)
+    require_bits(mine[i], expected[static_cast<std::size_t>(i)], "narrow reduce_scatter", i);
+  require_bits(mine[own.size()], guard, "behind the slice", own.size());
+}
+
 template <typename T>
 void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
   const Slice own = slice(n, group.rank(), group.size());
@@ -84,7 +109,13 @@ void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
   const T guard = full[n];
   for (std::int64_t i = 0; i < own.size(); ++i) mine[i] = static_cast<T>((own.begin + i) * 31 + 5);
   const std::int64_t before = group.bytes_sent();
-  group.all_gather(mine, full.get(), n, sizeof(T), "all-gather of case")->wait();
+  const auto view = [](T* values, std::int64_t count) {
+    if constexpr (sizeof(T) == 2)
+      return device::view(reinterpret_cast<device::Float16*>(values), count);
+    else
+      return device::view(values, count);
+  };
+  group.all_gather(view(mine, own.size()), view(full.get(), n), "all-gather of case")->wait();
   require(group.bytes_sent() - before == own.size() * (group.size() - 1) * static_cast<std::int64_t>(sizeof(T)),
           "bytes of all_gather");
   for (std::int64_t i = 0; i < n; ++i) {
@@ -128,10 +159,11 @@ inline void overlap(Group& group, Memory memory) {
   }
   for (int k = 0; k < kCount; ++k) {
     const Slice own = slice(n_of(k), group.rank(), group.size());
-    tickets.push_back(group.reduce_scatter(full[static_cast<std::size_t>(k)].get(),
-                                           mine[static_cast<std::size_t>(k)].get(), n_of(k), "overlapping sum"));
-    float* all = gathered[static_cast<std::size_t>(k)].get();
-    tickets.push_back(group.all_gather(all + own.begin, all, n_of(k), 4, "overlapping gather"));
+    tickets.push_back(group.reduce_scatter(device::view(full[static_cast<std::size_t>(k)].get(), n_of(k)),
+                                           device::view(mine[static_cast<std::size_t>(k)].get(), own.size()),
+                                           "overlapping sum"));
+    const device::View all = device::view(gathered[static_cast<std::size_t>(k)].get(), n_of(k));
+    tickets.push_back(group.all_gather(all.part(own.begin, own.end), all, "overlapping gather"));
     if (k % 10 == group.rank() % 10) tickets[static_cast<std::size_t>(k)]->test();
   }
   const int count = static_cast<int>(tickets.size());
@@ -162,6 +194,8 @@ inline void all(Group& group, const std::vector<Memory>& memories) {
         all_gather<float>(group, n, memory, in_place);
         all_gather<std::uint16_t>(group, n, memory, in_place);
       }
+      reduce_scatter_narrow<device::Bfloat16>(group, n, seed, memory);
+      reduce_scatter_narrow<device::Float16>(group, n, seed, memory);
     }
     all_gather<std::uint8_t>(group, 100003, memory, true);
     all_gather<double>(group, 100003, memory, false);

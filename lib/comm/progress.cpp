@@ -131,12 +131,11 @@ void Progress::abandon(const std::shared_ptr<Collective>& collective) noexcept {
   transport_->fail(failure_);
 }
 
-std::shared_ptr<float[]> Progress::scratch(std::int64_t floats) {
-  for (const Scratch& scratch : scratch_) {
-    if (scratch.memory.use_count() == 1 && scratch.floats >= floats) return scratch.memory;
+device::Buffer Progress::scratch(std::int64_t bytes) {
+  for (const device::Buffer& scratch : scratch_) {
+    if (scratch.owners() == 1 && scratch.bytes() >= bytes) return scratch;
   }
-  scratch_.push_back({floats, std::make_shared_for_overwrite<float[]>(static_cast<std::size_t>(floats))});
-  return scratch_.back().memory;
+  return scratch_.emplace_back(device::allocate({}, bytes));
 }
 
 }  // namespace zs::comm

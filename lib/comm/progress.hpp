@@ -47,8 +47,8 @@ class Progress {
   /// True after an error: the ranks are no longer in step.
   bool failed() const { return !failure_.empty(); }
 
-  /// Memory for `floats` floats that is reused by later collectives.
-  std::shared_ptr<float[]> scratch(std::int64_t floats);
+  /// Memory of at least so many bytes that is reused by later collectives.
+  device::Buffer scratch(std::int64_t bytes);
 
  private:
   bool advance();
@@ -58,17 +58,12 @@ class Progress {
   std::string name(int rank) const;
   std::string late_text(const Collective& collective) const;
 
-  struct Scratch {
-    std::int64_t floats;
-    std::shared_ptr<float[]> memory;
-  };
-
   std::unique_ptr<Transport> transport_;
   double timeout_;
   int tag_ = 0;
   std::string failure_;
   std::vector<std::shared_ptr<Collective>> active_;
-  std::vector<Scratch> scratch_;
+  std::vector<device::Buffer> scratch_;
 };
 
 }  // namespace zs::comm

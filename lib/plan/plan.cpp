@@ -87,7 +87,7 @@ class Builder {
       if (plan_.shape.stage <= 1) {
         add(Kind::accumulate, unit, micro);
       } else {
-        add(Kind::reduce, unit, micro), add(Kind::reduce_wait, unit, micro);
+        add(Kind::reduce, unit, micro), add(Kind::reduce_wait, unit, micro), add(Kind::accumulate, unit, micro);
       }
     });
   }

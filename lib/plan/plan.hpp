@@ -17,9 +17,9 @@ enum class Kind {
   forward_light,  ///< forward that keeps only its input (activation checkpointing)
   recompute,      ///< forward again from the kept input, now keeping what backward needs
   backward,       ///< backward of one micro-step into the unit's leaf gradient
-  accumulate,     ///< add the leaf gradient to this rank's summation tree (whole unit)
+  accumulate,     ///< add what is there to the sum over micro-steps: the leaf (stages 0, 1), the reduced shard (2, 3)
   reduce,         ///< start the reduce-scatter of the gradient
-  reduce_wait,    ///< finish it; in stages 2 and 3 the shard joins the shard's summation tree
+  reduce_wait,    ///< finish it
   gather_grad,    ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
   gather_grad_wait,
   norm,  ///< global gradient norm, clipping factor, overflow verdict; no unit

@@ -37,8 +37,7 @@ Outcome trained(const Case& c) {
         model::make({.name = "tiny", .num_layers = 2, .seq_length = 16, .dropout = 0.1, .fused = c.fused});
     const plan::Plan baseline =
         plan::baseline(zero::shape(model.units, c.stage, c.ranks, c.micro_steps, c.checkpointing));
-    const plan::Plan plan =
-        plan::compile(baseline, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}, {});
+    const plan::Plan plan = plan::compile(baseline, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {});
     zero::Engine engine(group, model.units, plan, {.max_grad_norm = c.max_grad_norm});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "unit/memory.hpp"
+#include "device/memory.hpp"
 
 namespace zs::train {
 namespace {
@@ -24,7 +24,7 @@ int launched_rank() {
 }  // namespace
 
 comm::Group& Ranks::start(double timeout) {
-  unit::memory::install();
+  device::count_tensors();
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
   at::set_num_interop_threads(1);

@@ -9,11 +9,11 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "device/memory.hpp"
 #include "plan/pass.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
-#include "unit/memory.hpp"
 
 namespace zs::train {
 namespace {
@@ -39,9 +39,8 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
   if (settings_.deterministic) refuse_nondeterministic();
   const plan::Plan baseline = plan::baseline(zero::shape(model_.units, settings_.stage, group.size(),
                                                          settings_.micro_steps, settings_.activation_checkpointing));
-  engine_ = std::make_unique<zero::Engine>(group_, model_.units,
-                                           plan::compile(baseline, settings_.passes, {}, {settings_.gathered_elements}),
-                                           settings_.engine);
+  engine_ = std::make_unique<zero::Engine>(
+      group_, model_.units, plan::compile(baseline, settings_.passes, {settings_.gathered_elements}), settings_.engine);
   if (settings_.checkpoint.empty()) return;
   if (const auto progress = checkpoint::peek(settings_.checkpoint)) {
     require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
@@ -98,7 +97,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
-  unit::memory::reset_peak();
+  device::reset_peak(group_.device());
   std::string digest;
   std::int64_t step = done_;
   bool stopped = false;
@@ -162,8 +161,9 @@ void Trainer::train_step(std::int64_t step) {
   struct Usage {
     std::int64_t allocated, peak, sent;
   };
-  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent},
-                                            "exchange of memory use");
+  const device::Statistics memory = device::statistics(group_.device());
+  const auto usages =
+      comm::exchange_values(group_, Usage{memory.allocated, memory.peak, result.sent}, "exchange of memory use");
   Usage most{};
   for (const Usage& usage : usages) {
     most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak),

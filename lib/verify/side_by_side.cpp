@@ -18,7 +18,7 @@ namespace {
 std::unique_ptr<zero::Engine> make_engine(comm::Group& group, const unit::Units& units, const train::Settings& s) {
   const plan::Plan baseline =
       plan::baseline(zero::shape(units, s.stage, group.size(), s.micro_steps, s.activation_checkpointing));
-  return std::make_unique<zero::Engine>(group, units, plan::compile(baseline, s.passes, {}, {s.gathered_elements}),
+  return std::make_unique<zero::Engine>(group, units, plan::compile(baseline, s.passes, {s.gathered_elements}),
                                         s.engine);
 }
 

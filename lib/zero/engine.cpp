@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "zero/engine.hpp"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.hpp"
-#include "comm/tree.hpp"
+#include "device/tensor.hpp"
+#include "device/tree.hpp"
 #include "zero/norm.hpp"
 
 namespace zs::zero {
@@ -79,14 +77,15 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
   }
   states_.reserve(units.size());
   for (const auto& unit : units) {
-    states_.emplace_back(*unit, group, pool_, Layout{plan_.shape.stage, settings.dtype});
+    const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
+      return (settings.use_torch_adam ? torch_adamw : fused_adamw)(
+          settings.adamw, segments(*unit, layout.owned, settings.decay_all), parameters);
+    };
+    const Layout layout = zero::layout(*unit, group, plan_.shape.stage, device::type_of(settings.dtype));
+    states_.emplace_back(*unit, group, pool_, layout, optimizer);
     at::Tensor flat = at::empty({unit->numel()});
     unit::initialise(*unit, settings.seed, flat);
-    UnitState& state = states_.back();
-    state.set_parameters(flat);
-    const auto make = settings.use_torch_adam ? torch_adamw : fused_adamw;
-    optimizers_.push_back(
-        make(settings.adamw, segments(*unit, state.owned(), settings.decay_all), state.master(), state.owned().size()));
+    states_.back().set_parameters(flat);
   }
 }
 
@@ -100,7 +99,7 @@ StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& 
   execute(plan_, run);
   run.result.sent += group_.bytes_sent() - sent_before;
   run.result.leaf_losses = gather_losses(run, leaves());
-  run.result.loss = comm::tree_sum(std::span<const float>(run.result.leaf_losses)) / static_cast<float>(leaves());
+  run.result.loss = device::tree_sum(std::span<const float>(run.result.leaf_losses)) / static_cast<float>(leaves());
   return run.result;
 }
 
@@ -145,19 +144,9 @@ std::vector<float> Engine::gather_losses(const Run& run, std::int64_t count) {
 }
 
 std::string Engine::digest() {
-  struct Hash {
-    XXH3_state_t* state = XXH3_createState();
-    ~Hash() { XXH3_freeState(state); }
-  } hash;
-  XXH3_128bits_reset(hash.state);
-  for (UnitState& state : states_) {
-    const at::Tensor whole = state.gather_parameters();
-    XXH3_128bits_update(hash.state, whole.data_ptr(), static_cast<std::size_t>(whole.numel()) * sizeof(float));
-  }
-  const XXH128_hash_t value = XXH3_128bits_digest(hash.state);
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(value.high64),
-                static_cast<unsigned long long>(value.low64));
+  device::Hash hash;
+  for (UnitState& state : states_) hash.add(device::view(state.gather_parameters()));
+  const std::string text = hash.text();
   const auto all = group_.exchange(text, "agreement on the state digest");
   for (int rank = 1; rank < group_.size(); ++rank) {
     if (all[static_cast<std::size_t>(rank)] == all[0]) continue;
@@ -169,9 +158,7 @@ std::string Engine::digest() {
 
 std::int64_t Engine::state_bytes() {
   std::int64_t bytes = pool_.bytes();
-  for (const UnitState& state : states_) bytes += state.master_bytes();
-  for (const auto& optimizer : optimizers_)
-    bytes += static_cast<std::int64_t>(optimizer->exp_avg().nbytes() + optimizer->exp_avg_sq().nbytes());
+  for (const UnitState& state : states_) bytes += state.optimizer->bytes();
   return bytes;
 }
 

@@ -10,8 +10,6 @@
 #include "plan/plan.hpp"
 #include "unit/unit.hpp"
 #include "zero/loss_scaler.hpp"
-#include "zero/optimizer.hpp"
-#include "zero/pool.hpp"
 #include "zero/state.hpp"
 
 namespace zs::zero {
@@ -91,7 +89,7 @@ class Engine {
   std::int64_t updates() const { return updates_; }
   /// Sets the counters from a checkpoint.
   void restore(std::int64_t updates, const LossScaler::State& scaler) { updates_ = updates, scaler_.restore(scaler); }
-  Optimizer& optimizer(std::size_t unit) { return *optimizers_[unit]; }
+  Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }
 
   const plan::Plan& plan() const { return plan_; }
   std::vector<UnitState>& states() { return states_; }
@@ -117,7 +115,6 @@ class Engine {
   Settings settings_;
   Pool pool_;
   std::vector<UnitState> states_;
-  std::vector<std::unique_ptr<Optimizer>> optimizers_;  // one a unit
   LossScaler scaler_;
   std::int64_t updates_ = 0;
   Observer observer_;

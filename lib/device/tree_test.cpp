@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/tree.hpp"
+#include "device/tree.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <random>
 
-namespace zs::comm {
+namespace zs::device {
 namespace {
 
 using Values = std::vector<float>;
@@ -46,21 +46,25 @@ std::size_t differing(const Values& a, const Values& b) {
   return count;
 }
 
-std::vector<const float*> pointers_to(const std::vector<Values>& leaves) {
-  std::vector<const float*> pointers(leaves.size());
-  std::transform(leaves.begin(), leaves.end(), pointers.begin(), [](const Values& leaf) { return leaf.data(); });
-  return pointers;
+View view_of(const Values& values) { return view(values.data(), static_cast<std::int64_t>(values.size())); }
+
+std::vector<View> views_of(const std::vector<Values>& leaves) {
+  std::vector<View> views(leaves.size());
+  std::transform(leaves.begin(), leaves.end(), views.begin(), view_of);
+  return views;
 }
 
 Values tree(const std::vector<Values>& leaves) {
   Values sum(leaves[0].size());
-  tree_sum(pointers_to(leaves), sum.data(), static_cast<std::int64_t>(sum.size()));
+  tree_sum(views_of(leaves), view_of(sum));
   return sum;
 }
 
-Values copy_of(TreeAccumulator& accumulator, std::size_t n) {
-  const float* sum = accumulator.sum();
-  return Values(sum, sum + n);
+Buffer on_heap(std::int64_t bytes) { return allocate({}, bytes); }
+
+Values copy_of(TreeAccumulator& accumulator) {
+  const View sum = accumulator.sum();
+  return Values(sum.as<float>(), sum.as<float>() + sum.count);
 }
 
 TEST_CASE("the tree sum is the definition, for every count of leaves and awkward lengths") {
@@ -78,7 +82,7 @@ TEST_CASE("the sum may be written over any of the leaves") {
     const Values expected = serial(leaves);
     for (std::size_t target = 0; target < count; ++target) {
       auto changed = leaves;
-      tree_sum(pointers_to(changed), changed[target].data(), 4100);
+      tree_sum(views_of(changed), view_of(changed[target]));
       CHECK(differing(changed[target], expected) == 0);
     }
   }
@@ -101,13 +105,13 @@ TEST_CASE("scalars sum in the same order") {
 TEST_CASE("leaves that arrive one by one give the tree sum at every count") {
   const std::size_t n = 3001;
   const auto leaves = random_leaves(33, n);
-  TreeAccumulator accumulator(n);
+  TreeAccumulator accumulator(n, on_heap);
   for (int pass = 0; pass < 2; ++pass) {
     for (std::size_t count = 1; count <= leaves.size(); ++count) {
-      accumulator.add(leaves[count - 1].data());
+      accumulator.add(view_of(leaves[count - 1]));
       CHECK(accumulator.count() == static_cast<std::int64_t>(count));
       const std::vector<Values> added(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(count));
-      CHECK(differing(copy_of(accumulator, n), serial(added)) == 0);
+      CHECK(differing(copy_of(accumulator), serial(added)) == 0);
     }
     accumulator.reset();
     CHECK(accumulator.count() == 0);
@@ -116,18 +120,16 @@ TEST_CASE("leaves that arrive one by one give the tree sum at every count") {
 
 TEST_CASE("at most log2(M) partial sums live") {
   int live = 0, most = 0;
-  const auto allocate = [&](std::int64_t n) {
+  const auto allocate = [&](std::int64_t bytes) {
     most = std::max(most, ++live);
-    return std::shared_ptr<float[]>(new float[static_cast<std::size_t>(n)], [&](float* values) {
-      --live;
-      delete[] values;
-    });
+    const Buffer buffer = on_heap(bytes);
+    return buffer.owned_by({buffer.data(), [&live, buffer](std::byte*) { --live; }});
   };
   const auto leaves = random_leaves(16, 10);
   {
     TreeAccumulator accumulator(10, allocate);
     for (int pass = 0; pass < 3; ++pass) {
-      for (const Values& leaf : leaves) accumulator.add(leaf.data());
+      for (const Values& leaf : leaves) accumulator.add(view_of(leaf));
       accumulator.sum();
       accumulator.reset();
     }
@@ -140,9 +142,9 @@ TEST_CASE("negative zeros and non-finite values survive") {
   std::vector<Values> leaves(4, Values{-0.0f, 1.0f, 1.0f});
   leaves[2][1] = std::numeric_limits<float>::quiet_NaN();
   leaves[3][2] = std::numeric_limits<float>::infinity();
-  TreeAccumulator accumulator(3);
-  for (const Values& leaf : leaves) accumulator.add(leaf.data());
-  for (const Values& sum : {tree(leaves), copy_of(accumulator, 3)}) {
+  TreeAccumulator accumulator(3, on_heap);
+  for (const Values& leaf : leaves) accumulator.add(view_of(leaf));
+  for (const Values& sum : {tree(leaves), copy_of(accumulator)}) {
     CHECK(std::signbit(sum[0]));
     CHECK(std::isnan(sum[1]));
     CHECK(std::isinf(sum[2]));
@@ -159,19 +161,19 @@ TEST_CASE("16 leaves give one sum on 1, 2, 4, 8 and 16 ranks, in both mappings")
     // Stages 0 and 1: rank r adds leaves r*steps ... in time, then the ranks add once.
     std::vector<Values> local;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      TreeAccumulator accumulator(n);
-      for (std::size_t step = 0; step < steps; ++step) accumulator.add(leaves[rank * steps + step].data());
-      local.push_back(copy_of(accumulator, n));
+      TreeAccumulator accumulator(n, on_heap);
+      for (std::size_t step = 0; step < steps; ++step) accumulator.add(view_of(leaves[rank * steps + step]));
+      local.push_back(copy_of(accumulator));
     }
     CHECK(differing(tree(local), expected) == 0);
     // Stages 2 and 3: the ranks add leaves k*ranks + r at step k, then the steps add.
-    TreeAccumulator accumulator(n);
+    TreeAccumulator accumulator(n, on_heap);
     for (std::size_t step = 0; step < steps; ++step) {
       std::vector<Values> now;
       for (std::size_t rank = 0; rank < ranks; ++rank) now.push_back(leaves[step * ranks + rank]);
-      accumulator.add(tree(now).data());
+      accumulator.add(view_of(tree(now)));
     }
-    CHECK(differing(copy_of(accumulator, n), expected) == 0);
+    CHECK(differing(copy_of(accumulator), expected) == 0);
   }
 }
 
@@ -194,4 +196,4 @@ TEST_CASE("a sequential sum and a far-partner-first sum differ in many elements"
 }
 
 }  // namespace
-}  // namespace zs::comm
+}  // namespace zs::device

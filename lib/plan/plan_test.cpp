@@ -66,20 +66,33 @@ TEST_CASE("plan: stage 3 gathers each unit for forward and for backward, and kee
         "norm\nstep embedding\nstep h.0\nstep h.1\nstep head\n");
 }
 
-TEST_CASE("plan: traffic is the bandwidth-optimal formula of each stage") {
+TEST_CASE("plan: what is sent is the bandwidth-optimal formula of each stage, in the types that travel") {
   const double psi = 1816;
   for (const int ranks : {2, 4, 8}) {
     for (const int micro_steps : {1, 4}) {
       const double f = static_cast<double>(ranks - 1) / ranks;
-      const auto sent = [&](int stage) {
-        const Traffic traffic = plan::traffic(baseline(shape(stage, ranks, micro_steps)));
-        return traffic.parameters + traffic.gradients;
-      };
-      CHECK(sent(0) == doctest::Approx(2 * psi * f));
-      CHECK(sent(1) == doctest::Approx(2 * psi * f));
-      CHECK(sent(2) == doctest::Approx((micro_steps + 1) * psi * f));
-      CHECK(sent(3) == doctest::Approx(3 * micro_steps * psi * f));
+      for (const int bytes : {2, 4}) {
+        const auto sent = [&](int stage) { return sent_bytes(baseline(shape(stage, ranks, micro_steps)), bytes); };
+        const double p = bytes * psi * f, s = 4 * psi * f, first_sum = micro_steps == 1 ? p : s;
+        CHECK(sent(0) == doctest::Approx(first_sum + s));
+        CHECK(sent(1) == doctest::Approx(first_sum + p));
+        CHECK(sent(2) == doctest::Approx((micro_steps + 1) * p));
+        CHECK(sent(3) == doctest::Approx(3 * micro_steps * p));
+      }
     }
+  }
+}
+
+TEST_CASE("plan: state is the ZeRO paper's table of bytes a parameter") {
+  for (const double ranks : {1.0, 4.0, 64.0}) {
+    CHECK(state_bytes(10, 0, ranks, 4) == 160);
+    CHECK(state_bytes(10, 1, ranks, 4) == 10 * (8 + 8 / ranks));
+    CHECK(state_bytes(10, 2, ranks, 4) == 10 * (4 + 12 / ranks));
+    CHECK(state_bytes(10, 3, ranks, 4) == 10 * (16 / ranks));
+    CHECK(state_bytes(10, 0, ranks, 2) == 160);
+    CHECK(state_bytes(10, 1, ranks, 2) == 10 * (4 + 12 / ranks));
+    CHECK(state_bytes(10, 2, ranks, 2) == 10 * (2 + 14 / ranks));
+    CHECK(state_bytes(10, 3, ranks, 2) == 10 * (16 / ranks));
   }
 }
 

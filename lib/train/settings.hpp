@@ -20,6 +20,9 @@ struct Settings {
   bool deepcompile = false, activation_checkpointing = false;
   std::vector<std::string> passes;     ///< empty: none
   std::int64_t gathered_elements = 0;  ///< what passes may keep gathered
+  zero::Strategy strategy() const {
+    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements}};
+  }
 
   std::string dataset;
   double dataset_percentage = 100;

@@ -10,7 +10,6 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "device/memory.hpp"
-#include "plan/pass.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
@@ -37,10 +36,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       batches_(settings, model_, static_cast<std::int64_t>(group.size()) * settings.micro_steps),
       steps_(batches_.steps()) {
   if (settings_.deterministic) refuse_nondeterministic();
-  const plan::Plan baseline = plan::baseline(zero::shape(model_.units, settings_.stage, group.size(),
-                                                         settings_.micro_steps, settings_.activation_checkpointing));
-  engine_ = std::make_unique<zero::Engine>(
-      group_, model_.units, plan::compile(baseline, settings_.passes, {settings_.gathered_elements}), settings_.engine);
+  engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
   if (const auto progress = checkpoint::peek(settings_.checkpoint)) {
     require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);

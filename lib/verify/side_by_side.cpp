@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "plan/pass.hpp"
 #include "train/batches.hpp"
 #include "train/schedule.hpp"
 #include "verify/probe.hpp"
@@ -14,13 +13,6 @@
 
 namespace zs::verify {
 namespace {
-
-std::unique_ptr<zero::Engine> make_engine(comm::Group& group, const unit::Units& units, const train::Settings& s) {
-  const plan::Plan baseline =
-      plan::baseline(zero::shape(units, s.stage, group.size(), s.micro_steps, s.activation_checkpointing));
-  return std::make_unique<zero::Engine>(group, units, plan::compile(baseline, s.passes, {s.gathered_elements}),
-                                        s.engine);
-}
 
 ReferenceSettings reference_settings(const train::Settings& s) {
   return {s.engine.dtype,         s.engine.adamw.beta1,        s.engine.adamw.beta2,
@@ -61,7 +53,7 @@ struct SideBySide::State {
         model(model::make(r.train.model)),
         leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
         batches(r.train, model, leaves),
-        engine(make_engine(g, model.units, r.train)),
+        engine(zero::make_engine(g, model.units, r.train.strategy(), r.train.engine)),
         reference(model.units, reference_settings(r.train), leaves),
         probe(*engine, model.units, g.rank(), r.tolerance,
               r.fault.empty()

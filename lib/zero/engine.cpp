@@ -52,10 +52,12 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
 
 bool exact_sums(int ranks, int micro_steps) { return exact_ranks(ranks) && exact_micro_steps(micro_steps); }
 
-plan::Shape shape(const unit::Units& units, int stage, int ranks, int micro_steps, bool activation_checkpointing) {
-  plan::Shape shape{{}, stage, ranks, micro_steps, activation_checkpointing};
+std::unique_ptr<Engine> make_engine(comm::Group& group, const unit::Units& units, const Strategy& strategy,
+                                    const Settings& settings) {
+  plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
   for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->borrows()});
-  return shape;
+  plan::Plan plan = plan::compile(plan::baseline(shape), strategy.passes, strategy.budget);
+  return std::make_unique<Engine>(group, units, std::move(plan), settings);
 }
 
 Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings)
@@ -163,34 +165,12 @@ std::int64_t Engine::state_bytes() {
 }
 
 double Engine::ideal_state_bytes() const {
-  const double ranks = group_.size(), parameters = static_cast<double>(unit::numel(units_));
-  const bool low = settings_.dtype != at::kFloat;
-  switch (plan_.shape.stage) {
-    case 1:
-      return parameters * (low ? 4 + 12 / ranks : 8 + 8 / ranks);
-    case 2:
-      return parameters * (low ? 2 + 14 / ranks : 4 + 12 / ranks);
-    case 3:
-      return parameters * 16 / ranks;
-    default:
-      return parameters * 16;
-  }
+  return plan::state_bytes(static_cast<double>(unit::numel(units_)), plan_.shape.stage, group_.size(),
+                           static_cast<int>(at::elementSize(settings_.dtype)));
 }
 
 double Engine::ideal_comm_bytes() const {
-  const double ranks = group_.size(), micro_steps = plan_.shape.micro_steps;
-  const double gradient = 4, parameter = static_cast<double>(at::elementSize(settings_.dtype));
-  const double sent = static_cast<double>(unit::numel(units_)) * (ranks - 1) / ranks;
-  switch (plan_.shape.stage) {
-    case 1:
-      return sent * (gradient + parameter);
-    case 2:
-      return sent * (micro_steps * gradient + parameter);
-    case 3:
-      return sent * micro_steps * (gradient + 2 * parameter);
-    default:
-      return sent * 2 * gradient;
-  }
+  return plan::sent_bytes(plan::baseline(plan_.shape), static_cast<int>(at::elementSize(settings_.dtype)));
 }
 
 }  // namespace zs::zero

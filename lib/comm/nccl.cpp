@@ -124,6 +124,7 @@ class NcclGroup final : public Group {
       : host_(std::move(host)),
         device_(device),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(device.index))) {
+    if (size() == 1) return;
     require_own_gpus();
     ncclUniqueId id{};
     if (rank() == 0) check(ncclGetUniqueId(&id), "start");
@@ -142,7 +143,7 @@ class NcclGroup final : public Group {
   }
   ~NcclGroup() override {
     watch_.reset();
-    ncclCommDestroy(comm_);
+    if (comm_) ncclCommDestroy(comm_);
   }
 
   int rank() const override { return host_->rank(); }
@@ -156,7 +157,7 @@ class NcclGroup final : public Group {
     device::Buffer scratch = device::allocate(device_, (size() - 1) * mine.count * device::size(full.type));
     const c10::cuda::CUDAStreamGuard guard(begin());
     std::vector<device::View> leaves;
-    check(ncclGroupStart(), what);
+    if (size() > 1) check(ncclGroupStart(), what);
     std::int64_t used = 0;
     for (int peer = 0; peer < size(); ++peer) {
       const Slice theirs = slice(full.count, peer, size());
@@ -171,7 +172,7 @@ class NcclGroup final : public Group {
       send(part, peer, what);
       receive(into, peer, what);
     }
-    check(ncclGroupEnd(), what);
+    if (size() > 1) check(ncclGroupEnd(), what);
     device::tree_sum(leaves, mine);
     return end(std::move(scratch), what);
   }
@@ -179,7 +180,7 @@ class NcclGroup final : public Group {
   Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) override {
     const c10::cuda::CUDAStreamGuard guard(begin());
     const Slice own = slice(full.count, rank(), size());
-    if (full.count % size() == 0) {
+    if (size() > 1 && full.count % size() == 0) {
       check(ncclAllGather(mine.data, full.data, static_cast<std::size_t>(mine.count), type_of(mine.type), comm_,
                           cuda::stream()),
             what);
@@ -187,6 +188,7 @@ class NcclGroup final : public Group {
       return end({}, what);
     }
     device::copy(full.part(own.begin, own.end), mine);
+    if (size() == 1) return end({}, what);
     check(ncclGroupStart(), what);
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
@@ -235,7 +237,7 @@ class NcclGroup final : public Group {
   Ticket end(device::Buffer scratch, const std::string& what) {
     auto done = event();
     cuda::check(cudaEventRecord(done.get(), stream_), "collective");
-    watch_->expect(done, what);
+    if (watch_) watch_->expect(done, what);
     return std::make_unique<Started>(std::move(done), std::move(scratch));
   }
 

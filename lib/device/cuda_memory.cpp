@@ -33,8 +33,8 @@ Buffer allocate(const Device& device, std::int64_t bytes) {
 }
 
 Statistics statistics(const Device& device) {
-  const auto& bytes = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index)).allocated_bytes[0];
-  return {bytes.current, bytes.peak};
+  const auto all = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+  return {all.allocated_bytes[0].current, all.allocated_bytes[0].peak};
 }
 
 void reset_peak(const Device& device) { allocator::resetPeakStats(static_cast<c10::DeviceIndex>(device.index)); }

@@ -44,7 +44,7 @@ Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std:
 Tensor embedding(const Tensor& weight_VC, const Tensor& tokens_BT) { return at::embedding(weight_VC, tokens_BT); }
 
 Tensor loss(const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
-  return at::cross_entropy_loss(at::mm(x_NC, weight_VC.t()), targets_N);
+  return at::cross_entropy_loss(at::mm(x_NC, weight_VC.t()).to(at::kFloat), targets_N);
 }
 
 }  // namespace

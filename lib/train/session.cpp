@@ -200,7 +200,7 @@ Status Session::train(const cli::Args& args) {
   const std::optional<registry::Run> planned = resumed ? std::nullopt : planned_run();
   if (planned) require_planned(config, planned->folder());
   const double timeout = args.real("timeout", 0.1, 1e9);
-  comm::Group& group = ranks_.start(timeout);
+  comm::Group& group = ranks_.start(timeout, config.text("run.device"), config.text("run.comm"));
   const bool first = group.rank() == 0;
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);

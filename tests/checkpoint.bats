@@ -47,8 +47,15 @@ damaged() {
   resume 2 "$id" --output_dir moved --zero_stage 1 >resumed.log
   [[ $(digest resumed.log) == "$(digest plain.log)" ]]
   [[ $(grep -c '^Epoch' resumed.log) == 3 ]] # steps 10, 15, 20
-  train 1 --checkpoint "saved/$id/checkpoint_8" --gradient_accumulation_steps 4 --zero_stage 0 --use_torch_adam --max_steps 20 --output_dir out >other.log
+  train 1 --checkpoint "saved/$id/checkpoint_8" --gradient_accumulation_steps 4 --zero_stage 0 --max_steps 20 --output_dir out >other.log
   [[ $(digest other.log) == "$(digest plain.log)" ]]
+}
+
+@test "checkpoint: LibTorch's own AdamW goes on bit for bit too" {
+  train 1 --use_torch_adam --max_steps 8 --output_dir torch >whole.log
+  train 1 --use_torch_adam --max_steps 4 --output_dir half >half.log
+  train 1 --use_torch_adam --max_steps 8 --checkpoint half/2*/final_checkpoint --output_dir rest >rest.log
+  [[ $(digest rest.log) == "$(digest whole.log)" ]]
 }
 
 @test "checkpoint: what was resumed is one series, without gap or duplicate" {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.hpp"
+#include "unit/arithmetic.hpp"
 #include "verify/session.hpp"
 
 namespace {
@@ -16,6 +17,7 @@ const zs::cli::Command kCommand = {
 }  // namespace
 
 int main(int argc, char** argv) {
+  zs::unit::choose_products(argv);
   zs::verify::Session session;
   return zs::cli::run(
       kCommand, argc, argv, [&](const zs::cli::Args& args) { return session.verify(args); }, session.hooks());

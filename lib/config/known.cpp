@@ -38,7 +38,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.beta2", "", Type::real, "X", "0.999", "AdamW's decay of the second moment", "", 0, 1},
     {"training.epsilon", "", Type::real, "X", "1e-8", "AdamW's term that keeps the divisor from 0", "", 0, kNoBound},
     {"training.correct_bias", "correct_bias", Type::boolean, "BOOL", "true", "AdamW's correction of the moments' bias in the first steps"},
-    {"training.use_torch_adam", "use_torch_adam", Type::boolean, "", "false", "update with LibTorch's torch::optim::AdamW itself, not with the fused pass of the same bits"},
+    {"training.use_torch_adam", "use_torch_adam", Type::boolean, "", "false", "update with LibTorch's torch::optim::AdamW itself, not with the fused pass; the same bits where LibTorch's square root is rounded correctly (MKL's is not)"},
     {"training.decay", "decay", Type::text, "WHAT", "all", "what weight decay shrinks: all parameters, or matrices without biases and norms", "all matrices"},
     {"training.dtype", "dtype", Type::text, "NAME", "float32", "number format of parameters in forward and backward; masters and sums stay float32", "float32 bfloat16 float16 torch.float32 torch.bfloat16 torch.float16"},
     {"training.tf32", "tf32", Type::boolean, "", "false", "float32 matrix products by TF32 on a GPU: faster, 10 bits of mantissa"},

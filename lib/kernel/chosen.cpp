@@ -2,7 +2,18 @@
 #include "base/error.hpp"
 #include "kernel/kernels.hpp"
 
+#ifdef ZS_CUDA
+#include "kernel/matmul.hpp"
+#endif
+
 namespace zs::kernel {
+
+void allow_tf32(bool allow) {
+  at::globalContext().setAllowTF32CuBLAS(allow);
+#ifdef ZS_CUDA
+  cuda::allow_tf32(allow);
+#endif
+}
 
 const Kernels& chosen(bool fused, at::DeviceType device) {
   if (!fused) return plain();

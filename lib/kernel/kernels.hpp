@@ -45,6 +45,9 @@ namespace cuda {
 const Kernels& fused();
 }  // namespace cuda
 
+/// Whether float32 products on a GPU may be made of TF32: 10 bits of mantissa. For the whole process.
+void allow_tf32(bool allow);
+
 /// The kernels of a device, plain or fused. Throws zs::Error where this build has none.
 const Kernels& chosen(bool fused, at::DeviceType device);
 

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "device/tensor.hpp"
 #include "cli/run.hpp"
 #include "job/command.hpp"
 #include "metric/file.hpp"
@@ -22,6 +23,7 @@
 #include "train/export.hpp"
 #include "train/signals.hpp"
 #include "train/trainer.hpp"
+#include "unit/arithmetic.hpp"
 
 namespace zs::train {
 namespace {
@@ -204,9 +206,11 @@ Status Session::train(const cli::Args& args) {
   const bool first = group.rank() == 0;
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
+    if (const std::string slow = unit::slow_products(); !slow.empty()) cli::warn(args.command(), slow);
   }
 
   Settings settings = train::settings(config, group.size());
+  settings.model.device = device::torch_device(group.device()).type();
   if (args.has("verbose_logging") || args.has("debug_log")) settings.log_interval = 1;
   if (args.has("debug_log")) settings.digest_every = 1;
   if (planned) {

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "kernel/kernels.hpp"
 #include "device/memory.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
@@ -36,6 +37,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       batches_(settings, model_, static_cast<std::int64_t>(group.size()) * settings.micro_steps),
       steps_(batches_.steps()) {
   if (settings_.deterministic) refuse_nondeterministic();
+  kernel::allow_tf32(settings_.tf32);
   engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
   if (const auto progress = checkpoint::peek(settings_.checkpoint)) {
@@ -88,6 +90,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
                      metric::Table earlier) {
   sink_ = std::move(sink);
   run_ = {"", std::move(attributes), std::move(earlier)};
+  run_.attributes["device"] = device::to_text(group_.device());
   describe();
   if (sink_.log) {
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);

@@ -15,9 +15,16 @@ namespace zs::verify {
 namespace {
 
 ReferenceSettings reference_settings(const train::Settings& s) {
-  return {s.engine.dtype,         s.engine.adamw.beta1,        s.engine.adamw.beta2,
-          s.engine.adamw.epsilon, s.engine.adamw.weight_decay, s.engine.adamw.correct_bias,
-          s.engine.decay_all,     s.engine.max_grad_norm,      s.engine.seed};
+  return {.dtype = s.engine.dtype,
+          .beta1 = s.engine.adamw.beta1,
+          .beta2 = s.engine.adamw.beta2,
+          .epsilon = s.engine.adamw.epsilon,
+          .weight_decay = s.engine.adamw.weight_decay,
+          .correct_bias = s.engine.adamw.correct_bias,
+          .torch_adamw = s.engine.use_torch_adam,
+          .decay_all = s.engine.decay_all,
+          .max_grad_norm = s.engine.max_grad_norm,
+          .seed = s.engine.seed};
 }
 
 /// Plain data as bytes, and back.

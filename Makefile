@@ -58,8 +58,8 @@ ifneq ($(WITH_CUDA),)
 TOOLKIT := $(abspath $(dir $(NVCC))..)
 CUDA_LIBRARIES := $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
 CUDA_CFLAGS := -DZS_CUDA $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include) $(TOOLKIT)/include $(CUDNN_FRONTEND))
-NVCC_FLAGS = -std=c++20 -O3 -g1 -Ilib --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra $(SM:%=-gencode=arch=compute_%,code=sm_%)
-SM := 80 90 $(if $(shell $(NVCC) --list-gpu-code 2>/dev/null | grep -x sm_100),100)
+NVCC_FLAGS = -std=c++20 -O3 -Ilib --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra $(foreach v,$(SM),-gencode=arch=compute_$(v),code=sm_$(v))
+SM ?= 80 90 $(if $(shell $(NVCC) --list-gpu-code 2>/dev/null | grep -x sm_100),100)
 # libtorch_cuda names libraries (of sparse products, of several nodes) that zs does not call.
 TORCH_LIBS += -Wl,--no-as-needed -ltorch_cuda -lc10_cuda -Wl,--as-needed $(CUDA_LIBRARIES:%=-L%) $(CUDA_LIBRARIES:%=-Wl,-rpath,%) \
   -l:libcudart.so.13 -l:libcublasLt.so.13 -l:libcublas.so.13 -l:libcudnn.so.9 -l:libnccl.so.2 -l:libnvrtc.so.13 -Wl,--allow-shlib-undefined

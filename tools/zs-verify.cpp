@@ -7,11 +7,12 @@ namespace {
 
 const zs::cli::Command kCommand = {
     "zs-verify",
-    "Train a model beside plain PyTorch semantics and say where they differ, or compare two recorded runs",
-    "[CONFIG.yaml | RUN_A RUN_B]",
+    "Train a model beside plain PyTorch semantics and say where they differ, or compare two recorded runs or checkpoints",
+    "[CONFIG.yaml | RUN RUN | TENSORS TENSORS]",
     zs::verify::options(),
     {{0, "no difference beyond the tolerance"},
-     {1, "a difference, or nothing that was proved; the verdict says which"}},
+     {1, "a difference, or nothing that was proved; the verdict says which"},
+     {3, "the two cannot be decided on: they train different things, or one lacks what the other has"}},
 };
 
 }  // namespace

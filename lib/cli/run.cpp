@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 
 namespace zs::cli {
 namespace {
@@ -14,6 +15,11 @@ void print(const std::string& text) {
   Output out("-");
   out.write(text);
   out.commit();
+}
+
+/// One line on stderr. Names and values of others are in it, so it must not steer the terminal or forge a line.
+void complain(const Command& command, const std::string& text) {
+  std::fputs((command.name + ": " + printable(text) + "\n").c_str(), stderr);
 }
 
 /// Answers the requests that every tool takes; true if it was one.
@@ -37,7 +43,7 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
   const auto say = [&](const std::string& text) {
     const std::string place = hooks.place ? hooks.place() : "";
     std::fflush(stdout);
-    std::fputs((command.name + ": " + place + text + "\n").c_str(), stderr);
+    complain(command, place + text);
   };
   bool failed = true;
   try {
@@ -61,7 +67,7 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
 FaultSink fault_printer(const Command& command, std::int64_t& count) {
   return [&command, &count](const Fault& fault) {
     ++count;
-    std::fputs((command.name + ": " + located(fault.path, fault.line, fault.what) + "\n").c_str(), stderr);
+    complain(command, located(fault.path, fault.line, fault.what));
   };
 }
 
@@ -69,8 +75,6 @@ FaultSink fault_warner(const Command& command) {
   return [&command](const Fault& fault) { warn(command, located(fault.path, fault.line, fault.what)); };
 }
 
-void warn(const Command& command, const std::string& text) {
-  std::fputs((command.name + ": warning: " + text + "\n").c_str(), stderr);
-}
+void warn(const Command& command, const std::string& text) { complain(command, "warning: " + text); }
 
 }  // namespace zs::cli

@@ -183,6 +183,43 @@ inline void overlap(Group& group, Memory memory) {
   }
 }
 
+/// Within pairs of neighbours first and then between the pairs, by groups of their own: the sums of all ranks at once.
+/// Both groups' collectives are under way together, and ranks wait in orders of their own.
+inline void split(Group& group, Memory memory) {
+  constexpr std::int64_t kCount = 300007;
+  constexpr int kSeed = 77;
+  const auto pair = group.split(group.rank() / 2, "split into pairs");
+  const auto across = group.split(group.rank() % 2, "split across pairs");
+  require(pair->size() == std::min(2, group.size() - group.rank() / 2 * 2), "size of a pair");
+  require(across->rank() == group.rank() / 2, "rank across pairs");
+  if (std::has_single_bit(static_cast<unsigned>(group.size())) && group.size() > 1) {
+    const auto full = buffer<float>(*pair, memory, kCount);
+    for (std::int64_t i = 0; i < kCount; ++i) full[i] = value(kSeed, group.rank(), i);
+    const Slice half = slice(kCount, pair->rank(), pair->size()),
+                part = slice(half.size(), across->rank(), across->size());
+    const auto of_pair = buffer<float>(*across, memory, half.size()),
+               mine = buffer<float>(*across, memory, part.size());
+    const device::View sum = device::view(of_pair.get(), half.size());
+    pair->reduce_scatter(device::view(full.get(), kCount), sum, "sum of a pair")->wait();
+    across->reduce_scatter(sum, device::view(mine.get(), part.size()), "sum of pairs")->wait();
+    for (std::int64_t i = 0; i < part.size(); ++i)
+      require_bits(mine[i], serial(kSeed, 0, group.size(), half.begin + part.begin + i), "sum in two steps", i);
+  }
+  std::vector<float> in_pair(static_cast<std::size_t>(pair->size())), in_all(static_cast<std::size_t>(group.size()));
+  const auto rank = static_cast<float>(group.rank());
+  in_pair[static_cast<std::size_t>(pair->rank())] = in_all[static_cast<std::size_t>(group.rank())] = rank;
+  const auto gather = [](Group& of, std::vector<float>& all) {
+    return of.all_gather(device::view(&all[static_cast<std::size_t>(of.rank())], 1),
+                         device::view(all.data(), of.size()), "gather of ranks");
+  };
+  const Ticket first = gather(group, in_all), second = gather(*pair, in_pair);
+  if (group.rank() % 3 == 0) first->wait();
+  second->wait(), first->wait();
+  for (int i = 0; i < group.size(); ++i) require(in_all[static_cast<std::size_t>(i)] == i, "gather beside a split", i);
+  for (int i = 0; i < pair->size(); ++i)
+    require(in_pair[static_cast<std::size_t>(i)] == group.rank() / 2 * 2 + i, "gather of a pair", i);
+}
+
 /// All of the above, for sizes below, at and above the pieces that the collectives cut.
 inline void all(Group& group, const std::vector<Memory>& memories) {
   for (const Memory memory : memories) {
@@ -200,6 +237,7 @@ inline void all(Group& group, const std::vector<Memory>& memories) {
     all_gather<std::uint8_t>(group, 100003, memory, true);
     all_gather<double>(group, 100003, memory, false);
     overlap(group, memory);
+    split(group, memory);
   }
   for (const std::size_t most : {0, 100, 10000, 1000000}) exchange(group, most);
 }

@@ -68,7 +68,11 @@ class Group {
   /// COLLECTIVE.
   virtual std::vector<std::string> exchange(const std::string& blob, const std::string& what) = 0;
 
-  /// Payload bytes that this rank has sent in reduce_scatter and all_gather.
+  /// A group of the ranks that give the same `colour` (those of a node, say), in their order here; errors call ranks by
+  /// their number in it. Collectives of both may be under way at once. It must go before this group does. COLLECTIVE.
+  virtual std::unique_ptr<Group> split(int colour, const std::string& what) = 0;
+
+  /// Payload bytes that this rank has sent in reduce_scatter and all_gather of this group.
   virtual std::int64_t bytes_sent() const = 0;
 
   /// Ends the job of all ranks at once with status 2. May return in an in-process group.

@@ -281,9 +281,6 @@ class Exchange : public MessageCollective {
 
 }  // namespace
 
-MessageGroup::MessageGroup(std::unique_ptr<Transport> transport, const Options& options)
-    : progress_(std::make_shared<Progress>(std::move(transport), options)) {}
-
 device::Buffer MessageGroup::allocate(std::int64_t bytes) { return device::allocate(device(), bytes); }
 
 std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const View& full, const View& mine,
@@ -303,6 +300,15 @@ Ticket MessageGroup::reduce_scatter(const View& full, const View& mine, const st
 Ticket MessageGroup::all_gather(const View& mine, const View& full, const std::string& what) {
   bytes_sent_ += mine.bytes() * (size() - 1);
   return Progress::start(progress_, make_all_gather(mine, full, what));
+}
+
+std::unique_ptr<Group> MessageGroup::split(int colour, const std::string& what) {
+  const std::vector<int> colours = exchange_values(*this, colour, what);
+  std::vector<int> members;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (colours[static_cast<std::size_t>(rank)] == colour) members.push_back(rank);
+  }
+  return make(progress_->split(members));
 }
 
 std::vector<std::string> MessageGroup::exchange(const std::string& blob, const std::string& what) {

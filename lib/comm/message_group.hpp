@@ -13,7 +13,7 @@ namespace zs::comm {
 
 class MessageGroup : public Group {
  public:
-  MessageGroup(std::unique_ptr<Transport> transport, const Options& options);
+  explicit MessageGroup(std::shared_ptr<Progress> progress) : progress_(std::move(progress)) {}
 
   int rank() const override { return transport().rank(); }
   int size() const override { return transport().size(); }
@@ -22,10 +22,15 @@ class MessageGroup : public Group {
   Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override;
   Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) override;
   std::vector<std::string> exchange(const std::string& blob, const std::string& what) override;
+  std::unique_ptr<Group> split(int colour, const std::string& what) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
   void abort() override { transport().abort(); }
 
  protected:
+  /// A group of the same kind.
+  virtual std::unique_ptr<Group> make(std::shared_ptr<Progress> progress) const {
+    return std::make_unique<MessageGroup>(std::move(progress));
+  }
   /// The collective by messages, not started. Takes a tag, so every rank must make it.
   virtual std::unique_ptr<Collective> make_reduce_scatter(const device::View& full, const device::View& mine,
                                                           const std::string& what);

@@ -22,8 +22,8 @@ constexpr std::int64_t kSmall = 8 << 10;
 // MPI's ranks: through shared memory if they are all on one host, by messages if not.
 class MpiGroup : public MessageGroup {
  public:
-  MpiGroup(std::unique_ptr<MpiTransport> transport, const Options& options)
-      : MessageGroup(std::move(transport), options), comm_(mpi_transport().comm()) {
+  explicit MpiGroup(std::shared_ptr<Progress> progress)
+      : MessageGroup(std::move(progress)), comm_(mpi_transport().comm()) {
     memory_ = SharedMemory::create(comm_);
     if (!memory_) return;
     board_ = std::make_shared<Board>(*memory_, comm_);
@@ -45,6 +45,9 @@ class MpiGroup : public MessageGroup {
   device::Buffer allocate(std::int64_t bytes) override;
 
  protected:
+  std::unique_ptr<Group> make(std::shared_ptr<Progress> progress) const override {
+    return std::make_unique<MpiGroup>(std::move(progress));
+  }
   std::unique_ptr<Collective> make_reduce_scatter(const View& full, const View& mine, const std::string& what) override;
   std::unique_ptr<Collective> make_all_gather(const View& mine, const View& full, const std::string& what) override;
 
@@ -113,7 +116,7 @@ std::unique_ptr<Group> mpi(const Options& options) {
                                        : started.by + " started " + std::to_string(started.tasks) +
                                              " tasks, but MPI sees " + std::to_string(transport->size()));
   }
-  return std::make_unique<MpiGroup>(std::move(transport), options);
+  return std::make_unique<MpiGroup>(std::make_shared<Progress>(std::move(transport), options));
 }
 
 void abort_job() noexcept {

@@ -106,7 +106,8 @@ class Watch {
 /// A collective under way, and the memory it uses.
 class Started final : public Pending {
  public:
-  Started(std::shared_ptr<CUevent_st> done, device::Buffer scratch) : done_(std::move(done)), scratch_(std::move(scratch)) {}
+  Started(std::shared_ptr<CUevent_st> done, device::Buffer scratch)
+      : done_(std::move(done)), scratch_(std::move(scratch)) {}
   void wait() override {
     cuda::check(cudaStreamWaitEvent(cuda::stream(), done_.get()), "collective");
     scratch_.reset();  // its memory is used again in the order of the compute stream, which waits from here on
@@ -128,15 +129,15 @@ class NcclGroup final : public Group {
     require_own_gpus();
     ncclUniqueId id{};
     if (rank() == 0) check(ncclGetUniqueId(&id), "start");
-    const std::string first = host_->exchange(rank() == 0 ? std::string(id.internal, sizeof id.internal) : std::string(),
-                                              "NCCL's unique id")[0];
+    const std::string first = host_->exchange(
+        rank() == 0 ? std::string(id.internal, sizeof id.internal) : std::string(), "NCCL's unique id")[0];
     std::memcpy(id.internal, first.data(), sizeof id.internal);
     check(ncclCommInitRank(&comm_, size(), id, rank()), "start of " + std::to_string(size()) + " ranks");
     const std::string where = "rank " + std::to_string(rank()) + " on " + this->host(rank());
     watch_ = std::make_unique<Watch>(options.timeout, [this, where, options](const std::string& what) {
       // The host's thread may wait for the GPU for ever: nobody else can tell.
-      std::fprintf(stderr, "zs: %s: %s has not ended within %g s: another rank is late, stopped or dead\n", where.c_str(),
-                   what.c_str(), options.timeout);
+      std::fprintf(stderr, "zs: %s: %s has not ended within %g s: another rank is late, stopped or dead\n",
+                   where.c_str(), what.c_str(), options.timeout);
       std::fflush(stderr);
       host_->abort();
     });

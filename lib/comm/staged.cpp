@@ -41,14 +41,12 @@ class StagedGroup final : public Group {
   device::Buffer allocate(std::int64_t bytes) override { return device::allocate(device_, bytes); }
 
   Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
-    return start(full, mine, [&](const device::View& in, const device::View& out) {
-      return host_->reduce_scatter(in, out, what);
-    });
+    return start(full, mine,
+                 [&](const device::View& in, const device::View& out) { return host_->reduce_scatter(in, out, what); });
   }
   Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) override {
-    return start(mine, full, [&](const device::View& in, const device::View& out) {
-      return host_->all_gather(in, out, what);
-    });
+    return start(mine, full,
+                 [&](const device::View& in, const device::View& out) { return host_->all_gather(in, out, what); });
   }
   std::vector<std::string> exchange(const std::string& blob, const std::string& what) override {
     return host_->exchange(blob, what);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a build with CUDA adds to this folder: a GPU's memory and its table of operations. Included where ZS_CUDA is set.
+// What a build with CUDA adds to this folder: a GPU's memory and its table of operations. Included where ZS_CUDA is
+// set.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -18,6 +19,8 @@ cudaStream_t stream();
 Buffer allocate(const Device& device, std::int64_t bytes);
 Statistics statistics(const Device& device);
 void reset_peak(const Device& device);
+
+std::map<std::string, std::string> arithmetic(const Device& device);
 
 const Operations& operations();
 

@@ -2,6 +2,8 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <cublasLt.h>
+#include <cudnn.h>
 
 #include <memory>
 
@@ -22,7 +24,8 @@ cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream(); }
 Buffer allocate(const Device& device, std::int64_t bytes) {
   const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device.index));
   try {
-    auto memory = std::make_shared<at::DataPtr>(allocator::get()->allocate(static_cast<std::size_t>(bytes + (bytes == 0))));
+    auto memory =
+        std::make_shared<at::DataPtr>(allocator::get()->allocate(static_cast<std::size_t>(bytes + (bytes == 0))));
     return {{memory, static_cast<std::byte*>(memory->get())}, bytes, device};
   } catch (const c10::OutOfMemoryError&) {
     const Statistics now = cuda::statistics(device);
@@ -38,5 +41,20 @@ Statistics statistics(const Device& device) {
 }
 
 void reset_peak(const Device& device) { allocator::resetPeakStats(static_cast<c10::DeviceIndex>(device.index)); }
+
+std::map<std::string, std::string> arithmetic(const Device& device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device.index), "GPU");
+  int driver = 0, runtime = 0;
+  check(cudaDriverGetVersion(&driver), "driver");
+  check(cudaRuntimeGetVersion(&runtime), "CUDA");
+  const auto version = [](std::size_t number) { return std::to_string(number); };
+  return {{"device", "cuda"},
+          {"gpu", properties.name},
+          {"gpu_driver", version(static_cast<std::size_t>(driver))},
+          {"cuda", version(static_cast<std::size_t>(runtime))},
+          {"cublas", version(cublasLtGetVersion())},
+          {"cudnn", version(cudnnGetVersion())}};
+}
 
 }  // namespace zs::device::cuda

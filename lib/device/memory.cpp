@@ -76,6 +76,7 @@ namespace cuda {
 }
 [[noreturn]] Statistics statistics(const Device& device) { allocate(device, 0); }
 [[noreturn]] void reset_peak(const Device& device) { allocate(device, 0); }
+[[noreturn]] std::map<std::string, std::string> arithmetic(const Device& device) { allocate(device, 0); }
 }  // namespace cuda
 #endif
 
@@ -103,6 +104,11 @@ Statistics statistics(const Device& device) {
 void reset_peak(const Device& device) {
   if (on_gpu(device)) return cuda::reset_peak(device);
   most = held.load();
+}
+
+std::map<std::string, std::string> arithmetic(const Device& device) {
+  if (on_gpu(device)) return cuda::arithmetic(device);
+  return {{"device", "cpu"}};
 }
 
 void count_tensors() {

@@ -38,6 +38,7 @@ class HuggingFace : public Dialect {
     if (const auto bar = bar_of(text.substr(0, brace))) {
       last_ = *bar;
       if (total_ == bar->total) step_ = bar->step;
+      if (total_ == bar->total && step_ == total_) findings.attribute("summary.steps", step_, true);
     }
     if (brace == std::string_view::npos) return {};
     std::vector<Field> pairs;
@@ -74,8 +75,11 @@ class HuggingFace : public Dialect {
       const bool quoted = skip(rest, "'");  // newer versions print texts
       const Token value = take_number(rest);
       if (value.text.empty()) return fault = "no number as '" + std::string(key) + "'", false;
-      const bool ends = quoted ? skip(rest, "'") : !rest.empty() && (rest.front() == ',' || rest.front() == '}');
-      if (!ends) return fault = "it is cut within the value of '" + std::string(key) + "'", false;
+      const bool ends = (!quoted || skip(rest, "'")) && (rest.starts_with(", '") || rest.starts_with('}'));
+      if (!ends) {
+        const char* const what = rest.empty() ? "it is cut within" : "other text within";
+        return fault = std::string(what) + " the value of '" + std::string(key) + "'", false;
+      }
       pairs.push_back({key, value.text, value.kind});
       if (skip(rest, "}")) return true;
       if (!skip(rest, ", ")) return fault = "it is cut behind '" + std::string(key) + "'", false;
@@ -86,6 +90,8 @@ class HuggingFace : public Dialect {
     if (training && !last_.total.empty()) {  // the bar in front of a training loss is the one that counts steps
       total_ = last_.total;
       step_ = last_.step;
+      findings.attribute("expected_steps", total_);
+      if (step_ == total_) findings.attribute("summary.steps", step_, true);
     }
     std::vector<Field> fields;
     if (!step_.empty()) fields.push_back({"step", step_, Kind::integer});

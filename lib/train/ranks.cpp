@@ -81,14 +81,16 @@ comm::Group& Ranks::start(double timeout, const std::string& device, const std::
   if (device == "cuda" && !built_with_cuda())
     throw Error("--device cuda: this zs was built without CUDA; build it where nvcc and a LibTorch with CUDA are");
   if (device == "cuda" && visible_gpus() == 0)
-    throw Error("--device cuda: this process sees no GPU: is the driver loaded, and is CUDA_VISIBLE_DEVICES set right?");
+    throw Error(
+        "--device cuda: this process sees no GPU: is the driver loaded, and is CUDA_VISIBLE_DEVICES set right?");
   device::count_tensors();
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
   at::set_num_interop_threads(1);
   const comm::Options options{.timeout = timeout};
   group_ = comm::mpi(options);
-  if (device == "cuda" || (device == "auto" && visible_gpus() > 0)) group_ = on_gpu(std::move(group_), transport, options);
+  if (device == "cuda" || (device == "auto" && visible_gpus() > 0))
+    group_ = on_gpu(std::move(group_), transport, options);
   return *group_;
 }
 

@@ -20,6 +20,7 @@
 #include "registry/index.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
+#include "train/describe.hpp"
 #include "train/export.hpp"
 #include "train/signals.hpp"
 #include "train/trainer.hpp"
@@ -29,14 +30,6 @@ namespace zs::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "";
-}
 
 void print(const std::string& text) {
   Output out("-");
@@ -198,7 +191,7 @@ metric::Run earlier_metrics(const std::string& folder, std::int64_t done) {
 Status Session::train(const cli::Args& args) {
   catch_stop_signals();
   std::optional<registry::Run> resumed = resumed_run(args);
-  const config::Config config = job::configuration(args, resumed ? resumed->folder() + "/config.yaml" : "");
+  config::Config config = job::configuration(args, resumed ? resumed->folder() + "/config.yaml" : "");
   const std::optional<registry::Run> planned = resumed ? std::nullopt : planned_run();
   if (planned) require_planned(config, planned->folder());
   const double timeout = args.real("timeout", 0.1, 1e9);
@@ -211,6 +204,9 @@ Status Session::train(const cli::Args& args) {
 
   Settings settings = train::settings(config, group.size());
   settings.model.device = device::torch_device(group.device()).type();
+  for (const std::string& warning : config.warnings()) settings.notes.push_back(warning);
+  if (!config.has("model.context_length"))  // what the model chose is kept with the run
+    config.set("model.context_length", to_text(settings.model.seq_length), "default");
   if (args.has("verbose_logging") || args.has("debug_log")) settings.log_interval = 1;
   if (args.has("debug_log")) settings.digest_every = 1;
   if (planned) {
@@ -261,12 +257,11 @@ Status Session::record(const cli::Args& args, const config::Config& config, cons
   const std::int64_t done = goes_on ? trainer.done() : 0;
   Recorder recorder(run, done);
   Progress progress;
-  std::map<std::string, std::string> attributes = {{"run_id", run.id()},
-                                                   {"command", args.line()},
-                                                   {"revision", cli::version()},
-                                                   {"host", ranks_.group().host(0)},
-                                                   {"cpu", cpu_name()}};
-  if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
+  attribute::Facts attributes = configured(config);
+  attributes["run_id"] = run.id();
+  attributes["command"] = args.line();
+  attributes["revision"] = cli::version();
+  attributes["host"] = ranks_.group().host(0);
   metric::Table earlier;
   if (resumed) run.begin(done, goes_on ? resumed_fields(run, config, fields, done) : fields);
   if (goes_on) {

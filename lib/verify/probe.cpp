@@ -72,7 +72,7 @@ void Probe::leaf(int unit, int micro) {
     Difference ignored;
     const float* const target = wide.data_ptr<float>();
     const float* const right = rounded_[u][i].data_ptr<float>();
-    if (const auto at = compare(target, right, parameter.numel(), 1, tolerance_, ignored)) {
+    if (const auto at = compare::compare(target, right, parameter.numel(), 1, tolerance_, ignored)) {
       keep({.stage = Stage::gathered,
             .what = What::parameter,
             .unit = unit,
@@ -175,7 +175,7 @@ void Probe::scalar(What what, Stage stage, double target, double reference, Diff
                    std::int64_t leaf, int rank) {
   const std::int64_t ulp = is_double ? ulp_distance(target, reference)
                                      : ulp_distance(static_cast<float>(target), static_cast<float>(reference));
-  if (target == reference && std::isfinite(target)) return;
+  if (ulp == 0 && std::isfinite(target)) return;
   difference.add(target, reference, ulp);
   if (tolerance_.accepts(target, reference)) return;
   keep({.stage = stage, .what = what, .leaf = leaf, .rank = rank, .target = target, .reference = reference, .ulp = ulp},
@@ -204,7 +204,7 @@ void Probe::values(int unit, const at::Tensor& target, comm::Slice slice, const 
         coverage.moved = !std::equal(mine, mine + n, start);
       }
     }
-    const auto at = compare(mine, right, n, factor, tolerance_, difference);
+    const auto at = compare::compare(mine, right, n, factor, tolerance_, difference);
     if (!at) continue;
     Finding finding = kind;
     finding.unit = unit;

@@ -7,7 +7,6 @@
 
 #include "verify/fault.hpp"
 #include "verify/finding.hpp"
-#include "verify/measure.hpp"
 #include "verify/reference.hpp"
 #include "zero/engine.hpp"
 

@@ -170,7 +170,9 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
   for (const auto& unit : leaves) {
     gradients.emplace_back();
     for (std::size_t i = 0; i < unit.size(); ++i)
-      gradients.back().push_back(computed[next++].to(at::kFloat).contiguous());
+      // Autograd adds to gradients that begin at 0, as after zero_grad(set_to_none=False): a -0 (in float16 what is too
+      // small) becomes +0.
+      gradients.back().push_back(computed[next++].to(at::kFloat).add(0).contiguous());
   }
   return gradients;
 }

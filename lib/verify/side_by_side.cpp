@@ -197,12 +197,12 @@ void SideBySide::judge(Verdict& verdict) {
   }
   const auto blobs = s.group.exchange(blob, "exchange of what was covered");
   const auto fail = [&](const std::string& reason) {
-    verdict.kind = Verdict::Kind::failed;
+    verdict.kind = compare::Verdict::failed;
     verdict.reason = reason;
   };
   if (verdict.finding.found) {
     const Finding& finding = verdict.finding;
-    verdict.kind = Verdict::Kind::different;
+    verdict.kind = compare::Verdict::different;
     if (!std::isfinite(finding.target) || !std::isfinite(finding.reference)) {
       verdict.reason = std::string("the ") + name(finding.what) + " is not finite";
     }
@@ -241,7 +241,7 @@ void SideBySide::judge(Verdict& verdict) {
   const StepRow& largest = verdict.largest;
   const bool exact =
       largest.losses.none() && largest.norms.none() && largest.gradient.none() && largest.parameter.none();
-  verdict.kind = exact ? Verdict::Kind::exact : Verdict::Kind::within;
+  verdict.kind = exact ? compare::Verdict::exact : compare::Verdict::within;
 }
 
 }  // namespace zs::verify

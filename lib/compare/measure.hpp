@@ -4,29 +4,36 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 
-namespace zs::verify {
+namespace zs::compare {
 
-/// Floats that lie between two values, counting one of them; -0 and +0 are one value. The largest number if either is
-/// NaN.
+/// How many floats one has to step over from one value to the other. -0 and +0 are neighbours, so that the distance is
+/// 0 only between the same bits. kNoDistance if either is NaN.
 inline constexpr std::int64_t kNoDistance = std::numeric_limits<std::int64_t>::max();
 std::int64_t ulp_distance(float a, float b);
 std::int64_t ulp_distance(double a, double b);
+/// The same of floats of `width` bits (8, 16, 32 or 64) given as their bits, neither of them NaN.
+std::int64_t ulp_distance(std::uint64_t a, std::uint64_t b, int width);
 
-/// Equal enough: |target - reference| <= atol + rtol * |reference|. NaN never is, infinity neither.
+/// "12"; "nan" for kNoDistance.
+std::string ulp_text(std::int64_t distance);
+
+/// Equal enough: |a - b| <= atol + rtol * |b|. NaN never is, infinity neither.
 struct Tolerance {
   double rtol = 0, atol = 0;
   bool exact() const { return rtol == 0 && atol == 0; }
-  bool accepts(double target, double reference) const;
+  /// Without a tolerance only the same bits are accepted.
+  bool accepts(double a, double b) const;
 };
 
 /// The largest differences among the pairs seen. NaN stands for a pair that has no difference (NaN, infinities).
 struct Difference {
   double absolute = 0;
   double relative = 0;   ///< |a - b| / max(|a|, |b|)
-  std::int64_t ulp = 0;  ///< between float32 values (float64 for norms)
+  std::int64_t ulp = 0;  ///< between values of the type that they have; 0 only if no pair was added
   bool none() const { return ulp == 0; }
-  void add(double target, double reference, std::int64_t distance);
+  void add(double a, double b, std::int64_t distance);
   void join(const Difference& other);
 };
 
@@ -34,4 +41,4 @@ struct Difference {
 std::optional<std::int64_t> compare(const float* target, const float* reference, std::int64_t n, double factor,
                                     const Tolerance& tolerance, Difference& difference);
 
-}  // namespace zs::verify
+}  // namespace zs::compare

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-namespace zs::plot {
+namespace zs::summary {
 
 struct Unit {
   double factor = 1;  ///< value in this unit = value / factor
@@ -22,4 +22,4 @@ Unit bytes_unit(double largest);
 /// 1, k, M, G, with "/s" behind.
 Unit rate_unit(double largest);
 
-}  // namespace zs::plot
+}  // namespace zs::summary

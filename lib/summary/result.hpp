@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "plot/condition.hpp"
+#include "summary/condition.hpp"
 
-namespace zs::plot {
+namespace zs::summary {
 
 struct Result {
   std::string name;   ///< column of the summary
@@ -33,4 +33,4 @@ const Condition* best_of(const std::vector<Condition>& conditions, const Result&
 /// The different values of an attribute, numbers by size, then words by letter; a condition without it counts as "-".
 std::vector<std::string> levels(const std::vector<Condition>& conditions, const std::string& key);
 
-}  // namespace zs::plot
+}  // namespace zs::summary

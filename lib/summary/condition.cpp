@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/condition.hpp"
+#include "summary/condition.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
-#include <sstream>
 
 #include "base/error.hpp"
-#include "base/number.hpp"
 #include "stat/summary.hpp"
 
-namespace zs::plot {
+namespace zs::summary {
 namespace {
 
 std::optional<std::int64_t> integer(const metric::Table& table, std::string_view name, std::size_t row) {
@@ -30,19 +29,50 @@ std::string text(const metric::Table& table, std::string_view name, std::size_t 
   return column && column->type() == metric::Type::text ? column->texts()[row] : "";
 }
 
-/// "a,b" as a and b.
-std::vector<std::string> listed(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(stream, word, ',');) words.push_back(word);
-  return words;
+bool is_bad(const std::string& status) {
+  static constexpr std::array kBad = {"FAILED", "DIVERGED", "TRUNCATED", "DEAD"};
+  return std::find(kBad.begin(), kBad.end(), status) != kBad.end();
 }
 
-/// The warm-up that a summary's note begins with: a number, or "auto" (nothing). Without a note nothing is left out.
-std::optional<std::size_t> warmup(const std::string& note) {
-  if (note.starts_with("auto")) return {};
-  const auto number = parse_int(std::string_view(note).substr(0, note.find_first_not_of("0123456789")));
-  return number && *number > 0 ? static_cast<std::size_t>(*number) : 0;
+std::size_t count(const metric::Table& table, std::string_view name, std::size_t row) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, integer(table, name, row).value_or(0)));
+}
+
+/// The run of a row of the table "runs".
+Member member(const metric::Run& run, const metric::Table& table, std::size_t row) {
+  Member made;
+  made.run = &run;
+  made.facts = attribute::named(run.attributes);
+  made.series = stat::series(run);
+  made.status = text(table, "status", row);
+  made.reason = text(table, "reason", row);
+  made.time_given = count(table, "time_given", row);
+  made.warmup_points = count(table, "warmup_points", row);
+  made.time_outliers = count(table, "time_outliers", row);
+  made.time_removed = count(table, "time_removed", row);
+  made.time_points = count(table, "time_points", row);
+  made.final_loss = real(table, "final_loss", row);
+  made.peak_mem = real(table, "peak_mem", row);
+  made.time_mean = real(table, "time_mean", row);
+  made.time_median = real(table, "time_median", row);
+  made.time_min = real(table, "time_min", row);
+  made.time_max = real(table, "time_max", row);
+  return made;
+}
+
+/// The runs of each condition, by its name.
+std::map<std::string, std::vector<Member>> members(const metric::Store& store) {
+  std::map<std::string, std::vector<Member>> all;
+  const auto entry = store.tables.find("runs");
+  if (entry == store.tables.end()) return all;
+  const metric::Table& table = entry->second;
+  std::map<std::string, const metric::Run*> runs;
+  for (const metric::Run& run : store.runs) runs.emplace(run.name, &run);
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto run = runs.find(text(table, "run", row));
+    if (run != runs.end()) all[text(table, "condition", row)].push_back(member(*run->second, table, row));
+  }
+  return all;
 }
 
 /// Losses by step, their bits.
@@ -59,18 +89,28 @@ std::map<double, std::uint64_t> losses(const metric::Table& curve) {
 
 }  // namespace
 
-bool Condition::bad() const {
-  static const std::vector<std::string> kBad = {"FAILED", "DIVERGED", "TRUNCATED", "DEAD"};
-  return std::find(kBad.begin(), kBad.end(), status) != kBad.end();
+bool Member::bad() const { return is_bad(status); }
+
+stat::Sample Member::times() const {
+  stat::Sample kept;
+  std::size_t timed = 0;
+  for (const stat::Point& point : series.points) {
+    if (metric::is_absent(point.time) || timed++ < warmup_points) continue;
+    if (time_min && time_max && point.time >= *time_min && point.time <= *time_max) kept.push_back(point.time);
+  }
+  return kept;
 }
+
+bool Condition::bad() const { return is_bad(status); }
 
 std::string Condition::attribute(const std::string& key) const {
   std::string common;
-  for (const stat::Member& member : members) {
-    const std::string value = member.run->attribute(key);
-    if (value.empty()) continue;
-    if (!common.empty() && common != value) return "";
-    common = value;
+  const std::string name(attribute::primary(key));
+  for (const Member& member : members) {
+    const auto found = member.facts.find(name);
+    if (found == member.facts.end() || found->second.empty()) continue;
+    if (!common.empty() && common != found->second) return "";
+    common = found->second;
   }
   return common;
 }
@@ -89,12 +129,7 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
   if (!names || names->type() != metric::Type::text) {
     throw Error(source, 0, "the summary has no column 'condition' (make it with zs-aggregate)");
   }
-  const auto attribute = [&](const std::string& key) {
-    const auto found = store.attributes.find(key);
-    return found == store.attributes.end() ? "" : found->second;
-  };
-  std::vector<stat::Condition> grouped;
-  if (!store.runs.empty()) grouped = stat::conditions(store, listed(attribute("by")), {warmup(attribute("warmup"))});
+  auto runs = members(store);
   std::vector<Condition> all;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Condition condition;
@@ -111,6 +146,8 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     condition.comm_bytes = integer(table, "comm_bytes", row);
     condition.first_loss = real(table, "first_loss", row);
     condition.final_loss = real(table, "final_loss", row);
+    condition.final_loss_low = real(table, "final_loss_low", row);
+    condition.final_loss_high = real(table, "final_loss_high", row);
     condition.best_loss = real(table, "best_loss", row);
     condition.mean_loss = real(table, "mean_loss", row);
     condition.valid_loss = real(table, "valid_loss", row);
@@ -122,9 +159,7 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     condition.tokens_per_second = real(table, "tokens_per_second", row);
     condition.state_digest = text(table, "state_digest", row);
     condition.reason = text(table, "reason", row);
-    const auto own = std::find_if(grouped.begin(), grouped.end(),
-                                  [&](const stat::Condition& one) { return one.name == condition.name; });
-    if (own != grouped.end()) condition.members = std::move(own->members);
+    if (const auto own = runs.find(condition.name); own != runs.end()) condition.members = std::move(own->second);
     const auto curve = store.curves.find(condition.name);
     if (curve != store.curves.end() && curve->second.rows() > 0) condition.curve = &curve->second;
     all.push_back(std::move(condition));
@@ -169,4 +204,4 @@ Agreement agreement(const std::vector<Condition>& conditions) {
   return result;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::summary

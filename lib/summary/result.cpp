@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/result.hpp"
+#include "summary/result.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
-#include "plot/figure.hpp"
-#include "plot/unit.hpp"
+#include "summary/unit.hpp"
 
-namespace zs::plot {
+namespace zs::summary {
 namespace {
 
 template <auto Member>
 double read(const Condition& condition) {
-  return condition.*Member ? static_cast<double>(*(condition.*Member)) : kNone;
+  return condition.*Member ? static_cast<double>(*(condition.*Member)) : std::numeric_limits<double>::quiet_NaN();
 }
 std::string loss(double value) { return to_rounded_text(value, 5); }
 std::string seconds(double value) { return time_unit(value).text(value); }
@@ -87,4 +87,4 @@ std::vector<std::string> levels(const std::vector<Condition>& conditions, const 
   return all;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::summary

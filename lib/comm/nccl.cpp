@@ -124,6 +124,7 @@ class NcclGroup final : public Group {
   NcclGroup(std::unique_ptr<Group> host, const device::Device& device, const Options& options)
       : host_(std::move(host)),
         device_(device),
+        options_(options),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(device.index))) {
     if (size() == 1) return;
     require_own_gpus();
@@ -204,12 +205,16 @@ class NcclGroup final : public Group {
   std::vector<std::string> exchange(const std::string& blob, const std::string& what) override {
     return host_->exchange(blob, what);
   }
+  std::unique_ptr<Group> split(int colour, const std::string& what) override {
+    return nccl(host_->split(colour, what), device_, options_);
+  }
   std::int64_t bytes_sent() const override { return sent_; }
   void abort() override { host_->abort(); }
 
  private:
   std::unique_ptr<Group> host_;
   device::Device device_;
+  Options options_;
   c10::cuda::CUDAStream stream_;
   ncclComm_t comm_ = nullptr;
   std::unique_ptr<Watch> watch_;

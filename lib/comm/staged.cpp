@@ -51,6 +51,9 @@ class StagedGroup final : public Group {
   std::vector<std::string> exchange(const std::string& blob, const std::string& what) override {
     return host_->exchange(blob, what);
   }
+  std::unique_ptr<Group> split(int colour, const std::string& what) override {
+    return staged(host_->split(colour, what), device_);
+  }
   std::int64_t bytes_sent() const override { return host_->bytes_sent(); }
   void abort() override { host_->abort(); }
 

@@ -83,7 +83,7 @@ void Trainer::describe() {
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
                             {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
   known.merge(run_.attributes);
-  known.merge(arithmetic(group_.device()));
+  known.merge(train::arithmetic(group_.device()));
   std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
   run_.attributes = std::move(known);
 }

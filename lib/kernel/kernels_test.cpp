@@ -60,8 +60,23 @@ TEST_CASE("kernel: linear") {
         {random({2, 5, 24}, 1), random({24, 40}, 2), random({40}, 3)});
 }
 
-TEST_CASE("kernel: gelu, also far from zero") {
-  agree([](const Kernels& k, const auto& in) { return k.gelu(in[0]); }, {random({3, 7, 33}, 1, 4)});
+TEST_CASE("kernel: linear added to a residual") {
+  agree([](const Kernels& k, const auto& in) { return k.linear_add(in[0], in[1], in[2], in[3]); },
+        {random({2, 5, 24}, 1), random({24, 40}, 2), random({40}, 3), random({2, 5, 40}, 4)});
+}
+
+TEST_CASE("kernel: a norm that gives its input on") {
+  agree(
+      [](const Kernels& k, const auto& in) {
+        const Normed made = k.norm(in[0], in[1], in[2], 1e-5);
+        return made.x * 3 + made.y;
+      },
+      {random({2, 5, 24}, 1), random({24}, 2), random({24}, 3)});
+}
+
+TEST_CASE("kernel: linear with GELU, also far from zero") {
+  agree([](const Kernels& k, const auto& in) { return k.linear_gelu(in[0], in[1], in[2]); },
+        {random({3, 7, 24}, 1), random({24, 33}, 2), random({33}, 3, 4)});
 }
 
 TEST_CASE("kernel: attention at lengths within, at and beyond a block of queries, with and without dropout") {

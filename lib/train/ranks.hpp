@@ -11,8 +11,10 @@ namespace zs::train {
 class Ranks {
  public:
   /// Sets LibTorch up (memory counted, OMP_NUM_THREADS or one thread) and joins the ranks that the launcher started.
-  /// `timeout`: seconds that a collective waits. The group lives as long as this. Call once, before the first tensor.
-  comm::Group& start(double timeout);
+  /// `timeout`: seconds that a collective waits. `device` is auto, cpu or cuda: the GPU of this rank among those of its
+  /// host; `transport` is auto, nccl or mpi: what moves a GPU's memory. The group lives as long as this. Throws zs::Error
+  /// where this build or machine has no GPU and one is asked for. Call once, before the first tensor. COLLECTIVE.
+  comm::Group& start(double timeout, const std::string& device = "cpu", const std::string& transport = "auto");
   comm::Group& group() { return *group_; }  ///< REQUIRES: start()
   /// What cli::run does at a failure: says which rank it is, and aborts the others.
   cli::Hooks hooks();
@@ -20,5 +22,9 @@ class Ranks {
  private:
   std::unique_ptr<comm::Group> group_;
 };
+
+/// Whether zs was built with CUDA, and the GPUs that this process sees.
+bool built_with_cuda();
+int visible_gpus();
 
 }  // namespace zs::train

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "device/tensor.hpp"
 #include "cli/run.hpp"
 #include "job/command.hpp"
 #include "metric/file.hpp"
@@ -194,7 +195,7 @@ Status Session::train(const cli::Args& args) {
   const std::optional<registry::Run> planned = resumed ? std::nullopt : planned_run();
   if (planned) require_planned(config, planned->folder());
   const double timeout = args.real("timeout", 0.1, 1e9);
-  comm::Group& group = ranks_.start(timeout);
+  comm::Group& group = ranks_.start(timeout, config.text("run.device"), config.text("run.comm"));
   const bool first = group.rank() == 0;
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
@@ -202,6 +203,7 @@ Status Session::train(const cli::Args& args) {
   }
 
   Settings settings = train::settings(config, group.size());
+  settings.model.device = device::torch_device(group.device()).type();
   for (const std::string& warning : config.warnings()) settings.notes.push_back(warning);
   if (!config.has("model.context_length"))  // what the model chose is kept with the run
     config.set("model.context_length", to_text(settings.model.seq_length), "default");

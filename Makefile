@@ -52,13 +52,13 @@ TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/to
 TORCH_LIBS := -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
 endif
 # CUDA: built in where there are nvcc and a LibTorch with CUDA, unless CUDA=0. Libraries: those beside that LibTorch, or
-# the toolkit's; headers of cuDNN's graphs (nvidia-cudnn-frontend of PyPI): CUDNN_FRONTEND=FOLDER.
+# the toolkit's; headers of cuDNN's graphs (nvidia-cudnn-frontend of PyPI) beside it, or in CUDNN_FRONTEND=FOLDER.
 NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
 WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
 ifneq ($(WITH_CUDA),)
 TOOLKIT := $(abspath $(dir $(NVCC))..)
 CUDA_LIBRARIES := $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
-CUDA_CFLAGS := -DZS_CUDA $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include) $(TOOLKIT)/include $(CUDNN_FRONTEND))
+CUDA_CFLAGS := -DZS_CUDA $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include) $(TOOLKIT)/include $(or $(CUDNN_FRONTEND),$(wildcard $(TORCH_HOME)/../include)))
 NVCC_FLAGS = -std=c++20 -O3 -Ilib --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra $(foreach v,$(SM),-gencode=arch=compute_$(v),code=sm_$(v))
 SM ?= 80 90 $(if $(shell $(NVCC) --list-gpu-code 2>/dev/null | grep -x sm_100),100)
 # libtorch_cuda names libraries (of sparse products, of several nodes) that zs does not call.

@@ -68,7 +68,6 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "instruction_set", .role = arithmetic, .label = "instruction set", .found = true},
     {.name = "torch", .role = arithmetic, .label = "LibTorch", .found = true},
     {.name = "blas", .role = arithmetic, .label = "BLAS", .found = true},
-    {.name = "cuda", .role = arithmetic, .label = "CUDA", .found = true},
     {.name = "gpu_driver", .role = arithmetic, .label = "driver of the accelerator", .found = true},
 
     // ---- in which layout

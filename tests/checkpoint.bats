@@ -140,7 +140,7 @@ END
     run -2 zs-train $SMALL --checkpoint "$1" --max_steps 1 --output_dir out
     [[ $output == "zs-train: $1/$2"* ]] || complain "$1: $output"
   }
-  refused py_untied "pytorch_model.bin: lm_head.weight is not the embedding, to which this model ties its head"
+  refused py_untied "pytorch_model.bin: lm_head.weight is not transformer.wte.weight, to which this model ties it"
   refused py_more "pytorch_model.bin: has transformer.h.2.ln_1.weight, which the model has not: it is a checkpoint of another model"
   refused py_less "pytorch_model.bin: no tensor 'transformer.h.1.mlp.c_fc.bias'"
   refused py_heads "config.json: n_head is 8, of the model 4: it is a checkpoint of another model"

@@ -36,9 +36,6 @@ nlohmann::json canonical(const nlohmann::json& config, const char* key) {
   return value;
 }
 
-/// `name` without its first part.
-std::string without_root(const std::string& name) { return name.substr(name.find('.') + 1); }
-
 /// Whether two tensors have the same shape and values.
 bool same(const Tensor& a, const Tensor& b) {
   if (a.shape != b.shape) return false;
@@ -48,19 +45,33 @@ bool same(const Tensor& a, const Tensor& b) {
   return x == y;
 }
 
-/// Throws unless everything in the file that no parameter took may be left out.
-void check_rest(const StateDict& weights, const std::set<std::string>& taken) {
-  for (const StateDict::Entry& entry : weights.entries()) {
-    // Older transformers save the causal mask with each attention.
-    const bool mask = entry.name.ends_with(".attn.bias") || entry.name.ends_with(".attn.masked_bias");
-    if (taken.count(entry.name) > 0 || mask) continue;
-    if (entry.name == "lm_head.weight") {
-      const Tensor* embedding = weights.find("transformer.wte.weight");
-      if (!embedding) embedding = weights.find("wte.weight");
-      if (embedding && same(entry.tensor, *embedding)) continue;
-      throw Error(weights.path(), 0, "lm_head.weight is not the embedding, to which this model ties its head");
+/// The name under which the file has a parameter.
+std::string name_in(const StateDict& weights, const unit::Parameter& parameter) {
+  return weights.find(parameter.name) || !weights.find(parameter.other_name) ? parameter.name : parameter.other_name;
+}
+
+/// Throws unless a tensor that no parameter took may be left out.
+void check_extra(const StateDict& weights, const StateDict::Entry& entry, const std::vector<zero::UnitState>& states) {
+  for (const zero::UnitState& state : states) {
+    for (const unit::Extra& extra : state.unit().extras()) {
+      if (!entry.name.ends_with(extra.suffix)) continue;
+      if (extra.same_as.empty()) return;
+      for (const unit::Parameter& parameter : state.unit().parameters()) {
+        if (parameter.name != extra.same_as) continue;
+        const Tensor* const tied = weights.find(name_in(weights, parameter));
+        if (tied && same(entry.tensor, *tied)) return;
+        throw Error(weights.path(), 0, entry.name + " is not " + extra.same_as + ", to which this model ties it");
+      }
     }
-    throw Error(weights.path(), 0, "has " + entry.name + ", which the model has not" + kOther);
+  }
+  throw Error(weights.path(), 0, "has " + entry.name + ", which the model has not" + kOther);
+}
+
+/// Throws unless everything in the file that no parameter took may be left out.
+void check_rest(const StateDict& weights, const std::set<std::string>& taken,
+                const std::vector<zero::UnitState>& states) {
+  for (const StateDict::Entry& entry : weights.entries()) {
+    if (taken.count(entry.name) == 0) check_extra(weights, entry, states);
   }
 }
 
@@ -87,9 +98,7 @@ void load_parameters(zero::Engine& engine, const std::string& folder, bool verif
   for (zero::UnitState& state : engine.states()) {
     at::Tensor flat = at::empty({state.numel()});
     for (const unit::Parameter& parameter : state.unit().parameters()) {
-      const std::string name = weights.find(parameter.name) || !weights.find(without_root(parameter.name))
-                                   ? parameter.name
-                                   : without_root(parameter.name);
+      const std::string name = name_in(weights, parameter);
       const Tensor& tensor = weights.at(name);
       if (tensor.shape != parameter.shape) {
         throw Error(weights.path(), 0,
@@ -102,7 +111,7 @@ void load_parameters(zero::Engine& engine, const std::string& folder, bool verif
     }
     state.set_parameters(flat);
   }
-  check_rest(weights, taken);
+  check_rest(weights, taken, engine.states());
 }
 
 }  // namespace zs::checkpoint

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "kernel/kernels.hpp"
@@ -37,19 +38,26 @@ struct Shared {
   const kernel::Kernels* kernels;
 };
 
+/// How parameters begin, and their names on Hugging Face's hub, which lack the first part.
+std::vector<Parameter> made(std::vector<Parameter> parameters, const Settings& settings) {
+  for (Parameter& parameter : parameters) parameter.other_name = parameter.name.substr(parameter.name.find('.') + 1);
+  return begun(std::move(parameters), settings);
+}
+
 class Embedding final : public unit::Unit {
  public:
   Embedding(const Shared& shared, const Settings& settings)
       : Unit(
             "embedding",
-            begun(
+            made(
                 {{"transformer.wte.weight", {shared.V, shared.C}, Init::normal, settings.init_mean, settings.init_std},
                  {"transformer.wpe.weight", {shared.T, shared.C}, Init::normal, settings.init_mean, settings.init_std}},
-                settings)),
+                settings),
+            -1, {{"lm_head.weight", "transformer.wte.weight"}}),
         shared_(shared) {}
 
   Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>, const Pass& pass) const override {
-    const Tensor& tokens_BT = pass.batch.tokens_BT;
+    const Tensor& tokens_BT = pass.batch.inputs;
     const Tensor x_BTC = shared_.kernels->embedding(own[0], tokens_BT) + own[1].narrow(0, 0, tokens_BT.size(1));
     return unit::dropout(x_BTC, pass.training ? shared_.dropout : 0, unit::mix(pass.stream, name()));
   }
@@ -62,8 +70,11 @@ class Block final : public unit::Unit {
  public:
   Block(std::int64_t index, const Shared& shared, const Settings& settings, double residual_std)
       : Unit("h." + std::to_string(index),
-             begun(parameters("transformer.h." + std::to_string(index) + ".", shared.C, settings, residual_std),
-                   settings)),
+             made(parameters("transformer.h." + std::to_string(index) + ".", shared.C, settings, residual_std),
+                  settings),
+             -1,
+             // Older transformers save the causal mask with each attention.
+             {{".attn.bias", ""}, {".attn.masked_bias", ""}}),
         shared_(shared) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
@@ -114,31 +125,50 @@ class Head final : public unit::Unit {
  public:
   Head(const Shared& shared, const Settings& settings)
       : Unit("head",
-             begun({{"transformer.ln_f.weight", {shared.C}, Init::ones, 0, 0, false},
-                    {"transformer.ln_f.bias", {shared.C}, Init::zeros, 0, 0, false}},
-                   settings),
+             made({{"transformer.ln_f.weight", {shared.C}, Init::ones, 0, 0, false},
+                   {"transformer.ln_f.bias", {shared.C}, Init::zeros, 0, 0, false}},
+                  settings),
              /*borrows=*/0),
         kernels_(shared.kernels) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
                  const Pass& pass) const override {
     const Tensor x_NC = kernels_->norm(x_BTC, own[0], own[1], kNormEpsilon).y.view({-1, x_BTC.size(2)});
-    return kernels_->loss(x_NC, borrowed[0], pass.batch.targets_BT.view({-1}));
+    return kernels_->loss(x_NC, borrowed[0], pass.batch.targets.view({-1}));
   }
 
  private:
   const kernel::Kernels* kernels_;
 };
 
-}  // namespace
-
 std::vector<std::string> gpt2_names() {
-  std::vector<std::string> names;
-  for (const Size& size : kSizes) names.emplace_back(size.name);
-  return names;
+  std::vector<std::string> all;
+  for (const Size& size : kSizes) all.emplace_back(size.name);
+  return all;
 }
 
-std::optional<Model> make_gpt2(const Settings& settings) {
+/// As GPT2Config writes it.
+std::string config_json(const Model& model, const Settings& settings) {
+  const nlohmann::ordered_json json = {{"architectures", {"GPT2LMHeadModel"}},
+                                       {"model_type", "gpt2"},
+                                       {"n_layer", model.num_layers},
+                                       {"n_head", model.num_heads},
+                                       {"n_embd", model.width},
+                                       {"n_inner", nullptr},
+                                       {"n_positions", model.positions},
+                                       {"vocab_size", model.vocab_size},
+                                       {"activation_function", "gelu_new"},
+                                       {"layer_norm_epsilon", kNormEpsilon},
+                                       {"embd_pdrop", settings.dropout},
+                                       {"attn_pdrop", settings.dropout},
+                                       {"resid_pdrop", settings.dropout},
+                                       {"initializer_range", settings.init_std},
+                                       {"tie_word_embeddings", true},
+                                       {"torch_dtype", "float32"}};
+  return json.dump(2) + "\n";
+}
+
+Model make_gpt2(const Settings& settings) {
   for (const Size& size : kSizes) {
     if (size.name != settings.name) continue;
     if (settings.seq_length < 0 || settings.seq_length > size.positions) {
@@ -164,9 +194,17 @@ std::optional<Model> make_gpt2(const Settings& settings) {
         static_cast<double>(model.num_layers * 12 * size.width * size.width + model.vocab_size * size.width);
     const double attention = static_cast<double>(model.num_layers * 2 * size.width * model.seq_length);
     model.flops_per_token = 6 * (matrices + attention);
+    model.config_json = config_json(model, settings);
     return model;
   }
-  return {};
+  throw Error("model '" + settings.name + "' is not one of GPT-2's");
+}
+
+}  // namespace
+
+const Family& gpt2() {
+  static const Family family = {"gpt2", gpt2_names(), make_gpt2};
+  return family;
 }
 
 }  // namespace zs::model

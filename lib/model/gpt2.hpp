@@ -2,18 +2,11 @@
 // GPT-2 (Radford et al. 2019): pre-norm transformer, learned positions, tanh GELU, tied head. Parameter names and
 // layouts are Hugging Face's (Conv1D weights are [in, out]).
 #pragma once
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "model/model.hpp"
 
 namespace zs::model {
 
 /// gpt2 (124M) to gpt2-xl (1.5B), and tiny (4 layers, 128 wide, bytes as tokens).
-std::vector<std::string> gpt2_names();
-
-/// The model, or nothing if the name is not of this family; throws zs::Error at settings that do not suit it.
-std::optional<Model> make_gpt2(const Settings& settings);
+const Family& gpt2();
 
 }  // namespace zs::model

@@ -7,7 +7,16 @@
 
 namespace zs::model {
 
-std::vector<std::string> names() { return gpt2_names(); }
+const std::vector<const Family*>& families() {
+  static const std::vector<const Family*> all = {&gpt2()};
+  return all;
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const Family* const family : families()) all.insert(all.end(), family->models.begin(), family->models.end());
+  return all;
+}
 
 std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const Settings& settings) {
   for (unit::Parameter& parameter : parameters) {
@@ -20,14 +29,15 @@ std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, cons
 }
 
 Model make(const Settings& settings) {
-  auto model = make_gpt2(settings);
-  if (!model) {
-    std::string list;
-    for (const std::string& name : names()) list += (list.empty() ? "" : ", ") + name;
-    throw Error("model '" + settings.name + "' is not known" + did_you_mean(settings.name, names()) + " (there are " +
-                list + ")");
+  std::string list;
+  for (const Family* const family : families()) {
+    for (const std::string& name : family->models) {
+      if (name == settings.name) return family->make(settings);
+      list += (list.empty() ? "" : ", ") + name;
+    }
   }
-  return std::move(*model);
+  throw Error("model '" + settings.name + "' is not known" + did_you_mean(settings.name, names()) + " (there are " +
+              list + ")");
 }
 
 }  // namespace zs::model

@@ -29,10 +29,20 @@ struct Model {
   std::int64_t seq_length = 0;  ///< tokens in a sample: as asked for, else the positions, but no more than kUsualLength
   std::int64_t num_layers = 0, width = 0, num_heads = 0;
   double flops_per_token = 0;  ///< forward and backward, matrix products alone
+  std::string config_json;     ///< as Hugging Face's class of the family writes it
 };
 
 /// Tokens in a sample where nothing is asked for and the model has more positions: what a laptop trains in seconds.
 inline constexpr std::int64_t kUsualLength = 512;
+
+/// Models of one kind. How Hugging Face names their tensors stands with their units: unit::Parameter, unit::Extra.
+struct Family {
+  std::string name;                 ///< config.json's model_type
+  std::vector<std::string> models;  ///< names of models
+  Model (*make)(const Settings&);   ///< of a name of `models`; throws zs::Error at settings that do not suit
+};
+/// All families; a new one is a line in model.cpp.
+const std::vector<const Family*>& families();
 
 /// Names of the models that make() knows.
 std::vector<std::string> names();

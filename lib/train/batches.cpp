@@ -71,8 +71,8 @@ unit::Batch Batches::batch(std::int64_t samples, const std::function<std::int64_
   const std::int64_t length = settings_.model.seq_length;
   const auto options = at::TensorOptions(at::kLong);
   unit::Batch batch{at::empty({samples, length}, options), at::empty({samples, length}, options)};
-  auto* const tokens = batch.tokens_BT.data_ptr<std::int64_t>();
-  auto* const targets = batch.targets_BT.data_ptr<std::int64_t>();
+  auto* const tokens = batch.inputs.data_ptr<std::int64_t>();
+  auto* const targets = batch.targets.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < samples; ++i) {
     const std::uint8_t* const from = corpus_.tokens.data() + start(i);
     for (std::int64_t t = 0; t < length; ++t) {

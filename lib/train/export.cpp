@@ -37,9 +37,9 @@ void dump_batches(const std::string& path, Batches& batches, std::int64_t steps,
   for (std::int64_t step = 1; step <= steps; ++step) {
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const unit::Batch batch = batches.training(step, leaf);
-      append(tokens, batch.tokens_BT);
-      append(targets, batch.targets_BT);
-      shape = {steps, leaves, batch.tokens_BT.size(0), batch.tokens_BT.size(1)};
+      append(tokens, batch.inputs);
+      append(targets, batch.targets);
+      shape = {steps, leaves, batch.samples(), batch.inputs.size(1)};
     }
   }
   h5::Image image = h5::Image::create();

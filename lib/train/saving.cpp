@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/saving.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "comm/group.hpp"
@@ -10,33 +8,13 @@
 
 namespace zs::train {
 
-std::string model_config(const model::Model& model, const Settings& settings) {
-  const nlohmann::ordered_json json = {{"architectures", {"GPT2LMHeadModel"}},
-                                       {"model_type", "gpt2"},
-                                       {"n_layer", model.num_layers},
-                                       {"n_head", model.num_heads},
-                                       {"n_embd", model.width},
-                                       {"n_inner", nullptr},
-                                       {"n_positions", model.positions},
-                                       {"vocab_size", model.vocab_size},
-                                       {"activation_function", "gelu_new"},
-                                       {"layer_norm_epsilon", 1e-5},
-                                       {"embd_pdrop", settings.model.dropout},
-                                       {"attn_pdrop", settings.model.dropout},
-                                       {"resid_pdrop", settings.model.dropout},
-                                       {"initializer_range", settings.model.init_std},
-                                       {"tie_word_embeddings", true},
-                                       {"torch_dtype", "float32"}};
-  return json.dump(2) + "\n";
-}
-
 Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
                const std::string& folder)
     : group_(group),
       engine_(engine),
       settings_(settings),
       folder_(group.exchange(folder, "agreement on the run's folder")[0]),
-      model_config_(model_config(model, settings)) {}
+      model_config_(model.config_json) {}
 
 std::string Saving::name(std::int64_t step, bool last) const {
   return folder_ + (last && settings_.save_final ? "/final_checkpoint" : "/checkpoint_" + to_text(step));

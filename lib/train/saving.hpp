@@ -10,9 +10,6 @@
 
 namespace zs::train {
 
-/// config.json of a model as Hugging Face's GPT2Config writes it.
-std::string model_config(const model::Model& model, const Settings& settings);
-
 /// Saves the checkpoints of one training. All calls are COLLECTIVE.
 class Saving {
  public:

@@ -49,7 +49,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
     done_ = progress->step;
   }
-  checkpoint::load(group_, *engine_, settings_.checkpoint, model_config(model_, settings_));
+  checkpoint::load(group_, *engine_, settings_.checkpoint, model_.config_json);
   if (done_ >= steps_)
     throw Error(settings_.checkpoint, 0,
                 "has " + to_text(done_) + " steps done, and they count: of " + to_text(steps_) +

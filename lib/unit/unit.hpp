@@ -21,14 +21,17 @@ struct Parameter {
   double mean = 0, std = 0;  ///< for normal
   bool decay = true;         ///< false for biases and norms, which weight decay may leave out
   std::int64_t offset = 0;   ///< elements from the start of the flat buffer; set by Unit
+  std::string other_name{};  ///< under which files of other programs may have it too, or ""
 
   std::int64_t numel() const;
 };
 
-/// One micro-batch. B samples of T tokens.
+/// One micro-batch: what the first unit reads, and what the last one compares with. A language model's are int64 [B,
+/// T], B samples of T tokens, the targets one token later.
 struct Batch {
-  at::Tensor tokens_BT;   ///< int64
-  at::Tensor targets_BT;  ///< int64, the next token
+  at::Tensor inputs, targets;
+  std::int64_t samples() const { return inputs.size(0); }
+  Batch to(const at::Device& device) const { return {inputs.to(device), targets.to(device)}; }
 };
 
 /// What a forward may know beside its inputs. Random streams depend on the leaf and the unit, not on the rank.
@@ -38,10 +41,16 @@ struct Pass {
   bool training = true;      ///< false turns dropout off
 };
 
+/// A tensor that files of other programs have beside a unit's parameters, and that may be left out.
+struct Extra {
+  std::string suffix;   ///< its name ends so
+  std::string same_as;  ///< only where it equals this parameter (a copy of what is tied); "": whatever it holds
+};
+
 /// Immutable; the tensors of its parameters are given to forward, views of a flat buffer in parameters() order.
 class Unit {
  public:
-  Unit(std::string name, std::vector<Parameter> parameters, int borrows = -1);
+  Unit(std::string name, std::vector<Parameter> parameters, int borrows = -1, std::vector<Extra> extras = {});
   virtual ~Unit() = default;
 
   const std::string& name() const { return name_; }
@@ -49,6 +58,7 @@ class Unit {
   std::int64_t numel() const { return numel_; }
   /// Index of the unit whose parameters forward reads as `borrowed` (a tied head), or -1.
   int borrows() const { return borrows_; }
+  const std::vector<Extra>& extras() const { return extras_; }
 
   /// The unit's output from the one before it (undefined for the first); the last unit gives the mean loss per
   /// token, a scalar in float32. Must use every parameter.
@@ -60,6 +70,7 @@ class Unit {
   std::vector<Parameter> parameters_;
   std::int64_t numel_ = 0;
   int borrows_;
+  std::vector<Extra> extras_;
 };
 
 using Units = std::vector<std::unique_ptr<Unit>>;

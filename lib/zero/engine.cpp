@@ -121,7 +121,7 @@ double Engine::evaluate(std::int64_t count, const BatchOf& batch) {
     run.leaf = [&](int) { return std::min(first + group_.rank(), count - 1); };
     const at::NoGradGuard no_grad;
     execute(plan, run);
-    const auto parts = comm::exchange_values(group_, Part{run.losses.at(0), run.batches.at(0).tokens_BT.size(0)},
+    const auto parts = comm::exchange_values(group_, Part{run.losses.at(0), run.batches.at(0).samples()},
                                              "all-gather of the validation losses");
     for (std::int64_t i = 0; i < group_.size() && first + i < count; ++i) {
       const Part& part = parts[static_cast<std::size_t>(i)];

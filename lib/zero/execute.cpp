@@ -94,10 +94,8 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
 void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
   if (unit == 0) {
-    unit::Batch& batch = run.batches[static_cast<std::size_t>(micro)] = (*run.batch)(run.leaf(micro));
-    const at::Device place = device::torch_device(group_.device());
-    batch.tokens_BT = batch.tokens_BT.to(place);
-    batch.targets_BT = batch.targets_BT.to(place);
+    run.batches[static_cast<std::size_t>(micro)] =
+        (*run.batch)(run.leaf(micro)).to(device::torch_device(group_.device()));
     state.input = at::Tensor();
   } else {
     UnitState& before = states_[static_cast<std::size_t>(unit) - 1];

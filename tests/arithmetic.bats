@@ -19,7 +19,7 @@ __attribute__((constructor)) static void start(void) {
 EOF
 }
 
-train() { LD_PRELOAD=$PWD/core.so run --separate-stderr "$BUILD/zs-train" --model_name tiny --num_layers 1 --seq_length 32 --max_steps 1 "$@"; }
+train() { run --separate-stderr env LD_PRELOAD="$PWD/core.so" "$BUILD/zs-train" --model_name tiny --num_layers 1 --seq_length 32 --max_steps 1 "$@"; }
 
 @test "arithmetic: a program on OpenBLAS's fall-back kernels starts once more, with the right core type" {
   gcc -DHEEDS=1 -shared -fPIC core.c -o core.so

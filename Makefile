@@ -54,7 +54,8 @@ endif
 # CUDA: built in where there are nvcc and a LibTorch with CUDA, unless CUDA=0. Libraries: those beside that LibTorch, or
 # the toolkit's; headers of cuDNN's graphs (nvidia-cudnn-frontend of PyPI) beside it, or in CUDNN_FRONTEND=FOLDER.
 NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
-WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
+GPU_TORCH := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
+WITH_CUDA := $(if $(GPU_TORCH),$(if $(or $(filter 1,$(CUDA)),$(shell ldd $(GPU_TORCH) 2>/dev/null | grep -q 'not found' || echo whole)),$(GPU_TORCH)))
 ifneq ($(WITH_CUDA),)
 TOOLKIT := $(abspath $(dir $(NVCC))..)
 CUDA_LIBRARIES := $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64

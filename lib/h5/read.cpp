@@ -187,7 +187,7 @@ std::vector<Member> Group::members() const {
 /// A link could lead into another file, which nobody has looked at.
 void Group::require_hard(const std::string& name) const {
   H5L_info_t link;
-  checked(H5Lget_info(handle_.get(), name.c_str(), &link, H5P_DEFAULT), "look at '" + name + "'");
+  checked(H5Lget_info(handle_.get(), name.c_str(), &link, H5P_DEFAULT), "open group '" + name + "'");
   if (link.type != H5L_TYPE_HARD) throw Error("cannot open '" + name + "': it is a link to another place");
 }
 

@@ -16,10 +16,9 @@ VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unkn
 # ---- what there is to build: folders and files, found, not listed --------------------------------------------------
 LIGHT := $(shell sed '/^---/,$$d;/^\#/d;s/:.*//' lib/LAYERS)
 HEAVY := $(shell sed '1,/^---/d;/^\#/d;s/:.*//' lib/LAYERS)
-# Sources of a GPU: *.cu, cuda*.cpp and nccl.cpp; built where there are nvcc and a LibTorch with CUDA (CUDA=0: never).
-gpu_only := $(wildcard lib/*/cuda*.cpp lib/*/nccl.cpp)
-sources = $(filter-out %_test.cpp $(if $(WITH_CUDA),,$(gpu_only)),$(foreach d,$(1),$(wildcard lib/$(d)/*.cpp)))
-gpu_sources = $(if $(WITH_CUDA),$(foreach d,$(1),$(wildcard lib/$(d)/*.cu)))
+# A GPU's library, libzs-cuda.so: sources cuda*.cpp and *.cu (lib/device/backend.hpp).
+gpu_sources := $(wildcard lib/*/cuda*.cpp lib/*/*.cu)
+sources = $(filter-out %_test.cpp $(gpu_sources),$(foreach d,$(1),$(wildcard lib/$(d)/*.cpp)))
 tests = $(foreach d,$(1),$(wildcard lib/$(d)/*_test.cpp))
 object = $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(patsubst %.cpp,$(BUILD)/obj/%.o,$(1)))
 TOOLS := $(patsubst tools/%.cpp,%,$(wildcard tools/zs-*.cpp))
@@ -51,27 +50,26 @@ TORCH_HOME := $(or $(chosen_home),$(shell CUDA=$(CUDA) share/libtorch home),miss
 TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/torch/csrc/api/include
 TORCH_LIBS := -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
 endif
-# CUDA: built in where there are nvcc and a LibTorch with CUDA, unless CUDA=0. Libraries: those beside that LibTorch, or
-# the toolkit's; headers of cuDNN's graphs (nvidia-cudnn-frontend of PyPI) beside it, or in CUDNN_FRONTEND=FOLDER.
+# libzs-cuda.so is built where there are nvcc and a LibTorch with CUDA, unless CUDA=0. Its libraries are those beside that
+# LibTorch, or the toolkit's; what a machine lacks of them is told when a GPU is asked for.
 NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
-GPU_TORCH := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
-WITH_CUDA := $(if $(GPU_TORCH),$(if $(or $(filter 1,$(CUDA)),$(shell ldd $(GPU_TORCH) 2>/dev/null | grep -q 'not found' || echo whole)),$(GPU_TORCH)))
-ifneq ($(WITH_CUDA),)
-TOOLKIT := $(abspath $(dir $(NVCC))..)
-CUDA_LIBRARIES := $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
-CUDA_CFLAGS := -DZS_CUDA $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include) $(TOOLKIT)/include $(or $(CUDNN_FRONTEND),$(wildcard $(TORCH_HOME)/../include)))
-NVCC_FLAGS = -std=c++20 -O3 -Ilib --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra $(foreach v,$(SM),-gencode=arch=compute_$(v),code=sm_$(v))
+WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
+TOOLKIT = $(abspath $(dir $(NVCC))..)
+CUDA_FOLDERS = $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
+CUDA_CFLAGS = -fPIC $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include $(TORCH_HOME)/../include) $(TOOLKIT)/include)
 SM ?= 80 90 $(if $(shell $(NVCC) --list-gpu-code 2>/dev/null | grep -x sm_100),100)
+NVCC_FLAGS = -std=c++20 -O3 -Ilib --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra,-fPIC \
+  $(foreach v,$(SM),-gencode=arch=compute_$(v),code=sm_$(v))
 # libtorch_cuda names libraries (of sparse products, of several nodes) that zs does not call.
-TORCH_LIBS += -Wl,--no-as-needed -ltorch_cuda -lc10_cuda -Wl,--as-needed $(CUDA_LIBRARIES:%=-L%) $(CUDA_LIBRARIES:%=-Wl,-rpath,%) \
-  -l:libcudart.so.13 -l:libcublasLt.so.13 -l:libcublas.so.13 -l:libcudnn.so.9 -l:libnccl.so.2 -l:libnvrtc.so.13 -Wl,--allow-shlib-undefined
-endif
+CUDA_LIBS = -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cuda -lc10_cuda -ltorch_cpu -lc10 \
+  $(CUDA_FOLDERS:%=-L%) $(CUDA_FOLDERS:%=-Wl,-rpath,%) -l:libcudart.so.13 -l:libcublasLt.so.13 -l:libcublas.so.13 \
+  -l:libcudnn.so.9 -l:libnccl.so.2 -l:libnvrtc.so.13 -Wl,--allow-shlib-undefined
 # The cache is one user's: what is installed brings the libraries that it has from there.
 CACHED_LIBS = $(if $(findstring /zs/libtorch-,$(TORCH_HOME)),$(shell ldd $(BUILD)/zs-train | sed -n 's|.*=> \($(dir $(TORCH_HOME))[^ ]*\) .*|\1|p'))
 COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
 # Which products are fused with sums is part of the bits, and spelt out in the sources: compilers fuse nothing.
 # fmt from its headers: a LibTorch brings other ones than the distribution's library is made of.
-HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(CUDA_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contract=off -DFMT_HEADER_ONLY
+HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contract=off -DFMT_HEADER_ONLY
 # What loops over numbers are compiled with, by path: for speed, no bit depends on it.
 FLAGS_lib/device/cpu.cpp := -O3 -fno-math-errno
 FLAGS_lib/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
@@ -80,21 +78,25 @@ PCH := $(BUILD)/pch/tensor.hpp
 # demo and check build with every processor, unless make was given its own -j.
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
-all: $(TOOLS:%=$(BUILD)/%) $(BUILD)/blas  ## build every tool into build/
+all: $(TOOLS:%=$(BUILD)/%) $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(BUILD)/blas  ## build every tool into build/
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
 $(BUILD)/libzs.a: $(call object,$(call sources,$(LIGHT)))
-$(BUILD)/libzs-train.a: $(call object,$(call sources,$(HEAVY)) $(call gpu_sources,$(HEAVY)))
+$(BUILD)/libzs-train.a: $(call object,$(call sources,$(HEAVY)))
 $(BUILD)/%.a:
 	rm -f $@ && ar rcs $@ $^
 
-$(call object,$(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
+$(call object,$(filter %.cpp,$(gpu_sources))): EXTRA = $(CUDA_CFLAGS)
+$(call object,$(filter %.cpp,$(gpu_sources)) $(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
 	@mkdir -p $(@D)
-	$(CXX) $(HEAVY_FLAGS) -include $(PCH) $(FLAGS_$<) -MMD -MP -c $< -o $@
+	$(CXX) $(HEAVY_FLAGS) $(if $(EXTRA),-include lib/unit/tensor.hpp $(EXTRA),-include $(PCH)) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
 $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) $(if $(findstring lib/device/,$<),-fmad=false) -MMD -MP -c $< -o $@
+
+$(BUILD)/libzs-cuda.so: $(call object,$(gpu_sources))
+	$(CXX) -shared $^ $(CUDA_LIBS) -o $@
 
 $(BUILD)/obj/%.o: %.cpp
 	@mkdir -p $(@D)
@@ -126,7 +128,7 @@ $(LIGHT_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 	$(CXX) $< -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
 
 $(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs-train.a $(BUILD)/libzs.a
-	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+	$(CXX) -rdynamic $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
 
 $(MPI_TESTS) $(BENCHES): $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 $(BUILD)/mpi/%: $(BUILD)/obj/tests/mpi/%.o

@@ -6,10 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/vectorised.hpp"
+#include "device/backend.hpp"
 #include "device/operations.hpp"
-#ifdef ZS_CUDA
-#include "device/cuda.hpp"
-#endif
 
 // A product and its sum are one instruction here where arithmetic.hpp says so, which needs the FMA of x86-64-v3. The
 // names are of x86-64 levels, not of processors: GCC offers a processor's clone to that maker's processors alone.
@@ -160,11 +158,7 @@ std::vector<double> sums_of_squares(std::span<const View> tiles) {
 const Operations& operations(const Device& device) {
   static constexpr Operations cpu = {tree_sum_on_cpu, carry, adamw_on_cpu, sums_of_squares};
   if (device.kind == Device::Kind::cpu) return cpu;
-#ifdef ZS_CUDA
-  return cuda::operations();
-#else
-  throw Error("this build of zs does not compute on " + to_text(device));
-#endif
+  return *cuda::backend().operations;
 }
 
 }  // namespace zs::device

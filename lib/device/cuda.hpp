@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a build with CUDA adds to this folder: a GPU's memory and its table of operations. Included where ZS_CUDA is
-// set.
+// What the sources of the GPU's library share.
 #pragma once
 #include <cuda_runtime_api.h>
 
-#include "device/memory.hpp"
-#include "device/operations.hpp"
+#include "device/backend.hpp"
 
 namespace zs::device::cuda {
 
@@ -16,12 +14,8 @@ void check(cudaError_t status, const char* what);
 cudaStream_t stream();
 
 /// From LibTorch's caching allocator, so that its statistics count both. Freed in the order of the current stream.
-Buffer allocate(const Device& device, std::int64_t bytes);
-Statistics statistics(const Device& device);
-void reset_peak(const Device& device);
+Buffer allocate_here(const Device& device, std::int64_t bytes);
 
-std::map<std::string, std::string> arithmetic(const Device& device);
-
-const Operations& operations();
+const Operations& operations_here();
 
 }  // namespace zs::device::cuda

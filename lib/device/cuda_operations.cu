@@ -161,7 +161,7 @@ std::vector<double> sums_of_squares(std::span<const View> views) {
   std::vector<Tile> tiles;
   for (const View& view : views) tiles.push_back({floats(view), view.count});
   const auto bytes = [](const auto& of) { return of.size() * sizeof(of[0]); };
-  const Buffer memory = cuda::allocate(views[0].device, static_cast<std::int64_t>(bytes(tiles) + bytes(sums)));
+  const Buffer memory = allocate_here(views[0].device, static_cast<std::int64_t>(bytes(tiles) + bytes(sums)));
   auto* const on_device = reinterpret_cast<double*>(memory.data() + bytes(tiles));
   check(cudaMemcpyAsync(memory.data(), tiles.data(), bytes(tiles), cudaMemcpyHostToDevice, stream()), "gradient norm");
   squares_kernel<<<static_cast<unsigned>(tiles.size()), kLanes, 0, stream()>>>(
@@ -174,7 +174,7 @@ std::vector<double> sums_of_squares(std::span<const View> views) {
 
 }  // namespace
 
-const Operations& operations() {
+const Operations& operations_here() {
   static constexpr Operations table = {tree_sum, carry, update, sums_of_squares};
   return table;
 }

@@ -10,9 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#ifdef ZS_CUDA
-#include "device/cuda.hpp"
-#endif
+#include "device/backend.hpp"
 
 namespace zs::device {
 namespace {
@@ -68,22 +66,10 @@ class CountingAllocator final : public at::Allocator {
 
 bool on_gpu(const Device& device) { return device.kind != Device::Kind::cpu; }
 
-#ifndef ZS_CUDA
-/// What a build without CUDA has in its place.
-namespace cuda {
-[[noreturn]] Buffer allocate(const Device& device, std::int64_t) {
-  throw Error("this build of zs has no memory on " + to_text(device));
-}
-[[noreturn]] Statistics statistics(const Device& device) { allocate(device, 0); }
-[[noreturn]] void reset_peak(const Device& device) { allocate(device, 0); }
-[[noreturn]] std::map<std::string, std::string> arithmetic(const Device& device) { allocate(device, 0); }
-}  // namespace cuda
-#endif
-
 }  // namespace
 
 Buffer allocate(const Device& device, std::int64_t bytes) {
-  if (on_gpu(device)) return cuda::allocate(device, bytes);
+  if (on_gpu(device)) return cuda::backend().allocate(device, bytes);
   auto* const memory = static_cast<std::byte*>(aligned(static_cast<std::size_t>(bytes) + (bytes == 0)));
   if (!memory) throw Error("cannot allocate " + to_bytes_text(static_cast<double>(bytes)));
   return counted({memory, std::free}, bytes, device);
@@ -97,17 +83,17 @@ Buffer counted(std::shared_ptr<std::byte> memory, std::int64_t bytes, const Devi
 }
 
 Statistics statistics(const Device& device) {
-  if (on_gpu(device)) return cuda::statistics(device);
+  if (on_gpu(device)) return cuda::backend().statistics(device);
   return {held, most};
 }
 
 void reset_peak(const Device& device) {
-  if (on_gpu(device)) return cuda::reset_peak(device);
+  if (on_gpu(device)) return cuda::backend().reset_peak(device);
   most = held.load();
 }
 
 std::map<std::string, std::string> arithmetic(const Device& device) {
-  if (on_gpu(device)) return cuda::arithmetic(device);
+  if (on_gpu(device)) return cuda::backend().arithmetic(device);
   return {{"device", "cpu"}};
 }
 

@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/error.hpp"
+#include "device/backend.hpp"
 #include "kernel/kernels.hpp"
 
-#ifdef ZS_CUDA
-#include "kernel/matmul.hpp"
-#endif
-
 namespace zs::kernel {
-
-void allow_tf32(bool allow) {
-  at::globalContext().setAllowTF32CuBLAS(allow);
-#ifdef ZS_CUDA
-  cuda::allow_tf32(allow);
-#endif
-}
 
 const Kernels& chosen(bool fused, at::DeviceType device) {
   if (!fused) return plain();
   if (device == at::kCPU) return kernel::fused();
-#ifdef ZS_CUDA
-  if (device == at::kCUDA) return cuda::fused();
-#endif
-  throw Error("this zs was built without fused kernels for " + at::DeviceTypeName(device, true));
+  return *device::cuda::function<const Kernels*()>("zs_cuda_kernels")();
+}
+
+void allow_tf32(bool allow) {
+  at::globalContext().setAllowTF32CuBLAS(allow);
+  if (device::cuda::loaded()) device::cuda::function<void(bool)>("zs_cuda_allow_tf32")(allow);
 }
 
 }  // namespace zs::kernel

@@ -229,7 +229,7 @@ Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std:
 
 }  // namespace
 
-const Kernels& fused() {
+extern "C" const Kernels* zs_cuda_kernels() {
   static const Kernels kernels = {
       [](const Tensor& x_BTC, const Tensor& weight_C, const Tensor& bias_C, double epsilon) {
         const Variables made = Norm::apply(x_BTC, weight_C, bias_C, epsilon);
@@ -251,7 +251,7 @@ const Kernels& fused() {
                            at::GradMode::is_enabled() && x_NC.requires_grad());
       },
   };
-  return kernels;
+  return &kernels;
 }
 
 }  // namespace zs::kernel::cuda

@@ -40,15 +40,11 @@ const Kernels& plain();
 /// leaf of the engine's flat buffer), and returned to autograd where not.
 const Kernels& fused();
 
-namespace cuda {
-/// The same for a GPU, in float32 (or TF32), bfloat16 or float16: cuBLASLt, cuDNN and own kernels.
-const Kernels& fused();
-}  // namespace cuda
-
 /// Whether float32 products on a GPU may be made of TF32: 10 bits of mantissa. For the whole process.
 void allow_tf32(bool allow);
 
-/// The kernels of a device, plain or fused. Throws zs::Error where this build has none.
+/// The kernels of a device, plain or fused. A GPU's fused ones are of its library: cuBLASLt, cuDNN and own kernels, in
+/// float32 (or TF32) and bfloat16.
 const Kernels& chosen(bool fused, at::DeviceType device);
 
 }  // namespace zs::kernel

@@ -21,7 +21,4 @@ struct Epilogue {
 /// has theirs or float32; rows or columns of each are contiguous. Runs on the current stream.
 void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN, const Epilogue& epilogue = {});
 
-/// Float32 products by TF32 (10 bits of mantissa) instead of float32. For the whole process.
-void allow_tf32(bool allow);
-
 }  // namespace zs::kernel::cuda

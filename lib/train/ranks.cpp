@@ -6,19 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 #include "base/error.hpp"
-#include "device/memory.hpp"
-#ifdef ZS_CUDA
-#include <c10/cuda/CUDAFunctions.h>
-
-#include <set>
-
 #include "comm/nccl.hpp"
 #include "comm/staged.hpp"
-#include "device/cuda.hpp"
-#endif
+#include "device/backend.hpp"
 
 namespace zs::train {
 namespace {
@@ -31,66 +25,59 @@ int launched_rank() {
   return 0;
 }
 
-}  // namespace
+namespace cuda = device::cuda;
 
-#ifdef ZS_CUDA
-bool built_with_cuda() { return true; }
-int visible_gpus() { return c10::cuda::device_count(); }
-
-namespace {
+/// Whether this rank computes on a GPU. A job that was given GPUs and cannot use them is refused: its owner pays for
+/// them.
+bool takes_gpu(const std::string& device) {
+  if (device == "cpu" || (device == "auto" && !cuda::driver_is_there())) return false;
+  std::string why = cuda::load();
+  if (why.empty() && cuda::backend().visible_gpus() == 0)
+    why = "this process sees no GPU: is the driver loaded, and is CUDA_VISIBLE_DEVICES set right?";
+  if (why.empty()) return true;
+  if (device == "cuda") throw Error("--device cuda: " + why);
+  for (const char* name : {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "CUDA_VISIBLE_DEVICES"}) {
+    const char* const given = std::getenv(name);
+    if (given && *given)
+      throw Error("this job has GPUs (" + std::string(name) + "=" + given + ") and zs cannot use them: " + why +
+                  "; --device cpu computes on the processors all the same");
+  }
+  return false;
+}
 
 /// The GPU of this rank: its place among the ranks of its host, counted round the GPUs that it sees.
-device::Device own_gpu(const comm::Group& group, int gpus) {
+device::Device own_gpu(const comm::Group& group) {
   int before = 0;
   for (int rank = 0; rank < group.rank(); ++rank) before += group.host(rank) == group.host(group.rank());
-  return {device::Device::Kind::cuda, before % gpus};
+  return {device::Device::Kind::cuda, before % cuda::backend().visible_gpus()};
 }
 
 /// True if no two ranks have one GPU.
 bool own_gpus(comm::Group& group, const device::Device& device) {
-  char bus[32] = {};
-  device::cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, device.index), "GPU of this rank");
-  const auto all = group.exchange(group.host(group.rank()) + " " + bus, "GPUs of the ranks");
+  const std::string mine = group.host(group.rank()) + " " + cuda::backend().bus_id(device.index);
+  const auto all = group.exchange(mine, "GPUs of the ranks");
   return std::set<std::string>(all.begin(), all.end()).size() == all.size();
 }
 
 std::unique_ptr<comm::Group> on_gpu(std::unique_ptr<comm::Group> host, const std::string& transport,
                                     const comm::Options& options) {
-  const device::Device device = own_gpu(*host, visible_gpus());
-  c10::cuda::set_device(static_cast<c10::DeviceIndex>(device.index));
-  at::globalContext().lazyInitDevice(at::kCUDA);
-  at::globalContext().setAllowBF16ReductionCuBLAS(false);  // partial sums stay float32
-  at::globalContext().setAllowFP16ReductionCuBLAS(false);
+  const device::Device device = own_gpu(*host);
+  cuda::backend().use(device.index);
   const bool by_nccl = transport == "nccl" || (transport == "auto" && own_gpus(*host, device));
   return by_nccl ? comm::nccl(std::move(host), device, options) : comm::staged(std::move(host), device);
 }
 
 }  // namespace
-#else
-bool built_with_cuda() { return false; }
-int visible_gpus() { return 0; }
-
-namespace {
-std::unique_ptr<comm::Group> on_gpu(std::unique_ptr<comm::Group> host, const std::string&, const comm::Options&) {
-  return host;
-}
-}  // namespace
-#endif
 
 comm::Group& Ranks::start(double timeout, const std::string& device, const std::string& transport) {
-  if (device == "cuda" && !built_with_cuda())
-    throw Error("--device cuda: this zs was built without CUDA; build it where nvcc and a LibTorch with CUDA are");
-  if (device == "cuda" && visible_gpus() == 0)
-    throw Error(
-        "--device cuda: this process sees no GPU: is the driver loaded, and is CUDA_VISIBLE_DEVICES set right?");
+  const bool gpu = takes_gpu(device);
   device::count_tensors();
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
   at::set_num_interop_threads(1);
   const comm::Options options{.timeout = timeout};
   group_ = comm::mpi(options);
-  if (device == "cuda" || (device == "auto" && visible_gpus() > 0))
-    group_ = on_gpu(std::move(group_), transport, options);
+  if (gpu) group_ = on_gpu(std::move(group_), transport, options);
   return *group_;
 }
 

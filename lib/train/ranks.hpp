@@ -23,8 +23,5 @@ class Ranks {
   std::unique_ptr<comm::Group> group_;
 };
 
-/// Whether zs was built with CUDA, and the GPUs that this process sees.
-bool built_with_cuda();
-int visible_gpus();
 
 }  // namespace zs::train

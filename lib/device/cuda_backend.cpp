@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cublasLt.h>
@@ -21,28 +23,49 @@ void check(cudaError_t status, const char* what) {
 
 cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream(); }
 
-Buffer allocate(const Device& device, std::int64_t bytes) {
+namespace {
+
+Statistics statistics_here(const Device& device) {
+  const auto all = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+  return {all.allocated_bytes[0].current, all.allocated_bytes[0].peak};
+}
+
+void reset_peak_here(const Device& device) { allocator::resetPeakStats(static_cast<c10::DeviceIndex>(device.index)); }
+
+int visible_gpus() { return c10::cuda::device_count(); }
+
+void use(int index) {
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  at::globalContext().setAllowBF16ReductionCuBLAS(false);  // partial sums stay float32
+  at::globalContext().setAllowFP16ReductionCuBLAS(false);
+}
+
+std::string bus_id(int index) {
+  char bus[32] = {};
+  check(cudaDeviceGetPCIBusId(bus, sizeof bus, index), "GPU of this rank");
+  return bus;
+}
+
+}  // namespace
+
+Buffer allocate_here(const Device& device, std::int64_t bytes) {
   const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device.index));
   try {
     auto memory =
         std::make_shared<at::DataPtr>(allocator::get()->allocate(static_cast<std::size_t>(bytes + (bytes == 0))));
     return {{memory, static_cast<std::byte*>(memory->get())}, bytes, device};
   } catch (const c10::OutOfMemoryError&) {
-    const Statistics now = cuda::statistics(device);
+    const Statistics now = statistics_here(device);
     throw Error("no room for " + to_bytes_text(static_cast<double>(bytes)) + " on " + to_text(device) + ", where " +
                 to_bytes_text(static_cast<double>(now.allocated)) +
                 " are held: a higher --zero_stage, a smaller --batch_size or --activation_checkpointing needs less");
   }
 }
 
-Statistics statistics(const Device& device) {
-  const auto all = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
-  return {all.allocated_bytes[0].current, all.allocated_bytes[0].peak};
-}
+namespace {
 
-void reset_peak(const Device& device) { allocator::resetPeakStats(static_cast<c10::DeviceIndex>(device.index)); }
-
-std::map<std::string, std::string> arithmetic(const Device& device) {
+std::map<std::string, std::string> arithmetic_here(const Device& device) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device.index), "GPU");
   int driver = 0, runtime = 0;
@@ -55,6 +78,14 @@ std::map<std::string, std::string> arithmetic(const Device& device) {
           {"cuda", version(static_cast<std::size_t>(runtime))},
           {"cublas", version(cublasLtGetVersion())},
           {"cudnn", version(cudnnGetVersion())}};
+}
+
+}  // namespace
+
+extern "C" const Backend* zs_cuda_backend() {
+  static const Backend table = {
+      visible_gpus, use, bus_id, allocate_here, statistics_here, reset_peak_here, arithmetic_here, &operations_here()};
+  return &table;
 }
 
 }  // namespace zs::device::cuda

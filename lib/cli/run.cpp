@@ -69,8 +69,10 @@ FaultSink fault_warner(const Command& command) {
   return [&command](const Fault& fault) { warn(command, located(fault.path, fault.line, fault.what)); };
 }
 
-void warn(const Command& command, const std::string& text) {
-  std::fputs((command.name + ": warning: " + text + "\n").c_str(), stderr);
+void tell(const Command& command, const std::string& text) {
+  std::fputs((command.name + ": " + text + "\n").c_str(), stderr);
 }
+
+void warn(const Command& command, const std::string& text) { tell(command, "warning: " + text); }
 
 }  // namespace zs::cli

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "comm/agree.hpp"
+#include "train/signals.hpp"
 #include "unit/memory.hpp"
 
 namespace zs::train {
@@ -21,9 +23,21 @@ int launched_rank() {
   return 0;
 }
 
+/// Whether the exception that is being handled is one that all ranks have.
+bool shared() {
+  try {
+    throw;
+  } catch (const comm::SharedError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 comm::Group& Ranks::start(double timeout) {
+  ignore_write_signals();
   unit::memory::install();
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
@@ -36,10 +50,12 @@ cli::Hooks Ranks::hooks() {
   return {
       .place =
           [this] {
-            // An error that all ranks share is told by rank 0, whose abort ends the others before they speak.
+            // An error that all ranks have is told by rank 0, whose abort ends the others before they speak. Before the
+            // ranks have met nobody knows which that is.
+            const bool told = shared();
             if ((group_ ? group_->rank() : launched_rank()) > 0)
-              std::this_thread::sleep_for(std::chrono::milliseconds(500));
-            if (!group_ || group_->size() == 1) return std::string();
+              std::this_thread::sleep_for(std::chrono::milliseconds(told ? 20000 : 500));
+            if (!group_ || group_->size() == 1 || told) return std::string();
             return "rank " + std::to_string(group_->rank()) + " on " + group_->host(group_->rank()) + ": ";
           },
       .after =

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.hpp"
 
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <new>
 
 #include "base/file.hpp"
+#include "base/mapped.hpp"
 
 namespace zs::cli {
 namespace {
@@ -30,9 +35,35 @@ bool answered(const Command& command, const std::vector<std::string>& words) {
   return false;
 }
 
+const char* tool = "";  // the name, for the handler
+
+/// A read of a mapped file that another program has cut short. Nothing can be unwound from here.
+extern "C" void report_cut_file(int signal, siginfo_t* info, void*) {
+  const char* const path = mapped_file(info->si_addr);
+  if (!path) {  // not ours: it comes again, and ends the process
+    std::signal(signal, SIG_DFL);
+    return;
+  }
+  for (const char* const part : {tool, ": ", path, ": was cut short by another program while it was read\n"}) {
+    if (::write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
+  }
+  ::_exit(static_cast<int>(Status::failed));
+}
+
+/// What a signal says that can be said better: a file that may not grow (ulimit -f) is a failed write.
+void set_signals(const Command& command) {
+  tool = command.name.c_str();
+  std::signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action {};
+  action.sa_sigaction = report_cut_file;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
 }  // namespace
 
 int run(const Command& command, int argc, char** argv, const Body& body, const Hooks& hooks) {
+  set_signals(command);
   Status status = Status::failed;
   const auto say = [&](const std::string& text) {
     const std::string place = hooks.place ? hooks.place() : "";

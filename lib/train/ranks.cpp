@@ -37,7 +37,7 @@ bool shared() {
 }  // namespace
 
 comm::Group& Ranks::start(double timeout) {
-  ignore_write_signals();
+  ignore_closed_pipes();
   unit::memory::install();
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);

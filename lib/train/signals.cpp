@@ -26,8 +26,6 @@ void catch_stop_signals() {
 
 bool stop_asked() { return asked != 0; }
 
-void ignore_write_signals() {
-  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
-}
+void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 }  // namespace zs::train

@@ -12,7 +12,7 @@ void catch_stop_signals();
 /// Whether one has come.
 bool stop_asked();
 
-/// A closed pipe and a file that may not grow are failures of a write, not ends of the process.
-void ignore_write_signals();
+/// A pipe that nobody reads is a failed write, not the end of the process.
+void ignore_closed_pipes();
 
 }  // namespace zs::train

@@ -21,9 +21,9 @@ struct Judgement {
   std::string reason;  ///< "exit code 137", "loss is nan at step 30 (run.log:42)"; empty when complete
 };
 
-/// The first that holds: FAILED exit_code is not 0; DIVERGED a loss is not finite; DEAD the loss never changes (three
-/// points or more) or every gradient norm is 0; TRUNCATED the last step is below expected_steps; COMPLETE it is not;
-/// UNKNOWN nothing says how many steps there should be.
+/// The first that holds: FAILED exit_code is not 0 (1: unless it DIVERGED); DIVERGED a loss is not finite; DEAD the
+/// loss never changes (three points or more) or every gradient norm is 0; TRUNCATED the last step is below
+/// expected_steps; COMPLETE it is not; UNKNOWN nothing says how many steps there should be.
 Judgement judge(const metric::Run& run, const Series& series);
 
 /// The last step that the run reached, by its points or by its own summary line; metric::kAbsentInteger if unknown.

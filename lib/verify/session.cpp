@@ -12,6 +12,7 @@
 #include "config/known.hpp"
 #include "job/command.hpp"
 #include "metric/file.hpp"
+#include "train/agreement.hpp"
 #include "verify/report.hpp"
 #include "verify/two_runs.hpp"
 
@@ -199,6 +200,7 @@ Status Session::side_by_side(const cli::Args& args) {
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
   }
+  train::require_same_start(group, config, {{"--inject_fault", args.text("inject_fault")}});
   request.train = train::settings(config, group.size());
   if (!request.train.engine.exact) throw UsageError("--reduction any promises no bits that could be verified");
   request.tolerance = tolerance(args, request.train.engine.dtype);
@@ -216,11 +218,11 @@ Status Session::side_by_side(const cli::Args& args) {
   const bool equal = verdict.kind == Verdict::Kind::exact || verdict.kind == Verdict::Kind::within;
   if (!first) {
     // The verdict is rank 0's: a launcher that sees another status first would end rank 0 before it has spoken.
-    group.exchange("", "end of the comparison");
+    comm::barrier(group, "end of the comparison");
     return Status::done;
   }
   output(args, run, all, "");
-  group.exchange("", "end of the comparison");
+  comm::barrier(group, "end of the comparison");
   return equal ? Status::done : Status::no;
 }
 

@@ -76,7 +76,7 @@ differ() {
   for seed in 1 2; do
     folder=$( ((seed == 1)) && echo a || echo b)
     (cd $folder && zs-train "${SMALL[@]}" --gradient_accumulation_steps 2 --seed 5 --learning_rate 0.$seed --save_steps 1 --max_steps 1 >log &&
-      mv out/*/checkpoint_1 saved && rm -r out && mkdir weights && cp saved/{pytorch_model.bin,config.json} weights)
+      mv out/*/final_checkpoint saved && rm -r out && mkdir weights && cp saved/{pytorch_model.bin,config.json} weights)
   done
   for what in saved weights; do
     run -2 --separate-stderr "${mpi[@]}" -n 1 --wdir "$PWD/a" zs-train "${SMALL[@]}" --seed 5 --checkpoint $what : \

@@ -34,28 +34,34 @@ HDF5_LIBS := $(if $(wildcard $(HDF5_DIR)/libhdf5.a),$(HDF5_DIR)/libhdf5.a -lsz -
 LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lboost_filesystem -lfmt -lz -lcrypto -lre2 -lxxhash
 MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell mpicxx --showme:compile 2>/dev/null))
 MPI_LIBS := $(shell mpicxx --showme:link 2>/dev/null)
-ifdef TORCH_HOME
-TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/torch/csrc/api/include \
-  $(shell grep -oE -- '-D_GLIBCXX_USE_CXX11_ABI=[01]' $(TORCH_HOME)/share/cmake/Torch/TorchConfig.cmake 2>/dev/null)
-TORCH_LIBS := -L$(TORCH_HOME)/lib -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
-else
+# LibTorch: what `make deps` fetched, or TORCH_HOME=FOLDER (of a PyTorch), or TORCH=debian (libtorch-dev).
+ifeq ($(TORCH),debian)
+override TORCH_HOME :=
 TORCH_CFLAGS := -isystem /usr/include/torch/csrc/api/include
 TORCH_LIBS := -ltorch_cpu -lc10
+else ifneq ($(TORCH),)
+$(error TORCH=$(TORCH) is not known; TORCH=debian takes the distribution's LibTorch, TORCH_HOME=FOLDER any other)
+else
+chosen_home := $(TORCH_HOME)
+TORCH_HOME := $(or $(chosen_home),$(shell CUDA=$(CUDA) share/libtorch home),missing)
+TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/torch/csrc/api/include
+TORCH_LIBS := -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
 endif
+# The cache is one user's: what is installed brings the libraries that it has from there.
+CACHED_LIBS = $(if $(findstring /zs/libtorch-,$(TORCH_HOME)),$(shell ldd $(BUILD)/zs-train | sed -n 's|.*=> \($(dir $(TORCH_HOME))[^ ]*\) .*|\1|p'))
 COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
-HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd
-# Kernels whose bits are part of the contract: which products are fused is spelt out in the source.
-FLAGS_adamw := -O3 -ffp-contract=off -fno-math-errno
-FLAGS_vector := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
-FLAGS_norm := -O3 -ffp-contract=off
-FLAGS_tree := -O3 -ffp-contract=off
+# Which products are fused with sums is part of the bits, and spelt out in the sources: compilers fuse nothing.
+# fmt from its headers: a LibTorch brings other ones than the distribution's library is made of.
+HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contract=off -DFMT_HEADER_ONLY
+# What loops over numbers are compiled with, by path: for speed, no bit depends on it.
+FLAGS_lib/device/cpu.cpp := -O3 -fno-math-errno
+FLAGS_lib/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
 PCH := $(BUILD)/pch/tensor.hpp
 
 # demo and check build with every processor, unless make was given its own -j.
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
-all: $(TOOLS:%=$(BUILD)/%)  ## build every tool into build/
-	@TORCH_HOME=$(TORCH_HOME) share/blas
+all: $(TOOLS:%=$(BUILD)/%) $(BUILD)/blas  ## build every tool into build/
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
 $(BUILD)/libzs.a: $(call object,$(call sources,$(LIGHT)))
@@ -65,16 +71,26 @@ $(BUILD)/%.a:
 
 $(call object,$(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
 	@mkdir -p $(@D)
-	$(CXX) $(HEAVY_FLAGS) -include $(PCH) $(FLAGS_$(basename $(notdir $<))) -MMD -MP -c $< -o $@
+	$(CXX) $(HEAVY_FLAGS) -include $(PCH) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
 $(BUILD)/obj/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(CXX) $(COMMON) -MMD -MP -c $< -o $@
 
-$(PCH).gch: lib/unit/tensor.hpp
+$(PCH).gch: lib/unit/tensor.hpp $(BUILD)/libtorch
 	@mkdir -p $(@D)
 	@cp $< $(PCH)
 	$(CXX) $(HEAVY_FLAGS) -MMD -MP -x c++-header $< -o $@
+
+# Which LibTorch it is: what includes it is built again when that changes, after a look whether it suits.
+$(BUILD)/libtorch: FORCE
+	@mkdir -p $(@D)
+	@share/libtorch identity '$(TORCH_HOME)' | cmp -s - $@ || { \
+	  share/libtorch check '$(TORCH_HOME)' && share/libtorch identity '$(TORCH_HOME)' > $@; }
+
+# How fast it multiplies is measured once.
+$(BUILD)/blas: $(BUILD)/bench/product $(BUILD)/libtorch
+	@share/blas $< && touch $@
 
 # The version is one object, rebuilt when it changes.
 $(BUILD)/version: FORCE
@@ -135,8 +151,8 @@ lint:  ## clang-format, clang-tidy and shellcheck over the sources
 	@BUILD=$(BUILD) tests/lint
 
 # ---- for people -----------------------------------------------------------------------------------------------------
-deps:  ## install the Debian packages that are missing (sudo when not root)
-	@share/deps
+deps:  ## install the Debian packages that are missing (sudo when not root), fetch LibTorch
+	@TORCH='$(TORCH)' TORCH_HOME='$(chosen_home)' CUDA='$(CUDA)' share/deps
 demo:  ## install, build, run the six conditions, write the report
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) $(PARALLEL) all
@@ -152,6 +168,7 @@ install: all  ## put binaries, man pages, completions and share/ under PREFIX
 	install $(TOOLS:%=$(BUILD)/%) "$(TO)"/bin
 	for section in 1 5 7; do install -m 644 man/*.$$section "$(TO)"/share/man/man$$section || exit; done
 	cp -r share/. slurm "$(TO)"/share/zs
+	$(if $(CACHED_LIBS),install -D -t "$(TO)"/lib/zs $(CACHED_LIBS))
 	for t in $(TOOLS); do $(BUILD)/$$t --completion > "$(TO)"/share/bash-completion/completions/$$t || exit; done
 clean:  ## remove what was built
 	rm -rf $(BUILD)

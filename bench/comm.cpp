@@ -55,40 +55,44 @@ void compare(Group& group, const char* name, std::int64_t bytes, const std::func
               zs::to_rounded_text(their / our, 3).c_str(), zs::to_rounded_text(their_best / best, 3).c_str());
 }
 
-float* floats(const std::shared_ptr<std::byte>& memory) { return reinterpret_cast<float*>(memory.get()); }
+using zs::device::View;
+using zs::device::view;
 
 void compare_at(Group& group, std::int64_t bytes) {
   const std::int64_t n = bytes / 4;
   const int share = static_cast<int>(n / group.size());
-  const auto full = group.allocate(bytes), mine = group.allocate(bytes / group.size()), sum = group.allocate(bytes);
+  const auto full_memory = group.allocate(bytes), mine_memory = group.allocate(bytes / group.size() + 4),
+             sum_memory = group.allocate(bytes);
+  const zs::comm::Slice own = zs::comm::slice(n, group.rank(), group.size());
+  const View full = full_memory.view(zs::device::Type::float32, n), sum = sum_memory.view(zs::device::Type::float32, n),
+             mine = mine_memory.view(zs::device::Type::float32, own.size());
   std::vector<float> their_full(static_cast<std::size_t>(n)), their_mine(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
-    floats(sum)[i] = 0;
-    floats(full)[i] = their_full[static_cast<std::size_t>(i)] = static_cast<float>(i % 1000) * 1e-3f;
+    sum.as<float>()[i] = 0;
+    full.as<float>()[i] = their_full[static_cast<std::size_t>(i)] = static_cast<float>(i % 1000) * 1e-3f;
   }
   compare(
-      group, "reduce-scatter", bytes,
-      [&] { group.reduce_scatter(floats(full), floats(mine), n, "reduce-scatter")->wait(); },
+      group, "reduce-scatter", bytes, [&] { group.reduce_scatter(full, mine, "reduce-scatter")->wait(); },
       [&] {
         MPI_Reduce_scatter_block(their_full.data(), their_mine.data(), share, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       });
   compare(
-      group, "all-gather", bytes, [&] { group.all_gather(mine.get(), full.get(), n, 4, "all-gather")->wait(); },
+      group, "all-gather", bytes, [&] { group.all_gather(mine, full, "all-gather")->wait(); },
       [&] { MPI_Allgather(their_mine.data(), share, MPI_FLOAT, their_full.data(), share, MPI_FLOAT, MPI_COMM_WORLD); });
   compare(
       group, "all-reduce", bytes,
       [&] {
-        float* own = floats(sum) + zs::comm::slice(n, group.rank(), group.size()).begin;
-        group.reduce_scatter(floats(full), own, n, "reduce-scatter")->wait();
-        group.all_gather(own, sum.get(), n, 4, "all-gather")->wait();
+        const View part = sum.part(own.begin, own.end);
+        group.reduce_scatter(full, part, "reduce-scatter")->wait();
+        group.all_gather(part, sum, "all-gather")->wait();
       },
       [&] {
         MPI_Allreduce(their_full.data(), their_mine.data(), static_cast<int>(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       });
-  std::vector<float> heap(static_cast<std::size_t>(n)), heap_mine(static_cast<std::size_t>(share));
+  std::vector<float> heap(static_cast<std::size_t>(n)), heap_mine(static_cast<std::size_t>(own.size()));
   compare(
       group, "reduce-scatter, ordinary memory", bytes,
-      [&] { group.reduce_scatter(heap.data(), heap_mine.data(), n, "reduce-scatter")->wait(); },
+      [&] { group.reduce_scatter(view(heap.data(), n), view(heap_mine.data(), own.size()), "reduce-scatter")->wait(); },
       [&] {
         MPI_Reduce_scatter_block(their_full.data(), their_mine.data(), share, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       });

@@ -51,6 +51,7 @@ submit_experiment() {
 take_part() {
   if [[ $offset == report ]]; then results=$part; else results=${part%/.cells/*}; fi
   [[ -d $results ]] || die "the results folder is gone: $results"
+  [[ $offset == report ]] || must_own "$part"
   read_plan
   [[ $offset != report ]] || end_experiment
   mapfile -t todo <"$part"

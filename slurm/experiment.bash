@@ -4,7 +4,8 @@
 # each a training; when they have run, their logs become a summary, pictures and a report.
 # (shellcheck does not see that launch.bash and job.bash set ranks, launch and folder, nor what `step` and traps call.)
 
-# begin_experiment TITLE: makes the results folder and sets `results`; `add_condition` and `plan_made` follow.
+# begin_experiment TITLE REPORT: makes the results folder and sets `results`; `add_condition` and `plan_made` follow. Its
+# report is of the kind REPORT (zs-report --kind).
 begin_experiment() {
   local tool
   for tool in zs-train zs-parse zs-aggregate zs-plot zs-report zs-runs; do
@@ -14,35 +15,34 @@ begin_experiment() {
   if [[ -n $submit ]]; then needs_sbatch; fi
   plan_launch
   new_folder "$PWD/results" results
-  results=$folder title=$1 names=() todo=() plan=()
+  results=$folder title=$1 report=$2 names=() todo=() plan=() folders=()
+  # What cannot be planned whole leaves nothing behind.
+  trap withdraw EXIT
   mkdir "$results/.cells" || die "cannot write $results"
 }
 
 # add_condition NAME WORD...: a condition that trains with `zs-train WORD...`.
 add_condition() {
   [[ $1 =~ ^[A-Za-z0-9_+-][A-Za-z0-9_.+-]*$ ]] || die "condition '$1': a name is made of letters, digits and _.+-"
+  [[ $1 != *_detailed ]] || die "condition '$1': NAME_detailed.log is the log of condition NAME: call it something else"
   names+=("$1") todo+=("$1")
-  plan+=("$(jq -nc --arg command "$(as_words zs-train "${@:2}")" \
-    '{key: $ARGS.positional[0], value: {command: $command, arguments: $ARGS.positional[1:], exit_code: null}}' --args -- "$@")")
+  plan+=("$(jq -nc '$ARGS.positional' --args -- "$@")")
 }
 
 # plan_made: writes metadata.json, registers a run for each condition, and freezes the binary, the configurations and
 # the state of the sources.
 plan_made() {
   local source=$share/.. planned
-  folders=()
-  # What cannot be planned whole leaves nothing behind.
-  trap withdraw EXIT
-  planned=$(printf '%s\n' "${plan[@]}" | jq -c '[.key] + .value.arguments' |
-    zs-runs plan "experiment=$results" "script=$script" "directory=$PWD") || exit 2
+  planned=$(printf '%s\n' "${plan[@]}" | zs-runs plan "experiment=$results" "script=$script" "directory=$PWD") || exit 2
   mapfile -t folders < <(cut -f2 <<<"$planned")
-  whole "$results/.cells/runs" jq -Rn '[inputs | split("\t") | {key: .[0], value: .[1]}] | from_entries' <<<"$planned"
-  whole "$results/metadata.json" jq -s --arg date "$(date -Is)" --arg title "$title" --argjson ranks "$ranks" \
-    --arg host "$(hostname)" --arg version "$(zs-train --version)" --arg job "${SLURM_JOB_ID-}" --slurpfile runs "$results/.cells/runs" \
-    --argjson restarts "$max_restarts" --arg gpus "$gpus_per_node" \
-    '{experiment_date: $date, experiment: $title, ranks: $ranks, host: $host, version: $version, slurm_job_id: $job,
-      max_restarts: $restarts, gpus_per_node: $gpus, condition_order: [.[].key],
-      conditions: (from_entries | with_entries(.value.run = $runs[0][.key]))}' <<<"$(printf '%s\n' "${plan[@]}")"
+  # What the plan says, not what was typed: secrets are withheld there.
+  whole "$results/metadata.json" jq -Rn --arg date "$(date -Is)" --arg title "$title" --argjson ranks "$ranks" \
+    --arg host "$(hostname)" --arg version "$(zs-train --version)" --arg job "${SLURM_JOB_ID-}" \
+    --argjson restarts "$max_restarts" --arg gpus "$gpus_per_node" --arg report "$report" \
+    '[inputs | split("\t") | {key: .[0], value: ((.[2] | fromjson) + {run: .[1], exit_code: null})}] as $plan |
+    {experiment_date: $date, experiment: $title, $report, ranks: $ranks, host: $host, version: $version, slurm_job_id: $job,
+      max_restarts: $restarts, gpus_per_node: $gpus, condition_order: [$plan[].key],
+      conditions: ($plan | from_entries)}' <<<"$planned"
   read_plan
   if [[ -e $source/.git ]]; then git -C "$source" diff HEAD >"$results/revision.diff" 2>/dev/null || true; fi
   local frozen=("$(realpath "$(command -v zs-train)")") file
@@ -62,6 +62,7 @@ END
 read_plan() {
   local file=$results/metadata.json i
   [[ -s $file && -d $results/.cells ]] || die "$results is not the results folder of an experiment"
+  must_own "$results" "$file" "$results/frozen.sha256" "$results/.cells"
   mapfile -t names < <(jq -r '.condition_order[]' "$file")
   mapfile -t folders < <(jq -r '.condition_order[] as $name | .conditions[$name].run' "$file")
   declare -gA folder_of=()
@@ -118,6 +119,21 @@ forget() {
     if $again[0][.key] then .value |= {command, arguments, run, exit_code: null} else . end)' "$results/metadata.json"
 }
 
+# settings_of_environment: variables that say how a training is run, NAME=VALUE each. Only names that are known to be
+# harmless: others may be secrets (SLURM_JWT is one), and the log is for everybody.
+settings_of_environment() {
+  local name harmless secret='JWT|TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH'
+  harmless='SLURM_(CLUSTER_NAME|JOB_(ID|NAME|PARTITION|QOS|NODELIST|NUM_NODES|CPUS_PER_NODE|GPUS)|ARRAY_(JOB_ID|TASK_ID)'
+  harmless+='|NTASKS.*|NPROCS|NNODES|TASKS_.*|CPUS_.*|GPUS_.*|MEM_PER_.*|(CPU|MEM|GPU)_BIND|NODELIST|RESTART_COUNT'
+  harmless+='|MPI_TYPE|DISTRIBUTION|SUBMIT_(DIR|HOST))|(OMP|KMP|MKL|OPENBLAS|NCCL)_.*|OMPI_MCA_(btl|pml|mtl|osc|coll|rmaps).*'
+  harmless+='|CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|MODULE_LOADING|HOME)|CUBLAS_WORKSPACE_CONFIG'
+  harmless+='|ZS_(RANKS|MPI|RUN|REGISTRY|CONDITIONS|SHARE|SANDBOX)'
+  while IFS= read -r name; do
+    # Not even these where they name a secret.
+    [[ ${name^^} =~ $secret || ! $name =~ ^($harmless)$ ]] || printf '%s=%q\n' "$name" "${!name}"
+  done < <(compgen -e | sort)
+}
+
 # What a reader needs to repeat a condition: the first lines of its _detailed.log.
 header() {
   echo "date: $(date -Is)"
@@ -126,7 +142,7 @@ header() {
   echo "launch: $(as_words "$@")"
   echo "ranks: $ranks"
   zs-train --version
-  env | sort | grep -E '^(SLURM_|OMP_|OMPI_|NCCL_|CUDA_|ZS_)' || true
+  settings_of_environment
   echo
 }
 
@@ -143,7 +159,8 @@ run_condition() {
   fi
   export ZS_RUN=$run
   plan_launch
-  eval "command=(zs-train $(jq -r --arg name "$name" '.conditions[$name].arguments | @sh' "$results/metadata.json"))"
+  mapfile -d '' -t command < <(jq -j --arg name "$name" '.conditions[$name].arguments[] + "\u0000"' "$results/metadata.json")
+  command=(zs-train "${command[@]}")
   trap 'stop INT 130' INT
   trap 'stop TERM 143' TERM
   trim "$output" "$run"
@@ -178,6 +195,7 @@ run_condition() {
 gather() {
   local cells=("$results"/.cells/*.json)
   [[ -e ${cells[0]} ]] || return 0
+  must_own "${cells[@]}"
   whole "$results/metadata.json" jq -s \
     '.[0] as $all | reduce .[1:][] as $cell ($all; .conditions[$cell.name] += ($cell | del(.name)))' \
     "$results/metadata.json" "${cells[@]}"
@@ -198,7 +216,7 @@ states() {
 # end_experiment: the log, the summary, the pictures and the report. Exits: 1 if a condition failed or is missing or a
 # log has faults, 2 if a part could not be made.
 end_experiment() {
-  local faults=0 bad
+  local faults=0 bad kind
   exec 9>"$results/.cells/lock" || die "cannot write $results"
   flock 9 || die "cannot lock $results"
   gather
@@ -224,18 +242,29 @@ Detailed log saved: \($name)_detailed.log
     "\($name): \(.found.state)\(if (.exit_code // 0) != 0 then " with exit code \(.exit_code)" else ": \(.found.basis)" end)"' "$results/metadata.json")
 
   [[ -z $bad ]] || say "$bad"
+  local all_failed=''
+  [[ $(grep -c . <<<"$bad") != "${#names[@]}" ]] || all_failed=1
 
   summarize() { zs-parse "$results" | zs-aggregate -o "$results/summary.h5"; }
   # A fault in the data (status 1) does not stop the evidence.
   step() {
     "$@" || { (($? == 1)) && faults=1; } || die "$(as_words "$@") failed; the logs are in $results"
   }
+  # Where everything failed, there may be nothing to draw.
+  picture() {
+    if [[ -n $all_failed ]]; then
+      zs-plot "$1" "$results/summary.h5" -o "$results/$2.png" || say "no $2.png"
+    else
+      step zs-plot "$1" "$results/summary.h5" -o "$results/$2.png"
+    fi
+  }
   step summarize
-  step zs-report "$results/summary.h5" -o "$results/report.md"
-  step zs-report "$results/summary.h5" -o "$results/report.html"
-  step zs-plot loss "$results/summary.h5" -o "$results/loss_comparison.png"
-  step zs-plot time "$results/summary.h5" -o "$results/iteration_time_comparison.png"
-  step zs-plot memory "$results/summary.h5" -o "$results/memory_usage_comparison.png"
+  kind=$(jq -r '.report // "batch"' "$results/metadata.json")
+  step zs-report --kind "$kind" "$results/summary.h5" -o "$results/report.md"
+  step zs-report --kind "$kind" "$results/summary.h5" -o "$results/report.html"
+  picture loss loss_comparison
+  picture time iteration_time_comparison
+  picture memory memory_usage_comparison
   echo "report: $results/report.html"
   [[ -z $bad && $faults == 0 ]] || exit 1
   exit 0

@@ -4,7 +4,7 @@
 # signals, restarts.
 
 # What the options say; see common_option.
-local='' submit='' as_before='' parallel='' max_restarts=50 gpus_per_node='' sbatch_words=() rerun='' cells=''
+local='' submit='' as_before='' any_owner='' parallel='' max_restarts=50 gpus_per_node='' sbatch_words=() rerun='' cells=''
 part='' offset=''
 
 # common_option WORD...: takes the option at the front that all scripts have, and sets `used` to the words that it is.
@@ -15,15 +15,28 @@ common_option() {
     __local) local=1 used=1 ;;
     __submit) submit=1 used=1 ;;
     __as_before) as_before=1 used=1 ;;
+    __any_owner) any_owner=1 used=1 ;;
     __sbatch) [[ -n ${2-} ]] || die "--sbatch needs an option of sbatch"; submit=1; sbatch_words+=("$2") ;;
     __max_parallel) [[ ${2-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"; parallel=$2 ;;
-    __max_restarts) [[ ${2-} =~ ^[0-9]+$ ]] || die "$1 needs a number"; max_restarts=$2 ;;
+    __max_restarts) [[ ${2-} =~ ^[0-9]+$ ]] || die "$1 needs a number"; max_restarts=$((10#$2)) ;;
     __gpus_per_node) [[ ${2-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"; gpus_per_node=$2 ;;
     __rerun) [[ -n ${2-} ]] || die "--rerun needs a results folder"; rerun=$2 ;;
     __cells) [[ ${2-} == - ]] || die "--cells takes the names of conditions from stdin: -"; cells=$2 ;;
     __part) part=${2-} offset=${3-} used=3 ;;
     *) return 1 ;;
   esac
+}
+
+# must_own PATH...: stops where one of them, if it is there, is another user's or a link: what it says would run as the
+# caller. --any_owner takes it all the same.
+must_own() {
+  local path
+  [[ -z $any_owner ]] || return 0
+  for path; do
+    [[ -e $path || -L $path ]] || continue
+    [[ ! -L $path ]] || die "$path is a link: what it says would run as you; --any_owner takes it"
+    [[ -O $path ]] || die "$path belongs to $(stat -c %U -- "$path"): what it says would run as you; --any_owner takes it"
+  done
 }
 
 # submitted: whether this is a job of its own, not a shell or a step within one.
@@ -67,7 +80,7 @@ same_settings() {
 
 # keep_settings FILE, saved_settings FILE: for --rerun, which is no job.
 keep_settings() { : >"$1"; ((${#settings[@]} == 0)) || printf '%s\n' "${settings[@]}" >"$1"; }
-saved_settings() { mapfile -t settings <"$1"; settings+=("${sbatch_words[@]}"); }
+saved_settings() { must_own "$1"; mapfile -t settings <"$1"; settings+=("${sbatch_words[@]}"); }
 
 # whereabouts: sets `mark`, by which zs-runs sees whether this script is at work: NAME=VALUE words for a run's record.
 whereabouts() {
@@ -134,7 +147,7 @@ stop() {
     kill -s "$signal" "$child" 2>/dev/null || true
     wait "$child" || true
   fi
-  say "stopped by SIG$1${results:+; finished conditions are in $results}"
+  say "stopped by SIG$1${results:+; finished conditions are in $results; zs-runs rerun --failed trains the rest}"
   exit "$2"
 }
 

@@ -3,6 +3,8 @@
 # Sourced by the *.sbatch files beside it: finds the tools and starts programs on many ranks, under Slurm or without.
 
 script=${script:-$0}
+# Who closed stderr wants no words, not an end at the first one. (bash then reads the script by that descriptor.)
+if [[ ! -e /dev/fd/2 || /dev/fd/2 -ef ${BASH_SOURCE[-1]} ]]; then exec 2>/dev/null; fi
 die() {
   echo "${script##*/}: $*" >&2
   exit 2
@@ -23,6 +25,7 @@ whole() {
 # They are in ../build of a checkout ($BUILD), in bin/ of an installation, or wherever PATH finds them.
 find_tools() {
   local here=$1 built
+  [[ $PWD != *[[:cntrl:]]* ]] || die "the name of this folder has a line end or a tab in it: call this elsewhere"
   built=$(cd "$here/.." && realpath -m "${BUILD:-build}")
   if [[ -x $built/zs-sweep && -d $here/../share ]]; then
     PATH=$built:$PATH share=$(realpath "$here/../share")
@@ -37,8 +40,13 @@ find_tools() {
 
 # What a site's nodes need (modules, NCCL_ or OMPI_ variables) stands in one file of the user's, not in the scripts.
 site=${XDG_CONFIG_HOME:-${HOME-}/.config}/zs/site.sh
-# shellcheck source=/dev/null
-[[ ! -r $site ]] || source "$site"
+if [[ -r $site ]]; then
+  # It runs as the caller: only the caller, or the administrator, may have written it.
+  [[ (-O $site || $(stat -Lc %u -- "$site") == 0) && $(stat -Lc %a -- "$site") != *[2367] ]] ||
+    die "$site is another user's, or everybody may write it: it is not read"
+  # shellcheck source=/dev/null
+  source "$site"
+fi
 
 # mpi_plugin: prints how srun is to start ranks, $ZS_MPI or a pmix that it offers; status 1 if it has none.
 mpi_plugin() {

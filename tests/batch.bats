@@ -26,7 +26,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   cd results/results_*
   for file in experiment_log.txt metadata.json summary.h5 report.md report.html loss_comparison.png \
     iteration_time_comparison.png memory_usage_comparison.png; do
-    [ -s $file ] || complain "no $file"
+    [ -s "$file" ] || complain "no $file"
   done
   [ "$(jq -c '[.conditions[].exit_code]' metadata.json)" = "[0,0,42,0,0,42]" ]
   [ "$(jq -r '.condition_order | length' metadata.json)" = 6 ]
@@ -36,7 +36,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ "$(grep -c '| FAILED | 42 |' experiment_log.txt)" = 2 ]
   [ "$(grep -c '| SUCCESS | 0 |' experiment_log.txt)" = 4 ]
   grep -q FAILED report.md
-  ! grep -q basis report.md
+  run ! grep basis report.md
   grep -q FAILED report.html
   verdict
 }
@@ -63,7 +63,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   runs=$(zs-sweep "$ROOT/share/configs/config.yaml" "$ROOT/share/configs/sweep.yaml" --count)
   [ "$(jq -c '[.conditions[].exit_code] | unique, length' results/*/metadata.json)" = $'[0]\n'"$runs" ]
   for name in $(jq -r '.condition_order[]' results/*/metadata.json); do
-    [ -s results/*/configs/$name.yaml ] || complain "no configuration of $name"
+    [ -s "$(echo results/*/configs/$name.yaml)" ] || complain "no configuration of $name"
     grep -q "configs/$name.yaml --seed 7" results/*/${name}_detailed.log || complain "$name was trained with something else"
   done
   run -2 bash "$ROOT/slurm/sweep.sbatch" no-such.yaml
@@ -83,7 +83,8 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 @test "batch: options after -- reach every training, as they were typed" {
   fake_trainer
   run -1 batch zero_comparison -- --dataset "a b.txt"
-  [ "$(jq '[.conditions[].command | test("--dataset a\\\\ b.txt$")] | all' results/*/metadata.json)" = true ]
+  [ "$(jq "[.conditions[].command | test(\"--dataset 'a b.txt'\$\")] | all" results/*/metadata.json)" = true ]
+  [ "$(jq '[.conditions[].arguments | .[-2:] == ["--dataset", "a b.txt"]] | all' results/*/metadata.json)" = true ]
 }
 
 @test "batch: a signal stops the running condition and no rank stays" {
@@ -95,7 +96,8 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   kill -TERM $batch
   wait $batch && status=0 || status=$?
   [ $status = 143 ]
-  ! ps -o pid=,stat=,args= -p "$(paste -sd, pids)" | grep -v ' Z'
+  # shellcheck disable=SC2046
+  none_runs $(cat pids)
 }
 
 @test "batch: on 2 ranks, for real: the conditions end with one state digest" {
@@ -148,7 +150,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
   zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 100000 >log &
   pid=$!
-  for _ in {1..200}; do [ -s saved_models/*/metrics.h5 ] && break || sleep 0.1; done
+  for _ in {1..200}; do compgen -G 'saved_models/*/metrics.h5' >/dev/null && break || sleep 0.1; done
   [ "$(zs-runs --status --show state basis | tail -n 1)" = $'RUNNING\tits process on this host is alive' ]
   kill -KILL $pid
   wait $pid || true
@@ -156,4 +158,111 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [[ ${lines[1]} == $'FAILED\tits process on this host is gone, '*"/100000 steps in the metrics" ]]
   run -1 zs-runs rerun --failed
   [[ $output == *"no script has planned it: zs-train --resume "* ]]
+}
+
+# A set of one condition, which trains.
+one_condition() {
+  printf 'sets: {one: {description: x, conditions: {%s: {zero_stage: 1}}}}\n' "${1:-a}" >set.yaml
+  export ZS_CONDITIONS=$PWD/set.yaml
+}
+
+@test "batch: no secret of the environment or of the command line is written anywhere" {
+  fake_trainer
+  one_condition
+  secret=s3cret$RANDOM$RANDOM
+  export SLURM_JWT=$secret SLURM_SECRET=$secret NCCL_TOKEN=$secret OMPI_MCA_btl_key=$secret ZS_PASSWORD=$secret CUDA_X=$secret OMP_PLACES=cores
+  run -0 --separate-stderr batch one -- --set "wandb.api_key=$secret" "--set=hub.token=$secret" --set wandb.project=plain
+  run ! grep -ra "$secret" results saved_models
+  grep -q '^OMP_PLACES=cores$' results/*/a_detailed.log
+  [ "$(jq -c '.conditions.a.arguments | .[-5:]' results/*/metadata.json)" = \
+    '["--set","wandb.api_key=(withheld)","--set=hub.token=(withheld)","--set","wandb.project=plain"]' ] || complain "$(cat results/*/metadata.json)"
+  run -0 bash "$ROOT/slurm/train.sbatch" -- --set "wandb.api_key=$secret" --seed 7
+  run ! grep -ra "$secret" results saved_models
+  [ "$(cat saved_models/*/options | tr '\0' ' ')" = "--set wandb.api_key=(withheld) --seed 7 " ]
+  verdict
+}
+
+@test "batch: a condition that would write another's log is refused before anything runs" {
+  fake_trainer
+  printf 'sets: {u: {description: x, conditions: {a_detailed: {zero_stage: 1}, a: {zero_stage: 1, seed: 7}}}}\n' >set.yaml
+  ZS_CONDITIONS=set.yaml run -2 --separate-stderr batch u
+  [ "$stderr" = "batch.sbatch: condition 'a_detailed': NAME_detailed.log is the log of condition NAME: call it something else" ]
+  [ ! -e saved_models ]
+  [ -z "$(ls results)" ]
+}
+
+@test "batch: where every condition fails the status is 1, with a report; a closed stderr changes nothing" {
+  fake_trainer
+  one_condition
+  sed -i 's/--zero_stage 3/--zero_stage/' bin/zs-train
+  run -1 batch one
+  [ -s "$(echo results/*/report.html)" ]
+  rm -rf results
+  run -1 bash -c 'bash "$0" one 2>&-' "$ROOT/slurm/batch.sbatch"
+  [ -s "$(echo results/*/report.html)" ]
+}
+
+@test "batch: a folder whose name has a line end is refused before anything runs; 08 is a number of restarts" {
+  fake_trainer
+  one_condition
+  mkdir $'line\nend'
+  cd $'line\nend'
+  run -2 --separate-stderr batch one
+  [[ $stderr == "batch.sbatch: the name of this folder has a line end or a tab in it"* ]]
+  [ -z "$(ls)" ]
+  cd ..
+  run -0 batch --max_restarts 08 one
+  [ "$(jq .max_restarts results/*/metadata.json)" = 8 ]
+}
+
+@test "batch: what another user has written is not run again, and not read from ~/.config" {
+  ((EUID == 0)) || skip "this needs two users"
+  fake_trainer
+  one_condition
+  run -0 batch one
+  results=$(echo results/results_*)
+  for file in "$results" "$results"/{metadata.json,frozen.sha256,.cells,.cells/a.json}; do
+    chown nobody "$file"
+    run -2 --separate-stderr batch --rerun "$results"
+    [[ $stderr == "batch.sbatch: "*" belongs to nobody: what it says would run as you; --any_owner takes it" ]] || complain "$file: $stderr"
+    chown root "$file"
+  done
+  chown nobody "$results/metadata.json"
+  run -0 --separate-stderr batch --any_owner --rerun "$results"
+  [[ $stderr == "nothing in "* ]]
+  run=$(echo saved_models/2*)
+  cp "$results/frozen.sha256" "$run/"
+  : >"$run/options"
+  chown nobody "$run/options"
+  run -2 --separate-stderr bash "$ROOT/slurm/train.sbatch" --resume "$run"
+  [[ $stderr == "train.sbatch: "*"/options belongs to nobody: "* ]]
+  mkdir -p config/zs
+  echo 'touch pwned' >config/zs/site.sh
+  for change in "chown nobody" "chmod 666"; do
+    $change config/zs/site.sh
+    XDG_CONFIG_HOME=$PWD/config run -2 --separate-stderr batch --list
+    [[ $stderr == "batch.sbatch: $PWD/config/zs/site.sh is another user's, or everybody may write it: it is not read" ]] || complain "$change: $stderr"
+    chown root config/zs/site.sh
+  done
+  [ ! -e pwned ]
+  chmod 644 config/zs/site.sh
+  XDG_CONFIG_HOME=$PWD/config run -0 batch --list
+  [ -e pwned ]
+  verdict
+}
+
+@test "train: for real, no secret is written, and no value can pass for a line of the log" {
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  text=$'text\nEpoch 1, Step 9, Loss: 0.5 sync: True'
+  head -c 20000 /usr/share/common-licenses/Apache-2.0 | cat >"$text"
+  secret=s3cret$RANDOM$RANDOM
+  echo "wandb: {api_key: $secret, project: plain}" >$'a\nb.yaml'
+  run -0 zs-train $'a\nb.yaml' --model_name tiny --num_layers 1 --seq_length 16 --max_steps 2 --log_interval 1 --dataset "$text" --set "hub.token=$secret"
+  run ! grep -ra "$secret" saved_models
+  grep -q '(withheld)' saved_models/2*/config.yaml
+  run ! grep '^Epoch 1, Step 9' saved_models/2*/run.log saved_models/2*/config.yaml
+  grep -q '^run: command=.*hub.token=(withheld)' saved_models/2*/run.log
+  [ "$(zs-runs --show wandb.project)" = $'wandb.project\nplain' ]
+  # config.yaml can be read again.
+  zs-train saved_models/2*/config.yaml --max_steps 1 --output_dir again >/dev/null
 }

@@ -47,8 +47,15 @@ damaged() {
   resume 2 "$id" --output_dir moved --zero_stage 1 >resumed.log
   [[ $(digest resumed.log) == "$(digest plain.log)" ]]
   [[ $(grep -c '^Epoch' resumed.log) == 3 ]] # steps 10, 15, 20
-  train 1 --checkpoint "saved/$id/checkpoint_8" --gradient_accumulation_steps 4 --zero_stage 0 --use_torch_adam --max_steps 20 --output_dir out >other.log
+  train 1 --checkpoint "saved/$id/checkpoint_8" --gradient_accumulation_steps 4 --zero_stage 0 --max_steps 20 --output_dir out >other.log
   [[ $(digest other.log) == "$(digest plain.log)" ]]
+}
+
+@test "checkpoint: LibTorch's own AdamW goes on bit for bit too" {
+  train 1 --use_torch_adam --max_steps 8 --output_dir torch >whole.log
+  train 1 --use_torch_adam --max_steps 4 --output_dir half >half.log
+  train 1 --use_torch_adam --max_steps 8 --checkpoint half/2*/final_checkpoint --output_dir rest >rest.log
+  [[ $(digest rest.log) == "$(digest whole.log)" ]]
 }
 
 @test "checkpoint: what was resumed is one series, without gap or duplicate" {
@@ -64,12 +71,13 @@ damaged() {
 @test "checkpoint: a signal to one rank saves at one step on all, ends with 75, and the run goes on to the same bits" {
   rm -rf stopped
   train 2 --gradient_accumulation_steps 2 --zero_stage 2 --max_steps 20 --output_dir undisturbed >undisturbed.log
+  export ZS_MARK=stopped-$BATS_SUITE_TMPDIR
   # shellcheck disable=SC2086
   mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 2 --max_steps 400 \
     --output_dir stopped >stopped.log 2>stopped.err &
   launcher=$!
   for _ in {1..300}; do grep -q 'Step 5,' stopped.log && break; sleep 0.1; done
-  pkill -USR1 -n -f "zs-train .*--output_dir stopped"
+  kill -USR1 "$(marked zs-train | tail -n 1)"
   status=0
   wait $launcher || status=$?
   ((status == 75)) || { cat stopped.err; echo "status $status"; false; }
@@ -240,6 +248,7 @@ END
 
 @test "checkpoint: killed with -9 at random moments, a run always goes on to the same bits" {
   rm -rf killed
+  export ZS_MARK=killed-$BATS_SUITE_TMPDIR
   # shellcheck disable=SC2086
   mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 3 --max_steps 40 --save_steps 2 \
     --keep_last 2 --output_dir killed >killed.log 2>/dev/null &
@@ -247,7 +256,8 @@ END
   id=$(cd killed && basename 2*)
   for round in 1 2 3 4; do
     sleep "0.$((RANDOM % 9 + 1))"
-    pkill -9 -f "zs-train .*--output_dir killed" || true
+    # shellcheck disable=SC2046
+    kill -KILL $(marked zs-train) 2>/dev/null || true
     wait || true
     ((round == 4)) && break
     resume 2 "$id" --output_dir killed >>killed.log 2>/dev/null &

@@ -14,6 +14,23 @@ tools() { basename -a "$BUILD"/zs-*; }
 # Whether a tool loads LibTorch or MPI.
 heavy() { ldd "$BUILD/$1" | grep -qE 'libtorch|libmpi'; }
 
+# marked PROGRAM: the processes of that program that were started with the ZS_MARK that is exported now, zombies not, the
+# oldest first.
+marked() {
+  local pid
+  grep -lzsxF -e "ZS_MARK=$ZS_MARK" /proc/[0-9]*/environ | cut -d/ -f3 | sort -n | while read -r pid; do
+    [[ $(cat "/proc/$pid/comm" 2>/dev/null) != "$1" || $(ps -o stat= -p "$pid") != [!Z]* ]] || echo "$pid"
+  done
+}
+
+# none_runs PID...: whether none of the processes runs; says which do.
+none_runs() {
+  local running
+  running=$(ps -o pid=,stat=,args= -p "$(IFS=,; echo "$*")" | grep -v ' Z') || return 0
+  echo "still running: $running"
+  return 1
+}
+
 # Says what went wrong, for a test that looks at many things, and goes on; `verdict` ends the test.
 complaints=0
 complain() {

@@ -167,7 +167,8 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
     wait $compare && status=0 || status=$?
     ((status > 128))
     [ -z "$(ls -A "$TMPDIR")" ]
-    ! ps -o pid=,stat=,args= -p "$(paste -sd, "$PIDS")" | grep -v ' Z'
+    # shellcheck disable=SC2046
+    none_runs $(cat "$PIDS")
     [ -s out.$signal/logs_base_run1/run.log ]
     state | diff before -
   done

@@ -30,7 +30,7 @@ setup() {
   command -v ss >/dev/null || skip "ss is not installed"
   run ss -ltnp
   [[ $output == *slurmctld* ]]
-  ! grep -E 'slurm' <<<"$output" | grep -vF '127.0.0.1:'
+  [ -z "$(grep -E 'slurm' <<<"$output" | grep -vF '127.0.0.1:')" ]
 }
 
 @test "sandbox: a second one in its place is refused, one elsewhere is not there" {
@@ -42,6 +42,28 @@ setup() {
   ZS_SANDBOX=/tmp/zs-none run -1 "$ROOT/slurm/sandbox/status"
   ZS_SANDBOX=/tmp/zs-none run -2 "$ROOT/slurm/sandbox/env"
   run -2 "$ROOT/slurm/sandbox/up" --nodse 3
+}
+
+@test "sandbox: a link in its place, and a folder that others may enter or have made, are left alone" {
+  mkdir -m 755 theirs
+  touch theirs/.zs-sandbox theirs/slurm.conf
+  ln -s theirs link
+  refused() {
+    for tool in up down status env; do
+      ZS_SANDBOX=$PWD/$1 run -2 "$ROOT/slurm/sandbox/$tool"
+      [[ $output == "$tool: $PWD/$1 is not a folder of yours that nobody else may enter"* ]] || complain "$1: $tool: $output"
+    done
+  }
+  refused theirs
+  chmod 700 theirs
+  refused link
+  if ((EUID == 0)); then
+    chown nobody theirs
+    refused theirs
+  fi
+  [ -e theirs/slurm.conf ]
+  [ -L link ]
+  verdict
 }
 
 @test "sandbox: after kill -9 of its daemons, down leaves no process and no file" {

@@ -85,7 +85,7 @@ fake_gnuplot() {
   TERM=xterm script -qec "zs-plot time same.h5" /dev/null </dev/null >colour
   grep -q $'\e\[38;5;' colour
   NO_COLOR=1 TERM=xterm script -qec "zs-plot time same.h5" /dev/null </dev/null >plain
-  ! grep -q $'\e' plain
+  run ! grep $'\e' plain
 }
 
 @test "without gnuplot the terminal works, and a picture's error says what to install" {
@@ -196,4 +196,49 @@ fake_gnuplot() {
 @test "a full device is an error" {
   run -2 --separate-stderr bash -c 'zs-plot loss same.h5 >/dev/full'
   run -2 --separate-stderr bash -c 'zs-plot loss same.h5 -f png -o - >/dev/full'
+}
+
+@test "curves of any numbers are drawn: flat to an ulp, at both ends of the doubles, on either axis" {
+  losses() { local step=0 loss; for loss; do step=$((step + 1)); echo "{\"step\": $step, \"loss\": $loss}"; done; }
+  losses 5.0 5.000000000000001 5.0 >ulp.jsonl
+  losses 1e308 -1e308 5e307 >huge.jsonl
+  losses 1e-320 1e308 1 >wide.jsonl
+  losses 5e-324 1e-323 1.5e-323 >tiny.jsonl
+  losses 0 0 1e-300 >zero.jsonl
+  for log in *.jsonl; do
+    zs-parse "$log" | zs-aggregate >summary.h5
+    for axis in "" --log; do
+      run -0 timeout 20 zs-plot loss summary.h5 $axis
+      [[ $output != *inf* && ${#lines[@]} -ge 3 ]] || complain "$log $axis: $output"
+      run -0 timeout 20 zs-plot loss summary.h5 $axis -o "$log.svg"
+    done
+    run timeout 20 zs-report summary.h5 --format html -o report.html
+    ((status < 2)) || complain "$log: $output"
+    grep -q '<svg' report.html || complain "$log: no picture in the report"
+    if grep -Eq '[ML"](inf|nan|-nan)' report.html; then complain "$log: a place that is no number"; fi
+  done
+  zs-parse huge.jsonl | zs-aggregate >summary.h5
+  run -0 zs-plot loss summary.h5
+  [[ $output == *"loss (nats/token) / 1e308"* ]] || complain "$output"
+  zs-parse wide.jsonl | zs-aggregate >summary.h5
+  zs-plot loss summary.h5 --log --format svg -o wide.svg # three points: gnuplot's own axes have no place for 1e308
+  [ "$(grep -oE "<use xlink:href='#gpPt6'" wide.svg | wc -l)" -eq 3 ] || complain "$(grep -c gpPt wide.svg) points"
+  verdict
+}
+
+@test "a name cannot steer the terminal, in a picture, a table or a message" {
+  name=$(printf 'a\033[31mb\302\2332J\nc')
+  printf '{"step":1,"loss":1}\n{"step":2,"loss":2}\n' | zs-parse --run "$name" - >records
+  zs-aggregate records >summary.h5
+  clean() { if LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' "$1"; then complain "$1: $(cat -v "$1")"; fi; }
+  zs-plot loss summary.h5 >picture
+  zs-aggregate --format table summary.h5 >table
+  zs-aggregate --format tsv summary.h5 >tsv
+  zs-aggregate records records 2>message || true
+  for text in records picture table tsv message; do
+    clean $text
+    grep -qF 'a\x1B[31mb' $text || complain "$text: $(cat -v $text)"
+  done
+  [ "$(zs-aggregate summary.h5 --format json | jq -r '.conditions[0].condition')" = "$name" ] || complain "the name is another"
+  verdict
 }

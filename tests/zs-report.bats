@@ -56,7 +56,64 @@ first_paragraph() { sed -n 3p "$1"; }
   sed -i 's/^state_digest: 0/state_digest: f/; s/seed=1/seed=2/' z2.log
   summary z1.log z2.log
   run -0 zs-report summary.h5 -o report.md
-  [[ $(first_paragraph report.md) == "**Not the same training.** The conditions train different things (seed differs)"* ]]
+  [[ $(first_paragraph report.md) == "**Not the same training.** \`z1\` and \`z2\` train different things: they differ in seed (1 and 2). Their state digests are not compared."* ]]
+}
+
+@test "runs that differ in what decides train different things, whatever it is: no verdict on bits, status 0" {
+  for change in model.num_layers=4 weight_decay=0.1 scheduler=cosine lr_warmup_steps=3 beta2=0.95 init_std=0.1 dropout=0.1 \
+    dataset_sha256=ff an_unknown_attribute=x; do
+    name=${change%%=*}
+    for log in z1 z2; do sed "s/^run: seed=1/&\nrun: $name=2/" $log.log >$log.$name.log; done
+    sed -i "s/^state_digest: 0/state_digest: f/; s/^run: $name=2/run: $change/; s/Loss: 2.25 /Loss: 2.26 /" z2.$name.log
+    summary z1.$name.log z2.$name.log
+    zs-report summary.h5 -o report.md || complain "$name: status $?"
+    [[ $(first_paragraph report.md) == "**Not the same training.** \`z1.$name\` and \`z2.$name\` train different things: they differ in "* ]] ||
+      complain "$name: $(first_paragraph report.md)"
+  done
+  verdict
+}
+
+@test "runs that differ in their arithmetic are not expected to be the same bits, and status 0" {
+  sed -i 's/^state_digest: 0/state_digest: f/; s/dtype=float32/dtype=bfloat16/' z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == "**Not the same arithmetic.** \`z1\` and \`z2\` are not expected to be the same bits, because they differ in number format (float32 and bfloat16)."* ]]
+  # An excuse for other bits is none against the same.
+  sed -i 's/^state_digest: f/state_digest: 0/' z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == "**Same bits.** **Both conditions end with the same state digest**"* ]]
+  # Two that train different things and end with the same bits are worth a word.
+  sed -i 's/seed=1/seed=2/' z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == *"Yet \`z1\` and \`z2\` end with the same state digest, "*": what they differ in changed no bit."* ]]
+}
+
+@test "the layout must not change a bit: stage, ranks, passes and checkpointing are no excuse" {
+  for change in zero_stage=3 world_size=4 deepcompile=true passes=prefetch activation_checkpointing=true use_torch_adam=true; do
+    name=${change%%=*}
+    for log in z1 z2; do sed "s/^run: world_size=2/&\nrun: batch_size=2\nrun: gradient_accumulation_steps=2/; s/zero_stage=2/zero_stage=1/" $log.log >$log.$name.log; done
+    sed -i "s/^state_digest: 0/state_digest: f/; /^run: $name=/d; 1i run: $change" z2.$name.log
+    [ $name != world_size ] || sed -i 's/steps=2/steps=1/' z2.$name.log
+    summary z1.$name.log z2.$name.log
+    run zs-report summary.h5 -o report.md
+    [ $status = 1 ] || complain "$name: status $status"
+    [[ $(first_paragraph report.md) == "**Different bits.** "* ]] || complain "$name: $(first_paragraph report.md)"
+  done
+  # Another global batch is another training.
+  sed -i 's/steps=1/steps=2/' z2.world_size.log
+  summary z1.world_size.log z2.world_size.log
+  run -0 zs-report summary.h5 -o report.md
+  verdict
+}
+
+@test "digests that differ are no fault where nobody says what was trained" {
+  sed -i '/^run: /d' z1.log z2.log
+  sed -i 's/^state_digest: 0/state_digest: f/' z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == "**Bits not known.** State digests differ, but the records do not say which model was trained,"* ]]
 }
 
 @test "runs that did not complete are named in verdict, table and data quality, with status 1" {
@@ -139,17 +196,102 @@ first_paragraph() { sed -n 3p "$1"; }
   verdict
 }
 
+@test "times and memory that cannot be are remarked, and no winner comes of them" {
+  sed -i -E 's/time: 0.[0-9]+/time: 0/; s/peak_mem: [0-9]+/peak_mem: -5/' z1.log
+  sed -i -E 's/time: 0.[0-9]+/time: -1/' z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  grep -qF -- '- `z1`: 8 iteration times of 8 not a time: not above 0, or not finite.' report.md || complain "time 0"
+  grep -qF -- '- `z1`: the peak memory is -5 bytes.' report.md || complain "memory"
+  grep -qF -- '- `z2`: 8 iteration times of 8 not a time' report.md || complain "time -1"
+  if grep -qE 'For (time|memory):\*\* `|nan' report.md; then complain "$(grep -E 'For (time|memory)|nan' report.md)"; fi
+  verdict
+}
+
 @test "a sweep: the best first, every condition in one table, status 1 where one failed" {
   log z2 4 3 2 1.5 1.25 1.125 1 0.5 >z2.log
   summary z1.log z2.log z3.log
   run -0 zs-report --kind sweep summary.h5
-  [[ $output == *"**Best:** zero\_stage **2**, with a final loss (nats/token) of **0.50000**. The next is zero\_stage **1** (2.0000). Each ran once,"* ]]
+  [[ $output == *"**Best:** ZeRO stage **2**, with a final loss (nats/token) of **0.50000**. The next is ZeRO stage **1** (2.0000). Each ran once,"* ]]
   sed -i 's/Loss: 0.5 /Loss: nan /' z2.log
   summary z1.log z2.log z3.log
   run -1 zs-report --kind sweep summary.h5
-  [[ ${lines[1]} == "**Not all complete.** **1 of 3 conditions did not complete:** \`z2\`. **Best:** zero\_stage **1**"* ]]
+  [[ ${lines[1]} == "**Not all complete.** **1 of 3 conditions did not complete:** \`z2\`. **Best:** ZeRO stage **1**"* ]]
   run -2 --separate-stderr zs-report --kind sweep --value final_los summary.h5
   [ "$stderr" = "zs-report: a sweep cannot show 'final_los', did you mean 'final_loss'? (see zs-report --help)" ]
+}
+
+@test "a sweep is told by what was varied, not by digests or job numbers, and a fault of the layout is found in it" {
+  cells() { # [DIGEST of the last]
+    rm -f ./*.log
+    for decay in 0.1 0.01; do
+      for stage in 1 3; do
+        log z$stage 4 3.5 3.25 3 2.75 2.5 2.25 $decay |
+          sed "1i run: weight_decay=$decay\nrun: slurm_job_id=$stage$RANDOM" >d${decay}_z$stage.log
+      done
+    done
+    sed -i "s/^state_digest: .*/state_digest: 0123456789abcdef0123456789abcdef/" d0.1_z?.log
+    sed -i "s/^state_digest: .*/state_digest: f123456789abcdef0123456789abcdef/" d0.01_z?.log
+    [ -z "${1-}" ] || sed -i "s/^state_digest: .*/state_digest: $1/" d0.01_z3.log
+    summary ./*.log
+  }
+  cells
+  run -0 zs-report summary.h5
+  [[ ${lines[1]} == "**Same bits.** **Runs that train the same thing end with the same state digest**, and so with the same bits: 2 groups that differ in weight decay (0.01 and 0.1)."* ]]
+  run -0 zs-report --kind sweep summary.h5
+  [[ ${lines[1]} == "**Complete.** **Best:** weight decay **0.01**, ZeRO stage **1**, with a final loss"* ]]
+  if grep -iE 'slurm|\| digest' <<<"$output"; then complain "machine facts as parameters"; fi
+  zs-plot sweep summary.h5 -o sweep.svg
+  grep -q '>weight decay<' sweep.svg || complain "no axis of the weight decay"
+  grep -q '>ZeRO stage<' sweep.svg || complain "no axis of the stage"
+  cells aaaa456789abcdef0123456789abcdef
+  run -1 zs-report --kind sweep summary.h5
+  [[ ${lines[1]} == "**Different bits.** **Runs that train the same thing do not end with the same bits:** with weight decay 0.01, \`d0.01_z1\` ends with"* ]]
+  verdict
+}
+
+@test "statistics are those of the summary: what zs-aggregate left out, no report computes again" {
+  runs() { # NAME: 4 runs of 60 steps of 0.1 s with 20 of 1 s in those of `new`
+    for k in 1 2 3 4; do
+      { printf 'run: %s\n' revision=$1 expected_steps=60 model.name=tiny
+        for i in $(seq 60); do
+          slow=0.1$((i % 7))$k
+          if [ $1 = new ] && ((i % 6 == 0)); then slow=1.$((i % 7)); fi
+          echo "Epoch 1, Step $i, Loss: $((100 - i)).5 sync: True time: $slow alloc_mem: 1 peak_mem: 2 tokens: 512"
+        done; } >$1$k.log
+    done
+  }
+  runs old; runs new
+  zs-parse old?.log new?.log | zs-aggregate --by revision --outliers mad -o t.h5
+  run -0 zs-report --kind revision --baseline old t.h5 -f json -o t.json
+  [ "$(jq '.comparisons[0].time.ratio | . < 1.05 and . > 0.95' t.json)" = true ] || complain "$(jq .comparisons[0].time t.json)"
+  [ "$(jq '[.revisions[].runs[].time_mean] | max < 0.2' t.json)" = true ] || complain "means with outliers"
+  zs-parse old?.log new?.log | zs-aggregate --by revision -o t.h5
+  run -1 zs-report --kind revision --baseline old t.h5
+  [[ $output == *"slower**, beyond the 3 % allowed"* ]]
+  verdict
+}
+
+@test "mixed logs: pairs that share steps are compared, and no winner is named among different models" {
+  foreign() { # NAME LOSS...: a log of steps 10, 20, ... without times
+    local step=0 loss
+    for loss in "${@:2}"; do echo "{\"step\": $((step += 10)), \"loss\": $loss}"; done >$1.jsonl
+  }
+  foreign hf 4 3.5 3.25
+  foreign other 4 3.5 3.5
+  summary z1.log z2.log hf.jsonl other.jsonl
+  run -0 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == *" 4 pairs of conditions share no step with a loss. At the same step the losses differ by up to **0.25 nats/token** (step 30: \`hf.jsonl\` 3.25, \`other.jsonl\` 3.5)"* ]] ||
+    complain "$(first_paragraph report.md)"
+  if grep -q 'No two conditions have a loss' report.md; then complain "says that nothing is shared"; fi
+  if grep -q '0 steps' report.md; then complain "0 steps"; fi
+  grep -q '^- \*\*For time and memory:\*\* none; the conditions are not known to do the same work:' report.md || complain "recommends"
+  sed -i 's/^run: model.name=tiny/run: model.name=gpt2/' z2.log
+  summary z1.log z2.log
+  run -0 zs-report summary.h5 -o report.md
+  grep -q '^- \*\*For time and memory:\*\* none; the conditions are not known to do the same work: they differ in model (tiny and gpt2).' report.md || complain "recommends"
+  if grep -q '^- \*\*For \(time\|memory\|loss\):\*\* `' report.md; then complain "a winner"; fi
+  verdict
 }
 
 @test "revisions: same bits and speed 0, slower 1, one run each 3" {
@@ -177,6 +319,25 @@ first_paragraph() { sed -n 3p "$1"; }
   [[ $stderr == *"only a comparison of revisions is written as JSON: --kind revision"* ]]
   run -2 --separate-stderr zs-report --kind revision <(zs-parse old_run1.log | zs-aggregate)
   [[ $stderr == *"a comparison of revisions needs two conditions (zs-aggregate --by revision)" ]]
+}
+
+@test "revisions: another training or arithmetic is said and not called worse; the layout is no excuse" {
+  pair() { # ATTRIBUTE=OLD NEW: two runs each, other digests
+    rm -f ./*_run*.log
+    for k in 1 2; do
+      log z1 4 3.5 3.25 3 2.75 2.5 2.25 2 | sed "1i run: revision=old\nrun: seed2=$k\nrun: $1" >old_run$k.log
+      sed "s/^run: revision=.*/run: revision=new/; s/^state_digest: 0/state_digest: f/; s/^run: ${1%%=*}=.*/run: ${1%%=*}=$2/; s/Loss: 2.25 /Loss: 2.26 /" old_run$k.log >new_run$k.log
+    done
+    zs-parse old_run*.log new_run*.log | zs-aggregate --by revision -o summary.h5
+  }
+  pair weight_decay=0.1 0.2
+  run -3 zs-report --kind revision summary.h5
+  [[ $output == *"the revisions train different things: they differ in weight decay (0.1 and 0.2); "* ]]
+  pair kernels=plain fused
+  run -3 zs-report --kind revision summary.h5
+  [[ $output == *"the revisions are not expected to be the same bits, because they differ in kernels (plain and fused); "* ]]
+  pair passes=one two
+  run -1 zs-report --kind revision summary.h5
 }
 
 @test "the reference batch: its numbers, and no claim that its logs do not carry" {

@@ -114,6 +114,182 @@ names() { zs-runs --show run_name "$@" | tail -n +2 | xargs; }
   [ "$(find saved_models -name '.removed*' | wc -l)" = 0 ]
 }
 
+# A run as zs-train leaves it that was killed: it has a configuration, a process that is gone, and says "running".
+killed_run() {
+  local id
+  id=$(zs-runs add run_name="$1" status=running host="$(hostname)" process=999999999:1 final_train_loss=2.5 "${@:2}")
+  echo 'model: {name: tiny}' >"saved_models/$id/config.yaml"
+  echo "$id"
+}
+
+@test "zs-runs: a table says what has become of a run, not what it said last; its loss and settings stand before Slurm's" {
+  some_runs
+  killed_run dead model.name=tiny training.learning_rate=1e-3 slurm_job_id=77 slurm_job_nodelist='node[01-04]' restarts=2
+  COLUMNS=200 run -0 zs-runs --format table --filter run_name=dead
+  [[ ${lines[0]} == "run_id "*"run_name  status  final_train_loss  slurm_job_id  slurm_job_nodelist  restarts"* ]]
+  [[ ${lines[1]} == *"  dead      FAILED  "* ]]
+  COLUMNS=80 run -0 zs-runs --format table
+  [[ ${lines[0]} == *"status"*"final_valid_loss"*"sweep_name"* ]]
+  [[ $output != *slurm* ]]
+  [[ $output == *FAILED* && $output == *complete* && $output != *running* ]]
+  # To other programs, the records.
+  [ "$(zs-runs --filter run_name=dead --show status)" = $'status\nrunning' ]
+  [ "$(zs-runs --filter run_name=dead --status --show state)" = $'state\nFAILED' ]
+}
+
+@test "zs-runs: a run that is being trained is not removed, nor is any that is named with it" {
+  some_runs
+  id=$(zs-runs add run_name=alive status=running host="$(hostname)" process="$$:$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)")
+  echo 'model: {name: tiny}' >"saved_models/$id/config.yaml"
+  refuses_with "zs-runs: $id: is RUNNING (its process on this host is alive): end that first" zs-runs rm --yes a alive
+  [ -d "saved_models/$a" ]
+  [ -d "saved_models/$id" ]
+  zs-runs update alive process=999999999:1
+  zs-runs rm --yes a alive
+  [ ! -e "saved_models/$id" ]
+}
+
+# A planned run in reg/ that names $1 as its script, with its results folder.
+planned_by() {
+  mkdir -p "reg/20261121_000000_aaaaaa/record" results/.cells
+  : >reg/20261121_000000_aaaaaa/config.yaml
+  echo '{}' >results/metadata.json
+  printf '#zs-record 1\nrun_name\tx\nstatus\tplanned\nscript\t%s\nexperiment\t%s\ncondition\tc\ndirectory\t%s\n' "$1" "$PWD/results" "$PWD" \
+    >reg/20261121_000000_aaaaaa/record/00000001-h-1-0.tsv
+}
+
+@test "zs-runs: rerun starts no script that a record names, and nothing of another user's; it shows what it starts" {
+  printf 'id >%q\n' "$PWD/pwned" | tee evil.sh batch.sbatch >/dev/null
+  planned_by "$PWD/evil.sh"
+  run -1 --separate-stderr zs-runs -r reg rerun --failed
+  [ "$stderr" = "zs-runs: 20261121_000000_aaaaaa: was planned by $PWD/evil.sh, which is no script of zs: it is not run" ]
+  [ ! -e pwned ]
+  # Of the name of one of ours, it is ours that runs; here it finds no plan.
+  planned_by "$PWD/batch.sbatch"
+  run -0 --separate-stderr zs-runs -r reg rerun --failed --dry_run
+  [ "$output" = "$PWD/reg/20261121_000000_aaaaaa" ]
+  [ "$stderr" = "cd $PWD && bash $(realpath "$BUILD/..")/slurm/batch.sbatch --rerun $PWD/results --as_before --cells -" ]
+  run -1 zs-runs -r reg rerun --failed
+  [[ $output == *"batch.sbatch: "* ]]
+  [ ! -e pwned ]
+  ((EUID == 0)) || skip "the rest needs two users"
+  for path in reg/2* reg/2*/record reg/2*/record/* reg/2*/config.yaml results results/metadata.json; do
+    chown -h nobody "$path"
+    run -1 --separate-stderr zs-runs -r reg rerun --failed --dry_run
+    [ -z "$output" ] || complain "$path: $output"
+    [[ $stderr == *" belongs to nobody: what it says would run as you (--any_owner runs it all the same)" ]] || complain "$path: $stderr"
+    run -0 --separate-stderr zs-runs -r reg rerun --failed --dry_run --any_owner
+    [[ $stderr == *" --any_owner" ]] || complain "$path: not with --any_owner"
+    chown -h root "$path"
+  done
+  verdict
+}
+
+@test "zs-runs: nothing that others put into a registry hangs, crashes or blinds it" {
+  some_runs
+  for put in 'mkfifo $bad/record/00000009-x.tsv' 'ln -s /dev/zero $bad/record/00000009-x.tsv' \
+    'truncate -s 3G $bad/record/00000009-x.tsv' 'mkdir $bad/record/00000009-x.tsv'; do
+    bad=saved_models/$(zs-runs add run_name=bad)
+    eval "$put"
+    run -1 --separate-stderr timeout 60 zs-runs --show run_name
+    [ "$(xargs <<<"$output")" = "run_name a b c d" ] || complain "$put: $output"
+    [[ $stderr == "zs-runs: $bad/record/00000009-x.tsv: is "*": this run is left out" ]] || complain "$put: $stderr"
+    rm -rf "$bad"
+  done
+  for put in 'mkfifo saved_models/.runs.index' 'ln -s /dev/zero saved_models/.runs.index' 'mkdir saved_models/.runs.index' \
+    'truncate -s 3T saved_models/.runs.index' 'mkfifo saved_models/runs.csv' 'ln -s /dev/zero saved_models/runs.csv' \
+    'mkfifo "saved_models/$a/metrics.h5" "saved_models/$b/metrics.h5"' 'ln -s . saved_models/loop'; do
+    rm -rf saved_models/{.runs.index,runs.csv,zs-runs.csv,loop}
+    eval "$put"
+    for words in "--show run_name" "--status --show run_name" "show a" "--format table"; do
+      # shellcheck disable=SC2086
+      run --separate-stderr timeout 60 zs-runs $words
+      ((status == 0)) || complain "$put: $words: $status $stderr"
+    done
+    run timeout 60 zs-runs diff a b
+    ((status == 1 || status == 2)) || complain "$put: diff: $status"
+  done
+  verdict
+}
+
+@test "zs-runs: a runs.csv of another tool stays as it is" {
+  mkdir saved_models
+  printf 'run_id,run_name,lr\nold1,x,0.1\n' >saved_models/runs.csv
+  cp saved_models/runs.csv before
+  run -0 --separate-stderr zs-runs
+  [ "$stderr" = "zs-runs: warning: saved_models/runs.csv: zs has not written this, so it stays as it is; the runs of zs are in zs-runs.csv" ]
+  zs-runs add run_name=a
+  zs-runs 2>/dev/null
+  cmp before saved_models/runs.csv
+  [ "$(ls saved_models/*.csv*)" = $'saved_models/runs.csv\nsaved_models/zs-runs.csv' ]
+  cmp <(zs-runs --format csv 2>/dev/null) saved_models/zs-runs.csv
+}
+
+@test "zs-runs: secrets, line ends in names, and a wrong line among updates are refused; nothing is half done" {
+  some_runs
+  refuses_with "zs-runs: wandb_api_key names a secret: it has no place in a record, which others read" zs-runs update a wandb_api_key=x
+  refuses_with "zs-runs: a run's name is one line, without control characters" zs-runs add run_name=$'x\nEpoch 1, Step 9, Loss: 0'
+  printf 'a\tnote=1\nb\tnote\n' >lines
+  refuses_with "zs-runs: 'note' is not NAME=VALUE (see zs-runs --help)" zs-runs update - <lines
+  printf 'a\tnote=1\nnobody\tnote=1\n' >lines
+  refuses_with "zs-runs: no run 'nobody'" zs-runs update - <lines
+  [ -z "$(zs-runs --filter run_name=a note=1 --show run_name 2>/dev/null | tail -n +2)" ]
+  [ "$(names)" = "a b c d" ]
+}
+
+@test "zs-runs: no text of others steers the terminal" {
+  escape=$'\e]0;owned\a\u009b2J\e[31m'
+  a=$(zs-runs add run_name=a note="$escape")
+  # A name is refused; one that is there all the same, by hand, is spelt out.
+  printf '#zs-record 1\nrun_name\t%s\n' "$escape" >"saved_models/$a/record/00000002-x.tsv"
+  for words in "" "--format table" "--status --format table" "show $a" "show $a --format table" "--list_columns --format table"; do
+    # shellcheck disable=SC2086
+    run -0 zs-runs $words
+    [[ $output != *[$'\e\a\u009b']* ]] || complain "$words: $output"
+    [[ $output == *'\x1B'* || $words == --list* ]] || complain "$words: nothing of it"
+  done
+  verdict
+}
+
+@test "zs-runs: a filter's expression takes no time that grows beyond the value's length" {
+  zs-runs add run_name=a note="$(head -c 30000 /dev/zero | tr '\0' a)"
+  for pattern in '.*b' 'a+b' '(a+)+b' '(a|aa)+$b'; do
+    run -0 timeout 60 zs-runs --show run_name --filter "note~$pattern"
+    [ "$output" = run_name ] || complain "$pattern: $output"
+  done
+  run -2 zs-runs --filter 'note~(a'
+  [[ $output == "zs-runs: '(a' is not a regular expression: missing ): (a (see zs-runs --help)" ]]
+  verdict
+}
+
+@test "zs-runs: an input and an output that are not blocking are read and written whole" {
+  zs-runs add run_name=late >/dev/null
+  /usr/bin/python3 -c '
+import os, subprocess, sys, time
+r, w = os.pipe()
+os.set_blocking(r, False)
+p = subprocess.Popen(["zs-runs", "update", "-"], stdin=r)
+os.close(r)
+for part in b"late\tno", b"te=1\n", b"late\tother=2\n":
+    time.sleep(0.2)
+    os.write(w, part)
+os.close(w)
+sys.exit(p.wait())'
+  [ "$(zs-runs --show note other)" = $'note\tother\n1\t2' ]
+  for i in {1..40}; do zs-runs add run_name="$i" note="$(head -c 5000 /dev/zero | tr '\0' x)" >/dev/null; done
+  zs-runs --format json >whole.json
+  /usr/bin/python3 -c '
+import os, subprocess, sys, time
+r, w = os.pipe()
+os.set_blocking(w, False)
+p = subprocess.Popen(["zs-runs", "--format", "json"], stdout=w)
+os.close(w)
+time.sleep(0.5)
+sys.stdout.buffer.write(open(r, "rb").read())
+sys.exit(p.wait())' >piped.json
+  cmp whole.json piped.json
+}
+
 @test "zs-runs: the registry is --registry, else ZS_REGISTRY, else saved_models" {
   zs-runs --registry one add run_name=x
   ZS_REGISTRY=two zs-runs add run_name=y

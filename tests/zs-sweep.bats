@@ -59,18 +59,35 @@ setup() {
   refuses_with "zs-sweep: bad.yaml:3: zero.stage: '4' is not a whole number from 0 to 3" zs-sweep base.yaml bad.yaml -o out
   refuses_with "zs-sweep: expected --output DIR (or --count, --dry_run) (see zs-sweep --help)" zs-sweep base.yaml grid.yaml
   refuses_with "zs-sweep: expected BASE.yaml SWEEP.yaml (see zs-sweep --help)" zs-sweep base.yaml
-  sed 's/num_runs: 3/num_runs: 4/; s/{min.*/{values: [1e-3]}/' random.yaml >many.yaml
-  refuses_with "zs-sweep: num_runs is 4, but the parameters have only 3 combinations" zs-sweep base.yaml many.yaml -o out
+  printf 'sweep_name: s\nparameters:\n  zero.stag: {values: [1]}\n' >near.yaml
+  refuses_with "zs-sweep: near.yaml:3: all runs would be the same: nothing reads 'zero.stag', did you mean 'zero.stage'?" zs-sweep base.yaml near.yaml -o out
   [ ! -e out ]
 }
 
-@test "zs-sweep: a key one letter off is a warning with its line" {
+@test "zs-sweep: a key of the base that looks like a setting and is none is a warning with its line" {
   printf 'training:\n  batchsize: 8\n' >near.yaml
-  sed 's/zero.stage/zero.stag/' grid.yaml >near_sweep.yaml
-  run -0 --separate-stderr zs-sweep near.yaml near_sweep.yaml -o out
-  [ "${stderr_lines[0]}" = "zs-sweep: warning: near.yaml:2: unknown key 'training.batchsize', did you mean 'training.batch_size'?" ]
-  [ "${stderr_lines[1]}" = "zs-sweep: warning: near_sweep.yaml:4: unknown key 'zero.stag', did you mean 'zero.stage'?" ]
-  [ "${#stderr_lines[@]}" = 2 ]
+  run -0 --separate-stderr zs-sweep near.yaml grid.yaml -o out
+  [ "${stderr_lines[0]}" = "zs-sweep: warning: near.yaml:2: nothing reads 'training.batchsize', did you mean 'training.batch_size'?" ]
+  [ "${#stderr_lines[@]}" = 1 ]
+}
+
+@test "zs-sweep: a random sweep that asks for more runs than there are gets all, and a warning" {
+  printf 'sweep_name: r\nstrategy: random\nnum_runs: 3\nparameters: {initialization.init_std: {values: [0.01, 0.02]}}\n' >many.yaml
+  run -0 --separate-stderr zs-sweep base.yaml many.yaml -o out
+  [ "$stderr" = "zs-sweep: warning: many.yaml:3: num_runs is 3, the parameters have only 2 combinations: all of them are taken" ]
+  [ "$(cut -f3 out/manifest.tsv | tail -n +2 | sort | xargs)" = "0.01 0.02" ]
+  [ "$(zs-sweep base.yaml many.yaml --count 2>/dev/null)" = 2 ]
+}
+
+@test "zs-sweep: a bomb of aliases is refused, where its end would never come" {
+  {
+    echo "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"
+    for i in {1..9}; do echo "a$i: &a$i [$(printf "*a$((i - 1)),%.0s" {1..9})*a$((i - 1))]"; done
+  } >bomb.yaml
+  run -2 timeout 30 zs-sweep bomb.yaml grid.yaml -n
+  [[ $output == "zs-sweep: bomb.yaml:"*": too many values: aliases repeat one far more often than it is written" ]]
+  run -2 timeout 30 zs-sweep --conditions bomb.yaml set
+  [[ $output == "zs-sweep: bomb.yaml:"*": too many values: "* ]]
 }
 
 @test "zs-sweep: the full comparison is six conditions" {

@@ -94,7 +94,8 @@ END
 @test "zs-train: --reduction any takes any rank count, says once what is lost, and repeats its bits" {
   for stage in 1 3; do
     run -0 --separate-stderr train 3 2 --zero_stage $stage --reduction any --bench_step 4 --output_dir any
-    [[ $stderr == *"3 ranks x 2 accumulation steps"* ]] && [[ $(grep -c "accumulation steps" <<<"$stderr") == 1 ]]
+    [[ $stderr == *"3 ranks x 2 accumulation steps"* ]]
+    [[ $(grep -c "accumulation steps" <<<"$stderr") == 1 ]]
     first=$(grep ^state_digest: <<<"$output")
     [[ $(train 3 2 --zero_stage $stage --reduction any --bench_step 4 --output_dir any 2>/dev/null | grep ^state_digest:) == "$first" ]]
   done
@@ -140,14 +141,18 @@ END
 }
 
 @test "zs-train: a killed rank ends the run, and no rank remains" {
-  export ZS_MARK=zs-train-killed-$$
+  export ZS_MARK=killed-$BATS_SUITE_TMPDIR
   # shellcheck disable=SC2086
-  mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --bench_step 100000 --run_name "$ZS_MARK" --output_dir out5 >killed.log 2>&1 &
+  mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --bench_step 100000 --output_dir out5 >killed.log 2>&1 &
   launcher=$!
-  for _ in {1..200}; do grep -q 'Step 2,' killed.log && break; sleep 0.1; done
-  pkill -9 -n -f "zs-train .*$ZS_MARK"
-  ! wait $launcher
-  sleep 1
-  ! pgrep -f "zs-train .*$ZS_MARK"
+  for _ in {1..600}; do grep -q 'Step 2,' killed.log && break; sleep 0.1; done
+  mapfile -t ranks < <(marked zs-train)
+  ((${#ranks[@]} == 2))
+  kill -KILL "${ranks[1]}"
+  wait $launcher && status=0 || status=$?
+  echo "mpirun ended with $status"
+  ((status != 0))
+  for _ in {1..50}; do [ -z "$(marked zs-train)" ] && break; sleep 0.1; done
+  [ -z "$(marked zs-train)" ]
   zs-aggregate --format tsv out5/*/metrics.h5
 }

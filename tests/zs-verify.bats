@@ -137,15 +137,18 @@ value() { sed -n "s/^$1: //p"; }
   [[ $output == *"verdict: exact"*"state_digest: equal"* ]]
   run -0 zs-verify a/2*/ b/2*/metrics.h5
   [[ $output == *"verdict: exact"* ]]
-  run -1 zs-verify a.log c.log
-  [[ $output == *"verdict: DIFFERENT"*"step: 1"*"what: loss"*"a.log_hex: 0x1."* ]]
+  run -3 zs-verify a.log c.log
+  [[ $output == *"verdict: not comparable"*"because: they train different things: they differ in seed"*"step: 1"*"what: loss"*"a.log_hex: 0x1."* ]]
   # Six decimals, as other trainers print them.
   perl -pe 's/Loss: ([0-9.]+)/sprintf("Loss: %.6f", $1)/e' b.log >b6.log
   run -0 zs-verify a.log b6.log
   [[ $output == *"6 decimals (5e-07)"*"verdict: equal as printed"* ]]
   sed '/Step 3,/s/Loss: [^ ]*/Loss: nan/' a.log >nan.log
-  run -1 zs-verify nan.log nan.log
-  [[ $output == *"verdict: FAILED"*"loss of step 3 is not finite in both"* ]]
+  run -2 zs-verify nan.log nan.log
+  [[ $output == *"are the same run: nothing would be compared"* ]]
+  sed '/Step 3,/s/Loss: [^ ]*/Loss: nan/' b.log >nan-too.log
+  run -1 zs-verify nan.log nan-too.log
+  [[ $output == *"verdict: FAILED"*"loss of epoch 1, step 3 is not finite in both"* ]]
   grep -v 'Step 3,' a.log >gap.log
   run -1 zs-verify a.log gap.log
   [[ $output == *"step 3 is in a.log and missing in gap.log"* ]]
@@ -161,11 +164,12 @@ value() { sed -n "s/^$1: //p"; }
       --save_steps 2 --gradient_accumulation_steps "$steps" --zero_stage "$stage" --output_dir "stage$stage" >/dev/null
   done
   run -0 zs-verify stage1/2* stage3/2*
-  [[ $output == *"verdict: exact"*"checkpoint_2: equal: 16 tensors"* ]]
+  [[ $output == *"verdict: exact"*"checkpoint_2/gradients.pt: equal: 16 tensors"* ]]
   # One bit of one weight, behind the last loss that could show it.
   printf '\1' | dd of="$(echo stage3/2*/checkpoint_2/pytorch_model.bin)" bs=1 seek=40000 conv=notrunc status=none
   run -1 zs-verify stage1/2* stage3/2*
-  [[ $output == *"verdict: DIFFERENT"*"step: 2"*"what: transformer.wte.weight at index "*" in checkpoint_2"* ]]
+  [[ $output == *"verdict: DIFFERENT"*"tensors_in: checkpoint_2/weights"*"tensor: transformer.wte.weight"*"index: "*"value_a_hex: "*"value_b_hex: "*"checkpoint_2/weights: different: 1 of 264064 elements, in 1 of 16 tensors"* ]]
+  [[ $output == *"checkpoint_2/optimizer: equal: 32 tensors, 528128 elements"* ]]
 }
 
 @test "zs-verify: operands that are no runs are refused" {
@@ -178,9 +182,76 @@ value() { sed -n "s/^$1: //p"; }
   [[ $output == *"empty: is empty"* ]]
   run -2 zs-verify folder words.txt
   [[ $output == *"folder: has neither metrics.h5 nor run.log"* ]]
-  run -1 zs-verify words.txt words.txt
+  run -2 zs-verify words.txt ./words.txt
+  cp words.txt others.txt
+  run -1 zs-verify words.txt others.txt
   [[ $output == *"verdict: FAILED"*"no step in common"* ]]
   run -2 zs-verify a b c
   run -2 zs-verify words.txt words.txt --zero_stage 1
   [[ $output == *"says nothing about recorded runs"* ]]
+}
+
+@test "zs-verify: runs by id and name, checkpoints and files, and never one with itself" {
+  for name in one two; do
+    zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 --log_interval 1 --save_steps 2 --output_dir runs --run_name "$name" >/dev/null
+  done
+  run -0 zs-verify one two -r runs
+  [[ $output == *"verdict: exact"*"checkpoint_2/weights: equal: 16 tensors"*"checkpoint_2/optimizer: equal"* ]]
+  first=$(basename "$(echo runs/2* | cut -d' ' -f1)")
+  second=$(basename "$(echo runs/2* | cut -d' ' -f2)")
+  ZS_REGISTRY=runs run -0 zs-verify "$first" "$second"
+  run -0 zs-verify "runs/$first/final_checkpoint" "runs/$second/final_checkpoint"
+  run -0 zs-verify "runs/$first/checkpoint_2/gradients.pt" "runs/$second/checkpoint_2/gradients.pt"
+  [[ $output == *"verdict: exact"* ]]
+  run -1 zs-verify "runs/$first/checkpoint_2/gradients.pt" "runs/$second/checkpoint_2/pytorch_model.bin"
+  [[ $output == *"verdict: DIFFERENT"*"tensor: transformer."*"value_a: "* ]]
+  run -2 zs-verify one "$first" -r runs
+  [[ $output == *"are the same run"* ]]
+  run -2 zs-verify "runs/$first" "runs/$first/run.log"
+  run -2 zs-verify one "runs/$second/checkpoint_2" -r runs
+  [[ $output == *"name two runs, or a checkpoint of the run"* ]]
+  cp -r "runs/$first" copy
+  run -1 zs-verify one copy -r runs
+  [[ $output == *"one is a copy of the other"* ]]
+  run -2 zs-verify one three -r runs
+  [[ $output == *"no run 'three'"* ]]
+}
+
+@test "zs-verify: every element of a tensor is judged, and every attempt, epoch and rank of a run" {
+  # tensors NAME FIRST REST: a safetensors file of FIRST and 9 times REST, floats as printf escapes their bytes.
+  tensors() {
+    printf '\x38\0\0\0\0\0\0\0%s' '{"w":{"dtype":"F32","shape":[10],"data_offsets":[0,40]}}' >"$1"
+    # shellcheck disable=SC2059
+    { printf "$2" && for _ in {1..9}; do printf "$3"; done; } >>"$1"
+  }
+  tensors plus.safetensors '\0\0\0\0' '\0\0\x80\x3f'
+  tensors minus.safetensors '\0\0\0\x80' '\0\0\x80\x3f'
+  tensors large.safetensors '\0\0\0\x80' '\xf9\x02\x16\x50'
+  run -1 zs-verify plus.safetensors minus.safetensors
+  [[ $output == *"index: 0"*"different: 1 of 10 elements"* ]]
+  run -1 zs-verify --atol 1e-6 plus.safetensors large.safetensors
+  [[ $output == *"index: 1"*"different: 10 of 10 elements, in 1 of 1 tensor; 9 beyond the tolerance"* ]]
+  run -0 zs-verify --atol 1e-6 plus.safetensors minus.safetensors
+  [[ $output == *"verdict: within tolerance"* ]]
+
+  for name in a b; do
+    for s in 1 2 3; do
+      echo "[rank0]: Epoch 1, Step $s, Loss: $([ $name = a ] && echo nan || echo "9.$s") sync: True"
+      echo "[rank1]: Epoch 1, Step $s, Loss: 3.$s sync: True"
+    done >$name.log
+  done
+  run -1 zs-verify a.log b.log
+  [[ $output == *"verdict: FAILED"*"loss of epoch 1, step 1 is not finite in a.log"* ]]
+  printf 'Epoch %d, Step %d, Loss: %s sync: True\n' 1 10 9.9 1 20 8.8 2 10 3.1 2 20 2.1 >c.log
+  sed 's/9.9/5.5/;s/8.8/4.4/' c.log >d.log
+  run -1 zs-verify c.log d.log
+  [[ $output == *"verdict: DIFFERENT"*"epoch: 1"*"step: 10"*"values: 2 of 8 differ"* ]]
+  printf 'Epoch 1, Step %d, Loss: %s sync: True\n' 1 3.1 2 2.1 3 1.1 >whole.log
+  { cat whole.log && head -n 1 whole.log; } >died.log
+  run -1 zs-verify whole.log died.log
+  [[ $output == *"step 2 is in whole.log, but died.log went back to an earlier step and did not reach it again"* ]]
+  sed 's/ sync/ grad_norm: 1 sync/' whole.log >more.log
+  run -3 zs-verify whole.log more.log
+  [[ $output == *"verdict: inconclusive"*"grad_norm is only in more.log"* ]]
+  run -0 zs-verify --columns loss whole.log more.log
 }

@@ -76,7 +76,7 @@ zs::plot::Figure of_summary(const Args& args) {
   const std::string input = operands.size() == 2 ? operands[1] : "-";
   if (input == "-" && isatty(STDIN_FILENO)) throw zs::UsageError("no summary given, and stdin is a terminal");
   std::vector<std::string> warnings;
-  const zs::metric::Store store = zs::plot::summarized(zs::metric::read(input), warnings);
+  const zs::metric::Store store = zs::summary::summarized(zs::metric::read(input), warnings);
   for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);
   return zs::plot::figure(operands[0], store, input == "-" ? "stdin" : input, options(args));
 }

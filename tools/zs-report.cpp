@@ -60,7 +60,7 @@ zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store
 /// The report of a summary, from a file or stdin.
 zs::report::Document of_summary(const zs::cli::Args& args, std::vector<std::string>& warnings) {
   const std::string input = args.input();
-  const zs::metric::Store store = zs::plot::summarized(zs::metric::read(input), warnings);
+  const zs::metric::Store store = zs::summary::summarized(zs::metric::read(input), warnings);
   return document(args, store, input == "-" ? "stdin" : input);
 }
 

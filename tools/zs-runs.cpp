@@ -14,13 +14,15 @@
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/shell.hpp"
+#include "base/text.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "compare/records.hpp"
 #include "job/lease.hpp"
 #include "job/plan.hpp"
 #include "job/rerun.hpp"
 #include "job/state.hpp"
-#include "metric/difference.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/listing.hpp"
@@ -60,7 +62,8 @@ const zs::cli::Command kCommand = {
         {0, "status", "", "find out what has become of each run: from its metrics, Slurm's queue, its process"},
         {0, "failed", "", "with rerun: all runs that have failed or are missing"},
         {0, "local", "", "with rerun: here, one after another, not by Slurm"},
-        {0, "dry_run", "", "with rerun: only list the runs"},
+        {0, "any_owner", "", "with rerun: also what belongs to others, whose words then run as you"},
+        {0, "dry_run", "", "with rerun: only list the runs, and show the commands"},
         {0,
          "format",
          "NAME",
@@ -75,7 +78,11 @@ std::string registry(const Args& args) { return zs::registry::place(args.text("r
 
 /// Reads the registry; damaged records are printed and counted in `faults`.
 Runs read(const Args& args, std::int64_t& faults, bool anew = false) {
-  return zs::registry::read_runs(registry(args), zs::cli::fault_printer(kCommand, faults), anew);
+  Runs runs = zs::registry::read_runs(registry(args), zs::cli::fault_printer(kCommand, faults), anew);
+  if (runs.csv != "runs.csv")
+    zs::cli::warn(kCommand, registry(args) + "/runs.csv: zs has not written this, so it stays as it is; " +
+                                (runs.csv.empty() ? "and so does zs-runs.csv" : "the runs of zs are in " + runs.csv));
+  return runs;
 }
 
 Status verdict(std::int64_t faults) { return faults ? Status::no : Status::done; }
@@ -127,9 +134,13 @@ Status list(const Args& args) {
   std::int64_t faults = 0;
   Runs runs = read(args, faults);
   zs::registry::Question question = question_of(args);
+  const std::size_t known = runs.columns.size();
   if (args.has("status")) zs::job::find_states(registry(args), question, runs);
   if (args.has("list_columns")) return print_sheet(args, zs::registry::column_listing(runs)), verdict(faults);
   const auto answer = zs::registry::ask(runs, question);
+  // People are told what has become of a run, not what it said last.
+  if (question.telling && !args.has("status") && question.show.empty())
+    zs::job::tell_states(registry(args), answer.rows, runs);
   Sheet sheet = zs::registry::listing(runs, answer.rows, answer.columns);
   for (std::string& name : sheet.header) {
     if (question.telling && name == answer.sorted) name += question.descending ? " ▼" : " ▲";
@@ -139,8 +150,9 @@ Status list(const Args& args) {
     const std::string note = std::to_string(answer.rows.size()) +
                              (part ? " of " + std::to_string(answer.matching) : "") +
                              (answer.matching == 1 ? " run" : " runs");
-    const std::size_t more = runs.columns.size() - std::min(runs.columns.size(), answer.columns.size() - left_out);
-    return note +
+    const std::size_t more = known - std::min(known, answer.columns.size() - left_out);
+    const std::string closed = std::to_string(runs.closed);
+    return note + (runs.closed ? ", " + closed + " more that others keep to themselves" : "") +
            (more ? ", " + std::to_string(more) + (more == 1 ? " more column" : " more columns") +
                        " (--list_columns, --show)"
                  : "") +
@@ -163,7 +175,7 @@ Status show(const Args& args) {
   const Runs runs = read(args, faults);
   Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, names[0]));
   if (format(args) == "table") {  // values in full
-    for (auto& cells : sheet.rows) cells[2] = zs::registry::escaped(cells[2]);
+    for (auto& cells : sheet.rows) cells[2] = zs::printable(zs::registry::escaped(cells[2]));
     return print(zs::cli::table(sheet.header, sheet.rows)), verdict(faults);
   }
   if (format(args) != "json") return print_sheet(args, sheet), verdict(faults);
@@ -173,16 +185,19 @@ Status show(const Args& args) {
   return verdict(faults);
 }
 
-/// Adds where the losses part, if both runs have their metrics.
-void add_first_divergent_step(const std::string& folder_a, const std::string& folder_b, Sheet& sheet) {
-  const std::string a = folder_a + "/metrics.h5", b = folder_b + "/metrics.h5";
-  if (!std::filesystem::exists(a) || !std::filesystem::exists(b)) return;
-  const auto found =
-      zs::metric::difference(zs::metric::read(a).runs.at(0).records, zs::metric::read(b).runs.at(0).records, "loss");
-  if (found.step)
+/// Adds where the records part and what keeps them from being compared, if both runs have their metrics.
+void add_first_difference(const std::string& folder_a, const std::string& folder_b, Sheet& sheet) {
+  if (!std::filesystem::exists(folder_a + "/metrics.h5") || !std::filesystem::exists(folder_b + "/metrics.h5")) return;
+  const zs::metric::Run x = zs::job::metrics_of(folder_a), y = zs::job::metrics_of(folder_b);
+  const auto found = zs::compare::records({sheet.header[2], &x.records}, {sheet.header[3], &y.records}, {});
+  if (found.first) {
+    const zs::compare::Pair& first = *found.first;
     sheet.rows.push_back(
-        {"metric", "loss at step " + zs::to_text(*found.step) + ", the first to differ", found.a, found.b});
-  if (found.compared == 0) sheet.rows.push_back({"metric", "steps with a loss in both", "0", "0"});
+        {"metric", first.column + " at " + to_text(first.place) + ", the first to differ", first.a, first.b});
+  }
+  for (const auto& reason : found.reasons) sheet.rows.push_back({"metric", reason.text, "", ""});
+  for (const auto& name : found.only_a) sheet.rows.push_back({"metric", name, "recorded", ""});
+  for (const auto& name : found.only_b) sheet.rows.push_back({"metric", name, "", "recorded"});
 }
 
 Status diff(const Args& args) {
@@ -191,7 +206,7 @@ Status diff(const Args& args) {
   const Runs runs = read(args, faults);
   Sheet sheet =
       zs::registry::difference(runs, zs::registry::find_run(runs, names[0]), zs::registry::find_run(runs, names[1]));
-  add_first_divergent_step(registry(args) + "/" + sheet.header[2], registry(args) + "/" + sheet.header[3], sheet);
+  add_first_difference(registry(args) + "/" + sheet.header[2], registry(args) + "/" + sheet.header[3], sheet);
   print_sheet(args, sheet);
   return sheet.rows.empty() ? verdict(faults) : Status::no;
 }
@@ -225,11 +240,17 @@ Status update(const Args& args) {
   } else {
     changes.push_back(operands(args, 2, true, "RUN NAME=VALUE..., or - for lines of such, tabs between"));
   }
-  std::set<std::string> touched;
+  // All are looked at before the first is made.
+  std::vector<std::pair<zs::registry::Run, zs::registry::Fields>> updates;
   for (auto& words : changes) {
     const auto run = run_named(args, words.front(), faults);
     words.erase(words.begin());
-    run.update(zs::registry::parse_fields(words));
+    updates.emplace_back(run, zs::registry::parse_fields(words));
+    zs::registry::check(updates.back().second);
+  }
+  std::set<std::string> touched;
+  for (const auto& [run, fields] : updates) {
+    run.update(fields);
     touched.insert(std::filesystem::path(run.folder()).parent_path().string());
   }
   for (const std::string& folder : touched) zs::registry::refresh_soon(folder);
@@ -240,7 +261,7 @@ Status plan(const Args& args) {
   const auto fields = zs::registry::parse_fields(operands(args, 0, true, "[NAME=VALUE]..."));
   std::string text;
   for (const auto& planned : zs::job::plan(zs::Input("-").read_all(), fields))
-    text += planned.name + "\t" + planned.folder + "\n";
+    text += planned.name + "\t" + planned.folder + "\t" + planned.json() + "\n";
   print(text);
   return Status::done;
 }
@@ -255,19 +276,21 @@ Status rerun(const Args& args) {
     rows.clear();
     for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
   }
-  const auto jobs =
-      zs::job::to_rerun(registry(args), runs, rows, !names.empty(), zs::cli::fault_printer(kCommand, faults));
-  if (args.has("dry_run")) {
-    std::string text;
-    for (const auto& job : jobs) {
-      for (const auto& run : job.runs) text += run + "\n";
-    }
-    print(text);
-    return verdict(faults);
-  }
+  const auto jobs = zs::job::to_rerun(registry(args), runs, rows, {!names.empty(), args.has("any_owner")},
+                                      zs::cli::fault_printer(kCommand, faults));
   if (jobs.empty() && faults == 0) std::cerr << "nothing to run again\n";
   bool failed = false;
-  for (const auto& job : jobs) failed |= zs::job::rerun(job, args.has("local")) != 0;
+  for (const auto& job : jobs) {
+    const auto command = job.command(args.has("local"));
+    std::cerr << zs::printable("cd " + zs::shell_quoted({job.directory}) + " && " + zs::shell_quoted(command)) << "\n";
+    if (!args.has("dry_run")) {
+      failed |= zs::job::rerun(job, command) != 0;
+      continue;
+    }
+    std::string text;
+    for (const auto& run : job.runs) text += run + "\n";
+    print(text);
+  }
   return failed ? Status::no : verdict(faults);
 }
 
@@ -282,14 +305,21 @@ Status add(const Args& args) {
 Status remove(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 1, true, "RUN...");
-  const Runs runs = read(args, faults);
+  Runs runs = read(args, faults);
   std::vector<std::size_t> rows;
   for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
+  // All are looked at before the first is removed.
+  const auto states = zs::job::add_states(registry(args), rows, runs);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (states[i].fate == zs::job::Fate::running)
+      throw zs::Error(runs.text(rows[i], "run_id"), 0, "is RUNNING (" + states[i].basis + "): end that first");
+  }
   for (const std::size_t row : rows) {
     const std::string id = runs.text(row, "run_id");
     if (!args.has("yes")) {
       if (!::isatty(STDIN_FILENO)) throw zs::UsageError("rm asks on a terminal: give --yes to remove without");
-      std::cerr << "remove " << id << " (" << runs.text(row, "run_name") << ", " << runs.text(row, "status")
+      std::cerr << "remove " << id << " ("
+                << zs::printable(runs.text(row, "run_name") + ", " + runs.text(row, "status"))
                 << ") with all its files? [y/N] ";
       std::string answer;
       if (!std::getline(std::cin, answer) || (answer != "y" && answer != "yes")) continue;

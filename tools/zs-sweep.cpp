@@ -52,9 +52,6 @@ zs::Status sweep(const Args& args) {
   if (args.has("count")) return print(std::to_string(zs::config::run_count(plan)) + "\n"), zs::Status::done;
 
   const auto runs = zs::config::sweep_runs(base, plan);
-  const std::size_t heard = base.warnings().size();
-  for (std::size_t i = heard; i < runs[0].config.warnings().size(); ++i)
-    zs::cli::warn(kCommand, runs[0].config.warnings()[i]);
   if (args.has("dry_run")) return print(zs::config::manifest(plan, runs)), zs::Status::done;
   if (!args.has("output")) throw zs::UsageError("expected --output DIR (or --count, --dry_run)");
   std::string paths;

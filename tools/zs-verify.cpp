@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.hpp"
+#include "unit/arithmetic.hpp"
 #include "verify/session.hpp"
 
 namespace {
 
 const zs::cli::Command kCommand = {
     "zs-verify",
-    "Train a model beside plain PyTorch semantics and say where they differ, or compare two recorded runs",
-    "[CONFIG.yaml | RUN_A RUN_B]",
+    "Train a model beside plain PyTorch semantics and say where they differ, or compare two recorded runs or checkpoints",
+    "[CONFIG.yaml | RUN RUN | TENSORS TENSORS]",
     zs::verify::options(),
     {{0, "no difference beyond the tolerance"},
-     {1, "a difference, or nothing that was proved; the verdict says which"}},
+     {1, "a difference, or nothing that was proved; the verdict says which"},
+     {3, "the two cannot be decided on: they train different things, or one lacks what the other has"}},
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  zs::unit::choose_products(argv);
   zs::verify::Session session;
   return zs::cli::run(
       kCommand, argc, argv, [&](const zs::cli::Args& args) { return session.verify(args); }, session.hooks());

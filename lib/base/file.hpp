@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/temporary.hpp"
 
 namespace zs {
 
@@ -31,8 +34,9 @@ class Input {
 };
 
 /// A destination: a path, or "-" for stdout. A regular file is written beside itself, synced and renamed by
-/// commit(), so a kill -9 never costs the last good file; without commit() nothing remains.
-/// Devices and pipes are written in place. Failures throw Error with the path.
+/// commit(), so a kill -9 never costs the last good file; without commit() nothing remains. A link is written through,
+/// as cp does: what it leads to is replaced, the link stays. A file keeps its mode, and one that may not be written is
+/// refused. Devices and pipes are written in place. Failures throw Error with the path.
 class Output {
  public:
   explicit Output(const std::string& path);
@@ -50,8 +54,8 @@ class Output {
   void commit();
 
  private:
-  std::string path_;       // as given, for messages
-  std::string temporary_;  // empty when written in place
+  std::string path_;                      // as given, for messages
+  std::optional<Temporary> temporary_{};  // none when written in place
   std::string pending_;
   int file_ = -1;
   void put(std::string_view bytes);
@@ -59,6 +63,20 @@ class Output {
 
 /// Output(path), write(bytes), commit().
 void write_file(const std::string& path, std::string_view bytes);
+
+/// A file as it was read: its content, and what says who may have written it and who may read it.
+struct Regular {
+  std::string bytes;
+  uid_t owner = 0;
+  mode_t mode = 0;  ///< permissions
+};
+
+/// Reads a file in a place where others may put anything: a regular file of at most `limit` bytes. Does not wait, and
+/// does not follow a link. Throws Error with the path, also where there is none.
+Regular read_regular(const std::string& path, std::size_t limit);
+
+/// Writes all of `bytes` to an open file; `name` is for the Error.
+void write_all(int file, std::string_view bytes, const std::string& name);
 
 /// SHA-256 of `bytes` (FIPS 180-4) as 64 hex digits.
 std::string sha256(std::string_view bytes);

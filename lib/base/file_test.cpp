@@ -2,7 +2,11 @@
 #include "base/file.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -46,6 +50,93 @@ TEST_CASE("file: a device is written in place: large writes fail at once, a fiel
   Output null("/dev/null");
   null.write("abc");
   CHECK_THROWS_WITH(null.rewrite(0, "x"), "/dev/null: cannot be written in place, name a regular file");
+}
+
+std::ptrdiff_t entries(const std::string& folder) {
+  const std::filesystem::directory_iterator files(folder);
+  return std::distance(begin(files), end(files));
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_mode & 0777;
+}
+
+TEST_CASE("file: a link is written through and stays; one that leads nowhere, and a read-only file, are refused") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.file("elsewhere"));
+  write_file(folder.file("elsewhere/target"), "old");
+  std::filesystem::create_symlink("elsewhere/target", folder.file("link"));
+  write_file(folder.file("link"), "new");
+  CHECK(std::filesystem::is_symlink(folder.file("link")));
+  CHECK(text_of(folder.file("elsewhere/target")) == "new");
+  CHECK(entries(folder.file("elsewhere")) == 1);
+  std::filesystem::create_symlink("nothing", folder.file("broken"));
+  CHECK_THROWS_WITH(write_file(folder.file("broken"), "x"), (folder.file("broken") + ": is a link to nothing").c_str());
+  ::chmod(folder.file("elsewhere/target").c_str(), 0444);
+  CHECK_THROWS_AS(write_file(folder.file("link"), "x"), Error);
+  CHECK(text_of(folder.file("elsewhere/target")) == "new");
+  CHECK_THROWS_AS(Output(""), Error);
+}
+
+TEST_CASE("file: a file keeps its mode; its name may be as long as names can be") {
+  const TemporaryFolder folder;
+  const std::string name = folder.file(std::string(255, 'n'));
+  write_file(name, "a");
+  ::chmod(name.c_str(), 0640);
+  write_file(name, "b");
+  CHECK(text_of(name) == "b");
+  CHECK(mode_of(name) == 0640);
+}
+
+TEST_CASE("file: two that are written at once under one name, by one process, do not meet") {
+  const TemporaryFolder folder;
+  Output first(folder.file("a")), second(folder.file("a"));
+  first.write("first");
+  second.write("second");
+  first.commit();
+  CHECK(text_of(folder.file("a")) == "first");
+  second.commit();
+  CHECK(text_of(folder.file("a")) == "second");
+  CHECK(entries(folder.path()) == 1);
+}
+
+TEST_CASE("file: a signal takes the temporaries of its process away, files and folders, and ends it") {
+  const TemporaryFolder folder;
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+    Output parents(folder.file("parents"));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::signal(signal, SIG_DFL);
+      Output out(folder.file("out"));
+      const TemporaryFolder inner;
+      write_file(inner.file("x"), "x");
+      ::raise(signal);
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == signal);
+    CHECK(entries(folder.path()) == 1);  // the parent's
+  }
+  ::unsetenv("TMPDIR");
+}
+
+TEST_CASE("file: what is no regular file of bounded size is refused at once, not waited for and not followed") {
+  const TemporaryFolder folder;
+  write_file(folder.file("a"), "12345");
+  CHECK(read_regular(folder.file("a"), 5).bytes == "12345");
+  CHECK_THROWS_WITH(read_regular(folder.file("a"), 4), (folder.file("a") + ": is larger than 4 bytes").c_str());
+  ::mkfifo(folder.file("fifo").c_str(), 0666);
+  CHECK_THROWS_WITH(read_regular(folder.file("fifo"), 5), (folder.file("fifo") + ": is no regular file").c_str());
+  std::filesystem::create_symlink("/dev/zero", folder.file("link"));
+  CHECK_THROWS_WITH(read_regular(folder.file("link"), 5),
+                    (folder.file("link") + ": is a link, expected a file").c_str());
+  CHECK_THROWS_WITH(read_regular("/dev/zero", 5), "/dev/zero: is no regular file");
+  CHECK_THROWS_WITH(read_regular(folder.path(), 5), (folder.path() + ": is no regular file").c_str());
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace fs = std::filesystem;
 
 TemporaryFolder::TemporaryFolder() : path_((fs::temp_directory_path() / "zs-XXXXXX").string()) {
   if (!::mkdtemp(path_.data())) throw Error(path_, 0, "cannot make a temporary folder: " + errno_text());
+  guard_.emplace(path_);
 }
 
 TemporaryFolder::~TemporaryFolder() {

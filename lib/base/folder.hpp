@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
+
+#include "base/temporary.hpp"
 
 namespace zs {
 
-/// A folder of one's own in $TMPDIR that goes with the object, and with it all that it holds. The constructor throws
-/// Error.
+/// A folder of one's own in $TMPDIR that goes with the object, and with it all that it holds, also by a signal. The
+/// constructor throws Error.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -18,6 +21,7 @@ class TemporaryFolder {
 
  private:
   std::string path_;
+  std::optional<RemovedBySignal> guard_;
 };
 
 }  // namespace zs

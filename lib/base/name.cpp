@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 namespace zs {
 
@@ -24,7 +25,8 @@ std::vector<std::string> nearest(std::string_view name, const std::vector<std::s
   std::vector<std::pair<int, std::string>> ranked;
   const int furthest = static_cast<int>(name.size()) / 3 + 1;
   for (const std::string& candidate : candidates) {
-    const int distance = edit_distance(name, candidate);
+    const int longer = static_cast<int>(candidate.size()) - static_cast<int>(name.size());
+    const int distance = std::abs(longer) > furthest ? furthest + 1 : edit_distance(name, candidate);
     if (distance <= furthest) ranked.emplace_back(distance, candidate);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& x, const auto& y) { return x.first < y.first; });

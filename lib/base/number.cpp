@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/error.hpp"
+
 namespace zs {
 namespace {
 
@@ -55,6 +57,7 @@ std::string to_bytes_text(double bytes) {
     bytes /= 1000;
     ++unit;
   }
+  if (std::fabs(bytes) >= 1e6) return to_rounded_text(bytes, 3) + " " + kUnits[unit];
   std::array<char, 64> buffer;
   std::snprintf(buffer.data(), buffer.size(), unit == 0 ? "%.0f %s" : "%.2f %s", bytes, kUnits[unit]);
   return buffer.data();
@@ -66,6 +69,18 @@ std::string to_hex(std::string_view bytes) {
   text.reserve(2 * bytes.size());
   for (const char byte : bytes) text += {kDigits[static_cast<unsigned char>(byte) >> 4], kDigits[byte & 15]};
   return text;
+}
+
+std::int64_t product(std::string_view what, std::initializer_list<std::int64_t> factors) {
+  std::int64_t all = 1;
+  std::string text;
+  bool fits = true;
+  for (const std::int64_t factor : factors) {
+    text += (text.empty() ? "" : " x ") + std::to_string(factor);
+    fits = !__builtin_mul_overflow(all, factor, &all) && fits;
+  }
+  if (!fits) throw Error(std::string(what) + ": " + text + " is more than any machine counts");
+  return all;
 }
 
 std::optional<double> parse_real(std::string_view text) {

@@ -2,6 +2,7 @@
 // Numbers as text that survives: shortest text that reads back to the same bits; nan and inf are values.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,9 @@ std::string to_bytes_text(double bytes);
 
 /// Two lower-case hex digits for each byte.
 std::string to_hex(std::string_view bytes);
+
+/// The product of sizes, each at least 0. Throws Error, naming them as `what`, where it is more than 63 bits hold.
+std::int64_t product(std::string_view what, std::initializer_list<std::int64_t> factors);
 
 /// The whole of `text` as a number, or nothing. Accepts sign, exponent, and in any case
 /// nan, inf, infinity. No surrounding blanks.

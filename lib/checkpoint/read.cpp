@@ -10,9 +10,9 @@
 #include "base/number.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
-#include "checkpoint/hash.hpp"
 #include "checkpoint/weights.hpp"
 #include "comm/agree.hpp"
+#include "device/tensor.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -147,7 +147,7 @@ class Parts {
     std::vector<float> values(static_cast<std::size_t>(count));
     tensorfile::read_f32(*tensor, values);
     std::copy(values.begin() + (begin - first), values.begin() + (end - first),
-              into.data_ptr<float>() + (begin - owned.begin));
+              device::floats(into).begin() + (begin - owned.begin));
   }
 
   /// Throws unless the parts are the elements from 0 to `numel`, each once.
@@ -222,7 +222,7 @@ std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std
   comm::require_same(group, {{"its list of checksums", sha256(content)}}, folder);
   if (ours) verify_all(group, folder);
   std::optional<Progress> progress;
-  Hash hash;
+  device::Hash hash;
   comm::together(group, "loading of " + folder, [&] {
     load_parameters(engine, folder, !ours, hash);  // of ours all bytes were compared
     progress = peek(folder);

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "device/tensor.hpp"
 #include "tensorfile/state_dict.hpp"
 
 namespace zs::checkpoint {
@@ -80,7 +81,7 @@ void require_same_model(const std::string& folder, const std::string& model_conf
   }
 }
 
-void load_parameters(zero::Engine& engine, const std::string& folder, bool verify, Hash& hash) {
+void load_parameters(zero::Engine& engine, const std::string& folder, bool verify, device::Hash& hash) {
   const StateDict weights = tensorfile::open_state_dict(folder);
   if (verify) weights.verify();
   std::set<std::string> taken;
@@ -96,11 +97,11 @@ void load_parameters(zero::Engine& engine, const std::string& folder, bool verif
                     name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
                         tensorfile::to_text(parameter.shape) + kOther);
       }
-      tensorfile::read_f32(tensor,
-                           {flat.data_ptr<float>() + parameter.offset, static_cast<std::size_t>(parameter.numel())});
+      tensorfile::read_f32(tensor, device::floats(flat).subspan(static_cast<std::size_t>(parameter.offset),
+                                                                static_cast<std::size_t>(parameter.numel())));
       taken.insert(name);
     }
-    hash.add(flat);
+    hash.add(device::view(flat));
     state.set_parameters(flat);
   }
   check_rest(weights, taken);

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "checkpoint/hash.hpp"
+#include "device/tensor.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::checkpoint {
@@ -16,6 +16,6 @@ void require_same_model(const std::string& folder, const std::string& model_conf
 /// "transformer.h.0."), as on Hugging Face's hub; attention masks and a head equal to the embedding that it is tied to
 /// may be there too. Anything else that is missing, is more, or has another shape is of another model: zs::Error. With
 /// `verify`, checksums in the file are compared. What was set is added to `hash`.
-void load_parameters(zero::Engine& engine, const std::string& folder, bool verify, Hash& hash);
+void load_parameters(zero::Engine& engine, const std::string& folder, bool verify, device::Hash& hash);
 
 }  // namespace zs::checkpoint

@@ -11,8 +11,8 @@
 #include "base/number.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
-#include "checkpoint/hash.hpp"
 #include "comm/agree.hpp"
+#include "device/tensor.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string_view bytes_of(const at::Tensor& tensor, std::int64_t begin, std::int64_t count) {
-  return {reinterpret_cast<const char*>(tensor.data_ptr<float>() + begin),
-          static_cast<std::size_t>(count) * sizeof(float)};
+  const device::View part = device::view(tensor).part(begin, begin + count);
+  return {part.as<const char>(), static_cast<std::size_t>(part.bytes())};
 }
 
 /// Writes name -> tensor for every parameter, each unit's whole float32 given by `gather`, which is collective: rank 0
@@ -55,8 +55,8 @@ tensorfile::Dict moments(comm::Group& group, zero::Engine& engine, std::vector<a
   for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
     const zero::UnitState& state = engine.states()[unit];
     const comm::Slice own = state.owned(), mine = comm::slice(state.numel(), group.rank(), group.size());
-    keep.push_back(engine.optimizer(unit).exp_avg());
-    keep.push_back(engine.optimizer(unit).exp_avg_sq());
+    keep.push_back(engine.optimizer(unit).exp_avg().to(at::kCPU));
+    keep.push_back(engine.optimizer(unit).exp_avg_sq().to(at::kCPU));
     for (const unit::Parameter& parameter : state.unit().parameters()) {
       const std::int64_t begin = std::max(parameter.offset, mine.begin),
                          end = std::min(parameter.offset + parameter.numel(), mine.end);
@@ -139,10 +139,10 @@ void Writer::commit(const Progress& progress) {
   std::snprintf(name, sizeof name, "/accelerator_states/optimizer_%05d.pt", group_.rank());
   std::vector<at::Tensor> keep;
   tensorfile::write_torch(temporary_ + name, moments(group_, engine_, keep));
-  Hash parameters;
+  device::Hash parameters;
   write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin", [&](zero::UnitState& state) {
     at::Tensor whole = state.gather_parameters();
-    parameters.add(whole);
+    parameters.add(device::view(whole));
     return whole;
   });
   // What may have come apart since the start of the training. It costs no message more than that all are here.

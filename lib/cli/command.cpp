@@ -7,6 +7,7 @@
 #include <boost/program_options.hpp>
 
 #include "base/name.hpp"
+#include "base/secret.hpp"
 #include "base/number.hpp"
 
 namespace zs::cli {
@@ -49,7 +50,12 @@ po::options_description described(const Command& command) {
     std::string name = unknown->get_option_name();
     name.resize(std::min(name.find('='), name.size()));
     std::vector<std::string> known;
-    for (const Option& option : command.options) known.push_back("--" + option.name);
+    const std::string word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    for (const Option& option : command.options) {
+      if (std::find(option.meant.begin(), option.meant.end(), word) != option.meant.end())
+        throw UsageError("unknown option '" + name + "', did you mean '--" + option.name + "'?");
+      known.push_back("--" + option.name);
+    }
     throw UsageError("unknown option '" + name + "'" + did_you_mean(name, known));
   }
   if (const auto* with_name = dynamic_cast<const po::error_with_option_name*>(&error)) {
@@ -71,7 +77,7 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
   args.command_ = &command;
   std::vector<std::string> all = {command.name};
   all.insert(all.end(), words.begin(), words.end());
-  args.line_ = shell_quoted(all);
+  args.line_ = shell_quoted(without_secrets(all));
 
   std::vector<std::string> normal;
   bool options_end = false;
@@ -94,6 +100,7 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
       for (const std::string& value : option.value) {
         const bool allowed = known.choices.empty() ||
                              std::find(known.choices.begin(), known.choices.end(), value) != known.choices.end();
+        if (value.empty()) throw UsageError("--" + known.name + " is empty: is the variable set?");
         if (!allowed) {
           std::string list;
           for (const std::string& choice : known.choices) list += (list.empty() ? "" : ", ") + choice;
@@ -102,10 +109,13 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
         }
         values.push_back(value);
       }
+      args.typed_.emplace_back(known.name, values.empty() ? "" : values.back());
     }
   } catch (const po::error& error) {
     explain(command, error);
   }
+  if (std::find(args.operands_.begin(), args.operands_.end(), "") != args.operands_.end())
+    throw UsageError("an operand is empty: is the variable set?");
   if (command.operands.empty() && !args.operands_.empty())
     throw UsageError("unexpected operand '" + args.operands_.front() + "'");
   return args;

@@ -23,6 +23,7 @@ struct Option {
   std::vector<std::string> choices{};  ///< the only values allowed, if any
   bool many = false;                   ///< may be given more than once, and takes several values each time
   std::string group{};                 ///< heading in --help; rows of one group stand together
+  std::vector<std::string> meant{};    ///< what else people type for it, "lr": unknown, but the error names this one
 };
 
 struct Command {
@@ -36,7 +37,8 @@ struct Command {
 /// What the user typed, checked against the table.
 class Args {
  public:
-  /// Throws UsageError at an unknown option (naming the nearest), a missing value or a value not among the choices.
+  /// Throws UsageError at an unknown option (naming the nearest), a missing value, a value not among the choices, and
+  /// an empty value or operand, which is what a variable that is not set leaves.
   static Args parse(const Command& command, const std::vector<std::string>& words);
 
   /// True if the option was typed (a default does not count).
@@ -45,6 +47,8 @@ class Args {
   std::string text(const std::string& name) const;
   /// All values of an option that takes many.
   std::vector<std::string> all(const std::string& name) const;
+  /// The options typed, in their order, each with its last value ("" for a flag). An option typed twice is there twice.
+  const std::vector<std::pair<std::string, std::string>>& typed() const { return typed_; }
   /// A number within [lowest, highest]; throws UsageError naming the option otherwise.
   std::int64_t integer(const std::string& name, std::int64_t lowest, std::int64_t highest = INT64_MAX) const;
   /// A finite number within [lowest, highest]; NaN is never within.
@@ -66,6 +70,7 @@ class Args {
  private:
   const Command* command_ = nullptr;
   std::map<std::string, std::vector<std::string>> values_;
+  std::vector<std::pair<std::string, std::string>> typed_;
   std::vector<std::string> operands_;
   std::string line_;
 };

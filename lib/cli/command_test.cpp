@@ -14,7 +14,7 @@ const Command kCommand = {"zs-x",
                           "[FILE]...",
                           {{'o', "output", "FILE", "write to FILE", "-"},
                            {0, "sort_by", "COL", "sort by COL"},
-                           {0, "warmup", "N", "skip N points", "5"},
+                           {0, "warmup", "N", "skip N points", "5", {}, false, "", {"threshold"}},
                            {0, "format", "NAME", "how to print", "table", {"table", "tsv"}},
                            {0, "show", "COL", "columns to show", "", {}, true},
                            {'q', "quiet", "", "say nothing"}}};
@@ -55,6 +55,24 @@ TEST_CASE("a default is not typed, and the last one typed holds") {
   CHECK(Args::parse(kCommand, {"--warmup", "1", "--warmup", "2"}).integer("warmup", 0) == 2);
 }
 
+TEST_CASE("the options typed keep their order, among several names of one thing too") {
+  const Args args = Args::parse(kCommand, {"--warmup", "1", "-q", "--format", "tsv", "--warmup", "2"});
+  CHECK(args.typed() == std::vector<std::pair<std::string, std::string>>{
+                            {"warmup", "1"}, {"quiet", ""}, {"format", "tsv"}, {"warmup", "2"}});
+}
+
+TEST_CASE("an empty value or operand is what a variable leaves that is not set") {
+  CHECK(refusal({"--sort_by", ""}) == "--sort_by is empty: is the variable set?");
+  CHECK(refusal({"-o", ""}) == "--output is empty: is the variable set?");
+  CHECK(refusal({"--show", "a", ""}) == "--show is empty: is the variable set?");
+  CHECK(refusal({"a", "", "b"}) == "an operand is empty: is the variable set?");
+  CHECK(refusal({"--", ""}) == "an operand is empty: is the variable set?");
+}
+
+TEST_CASE("what an option is called elsewhere is unknown, and names it") {
+  CHECK(refusal({"--threshold", "3"}) == "unknown option '--threshold', did you mean '--warmup'?");
+}
+
 TEST_CASE("an option of many values collects them all") {
   CHECK(Args::parse(kCommand, {"--show", "a", "b", "--show", "c"}).all("show") ==
         std::vector<std::string>{"a", "b", "c"});
@@ -82,7 +100,7 @@ TEST_CASE("numbers are within their range or refused; nan is never within") {
 }
 
 TEST_CASE("a line records the words so that a shell reads them back") {
-  CHECK(Args::parse(kCommand, {"a b", "it's", "", "$x"}).line() == "zs-x 'a b' 'it'\\''s' '' '$x'");
+  CHECK(Args::parse(kCommand, {"a b", "it's", "$x"}).line() == "zs-x 'a b' 'it'\\''s' '$x'");
 }
 
 TEST_CASE("help has every option with its default, and the page escapes what mdoc would take for markup") {

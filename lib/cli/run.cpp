@@ -11,6 +11,7 @@
 
 #include "base/file.hpp"
 #include "base/mapped.hpp"
+#include "base/text.hpp"
 
 namespace zs::cli {
 namespace {
@@ -68,7 +69,7 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
   const auto say = [&](const std::string& text) {
     const std::string place = hooks.place ? hooks.place() : "";
     std::fflush(stdout);
-    std::fputs((command.name + ": " + place + text + "\n").c_str(), stderr);
+    tell(command, place + text);
   };
   bool failed = true;
   try {
@@ -92,7 +93,7 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
 FaultSink fault_printer(const Command& command, std::int64_t& count) {
   return [&command, &count](const Fault& fault) {
     ++count;
-    std::fputs((command.name + ": " + located(fault.path, fault.line, fault.what) + "\n").c_str(), stderr);
+    tell(command, located(fault.path, fault.line, fault.what));
   };
 }
 
@@ -101,7 +102,7 @@ FaultSink fault_warner(const Command& command) {
 }
 
 void tell(const Command& command, const std::string& text) {
-  std::fputs((command.name + ": " + text + "\n").c_str(), stderr);
+  std::fputs((command.name + ": " + printable(text) + "\n").c_str(), stderr);
 }
 
 void warn(const Command& command, const std::string& text) { tell(command, "warning: " + text); }

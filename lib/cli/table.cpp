@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/number.hpp"
+#include "base/text.hpp"
 
 namespace zs::cli {
 namespace {
@@ -16,7 +17,9 @@ std::size_t columns(const std::string& text) {
 
 }  // namespace
 
-std::string table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows) {
+std::string table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& given) {
+  std::vector<std::vector<std::string>> rows = given;
+  for (auto& row : rows) std::transform(row.begin(), row.end(), row.begin(), printable);
   std::vector<std::size_t> widths;
   std::vector<bool> numeric;
   for (std::size_t c = 0; c < header.size(); ++c) {

@@ -7,7 +7,7 @@
 namespace zs::cli {
 
 /// `rows` under `header`, two blanks between columns. A column whose every cell is a number (or empty) is
-/// aligned right. Lines have no trailing blanks. REQUIRES: every row is as long as the header.
+/// aligned right. Cells go through printable(); lines have no trailing blanks. REQUIRES: every row is as long as the header.
 std::string table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace zs::cli

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "comm/group.hpp"
+#include "device/arithmetic.hpp"
 
 namespace zs::comm::cases {
 
@@ -46,9 +47,9 @@ enum class Memory {
 /// A buffer of n elements, filled with a pattern that no result has.
 template <typename T>
 std::shared_ptr<T[]> buffer(Group& group, Memory memory, std::int64_t n) {
-  const auto shared = group.allocate(n * static_cast<std::int64_t>(sizeof(T)));
-  require(reinterpret_cast<std::uintptr_t>(shared.get()) % 64 == 0, "allocate() is not aligned");
-  std::shared_ptr<T[]> values(shared, reinterpret_cast<T*>(shared.get()));
+  const device::Buffer shared = group.allocate(n * static_cast<std::int64_t>(sizeof(T)));
+  require(reinterpret_cast<std::uintptr_t>(shared.data()) % 64 == 0, "allocate() is not aligned");
+  std::shared_ptr<T[]> values(std::make_shared<device::Buffer>(shared), reinterpret_cast<T*>(shared.data()));
   if (memory == Memory::ordinary || (memory == Memory::mixed && group.rank() % 2 == 1)) {
     values = std::make_shared<T[]>(static_cast<std::size_t>(n));
   }
@@ -63,7 +64,7 @@ inline void reduce_scatter(Group& group, std::int64_t n, int seed, Memory memory
   for (std::int64_t i = 0; i < n; ++i) full[i] = value(seed, group.rank(), i);
   const float guard = mine[own.size()];
   const std::int64_t before = group.bytes_sent();
-  group.reduce_scatter(full.get(), mine, n, "reduce-scatter of case")->wait();
+  group.reduce_scatter(device::view(full.get(), n), device::view(mine, own.size()), "reduce-scatter of case")->wait();
   require(group.bytes_sent() - before == 4 * (n - own.size()), "bytes of reduce_scatter");
   for (std::int64_t i = 0; i < own.size(); ++i) {
     require_bits(mine[i], serial(seed, 0, group.size(), own.begin + i), "reduce_scatter", i);
@@ -75,6 +76,30 @@ inline void reduce_scatter(Group& group, std::int64_t n, int seed, Memory memory
   }
 }
 
+/// Numbers of 16 bits travel as they are: half the bytes, and the sum of the widened ones.
+template <typename T>
+void reduce_scatter_narrow(Group& group, std::int64_t n, int seed, Memory memory) {
+  const Slice own = slice(n, group.rank(), group.size());
+  const auto full = buffer<T>(group, memory, n);
+  const auto mine = buffer<float>(group, memory, own.size() + 1);
+  // Every pattern of bits that is a finite number: small exponents of float16 too.
+  const auto bits_of = [&](int rank, std::int64_t i) {
+    const auto bits = std::bit_cast<std::uint32_t>(value(seed, rank, i));
+    return static_cast<std::uint16_t>((bits >> 16 & 0x83ff) | (bits & 0x3c00));
+  };
+  for (std::int64_t i = 0; i < n; ++i) full[i] = {bits_of(group.rank(), i)};
+  const float guard = mine[own.size()];
+  const std::int64_t before = group.bytes_sent();
+  group.reduce_scatter(device::view(full.get(), n), device::view(mine.get(), own.size()), "narrow sum")->wait();
+  require(group.bytes_sent() - before == 2 * (n - own.size()), "bytes of a narrow reduce_scatter");
+  std::vector<float> wide(static_cast<std::size_t>(n)), expected(static_cast<std::size_t>(own.size()));
+  for (std::int64_t i = 0; i < n; ++i) wide[static_cast<std::size_t>(i)] = device::widen(full[i]);
+  group.reduce_scatter(device::view(wide.data(), n), device::view(expected.data(), own.size()), "wide sum")->wait();
+  for (std::int64_t i = 0; i < own.size(); ++i)
+    require_bits(mine[i], expected[static_cast<std::size_t>(i)], "narrow reduce_scatter", i);
+  require_bits(mine[own.size()], guard, "behind the slice", own.size());
+}
+
 template <typename T>
 void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
   const Slice own = slice(n, group.rank(), group.size());
@@ -84,7 +109,13 @@ void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
   const T guard = full[n];
   for (std::int64_t i = 0; i < own.size(); ++i) mine[i] = static_cast<T>((own.begin + i) * 31 + 5);
   const std::int64_t before = group.bytes_sent();
-  group.all_gather(mine, full.get(), n, sizeof(T), "all-gather of case")->wait();
+  const auto view = [](T* values, std::int64_t count) {
+    if constexpr (sizeof(T) == 2)
+      return device::view(reinterpret_cast<device::Float16*>(values), count);
+    else
+      return device::view(values, count);
+  };
+  group.all_gather(view(mine, own.size()), view(full.get(), n), "all-gather of case")->wait();
   require(group.bytes_sent() - before == own.size() * (group.size() - 1) * static_cast<std::int64_t>(sizeof(T)),
           "bytes of all_gather");
   for (std::int64_t i = 0; i < n; ++i) {
@@ -128,10 +159,11 @@ inline void overlap(Group& group, Memory memory) {
   }
   for (int k = 0; k < kCount; ++k) {
     const Slice own = slice(n_of(k), group.rank(), group.size());
-    tickets.push_back(group.reduce_scatter(full[static_cast<std::size_t>(k)].get(),
-                                           mine[static_cast<std::size_t>(k)].get(), n_of(k), "overlapping sum"));
-    float* all = gathered[static_cast<std::size_t>(k)].get();
-    tickets.push_back(group.all_gather(all + own.begin, all, n_of(k), 4, "overlapping gather"));
+    tickets.push_back(group.reduce_scatter(device::view(full[static_cast<std::size_t>(k)].get(), n_of(k)),
+                                           device::view(mine[static_cast<std::size_t>(k)].get(), own.size()),
+                                           "overlapping sum"));
+    const device::View all = device::view(gathered[static_cast<std::size_t>(k)].get(), n_of(k));
+    tickets.push_back(group.all_gather(all.part(own.begin, own.end), all, "overlapping gather"));
     if (k % 10 == group.rank() % 10) tickets[static_cast<std::size_t>(k)]->test();
   }
   const int count = static_cast<int>(tickets.size());
@@ -151,6 +183,43 @@ inline void overlap(Group& group, Memory memory) {
   }
 }
 
+/// Within pairs of neighbours first and then between the pairs, by groups of their own: the sums of all ranks at once.
+/// Both groups' collectives are under way together, and ranks wait in orders of their own.
+inline void split(Group& group, Memory memory) {
+  constexpr std::int64_t kCount = 300007;
+  constexpr int kSeed = 77;
+  const auto pair = group.split(group.rank() / 2, "split into pairs");
+  const auto across = group.split(group.rank() % 2, "split across pairs");
+  require(pair->size() == std::min(2, group.size() - group.rank() / 2 * 2), "size of a pair");
+  require(across->rank() == group.rank() / 2, "rank across pairs");
+  if (std::has_single_bit(static_cast<unsigned>(group.size())) && group.size() > 1) {
+    const auto full = buffer<float>(*pair, memory, kCount);
+    for (std::int64_t i = 0; i < kCount; ++i) full[i] = value(kSeed, group.rank(), i);
+    const Slice half = slice(kCount, pair->rank(), pair->size()),
+                part = slice(half.size(), across->rank(), across->size());
+    const auto of_pair = buffer<float>(*across, memory, half.size()),
+               mine = buffer<float>(*across, memory, part.size());
+    const device::View sum = device::view(of_pair.get(), half.size());
+    pair->reduce_scatter(device::view(full.get(), kCount), sum, "sum of a pair")->wait();
+    across->reduce_scatter(sum, device::view(mine.get(), part.size()), "sum of pairs")->wait();
+    for (std::int64_t i = 0; i < part.size(); ++i)
+      require_bits(mine[i], serial(kSeed, 0, group.size(), half.begin + part.begin + i), "sum in two steps", i);
+  }
+  std::vector<float> in_pair(static_cast<std::size_t>(pair->size())), in_all(static_cast<std::size_t>(group.size()));
+  const auto rank = static_cast<float>(group.rank());
+  in_pair[static_cast<std::size_t>(pair->rank())] = in_all[static_cast<std::size_t>(group.rank())] = rank;
+  const auto gather = [](Group& of, std::vector<float>& all) {
+    return of.all_gather(device::view(&all[static_cast<std::size_t>(of.rank())], 1),
+                         device::view(all.data(), of.size()), "gather of ranks");
+  };
+  const Ticket first = gather(group, in_all), second = gather(*pair, in_pair);
+  if (group.rank() % 3 == 0) first->wait();
+  second->wait(), first->wait();
+  for (int i = 0; i < group.size(); ++i) require(in_all[static_cast<std::size_t>(i)] == i, "gather beside a split", i);
+  for (int i = 0; i < pair->size(); ++i)
+    require(in_pair[static_cast<std::size_t>(i)] == group.rank() / 2 * 2 + i, "gather of a pair", i);
+}
+
 /// All of the above, for sizes below, at and above the pieces that the collectives cut.
 inline void all(Group& group, const std::vector<Memory>& memories) {
   for (const Memory memory : memories) {
@@ -162,10 +231,13 @@ inline void all(Group& group, const std::vector<Memory>& memories) {
         all_gather<float>(group, n, memory, in_place);
         all_gather<std::uint16_t>(group, n, memory, in_place);
       }
+      reduce_scatter_narrow<device::Bfloat16>(group, n, seed, memory);
+      reduce_scatter_narrow<device::Float16>(group, n, seed, memory);
     }
     all_gather<std::uint8_t>(group, 100003, memory, true);
     all_gather<double>(group, 100003, memory, false);
     overlap(group, memory);
+    split(group, memory);
   }
   for (const std::size_t most : {0, 100, 10000, 1000000}) exchange(group, most);
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of ranks and its collectives. Reductions add in the canonical order of tree.hpp whatever the transport,
-// so their bits do not depend on it. Every wait has a deadline: a rank that dies or hangs is named, not waited for.
+// A group of ranks and its collectives. Reductions add in the canonical order of device/tree.hpp whatever the
+// transport, so their bits do not depend on it. Every wait has a deadline: a rank that dies or hangs is named, not
+// waited for.
 #pragma once
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "device/memory.hpp"
 
 namespace zs::comm {
 
@@ -19,11 +20,13 @@ struct Slice {
 };
 Slice slice(std::int64_t n, std::int64_t rank, std::int64_t ranks);
 
-/// A collective under way. The buffers given to it must stay as they are until wait() returns.
+/// A collective under way. It begins behind what the device was given before it, and the memory given to it must stay
+/// as it is until wait() has returned.
 class Pending {
  public:
   virtual ~Pending() = default;
-  /// Completes it; throws zs::Error naming the late rank, its host and the collective after the group's timeout.
+  /// Completes it for what the device is given from now on: on a CPU the host waits, on a GPU the stream that LibTorch
+  /// computes on does. Throws zs::Error naming the late rank, its host and the collective after the group's timeout.
   virtual void wait() = 0;
   /// Makes progress without blocking; true once wait() would return at once.
   virtual bool test() = 0;
@@ -43,26 +46,33 @@ class Group {
   /// The host of a rank, for messages.
   virtual const std::string& host(int rank) const = 0;
 
+  /// Where the memory is that collectives move.
+  virtual device::Device device() const { return {}; }
   /// Memory that the collectives move fastest (of a window shared by the ranks of a host, where there is one), aligned
-  /// to 64 bytes, not initialised; it must go before the group does. Ordinary memory is allowed in every collective
-  /// too; what counts is where `full` of reduce_scatter and `mine` or `full` of all_gather lie. Not collective.
-  virtual std::shared_ptr<std::byte> allocate(std::int64_t bytes) = 0;
+  /// to 64 bytes, not initialised; it must go before the group does. Ordinary memory of the device is allowed in every
+  /// collective too; what counts is where `full` of reduce_scatter and `mine` or `full` of all_gather lie. Not
+  /// collective.
+  virtual device::Buffer allocate(std::int64_t bytes) = 0;
 
-  /// mine[0, slice.size()) = the tree sum over ranks of full[slice.begin, slice.end); full has n elements on
-  /// every rank. `mine` may be this rank's place in `full`, else it does not overlap it. `what` names it in errors
-  /// ("reduce-scatter of h.2"). COLLECTIVE.
-  virtual Ticket reduce_scatter(const float* full, float* mine, std::int64_t n, const std::string& what) = 0;
+  /// mine = the tree sum over ranks of full[slice.begin, slice.end), in float32; `full` has as many numbers on every
+  /// rank, of 32 or 16 bits: these travel as they are, and the receiver widens them. `mine` may be this rank's place in
+  /// `full`, if that is float32; else it does not overlap it. `what` names it in errors ("reduce-scatter of h.2").
+  /// REQUIRES: mine.count is the slice's size. COLLECTIVE.
+  virtual Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) = 0;
 
-  /// full[slice of r) = mine of rank r, for every r; elements of `element_size` bytes. `mine` may be this rank's
-  /// place in `full`. COLLECTIVE.
-  virtual Ticket all_gather(const void* mine, void* full, std::int64_t n, std::size_t element_size,
-                            const std::string& what) = 0;
+  /// full[slice of r) = mine of rank r, for every r, in one type. `mine` may be this rank's place in `full`.
+  /// REQUIRES: mine.count is the slice's size. COLLECTIVE.
+  virtual Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) = 0;
 
   /// The small blobs of all ranks, by rank; they may differ in size. Control traffic: not counted in bytes_sent().
   /// COLLECTIVE.
   virtual std::vector<std::string> exchange(const std::string& blob, const std::string& what) = 0;
 
-  /// Payload bytes that this rank has sent in reduce_scatter and all_gather.
+  /// A group of the ranks that give the same `colour` (those of a node, say), in their order here; errors call ranks by
+  /// their number in it. Collectives of both may be under way at once. It must go before this group does. COLLECTIVE.
+  virtual std::unique_ptr<Group> split(int colour, const std::string& what) = 0;
+
+  /// Payload bytes that this rank has sent in reduce_scatter and all_gather of this group.
   virtual std::int64_t bytes_sent() const = 0;
 
   /// Ends the job of all ranks at once with status 2. May return in an in-process group.

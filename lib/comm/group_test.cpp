@@ -11,6 +11,7 @@
 namespace zs::comm {
 namespace {
 
+using device::view;
 using std::chrono::steady_clock;
 
 std::string error_of(const std::function<void()>& call) {
@@ -63,7 +64,7 @@ TEST_CASE("the sum over ranks is the tree's, not the sequential one nor the far 
   run_in_process(4, [&](Group& group) {
     std::vector<float> full(kCount), mine(kCount / 4);
     for (std::int64_t i = 0; i < kCount; ++i) full[static_cast<std::size_t>(i)] = cases::value(3, group.rank(), i);
-    group.reduce_scatter(full.data(), mine.data(), kCount, "sum")->wait();
+    group.reduce_scatter(view(full.data(), kCount), view(mine.data(), kCount / 4), "sum")->wait();
     if (group.rank() != 1) return;
     for (std::int64_t i = 0; i < kCount / 4; ++i) {
       const auto v = [&](int rank) { return cases::value(3, rank, kCount / 4 + i); };
@@ -84,7 +85,7 @@ TEST_CASE("a rank that throws ends the waits of the others, and its error is the
       if (group.rank() == 2) throw Error("rank two has had enough");
       float value = 1;
       std::vector<float> all(4);
-      group.all_gather(&value, all.data(), 4, 4, "all-gather of w")->wait();
+      group.all_gather(view(&value, 1), view(all.data(), 4), "all-gather of w")->wait();
     });
   });
   CHECK(text == "rank two has had enough");
@@ -98,10 +99,15 @@ TEST_CASE("a rank that is late is named, with the collective, after the timeout"
   std::vector<float> full(300), mine(100);
   std::thread one([&] {
     std::vector<float> theirs_full(300), theirs(100);
-    error_of(
-        [&] { groups[1]->reduce_scatter(theirs_full.data(), theirs.data(), 300, "reduce-scatter of h.2")->wait(); });
+    error_of([&] {
+      groups[1]
+          ->reduce_scatter(view(theirs_full.data(), 300), view(theirs.data(), 100), "reduce-scatter of h.2")
+          ->wait();
+    });
   });
-  text = error_of([&] { groups[0]->reduce_scatter(full.data(), mine.data(), 300, "reduce-scatter of h.2")->wait(); });
+  text = error_of([&] {
+    groups[0]->reduce_scatter(view(full.data(), 300), view(mine.data(), 100), "reduce-scatter of h.2")->wait();
+  });
   one.join();
   const double seconds = std::chrono::duration<double>(steady_clock::now() - begin).count();
   const std::string late = "rank 2 on " + groups[0]->host(2);
@@ -124,8 +130,8 @@ TEST_CASE("a rank that has left is named at once") {
 TEST_CASE("a collective that is dropped under way fails the group") {
   auto groups = in_process(2);
   std::vector<float> full(2);
-  groups[0]->all_gather(full.data(), full.data(), 2, 4, "dropped").reset();
-  groups[1]->all_gather(full.data(), full.data(), 2, 4, "dropped")->wait();  // what it needs was sent
+  groups[0]->all_gather(view(&full[0], 1), view(full.data(), 2), "dropped").reset();
+  groups[1]->all_gather(view(&full[1], 1), view(full.data(), 2), "dropped")->wait();  // what it needs was sent
   const std::string text = error_of([&] { groups[1]->exchange("x", "next"); });
   CHECK(text.find("rank 0 failed: dropped: left before it was complete") != std::string::npos);
 }
@@ -134,7 +140,8 @@ TEST_CASE("ranks that disagree on a size are told") {
   const std::string text = error_of([] {
     run_in_process(2, [](Group& group) {
       std::vector<float> full(20), mine(20);
-      group.reduce_scatter(full.data(), mine.data(), group.rank() ? 20 : 10, "sum")->wait();
+      const std::int64_t n = group.rank() ? 20 : 10;
+      group.reduce_scatter(view(full.data(), n), view(mine.data(), n / 2), "sum")->wait();
     });
   });
   CHECK(text.find("bytes where this rank expects") != std::string::npos);

@@ -9,6 +9,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -32,7 +33,7 @@ struct Mailbox {
 };
 
 struct World {
-  explicit World(int ranks) : boxes(static_cast<std::size_t>(ranks)) { host = host_name(); }
+  explicit World(std::size_t ranks) : boxes(ranks) { host = host_name(); }
 
   void wake_all() {
     for (Mailbox& box : boxes) {
@@ -47,6 +48,7 @@ struct World {
   std::mutex mutex;     // of what follows
   std::string failure;  // the first
   std::vector<int> gone;
+  std::map<std::pair<int, int>, std::shared_ptr<World>> parts;  // by number of the split and lowest member
 };
 
 class Delivered : public Message {
@@ -161,11 +163,20 @@ class ThreadTransport : public Transport {
   }
   void abort() override { fail("aborted"); }
 
+  std::unique_ptr<Transport> split(const std::vector<int>& members) override {
+    const std::lock_guard lock(world_->mutex);
+    auto& part = world_->parts[{splits_++, members.front()}];
+    if (!part) part = std::make_shared<World>(members.size());
+    const auto place = std::find(members.begin(), members.end(), rank_) - members.begin();
+    return std::make_unique<ThreadTransport>(part, static_cast<int>(place));
+  }
+
  private:
   std::shared_ptr<World> world_;
   int rank_;
   Mailbox& box_;
   std::uint64_t seen_ = 0;
+  int splits_ = 0;                 // so far, the same on every rank
   std::vector<Awaited*> awaited_;  // in the order asked for
   std::deque<Letter> early_;       // came before they were asked for
 };
@@ -186,11 +197,12 @@ bool Awaited::done() {
 
 std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options) {
   if (ranks < 1) throw Error("a group needs at least one rank, not " + std::to_string(ranks));
-  const auto world = std::make_shared<World>(ranks);
+  const auto world = std::make_shared<World>(static_cast<std::size_t>(ranks));
   std::vector<std::unique_ptr<Group>> groups;
   groups.reserve(world->boxes.size());
   for (int rank = 0; rank < ranks; ++rank) {
-    groups.push_back(std::make_unique<MessageGroup>(std::make_unique<ThreadTransport>(world, rank), options));
+    auto transport = std::make_unique<ThreadTransport>(world, rank);
+    groups.push_back(std::make_unique<MessageGroup>(std::make_shared<Progress>(std::move(transport), options)));
   }
   return groups;
 }

@@ -2,16 +2,15 @@
 #include "comm/message_group.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 #include "base/error.hpp"
-#include "base/number.hpp"
-#include "comm/tree.hpp"
+#include "device/operations.hpp"
+#include "device/tensor.hpp"
 
 namespace zs::comm {
 namespace {
 
+using device::View;
 using Messages = std::vector<std::unique_ptr<Message>>;
 
 // Drops the messages that are complete; true if there was one.
@@ -80,27 +79,26 @@ class MessageCollective : public Collective {
 
 class ReduceScatter : public MessageCollective {
  public:
-  ReduceScatter(Progress& progress, const float* full, float* mine, std::int64_t n, const std::string& what)
+  ReduceScatter(Progress& progress, const View& full, const View& mine, const std::string& what)
       : MessageCollective(progress, what),
         progress_(progress),
         full_(full),
         mine_(mine),
-        n_(n),
-        own_(slice(n, rank_, ranks_)) {
+        own_(slice(full.count, rank_, ranks_)) {
     if (ranks_ == 1) {
-      std::copy_n(full, n, mine);
+      device::copy(mine, full);
       return;
     }
-    piece_ = std::clamp(kFloatsInFlight / (ranks_ - 1), std::int64_t{8} << 10, std::int64_t{128} << 10);
+    piece_ = std::clamp(kInFlight / (ranks_ - 1), std::int64_t{8} << 10, std::int64_t{128} << 10);
     pieces_ = pieces(own_);
     incoming_.resize(static_cast<std::size_t>(kWindow * ranks_));
     outgoing_.resize(incoming_.size());
     sent_.resize(static_cast<std::size_t>(ranks_));
-    for (int i = 1; i < ranks_; ++i) unsent_ += pieces(slice(n, other(i), ranks_));
+    for (int i = 1; i < ranks_; ++i) unsent_ += pieces(slice(full.count, other(i), ranks_));
   }
 
   bool advance() override {
-    if (!scratch_) scratch_ = progress_.scratch(kWindow * ranks_ * piece_);
+    if (!scratch_) scratch_ = progress_.scratch(kWindow * ranks_ * piece_ * device::size(full_.type));
     bool moved = collect(outgoing_);
     for (int i = 1; i < ranks_; ++i) moved |= send(other(i));
     moved |= collect(incoming_);
@@ -118,34 +116,36 @@ class ReduceScatter : public MessageCollective {
   bool done() const override { return added_ == pieces_ && unsent_ == 0 && complete(outgoing_); }
 
  private:
-  static constexpr std::int64_t kWindow = 2;                                // pieces of each rank under way at once
-  static constexpr std::int64_t kFloatsInFlight = std::int64_t{512} << 10;  // of all ranks, in one piece
+  static constexpr std::int64_t kWindow = 2;                          // pieces of each rank under way at once
+  static constexpr std::int64_t kInFlight = std::int64_t{512} << 10;  // numbers of all ranks, in one piece
 
   std::int64_t pieces(Slice part) const { return (part.size() + piece_ - 1) / piece_; }
   Slice piece_of(Slice part, std::int64_t piece) const {
     return {part.begin + piece * piece_, std::min(part.end, part.begin + (piece + 1) * piece_)};
   }
-  float* arrival(std::int64_t piece, int rank) const {
-    return scratch_.get() + static_cast<std::ptrdiff_t>(place(piece, kWindow, rank)) * piece_;
+  View arrival(std::int64_t piece, int rank) const {
+    const auto begin = static_cast<std::int64_t>(place(piece, kWindow, rank)) * piece_;
+    return scratch_.view(full_.type, begin + piece_).part(begin, begin + piece_of(own_, piece).size());
   }
 
   bool send(int to) {
-    const Slice theirs = slice(n_, to, ranks_);
+    const Slice theirs = slice(full_.count, to, ranks_);
     std::int64_t& sent = sent_[static_cast<std::size_t>(to)];
     bool moved = false;
     for (; sent < pieces(theirs); ++sent, --unsent_) {
       auto& message = outgoing_[place(sent, kWindow, to)];
       if (message) break;
-      const Slice part = piece_of(theirs, sent);
-      message = transport_.send(to, tag_, full_ + part.begin, part.size() * std::int64_t{sizeof(float)});
+      const Slice piece = piece_of(theirs, sent);
+      const View part = full_.part(piece.begin, piece.end);
+      message = transport_.send(to, tag_, part.data, part.bytes());
       moved = true;
     }
     return moved;
   }
 
   void receive(int from) {
-    const std::int64_t bytes = piece_of(own_, received_).size() * std::int64_t{sizeof(float)};
-    incoming_[place(received_, kWindow, from)] = transport_.receive(from, tag_, arrival(received_, from), bytes);
+    const View to = arrival(received_, from);
+    incoming_[place(received_, kWindow, from)] = transport_.receive(from, tag_, to.data, to.bytes());
   }
 
   bool arrived(std::int64_t piece) const {
@@ -157,25 +157,21 @@ class ReduceScatter : public MessageCollective {
 
   void add() {
     const Slice part = piece_of(own_, added_);
-    std::vector<const float*> leaves;
-    leaves.reserve(static_cast<std::size_t>(ranks_));
-    for (int rank = 0; rank < ranks_; ++rank) {
-      leaves.push_back(rank == rank_ ? full_ + part.begin : arrival(added_, rank));
-    }
-    tree_sum(leaves, mine_ + (part.begin - own_.begin), part.size());
+    std::vector<View> leaves;
+    for (int rank = 0; rank < ranks_; ++rank)
+      leaves.push_back(rank == rank_ ? full_.part(part.begin, part.end) : arrival(added_, rank));
+    tree_sum(leaves, mine_.part(part.begin - own_.begin, part.end - own_.begin));
     ++added_;
   }
 
   Progress& progress_;
-  const float* full_;
-  float* mine_;
-  std::int64_t n_;
+  View full_, mine_;
   Slice own_;
-  std::int64_t piece_ = 1, pieces_ = 0;    // floats in a piece; pieces of my slice
+  std::int64_t piece_ = 1, pieces_ = 0;    // numbers in a piece; pieces of my slice
   std::int64_t received_ = 0, added_ = 0;  // pieces asked for; pieces added
   std::int64_t unsent_ = 0;                // pieces, to all ranks
   std::vector<std::int64_t> sent_;         // pieces by rank
-  std::shared_ptr<float[]> scratch_;
+  device::Buffer scratch_;
 };
 
 // Moves `bytes` bytes as messages of the largest size.
@@ -187,11 +183,9 @@ void in_pieces(std::int64_t bytes, Move move) {
 
 class AllGather : public MessageCollective {
  public:
-  AllGather(Progress& progress, const void* mine, void* full, std::int64_t n, std::size_t element_size,
-            const std::string& what)
-      : MessageCollective(progress, what), full_(static_cast<std::byte*>(full)), n_(n), element_size_(element_size) {
-    const Bytes own = bytes_of(rank_);
-    if (own.data != mine && own.size > 0) std::memcpy(own.data, mine, static_cast<std::size_t>(own.size));
+  AllGather(Progress& progress, const View& mine, const View& full, const std::string& what)
+      : MessageCollective(progress, what), full_(full) {
+    device::copy(part_of(rank_), mine);
     started_ = ranks_ == 1;
   }
 
@@ -207,32 +201,25 @@ class AllGather : public MessageCollective {
   bool done() const override { return started_ && complete(incoming_) && complete(outgoing_); }
 
  private:
-  struct Bytes {
-    std::byte* data;
-    std::int64_t size;
-  };
-  Bytes bytes_of(int rank) const {
-    const Slice part = slice(n_, rank, ranks_);
-    const auto size = static_cast<std::int64_t>(element_size_);
-    return {full_ + part.begin * size, part.size() * size};
+  View part_of(int rank) const {
+    const Slice part = slice(full_.count, rank, ranks_);
+    return full_.part(part.begin, part.end);
   }
 
   void start() {
     for (int i = 1; i < ranks_; ++i) {
       const int from = other(ranks_ - i), to = other(i);
-      const Bytes theirs = bytes_of(from), own = bytes_of(rank_);
-      in_pieces(theirs.size, [&](std::int64_t begin, std::int64_t size) {
+      const View theirs = part_of(from), own = part_of(rank_);
+      in_pieces(theirs.bytes(), [&](std::int64_t begin, std::int64_t size) {
         put(incoming_, from, transport_.receive(from, tag_, theirs.data + begin, size));
       });
-      in_pieces(own.size, [&](std::int64_t begin, std::int64_t size) {
+      in_pieces(own.bytes(), [&](std::int64_t begin, std::int64_t size) {
         put(outgoing_, to, transport_.send(to, tag_, own.data + begin, size));
       });
     }
   }
 
-  std::byte* full_;
-  std::int64_t n_;
-  std::size_t element_size_;
+  View full_;
   bool started_ = false;
 };
 
@@ -294,36 +281,34 @@ class Exchange : public MessageCollective {
 
 }  // namespace
 
-MessageGroup::MessageGroup(std::unique_ptr<Transport> transport, const Options& options)
-    : progress_(std::make_shared<Progress>(std::move(transport), options)) {}
+device::Buffer MessageGroup::allocate(std::int64_t bytes) { return device::allocate(device(), bytes); }
 
-std::shared_ptr<std::byte> MessageGroup::allocate(std::int64_t bytes) {
-  constexpr std::size_t kLine = 64;
-  const auto size = (static_cast<std::size_t>(bytes) + kLine - 1) / kLine * kLine;
-  void* memory = std::aligned_alloc(kLine, std::max(size, kLine));
-  if (!memory) throw Error("cannot allocate " + to_bytes_text(static_cast<double>(bytes)));
-  return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory), std::free);
-}
-
-std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const float* full, float* mine, std::int64_t n,
+std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const View& full, const View& mine,
                                                               const std::string& what) {
-  return std::make_unique<ReduceScatter>(*progress_, full, mine, n, what);
+  return std::make_unique<ReduceScatter>(*progress_, full, mine, what);
 }
 
-std::unique_ptr<Collective> MessageGroup::make_all_gather(const void* mine, void* full, std::int64_t n,
-                                                          std::size_t element_size, const std::string& what) {
-  return std::make_unique<AllGather>(*progress_, mine, full, n, element_size, what);
+std::unique_ptr<Collective> MessageGroup::make_all_gather(const View& mine, const View& full, const std::string& what) {
+  return std::make_unique<AllGather>(*progress_, mine, full, what);
 }
 
-Ticket MessageGroup::reduce_scatter(const float* full, float* mine, std::int64_t n, const std::string& what) {
-  bytes_sent_ += (n - slice(n, rank(), size()).size()) * std::int64_t{sizeof(float)};
-  return Progress::start(progress_, make_reduce_scatter(full, mine, n, what));
+Ticket MessageGroup::reduce_scatter(const View& full, const View& mine, const std::string& what) {
+  bytes_sent_ += full.bytes() - mine.count * device::size(full.type);
+  return Progress::start(progress_, make_reduce_scatter(full, mine, what));
 }
 
-Ticket MessageGroup::all_gather(const void* mine, void* full, std::int64_t n, std::size_t element_size,
-                                const std::string& what) {
-  bytes_sent_ += slice(n, rank(), size()).size() * (size() - 1) * static_cast<std::int64_t>(element_size);
-  return Progress::start(progress_, make_all_gather(mine, full, n, element_size, what));
+Ticket MessageGroup::all_gather(const View& mine, const View& full, const std::string& what) {
+  bytes_sent_ += mine.bytes() * (size() - 1);
+  return Progress::start(progress_, make_all_gather(mine, full, what));
+}
+
+std::unique_ptr<Group> MessageGroup::split(int colour, const std::string& what) {
+  const std::vector<int> colours = exchange_values(*this, colour, what);
+  std::vector<int> members;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (colours[static_cast<std::size_t>(rank)] == colour) members.push_back(rank);
+  }
+  return make(progress_->split(members));
 }
 
 std::vector<std::string> MessageGroup::exchange(const std::string& blob, const std::string& what) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collectives over messages between two ranks, written once for every transport. A reduction sends each rank its
-// slice and adds there, in the order of tree.hpp: n (N-1)/N elements sent, as few as there can be.
+// slice and adds there, in the order of device/tree.hpp: n (N-1)/N elements sent, as few as there can be.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,25 +13,29 @@ namespace zs::comm {
 
 class MessageGroup : public Group {
  public:
-  MessageGroup(std::unique_ptr<Transport> transport, const Options& options);
+  explicit MessageGroup(std::shared_ptr<Progress> progress) : progress_(std::move(progress)) {}
 
   int rank() const override { return transport().rank(); }
   int size() const override { return transport().size(); }
   const std::string& host(int rank) const override { return transport().host(rank); }
-  std::shared_ptr<std::byte> allocate(std::int64_t bytes) override;
-  Ticket reduce_scatter(const float* full, float* mine, std::int64_t n, const std::string& what) override;
-  Ticket all_gather(const void* mine, void* full, std::int64_t n, std::size_t element_size,
-                    const std::string& what) override;
+  device::Buffer allocate(std::int64_t bytes) override;
+  Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override;
+  Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) override;
   std::vector<std::string> exchange(const std::string& blob, const std::string& what) override;
+  std::unique_ptr<Group> split(int colour, const std::string& what) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
   void abort() override { transport().abort(); }
 
  protected:
+  /// A group of the same kind.
+  virtual std::unique_ptr<Group> make(std::shared_ptr<Progress> progress) const {
+    return std::make_unique<MessageGroup>(std::move(progress));
+  }
   /// The collective by messages, not started. Takes a tag, so every rank must make it.
-  virtual std::unique_ptr<Collective> make_reduce_scatter(const float* full, float* mine, std::int64_t n,
+  virtual std::unique_ptr<Collective> make_reduce_scatter(const device::View& full, const device::View& mine,
                                                           const std::string& what);
-  virtual std::unique_ptr<Collective> make_all_gather(const void* mine, void* full, std::int64_t n,
-                                                      std::size_t element_size, const std::string& what);
+  virtual std::unique_ptr<Collective> make_all_gather(const device::View& mine, const device::View& full,
+                                                      const std::string& what);
   Transport& transport() const { return progress_->transport(); }
   const std::shared_ptr<Progress>& progress() const { return progress_; }
 

@@ -8,10 +8,12 @@
 #include "comm/mpi_transport.hpp"
 #include "comm/shared_collective.hpp"
 #include "comm/shared_memory.hpp"
-#include "comm/tree.hpp"
+#include "device/operations.hpp"
 
 namespace zs::comm {
 namespace {
+
+using device::View;
 
 // Bytes up to which a collective goes by messages, which MPI then copies at once: a rank waits once for the others,
 // through shared memory twice.
@@ -20,8 +22,8 @@ constexpr std::int64_t kSmall = 8 << 10;
 // MPI's ranks: through shared memory if they are all on one host, by messages if not.
 class MpiGroup : public MessageGroup {
  public:
-  MpiGroup(std::unique_ptr<MpiTransport> transport, const Options& options)
-      : MessageGroup(std::move(transport), options), comm_(mpi_transport().comm()) {
+  explicit MpiGroup(std::shared_ptr<Progress> progress)
+      : MessageGroup(std::move(progress)), comm_(mpi_transport().comm()) {
     memory_ = SharedMemory::create(comm_);
     if (!memory_) return;
     board_ = std::make_shared<Board>(*memory_, comm_);
@@ -40,13 +42,14 @@ class MpiGroup : public MessageGroup {
     }
   }
 
-  std::shared_ptr<std::byte> allocate(std::int64_t bytes) override;
+  device::Buffer allocate(std::int64_t bytes) override;
 
  protected:
-  std::unique_ptr<Collective> make_reduce_scatter(const float* full, float* mine, std::int64_t n,
-                                                  const std::string& what) override;
-  std::unique_ptr<Collective> make_all_gather(const void* mine, void* full, std::int64_t n, std::size_t element_size,
-                                              const std::string& what) override;
+  std::unique_ptr<Group> make(std::shared_ptr<Progress> progress) const override {
+    return std::make_unique<MpiGroup>(std::move(progress));
+  }
+  std::unique_ptr<Collective> make_reduce_scatter(const View& full, const View& mine, const std::string& what) override;
+  std::unique_ptr<Collective> make_all_gather(const View& mine, const View& full, const std::string& what) override;
 
  private:
   MpiTransport& mpi_transport() const { return static_cast<MpiTransport&>(transport()); }
@@ -61,46 +64,44 @@ class MpiGroup : public MessageGroup {
   std::int64_t number_ = 0;  // of the next collective through shared memory
 };
 
-std::shared_ptr<std::byte> MpiGroup::allocate(std::int64_t bytes) {
+device::Buffer MpiGroup::allocate(std::int64_t bytes) {
   auto block = memory_ ? memory_->allocate(bytes) : nullptr;
-  return block ? block : MessageGroup::allocate(bytes);
+  return block ? device::counted(std::move(block), bytes, device()) : MessageGroup::allocate(bytes);
 }
 
-std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const float* full, float* mine, std::int64_t n,
-                                                          const std::string& what) {
-  auto messages = MessageGroup::make_reduce_scatter(full, mine, n, what);
-  if (!memory_ || n * std::int64_t{sizeof(float)} <= kSmall) return messages;
-  const Slice own = slice(n, rank(), size());
-  const auto work = [mine, own](const std::vector<const std::byte*>& data) {
-    std::vector<const float*> leaves(data.size());
-    std::transform(data.begin(), data.end(), leaves.begin(),
-                   [&](const std::byte* full) { return reinterpret_cast<const float*>(full) + own.begin; });
-    tree_sum(leaves, mine, own.size());
+std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const View& full, const View& mine, const std::string& what) {
+  auto messages = MessageGroup::make_reduce_scatter(full, mine, what);
+  if (!memory_ || full.bytes() <= kSmall) return messages;
+  const Slice own = slice(full.count, rank(), size());
+  const auto work = [full, mine, own](const std::vector<std::byte*>& data) {
+    std::vector<View> leaves;
+    for (std::byte* const theirs : data)
+      leaves.push_back(View{theirs, full.count, full.type, full.device}.part(own.begin, own.end));
+    tree_sum(leaves, mine);
   };
-  return shared({0, n, memory_->locate(full, n * std::int64_t{sizeof(float)})}, work, std::move(messages));
+  return shared({Entry::Kind::reduce_scatter, full.type, full.count, memory_->locate(full.data, full.bytes())}, work,
+                std::move(messages));
 }
 
-std::unique_ptr<Collective> MpiGroup::make_all_gather(const void* mine, void* full, std::int64_t n,
-                                                      std::size_t element_size, const std::string& what) {
+std::unique_ptr<Collective> MpiGroup::make_all_gather(const View& mine, const View& full, const std::string& what) {
   // This already puts `mine` into its place in `full`.
-  auto messages = MessageGroup::make_all_gather(mine, full, n, element_size, what);
-  if (!memory_ || n * static_cast<std::int64_t>(element_size) <= kSmall) return messages;
-  const auto bytes_of = [n, ranks = size(), element = static_cast<std::int64_t>(element_size)](int rank) {
-    const Slice part = slice(n, rank, ranks);
-    return Slice{part.begin * element, part.end * element};
+  auto messages = MessageGroup::make_all_gather(mine, full, what);
+  if (!memory_ || full.bytes() <= kSmall) return messages;
+  const auto part_of = [full, ranks = size()](int rank) {
+    const Slice part = slice(full.count, rank, ranks);
+    return full.part(part.begin, part.end);
   };
-  auto* place = static_cast<std::byte*>(full);
-  const auto work = [bytes_of, place, rank = rank()](const std::vector<const std::byte*>& data) {
+  const auto work = [part_of, rank = rank()](const std::vector<std::byte*>& data) {
     for (std::size_t i = 1; i < data.size(); ++i) {
       const std::size_t from = (static_cast<std::size_t>(rank) + i) % data.size();
-      const Slice theirs = bytes_of(static_cast<int>(from));
-      std::copy_n(data[from], theirs.size(), place + theirs.begin);
+      const View theirs = part_of(static_cast<int>(from));
+      std::copy_n(data[from], theirs.bytes(), theirs.data);
     }
   };
-  const Slice own = bytes_of(rank());
-  std::int64_t source = memory_->locate(mine, own.size());
-  if (source == SharedMemory::kNowhere) source = memory_->locate(place + own.begin, own.size());
-  return shared({static_cast<std::int64_t>(element_size), n, source}, work, std::move(messages));
+  const View own = part_of(rank());
+  std::int64_t source = memory_->locate(mine.data, own.bytes());
+  if (source == SharedMemory::kNowhere) source = memory_->locate(own.data, own.bytes());
+  return shared({Entry::Kind::all_gather, full.type, full.count, source}, work, std::move(messages));
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ std::unique_ptr<Group> mpi(const Options& options) {
                                        : started.by + " started " + std::to_string(started.tasks) +
                                              " tasks, but MPI sees " + std::to_string(transport->size()));
   }
-  return std::make_unique<MpiGroup>(std::move(transport), options);
+  return std::make_unique<MpiGroup>(std::make_shared<Progress>(std::move(transport), options));
 }
 
 void abort_job() noexcept {

@@ -72,7 +72,10 @@ void end_job(MPI_Comm comm) {
   std::_Exit(status);
 }
 
-MpiTransport::MpiTransport() {
+namespace {
+
+/// All ranks of MPI, which is started for it.
+MPI_Comm started_mpi() {
   int initialised = 0, provided = 0;
   check_mpi(MPI_Initialized(&initialised), "MPI_Initialized");
   if (initialised) throw Error("MPI was started before in this process: it can hold one group only");
@@ -80,7 +83,16 @@ MpiTransport::MpiTransport() {
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_SERIALIZED) throw Error("this MPI was built without support for threads");
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+  return comm;
+}
+
+}  // namespace
+
+MpiTransport::MpiTransport() : MpiTransport(started_mpi()) { whole_ = true; }
+
+MpiTransport::MpiTransport(MPI_Comm comm) : comm_(comm) {
   check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
@@ -110,7 +122,13 @@ bool MpiTransport::in_step() const { return !failed_ && std::uncaught_exceptions
 MpiTransport::~MpiTransport() {
   if (!in_step()) return;
   MPI_Comm_free(&comm_);
-  MPI_Finalize();
+  if (whole_) MPI_Finalize();
+}
+
+std::unique_ptr<Transport> MpiTransport::split(const std::vector<int>& members) {
+  MPI_Comm part = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split(comm_, members.front(), rank_, &part), "MPI_Comm_split");
+  return std::make_unique<MpiTransport>(part);
 }
 
 std::unique_ptr<Message> MpiTransport::send(int to, int tag, const void* data, std::int64_t bytes) {

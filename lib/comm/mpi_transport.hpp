@@ -23,6 +23,8 @@ void check_mpi(int code, const char* call);
 class MpiTransport : public Transport {
  public:
   MpiTransport();
+  /// Of a part of MPI's ranks; neither initialises nor finalises. Frees `comm`.
+  explicit MpiTransport(MPI_Comm comm);
   ~MpiTransport() override;
 
   int rank() const override { return rank_; }
@@ -33,6 +35,7 @@ class MpiTransport : public Transport {
   void idle(int rounds) override;
   void fail(const std::string&) noexcept override { failed_ = true; }
   void abort() override;
+  std::unique_ptr<Transport> split(const std::vector<int>& members) override;
 
   MPI_Comm comm() const { return comm_; }
   /// How idle() sleeps, instead of without a way to be woken. Takes microseconds.
@@ -43,7 +46,7 @@ class MpiTransport : public Transport {
  private:
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
-  bool failed_ = false, shares_core_ = false;
+  bool whole_ = false, failed_ = false, shares_core_ = false;
   std::vector<std::string> hosts_;
   std::function<void(int)> sleep_;
 };

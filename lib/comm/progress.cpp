@@ -34,8 +34,23 @@ std::string length_text(int from, std::size_t bytes, std::size_t expected) {
 }
 
 Progress::Progress(std::unique_ptr<Transport> transport, const Options& options)
-    : transport_(std::move(transport)), timeout_(options.timeout) {
+    : transport_(std::move(transport)),
+      timeout_(options.timeout),
+      family_(std::make_shared<std::vector<Progress*>>(1, this)) {
   if (!(timeout_ > 0)) throw Error("the timeout of a collective must be above 0 s, not " + to_text(timeout_));
+}
+
+std::shared_ptr<Progress> Progress::split(const std::vector<int>& members) {
+  auto part = std::make_shared<Progress>(transport_->split(members), Options{timeout_});
+  part->family_ = family_;
+  family_->push_back(part.get());
+  return part;
+}
+
+bool Progress::advance_family() {
+  bool moved = false;
+  for (Progress* const each : *family_) moved |= each->advance();
+  return moved;
 }
 
 int Progress::next_tag() {
@@ -75,7 +90,7 @@ void Progress::check(const Collective& collective) const {
 bool Progress::test(Collective& collective) {
   if (collective.done()) return true;
   check(collective);
-  advance();
+  advance_family();
   return collective.done();
 }
 
@@ -84,7 +99,7 @@ void Progress::wait(Collective& collective) {
   for (int rounds = 0; !collective.done(); ++rounds) {
     check(collective);
     const int left = departed(collective);
-    if (advance()) {
+    if (advance_family()) {
       last_move = Clock::now();
       rounds = 0;
       continue;
@@ -131,12 +146,11 @@ void Progress::abandon(const std::shared_ptr<Collective>& collective) noexcept {
   transport_->fail(failure_);
 }
 
-std::shared_ptr<float[]> Progress::scratch(std::int64_t floats) {
-  for (const Scratch& scratch : scratch_) {
-    if (scratch.memory.use_count() == 1 && scratch.floats >= floats) return scratch.memory;
+device::Buffer Progress::scratch(std::int64_t bytes) {
+  for (const device::Buffer& scratch : scratch_) {
+    if (scratch.owners() == 1 && scratch.bytes() >= bytes) return scratch;
   }
-  scratch_.push_back({floats, std::make_shared_for_overwrite<float[]>(static_cast<std::size_t>(floats))});
-  return scratch_.back().memory;
+  return scratch_.emplace_back(device::allocate({}, bytes));
 }
 
 }  // namespace zs::comm

@@ -34,8 +34,13 @@ class Collective {
 class Progress {
  public:
   Progress(std::unique_ptr<Transport> transport, const Options& options);
+  ~Progress() { std::erase(*family_, this); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   Transport& transport() { return *transport_; }
+  /// That of a group which was split off: what either waits for, the collectives of both move.
+  std::shared_ptr<Progress> split(const std::vector<int>& members);
   /// The tag of the next collective: the same on every rank, since all start the same ones in one order.
   int next_tag();
   /// Starts it: the returned ticket completes it. A ticket dropped before that fails the group.
@@ -47,28 +52,25 @@ class Progress {
   /// True after an error: the ranks are no longer in step.
   bool failed() const { return !failure_.empty(); }
 
-  /// Memory for `floats` floats that is reused by later collectives.
-  std::shared_ptr<float[]> scratch(std::int64_t floats);
+  /// Memory of at least so many bytes that is reused by later collectives.
+  device::Buffer scratch(std::int64_t bytes);
 
  private:
   bool advance();
+  bool advance_family();
   [[noreturn]] void fail(const Collective& collective, const std::string& why);
   void check(const Collective& collective) const;
   int departed(const Collective& collective) const;  // a rank that it waits for and that is gone, or -1
   std::string name(int rank) const;
   std::string late_text(const Collective& collective) const;
 
-  struct Scratch {
-    std::int64_t floats;
-    std::shared_ptr<float[]> memory;
-  };
-
   std::unique_ptr<Transport> transport_;
   double timeout_;
+  std::shared_ptr<std::vector<Progress*>> family_;  // this one too
   int tag_ = 0;
   std::string failure_;
   std::vector<std::shared_ptr<Collective>> active_;
-  std::vector<Scratch> scratch_;
+  std::vector<device::Buffer> scratch_;
 };
 
 }  // namespace zs::comm

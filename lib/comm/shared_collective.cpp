@@ -122,12 +122,12 @@ bool SharedCollective::step() {
 }
 
 void SharedCollective::begin() {
-  std::vector<const std::byte*> data;
+  std::vector<std::byte*> data;
   for (int rank = 0; rank < memory_->ranks(); ++rank) {
     const Entry& theirs = board_->entry(rank, number_);
-    if (theirs.kind != entry_.kind || theirs.n != entry_.n) {
-      throw Error("rank " + std::to_string(rank) + " is in another collective, over " + to_text(theirs.n) +
-                  " elements where this rank has " + to_text(entry_.n));
+    if (!theirs.matches(entry_)) {
+      throw Error("rank " + std::to_string(rank) + " is in another collective, over " + to_text(theirs.count) +
+                  " elements where this rank has " + to_text(entry_.count));
     }
     if (theirs.data != SharedMemory::kNowhere) data.push_back(memory_->address(rank, theirs.data));
   }

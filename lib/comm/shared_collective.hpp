@@ -16,8 +16,13 @@ namespace zs::comm {
 
 /// What a rank tells the others about a collective.
 struct Entry {
-  std::int64_t kind = 0, n = 0;  ///< to see that all are in the same one
-  std::int64_t data = SharedMemory::kNowhere;
+  enum class Kind { none, reduce_scatter, all_gather };
+  Kind kind = Kind::none;
+  device::Type type{};
+  std::int64_t count = 0;
+  std::int64_t data = SharedMemory::kNowhere;  ///< where in the rank's segment
+  /// Whether two ranks are in the same collective.
+  bool matches(const Entry& other) const { return kind == other.kind && type == other.type && count == other.count; }
 };
 
 /// A table in shared memory with a line for each rank and a column for each of the latest collectives, which are
@@ -70,7 +75,7 @@ class Board {
 /// the data of any rank lies in ordinary memory, all ranks run `messages` instead.
 class SharedCollective : public Collective {
  public:
-  using Work = std::function<void(const std::vector<const std::byte*>& data)>;
+  using Work = std::function<void(const std::vector<std::byte*>& data)>;
   SharedCollective(std::shared_ptr<SharedMemory> memory, std::shared_ptr<Board> board, std::int64_t number,
                    const Entry& entry, Work work, std::unique_ptr<Collective> messages);
 

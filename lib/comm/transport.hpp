@@ -41,6 +41,10 @@ class Transport {
   /// Tells the other ranks that this one gives up, where there is a way.
   virtual void fail(const std::string& /*why*/) noexcept {}
   virtual void abort() = 0;
+
+  /// This rank's end of a transport between `members` alone, ascending ranks of which it is one. All members call it,
+  /// in the same order, after a collective that shows that they are in step.
+  virtual std::unique_ptr<Transport> split(const std::vector<int>& members) = 0;
 };
 
 /// The error text for a message of `bytes` bytes from `from` where `expected` were due.

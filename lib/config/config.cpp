@@ -13,6 +13,14 @@
 namespace zs::config {
 namespace {
 
+constexpr std::ptrdiff_t kMostSections = 64;
+
+/// The sections that a key stands in: "a", "a.b" of "a.b.c".
+template <typename Use>
+void each_section(const std::string& key, Use use) {
+  for (std::size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) use(key.substr(0, dot));
+}
+
 std::string canonical(std::string_view key) {
   const Known* const row = known(key);
   return std::string(row ? row->key : key);
@@ -85,52 +93,38 @@ void Config::set(Entry entry) {
     throw Error(entry.origin, 0, "'" + entry.key + "' is not a key: expected words joined by dots");
   }
   entry.key = canonical(entry.key);
+  if (std::count(entry.key.begin(), entry.key.end(), '.') >= kMostSections)
+    throw Error(entry.origin, 0, "'" + entry.key.substr(0, 40) + "...' is not a key: too many words");
   if (const auto found = places_.find(entry.key); found != places_.end()) {
     entries_[found->second] = std::move(entry);
     return;
   }
-  const auto inside = [](const std::string& key, const std::string& section) {
-    return key.size() > section.size() && key.starts_with(section) && key[section.size()] == '.';
-  };
-  for (const Entry& other : entries_) {
-    if (inside(other.key, entry.key)) {
-      if (entry.kind == Kind::null) return;  // an empty section beside one with keys
-      throw Error(entry.origin, 0,
-                  "'" + entry.key + "' is a section (" + other.key + " is set by " + other.origin +
-                      "), it cannot have a value");
-    }
-    if (inside(entry.key, other.key) && other.kind != Kind::null) {
+  if (const auto section = sections_.find(entry.key); section != sections_.end()) {
+    if (entry.kind == Kind::null) return;  // an empty section beside one with keys
+    const Entry& first = entries_[section->second];
+    throw Error(
+        entry.origin, 0,
+        "'" + entry.key + "' is a section (" + first.key + " is set by " + first.origin + "), it cannot have a value");
+  }
+  std::size_t place = entries_.size();
+  each_section(entry.key, [&](const std::string& section) {
+    const auto found = places_.find(section);
+    if (found == places_.end()) return;
+    const Entry& other = entries_[found->second];
+    if (other.kind != Kind::null) {
       throw Error(
           entry.origin, 0,
           "'" + entry.key + "': '" + other.key + "' has a value already (" + other.origin + "), it is no section");
     }
-  }
-  std::erase_if(entries_,
-                [&](const Entry& other) { return inside(entry.key, other.key); });  // a section that was empty
-  warn_of(entry);
-  entries_.push_back(std::move(entry));
-  reindex();
-}
-
-void Config::reindex() {
-  places_.clear();
-  for (std::size_t i = 0; i < entries_.size(); ++i) places_[entries_[i].key] = i;
-}
-
-void Config::warn_of(const Entry& entry) {
-  if (known(entry.key)) return;
-  const bool bare = entry.key.find('.') == std::string::npos;
-  for (const Known& row : known()) {
-    std::vector<std::string> names = words(row.aliases);
-    names.emplace_back(row.key);
-    for (const std::string& name : names) {
-      if (edit_distance(entry.key, name) == 1 || (bare && name.ends_with("." + entry.key))) {
-        warnings_.push_back(
-            located(entry.origin, 0, "unknown key '" + entry.key + "', did you mean '" + std::string(row.key) + "'?"));
-        return;
-      }
-    }
-  }
+    place = found->second;  // a section that was empty
+  });
+  if (place == entries_.size())
+    entries_.emplace_back();
+  else
+    places_.erase(entries_[place].key);
+  places_.emplace(entry.key, place);
+  each_section(entry.key, [&](const std::string& section) { sections_.emplace(section, place); });
+  entries_[place] = std::move(entry);
 }
 
 void Config::add_defaults() {
@@ -177,6 +171,7 @@ std::string Config::text(std::string_view key) const {
   if (!row) return entry->value;
   if (entry->kind == Kind::list && row->type == Type::text)
     fail(*entry, "'" + entry->value + "' is a list, expected one value");
+  if (entry->value.empty()) fail(*entry, "is empty: leave it out, or write null");
   const std::vector<std::string> choices = words(row->choices);
   if (!choices.empty() && std::find(choices.begin(), choices.end(), entry->value) == choices.end()) {
     std::string all;

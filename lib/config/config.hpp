@@ -54,8 +54,8 @@ class Config {
   bool boolean(std::string_view key) const;
   std::vector<std::string> list(std::string_view key) const;  ///< of "a,b" or a YAML list; empty where not set
 
-  /// What looks like a mistake and is no error: "train.yaml:3: unknown key 'training.batchsize', did you mean ...".
-  const std::vector<std::string>& warnings() const { return warnings_; }
+  /// What looks like a setting and is read by nothing: "train.yaml:3: nothing reads 'training.batchsize', did you ...".
+  std::vector<std::string> warnings() const;
 
   /// The whole as YAML, sections nested, with the origin of each value as a comment. parse() of it gives the same keys,
   /// values and kinds.
@@ -63,12 +63,13 @@ class Config {
 
  private:
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, std::size_t> places_;
-  std::vector<std::string> warnings_;
-
-  void reindex();
-  void warn_of(const Entry& entry);
+  std::unordered_map<std::string, std::size_t> places_;    ///< of each key
+  std::unordered_map<std::string, std::size_t> sections_;  ///< of a key in each section
 };
+
+/// "nothing reads 'training.lr', did you mean 'training.learning_rate'?" where `key` looks like a setting of zs and is
+/// none: it stands in a section of zs, or has a name like one. "" for what zs reads, and for a key of the user's own.
+std::string unread(std::string_view key);
 
 /// `text` as a value: the kind it has where it stands alone in YAML. Throws Error at "origin: ..." where it is not
 /// YAML.

@@ -5,7 +5,9 @@
 
 #include <limits>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
+#include "base/secret.hpp"
 #include "config/known.hpp"
 
 using zs::config::Config;
@@ -28,6 +30,17 @@ std::string error_of(const std::string& yaml) {
 }
 
 }  // namespace
+
+TEST_CASE("config: no setting has a name that would have its value withheld") {
+  for (const zs::config::Known& known : zs::config::known()) CHECK_MESSAGE(!zs::names_secret(known.key), known.key);
+}
+
+TEST_CASE("config: a file whose name has a line end gives YAML that is read back") {
+  const Config c = Config::parse("training: {seed: 7}\n", "a\nb: c.yaml");
+  const Config again = Config::parse(c.to_yaml(), "again.yaml");
+  CHECK(again.entries().size() == 1);
+  CHECK(again.text("training.seed") == "7");
+}
 
 TEST_CASE("config: sections become dotted keys in order, each with its line") {
   const Config c =
@@ -76,6 +89,7 @@ TEST_CASE("config: numbers that other tools wrote are read, others are refused w
         "c.yaml:1: training.batch_size: '[1]' is not a whole number from 1 to 1000000000");
   CHECK(error_of("zero: {backend: fdsp}\n") ==
         "c.yaml:1: zero.backend: 'fdsp' is not one of zero, deepspeed, fsdp, ddp, single, did you mean 'fsdp'?");
+  CHECK(error_of("data: {dataset_path: ''}\n") == "c.yaml:1: data.dataset_path: is empty: leave it out, or write null");
   CHECK(error_of("zero: {compile: maybe}\n") == "c.yaml:1: zero.compile: 'maybe' is not true or false");
   Config c;
   c.set("zero.stage", "4", "--zero_stage");
@@ -96,12 +110,68 @@ TEST_CASE("config: what is not YAML is located by line and column") {
   CHECK(error_of("a.: 2\n") == "c.yaml:1: 'a.' is not a key: expected words joined by dots");
 }
 
-TEST_CASE("config: a key one edit from a known one is a warning, any other key is the user's own") {
-  const Config c = Config::parse("training:\n  batchsize: 8\n  note: x\nlearning_rate: 1\n", "c.yaml");
-  REQUIRE(c.warnings().size() == 2);
-  CHECK(c.warnings()[0] == "c.yaml:2: unknown key 'training.batchsize', did you mean 'training.batch_size'?");
-  CHECK(c.warnings()[1] == "c.yaml:4: unknown key 'learning_rate', did you mean 'training.learning_rate'?");
+TEST_CASE("config: what looks like a setting and is read by nothing is a warning, any other key is the user's own") {
+  const Config c = Config::parse(
+      "training: {batchsize: 8, note: x, lr: 3, lerning_rte: 5}\nlearning_rate: 1\nepochs: 2\nmodle: {name: tiny}\n"
+      "zero.batch_size: 3\nmine: {lr: 1, batchsize: 2}\nthing: 3\nbetas_of_mine: [1]\nsweep_name: s\n",
+      "c.yaml");
+  CHECK(c.warnings() == std::vector<std::string>{
+                            "c.yaml:1: nothing reads 'training.batchsize', did you mean 'training.batch_size'?",
+                            "c.yaml:1: nothing reads 'training.note'",
+                            "c.yaml:1: nothing reads 'training.lr', did you mean 'training.learning_rate'?",
+                            "c.yaml:1: nothing reads 'training.lerning_rte', did you mean 'training.learning_rate'?",
+                            "c.yaml:2: nothing reads 'learning_rate', did you mean 'training.learning_rate'?",
+                            "c.yaml:3: nothing reads 'epochs', did you mean 'training.num_epochs'?",
+                            "c.yaml:4: nothing reads 'modle.name', did you mean 'model.name'?",
+                            "c.yaml:5: nothing reads 'zero.batch_size', did you mean 'training.batch_size'?",
+                        });
   CHECK(c.text("training.note") == "x");
+  for (const char* const known : {"training.seed", "model.seq_length", "sweep_name", "run.init_type"})
+    CHECK_MESSAGE(zs::config::unread(known).empty(), known);
+  std::string many = "training:\n";
+  for (int i = 0; i < 30; ++i) many += "  mine" + std::to_string(i) + ": 1\n";
+  const auto warnings = Config::parse(many, "c.yaml").warnings();
+  REQUIRE(warnings.size() == 21);
+  CHECK(warnings.back() == "and 10 more keys that nothing reads");
+}
+
+TEST_CASE("config: the words of other trainers are known, and none of them is a word of zs that means another key") {
+  for (const auto& row : zs::config::known()) {
+    for (const std::string& word : zs::config::words(zs::config::synonyms(row.key))) {
+      CHECK_MESSAGE(!zs::config::known(word), word);
+      const auto* const option = zs::config::known_option(word);
+      CHECK_MESSAGE((!option || option == &row), word);
+      CHECK_MESSAGE(
+          zs::config::unread(word) == "nothing reads '" + word + "', did you mean '" + std::string(row.key) + "'?",
+          word);
+    }
+  }
+}
+
+TEST_CASE("config: a few lines of aliases that stand for more values than fit anywhere are an error") {
+  std::string lists = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n", maps = "a0: &a0 {x: 1}\n", merges = maps;
+  for (int i = 1; i < 30; ++i) {
+    const std::string own = "a" + std::to_string(i) + ": &a" + std::to_string(i), before = "*a" + std::to_string(i - 1);
+    lists += own + " [" + before + ", " + before + ", " + before + "]\n";
+    maps += own + " {p: " + before + ", q: " + before + ", r: " + before + "}\n";
+    merges += own + " {<<: [" + before + ", " + before + ", " + before + "]}\n";
+  }
+  for (const std::string& bomb : {lists, maps, merges})
+    CHECK(error_of(bomb).find(": too many values: aliases repeat one far more often than it is written") !=
+          std::string::npos);
+  std::string plain = "mine:\n";  // as many values, all of them written
+  for (int i = 0; i < 30000; ++i) plain += "  key" + std::to_string(i) + ": [1, 2, 3]\n";
+  const Config config = Config::parse(plain, "c.yaml");
+  CHECK(config.entries().size() == 30000);
+  CHECK(Config::parse(config.to_yaml(), "again").entries().size() == 30000);
+}
+
+TEST_CASE("config: keys and values may nest only so deep") {
+  CHECK(error_of("a: " + std::string(100, '[') + std::string(100, ']') + "\n") ==
+        "c.yaml:1:68: nested deeper than 64 levels");
+  std::string key = "a";
+  for (int i = 0; i < 100; ++i) key += ".a";
+  CHECK(error_of(key + ": 1\n").find("is not a key: too many words") != std::string::npos);
 }
 
 TEST_CASE("config: an anchor merges, and what stands beside it wins") {
@@ -139,6 +209,13 @@ TEST_CASE("config: written back, it reads the same, and says where each value ca
   CHECK(again.find("run.note")->kind == Kind::quoted);
 }
 
+TEST_CASE("config: the name of a file cannot write into the configuration that is kept") {
+  const Config c = Config::parse("training: {seed: 3}\n", "a\ntraining:\n  seed: 4 #.yaml");
+  const Config again = Config::parse(c.to_yaml(), "again");
+  CHECK(again.entries().size() == 1);
+  CHECK(again.integer("training.seed") == 3);
+}
+
 TEST_CASE("config: a list is words joined by commas, or a YAML list") {
   CHECK(Config::parse("zero.passes: prefetch,selective_gather\n", "c").list("zero.passes") ==
         std::vector<std::string>{"prefetch", "selective_gather"});
@@ -168,4 +245,19 @@ TEST_CASE("config: counts have suffixes") {
   CHECK(parse_count("512") == 512);
   for (const char* const bad : {"", "M", "-1", "1.5", "nan", "inf", "0.0001k", "1e30", "10MB", "1 M"})
     CHECK_MESSAGE(!parse_count(bad), bad);
+}
+
+TEST_CASE("config: the table of attributes knows every key, every option and every alias of a configuration") {
+  for (const zs::config::Known& row : zs::config::known()) {
+    INFO(row.key);
+    const zs::attribute::Attribute* const found = zs::attribute::find(row.key);
+    REQUIRE(found != nullptr);
+    CHECK(found->key == row.key);
+    for (const std::string_view field : {row.options, row.aliases}) {
+      for (const std::string& name : zs::config::words(field)) {
+        INFO(name);
+        CHECK(zs::attribute::find(name) == found);
+      }
+    }
+  }
 }

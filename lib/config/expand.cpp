@@ -14,19 +14,6 @@ namespace zs::config {
 namespace {
 
 constexpr std::uint64_t kMostRuns = 100'000;
-constexpr std::uint64_t kHuge = 1ULL << 63;
-
-/// The product of the sizes, held at kHuge; nothing where a parameter is continuous.
-std::optional<std::uint64_t> combinations(const Sweep& sweep) {
-  std::uint64_t product = 1;
-  for (const Parameter& parameter : sweep.parameters) {
-    const auto size = parameter.size();
-    if (!size) return {};
-    product = __builtin_mul_overflow(product, *size, &product) ? kHuge : std::min(product, kHuge);
-  }
-  return product;
-}
-
 Entry value(const Parameter& parameter, std::uint64_t index) {
   if (!parameter.values.empty()) return parameter.values[index];
   return {parameter.key, to_text(static_cast<std::int64_t>(parameter.lowest) + static_cast<std::int64_t>(index)),
@@ -83,7 +70,7 @@ std::vector<std::vector<Entry>> draw_runs(const Sweep& sweep) {
   Dice dice(sweep.seed);
   std::vector<std::vector<Entry>> runs;
   const auto wanted = static_cast<std::size_t>(sweep.num_runs);
-  if (const auto total = combinations(sweep)) {
+  if (const auto total = sweep.combinations()) {
     // Fisher and Yates' shuffle of all indices, of which only the touched ones are kept.
     std::unordered_map<std::uint64_t, std::uint64_t> moved;
     const auto at = [&](std::uint64_t i) { return moved.count(i) ? moved[i] : i; };
@@ -109,20 +96,24 @@ std::vector<std::vector<Entry>> draw_runs(const Sweep& sweep) {
 
 }  // namespace
 
-std::uint64_t run_count(const Sweep& sweep) {
-  const auto total = combinations(sweep);
-  if (sweep.random) {
-    if (total && static_cast<std::uint64_t>(sweep.num_runs) > *total) {
-      throw Error("num_runs is " + std::to_string(sweep.num_runs) + ", but the parameters have only " +
-                  std::to_string(*total) + " combinations");
-    }
-    return static_cast<std::uint64_t>(sweep.num_runs);
+std::optional<std::uint64_t> Sweep::combinations() const {
+  std::uint64_t product = 1;
+  for (const Parameter& parameter : parameters) {
+    const auto size = parameter.size();
+    if (!size || __builtin_mul_overflow(product, *size, &product)) return {};
   }
+  return product;
+}
+
+std::uint64_t run_count(const Sweep& sweep) {
+  if (sweep.random) return static_cast<std::uint64_t>(sweep.num_runs);
   for (const Parameter& parameter : sweep.parameters) {
     if (!parameter.size())
       throw Error(parameter.origin, 0,
                   parameter.key + " is a continuous range: a grid needs values (or choose strategy: random)");
   }
+  const auto total = sweep.combinations();
+  if (!total) throw Error("the sweep has more than 2^64 runs");
   return *total;
 }
 

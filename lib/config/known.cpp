@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <sstream>
+#include <functional>
+#include <unordered_map>
 
 #include "base/number.hpp"
 
@@ -18,7 +19,7 @@ constexpr double kTiny = std::numeric_limits<double>::denorm_min();
 // clang-format off
 constexpr auto kKnown = std::to_array<Known>({
     {"model.name", "model_name", Type::text, "NAME", "gpt2", "model: tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl"},
-    {"model.context_length", "seq_length", Type::integer, "N", "512", "tokens in a sequence", "", 1, 1 << 24, "model.seq_length training.seq_length data.seq_length"},
+    {"model.context_length", "seq_length", Type::integer, "N", "", "tokens in a sequence; when not set the positions of the model, at most 512", "", 1, 1 << 24, "model.seq_length training.seq_length data.seq_length"},
     {"model.num_layers", "num_layers", Type::integer, "N", "0", "transformer blocks; 0 means the model's own", "", 0, 1e5},
     {"model.dropout", "dropout", Type::real, "P", "0", "probability of dropping an activation", "", 0, 1},
     {"model.vocab_size", "", Type::integer, "N", "", "size of the vocabulary; the tokenizer's own when not set", "", 1, 1e9},
@@ -28,33 +29,34 @@ constexpr auto kKnown = std::to_array<Known>({
     {"data.dataset_size", "dataset_size", Type::count, "N", "", "tokens to take from the data set: 10M, 64k", "", 1, kMany},
     {"data.dataset_percentage", "dataset_percentage", Type::real, "P", "100", "per cent of the data set to take", "", kTiny, 100},
 
-    {"training.batch_size", "batch_size", Type::integer, "N", "1", "sequences in a rank's micro-batch", "", 1, 1e9},
-    {"training.max_gpu_batch_size", "max_gpu_batch_size", Type::integer, "N", "", "most sequences at once on a device; a larger batch_size is split into accumulation steps", "", 1, 1e9},
+    {"training.batch_size", "batch_size", Type::integer, "N", "1", "sequences in a rank's micro-batch, or of all those that max_gpu_batch_size splits it into", "", 1, 1e9},
+    {"training.max_gpu_batch_size", "max_gpu_batch_size", Type::integer, "N", "", "most sequences at once on a device: a larger batch_size is split into accumulation steps, in place of gradient_accumulation_steps", "", 1, 1e9},
     {"training.eval_batch_size", "eval_batch_size", Type::integer, "N", "", "sequences in a rank's micro-batch of the evaluation; batch_size when not set", "", 1, 1e9},
-    {"training.gradient_accumulation_steps", "gradient_accumulation_steps", Type::integer, "N", "1", "micro-batches of a rank in a step", "", 1, 1e9},
+    {"training.gradient_accumulation_steps", "gradient_accumulation_steps", Type::integer, "N", "", "micro-batches of a rank in a step; 1 when not set", "", 1, 1e9},
     {"training.learning_rate", "learning_rate", Type::real, "X", "0.001", "AdamW's learning rate", "", 0, kNoBound},
     {"training.weight_decay", "weight_decay", Type::real, "X", "0.01", "AdamW's weight decay", "", 0, kNoBound},
     {"training.beta1", "", Type::real, "X", "0.9", "AdamW's decay of the first moment", "", 0, 1},
     {"training.beta2", "", Type::real, "X", "0.999", "AdamW's decay of the second moment", "", 0, 1},
     {"training.epsilon", "", Type::real, "X", "1e-8", "AdamW's term that keeps the divisor from 0", "", 0, kNoBound},
     {"training.correct_bias", "correct_bias", Type::boolean, "BOOL", "true", "AdamW's correction of the moments' bias in the first steps"},
-    {"training.use_torch_adam", "use_torch_adam", Type::boolean, "", "false", "update with LibTorch's torch::optim::AdamW itself, not with the fused pass of the same bits"},
+    {"training.use_torch_adam", "use_torch_adam", Type::boolean, "", "false", "update with LibTorch's torch::optim::AdamW itself, not with the fused pass; the same bits where LibTorch's square root is rounded correctly (MKL's is not)"},
     {"training.decay", "decay", Type::text, "WHAT", "all", "what weight decay shrinks: all parameters, or matrices without biases and norms", "all matrices"},
     {"training.dtype", "dtype", Type::text, "NAME", "float32", "number format of parameters in forward and backward; masters and sums stay float32", "float32 bfloat16 float16 torch.float32 torch.bfloat16 torch.float16"},
     {"training.max_grad_norm", "max_grad_norm", Type::real, "X", "1", "norm that gradients are clipped to; 0 does not clip", "", 0, kNoBound},
     {"training.scheduler", "scheduler", Type::text, "NAME", "constant", "learning rate schedule", "constant linear cosine"},
-    {"training.warmup_steps", "lr_warmup_steps", Type::integer, "N", "0", "steps over which the learning rate rises from 0", "", 0, kMany},
-    {"training.num_epochs", "num_epochs", Type::integer, "N", "1", "passes over the data set", "", 1, 1e9},
-    {"training.max_steps", "max_steps bench_step", Type::integer, "N", "100", "steps at most; 0 means no limit", "", 0, kMany, "training.bench_step"},
+    {"training.lr_warmup_steps", "lr_warmup_steps", Type::integer, "N", "0", "steps over which the learning rate rises from 0", "", 0, kMany, "training.warmup_steps"},
+    {"training.num_epochs", "num_epochs", Type::integer, "N", "", "passes over the data set; as many as max_steps takes when not set", "", 1, 1e9},
+    {"training.max_steps", "max_steps bench_step", Type::integer, "N", "", "steps at most; 0 means no limit; when not set no limit beside num_epochs, and 100 without it", "", 0, kMany, "training.bench_step"},
     {"training.seed", "seed", Type::integer, "N", "42", "seed of initialization, sampling and dropout", "", 0, 9e15},
     {"training.deterministic", "deterministic", Type::boolean, "", "true", "the same bits in every run: on CPUs always so, at no cost"},
     {"training.eval", "eval", Type::boolean, "", "false", "evaluate at the end too"},
     {"training.eval_steps", "eval_steps", Type::integer, "N", "0", "steps between evaluations; 0 means none", "", 0, kMany},
-    {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints, and one at the end; 0 means none", "", 0, kMany},
+    {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints; 0 means none but the final one", "", 0, kMany},
+    {"training.save_final", "save_final", Type::boolean, "BOOL", "true", "save the final model, as final_checkpoint"},
     {"training.keep_last", "keep_last", Type::integer, "N", "0", "newest checkpoints to keep; 0 keeps all", "", 0, kMany},
     {"training.save_gradients", "save_gradients", Type::boolean, "BOOL", "true", "save the gradients with a checkpoint"},
     {"training.log_interval", "log_interval", Type::integer, "N", "10", "steps between log lines", "", 1, kMany},
-    {"training.warmup_step", "warmup_step", Type::integer, "N", "15", "first steps that the iteration time of the summary leaves out", "", 0, kMany},
+    {"training.timing_warmup", "timing_warmup warmup_step", Type::integer, "N", "5", "first steps that the mean iteration time leaves out", "", 0, kMany, "training.warmup_step"},
 
     {"zero.stage", "zero_stage", Type::integer, "N", "3", "what is partitioned: 0 nothing, 1 optimizer, 2 and gradients, 3 and parameters", "", 0, 3},
     {"zero.backend", "backend", Type::text, "NAME", "zero", "engine; deepspeed means zero", "zero deepspeed fsdp ddp single"},
@@ -65,25 +67,59 @@ constexpr auto kKnown = std::to_array<Known>({
     {"zero.activation_checkpointing", "activation_checkpointing", Type::boolean, "", "false", "keep only the inputs of units, and compute their insides again in backward"},
     {"zero.memory_budget", "memory_budget", Type::count, "BYTES", "", "device memory that passes may fill: 16G", "", 1, kMany},
 
+    {"initialization.init_type", "init_type", Type::text, "HOW", "normal", "how parameters begin: normal as GPT-2 does, biases 0, norms 1, residual projections scaled down; gaussian draws all alike from init_mean and init_std", "normal gaussian", -kNoBound, kNoBound, "run.init_type"},
     {"initialization.init_mean", "", Type::real, "X", "0", "mean of the initial weights"},
     {"initialization.init_std", "", Type::real, "X", "0.02", "standard deviation of the initial weights", "", 0, kNoBound},
 
-    {"run.name", "run_name", Type::text, "NAME", "", "name of the run; made of the model and stage when not set"},
-    {"run.init_type", "", Type::text, "NAME", "normal", "how weights begin; normal and gaussian are the same", "normal gaussian"},
+    {"run.name", "run_name", Type::text, "NAME", "", "name of the run; its id when not set"},
     {"run.checkpoint", "checkpoint", Type::text, "PATH", "", "checkpoint to go on from"},
     {"run.output_dir", "output_dir registry", Type::text, "DIR", "", "folder of the registry, in which the run gets its own: $ZS_REGISTRY or saved_models when not set"},
     {"run.digest_every", "digest_every", Type::integer, "N", "0", "steps between state digests; 0 means only at the end", "", 0, kMany},
     {"sweep_name", "", Type::text, "NAME", "", "the sweep that a run belongs to"},
 });
+
+/// What people call a key in other trainers.
+struct Synonyms {
+  std::string_view key, words;
+};
+constexpr auto kSynonyms = std::to_array<Synonyms>({
+    {"model.name", "model model_name_or_path"},
+    {"model.context_length", "context seq_len sequence_length max_seq_length max_length block_size n_positions n_ctx"},
+    {"model.num_layers", "layers n_layer n_layers num_hidden_layers"},
+    {"data.dataset_path", "data data_path data_dir"},
+    {"training.batch_size", "bs batch micro_batch_size train_batch_size per_device_train_batch_size train_micro_batch_size_per_gpu"},
+    {"training.gradient_accumulation_steps", "accumulation accumulation_steps grad_accum grad_accum_steps accumulate_grad_batches"},
+    {"training.learning_rate", "lr"},
+    {"training.weight_decay", "wd"},
+    {"training.beta1", "betas adam_beta1"},
+    {"training.beta2", "adam_beta2"},
+    {"training.epsilon", "eps adam_epsilon"},
+    {"training.dtype", "precision torch_dtype bf16 fp16"},
+    {"training.max_grad_norm", "clip grad_clip gradient_clipping clip_grad_norm"},
+    {"training.scheduler", "lr_scheduler lr_scheduler_type schedule lr_schedule"},
+    {"training.lr_warmup_steps", "warmup warmup_steps num_warmup_steps warmup_iters"},
+    {"training.num_epochs", "epochs epoch num_train_epochs max_epochs"},
+    {"training.max_steps", "steps step num_steps iterations iters max_iters train_iters"},
+    {"training.eval_steps", "eval_interval eval_every"},
+    {"training.save_steps", "save_interval save_every checkpoint_interval"},
+    {"training.log_interval", "log_every logging_steps log_steps"},
+    {"zero.stage", "stage zero"},
+    {"zero.activation_checkpointing", "gradient_checkpointing"},
+});
 // clang-format on
 
-bool has_word(std::string_view field, std::string_view word) {
+void each_word(std::string_view field, const std::function<void(std::string_view)>& use) {
   while (!field.empty()) {
     const std::size_t end = std::min(field.find(' '), field.size());
-    if (field.substr(0, end) == word) return true;
+    use(field.substr(0, end));
     field.remove_prefix(std::min(end + 1, field.size()));
   }
-  return false;
+}
+
+bool has_word(std::string_view field, std::string_view word) {
+  bool found = false;
+  each_word(field, [&](std::string_view one) { found = found || one == word; });
+  return found;
 }
 
 }  // namespace
@@ -91,9 +127,16 @@ bool has_word(std::string_view field, std::string_view word) {
 std::span<const Known> known() { return kKnown; }
 
 const Known* known(std::string_view key) {
-  const auto found = std::find_if(kKnown.begin(), kKnown.end(),
-                                  [&](const Known& row) { return row.key == key || has_word(row.aliases, key); });
-  return found == kKnown.end() ? nullptr : &*found;
+  static const auto rows = [] {
+    std::unordered_map<std::string_view, const Known*> all;
+    for (const Known& row : kKnown) {
+      all.emplace(row.key, &row);
+      each_word(row.aliases, [&](std::string_view alias) { all.emplace(alias, &row); });
+    }
+    return all;
+  }();
+  const auto found = rows.find(key);
+  return found == rows.end() ? nullptr : found->second;
 }
 
 const Known* known_option(std::string_view option) {
@@ -102,10 +145,15 @@ const Known* known_option(std::string_view option) {
   return found == kKnown.end() ? nullptr : &*found;
 }
 
+std::string_view synonyms(std::string_view key) {
+  const auto found =
+      std::find_if(kSynonyms.begin(), kSynonyms.end(), [&](const Synonyms& row) { return row.key == key; });
+  return found == kSynonyms.end() ? "" : found->words;
+}
+
 std::vector<std::string> words(std::string_view field) {
-  std::istringstream in{std::string(field)};
   std::vector<std::string> all;
-  for (std::string word; in >> word;) all.push_back(word);
+  each_word(field, [&](std::string_view word) { all.emplace_back(word); });
   return all;
 }
 

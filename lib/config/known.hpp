@@ -42,6 +42,9 @@ const Known* known(std::string_view key);
 /// The row of one of zs-train's options, or nothing.
 const Known* known_option(std::string_view option);
 
+/// What people call a key in other trainers, "lr": words that mean nothing here, for "did you mean".
+std::string_view synonyms(std::string_view key);
+
 /// The blank-separated words of a field of the table.
 std::vector<std::string> words(std::string_view field);
 

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "config/known.hpp"
 #include "config/yaml.hpp"
 
 namespace zs::config {
@@ -42,22 +45,21 @@ Entry entry_of_node(const std::string& key, const std::string& origin, const YAM
   return {key, node.Scalar(), origin, quoted(node) ? Kind::quoted : Kind::plain};
 }
 
-bool same_value(const Entry& a, const Entry& b) {
-  const auto x = parse_real(a.value), y = parse_real(b.value);
-  const bool numbers = a.kind == Kind::plain && b.kind == Kind::plain && x && y;
-  return numbers ? *x == *y : a.kind == b.kind && a.value == b.value;
+/// The same text for the same value: 6e-4 and 0.0006 are one number.
+std::string identity(const Entry& entry) {
+  const auto number = entry.kind == Kind::plain ? parse_real(entry.value) : std::nullopt;
+  return std::to_string(static_cast<int>(entry.kind)) + (number ? to_text(*number == 0 ? 0.0 : *number) : entry.value);
 }
 
 void add_values(const Pair& pair, const std::string& file, Parameter& parameter) {
   if (!pair.value.IsSequence() || pair.value.size() == 0)
     throw Error(file, pair.line, "'values' of " + parameter.key + " must be a list, [a, b]");
+  std::unordered_set<std::string> seen;
   for (const YAML::Node& node : pair.value) {
     const std::int64_t line = line_of(node) > 0 ? line_of(node) : pair.line;
     Entry entry = entry_of_node(parameter.key, file + ":" + std::to_string(line), node);
-    for (const Entry& earlier : parameter.values) {
-      if (same_value(earlier, entry))
-        throw Error(file, line, parameter.key + ": '" + entry.value + "' is given twice: two runs would be the same");
-    }
+    if (!seen.insert(identity(entry)).second)
+      throw Error(file, line, parameter.key + ": '" + entry.value + "' is given twice: two runs would be the same");
     parameter.values.push_back(std::move(entry));
   }
 }
@@ -125,6 +127,25 @@ void add_parameters(const YAML::Node& map, const std::string& prefix, const std:
   }
 }
 
+/// Throws where two parameters are one, or one changes nothing.
+void check_parameters(const Sweep& sweep) {
+  std::unordered_map<std::string, const Parameter*> all;
+  for (const Parameter& parameter : sweep.parameters) {
+    const Known* const row = known(parameter.key);
+    const std::string key(row ? row->key : parameter.key);
+    if (key == "run.name" || key == "sweep_name")
+      throw Error(parameter.origin, 0, key + " cannot vary: the sweep itself names its runs");
+    if (const std::string what = unread(key); !what.empty())
+      throw Error(parameter.origin, 0, "all runs would be the same: " + what);
+    const auto [earlier, added] = all.emplace(key, &parameter);
+    if (!added) {
+      throw Error(
+          parameter.origin, 0,
+          parameter.key + " is given twice, first as " + earlier->second->key + " in " + earlier->second->origin);
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> Parameter::size() const {
@@ -170,7 +191,15 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name) {
   }
   if (sweep.name.empty()) throw Error(name, 0, "has no sweep_name");
   if (sweep.parameters.empty()) throw Error(name, 0, "has no parameters");
+  check_parameters(sweep);
   if (sweep.random && sweep.num_runs == 0) throw Error(name, 0, "a random sweep needs num_runs");
+  const auto most = sweep.random ? sweep.combinations() : std::nullopt;
+  if (most && static_cast<std::uint64_t>(sweep.num_runs) > *most) {
+    sweep.warnings.push_back(located(name, num_runs_line,
+                                     "num_runs is " + std::to_string(sweep.num_runs) + ", the parameters have only " +
+                                         std::to_string(*most) + " combinations: all of them are taken"));
+    sweep.num_runs = static_cast<std::int64_t>(*most);
+  }
   if (!sweep.random && sweep.num_runs > 0)
     sweep.warnings.push_back(located(name, num_runs_line, "num_runs is not used: a grid takes every combination"));
   return sweep;

@@ -32,14 +32,19 @@ struct Sweep {
   std::uint64_t seed = 42;
   std::vector<Parameter> parameters;
   std::vector<std::string> warnings;
+
+  /// How many combinations of values there are; nothing where a parameter is continuous, or they are more than
+  /// 2^64.
+  std::optional<std::uint64_t> combinations() const;
 };
 
-/// Reads a sweep from a file, or stdin for "-"; throws Error, with the line, at what it cannot mean.
+/// Reads a sweep from a file, or stdin for "-"; throws Error, with the line, at what it cannot mean, and at a parameter
+/// that looks like a setting and is read by nothing: its runs would all be the same. A random sweep that asks for more
+/// runs than there are combinations gets a warning, and all of them.
 Sweep read_sweep(const std::string& path);
 Sweep parse_sweep(std::string_view yaml, const std::string& name);
 
-/// How many runs the sweep has: the product of a grid, num_runs of a random one. Throws Error where a random sweep
-/// asks for more than there are.
+/// How many runs the sweep has: the product of a grid, num_runs of a random one.
 std::uint64_t run_count(const Sweep& sweep);
 
 /// What each run sets, a list of entries per run. A grid is the full product, the last parameter varying fastest.

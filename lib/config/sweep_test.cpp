@@ -54,7 +54,12 @@ TEST_CASE(
   for (int seed = 8; seed < 12; ++seed)
     other = other || texts(head + "num_runs: 6\nseed: " + std::to_string(seed) + "\n") != all;
   CHECK(other);
-  CHECK(error_of(head + "num_runs: 7\n") == "num_runs is 7, but the parameters have only 6 combinations");
+  const Sweep more = parse_sweep(head + "num_runs: 7\nseed: 7\n", "s.yaml");
+  CHECK(more.warnings ==
+        std::vector<std::string>{"s.yaml:7: num_runs is 7, the parameters have only 6 combinations: all "
+                                 "of them are taken"});
+  CHECK(run_count(more) == 6);
+  CHECK(texts(head + "num_runs: 7\nseed: 7\n") == all);
 }
 
 TEST_CASE("sweep: ranges are drawn within their bounds, in six digits, log_uniform evenly over the magnitudes") {
@@ -101,6 +106,19 @@ TEST_CASE("sweep: what it cannot mean is located") {
         "s.yaml:3: x has both values and a range");
   CHECK(error_of(head + "strategy: random\nparameters: {x: {values: [1]}}\n") ==
         "s.yaml: a random sweep needs num_runs");
+  CHECK(error_of(head + "parameters:\n  training.seed: {values: [1]}\n  training: {seed: {values: [2]}}\n") ==
+        "s.yaml:4: training.seed is given twice, first as training.seed in s.yaml:3");
+  CHECK(error_of(head + "parameters:\n  model.seq_length: {value: 1}\n  data.seq_length: {value: 2}\n") ==
+        "s.yaml:4: data.seq_length is given twice, first as model.seq_length in s.yaml:3");
+  CHECK(error_of(head + "parameters:\n  run.name: {values: [a, b]}\n") ==
+        "s.yaml:3: run.name cannot vary: the sweep itself names its runs");
+  CHECK(error_of(head + "parameters:\n  sweep_name: {values: [a, b]}\n") ==
+        "s.yaml:3: sweep_name cannot vary: the sweep itself names its runs");
+  CHECK(error_of(head + "parameters:\n  training.lr: {values: [1, 2]}\n") ==
+        "s.yaml:3: all runs would be the same: nothing reads 'training.lr', did you mean 'training.learning_rate'?");
+  CHECK(error_of(head + "parameters:\n  model:\n    wholly_unknown: {values: [1, 2]}\n") ==
+        "s.yaml:4: all runs would be the same: nothing reads 'model.wholly_unknown'");
+  CHECK(error_of(head + "parameters: {repeat: {values: [1, 2]}, mine.lr: {values: [1]}}\n") == "no error");
   CHECK(error_of("sweep_name: a/b\n") == "s.yaml:1: 'a/b' cannot name a sweep: use letters, digits, '_', '-', '.'");
 }
 
@@ -109,12 +127,17 @@ TEST_CASE("sweep: a huge grid is counted, not made") {
   const Sweep sweep = parse_sweep("sweep_name: s\nparameters: {a: " + big + ", b: " + big + "}\n", "s.yaml");
   CHECK(run_count(sweep) == 1000000000000);
   CHECK_THROWS_AS(expand(sweep), zs::Error);
+  std::string vast = "sweep_name: s\nparameters:\n";
+  for (int i = 0; i < 5; ++i) vast += "  x" + std::to_string(i) + ": " + big + "\n";
+  CHECK_THROWS_WITH_AS(run_count(parse_sweep(vast, "s.yaml")), "the sweep has more than 2^64 runs", zs::Error);
+  CHECK(texts(vast + "strategy: random\nnum_runs: 3\n").size() == 3);
 }
 
 TEST_CASE("sweep: each run is the base, its parameters, the sweep's name and a name of its own") {
   const Config base = Config::parse("training: {seed: 1}\nrun: {name: base}\n", "b.yaml");
   const Sweep sweep = parse_sweep(
-      "sweep_name: s\nparameters: {training.seed: {values: [1, 2]}, betas: {values: [[0.9, 0.95], null]}}\n", "s.yaml");
+      "sweep_name: s\nparameters: {training.seed: {values: [1, 2]}, mine.betas: {values: [[0.9, 0.95], null]}}\n",
+      "s.yaml");
   const auto runs = sweep_runs(base, sweep);
   REQUIRE(runs.size() == 4);
   CHECK(runs[3].name == "s_004");
@@ -122,7 +145,7 @@ TEST_CASE("sweep: each run is the base, its parameters, the sweep's name and a n
   CHECK(runs[3].config.text("sweep_name") == "s");
   CHECK(runs[3].config.integer("training.seed") == 2);
   CHECK(runs[3].config.find("training.seed")->origin == "s.yaml:2");
-  CHECK_FALSE(runs[3].config.has("betas"));
+  CHECK_FALSE(runs[3].config.has("mine.betas"));
   CHECK(manifest(sweep, runs).find("s_003\ts_003.yaml\t2\t[0.9, 0.95]\n") != std::string::npos);
   CHECK_THROWS_AS(
       sweep_runs(base, parse_sweep("sweep_name: s\nparameters: {training.seed: {values: [x]}}\n", "s.yaml")),

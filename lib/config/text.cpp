@@ -2,25 +2,24 @@
 // A configuration as YAML text: reading and writing.
 #include <algorithm>
 #include <memory>
+#include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "config/config.hpp"
 #include "config/yaml.hpp"
 
 namespace zs::config {
 namespace {
 
-constexpr int kDeepest = 64;
-
 /// Adds what stands below `node`, whose keys begin with `prefix`.
-void flatten(const YAML::Node& node, const std::string& prefix, const std::string& name, int depth, Config& config) {
+void flatten(const YAML::Node& node, const std::string& prefix, const std::string& name, Config& config) {
   const std::string what = prefix.empty() ? "a configuration" : "'" + prefix.substr(0, prefix.size() - 1) + "'";
-  if (depth > kDeepest) throw Error(name, line_of(node), what + " is nested too deeply");
   for (const Pair& pair : pairs(node, name, what)) {
     Entry entry{prefix + pair.key, "", name + ":" + std::to_string(pair.line), Kind::null};
     if (pair.value.IsMap() && pair.value.size() > 0) {
-      flatten(pair.value, entry.key + ".", name, depth + 1, config);
+      flatten(pair.value, entry.key + ".", name, config);
       continue;
     }
     if (const Entry* const earlier = config.find(entry.key)) {
@@ -43,13 +42,13 @@ struct Branch {
   std::string word;
   const Entry* entry = nullptr;
   std::vector<std::unique_ptr<Branch>> children;
+  std::unordered_map<std::string, Branch*> by_word;
 };
 
-Branch& child(Branch& parent, std::string_view word) {
-  for (const auto& branch : parent.children) {
-    if (branch->word == word) return *branch;
-  }
-  return *parent.children.emplace_back(std::make_unique<Branch>(Branch{std::string(word), nullptr, {}}));
+Branch& child(Branch& parent, const std::string& word) {
+  Branch*& branch = parent.by_word[word];
+  if (!branch) branch = parent.children.emplace_back(std::make_unique<Branch>(Branch{word, nullptr, {}, {}})).get();
+  return *branch;
 }
 
 void write(const Branch& branch, int depth, std::string& out) {
@@ -64,7 +63,7 @@ void write(const Branch& branch, int depth, std::string& out) {
                                                 : entry.value);
       constexpr std::size_t kCommentColumn = 44;
       if (line.size() < kCommentColumn) line.resize(kCommentColumn, ' ');
-      line += "  # " + entry.origin;
+      line += "  # " + printable(entry.origin);
     }
     out += line + "\n";
     write(*next, depth + 1, out);
@@ -80,7 +79,7 @@ Config Config::read(const std::string& path) {
 
 Config Config::parse(std::string_view yaml, const std::string& name) {
   Config config;
-  flatten(document(yaml, name), "", name, 0, config);
+  flatten(document(yaml, name), "", name, config);
   return config;
 }
 
@@ -90,7 +89,7 @@ std::string Config::to_yaml() const {
     Branch* branch = &root;
     for (std::string_view rest = entry.key; !rest.empty();) {
       const std::size_t end = std::min(rest.find('.'), rest.size());
-      branch = &child(*branch, rest.substr(0, end));
+      branch = &child(*branch, std::string(rest.substr(0, end)));
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     branch->entry = &entry;

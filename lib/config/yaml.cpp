@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -12,6 +13,7 @@ namespace zs::config {
 namespace {
 
 constexpr int kDeepest = 64;
+constexpr std::size_t kAliased = 100'000;  // values that aliases may add to those that are written
 
 [[noreturn]] void fail(const std::string& name, const YAML::Mark& mark, const std::string& what) {
   std::string place = name;
@@ -19,15 +21,44 @@ constexpr int kDeepest = 64;
   throw Error(place, 0, what);
 }
 
-std::vector<Pair>::iterator named(std::vector<Pair>& all, const std::string& key) {
-  return std::find_if(all.begin(), all.end(), [&](const Pair& pair) { return pair.key == key; });
+/// Takes what stands in `node`, every alias written out, from `budget`: a few lines of aliases of aliases can stand for
+/// more values than any machine holds.
+void spend(const YAML::Node& node, const std::string& name, int depth, std::size_t& budget) {
+  if (depth > kDeepest) fail(name, node.Mark(), "nested deeper than " + std::to_string(kDeepest) + " levels");
+  if (budget-- == 0) fail(name, node.Mark(), "too many values: aliases repeat one far more often than it is written");
+  if (node.IsSequence()) {
+    for (const YAML::Node& item : node) spend(item, name, depth + 1, budget);
+  } else if (node.IsMap()) {
+    for (const auto& pair : node) {
+      spend(pair.first, name, depth + 1, budget);
+      spend(pair.second, name, depth + 1, budget);
+    }
+  }
 }
 
+/// Pairs in order, each key once.
+struct Pairs {
+  std::vector<Pair> all;
+  std::unordered_map<std::string, std::size_t> places;
+
+  const Pair* find(const std::string& key) const {
+    const auto found = places.find(key);
+    return found == places.end() ? nullptr : &all[found->second];
+  }
+  /// Adds `pair`, or puts it in the place of the one of its key.
+  void set(Pair pair) {
+    const auto [place, added] = places.emplace(pair.key, all.size());
+    if (added)
+      all.push_back(std::move(pair));
+    else
+      all[place->second] = std::move(pair);
+  }
+};
+
 /// What `map` merges comes first, in its order; what stands in `map` itself replaces or follows.
-std::vector<Pair> merged_pairs(const YAML::Node& map, const std::string& name, std::string_view what, int depth) {
+Pairs merged_pairs(const YAML::Node& map, const std::string& name, std::string_view what) {
   if (!map.IsMap()) fail(name, map.Mark(), std::string(what) + " must be a mapping of keys to values");
-  if (depth > kDeepest) fail(name, map.Mark(), "merged too deeply");
-  std::vector<Pair> own, all;
+  Pairs own, all;
   for (const auto& pair : map) {
     if (!pair.first.IsScalar()) fail(name, pair.first.Mark(), "a key must be a plain word or a text");
     const std::string& key = pair.first.Scalar();
@@ -35,25 +66,18 @@ std::vector<Pair> merged_pairs(const YAML::Node& map, const std::string& name, s
       const std::vector<YAML::Node> merged =
           pair.second.IsSequence() ? pair.second.as<std::vector<YAML::Node>>() : std::vector{pair.second};
       for (const YAML::Node& node : merged) {
-        for (Pair& inner : merged_pairs(node, name, "what '<<' merges", depth + 1)) {
-          if (named(all, inner.key) == all.end()) all.push_back(std::move(inner));
+        for (Pair& inner : merged_pairs(node, name, "what '<<' merges").all) {
+          if (!all.find(inner.key)) all.set(std::move(inner));
         }
       }
       continue;
     }
     if (key.empty()) fail(name, pair.first.Mark(), "a key must not be empty");
-    const auto earlier = named(own, key);
-    if (earlier != own.end())
+    if (const Pair* const earlier = own.find(key))
       fail(name, pair.first.Mark(), "'" + key + "' is given twice, first in line " + std::to_string(earlier->line));
-    own.push_back({key, line_of(pair.first), pair.second});
+    own.set({key, line_of(pair.first), pair.second});
   }
-  for (Pair& pair : own) {
-    const auto merged = named(all, pair.key);
-    if (merged == all.end())
-      all.push_back(std::move(pair));
-    else
-      *merged = std::move(pair);
-  }
+  for (Pair& pair : own.all) all.set(std::move(pair));
   return all;
 }
 
@@ -99,20 +123,6 @@ std::string in_quotes(const std::string& text) {
   return out + "\"";
 }
 
-std::string flow_text(const YAML::Node& node, int depth) {
-  if (depth > kDeepest) throw Error("nested too deeply");
-  if (!node.IsDefined() || node.IsNull()) return "null";
-  if (node.IsScalar()) return scalar_text(node.Scalar(), quoted(node));
-  std::string out;
-  if (node.IsSequence()) {
-    for (const YAML::Node& item : node) out += (out.empty() ? "" : ", ") + flow_text(item, depth + 1);
-    return "[" + out + "]";
-  }
-  for (const auto& pair : node)
-    out += (out.empty() ? "" : ", ") + flow_text(pair.first, depth + 1) + ": " + flow_text(pair.second, depth + 1);
-  return "{" + out + "}";
-}
-
 }  // namespace
 
 YAML::Node document(std::string_view bytes, const std::string& name) {
@@ -121,6 +131,8 @@ YAML::Node document(std::string_view bytes, const std::string& name) {
     if (documents.empty() || !documents[0].IsDefined() || documents[0].IsNull())
       throw Error(name, 0, "is empty, expected YAML");
     if (documents.size() > 1) throw Error(name, line_of(documents[1]), "a second document begins, expected one");
+    std::size_t budget = kAliased + bytes.size();
+    spend(documents[0], name, 0, budget);
     return documents[0];
   } catch (const YAML::Exception& error) {
     fail(name, error.mark, error.msg);
@@ -128,7 +140,7 @@ YAML::Node document(std::string_view bytes, const std::string& name) {
 }
 
 std::vector<Pair> pairs(const YAML::Node& map, const std::string& name, std::string_view what) {
-  return merged_pairs(map, name, what, 0);
+  return merged_pairs(map, name, what).all;
 }
 
 std::int64_t line_of(const YAML::Node& node) { return node.Mark().is_null() ? 0 : node.Mark().line + 1; }
@@ -139,6 +151,17 @@ std::string scalar_text(const std::string& text, bool keep_text) {
   return plain(text) && !(keep_text && looks_typed(text)) ? text : in_quotes(text);
 }
 
-std::string flow_text(const YAML::Node& node) { return flow_text(node, 0); }
+std::string flow_text(const YAML::Node& node) {
+  if (!node.IsDefined() || node.IsNull()) return "null";
+  if (node.IsScalar()) return scalar_text(node.Scalar(), quoted(node));
+  std::string out;
+  if (node.IsSequence()) {
+    for (const YAML::Node& item : node) out += (out.empty() ? "" : ", ") + flow_text(item);
+    return "[" + out + "]";
+  }
+  for (const auto& pair : node)
+    out += (out.empty() ? "" : ", ") + flow_text(pair.first) + ": " + flow_text(pair.second);
+  return "{" + out + "}";
+}
 
 }  // namespace zs::config

@@ -11,8 +11,9 @@
 
 namespace zs::config {
 
-/// The only document in `bytes`. Throws Error at "name:line:column: ..." where it is not YAML, and where it is
-/// empty, or several documents.
+/// The only document in `bytes`. Throws Error at "name:line:column: ..." where it is not YAML, where it is empty, or
+/// several documents, and where it is nested too deeply or its aliases stand for too many values: what it returns can
+/// be walked as if nothing were aliased.
 YAML::Node document(std::string_view bytes, const std::string& name);
 
 /// One key of a mapping. `line` counts from 1.

@@ -17,6 +17,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "checkpoint_";
 constexpr const char* kFile = "gradients.pt";
+constexpr std::size_t kLargestState = 64 << 20;  // bytes
+
+/// A registry may be anybody's: what is no file there is not opened, since a pipe would keep us waiting.
+bool has_gradients(const fs::path& folder) {
+  std::error_code failure;
+  return fs::is_regular_file(folder / kFile, failure);
+}
 
 bool is_checkpoint(const fs::path& folder) {
   std::error_code ignored;
@@ -38,7 +45,7 @@ std::optional<std::int64_t> step_of(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return step_in_name(folder);
   try {
-    return nlohmann::json::parse(Input(path).read_all()).at("step").get<std::int64_t>();
+    return nlohmann::json::parse(read_regular(path, kLargestState).bytes).at("step").get<std::int64_t>();
   } catch (const nlohmann::json::exception& error) {
     throw Error(path, 0, error.what());
   }
@@ -76,7 +83,7 @@ void add_run(const fs::path& run, Sources& sources) {
   if (all.empty()) throw Error(run.string(), 0, "has no checkpoint: train with --save_steps to have some");
   std::size_t added = 0;
   for (const fs::path& folder : all) {
-    if (!fs::exists(folder / kFile)) {
+    if (!has_gradients(folder)) {
       sources.without.push_back(folder.string());
     } else {
       sources.found.push_back(source(folder));
@@ -103,7 +110,7 @@ Sources find(const std::vector<std::string>& names, const std::string& registry,
     std::error_code ignored;
     std::string subject = path.string();
     if (fs::is_directory(path, ignored) && is_checkpoint(path)) {
-      if (!fs::exists(path / kFile)) throw Error(path.string(), 0, kReason);
+      if (!has_gradients(path)) throw Error(path.string(), 0, kReason);
       sources.found.push_back(source(path));
     } else if (fs::is_directory(path, ignored) && !checkpoints(path).empty()) {
       add_run(path, sources);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/secret.hpp"
 #include "config/known.hpp"
 
 namespace zs::job {
@@ -27,6 +28,7 @@ std::vector<cli::Option> config_options() {
       const bool takes_truth = known.type == config::Type::boolean && !known.value.empty();
       option.choices = takes_truth ? std::vector<std::string>{"true", "false"} : config::words(known.choices);
       option.group = known.key.substr(0, known.key.find('.'));
+      if (first) option.meant = config::words(config::synonyms(known.key));
       option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
       options.push_back(option);
     }
@@ -42,21 +44,29 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
   config::Config config = !stored.empty()           ? config::Config::read(stored)
                           : args.operands().empty() ? config::Config()
                                                     : config::Config::read(args.operand("one configuration"));
-  for (const cli::Option& option : args.command().options) {
-    const config::Known* const known = config::known_option(option.name);
-    if (!known || !args.has(option.name)) continue;
-    config.set(std::string(known->key), option.value.empty() ? "true" : args.text(option.name), "--" + option.name);
-  }
-  for (const auto& [flag, dtype] : kDtypeFlags) {
-    if (args.has(flag)) config.set("training.dtype", dtype, std::string("--") + flag);
+  // In the order typed, so that of two names for one key the last one holds, as of one option typed twice.
+  for (const auto& [option, value] : args.typed()) {
+    if (const config::Known* const known = config::known_option(option))
+      config.set(std::string(known->key), value.empty() ? "true" : value, "--" + option);
+    for (const auto& [flag, dtype] : kDtypeFlags) {
+      if (option == flag) config.set("training.dtype", dtype, "--" + option);
+    }
   }
   for (const std::string& setting : args.all("set")) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) throw UsageError("--set: '" + setting + "' is not KEY=VALUE");
-    config.set(setting.substr(0, equals), setting.substr(equals + 1), "--set");
+    const std::string key = setting.substr(0, equals), value = setting.substr(equals + 1);
+    if (const std::string what = config::unread(key); !what.empty()) throw UsageError("--set: " + what);
+    if (value.empty())
+      throw UsageError("--set: " + key + " is empty: is the variable set? (" + key + "=null unsets it)");
+    config.set(key, value, "--set");
   }
   config.add_defaults();
   config.check();
+  // zs needs none, and a configuration is written to many places.
+  for (const config::Entry& entry : std::vector(config.entries())) {
+    if (names_secret(entry.key)) config.set(entry.key, std::string(kWithheld), entry.origin);
+  }
   return config;
 }
 

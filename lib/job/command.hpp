@@ -15,8 +15,9 @@ std::vector<cli::Option> config_options();
 /// The table of zs-train.
 cli::Command train_command();
 
-/// The effective configuration: the file (an operand of `args`, if any), over it the options typed, over these --set.
-/// `stored` in place of the operand where it is not empty.
+/// The effective configuration: the file (an operand of `args`, if any), over it the options typed, over these --set;
+/// of options for one key, and of --set for one key, the last one typed. `stored` in place of the operand where it is
+/// not empty. Throws UsageError at a --set of what looks like a setting and is read by nothing.
 config::Config configuration(const cli::Args& args, const std::string& stored = "");
 
 }  // namespace zs::job

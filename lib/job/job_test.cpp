@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -208,8 +211,14 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
   const auto line = [&](const std::string& name) {
     return "[\"" + name + "\",\"--output_dir\",\"" + registry + "\"]\n";
   };
-  const auto planned =
-      plan(line("a") + line("b") + line("c"), {{"experiment", "e"}, {"script", "s"}, {"directory", "/"}});
+  // An installation, and the results folder of an experiment.
+  const std::string experiment = place.file("e"), own = place.file("share/slurm/batch.sbatch");
+  for (const char* const folder : {"share/conditions", "share/slurm", "e"}) fs::create_directories(place.file(folder));
+  zs::write_file(own, "");
+  zs::write_file(experiment + "/metadata.json", "{}");
+  ::setenv("ZS_SHARE", place.file("share").c_str(), 1);
+  const auto planned = plan(line("a") + line("b") + line("c"),
+                            {{"experiment", experiment}, {"script", "/elsewhere/batch.sbatch"}, {"directory", "/"}});
   const zs::registry::Run done(registry, fs::path(planned[0].folder).filename());
   done.update({{"exit_code", "0"}});
   write_metrics(planned[0].folder, {1, 2}, 2, true);
@@ -219,16 +228,85 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
   const auto rows = find_states(registry, {}, runs);
   REQUIRE(rows.size() == 4);
   std::vector<std::string> told;
-  const auto jobs = to_rerun(registry, runs, rows, false, [&](const zs::Fault& fault) { told.push_back(fault.path); });
+  const auto chosen = [&](const Choice& choice) {
+    told.clear();
+    return to_rerun(registry, runs, rows, choice, [&](const zs::Fault& fault) { told.push_back(fault.what); });
+  };
+  auto jobs = chosen({});
   REQUIRE(jobs.size() == 1);
-  CHECK(jobs[0].script == "s");
+  CHECK(jobs[0].script == own);  // of this installation, wherever it was planned
   CHECK(jobs[0].directory == "/");
   CHECK(jobs[0].conditions == std::vector<std::string>{"b", "c"});
   CHECK(jobs[0].runs.size() == 2);
-  CHECK(told == std::vector<std::string>{single.id()});
+  CHECK(jobs[0].command(false) ==
+        std::vector<std::string>{"bash", own, "--rerun", experiment, "--as_before", "--cells", "-"});
+  REQUIRE(told.size() == 1);
+  CHECK(told[0] ==
+        "no script has planned it: zs-train --resume " + single.id() + " goes on with it if it has a checkpoint");
+
+  const zs::registry::Run b(registry, fs::path(planned[1].folder).filename());
+  SUBCASE("what others may have written is not run, unless asked for") {
+    if (::geteuid() != 0) return;  // only root can give files away
+    std::string theirs;
+    SUBCASE("the run") { theirs = b.folder(); }
+    SUBCASE("a part of its record") { theirs = fs::directory_iterator(b.folder() + "/record")->path().string(); }
+    SUBCASE("its configuration") { theirs = b.folder() + "/config.yaml"; }
+    SUBCASE("the results folder") { theirs = experiment; }
+    SUBCASE("what is planned there") { theirs = experiment + "/metadata.json"; }
+    REQUIRE(::chown(theirs.c_str(), 65534, static_cast<gid_t>(-1)) == 0);
+    jobs = chosen({});
+    CHECK((jobs.empty() || jobs[0].conditions == std::vector<std::string>{"c"}));
+    REQUIRE(told.size() > 1);
+    CHECK(told[0].ends_with("what it says would run as you (--any_owner runs it all the same)"));
+    jobs = chosen({.strict = false, .any_owner = true});
+    REQUIRE(jobs.size() == 1);
+    CHECK(jobs[0].runs.size() == 2);
+    CHECK(jobs[0].command(true).back() == "--any_owner");
+  }
+  SUBCASE("a script that is not one of ours is never run") {
+    for (const char* const script : {"/tmp/evil.sh", "batch.sbatch/../../evil.sh", "compare-revisions.sbatch", "-c"}) {
+      b.update({{"script", script}});
+      jobs = chosen({.strict = false, .any_owner = true});
+      REQUIRE(jobs.size() == 1);
+      CHECK(jobs[0].conditions == std::vector<std::string>{"c"});
+      CHECK(told[0] == std::string("was planned by ") + script + ", which is no script of zs: it is not run");
+    }
+  }
+  ::unsetenv("ZS_SHARE");
   zs::registry::Question question;
   question.filters = {"state=COMPLETE", "condition=a"};
   CHECK(find_states(registry, question, runs).size() == 1);
+}
+
+TEST_CASE("state: a process that has ended and waits for its parent is gone") {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t ended{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  CHECK(zs::registry::process_text(child) == "");
+  ::waitpid(child, nullptr, 0);
+  CHECK(zs::registry::process_text(::getpid()) != "");
+}
+
+TEST_CASE("state: metrics that are no file keep nobody waiting") {
+  const zs::TemporaryFolder place;
+  REQUIRE(::mkfifo(place.file("metrics.h5").c_str(), 0666) == 0);
+  CHECK(progress(place.path()).fault == place.file("metrics.h5") + ": is no regular file");
+}
+
+TEST_CASE("plan: secrets are withheld from the configuration, the record and the command") {
+  const zs::TemporaryFolder place;
+  zs::write_file(place.file("c.yaml"), "wandb: {api_key: s3cret}\n");
+  const auto planned = plan("[\"a\",\"" + place.file("c.yaml") + "\",\"--output_dir\",\"" + place.file("runs") +
+                                "\",\"--set\",\"hub.token=s3cret\"]",
+                            {});
+  const std::string folder = planned[0].folder;
+  CHECK(planned[0].words.back() == "hub.token=(withheld)");
+  CHECK(planned[0].json().find("s3cret") == std::string::npos);
+  CHECK(zs::Input(folder + "/config.yaml").read_all().find("s3cret") == std::string::npos);
+  const auto record = zs::registry::read_record(folder);
+  for (const auto& [key, value] : record) CHECK_MESSAGE(value.find("s3cret") == std::string::npos, key);
+  CHECK(value(record, "wandb.api_key") == "(withheld)");
 }
 
 TEST_CASE("registry: a run that goes on counts its restarts and keeps where its parts begin") {

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/secret.hpp"
+#include "base/shell.hpp"
 #include "job/command.hpp"
 #include "registry/run.hpp"
 
@@ -12,7 +14,8 @@ namespace zs::job {
 namespace {
 
 struct Training {
-  std::string name, command;
+  std::string name;
+  std::vector<std::string> words;  ///< of the command line
   config::Config config;
 };
 
@@ -28,15 +31,15 @@ Training training_of(const cli::Command& command, const std::string& line) {
   words.erase(words.begin());
   try {
     const cli::Args args = cli::Args::parse(command, words);
-    std::vector<std::string> whole = {command.name};
-    whole.insert(whole.end(), words.begin(), words.end());
-    return {name, shell_quoted(whole), configuration(args)};
+    return {name, without_secrets(words), configuration(args)};
   } catch (const Error& error) {
     throw Error(name + ": " + error.what());
   }
 }
 
 }  // namespace
+
+std::string Planned::json() const { return nlohmann::ordered_json{{"command", command}, {"arguments", words}}.dump(); }
 
 std::vector<Planned> plan(std::string_view lines, const registry::Fields& fields) {
   const cli::Command command = train_command();
@@ -60,8 +63,10 @@ std::vector<Planned> plan(std::string_view lines, const registry::Fields& fields
                                     .string();
       registry::Fields all = fields;
       registry::set(all, "condition", training.name);
-      registry::set(all, "command", training.command);
-      planned.push_back({training.name, registry::Run::plan(place, training.config, training.name, all).folder()});
+      const std::string line = shell_quoted({command.name}) + " " + shell_quoted(training.words);
+      registry::set(all, "command", line);
+      planned.push_back({training.name, registry::Run::plan(place, training.config, training.name, all).folder(), line,
+                         training.words});
     }
   } catch (const std::exception&) {
     withdraw();

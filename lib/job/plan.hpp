@@ -10,8 +10,13 @@
 namespace zs::job {
 
 struct Planned {
-  std::string name;    ///< as the plan calls it
-  std::string folder;  ///< of the run, absolute
+  std::string name;                ///< as the plan calls it
+  std::string folder;              ///< of the run, absolute
+  std::string command;             ///< the call of zs-train, as a shell reads it
+  std::vector<std::string> words;  ///< its words after "zs-train": the line's, secrets withheld
+
+  /// {"command": ..., "arguments": [...]}
+  std::string json() const;
 };
 
 /// Registers a run for each line of `lines`, a JSON list: a name, then the words of zs-train's command line. `fields`

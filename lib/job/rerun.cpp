@@ -2,6 +2,8 @@
 #include "job/rerun.hpp"
 
 #include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,19 +11,57 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <set>
 
-#include "base/file.hpp"
+#include "config/share.hpp"
 #include "job/state.hpp"
 #include "registry/query.hpp"
+#include "registry/record.hpp"
 
 namespace zs::job {
 namespace {
+
+namespace fs = std::filesystem;
+using registry::value;
 
 constexpr std::array<std::string_view, 5> kComputed = {"state", "steps", "slurm_job", "nodes", "basis"};
 
 bool computed(const std::string& filter) {
   const std::string_view column = std::string_view(filter).substr(0, filter.find_first_of("!=<>~"));
   return std::find(kComputed.begin(), kComputed.end(), column) != kComputed.end();
+}
+
+const std::string kOthersWords = ": what it says would run as you (--any_owner runs it all the same)";
+
+/// Why not all of these are there and belong to the caller alone; "" if they do.
+std::string of_another(const std::vector<std::string>& paths, const std::set<uid_t>& record) {
+  const auto belongs = [](uid_t owner) {
+    const passwd* const user = ::getpwuid(owner);
+    return "belongs to " + (user ? std::string(user->pw_name) : "user " + std::to_string(owner)) + kOthersWords;
+  };
+  for (const std::string& path : paths) {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0) return path + ": " + errno_text();
+    if (S_ISLNK(status.st_mode)) return path + " is a link" + kOthersWords;
+    if (status.st_uid != ::geteuid()) return path + " " + belongs(status.st_uid);
+  }
+  for (const uid_t owner : record) {
+    if (owner != ::geteuid()) return "a part of its record " + belongs(owner);
+  }
+  return "";
+}
+
+/// The script of this installation that has the name of `planned`; "" where that is none of them.
+std::string own_script(const std::string& planned) {
+  static constexpr std::array kScripts = {"batch.sbatch", "sweep.sbatch", "train.sbatch"};
+  const std::string name = fs::path(planned).filename().string();
+  if (std::find(kScripts.begin(), kScripts.end(), name) == kScripts.end()) return "";
+  const fs::path share = fs::path(config::share_path("conditions")).parent_path();
+  // Installed, and in the source tree.
+  for (const fs::path& folder : {share / "slurm", share.parent_path() / "slurm"}) {
+    if (fs::is_regular_file(folder / name)) return fs::canonical(folder / name).string();
+  }
+  throw Error((share / "slurm" / name).string(), 0, "is not there: this installation is not whole");
 }
 
 }  // namespace
@@ -48,39 +88,61 @@ std::vector<std::size_t> find_states(const std::string& registry, registry::Ques
   return find_states(registry, question, runs);
 }
 
+std::vector<std::string> Rerun::command(bool local) const {
+  const bool many = !experiment.empty();
+  std::vector<std::string> words = {"bash", script, many ? "--rerun" : "--resume", many ? experiment : runs.front(),
+                                    local ? "--local" : "--as_before"};
+  if (many) words.insert(words.end(), {"--cells", "-"});
+  if (any_owner) words.emplace_back("--any_owner");
+  return words;
+}
+
 std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& runs,
-                            const std::vector<std::size_t>& rows, bool strict, const FaultSink& faults) {
+                            const std::vector<std::size_t>& rows, const Choice& choice, const FaultSink& faults) {
   std::vector<Rerun> jobs;
   for (const std::size_t row : rows) {
-    const std::string& id = runs.text(row, "run_id");
-    const std::string &state = runs.text(row, "state"), &script = runs.text(row, "script");
+    const std::string &id = runs.text(row, "run_id"), &state = runs.text(row, "state");
     if (state != name(Fate::failed) && state != name(Fate::missing) && state != name(Fate::preempted)) {
-      if (strict) faults({id, 0, "is " + state + ", so it is not run again"});
+      if (choice.strict) faults({id, 0, "is " + state + ", so it is not run again"});
       continue;
     }
-    if (script.empty()) {
+    const std::string folder = fs::absolute(registry + "/" + id).lexically_normal().string();
+    // Not from the table, which may be another user's index.
+    const registry::Record record = registry::record_of(folder);
+    const std::string planned = value(record.fields, "script"), experiment = value(record.fields, "experiment");
+    if (planned.empty()) {
       faults({id, 0, "no script has planned it: zs-train --resume " + id + " goes on with it if it has a checkpoint"});
       continue;
     }
-    const std::string& experiment = runs.text(row, "experiment");
+    std::vector<std::string> paths = {folder, folder + "/record", folder + "/config.yaml"};
+    if (!experiment.empty()) paths.insert(paths.end(), {experiment, experiment + "/metadata.json"});
+    const std::string script = own_script(planned);
+    if (script.empty()) {
+      faults({id, 0, "was planned by " + planned + ", which is no script of zs: it is not run"});
+      continue;
+    }
+    const std::string other = choice.any_owner ? "" : of_another(paths, record.owners);
+    if (!other.empty()) {
+      faults({id, 0, other});
+      continue;
+    }
     auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Rerun& each) {
       return !experiment.empty() && each.experiment == experiment && each.script == script;
     });
     if (job == jobs.end()) {
-      jobs.push_back({script, runs.text(row, "directory"), experiment, {}, {}});
+      jobs.push_back({script, value(record.fields, "directory"), experiment, {}, {}, choice.any_owner});
       job = jobs.end() - 1;
     }
-    job->conditions.push_back(runs.text(row, "condition"));
-    job->runs.push_back(std::filesystem::absolute(registry + "/" + id).lexically_normal().string());
+    job->conditions.push_back(value(record.fields, "condition"));
+    job->runs.push_back(folder);
   }
   return jobs;
 }
 
-int rerun(const Rerun& job, bool local) {
-  const bool many = !job.experiment.empty();
-  std::vector<std::string> words = {"bash", job.script, many ? "--rerun" : "--resume",
-                                    many ? job.experiment : job.runs.front(), local ? "--local" : "--as_before"};
-  if (many) words.insert(words.end(), {"--cells", "-"});
+int rerun(const Rerun& job, const std::vector<std::string>& command) {
+  if (!job.directory.empty() && !fs::is_directory(job.directory))
+    throw Error(job.directory, 0, "the folder that this was planned in is gone");
+  std::vector<std::string> words = command;
   std::array<int, 2> pipe{};
   if (::pipe(pipe.data()) != 0) throw Error("pipe: " + errno_text());
   std::signal(SIGPIPE, SIG_IGN);  // a script that refuses does not read

@@ -21,15 +21,25 @@ struct Rerun {
   std::string script, directory;              ///< the script, and the folder to call it in
   std::string experiment;                     ///< its results folder; "" for a single training
   std::vector<std::string> conditions, runs;  ///< of the experiment; the folders of the runs
+  bool any_owner = false;                     ///< the script need not look whose the files are
+
+  /// The words of the call; the script trains here if `local`, else submits again what was submitted.
+  std::vector<std::string> command(bool local) const;
 };
 
-/// Of `rows`, which have states, those that have to be run again. A run that no script has planned is reported to
-/// `faults`, and with `strict` every run that has not to be run again too.
-std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& runs,
-                            const std::vector<std::size_t>& rows, bool strict, const FaultSink& faults);
+/// Which runs to_rerun() takes.
+struct Choice {
+  bool strict = false;     ///< every run that has not to be run again is a fault
+  bool any_owner = false;  ///< also of runs that others may have written into
+};
 
-/// Calls the script, which submits again or, `local` or where the experiment never was submitted, trains here; its exit
-/// status.
-int rerun(const Rerun& job, bool local);
+/// Of `rows`, which have states, those that have to be run again. A record may be anybody's: it names one of the
+/// scripts of this installation, never a path, and the run, its record and its results folder must be the caller's.
+/// What is not run again, and why, is reported to `faults`. Throws Error where this installation has no scripts.
+std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& runs,
+                            const std::vector<std::size_t>& rows, const Choice& choice, const FaultSink& faults);
+
+/// Calls the script; its exit status.
+int rerun(const Rerun& job, const std::vector<std::string>& command);
 
 }  // namespace zs::job

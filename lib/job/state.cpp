@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/state.hpp"
 
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "metric/file.hpp"
@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 using registry::value;
 
 constexpr double kQuiet = 900;  // s: a run on a host that cannot be asked is taken for dead then
+constexpr std::size_t kLargestMetrics = std::size_t{1} << 30;  // bytes
 const std::string kTryAgain = std::to_string(static_cast<int>(Status::try_again));
 
 std::string age_text(double seconds) {
@@ -68,10 +69,20 @@ std::optional<std::string> end_of(const Facts& facts, std::string& sign_of_life)
   return {};
 }
 
-/// The id as squeue has it, or "".
+/// The id as squeue has it, or "". One that is none would make squeue refuse all others with it.
 std::string job_id(const registry::Fields& record) {
   const std::string array = value(record, "slurm_array_job_id"), task = value(record, "slurm_array_task_id");
-  return !array.empty() && !task.empty() ? array + "_" + task : value(record, "slurm_job_id");
+  const std::string id = !array.empty() && !task.empty() ? array + "_" + task : value(record, "slurm_job_id");
+  const std::size_t digits = id.find_first_not_of("0123456789");
+  const bool job = digits > 0 && digits <= 10 && id.size() <= 20;
+  const bool element = job && id[digits] == '_' && id.find_first_not_of("0123456789", digits + 1) == std::string::npos;
+  return (digits == std::string::npos && id.size() <= 10) || element ? id : "";
+}
+
+/// Whether the record says how the run ended, so that its job and process say nothing more.
+bool ended(const registry::Fields& record) {
+  const std::string status = value(record, "status"), code = value(record, "exit_code");
+  return (!code.empty() && code != kTryAgain) || status == "complete" || status == "failed" || status == "diverged";
 }
 
 double quiet_for(const std::string& folder) {
@@ -103,12 +114,17 @@ std::string_view name(Fate fate) {
   return kNames[static_cast<std::size_t>(fate)];
 }
 
+metric::Run metrics_of(const std::string& folder) {
+  const std::string path = folder + "/metrics.h5";
+  return metric::parse(read_regular(path, kLargestMetrics).bytes, path).runs.at(0);
+}
+
 Progress progress(const std::string& folder) {
   Progress progress;
-  const std::string path = folder + "/metrics.h5";
-  if (!fs::exists(path)) return progress;
+  std::error_code failure;
+  if (!fs::exists(fs::symlink_status(folder + "/metrics.h5", failure))) return progress;
   try {
-    const metric::Run run = metric::read(path).runs.at(0);
+    const metric::Run run = metrics_of(folder);
     progress.known = true;
     progress.expected = parse_int(run.attribute("expected_steps"));
     progress.finished = !run.attribute("state_digest").empty();
@@ -179,7 +195,7 @@ std::vector<State> add_states(const std::string& registry, const std::vector<std
   for (const std::size_t row : rows) {
     records.push_back(runs.fields(row));
     const std::string id = job_id(records.back());
-    if (!id.empty()) ids.push_back(id.substr(0, id.find('_')));
+    if (!id.empty() && !ended(records.back())) ids.push_back(id.substr(0, id.find('_')));
   }
   const Queue queue = ids.empty() ? Queue{} : ask_slurm(ids);
 
@@ -213,6 +229,18 @@ std::vector<State> add_states(const std::string& registry, const std::vector<std
     runs.columns.push_back(column_of(kColumns[c], cells[c]));
   }
   return states;
+}
+
+void tell_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs) {
+  std::vector<std::string> cells(runs.size());
+  for (std::size_t row = 0; row < runs.size(); ++row) cells[row] = runs.text(row, "status");
+  const std::vector<State> states = add_states(registry, rows, runs);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (states[i].fate != Fate::recorded) cells[rows[i]] = name(states[i].fate);
+  }
+  const auto status = std::find_if(runs.columns.begin(), runs.columns.end(),
+                                   [](const registry::Column& column) { return column.name == "status"; });
+  if (status != runs.columns.end()) *status = column_of("status", cells);
 }
 
 }  // namespace zs::job

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "job/queue.hpp"
+#include "metric/table.hpp"
 #include "registry/record.hpp"
 #include "registry/runs.hpp"
 
@@ -36,6 +37,8 @@ struct Progress {
   std::optional<std::int64_t> expected{};  ///< how many there are to be
   bool finished = false;                   ///< the state digest, which is written last, is there
 };
+/// The metrics of the run in `folder`, which others may have put anything into. Throws Error.
+metric::Run metrics_of(const std::string& folder);
 /// Of the run in `folder`.
 Progress progress(const std::string& folder);
 
@@ -59,5 +62,9 @@ State judge(const Facts& facts);
 /// Judges the runs in `rows`, asking Slurm once, and adds to the table the columns state, steps ("80/120"), slurm_job
 /// ("12_3"), nodes and basis. Rows that are not named stay empty. The states, by row of `rows`.
 std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
+
+/// For people: puts the states of `rows` into the column status, in place of what the runs' records say. A run of which
+/// only the record is known keeps that.
+void tell_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
 
 }  // namespace zs::job

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernel/kernels.hpp"
+#include "kernel/product.hpp"
 #include "kernel/vector.hpp"
 #include "unit/random.hpp"
 
@@ -14,11 +15,6 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
-
-/// out = beta out + alpha a b; out's memory is its place in a larger tensor.
-void multiply(Tensor out, const Tensor& a, const Tensor& b, double beta, double alpha = 1) {
-  at::addmm_out(out, out, a, b, beta, alpha);
-}
 
 /// Where a parameter's gradient goes: its own .grad if that is there, else a tensor that is given back to autograd.
 class Gradient {
@@ -43,7 +39,10 @@ struct Linear : torch::autograd::Function<Linear> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
     ctx->save_for_backward({x_BTI, weight_IO, bias_O});
     const Tensor x_NI = x_BTI.reshape({-1, weight_IO.size(0)});
-    return at::addmm(bias_O, x_NI, weight_IO).view({x_BTI.size(0), x_BTI.size(1), weight_IO.size(1)});
+    const Tensor y_NO = at::empty({x_NI.size(0), weight_IO.size(1)}, x_NI.options());
+    y_NO.copy_(bias_O);
+    multiply(y_NO, x_NI, weight_IO, 1);
+    return y_NO.view({x_BTI.size(0), x_BTI.size(1), weight_IO.size(1)});
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
@@ -53,7 +52,9 @@ struct Linear : torch::autograd::Function<Linear> {
     Gradient weight(weight_IO), bias(saved[2]);
     multiply(weight.sum(), x_NI.t(), dy_NO, 1);
     bias.sum().add_(dy_NO.sum(0));
-    return {at::mm(dy_NO, weight_IO.t()).view(x_BTI.sizes()), weight.returned(), bias.returned()};
+    const Tensor dx_NI = at::empty_like(x_NI);
+    multiply(dx_NI, dy_NO, weight_IO.t(), 0);
+    return {dx_NI.view(x_BTI.sizes()), weight.returned(), bias.returned()};
   }
 };
 
@@ -189,29 +190,51 @@ struct Embedding : torch::autograd::Function<Embedding> {
   }
 };
 
+/// The logits are made for C rows at a time, and become their own gradient at once. Where there are more rows, that
+/// gradient is used up in the forward pass: what waits for backward is as large as the weight, however many rows.
 struct Loss : torch::autograd::Function<Loss> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
-    Tensor logits_NV = at::mm(x_NC, weight_VC.t());
-    const std::int64_t N = logits_NV.size(0), V = logits_NV.size(1);
+  static Tensor forward(AutogradContext* ctx, const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N,
+                        bool differentiated) {
+    const std::int64_t N = x_NC.size(0), C = x_NC.size(1), V = weight_VC.size(0), rows = std::min(N, C);
     const auto* const targets = targets_N.data_ptr<std::int64_t>();
+    const Tensor chunk = at::empty({rows, V}, x_NC.options());
+    Tensor dx_NC, dweight_VC;
+    if (differentiated && rows < N) {
+      dx_NC = at::empty_like(x_NC);
+      dweight_VC = at::empty_like(weight_VC);
+    }
     double sum = 0;
-    // The logits become their own gradient at once: backward does not need them, and it saves a pass and a copy.
-    for (std::int64_t i = 0; i < N; ++i)
-      sum += cross_entropy(logits_NV.data_ptr<float>() + i * V, V, targets[i], 1.0F / static_cast<float>(N), true);
+    for (std::int64_t begin = 0; begin < N; begin += rows) {
+      const std::int64_t count = std::min(rows, N - begin);
+      const Tensor logits_RV = chunk.narrow(0, 0, count), x_RC = x_NC.narrow(0, begin, count);
+      multiply(logits_RV, x_RC, weight_VC.t(), 0);
+      for (std::int64_t i = 0; i < count; ++i)
+        sum += cross_entropy(logits_RV.data_ptr<float>() + i * V, V, targets[begin + i], 1.0F / static_cast<float>(N),
+                             differentiated);
+      if (!dx_NC.defined()) continue;
+      multiply(dx_NC.narrow(0, begin, count), logits_RV, weight_VC, 0);
+      multiply(dweight_VC, logits_RV.t(), x_RC, begin == 0 ? 0 : 1);
+    }
     ctx->save_for_backward({x_NC, weight_VC});
-    ctx->saved_data["dlogits"] = logits_NV;
+    if (differentiated && !dx_NC.defined()) ctx->saved_data["dlogits"] = chunk;
+    ctx->saved_data["dx"] = dx_NC;
+    ctx->saved_data["dweight"] = dweight_VC;
     return at::full({}, sum / static_cast<double>(N), x_NC.options());
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    const Tensor &x_NC = saved[0], &weight_VC = saved[1], dlogits_NV = ctx->saved_data["dlogits"].toTensor();
+    const Tensor &x_NC = saved[0], &weight_VC = saved[1];
     const double scale = gradients[0].item<float>();
     Gradient weight(weight_VC);
+    if (const Tensor dx_NC = ctx->saved_data["dx"].toTensor(); dx_NC.defined()) {
+      weight.sum().add_(ctx->saved_data["dweight"].toTensor(), scale);
+      return {dx_NC * scale, weight.returned(), Tensor(), Tensor()};
+    }
+    const Tensor dlogits_NV = ctx->saved_data["dlogits"].toTensor(), dx_NC = at::empty_like(x_NC);
     multiply(weight.sum(), dlogits_NV.t(), x_NC, 1, scale);
-    Tensor dx_NC = at::empty_like(x_NC);
     multiply(dx_NC, dlogits_NV, weight_VC, 0, scale);
-    return {dx_NC, weight.returned(), Tensor()};
+    return {dx_NC, weight.returned(), Tensor(), Tensor()};
   }
 };
 
@@ -228,7 +251,8 @@ const Kernels& fused() {
       },
       [](const Tensor& weight_VC, const Tensor& tokens_BT) { return Embedding::apply(weight_VC, tokens_BT); },
       [](const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
-        return Loss::apply(x_NC, weight_VC, targets_N.contiguous());
+        const bool differentiated = at::GradMode::is_enabled() && (x_NC.requires_grad() || weight_VC.requires_grad());
+        return Loss::apply(x_NC, weight_VC, targets_N.contiguous(), differentiated);
       },
   };
   return kernels;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernel/product.hpp"
 #include "kernel/vector.hpp"
 #include "unit/random.hpp"
 
@@ -85,6 +86,30 @@ TEST_CASE("kernel: attention does not look ahead") {
 TEST_CASE("kernel: embedding adds up the rows of a token that comes again") {
   const Tensor tokens_BT = at::randint(0, 6, {3, 9}, unit::generator(4), at::TensorOptions(at::kLong));
   agree([&](const Kernels& k, const auto& in) { return k.embedding(in[0], tokens_BT); }, {random({8, 16}, 1)});
+}
+
+TEST_CASE("kernel: products large enough for oneDNN, of matrices and of their transposes, added to what is there") {
+  for (const bool a_turned : {false, true}) {
+    for (const bool b_turned : {false, true}) {
+      const Tensor a = a_turned ? random({300, 200}, 1).t() : random({200, 300}, 1);
+      const Tensor b = b_turned ? random({100, 300}, 2).t() : random({300, 100}, 2);
+      const Tensor sum = random({200, 100}, 3);
+      Tensor wide = at::zeros({200, 110});
+      const Tensor out = wide.narrow(1, 4, 100);
+      out.copy_(sum);
+      multiply(out, a, b, 0.5, 3);
+      CHECK(distance(out, sum.to(at::kDouble) * 0.5 + a.to(at::kDouble).mm(b.to(at::kDouble)) * 3) < 1e-6);
+      CHECK(wide.sum(0)[3].item<float>() == 0);
+      CHECK(wide.sum(0)[104].item<float>() == 0);
+    }
+  }
+}
+
+TEST_CASE("kernel: loss of more rows than are kept at once, and without a gradient") {
+  const Tensor targets_N = at::randint(0, 103, {53}, unit::generator(4), at::TensorOptions(at::kLong));
+  const std::vector<Tensor> inputs = {random({53, 16}, 1), random({103, 16}, 2)};
+  agree([&](const Kernels& k, const auto& in) { return k.loss(in[0], in[1], targets_N); }, inputs);
+  CHECK(distance(fused().loss(inputs[0], inputs[1], targets_N), plain().loss(inputs[0], inputs[1], targets_N)) < 2e-6);
 }
 
 TEST_CASE("kernel: loss, also of a loss that is scaled") {

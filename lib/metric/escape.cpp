@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metric/escape.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
+
+#include "base/text.hpp"
 
 namespace zs::metric {
 namespace {
@@ -12,18 +15,37 @@ namespace {
 constexpr std::array<std::pair<char, char>, 7> kEscapes = {
     {{'\t', 't'}, {'\n', 'n'}, {'\r', 'r'}, {'\\', '\\'}, {' ', 's'}, {'=', '='}, {'#', '#'}}};
 
+constexpr std::string_view kDigits = "0123456789ABCDEF";
+
+void append_hex(std::string& out, char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  out.append({kDigits[byte >> 4], kDigits[byte & 15]});
+}
+
+/// The byte that two hex digits at the front of `text` spell.
+std::optional<char> hex_at(std::string_view text) {
+  unsigned byte = 0;
+  if (text.size() < 2 || std::from_chars(text.data(), text.data() + 2, byte, 16).ptr != text.data() + 2) return {};
+  return static_cast<char>(byte);
+}
+
 std::string escaped(std::string_view text, std::string_view special) {
-  const bool hash = text.starts_with('#');
-  if (!hash && text.find_first_of(special) == std::string_view::npos) return std::string(text);
   std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (special.find(text[i]) == std::string_view::npos && !(i == 0 && hash)) {
-      out += text[i];
-      continue;
+  bool first = true;
+  while (!text.empty()) {
+    const std::size_t size = utf8_size(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(size, 1));
+    if (special.find(text.front()) != std::string_view::npos || (first && text.front() == '#')) {
+      for (const auto& [raw, letter] : kEscapes) {
+        if (raw == text.front()) out.append({'\\', letter});
+      }
+    } else if (size > 0 && !is_control(character)) {
+      out += character;
+    } else {
+      for (const char c : character) out += "\\x", append_hex(out, c);
     }
-    for (const auto& [raw, letter] : kEscapes) {
-      if (raw == text[i]) out.append({'\\', letter});
-    }
+    text.remove_prefix(character.size());
+    first = false;
   }
   return out;
 }
@@ -39,24 +61,29 @@ std::optional<std::string> unescaped(std::string_view text) {
     const std::size_t at = text.find('\\');
     out += text.substr(0, at);
     if (at == std::string_view::npos) return out;
-    char found = 0;
-    for (const auto& [raw, letter] : kEscapes) {
-      if (at + 1 < text.size() && text[at + 1] == letter) found = raw;
+    text.remove_prefix(at + 1);
+    if (text.starts_with('x')) {
+      const auto byte = hex_at(text.substr(1));
+      if (!byte) return {};
+      out += *byte;
+      text.remove_prefix(3);
+      continue;
     }
-    if (!found) return {};
-    out += found;
-    text.remove_prefix(at + 2);
+    const auto found = std::find_if(kEscapes.begin(), kEscapes.end(),
+                                    [&](const auto& escape) { return text.starts_with(escape.second); });
+    if (found == kEscapes.end()) return {};
+    out += found->first;
+    text.remove_prefix(1);
   }
 }
 
 std::string link_name(std::string_view name) {
-  static constexpr std::string_view kDigits = "0123456789ABCDEF";
   if (name.empty()) return "%";
   std::string link;
   for (const char c : name) {
     if (c == '/' || c == '%' || c == '\0' || name == ".") {
-      const auto byte = static_cast<unsigned char>(c);
-      link.append({'%', kDigits[byte >> 4], kDigits[byte & 15]});
+      link += '%';
+      append_hex(link, c);
     } else {
       link += c;
     }
@@ -68,10 +95,9 @@ std::string unlink_name(std::string_view link) {
   if (link == "%") return "";
   std::string name;
   for (std::size_t i = 0; i < link.size(); ++i) {
-    unsigned byte = 0;
-    const char* const digits = link.data() + i + 1;
-    if (link[i] == '%' && i + 2 < link.size() && std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2) {
-      name += static_cast<char>(byte);
+    const auto byte = link[i] == '%' ? hex_at(link.substr(i + 1)) : std::nullopt;
+    if (byte) {
+      name += *byte;
       i += 2;
     } else {
       name += link[i];

@@ -28,6 +28,25 @@ const std::string kTwoRuns =
 Store parsed(const std::string& text) { return parse(text, "stdin"); }
 std::string h5_of(const std::string& text) { return to_h5(parsed(text)); }
 
+TEST_CASE("any bytes of names and values come back from the text form, which steers no terminal") {
+  Run run;
+  run.name =
+      "red\x1b[31m \xC2\x9B"
+      "2J\x7F\x80=#";
+  run.attributes["k\x1b"] = std::string("a\0b\r\n\t\\ \xE2\x80\xAE \xFF", 14);
+  Column words("w\x07", "", Type::text);
+  words.texts() = {"\x1b]0;title\a", "größe", "\xC3"};
+  run.records.columns.push_back(words);
+  const std::string text = to_tsv({run});
+  for (const char c : text) CHECK((c == '\n' || c == '\t' || static_cast<unsigned char>(c) >= 0x20));
+  CHECK(text.find("\xC2\x9B") == std::string::npos);
+  CHECK(text.find("größe") != std::string::npos);
+  const Run back = parse(text, "x").runs.at(0);
+  CHECK(back.name == run.name);
+  CHECK(back.attributes == run.attributes);
+  CHECK(back.records.find("w\x07")->texts() == words.texts());
+}
+
 }  // namespace
 
 TEST_CASE("the text form is read: attributes, types, absent cells, mixed runs, a run without rows") {

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <utility>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
 
@@ -15,26 +17,17 @@ namespace {
 constexpr std::uint64_t kAbsentBits = 0x7FF80000000007A2;  // quiet NaN, payload 1954
 constexpr std::array<std::string_view, 3> kTypeNames = {"int", "real", "text"};
 
-constexpr std::array<Standard, 18> kStandard = {{
-    {"step", "", Type::integer},
-    {"epoch", "", Type::integer},
-    {"loss", "nats/token", Type::real},
-    {"iteration_time", "s", Type::real},
-    {"valid_loss", "nats/token", Type::real},
-    {"alloc_mem", "bytes", Type::integer},
-    {"peak_mem", "bytes", Type::integer},
-    {"learning_rate", "", Type::real},
-    {"grad_norm", "", Type::real},
-    {"clipped_norm", "", Type::real},
-    {"tokens", "", Type::integer},
-    {"comm_bytes", "bytes", Type::integer},
-    {"sync", "", Type::integer},
-    {"rank", "", Type::integer},
-    {"line", "", Type::integer},
-    {"loss_scale", "", Type::real},
-    {"skipped", "", Type::integer},
-    {"state_digest", "", Type::text},
-}};
+/// The standard columns: the attributes that have a value for every step.
+const std::map<std::string_view, Standard>& standards() {
+  static const std::map<std::string_view, Standard> all = [] {
+    std::map<std::string_view, Standard> made;
+    for (const attribute::Attribute& row : attribute::table()) {
+      if (row.recorded) made.emplace(row.name, Standard{row.name, row.unit, row.type});
+    }
+    return made;
+  }();
+  return all;
+}
 
 }  // namespace
 
@@ -179,9 +172,8 @@ Column inferred(Column texts) {
 }
 
 const Standard* standard(std::string_view name) {
-  const auto found =
-      std::find_if(kStandard.begin(), kStandard.end(), [&](const Standard& s) { return s.name == name; });
-  return found == kStandard.end() ? nullptr : &*found;
+  const auto found = standards().find(name);
+  return found == standards().end() ? nullptr : &found->second;
 }
 
 std::string Run::attribute(const std::string& key) const {

@@ -10,9 +10,11 @@
 #include <variant>
 #include <vector>
 
+#include "attribute/table.hpp"
+
 namespace zs::metric {
 
-enum class Type { integer, real, text };
+using attribute::Type;
 
 /// "int", "real", "text": as the text form and the HDF5 attribute spell it.
 std::string_view name(Type type);

@@ -13,8 +13,7 @@ namespace zs::metric {
 namespace {
 
 bool is_plain(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return c != '\\' && c != '#' && static_cast<unsigned char>(c) >= ' '; });
+  return std::all_of(text.begin(), text.end(), [](char c) { return c != '\\' && c != '#' && c >= ' ' && c < '\x7F'; });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Shapes: B samples, T tokens, C width, H heads, D = C/H, V vocabulary.
 #include "model/gpt2.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -43,9 +44,12 @@ Tensor norm(const Tensor& x_BTC, const Tensor& weight_C, const Tensor& bias_C) {
 class Embedding final : public unit::Unit {
  public:
   Embedding(const Shared& shared, const Settings& settings)
-      : Unit("embedding",
-             {{"transformer.wte.weight", {shared.V, shared.C}, Init::normal, settings.init_mean, settings.init_std},
-              {"transformer.wpe.weight", {shared.T, shared.C}, Init::normal, settings.init_mean, settings.init_std}}),
+      : Unit(
+            "embedding",
+            begun(
+                {{"transformer.wte.weight", {shared.V, shared.C}, Init::normal, settings.init_mean, settings.init_std},
+                 {"transformer.wpe.weight", {shared.T, shared.C}, Init::normal, settings.init_mean, settings.init_std}},
+                settings)),
         shared_(shared) {}
 
   Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>, const Pass& pass) const override {
@@ -62,7 +66,8 @@ class Block final : public unit::Unit {
  public:
   Block(std::int64_t index, const Shared& shared, const Settings& settings, double residual_std)
       : Unit("h." + std::to_string(index),
-             parameters("transformer.h." + std::to_string(index) + ".", shared.C, settings, residual_std)),
+             begun(parameters("transformer.h." + std::to_string(index) + ".", shared.C, settings, residual_std),
+                   settings)),
         shared_(shared) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
@@ -104,10 +109,11 @@ class Block final : public unit::Unit {
 
 class Head final : public unit::Unit {
  public:
-  explicit Head(const Shared& shared)
+  Head(const Shared& shared, const Settings& settings)
       : Unit("head",
-             {{"transformer.ln_f.weight", {shared.C}, Init::ones, 0, 0, false},
-              {"transformer.ln_f.bias", {shared.C}, Init::zeros, 0, 0, false}},
+             begun({{"transformer.ln_f.weight", {shared.C}, Init::ones, 0, 0, false},
+                    {"transformer.ln_f.bias", {shared.C}, Init::zeros, 0, 0, false}},
+                   settings),
              /*borrows=*/0),
         kernels_(shared.kernels) {}
 
@@ -132,7 +138,7 @@ std::vector<std::string> gpt2_names() {
 std::optional<Model> make_gpt2(const Settings& settings) {
   for (const Size& size : kSizes) {
     if (size.name != settings.name) continue;
-    if (settings.seq_length < 1 || settings.seq_length > size.positions) {
+    if (settings.seq_length < 0 || settings.seq_length > size.positions) {
       throw Error("model " + settings.name + " takes sequences of 1 to " + std::to_string(size.positions) +
                   " tokens, not " + std::to_string(settings.seq_length));
     }
@@ -142,6 +148,7 @@ std::optional<Model> make_gpt2(const Settings& settings) {
     model.width = size.width;
     model.num_heads = size.heads;
     model.positions = size.positions;
+    model.seq_length = settings.seq_length > 0 ? settings.seq_length : std::min(size.positions, kUsualLength);
     model.vocab_size = settings.vocab_size > 0 ? settings.vocab_size : size.vocabulary;
     const Shared shared{size.width,       size.heads,       size.positions,
                         model.vocab_size, settings.dropout, settings.fused ? &kernel::fused() : &kernel::plain()};
@@ -149,10 +156,10 @@ std::optional<Model> make_gpt2(const Settings& settings) {
     model.units.push_back(std::make_unique<Embedding>(shared, settings));
     for (std::int64_t i = 0; i < model.num_layers; ++i)
       model.units.push_back(std::make_unique<Block>(i, shared, settings, residual_std));
-    model.units.push_back(std::make_unique<Head>(shared));
+    model.units.push_back(std::make_unique<Head>(shared, settings));
     const double matrices =
         static_cast<double>(model.num_layers * 12 * size.width * size.width + model.vocab_size * size.width);
-    const double attention = static_cast<double>(model.num_layers * 2 * size.width * settings.seq_length);
+    const double attention = static_cast<double>(model.num_layers * 2 * size.width * model.seq_length);
     model.flops_per_token = 6 * (matrices + attention);
     return model;
   }

@@ -9,6 +9,16 @@ namespace zs::model {
 
 std::vector<std::string> names() { return gpt2_names(); }
 
+std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const Settings& settings) {
+  for (unit::Parameter& parameter : parameters) {
+    if (!settings.init_gaussian) continue;
+    parameter.init = unit::Parameter::Init::normal;
+    parameter.mean = settings.init_mean;
+    parameter.std = settings.init_std;
+  }
+  return parameters;
+}
+
 Model make(const Settings& settings) {
   auto model = make_gpt2(settings);
   if (!model) {

@@ -46,6 +46,7 @@ class Csv : public Dialect {
   bool repeats() const override { return begun_; }
 
   Verdict read(const Line& line, Findings& findings) override {
+    if (line.text.empty()) return {};  // what stands between the two bytes of a CRLF
     if (separator_ != 0) {
       const Verdict verdict = read_row(line, findings);
       if (verdict.matched || !verdict.fault.empty()) return verdict;

@@ -116,7 +116,7 @@ class DeepSpeed : public Dialect {
         break;
       }
       found.emplace_back(key, value);
-      if (!list && (rest.empty() || rest.starts_with(", ") || is_blank(rest.front()))) continue;
+      if (!list && number_ends(rest)) continue;
       if (!list) {
         found.pop_back();
         fault = "malformed DeepSpeed step line: other text within '" + std::string(key) + "'";
@@ -180,7 +180,11 @@ class DeepSpeed : public Dialect {
                 "malformed DeepSpeed throughput line: the log ends within the value of '" + std::string(key) + "'"};
       if (key == "MemAllocated" || key == "MaxMemAllocated") {
         const std::string bytes = bytes_of(value.text, take_key(rest));
+        if (bytes.empty())
+          return {true, "malformed DeepSpeed throughput line: no number of bytes as '" + std::string(key) + "'"};
         add(key == "MemAllocated" ? "alloc_mem" : "peak_mem", {bytes, Kind::integer});
+      } else if (!number_ends(rest)) {
+        return {true, "malformed DeepSpeed throughput line: other text within '" + std::string(key) + "'"};
       } else {
         add(key == "CurrSamplesPerSec"         ? "samples_per_second"
             : key == "RunningAvgSamplesPerSec" ? "mean_samples_per_second"
@@ -202,6 +206,8 @@ class DeepSpeed : public Dialect {
       const Token value = take_number(rest);
       if (value.text.empty() || (!line.ended && rest.empty()))
         return {true, "malformed DeepSpeed time line: no number after '" + std::string(key) + ":'"};
+      if (!number_ends(rest))
+        return {true, "malformed DeepSpeed time line: other text within '" + std::string(key) + "'"};
       add("time." + std::string(key), {shifted(value.text, -3), Kind::real});
     }
     return {true};
@@ -218,7 +224,9 @@ class DeepSpeed : public Dialect {
       const Token number = take_number(rest);
       skip_blanks(rest);
       const auto bytes = parse_int(bytes_of(number.text, take_key(rest)));
-      if (!bytes) continue;
+      if (!bytes)
+        return {found, "malformed DeepSpeed memory line: no number of bytes after '" +
+                           std::string(trimmed(kMemory[kind].first)) + "'"};
       found = true;
       if (*bytes <= memory_[kind]) continue;
       memory_[kind] = *bytes;

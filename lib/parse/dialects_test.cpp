@@ -120,6 +120,106 @@ TEST_CASE("nan, inf, signs and exponents are values in every dialect") {
   }
 }
 
+/// Further values, of which the samples above have one each.
+const std::vector<Sample> kFurther = {
+    {"reference", "", "Epoch 1, Step 40, Loss: 2.5 sync: True time: 0.5 alloc_mem: @ peak_mem: 5", "alloc_mem"},
+    {"reference", "", "Epoch 1, Step 40, Loss: 2.5 sync: True time: 0.5 alloc_mem: 7 peak_mem: @", "peak_mem"},
+    {"reference", "", "Epoch 1, Step 40, Loss: @", "loss"},
+    {"reference", "", "Epoch @, Step 40, Loss: 2.5", "epoch"},
+    {"reference", "", "Epoch 1, Step @, Loss: 2.5", "step"},
+    {"deepspeed", "", "[Rank 0] step=@, skipped=17, lr=[0.5], mom=[(0.9, 0.999)]", "step"},
+    {"deepspeed", "", "[Rank 0] step=30, skipped=@, lr=[0.5], mom=[(0.9, 0.999)]", "skipped"},
+    {"deepspeed", "", "[Rank 0] step=30, skipped=0, lr=[0.5, @], mom=[(0.9, 0.999)]", "learning_rate.1"},
+    {"deepspeed", "",
+     "[timer.py:260:stop] epoch=0/micro_step=4/global_step=5, RunningAvgSamplesPerSec=74.6, CurrSamplesPerSec=7.5, "
+     "MemAllocated=@GB, MaxMemAllocated=15.59GB",
+     "alloc_mem"},
+    {"deepspeed", "[Rank 0] step=30, skipped=0, lr=[0.5], mom=[(0.9, 0.999)]\n",
+     "[Rank 0] time (ms) | fwd: 66.11 | bwd: @ | step: 5.1", "time.bwd"},
+    {"deepspeed", "", "[utils.py:782:see_memory_usage] MA @ GB         Max_MA 4.96 GB         CA 4.97 GB",
+     "memory.alloc_mem="},
+    {"huggingface", "", "{'loss': 2.5, 'grad_norm': @, 'learning_rate': 0.0002, 'epoch': 0.04}", "grad_norm"},
+    {"huggingface", "", "{'loss': 2.5, 'grad_norm': 7.5, 'learning_rate': 0.0002, 'epoch': @}", "epochs"},
+    {"huggingface", "", "{'loss': '@', 'grad_norm': '7.5', 'epoch': '0.04'}", "loss"},
+    {"torchtitan", "", "step: 10  loss:  4.5  grad_norm:  @  memory:  1.03GiB(1.09%)  tps: 12,345", "grad_norm"},
+    {"torchtitan", "", "step: 10  loss:  4.5  grad_norm:  1.5  memory:  @GiB(1.09%)  tps: 12,345", "peak_reserved_mem"},
+    {"torchtitan", "", "step: 10  loss:  4.5  grad_norm:  1.5  memory:  1.5GiB(1.09%)  tps: 12,345  mfu: @%", "mfu"},
+    {"torchtitan", "", "validate step: 10  loss:  @  memory:  1.03GiB(1.09%)  tps: 12,345", "valid_loss"},
+    {"nanogpt", "", "iter 100: loss 2.5, time @ms, mfu 12.34%", "iteration_time"},
+    {"nanogpt", "", "iter 100: loss 2.5, time 5ms, mfu @%", "mfu"},
+    {"nanogpt", "", "iter @: loss 2.5, time 5ms, mfu 7%", "step"},
+    {"nanogpt", "", "step 250: train loss @, val loss 2.5", "train_split_loss"},
+    {"llm.c", "", "step 2/32 | loss 10.5 (+nanz)| norm @ (+nanz)| lr 1.71e-06 | 2747.19 ms | 4% bf16 MFU | 38 tok/s",
+     "grad_norm"},
+    {"llm.c", "", "step 2/32 | loss 10.5 (+nanz)| norm 4 (+nanz)| lr 1.71e-06 | @ ms | 4% bf16 MFU | 38 tok/s",
+     "iteration_time"},
+    {"llm.c", "", "step 10: train loss @ (took 1230.1 ms)", "loss"},
+    {"llm.c", "", "step 10: train loss 4.5 (took @ ms)", "iteration_time"},
+    {"json", "", R"({"train/loss": 2.5, "train/global_step": 40, "grad_norm": @})", "grad_norm"},
+    {"json", "", R"({"train/loss": @, "train/global_step": 40, "train/loss": 7})", "loss"},
+    {"csv", "step\ttrain_loss\n10\t9.5\n", "20\t@", "loss"}};
+
+TEST_CASE("a number with something glued to it is a fault, and no part of it passes for the value") {
+  std::vector<Sample> samples = kSamples;
+  samples.insert(samples.end(), kFurther.begin(), kFurther.end());
+  for (const Sample& sample : samples) {
+    if (sample.line.find('@') == std::string_view::npos) continue;
+    const bool whole_words = sample.dialect == "zs" || sample.dialect == "launch" || sample.dialect == "wandb";
+    for (const char* const value :
+         {"3,25", "3,254", "1,234.5", "3.25.1", "3.25_7", "3e", "3;25", "3'25", "3.25x", "0x1p3", "3,", "1 234,5"}) {
+      const std::string_view text(value);
+      if (sample.dialect == "json" && text == "3,") continue;  // 3 and a comma too many: told as such
+      const bool comma = text == "3,", blank = text.find(' ') != std::string_view::npos;
+      CAPTURE(sample.line);
+      CAPTURE(value);
+      const auto [out, stats] = read(std::string(sample.before) + filled(sample.line, value) + "\nother text\n");
+      const auto found = out.values.find(std::string(sample.becomes));
+      const std::set<std::string> got = found == out.values.end() ? std::set<std::string>() : found->second;
+      if (whole_words && !got.empty()) {
+        CHECK((blank || *got.begin() == text));  // as it stands, or up to the blank
+        continue;
+      }
+      if (comma && stats.faulty == 0) {  // what follows decides: "Loss: 3, sync" is a 3
+        CHECK(got.size() <= 1);
+        continue;
+      }
+      CHECK((stats.faulty > 0 || stats.records == 0));  // "no metric line" is a fault of the log
+      for (const char* const part :
+           {"3", "1", "0", "3.25", "1234.5", "325", "3254", "0.003", "0.001", "0.00325", "3221225472"})
+        CHECK(got.count(part) == 0);
+    }
+  }
+}
+
+TEST_CASE("commas between thousands are read where torchtitan writes them, in groups of three") {
+  const auto tps = [](const std::string& value) {
+    return read("step: 10  loss:  4.5  memory:  1.03GiB(1.09%)  tps: " + value + "  tflops: 1,234.56  mfu: 3.95%\n");
+  };
+  CHECK(tps("12,345").out.values.at("tps").count("12345") == 1);
+  CHECK(tps("1,012,345").out.values.at("tps").count("1012345") == 1);
+  CHECK(tps("345").out.values.at("tflops").count("1234.56") == 1);
+  for (const char* const wrong : {"12,34", "1234,567", "12,3456", "1,234.5,678"}) CHECK(tps(wrong).stats.faulty == 1);
+}
+
+TEST_CASE("a byte order mark and CRLF hide nothing") {
+  const std::string mark = "\xEF\xBB\xBF";
+  CHECK(read(mark + "run: seed=7\nEpoch 1, Step 1, Loss: 2.5\n").out.values.at("seed=").count("7") == 1);
+  const Outcome table = read(mark + "step,train_loss\r\n10,2.5\r\n20,2.25\r\n");
+  CHECK(table.out.values.at("loss").size() == 2);
+  CHECK(table.stats.faulty == 0);
+}
+
+TEST_CASE("JSON is read as JSON is") {
+  for (const char* const wrong :
+       {R"({"step": 1, "loss": 0123})", R"({"step": 1, "loss": +3})", R"({"step": 1, "loss": .5})",
+        R"({"step": 1, "loss": 5.})", R"({"step": 1, "loss": 3, "loss": 4})"}) {
+    CAPTURE(wrong);
+    const Outcome outcome = read(std::string(wrong) + "\n");
+    CHECK(outcome.stats.faulty == 1);
+    CHECK(outcome.out.values.count("loss") == 0);
+  }
+}
+
 TEST_CASE("of a log that ends within a line, no part of a value passes for the whole") {
   for (const Sample& sample : kSamples) {
     const std::string line = filled(sample.line, "12.345678");

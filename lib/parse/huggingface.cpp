@@ -74,8 +74,11 @@ class HuggingFace : public Dialect {
       const bool quoted = skip(rest, "'");  // newer versions print texts
       const Token value = take_number(rest);
       if (value.text.empty()) return fault = "no number as '" + std::string(key) + "'", false;
-      const bool ends = quoted ? skip(rest, "'") : !rest.empty() && (rest.front() == ',' || rest.front() == '}');
-      if (!ends) return fault = "it is cut within the value of '" + std::string(key) + "'", false;
+      const bool ends = (!quoted || skip(rest, "'")) && (rest.starts_with(", '") || rest.starts_with('}'));
+      if (!ends) {
+        const char* const what = rest.empty() ? "it is cut within" : "other text within";
+        return fault = std::string(what) + " the value of '" + std::string(key) + "'", false;
+      }
       pairs.push_back({key, value.text, value.kind});
       if (skip(rest, "}")) return true;
       if (!skip(rest, ", ")) return fault = "it is cut behind '" + std::string(key) + "'", false;

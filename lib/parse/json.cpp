@@ -103,11 +103,32 @@ bool FlatJson::value(std::string_view key, int depth) {
     if (!meant.empty()) fields_.push_back({key, meant, Kind::word});
     return true;
   }
-  const Token number = take_number(rest_);
+  const Token number = take_json_number();
   if (number.text.empty()) return fail("expected a value");
   if (rest_.empty()) return fail("cut");
   fields_.push_back({key, number.text, number.kind});
   return true;
+}
+
+/// A number as JSON spells it: no '+', no leading zero, a digit on either side of the point. NaN and Infinity in any
+/// case.
+Token FlatJson::take_json_number() {
+  const Token number = number_at(rest_);
+  std::string_view digits = number.text;
+  skip(digits, "-");
+  if (digits.empty()) return {};
+  const bool word = is_alpha(digits.front());
+  const std::size_t whole = std::min(digits.find_first_not_of("0123456789"), digits.size());
+  const bool zero = digits.starts_with('0') && whole > 1;
+  const bool point = whole < digits.size() && digits[whole] == '.';
+  const bool fraction = !point || (whole + 1 < digits.size() && is_digit(digits[whole + 1]));
+  const bool wrong = !word && (whole == 0 || zero || !fraction);
+  if (wrong) {
+    if (number.text.size() == rest_.size()) rest_ = {};  // its rest may be missing
+    return {};
+  }
+  rest_.remove_prefix(number.text.size());
+  return number;
 }
 
 bool FlatJson::skip_array(int depth) {
@@ -171,6 +192,7 @@ namespace {
 class JsonLines : public Dialect {
  public:
   bool repeats() const override { return true; }
+  bool json_numbers() const override { return true; }
 
   Verdict read(const Line& line, Findings& findings) override {
     const std::size_t at = line.text.find("{\"");
@@ -184,19 +206,32 @@ class JsonLines : public Dialect {
       return column_named(f.key).column == "step" && f.kind != Kind::word;
     });
     if (!whole) {
-      if (!step && !seen_) return {};  // some other text in braces
+      const bool like_one = line.text.find("step\":") != std::string_view::npos;
+      if (!step && !seen_ && !like_one) return {};  // some other text in braces
       return {false, "malformed JSON line: " + json_.fault()};
     }
     const auto numbers =
         std::count_if(fields.begin(), fields.end(), [](const Field& f) { return f.kind != Kind::word; });
     if (!step || numbers < 2) return {};
     seen_ = true;
+    if (const std::string_view twice = repeated_key(); !twice.empty())
+      return {false, "malformed JSON line: key '" + std::string(twice) + "' stands twice"};
     findings.record(fields, line.text.substr(0, at), line.number);
     return {true};
   }
 
  private:
+  /// A key that stands twice: nobody knows which value is meant.
+  std::string_view repeated_key() {
+    keys_.clear();
+    for (const Field& field : json_.fields()) keys_.push_back(field.key);
+    std::sort(keys_.begin(), keys_.end());
+    const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
+    return twice == keys_.end() ? std::string_view() : *twice;
+  }
+
   FlatJson json_;
+  std::vector<std::string_view> keys_;
   bool seen_ = false;
 };
 

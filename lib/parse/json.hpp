@@ -24,6 +24,7 @@ class FlatJson {
   bool value(std::string_view key, int depth);
   bool text(std::string_view& out);
   bool skip_array(int depth);
+  Token take_json_number();
   bool fail(const std::string& what);
   void skip_space();
 

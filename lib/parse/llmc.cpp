@@ -47,6 +47,7 @@ class LlmC : public Dialect {
     const Token loss = take_number(rest);
     if (loss.text.empty()) return {false, "malformed step line: no number after 'loss'"};
     if (!line.ended && rest.empty()) return {false, "malformed step line: the log ends within the value of 'loss'"};
+    if (!number_ends(rest) && !rest.starts_with('|')) return {false, "malformed step line: other text within 'loss'"};
     fields.push_back({"loss", loss.text, loss.kind});
     if (first_form) {
       if (!rest.empty() && !rest.starts_with(" (took ")) return {};  // of nanoGPT
@@ -95,7 +96,7 @@ class LlmC : public Dialect {
       skip_blanks(cell);
       const Token value = take_number(cell);
       const bool in_doubt =
-          cell.empty() ? rest.find('|') == std::string_view::npos : !is_blank(cell.front()) && !cell.starts_with("ms");
+          cell.empty() ? rest.find('|') == std::string_view::npos : !number_ends(cell) && !cell.starts_with("ms");
       if (in_doubt && !value.text.empty())
         return "malformed step line: '" + std::string(whole.substr(0, 24)) + "' is cut";
       if (key.empty() || value.text.empty()) {
@@ -115,9 +116,9 @@ class LlmC : public Dialect {
     if (at > 0 && line.text.find_first_not_of(' ') != at && line.text[at - 1] != ' ') return {};
     std::string_view rest = line.text.substr(at + 9);
     const Token loss = take_number(rest);
-    const bool alone =
-        trimmed(rest).empty() && (at == 0 || line.text.substr(0, at).find("loss") == std::string_view::npos);
-    if (!alone) return {};
+    if (at > 0 && line.text.substr(0, at).find("loss") != std::string_view::npos) return {};  // of nanoGPT
+    if (!number_ends(rest)) return {false, "malformed validation line: other text within 'val loss'"};
+    if (!trimmed(rest).empty()) return {};
     if (loss.text.empty() || (!line.ended && rest.empty()))
       return {false, "malformed validation line: no number after 'val loss'"};
     findings.record({{"step", last_step_, Kind::integer}, {"valid_loss", loss.text, loss.kind}},

@@ -176,13 +176,18 @@ const char* LogReader::take_repeats(const char* at, const char* end) {
 /// Learns the form of the line just read, if it is one record and nothing else.
 void LogReader::learn(std::string_view text, std::size_t reader) {
   if (!options_.learn || --wait_ > 0 || !readers_[reader].dialect->repeats()) return;
-  template_.learn(text, records_.values());
+  template_.learn(text, records_.values(), readers_[reader].dialect->json_numbers());
   template_reader_ = reader;
   barren_ = std::min(barren_ + 1, 12);
   wait_ = 1 << barren_ >> 3;  // a log whose lines differ each time is left alone more and more
 }
 
 void LogReader::take_line(std::string_view text, bool ended) {
+  if (number_ == 1) {
+    skip(text, "\xEF\xBB\xBF");  // a byte order mark
+    if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+      fault(1, "UTF-16 text: convert it first, with iconv -f UTF-16 -t UTF-8");
+  }
   try_dialects(text, ended);
   const bool held = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->holds(); });
   if (template_.learned() && (held || !readers_[template_reader_].dialect->repeats())) template_.forget();

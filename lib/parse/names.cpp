@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "attribute/table.hpp"
+
 namespace zs::parse {
 namespace {
 
@@ -49,45 +51,15 @@ constexpr std::array kColumns = {
     Alias{"system/cuda_memory_peak", "peak_mem", 3},
 };
 
-constexpr std::array kAttributes = {
-    Alias{"MODEL", "model.name"},
-    Alias{"model_name", "model.name"},
-    Alias{"model_name_or_path", "model.name"},
-    Alias{"model", "model.name"},
-    Alias{"BACKEND", "backend"},
-    Alias{"ZERO_STAGE", "zero_stage"},
-    Alias{"NUM_PROCESSES", "world_size"},
-    Alias{"num_processes", "world_size"},
-    Alias{"np", "world_size"},
-    Alias{"NUM_NODES", "num_nodes"},
-    Alias{"NGPUS_PER_NODE", "gpus_per_node"},
-    Alias{"GRADIENT_ACCUMULATION_STEPS", "gradient_accumulation_steps"},
-    Alias{"acc", "gradient_accumulation_steps"},
-    Alias{"ac", "activation_checkpointing"},
-    Alias{"seq", "seq_length"},
-    Alias{"EXTRA_OPTS", "extra_opts"},
-    Alias{"HOST_IP", "host_ip"},
-    Alias{"COMPILE", "compile"},
-    Alias{"dataset_name", "dataset"},
-};
-
-template <std::size_t size>
-const Alias* find(const std::array<Alias, size>& table, std::string_view key) {
-  const auto found = std::find_if(table.begin(), table.end(), [&](const Alias& alias) { return alias.key == key; });
-  return found == table.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 ColumnName column_named(std::string_view key) {
-  const Alias* const alias = find(kColumns, key);
-  return alias ? ColumnName{alias->name, alias->sureness} : ColumnName{key, 9};
+  const auto* const alias =
+      std::find_if(kColumns.begin(), kColumns.end(), [&](const Alias& one) { return one.key == key; });
+  return alias != kColumns.end() ? ColumnName{alias->name, alias->sureness} : ColumnName{key, 9};
 }
 
-std::string attribute_named(std::string_view key) {
-  const Alias* const alias = find(kAttributes, key);
-  return std::string(alias ? alias->name : key);
-}
+std::string attribute_named(std::string_view key) { return std::string(attribute::primary(key)); }
 
 std::string_view attribute_value(std::string_view value) {
   if (value == "True") return "true";

@@ -3,6 +3,8 @@
 //   iter 100: loss 2.1234, time 135.12ms, mfu 12.34%
 //   step 250: train loss 2.4012, val loss 2.5031
 // The second is an evaluation of both splits, at the start of that step.
+#include <algorithm>
+
 #include "parse/dialect.hpp"
 
 namespace zs::parse {
@@ -25,6 +27,9 @@ class NanoGpt : public Dialect {
       if (at > 0 && is_key(text[at - 1])) continue;
       std::string_view rest = text.substr(at + head.size());
       if (take_number(rest).kind == Kind::integer && rest.starts_with(": ")) return at;
+      // "iter 1,000: loss": a metric line, but of which step?
+      rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of("0123456789,._")));
+      if (rest.starts_with(": loss ") || rest.starts_with(": train loss ")) return at;
     }
     return std::string_view::npos;
   }
@@ -32,11 +37,12 @@ class NanoGpt : public Dialect {
   static Verdict read_iter(const Line& line, std::size_t at, Findings& findings) {
     std::string_view rest = line.text.substr(at + 5);
     const Token step = take_number(rest);
-    skip(rest, ": ");
+    if (!skip(rest, ": ")) return {false, "malformed iter line: no step number after 'iter'"};
     if (!skip(rest, "loss ")) return {};
     const Token loss = take_number(rest);
     if (loss.text.empty()) return {false, "malformed iter line: no number after 'loss'"};
     if (!line.ended && rest.empty()) return {false, "malformed iter line: the log ends within the value of 'loss'"};
+    if (!number_ends(rest)) return {false, "malformed iter line: other text within 'loss'"};
     std::vector<Field> fields = {{"step", step.text, Kind::integer}, {"loss", loss.text, loss.kind}};
     std::string fault, time;
     if (skip(rest, ", time ")) {
@@ -64,7 +70,7 @@ class NanoGpt : public Dialect {
   static Verdict read_evaluation(const Line& line, std::size_t at, Findings& findings) {
     std::string_view rest = line.text.substr(at + 5);
     const Token step = take_number(rest);
-    skip(rest, ": ");
+    if (!skip(rest, ": ")) return {false, "malformed evaluation line: no step number after 'step'"};
     if (!skip(rest, "train loss ")) return {};
     const Token train = take_number(rest);
     if (!skip(rest, ", val loss ")) {
@@ -73,6 +79,7 @@ class NanoGpt : public Dialect {
     }
     const Token valid = take_number(rest);
     if (train.text.empty() || valid.text.empty()) return {false, "malformed evaluation line: a loss is no number"};
+    if (!number_ends(rest)) return {false, "malformed evaluation line: other text within 'val loss'"};
     if (!line.ended && rest.empty())
       return {false, "malformed evaluation line: the log ends within the value of 'val loss'"};
     findings.record({{"step", step.text, Kind::integer},

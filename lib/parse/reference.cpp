@@ -95,11 +95,13 @@ class Reference : public Dialect {
       const bool in_value = step.rest.empty();
       const std::string where = in_value ? "within the value of '" + std::string(step.fields.back().key) + "'"
                                          : "at " + quoted_start(step.rest);
-      if (in_value) drop_last(step.fields);
+      if (in_value || step.in_doubt) drop_last(step.fields);
       if (!step.fields.empty()) findings.record(step.fields, prefix, line.number);
       return "the log ends " + where;
     }
-    if (const unsigned missing = core_seen_ & ~step.core; missing != 0) {
+    // A whole line, and then "[rank3]: ..." of another writer without a line end: a bracket is part of no number.
+    const bool bracket = step.in_doubt && std::string_view("[({<").find(step.rest.front()) != std::string_view::npos;
+    if (const unsigned missing = core_seen_ & ~step.core; missing != 0 || (step.in_doubt && !bracket)) {
       const bool several = torn_ || line.number < several_until_;  // then nobody knows whose rest is whose
       give_up(findings);
       if (several) several_until_ = line.number + kFurthestRest;
@@ -107,12 +109,14 @@ class Reference : public Dialect {
       for (unsigned i = 0; i < kCore.size(); ++i) {
         if (missing >> i & 1U) names += (names.empty() ? "'" : ", '") + std::string(kCore[i]) + "'";
       }
-      const std::string fault =
-          step.torn ? quoted_start(step.rest) + " stands where " + names + " should be" : "it ends before " + names;
+      const Field& last = step.fields.back();
+      const std::string fault = missing == 0 ? quoted_start(step.rest) + " follows '" + std::string(last.value) +
+                                                   "' of '" + std::string(last.key) + "'"
+                                : step.torn ? quoted_start(step.rest) + " stands where " + names + " should be"
+                                            : "it ends before " + names;
       const std::size_t last_end = offset_behind(step.fields.back().value, text);
       const std::size_t before = offset_behind(step.fields[step.fields.size() - 2].value, text);
-      const bool in_doubt = last_end < text.size() && !is_blank(text[last_end]) && text[last_end] != ',';
-      torn_ = Torn{std::string(prefix), std::string(text), last_end, before, line.number, fault, in_doubt};
+      torn_ = Torn{std::string(prefix), std::string(text), last_end, before, line.number, fault, step.in_doubt};
       if (several) give_up(findings);
       return {};
     }
@@ -211,6 +215,8 @@ Verdict read_closing(const Line& line, Findings& findings) {
     const std::string_view value = take_number(rest).text;
     if (!line.ended && rest.empty())
       return {true, "malformed closing line: the log ends within the value of '" + std::string(key) + "'"};
+    if (value.empty() || !number_ends(rest))
+      return {true, "malformed closing line: no number as '" + std::string(key) + "'"};
     findings.attribute("summary." + std::string(name), value);
   }
   findings.attribute("exit_state", "finished");

@@ -15,6 +15,12 @@ bool starts_step(std::string_view text) { return skip(text, "Epoch ") && !text.e
 
 namespace {
 
+/// Whether `rest`, behind a value, may be part of it. A step line of another writer is not.
+bool glued(std::string_view rest) {
+  if (number_ends(rest) || starts_step(rest)) return false;
+  return !skip(rest, ",") || !starts_step(rest);
+}
+
 /// Reads "key: value" pairs from step.rest on, until something else stands there.
 void read_pairs(Step& step) {
   std::string_view& rest = step.rest;
@@ -44,8 +50,9 @@ void read_pairs(Step& step) {
     }
     step.fields.push_back({key, value.text, value.kind});
     rest = ahead;
+    step.in_doubt = glued(rest);
+    if (step.in_doubt) break;
     skip(rest, ",");
-    if (!rest.empty() && !is_blank(rest.front()) && !starts_step(rest)) break;
   }
   step.torn = true;
 }
@@ -59,8 +66,13 @@ std::optional<Step> read_step(std::string_view text, bool ended) {
   Token epoch;
   if (skip(rest, "Epoch ")) {
     epoch = take_number(rest);
-    if (epoch.kind != Kind::integer || !skip(rest, ",")) return {};
+    const bool whole = epoch.kind == Kind::integer && skip(rest, ",");
     skip_blanks(rest);
+    if (const std::size_t at = rest.find(", Step "); at < 24 && (!whole || is_digit(rest.front()))) {
+      step.fault = "no epoch number but " + quoted_start(text);
+      return step;
+    }
+    if (!whole) return {};
     const std::string_view word = "Step ";
     const bool cut = rest.size() < word.size() && word.starts_with(rest);
     if (cut && (!ended || !rest.empty())) {
@@ -92,12 +104,10 @@ std::optional<Step> read_step(std::string_view text, bool ended) {
   step.fields.push_back({"step", number.text, Kind::integer});
   if (!epoch.text.empty()) step.fields.push_back({"epoch", epoch.text, Kind::integer});
   step.fields.push_back({"loss", loss.text, loss.kind});
+  step.torn = step.in_doubt = glued(rest);
+  if (step.in_doubt) return step;
   skip(rest, ",");
-  if (rest.empty() || is_blank(rest.front()) || starts_step(rest)) {
-    read_pairs(step);
-  } else {
-    step.torn = true;
-  }
+  read_pairs(step);
   return step;
 }
 

@@ -21,6 +21,7 @@ struct Step {
   unsigned core = 0;      ///< bit i: kCore[i] is there
   std::string_view rest;  ///< what was not read
   bool torn = false;      ///< other text follows: rest does not begin another step, and is not empty
+  bool in_doubt = false;  ///< it follows at once, so that the last value may lack digits, or be another number
   std::string fault;      ///< why there is no record; fields are empty then
 };
 

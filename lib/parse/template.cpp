@@ -82,8 +82,9 @@ inline bool Template::Slot::starts(const char* at, const char* end) const {
          (static_cast<std::size_t>(end - at) >= text.size() && std::memcmp(at, text.data(), text.size()) == 0);
 }
 
-bool Template::learn(std::string_view line, std::vector<Value> values) {
+bool Template::learn(std::string_view line, std::vector<Value> values, bool json) {
   slots_.clear();
+  json_ = json;
   std::sort(values.begin(), values.end(),
             [](const Value& a, const Value& b) { return a.field.value.data() < b.field.value.data(); });
   std::vector<Slot> slots;
@@ -113,12 +114,14 @@ bool Template::learn(std::string_view line, std::vector<Value> values) {
 }
 
 /// Reads a number of another extent than the last one; nullptr where there is none, or an unusual one.
-const char* Template::Slot::end_of_number(const char* at) {
+const char* Template::Slot::end_of_number(const char* at, bool json) {
   bool is_whole = false;
   const char* const stop = skip_number(at, is_whole);
   if (!stop || (whole && (!is_whole || stop - at > 18)) || stop - at > static_cast<std::ptrdiff_t>(kLongest))
     return nullptr;
   const char* const first = at + (*at == '-');
+  const void* const dot = std::memchr(first, '.', static_cast<std::size_t>(stop - first));
+  if (json && dot && !is_digit(static_cast<const char*>(dot)[1])) return nullptr;
   const std::uint32_t found = digits32(first);
   length = static_cast<std::uint32_t>(stop - first);
   window = guess && length < 31 ? (2U << length) - 1 : 0;
@@ -146,8 +149,8 @@ const char* Template::match(const char* at, const char* end, std::vector<std::st
     const char* const first = at + (*at == '-');
     const std::uint32_t digits = slot.narrow ? digits16(first) : digits32(first);
     const bool guessed = (digits & slot.window) == slot.digits && (slot.point == 0 || first[slot.point] == '.');
-    const char* const stop = guessed ? first + slot.length : slot.end_of_number(at);
-    if (!stop) return nullptr;
+    const char* const stop = guessed ? first + slot.length : slot.end_of_number(at, json_);
+    if (!stop || (json_ && *first == '0' && is_digit(first[1]))) return nullptr;
     cells[slot.column] = {at, static_cast<std::size_t>(stop - at)};
     at = stop;
   }

@@ -26,7 +26,8 @@ class Template {
     metric::Type type;
   };
   /// Learns the form of `line`. False, and nothing is learned, where it has values that are not numbers in the line.
-  bool learn(std::string_view line, std::vector<Value> values);
+  /// `json`: only numbers as in JSON are of this form.
+  bool learn(std::string_view line, std::vector<Value> values, bool json = false);
   bool learned() const { return !slots_.empty(); }
   void forget() { slots_.clear(); }
 
@@ -51,8 +52,9 @@ class Template {
     bool guess = false;   ///< the text behind cannot be part of a number
     void set_text(std::string_view t);
     bool starts(const char* at, const char* end) const;
-    const char* end_of_number(const char* at);
+    const char* end_of_number(const char* at, bool json);
   };
+  bool json_ = false;
   std::vector<Slot> slots_;
   Slot tail_;
 };

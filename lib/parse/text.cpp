@@ -65,6 +65,13 @@ Token value_of(std::string_view text) {
   return number.text.size() == text.size() ? number : Token{text, Kind::word};
 }
 
+bool number_ends(std::string_view rest) {
+  const bool comma = skip(rest, ",");
+  if (rest.empty() || !is_blank(rest.front())) return rest.empty();
+  skip_blanks(rest);
+  return comma || rest.empty() || !is_digit(rest.front());
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);

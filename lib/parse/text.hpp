@@ -29,6 +29,9 @@ std::string_view trimmed(std::string_view text);
 /// Removes `head` from the front of `text`; false, and nothing changed, if it does not start so.
 bool skip(std::string_view& text, std::string_view head);
 void skip_blanks(std::string_view& text);
+/// Whether a number may end in front of `rest`: nothing, a blank, or a comma and one of these follow. Anything else may
+/// be part of it, as in "3,25", "3.25.1", "3.25_7", "3.25e", "3;25" or "1 234": nobody knows which number was meant.
+bool number_ends(std::string_view rest);
 /// Removes and gives the number in front; an empty token, and nothing changed, if there is none.
 Token take_number(std::string_view& text);
 /// Removes and gives the key in front.

@@ -41,7 +41,8 @@ class TorchTitan : public Dialect {
       const std::string_view key = take_key(rest);
       if (key.empty() || !skip(rest, ":")) break;
       skip_blanks(rest);
-      const Token number = take_grouped_number(rest);
+      const bool grouped = key == "tps" || key == "tflops";
+      const Token number = grouped ? take_grouped_number(rest) : take_number(rest);
       if (number.text.empty()) {
         fault = "malformed step line: no number after '" + std::string(key) + ":'";
         break;
@@ -50,28 +51,23 @@ class TorchTitan : public Dialect {
         fault = "malformed step line: the log ends within the value of '" + std::string(key) + "'";
         break;
       }
-      if (key == "loss") {
-        fields.push_back({validation ? "valid_loss" : "loss", number.text, number.kind});
-      } else if (key == "memory") {
+      if (key == "memory") {
         const std::string bytes = bytes_of(number.text, take_key(rest));
         if (bytes.empty())
           fault = "malformed step line: memory in an unknown unit";
         else
           fields.push_back({"peak_reserved_mem", made_.emplace_back(bytes), Kind::integer});
         if (skip(rest, "(")) rest.remove_prefix(std::min(rest.size(), rest.find(')') + 1));
+        if (!rest.empty() && !is_blank(rest.front())) break;  // of another writer
+      } else if (skip(rest, "%") || number_ends(rest)) {
+        fields.push_back({validation && key == "loss" ? "valid_loss" : key, number.text, number.kind});
       } else {
-        fields.push_back({key, number.text, number.kind});
-        skip(rest, "%");
-      }
-      if (!rest.empty() && !is_blank(rest.front())) {
-        if (fault.empty() && fields.size() < width_) {
-          fields.pop_back();  // its last digits may be lost
-          fault = "malformed step line: other text within '" + std::string(key) + "'";
-        }
+        fault = "malformed step line: other text within '" + std::string(key) + "'";
         break;
       }
     }
-    if (fields.size() < 2) return {false, fault};
+    const bool any_loss = fields.size() > 1 && fields[1].key.ends_with("loss");
+    if (!any_loss) return {false, fault};
     if (!validation) {
       if (fault.empty() && fields.size() < width_) fault = "malformed step line: it ends early";
       width_ = std::max(width_, fields.size());
@@ -80,16 +76,19 @@ class TorchTitan : public Dialect {
     return {true, fault};
   }
 
-  /// A number that may have commas between its thousands.
+  /// A number that may have commas between its thousands: "12,345", "1,234.56". Nothing else with a comma is taken.
   Token take_grouped_number(std::string_view& rest) {
     Token number = take_number(rest);
-    if (number.kind != Kind::integer || rest.size() < 4 || rest[0] != ',' || !is_digit(rest[1])) return number;
+    if (number.kind != Kind::integer || number.text.size() > 3) return number;
     std::string whole(number.text);
-    while (rest.size() >= 4 && rest[0] == ',' && is_digit(rest[1])) {
-      skip(rest, ",");
-      const Token more = take_number(rest);
+    while (rest.starts_with(',')) {
+      std::string_view ahead = rest.substr(1);
+      const Token more = take_number(ahead);
+      const std::size_t point = std::min(more.text.find('.'), more.text.size());
+      if (number.kind != Kind::integer || point != 3 || !is_digit(more.text.front())) break;
       whole += more.text;
       number.kind = more.kind;
+      rest = ahead;
     }
     return {made_.emplace_back(std::move(whole)), number.kind};
   }

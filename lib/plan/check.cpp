@@ -12,13 +12,7 @@ std::string to_text(const Op& op, const Plan& plan);
 namespace {
 
 enum class Parameters { sharded, gathering, whole, stale };  // stale: whole, but from before the step
-enum class Gradient {
-  none,
-  leaf,
-  reducing,
-  reduced,
-  gathering
-};  // of the micro-step, or of the step in stages 0 and 1
+enum class Gradient { none, leaf, reducing, shard, gathering, whole };
 
 struct State {
   Parameters parameters;
@@ -71,11 +65,21 @@ class Walk {
     }
   }
 
+  /// Stages 0 and 1 add neighbours in time before they reduce, stages 2 and 3 neighbours in rank: see leaf().
+  bool adds_leaves() const { return shape_.stage <= 1; }
+
+  /// Backward of `unit` writes its own gradient and, if it borrows parameters, adds to those of their unit.
+  void require_room_for_gradient(int unit) {
+    const int borrowed = shape_.units[static_cast<std::size_t>(unit)].borrows;
+    require(of(unit).gradient == Gradient::none && (borrowed < 0 || of(borrowed).gradient == Gradient::none),
+            "the last micro-step's gradient is still there");
+  }
+
   void op(const Op& op) {
     if (op.kind == Kind::norm) {
       for (const State& state : states_) {
-        const bool reduced = state.gradient == Gradient::reduced && state.added == shape_.micro_steps;
-        require(reduced, "a gradient is not complete");
+        const bool there = state.gradient == (shape_.stage == 0 ? Gradient::whole : Gradient::shard);
+        require(there && state.added == shape_.micro_steps, "a gradient is not complete");
       }
       normed_ = true;
       return;
@@ -117,41 +121,33 @@ class Walk {
         require(unit.graph && unit.forwards == op.micro + 1 && unit.backwards == op.micro,
                 "there is no forward to go back through");
         require_behind_done(op.unit, op.micro);
-        require(unit.gradient != Gradient::leaf && unit.gradient != Gradient::reducing,
-                "the last micro-step's gradient is still there");
+        require_room_for_gradient(op.unit);
         ++unit.backwards;
         unit.graph = unit.input = false;
         unit.gradient = Gradient::leaf;
         break;
       case Kind::accumulate:
-        require(shape_.stage <= 1 && unit.gradient == Gradient::leaf && unit.added == op.micro,
-                "there is no leaf gradient to add");
-        ++unit.added;
-        unit.gradient = Gradient::none;
+        require(unit.gradient == (adds_leaves() ? Gradient::leaf : Gradient::shard), "there is no gradient to add");
+        require(unit.added == op.micro && op.micro + 1 == unit.backwards,
+                "the micro-steps would be added out of order");
+        if (++unit.added < shape_.micro_steps) unit.gradient = Gradient::none;  // else the sum stands in its place
         break;
       case Kind::reduce:
-        if (shape_.stage <= 1) {
-          require(unit.gradient == Gradient::none && unit.added == shape_.micro_steps,
-                  "not every micro-step is added yet");
-        } else {
-          require(unit.gradient == Gradient::leaf && unit.backwards == op.micro + 1,
-                  "there is no leaf gradient to reduce");
-        }
+        require(unit.gradient == Gradient::leaf && unit.added == (adds_leaves() ? shape_.micro_steps : op.micro),
+                adds_leaves() ? "not every micro-step is added yet" : "there is no leaf gradient to reduce");
         unit.gradient = Gradient::reducing;
         break;
       case Kind::reduce_wait:
         require(unit.gradient == Gradient::reducing, "no reduce is under way");
-        if (shape_.stage >= 2)
-          require(unit.added == op.micro, "the micro-steps would be added out of order"), ++unit.added;
-        unit.gradient = Gradient::reduced;
+        unit.gradient = Gradient::shard;
         break;
       case Kind::gather_grad:
-        require(shape_.stage == 0 && unit.gradient == Gradient::reduced, "there is no reduced gradient to gather");
+        require(shape_.stage == 0 && unit.gradient == Gradient::shard, "there is no reduced gradient to gather");
         unit.gradient = Gradient::gathering;
         break;
       case Kind::gather_grad_wait:
         require(unit.gradient == Gradient::gathering, "no gradient gather is under way");
-        unit.gradient = Gradient::reduced;
+        unit.gradient = Gradient::whole;
         break;
       case Kind::step:
         require(normed_, "the norm is not known yet");

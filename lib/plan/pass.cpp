@@ -44,17 +44,13 @@ Plan keep_gathered(const Plan& plan, const std::vector<bool>& kept) {
   return result;
 }
 
-/// Keeps units gathered from their first use in the step to their last, as many as the budget holds: those whose
-/// gather costs most time per byte first (the smallest, where nothing was measured).
-Plan selective_gather(const Plan& plan, const Profile& profile, const Budget& budget) {
+/// Keeps units gathered from their first use in the step to their last, as many as the budget holds: the smallest
+/// first, whose gathers cost most time per byte.
+Plan selective_gather(const Plan& plan, const Budget& budget) {
   if (plan.shape.stage < 3) return plan;
   std::vector<int> order(plan.shape.units.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto cost_per_element = [&](int unit) {
-    const double cost = profile.gather_seconds.empty() ? 1.0 : profile.gather_seconds[static_cast<std::size_t>(unit)];
-    return cost / static_cast<double>(numel(plan, unit));
-  };
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost_per_element(a) > cost_per_element(b); });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return numel(plan, a) < numel(plan, b); });
   std::vector<bool> kept(plan.shape.units.size());
   Plan best = plan;
   for (const int unit : order) {
@@ -68,7 +64,7 @@ Plan selective_gather(const Plan& plan, const Profile& profile, const Budget& bu
 
 /// Moves each gather's start before the computation that precedes its wait, so that it travels while that runs; in
 /// stages 1 and 2, right behind the unit's step. One gather is hoisted over one computation, within the budget.
-Plan prefetch(const Plan& plan, const Profile&, const Budget& budget) {
+Plan prefetch(const Plan& plan, const Budget& budget) {
   Plan result = plan;
   auto& ops = result.ops;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -96,15 +92,18 @@ Plan prefetch(const Plan& plan, const Profile&, const Budget& budget) {
   return result;
 }
 
-/// Moves each reduce's completion behind the next computation, so that gradients travel while that runs.
-Plan overlap_reduce(const Plan& plan, const Profile&, const Budget&) {
+/// Moves each reduce's completion, and the addition of what it brings, behind the next computation, so that gradients
+/// travel while that runs.
+Plan overlap_reduce(const Plan& plan, const Budget&) {
   Plan result = plan;
   auto& ops = result.ops;
   for (std::size_t i = ops.size(); i-- > 0;) {
     if (ops[i].kind != Kind::reduce_wait) continue;
     const Op wait = ops[i];
-    std::size_t to = i;  // the last operation that it goes behind
-    for (std::size_t next = i + 1; next < ops.size(); ++next) {
+    const Op add{Kind::accumulate, wait.unit, wait.micro};
+    const std::size_t end = i + (i + 1 < ops.size() && ops[i + 1] == add ? 2 : 1);
+    std::size_t to = end - 1;  // the last operation that they go behind
+    for (std::size_t next = end; next < ops.size(); ++next) {
       if (ops[next].kind == Kind::norm || ops[next].unit == wait.unit || reads(plan.shape, ops[next], wait.unit)) break;
       if (ops[next].kind == Kind::reduce_wait) break;
       to = next;
@@ -112,7 +111,7 @@ Plan overlap_reduce(const Plan& plan, const Profile&, const Budget&) {
         if (ops[next].kind == Kind::reduce) break;  // one in flight while the next one starts
       }
     }
-    std::rotate(ops.begin() + static_cast<std::ptrdiff_t>(i), ops.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+    std::rotate(ops.begin() + static_cast<std::ptrdiff_t>(i), ops.begin() + static_cast<std::ptrdiff_t>(end),
                 ops.begin() + static_cast<std::ptrdiff_t>(to) + 1);
   }
   return result;
@@ -129,14 +128,12 @@ const std::vector<Pass>& passes() {
       {"selective_gather",
        "keep units gathered from first to last use while they fit the budget",
        {},
-       {},
        {"early gathers"},
        selective_gather},
-      {"prefetch", "start each gather one computation early", {"early gathers"}, {}, {}, prefetch},
+      {"prefetch", "start each gather one computation early", {"early gathers"}, {}, prefetch},
       {"overlap_reduce",
        "finish each gradient reduction one computation late",
        {"late reductions"},
-       {},
        {},
        overlap_reduce},
   };
@@ -149,7 +146,7 @@ std::vector<std::string> pass_names() {
   return names;
 }
 
-Plan compile(const Plan& plan, const std::vector<std::string>& names, const Profile& profile, const Budget& budget) {
+Plan compile(const Plan& plan, const std::vector<std::string>& names, const Budget& budget) {
   Plan result = plan;
   std::vector<std::string> provided;
   for (const std::string& name : names) {
@@ -157,10 +154,6 @@ Plan compile(const Plan& plan, const std::vector<std::string>& names, const Prof
         std::find_if(passes().begin(), passes().end(), [&](const Pass& pass) { return pass.name == name; });
     if (found == passes().end()) throw Error("there is no pass '" + name + "'" + did_you_mean(name, pass_names()));
     if (contains(result.passes, name)) throw Error("pass '" + name + "' is named twice");
-    for (const std::string& condition : found->requires_) {
-      if (!contains(provided, condition))
-        throw Error("pass '" + name + "' must run after one that provides " + condition);
-    }
     for (const std::string& condition : found->conflicts) {
       if (!contains(provided, condition)) continue;
       std::string order;
@@ -169,7 +162,7 @@ Plan compile(const Plan& plan, const std::vector<std::string>& names, const Prof
       }
       throw Error("pass '" + name + "' must run before there are " + condition + ": use --passes " + order);
     }
-    result = found->run(result, profile, budget);
+    result = found->run(result, budget);
     result.passes.push_back(name);
     check(result);
     provided.insert(provided.end(), found->provides.begin(), found->provides.end());

@@ -87,7 +87,7 @@ class Builder {
       if (plan_.shape.stage <= 1) {
         add(Kind::accumulate, unit, micro);
       } else {
-        add(Kind::reduce, unit, micro), add(Kind::reduce_wait, unit, micro);
+        add(Kind::reduce, unit, micro), add(Kind::reduce_wait, unit, micro), add(Kind::accumulate, unit, micro);
       }
     });
   }
@@ -133,17 +133,24 @@ std::uint64_t hash(const Plan& plan) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-Traffic traffic(const Plan& plan) {
-  Traffic sum;
-  const double ranks = plan.shape.ranks;
+double sent_bytes(const Plan& plan, int bytes_per_parameter) {
+  constexpr int kSum = 4;
+  double bytes = 0;
   for (const Op& op : plan.ops) {
-    if (op.unit < 0) continue;
-    const double sent =
-        static_cast<double>(plan.shape.units[static_cast<std::size_t>(op.unit)].numel) * (ranks - 1) / ranks;
-    if (op.kind == Kind::gather) sum.parameters += sent;
-    if (op.kind == Kind::reduce || op.kind == Kind::gather_grad) sum.gradients += sent;
+    // A reduction of one micro-step, or of a step of one, moves a gradient as backward left it.
+    const bool sum =
+        op.kind == Kind::gather_grad || (op.kind == Kind::reduce && op.micro < 0 && plan.shape.micro_steps > 1);
+    if (op.kind != Kind::gather && op.kind != Kind::reduce && op.kind != Kind::gather_grad) continue;
+    bytes += static_cast<double>(plan.shape.units[static_cast<std::size_t>(op.unit)].numel) *
+             (sum ? kSum : bytes_per_parameter);
   }
-  return sum;
+  return bytes * (plan.shape.ranks - 1) / plan.shape.ranks;
+}
+
+double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter) {
+  const auto share = [&](int divided_from) { return stage >= divided_from ? parameters / ranks : parameters; };
+  return share(3) * bytes_per_parameter + share(2) * bytes_per_parameter +
+         share(1) * (bytes_per_parameter < 4 ? 12 : 8);
 }
 
 std::int64_t peak_gathered(const Plan& plan) {

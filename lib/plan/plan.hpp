@@ -17,9 +17,9 @@ enum class Kind {
   forward_light,  ///< forward that keeps only its input (activation checkpointing)
   recompute,      ///< forward again from the kept input, now keeping what backward needs
   backward,       ///< backward of one micro-step into the unit's leaf gradient
-  accumulate,     ///< add the leaf gradient to this rank's summation tree (whole unit)
+  accumulate,     ///< add what is there to the sum over micro-steps: the leaf (stages 0, 1), the reduced shard (2, 3)
   reduce,         ///< start the reduce-scatter of the gradient
-  reduce_wait,    ///< finish it; in stages 2 and 3 the shard joins the shard's summation tree
+  reduce_wait,    ///< finish it
   gather_grad,    ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
   gather_grad_wait,
   norm,  ///< global gradient norm, clipping factor, overflow verdict; no unit
@@ -73,11 +73,15 @@ std::string to_text(const Plan& plan);
 /// A hash of everything that the ranks must agree on.
 std::uint64_t hash(const Plan& plan);
 
-/// Elements that each rank sends in one step under the plan, on average over ranks: parameters, and gradients.
-struct Traffic {
-  double parameters = 0, gradients = 0;
-};
-Traffic traffic(const Plan& plan);
+/// Bytes that each rank sends in one step under the plan, on average over ranks, by collectives that send no more than
+/// they must, (N-1)/N of an operand: with all A micro-steps and baseline plans, for P = bytes of the parameters and of
+/// a micro-batch's gradient, which travels in their type, and S = bytes of a sum of gradients, float32 (if A = 1, the
+/// first sum is the gradient itself, P): stage 0 sends 2 S, stage 1 S + P, stage 2 A P + P, stage 3 A P + 2 A P.
+double sent_bytes(const Plan& plan, int bytes_per_parameter);
+
+/// Bytes of model state that each rank keeps (Rajbhandari et al. 2020, table 1): parameters and gradients in their
+/// type, and in float32 the moments and, beside 16-bit parameters, the masters. Each is divided from its stage on.
+double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter);
 
 /// The most parameters (elements) that are gathered at one time beside this rank's shards. 0 below stage 3.
 std::int64_t peak_gathered(const Plan& plan);

@@ -41,7 +41,7 @@ TEST_CASE("plan: every stage, accumulation and checkpointing gives a plan that p
           CHECK(count(plan, Kind::recompute) == (checkpointing ? 3 * micro_steps : 0));
           for (const auto& names : std::vector<std::vector<std::string>>{
                    pass_names(), {"prefetch"}, {"selective_gather"}, {"overlap_reduce"}}) {
-            CHECK_NOTHROW(compile(plan, names, {}, {}));
+            CHECK_NOTHROW(compile(plan, names, {}));
           }
         }
       }
@@ -56,27 +56,43 @@ TEST_CASE("plan: stage 3 gathers each unit for forward and for backward, and kee
         "gather h.1\ngather_wait h.1\nforward h.1 @0\nrelease h.1\n"
         "gather head\ngather_wait head\nforward head @0\nrelease embedding\nrelease head\n"
         "gather embedding\ngather_wait embedding\ngather head\ngather_wait head\nbackward head @0\nreduce head "
-        "@0\nreduce_wait head @0\nrelease head\n"
-        "gather h.1\ngather_wait h.1\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait h.1 @0\nrelease h.1\n"
-        "gather h.0\ngather_wait h.0\nbackward h.0 @0\nreduce h.0 @0\nreduce_wait h.0 @0\nrelease h.0\n"
-        "backward embedding @0\nreduce embedding @0\nreduce_wait embedding @0\nrelease embedding\n"
+        "@0\nreduce_wait head @0\naccumulate head @0\nrelease head\n"
+        "gather h.1\ngather_wait h.1\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait h.1 @0\naccumulate h.1 @0\nrelease "
+        "h.1\n"
+        "gather h.0\ngather_wait h.0\nbackward h.0 @0\nreduce h.0 @0\nreduce_wait h.0 @0\naccumulate h.0 @0\nrelease "
+        "h.0\n"
+        "backward embedding @0\nreduce embedding @0\nreduce_wait embedding @0\naccumulate embedding @0\nrelease "
+        "embedding\n"
         "norm\nstep embedding\nstep h.0\nstep h.1\nstep head\n");
 }
 
-TEST_CASE("plan: traffic is the bandwidth-optimal formula of each stage") {
+TEST_CASE("plan: what is sent is the bandwidth-optimal formula of each stage, in the types that travel") {
   const double psi = 1816;
   for (const int ranks : {2, 4, 8}) {
     for (const int micro_steps : {1, 4}) {
       const double f = static_cast<double>(ranks - 1) / ranks;
-      const auto sent = [&](int stage) {
-        const Traffic traffic = plan::traffic(baseline(shape(stage, ranks, micro_steps)));
-        return traffic.parameters + traffic.gradients;
-      };
-      CHECK(sent(0) == doctest::Approx(2 * psi * f));
-      CHECK(sent(1) == doctest::Approx(2 * psi * f));
-      CHECK(sent(2) == doctest::Approx((micro_steps + 1) * psi * f));
-      CHECK(sent(3) == doctest::Approx(3 * micro_steps * psi * f));
+      for (const int bytes : {2, 4}) {
+        const auto sent = [&](int stage) { return sent_bytes(baseline(shape(stage, ranks, micro_steps)), bytes); };
+        const double p = bytes * psi * f, s = 4 * psi * f, first_sum = micro_steps == 1 ? p : s;
+        CHECK(sent(0) == doctest::Approx(first_sum + s));
+        CHECK(sent(1) == doctest::Approx(first_sum + p));
+        CHECK(sent(2) == doctest::Approx((micro_steps + 1) * p));
+        CHECK(sent(3) == doctest::Approx(3 * micro_steps * p));
+      }
     }
+  }
+}
+
+TEST_CASE("plan: state is the ZeRO paper's table of bytes a parameter") {
+  for (const double ranks : {1.0, 4.0, 64.0}) {
+    CHECK(state_bytes(10, 0, ranks, 4) == 160);
+    CHECK(state_bytes(10, 1, ranks, 4) == 10 * (8 + 8 / ranks));
+    CHECK(state_bytes(10, 2, ranks, 4) == 10 * (4 + 12 / ranks));
+    CHECK(state_bytes(10, 3, ranks, 4) == 10 * (16 / ranks));
+    CHECK(state_bytes(10, 0, ranks, 2) == 160);
+    CHECK(state_bytes(10, 1, ranks, 2) == 10 * (4 + 12 / ranks));
+    CHECK(state_bytes(10, 2, ranks, 2) == 10 * (2 + 14 / ranks));
+    CHECK(state_bytes(10, 3, ranks, 2) == 10 * (16 / ranks));
   }
 }
 
@@ -96,40 +112,39 @@ TEST_CASE(
     "passes: selective_gather leaves one gather a unit where the budget allows, and none saved where it does not") {
   const Plan plan = baseline(shape(3));
   const auto gathers = [&](std::int64_t budget) {
-    return count(compile(plan, {"selective_gather"}, {}, {budget}), Kind::gather);
+    return count(compile(plan, {"selective_gather"}, {budget}), Kind::gather);
   };
   CHECK(count(plan, Kind::gather) == 16);
   CHECK(gathers(1'000'000) == 4);
   CHECK(gathers(1416) > 4);
   CHECK(gathers(1416) < 16);
   CHECK(gathers(10) == 16);
-  CHECK(peak_gathered(compile(plan, {"selective_gather"}, {}, {1500})) <= 1500);
+  CHECK(peak_gathered(compile(plan, {"selective_gather"}, {1500})) <= 1500);
 }
 
 TEST_CASE("passes: prefetch starts a gather before the computation that it hides behind") {
-  const std::string text = ops(compile(baseline(shape(3, 2, 1)), {"prefetch"}, {}, {}));
+  const std::string text = ops(compile(baseline(shape(3, 2, 1)), {"prefetch"}, {}));
   CHECK(
       text.starts_with("gather embedding\ngather_wait embedding\ngather h.0\nforward embedding @0\ngather_wait "
                        "h.0\ngather h.1\nforward h.0 @0\n"));
-  const std::string stage1 = ops(compile(baseline(shape(1, 2, 1)), {"prefetch"}, {}, {}));
+  const std::string stage1 = ops(compile(baseline(shape(1, 2, 1)), {"prefetch"}, {}));
   CHECK(stage1.find("step embedding\ngather embedding\nstep h.0\ngather h.0\n") != std::string::npos);
   CHECK(stage1.ends_with("gather_wait embedding\ngather_wait h.0\ngather_wait h.1\ngather_wait head\n"));
 }
 
-TEST_CASE("passes: overlap_reduce finishes a reduction behind the next backward") {
-  const std::string text = ops(compile(baseline(shape(2, 2, 1)), {"overlap_reduce"}, {}, {}));
-  CHECK(text.find("reduce head @0\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait head @0\nbackward h.0 @0\n") !=
-        std::string::npos);
+TEST_CASE("passes: overlap_reduce finishes and adds a reduction behind the next backward") {
+  const std::string text = ops(compile(baseline(shape(2, 2, 1)), {"overlap_reduce"}, {}));
+  CHECK(text.find("reduce head @0\nbackward h.1 @0\nreduce h.1 @0\nreduce_wait head @0\naccumulate head @0\nbackward "
+                  "h.0 @0\n") != std::string::npos);
 }
 
 TEST_CASE("passes: a wrong order, an unknown name and a repetition are errors that say what to do") {
   const Plan plan = baseline(shape(3));
   CHECK_THROWS_WITH_AS(
-      compile(plan, {"prefetch", "selective_gather"}, {}, {}),
+      compile(plan, {"prefetch", "selective_gather"}, {}),
       "pass 'selective_gather' must run before there are early gathers: use --passes selective_gather,prefetch", Error);
-  CHECK_THROWS_WITH_AS(compile(plan, {"prefech"}, {}, {}), "there is no pass 'prefech', did you mean 'prefetch'?",
-                       Error);
-  CHECK_THROWS_WITH_AS(compile(plan, {"prefetch", "prefetch"}, {}, {}), "pass 'prefetch' is named twice", Error);
+  CHECK_THROWS_WITH_AS(compile(plan, {"prefech"}, {}), "there is no pass 'prefech', did you mean 'prefetch'?", Error);
+  CHECK_THROWS_WITH_AS(compile(plan, {"prefetch", "prefetch"}, {}), "pass 'prefetch' is named twice", Error);
 }
 
 TEST_CASE("check: finds what would change the result") {
@@ -147,7 +162,30 @@ TEST_CASE("check: finds what would change the result") {
                           Kind::reduce_wait, Kind::norm, Kind::step}) {
     broken(3, drop(kind));
   }
-  broken(1, drop(Kind::accumulate));
+  for (const int stage : {0, 1, 2, 3}) broken(stage, drop(Kind::accumulate));
+  // The first micro-step's shard is added before it is there, after the second one's backward, after the norm, twice.
+  const auto place = [](Kind kind, int unit, int micro) {
+    return [=](std::vector<Op>& ops) { return std::find(ops.begin(), ops.end(), Op{kind, unit, micro}); };
+  };
+  const auto move_accumulate = [&](auto behind) {
+    return [=](std::vector<Op>& ops) {
+      ops.erase(place(Kind::accumulate, 1, 0)(ops));
+      ops.insert(behind(ops) + 1, {Kind::accumulate, 1, 0});
+    };
+  };
+  for (const int stage : {2, 3}) {
+    broken(stage, move_accumulate(place(Kind::reduce, 1, 0)));
+    broken(stage, move_accumulate(place(Kind::backward, 1, 1)));
+    broken(stage, move_accumulate(place(Kind::norm, -1, -1)));
+    broken(stage, [&](std::vector<Op>& ops) {
+      ops.insert(place(Kind::accumulate, 1, 0)(ops), {Kind::accumulate, 1, 0});
+    });
+  }
+  // The head adds to the embedding's gradient before its own backward is done, also in the second micro-step.
+  broken(2, [&](std::vector<Op>& ops) {
+    const auto wait = place(Kind::reduce_wait, 0, 0)(ops);
+    std::rotate(wait, wait + 2, place(Kind::backward, 3, 1)(ops) + 1);
+  });
   broken(0, drop(Kind::gather_grad_wait));
   broken(2, [](std::vector<Op>& ops) { std::swap(ops.front(), ops.back()); });
   broken(1, [](std::vector<Op>& ops) { ops.push_back(ops.back()); });
@@ -156,7 +194,7 @@ TEST_CASE("check: finds what would change the result") {
 TEST_CASE("hash: differs where ranks would do different things") {
   CHECK(hash(baseline(shape(3))) == hash(baseline(shape(3))));
   CHECK(hash(baseline(shape(3))) != hash(baseline(shape(2))));
-  CHECK(hash(baseline(shape(3))) != hash(compile(baseline(shape(3)), {"prefetch"}, {}, {})));
+  CHECK(hash(baseline(shape(3))) != hash(compile(baseline(shape(3)), {"prefetch"}, {})));
 }
 
 }  // namespace

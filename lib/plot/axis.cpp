@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 
 #include "base/number.hpp"
@@ -28,20 +29,37 @@ double nice_step(double rough) {
   return 10 * power;
 }
 
+/// `value`, a multiple of 10^-decimals, with just the digits that it has.
 std::string decimal(double value, int decimals) {
-  if (std::fabs(value) >= 1e7 || (value != 0 && std::fabs(value) < 1e-4)) return to_text(value);
   std::array<char, 64> buffer;
+  if (std::fabs(value) >= 1e7 || (value != 0 && std::fabs(value) < 1e-4)) {
+    const int digits = static_cast<int>(std::floor(std::log10(std::fabs(value)))) + decimals;
+    std::snprintf(buffer.data(), buffer.size(), "%.*e", std::clamp(digits, 0, 16), value);
+    return to_text(std::strtod(buffer.data(), nullptr));  // without what a multiplication added in the 17th digit
+  }
   std::snprintf(buffer.data(), buffer.size(), "%.*f", decimals, value);
   return buffer.data();
 }
 
-std::vector<Tick> log_ticks(double low, double high) {
+/// Every so many decades, so that of `decades` about `count` have a tick.
+int stride(double decades, int count) {
+  const double rough = decades / (2 * std::max(count, 4));
+  for (const int step : {1, 2, 5, 10, 20, 50}) {
+    if (rough <= step) return step;
+  }
+  return 100;  // a double has fewer than 633 decades
+}
+
+std::vector<Tick> log_ticks(double low, double high, int count) {
   std::vector<Tick> result;
-  const bool dense = std::log10(high / low) < 2.5;
-  for (int power = static_cast<int>(std::floor(std::log10(low))); power <= std::ceil(std::log10(high)); ++power) {
+  const double decades = std::log10(high) - std::log10(low);  // high / low may be too large for a double
+  const bool dense = decades < 2.5;
+  const int step = stride(decades, count), last = static_cast<int>(std::ceil(std::log10(high)));
+  const int first = static_cast<int>(std::floor(std::log10(low) / step)) * step;
+  for (int power = first; power <= last; power += step) {
     for (const int lead : {1, 2, 5}) {
       const double at = lead * std::pow(10, power);
-      if ((lead == 1 || dense) && at >= low * (1 - 1e-9) && at <= high * (1 + 1e-9)) {
+      if ((lead == 1 || dense) && at > 0 && at >= low * (1 - 1e-9) && at / (1 + 1e-9) <= high) {
         result.push_back({at, decimal(at, std::max(0, -power))});
       }
     }
@@ -52,19 +70,29 @@ std::vector<Tick> log_ticks(double low, double high) {
 }  // namespace
 
 std::vector<Tick> ticks(double low, double high, int count, bool log) {
-  if (log && high > 8 * low) {  // within less than a decade round steps read better
-    std::vector<Tick> result = log_ticks(low, high);
+  if (log && high / 8 > low) {  // within less than a decade round steps read better
+    std::vector<Tick> result = log_ticks(low, high, count);
     if (result.size() >= 2) return result;
   }
-  if (low == high) return {{low, to_text(low)}};
-  const double step = nice_step((high - low) / std::max(count, 1));
-  const int decimals = std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 12);
+  if (Range{low, high}.flat()) return {{low, to_text(low)}};
+  const int most = std::max(count, 1);
+  const double step = nice_step(high / most - low / most);
+  if (!(step > 0 && std::isfinite(step))) return {{low, to_text(low)}, {high, to_text(high)}};  // at an end of doubles
+  const int decimals = static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
+  const double first = std::ceil(low / step - 1e-9);  // exact, and so is first + i: the range is not flat
   std::vector<Tick> result;
-  for (double index = std::ceil(low / step - 1e-9); index * step <= high + step * 1e-9; ++index) {
-    const double at = index == 0 ? 0 : index * step;
-    result.push_back({at, decimal(at, decimals)});
+  for (int i = 0; i <= most + 1; ++i) {  // a step is hardly less than a share of the range
+    const double at = first + i == 0 ? 0 : (first + i) * step;
+    if (!(at <= high + step * 1e-9)) break;
+    result.push_back({at, decimal(at, std::max(0, decimals))});
   }
   return result;
+}
+
+double share(double value, const Range& range, bool log) {
+  if (range.flat()) return 0.5;
+  if (!log) return (value - range.low) / (range.high - range.low);
+  return (std::log(value) - std::log(range.low)) / (std::log(range.high) - std::log(range.low));
 }
 
 std::vector<Tick> x_ticks(const Panel& panel, const Range& range, int count) {
@@ -92,7 +120,7 @@ BarAxis bar_axis(const Panel& panel, double char_width, double width) {
     const double room = (static_cast<double>(length(bar.label)) * char_width + 20) / width;
     axis.high = std::max(axis.high, axis.low + (reach - axis.low) / std::max(0.2, 1 - room));
   }
-  if (!(axis.low < axis.high)) axis.high = axis.low + 1;
+  if (Range{axis.low, axis.high}.flat()) axis.high = axis.low + std::max(1.0, 0.01 * std::abs(axis.low));
   return axis;
 }
 

@@ -13,10 +13,13 @@ struct Tick {
   std::string label;
 };
 
-/// Round numbers within [low, high], about `count` of them, labelled with just the digits that tell them apart.
-/// With `log`, decades (and 2 and 5 within them where there are few). REQUIRES: low <= high, both finite; low > 0 with
-/// `log`.
+/// Round numbers within [low, high], about `count` of them, labelled with just the digits that tell them apart; of a
+/// range that is flat() its low end alone. With `log`, decades (and 2 and 5 within them where there are few, not all of
+/// them where there are many). REQUIRES: low <= high, both finite; low > 0 with `log`.
 std::vector<Tick> ticks(double low, double high, int count, bool log);
+
+/// How far along the axis `value` lies: 0 at its low end, 1 at its high one; in the middle where the range is flat().
+double share(double value, const Range& range, bool log);
 
 /// The ticks of a panel's x axis over `range`: where it asks for them, else about `count` round ones.
 std::vector<Tick> x_ticks(const Panel& panel, const Range& range, int count);

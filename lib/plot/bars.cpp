@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "plot/unit.hpp"
 
 namespace zs::plot {
 namespace {
@@ -31,13 +30,12 @@ std::string label(const Unit& unit, double value, double low, double high, const
   return text + (condition.bad() ? "  " + condition.status : "");
 }
 
-/// Iteration times of a condition after warm-up, ascending.
+/// Iteration times of a condition that its statistics are made of, ascending.
 stat::Sample times_of(const Condition& condition) {
   stat::Sample all;
-  for (const stat::Member& member : condition.members) {
-    for (const double time : member.timing.seconds) {
-      if (std::isfinite(time)) all.push_back(time);
-    }
+  for (const summary::Member& member : condition.members) {
+    const stat::Sample times = member.times();
+    all.insert(all.end(), times.begin(), times.end());
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -49,7 +47,7 @@ Panel time_panel(const std::vector<Condition>& conditions, const Options& option
   double largest = 0;
   for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition.time_mean));
   if (largest == 0) throw Error("no condition of the summary has an iteration time");
-  const Unit unit = time_unit(largest);
+  const Unit unit = summary::time_unit(largest);
   Panel panel;
   panel.x_label = "mean iteration time (" + unit.name + ")";
   bool intervals = false;
@@ -78,7 +76,7 @@ Panel memory_panel(const std::vector<Condition>& conditions) {
   std::int64_t largest = 0;
   for (const Condition& condition : conditions) largest = std::max(largest, condition.peak_mem.value_or(0));
   if (largest == 0) throw Error("no condition of the summary has a peak memory");
-  const Unit unit = bytes_unit(static_cast<double>(largest));
+  const Unit unit = summary::bytes_unit(static_cast<double>(largest));
   Panel panel;
   panel.x_label = "peak memory of a rank (" + unit.name + ")";
   bool inner = false;
@@ -107,11 +105,8 @@ Panel final_loss_panel(const std::vector<Condition>& conditions) {
       bar.value = finite(condition.final_loss);
       bar.label = to_rounded_text(*condition.final_loss, 5) + (condition.bad() ? "  " + condition.status : "");
       Range range;
-      for (const stat::Member& member : condition.members) {
-        const auto& points = member.series.points;
-        const auto last = std::find_if(points.rbegin(), points.rend(),
-                                       [](const stat::Point& point) { return !metric::is_absent(point.loss); });
-        if (last != points.rend()) range.include(last->loss);
+      for (const summary::Member& member : condition.members) {
+        if (member.final_loss) range.include(*member.final_loss);
       }
       if (condition.members.size() > 1 && !range.empty()) bar.low = range.low, bar.high = range.high, spread = true;
     }
@@ -138,7 +133,7 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
     if (!all.back().empty()) largest = std::max(largest, all.back().back());
   }
   if (largest == 0) throw Error("no run of the summary has iteration times");
-  const Unit unit = time_unit(largest);
+  const Unit unit = summary::time_unit(largest);
   Panel panel;
   panel.boxes = true;
   panel.x_label = "iteration time (" + unit.name + ")";
@@ -166,7 +161,7 @@ Figure throughput_figure(const std::vector<Condition>& conditions, const Options
   double largest = 0;
   for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition.tokens_per_second));
   if (largest == 0) throw Error("no condition of the summary has tokens per second (the logs must say tokens)");
-  const Unit unit = rate_unit(largest);
+  const Unit unit = summary::rate_unit(largest);
   Panel panel;
   panel.x_label = "tokens (" + unit.name + ")";
   for (const Condition& condition : conditions) {

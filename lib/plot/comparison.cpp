@@ -2,59 +2,25 @@
 // The figures that put results against what differs: ranks and revisions.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "plot/bars.hpp"
 #include "plot/curve.hpp"
+#include "summary/difference.hpp"
 
 namespace zs::plot {
-namespace {
-
-/// Attributes that say where or when a run was, not how it was configured.
-bool describes_configuration(const std::string& key) {
-  static const std::set<std::string> kNot = {
-      "source", "exit_code", "exit_state", "command", "state_digest", "run_name", "run_id", "output_dir", "date",
-      "experiment_date", "batch_start", "batch_end", "host", "log", "seconds", "compile_time", "extra_opts",
-      "master_port", "state_bytes", "ideal_state_bytes", "ideal_comm_bytes",
-      // of a comparison of revisions: which run it was, and what else went on
-      "run", "order", "launch", "load_before", "other_load", "cpu_mhz", "cpu_mhz_least", "gpu_mhz", "gpu_mhz_least",
-      "failure", "commit", "commit_subject"};
-  return kNot.count(key) == 0 && !key.starts_with("summary.") && !key.starts_with("memory.") &&
-         !key.starts_with("wandb") && !key.starts_with("source_") && !key.starts_with("source.");
-}
-
-}  // namespace
-
-std::vector<std::string> differing_attributes(const std::vector<Condition>& conditions) {
-  std::set<std::string> keys, differing;
-  for (const Condition& condition : conditions) {
-    for (const stat::Member& member : condition.members) {
-      for (const auto& [key, value] : member.run->attributes) keys.insert(key);
-    }
-  }
-  for (const std::string& key : keys) {
-    std::set<std::string> values;
-    for (const Condition& condition : conditions) values.insert(condition.attribute(key));
-    if (values.size() > 1 && describes_configuration(key)) differing.insert(key);
-  }
-  return {differing.begin(), differing.end()};
-}
-
 Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) {
   struct Point {
     double ranks, rate;
   };
   // What a scaling study changes together with the ranks is not a reason for another curve.
-  static const std::set<std::string> kScaled = {
-      "world_size", "num_nodes",      "gpus_per_node", "gradient_accumulation_steps",
-      "batch_size", "expected_steps", "cpu_binding"};
-  std::vector<std::string> keys;
-  for (const std::string& key : differing_attributes(conditions)) {
-    if (kScaled.count(key) == 0) keys.push_back(key);
-  }
+  std::vector<std::string> keys = summary::parameters(conditions);
+  std::erase_if(keys, [](const std::string& key) {
+    const attribute::Attribute* const row = attribute::find(key);
+    return row && (row->scaled || row->found);
+  });
   std::vector<std::pair<std::string, std::vector<Point>>> curves;
   std::size_t without = 0;
   for (const Condition& condition : conditions) {

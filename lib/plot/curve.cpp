@@ -25,7 +25,7 @@ std::map<std::int64_t, double> increments(const Condition& condition, const Opti
   if (options.x_axis == "time") {
     if (condition.curve) add(*condition.curve, "iteration_time");
   } else {
-    for (const stat::Member& member : condition.members) add(member.run->records, "tokens");
+    for (const summary::Member& member : condition.members) add(member.run->records, "tokens");
   }
   return result;
 }

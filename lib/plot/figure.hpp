@@ -63,6 +63,10 @@ struct Figure {
   std::size_t columns = 1;  ///< of panels
 };
 
+/// What renderers draw. All texts are printable (base/text.hpp), and no difference of two numbers overflows: those on
+/// an axis that reaches beyond 1e100, or ends below 1e-100, are divided by a power of ten, which the axis' label names.
+Figure drawable(Figure figure);
+
 /// Sets layer and layers of the curves that cannot be told apart: nowhere further from one another than
 /// `tolerance` times the range of all values, at the x they share (at least half of the shorter one's). With `log`,
 /// distances are those on a logarithmic axis.
@@ -73,6 +77,8 @@ struct Range {
   double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
   void include(double value);
   bool empty() const { return !(low <= high); }
+  /// No wider than a few units in the last place: an axis has no round numbers between values so close.
+  bool flat() const;
 };
 Range x_range(const Panel& panel);  ///< of bars: all that they, their error bars and dots reach
 Range y_range(const Panel& panel);

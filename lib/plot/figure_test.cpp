@@ -3,10 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "plot/axis.hpp"
 #include "plot/figures.hpp"
 #include "plot/sample.hpp"
-#include "plot/unit.hpp"
+#include "summary/unit.hpp"
 
 namespace zs::plot {
 
@@ -41,7 +44,7 @@ TEST_CASE("a curve that ended early stripes with the one it followed; a nan besi
 TEST_CASE("the loss figure says that identical conditions are identical, and only then") {
   Sample sample;
   metric::Store store = sample_batch(sample);
-  Figure figure = loss_figure(conditions(store, "s"));
+  Figure figure = loss_figure(summary::conditions(store, "s"));
   REQUIRE(figure.panels[0].notes.size() == 1);
   CHECK(figure.panels[0].notes[0] ==
         "6 conditions, identical to the last bit (state digest f3a1c09b5d7e42886b0c9d1f2e3a4b5c)");
@@ -49,7 +52,7 @@ TEST_CASE("the loss figure says that identical conditions are identical, and onl
 
   sample.digests = false;
   store = sample_batch(sample);
-  figure = loss_figure(conditions(store, "s"));
+  figure = loss_figure(summary::conditions(store, "s"));
   CHECK(figure.panels[0].notes[0] == "6 conditions with the same loss at every logged step");
 
   for (metric::Column& column : store.curves["z3_baseline"].columns) {  // one that ended early
@@ -58,11 +61,11 @@ TEST_CASE("the loss figure says that identical conditions are identical, and onl
     else
       column.reals().resize(60);
   }
-  figure = loss_figure(conditions(store, "s"));
+  figure = loss_figure(summary::conditions(store, "s"));
   CHECK(figure.panels[0].notes[0] == "6 conditions with the same loss at every step they share");
 
   store.curves["z2_baseline"].find("loss")->reals()[50] += 1e-9;  // seen by no eye, but not the same
-  figure = loss_figure(conditions(store, "s"));
+  figure = loss_figure(summary::conditions(store, "s"));
   CHECK(figure.panels[0].notes[0] == "striped lines: 6 curves closer than the eye can see, not shown to be equal");
 }
 
@@ -71,7 +74,7 @@ TEST_CASE("a condition that failed is marked in every figure, also without a sin
   sample.failing = "z3_deepcompile";
   sample.absent = "z2_deepcompile";
   const metric::Store store = sample_batch(sample);
-  const auto all = conditions(store, "s");
+  const auto all = summary::conditions(store, "s");
   CHECK(loss_figure(all).panels[0].series[4].note == "FAILED, no loss");
   CHECK(loss_figure(all).panels[0].series[5].note == "FAILED");
   const Figure time = time_figure(all);
@@ -81,11 +84,11 @@ TEST_CASE("a condition that failed is marked in every figure, also without a sin
 }
 
 TEST_CASE("one unit for a figure, by its largest value") {
-  CHECK(time_unit(0.123).text(0.0123) == "12.30 ms");
-  CHECK(time_unit(12).text(1.5) == "1.500 s");
-  CHECK(bytes_unit(3.4e9).text(3.1e8) == "0.3100 GB");
-  CHECK(bytes_unit(9.5e8).text(9.5e8) == "950.0 MB");
-  CHECK(bytes_unit(0).text(0) == "0.000 B");
+  CHECK(summary::time_unit(0.123).text(0.0123) == "12.30 ms");
+  CHECK(summary::time_unit(12).text(1.5) == "1.500 s");
+  CHECK(summary::bytes_unit(3.4e9).text(3.1e8) == "0.3100 GB");
+  CHECK(summary::bytes_unit(9.5e8).text(9.5e8) == "950.0 MB");
+  CHECK(summary::bytes_unit(0).text(0) == "0.000 B");
 }
 
 TEST_CASE("ticks are round and within the range") {
@@ -107,6 +110,72 @@ TEST_CASE("text is cut and wrapped by characters, not by bytes") {
   CHECK(shortened("äöüäöüäöüäöü", 9) == "äöü...äöü");
   CHECK(wrapped("one two three", 7) == std::vector<std::string>{"one two", "three"});
   CHECK(length("äö") == 2);
+}
+
+TEST_CASE("ticks of any range come to an end, and lie within it") {
+  const double ulp = 5.000000000000001, huge = 1e308, tiny = 5e-324;
+  const std::vector<std::pair<double, double>> ranges = {{5, ulp},          {5, 5},           {-huge, huge},
+                                                         {0, huge},         {tiny, 3 * tiny}, {tiny, huge},
+                                                         {1e17, 1e17 + 64}, {-1, 1},          {1e-9, 3e7}};
+  for (const auto& [low, high] : ranges) {
+    for (const bool log : {false, true}) {
+      if (log && low <= 0) continue;
+      for (const int count : {0, 1, 5, 200}) {
+        const std::vector<Tick> found = ticks(low, high, count, log);
+        CHECK(found.size() <= static_cast<std::size_t>(std::max(count, 4) * 3));
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          CHECK(found[i].at >= low * (1 - 1e-9) - 1e-9 * high);
+          CHECK(found[i].at / (1 + 1e-9) <= high);
+          if (i > 0) CHECK(found[i - 1].at < found[i].at);
+          if (i > 0) CHECK(found[i - 1].label != found[i].label);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a share of an axis is a share, also where high - low is nothing or high / low is no number") {
+  CHECK(share(5, {5, 5.000000000000001}, false) == 0.5);
+  CHECK(share(1e-320, {1e-320, 1e308}, true) == 0);
+  CHECK(share(1e308, {1e-320, 1e308}, true) == 1);
+}
+
+TEST_CASE("numbers too large or small for an axis are divided by a power of ten, which its label names") {
+  Figure figure{"t", {Panel()}};
+  figure.panels[0].y_label = "loss";
+  Series series;
+  series.x = {1, 2, 3};
+  series.y = {1e308, -1e308, std::numeric_limits<double>::infinity()};
+  figure.panels[0].series = {series};
+  Panel drawn = drawable(figure).panels[0];
+  CHECK(drawn.y_label == "loss / 1e308");
+  CHECK(drawn.series[0].y[0] == doctest::Approx(1));
+  CHECK(drawn.series[0].y[1] == doctest::Approx(-1));
+  CHECK(std::isinf(drawn.series[0].y[2]));
+  CHECK(drawn.series[0].x == series.x);
+  figure.panels[0].series[0].y = {1e-320, 2e-320, 0};
+  drawn = drawable(figure).panels[0];
+  CHECK(drawn.y_label == "loss / 1e-320");
+  CHECK(drawn.series[0].y[1] == doctest::Approx(2).epsilon(0.01));
+  figure.panels[0].series[0].y = {1, 2, 3};
+  CHECK(drawable(figure).panels[0].y_label == "loss");
+}
+
+TEST_CASE("curves at both ends of the doubles are not said to coincide") {
+  std::vector<Series> series(2);
+  for (Series& one : series) one.x = {1, 2};
+  series[0].y = {1e308, 1e308};
+  series[1].y = {-1e308, -1e308};
+  stripe_coinciding(series);
+  CHECK(series[1].layers == 1);
+}
+
+TEST_CASE("a number for people is in its unit, and never cut short") {
+  CHECK(time_unit(1e308).text(1e308) == "2.778e+304 h");
+  CHECK(time_unit(7200).text(7200) == "2.000 h");
+  CHECK(time_unit(300).text(450) == "7.500 min");
+  CHECK(time_unit(1e-320).number(1e-320, 3).find("e-") != std::string::npos);
+  CHECK(bytes_unit(1e6).text(1.5e6) == "1.500 MB");
 }
 
 }  // namespace zs::plot

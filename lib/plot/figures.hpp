@@ -4,10 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "plot/condition.hpp"
 #include "plot/figure.hpp"
+#include "summary/condition.hpp"
+#include "summary/unit.hpp"
 
 namespace zs::plot {
+
+using summary::Condition;
+using summary::Unit;
 
 /// What a user may choose. Each figure looks at what concerns it.
 struct Options {
@@ -39,8 +43,5 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options& o
 Figure revision_figure(const std::vector<Condition>& conditions, const Options& options = {});
 /// A heat map of one result over two attributes, or bars over one; the best is marked.
 Figure sweep_figure(const std::vector<Condition>& conditions, const Options& options = {});
-
-/// The attributes on which conditions differ and that describe a configuration, in order of name.
-std::vector<std::string> differing_attributes(const std::vector<Condition>& conditions);
 
 }  // namespace zs::plot

@@ -41,7 +41,7 @@ Figure figure(const std::string& kind, const metric::Store& store, const std::st
     if (row.kind.name != kind) continue;
     const auto warmup = store.attributes.find("warmup");
     if (warmup != store.attributes.end()) options.warmup = warmup->second;
-    return row.make(conditions(store, source), options);
+    return row.make(summary::conditions(store, source), options);
   }
   std::vector<std::string> names;
   std::string list;

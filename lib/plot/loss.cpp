@@ -13,7 +13,7 @@ namespace {
 
 /// What is said about curves that lie on one another.
 std::string coincidence(const std::vector<Condition>& conditions, const std::vector<Series>& series) {
-  const Agreement all = agreement(conditions);
+  const summary::Agreement all = summary::agreement(conditions);
   if (all.curves && all.same_steps && all.digests && all.with_digest == all.with_curve) {
     return counted(all.with_curve, "condition") + ", identical to the last bit (state digest " + all.digest + ")";
   }

@@ -60,7 +60,7 @@ TEST_CASE("without colour and Unicode, curves are letters") {
 
 TEST_CASE("no line is wider than the screen, whatever the names, in any of the modes") {
   metric::Store store = sample_batch();
-  auto all = conditions(store, "s");
+  auto all = summary::conditions(store, "s");
   all[0].name = std::string(200, 'x');
   all[1].name = "\xE4\xB8\xAD name \x1b[31m with \"quotes\" and \\ 'all'";
   for (const bool unicode : {false, true}) {
@@ -95,8 +95,14 @@ TEST_CASE("a name cannot break out of the script or the SVG") {
   figure.panels[0].series[0].name = "a'; system('x')\n`y`\\";
   figure.panels[0].series[1].name = "</script><b>&";
   const std::string commands = script(figure, Theme(), Format::png);
-  CHECK(commands.find(" 'a''; system(''x'') `y`\\' at screen") != std::string::npos);
+  CHECK(commands.find(" 'a''; system(''x'')\\n`y`\\' at screen") != std::string::npos);
   CHECK(commands.find('"') == std::string::npos);  // double quotes would run `y`
+  figure.title =
+      "\x1b]0;x\a\xC2\x9B"
+      "2J";
+  const std::string text = terminal_text(figure, Theme(), {});
+  CHECK(text.find("\\x1B]0;x\\x07\\u009B2J") != std::string::npos);
+  CHECK(text.find('\x1b') == std::string::npos);
   const std::string drawing = svg(figure, Theme(), 880);
   CHECK(drawing.find("<b>") == std::string::npos);
   CHECK(drawing.find("&lt;/script&gt;&lt;b&gt;&amp;") != std::string::npos);
@@ -105,7 +111,7 @@ TEST_CASE("a name cannot break out of the script or the SVG") {
 
 TEST_CASE("equal curves are held once in the data of a page") {
   const metric::Store store = sample_batch();
-  const std::string json = curves_json(loss_figure(conditions(store, "s")).panels[0], Theme());
+  const std::string json = curves_json(loss_figure(summary::conditions(store, "s")).panels[0], Theme());
   std::size_t copies = 0;
   for (std::size_t at = 0; (at = json.find("\"same\":0", at)) != std::string::npos; ++at) ++copies;
   CHECK(copies == 5);
@@ -113,7 +119,7 @@ TEST_CASE("equal curves are held once in the data of a page") {
 
 TEST_CASE("gnuplot draws whole pictures in every format") {
   const metric::Store store = sample_batch();
-  const Figure figure = loss_figure(conditions(store, "s"));
+  const Figure figure = loss_figure(summary::conditions(store, "s"));
   CHECK(picture(figure, Theme(), Format::png).starts_with("\x89PNG"));
   CHECK(picture(figure, Theme(), Format::svg).find("identical to the last bit") != std::string::npos);
   CHECK(picture(figure, Theme(), Format::pdf).starts_with("%PDF"));
@@ -140,12 +146,13 @@ TEST_CASE("a theme is read back as it is written; a bad line is located") {
 
 TEST_CASE("a summary without what a figure needs is an error that says so") {
   metric::Store store;
-  CHECK_THROWS_WITH_AS(conditions(store, "x.h5"), "x.h5: holds no summary (make one with zs-aggregate)", Error);
+  CHECK_THROWS_WITH_AS(summary::conditions(store, "x.h5"), "x.h5: holds no summary (make one with zs-aggregate)",
+                       Error);
   store.summary.emplace();
-  CHECK_THROWS_WITH_AS(conditions(store, "x.h5"),
+  CHECK_THROWS_WITH_AS(summary::conditions(store, "x.h5"),
                        "x.h5: the summary has no column 'condition' (make it with zs-aggregate)", Error);
   store.summary->column("condition", metric::Type::text).texts() = {"only"};
-  const auto all = conditions(store, "x.h5");
+  const auto all = summary::conditions(store, "x.h5");
   CHECK_THROWS_WITH_AS(loss_figure(all), "no condition of the summary has a loss curve", Error);
   CHECK_THROWS_WITH_AS(time_figure(all), "no condition of the summary has an iteration time", Error);
   CHECK_THROWS_WITH_AS(memory_figure(all), "no condition of the summary has a peak memory", Error);

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "metric/table.hpp"
+#include "stat/summary.hpp"
+#include "summary/condition.hpp"
 
 namespace zs::plot {
 
@@ -81,70 +83,15 @@ inline metric::Run sample_run(const std::string& name, std::size_t place, const 
   return run;
 }
 
-/// A store as zs-aggregate makes it (5 points of warm-up).
+/// A store as zs-aggregate makes it.
 inline metric::Store sample_batch(const Sample& sample = {}) {
-  using metric::Type;
   metric::Store store;
-  store.attributes = {{"by", ""}, {"warmup", "5"}, {"tool", "zs-aggregate test"}};
-  store.summary.emplace();
-  metric::Table& summary = *store.summary;
-  summary.column("condition", Type::text);
-  for (const char* name : {"runs", "points"}) summary.column(name, Type::integer);
-  summary.column("status", Type::text);
-  for (const char* name : {"first_loss", "final_loss", "best_loss", "mean_loss"})
-    summary.column(name, Type::real, "nats/token");
-  summary.column("final_step", Type::integer);
-  summary.column("time_points", Type::integer);
-  for (const char* name : {"time_mean", "time_median", "time_std", "time_low", "time_high"})
-    summary.column(name, Type::real, "s");
-  summary.column("peak_mem");
-  summary.column("alloc_mem");
-  summary.column("tokens_per_second", Type::real, "1/s");
-  summary.column("state_digest");
   for (std::size_t place = 0; place < kSampleConditions.size(); ++place) {
     const std::string name = kSampleConditions[place];
     const int steps = name == sample.absent ? 0 : name == sample.failing ? 30 : sample.steps;
-    metric::Run run = sample_run(name, place, sample, steps);
-    const std::size_t row = summary.rows();
-    for (metric::Column& column : summary.columns) column.pad(row + 1);
-    summary.find("condition")->texts()[row] = name;
-    summary.find("runs")->integers()[row] = 1;
-    summary.find("points")->integers()[row] = steps;
-    summary.find("status")->texts()[row] = steps == sample.steps ? "COMPLETE" : "FAILED";
-    summary.find("state_digest")->texts()[row] = run.attribute("state_digest");
-    if (steps > 0) {
-      const auto& losses = run.records.find("loss")->reals();
-      const auto& times = run.records.find("iteration_time")->reals();
-      double best = losses[0], sum = 0, time = 0, squares = 0;
-      for (const double loss : losses) best = std::fmin(best, loss), sum += loss;
-      for (int i = 5; i < steps; ++i) time += times[static_cast<std::size_t>(i)];
-      const double count = steps - 5, mean = time / count;
-      for (int i = 5; i < steps; ++i) squares += std::pow(times[static_cast<std::size_t>(i)] - mean, 2);
-      const double deviation = std::sqrt(squares / (count - 1)), half = 1.98 * deviation / std::sqrt(count);
-      const auto set = [&](const char* column, double value) { summary.find(column)->reals()[row] = value; };
-      set("first_loss", losses.front());
-      set("final_loss", losses.back());
-      set("best_loss", best);
-      set("mean_loss", sum / steps);
-      set("time_mean", mean);
-      set("time_median", mean);
-      set("time_std", deviation);
-      set("time_low", mean - half);
-      set("time_high", mean + half);
-      set("tokens_per_second", 4096 / mean);
-      summary.find("final_step")->integers()[row] = steps;
-      summary.find("time_points")->integers()[row] = steps - 5;
-      summary.find("peak_mem")->integers()[row] = run.records.find("peak_mem")->integers().front();
-      summary.find("alloc_mem")->integers()[row] = run.records.find("alloc_mem")->integers().front();
-      metric::Table& curve = store.curves[name];
-      for (const char* column : {"step", "loss", "iteration_time"}) curve.column(column) = *run.records.find(column);
-      for (const char* column : {"loss_min", "loss_max"}) {
-        curve.column(column, Type::real, "nats/token").reals() = losses;
-      }
-    }
-    store.runs.push_back(std::move(run));
+    store.runs.push_back(sample_run(name, place, sample, steps));
   }
-  return store;
+  return stat::summarize(std::move(store), {}).store;
 }
 
 }  // namespace zs::plot

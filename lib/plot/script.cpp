@@ -17,12 +17,12 @@ constexpr std::size_t kLongestName = 44;  // characters of a name beside a bar
 constexpr double kStripe = 7;             // length of a stripe where curves coincide, in line widths
 
 /// Text as a gnuplot string. In double quotes gnuplot would run what stands between backquotes; in single quotes
-/// nothing is special but the quote itself. Control characters become blanks.
+/// nothing is special but the quote itself.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) {
     if (c == '\'') result += '\'';
-    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    result += c;
   }
   return result + "'";
 }
@@ -38,8 +38,8 @@ std::string value(double number) { return std::isfinite(number) ? zs::to_text(nu
 
 class Script {
  public:
-  Script(const Figure& figure, const Theme& theme, Format format)
-      : figure_(figure), theme_(theme), format_(format), layout_(theme) {}
+  Script(Figure figure, const Theme& theme, Format format)
+      : figure_(std::move(figure)), theme_(theme), format_(format), layout_(theme) {}
 
   std::string text() {
     const std::size_t columns = std::max<std::size_t>(1, figure_.columns);
@@ -67,7 +67,7 @@ class Script {
   }
 
  private:
-  const Figure& figure_;
+  const Figure figure_;
   const Theme& theme_;
   Format format_;
   std::ostringstream out_;
@@ -124,10 +124,8 @@ class Script {
          << "set tics nomirror scale 0.5 textcolor rgb " << quoted(theme_.foreground) << "\n"
          << "set xlabel " << quoted(panel.x_label) << " textcolor rgb " << quoted(theme_.foreground) << "\n"
          << "set ylabel " << quoted(panel.y_label) << " textcolor rgb " << quoted(theme_.foreground) << "\n"
-         << "unset logscale\nset xtics autofreq format '%h'\nset ytics autofreq format '%h'\nset autoscale xy\nunset "
+         << "set xtics autofreq format '%h'\nset ytics autofreq format '%h'\nset autoscale xy\nunset "
             "key\n";
-    if (panel.log_x) out_ << "set logscale x\n";
-    if (panel.log_y) out_ << "set logscale y\n";
   }
 
   void panel(const Panel& panel, Box box) {
@@ -169,21 +167,23 @@ class Script {
   void curves(const Panel& panel, const Box& box) {
     const double legend_height = 1.25 * line_height_ * static_cast<double>(layout_.legend_rows(panel, box.width));
     const Range xs = x_range(panel), ys = y_axis(panel);
-    const std::vector<Tick> up =
-        ys.empty() ? std::vector<Tick>() : ticks(ys.low, ys.high, static_cast<int>(box.height / 60), panel.log_y);
+    if (xs.empty() || ys.empty()) {  // gnuplot takes that for an error
+      label("no finite value to draw", box.left + 20, box.top + line_height_, theme_.note, theme_.font_size);
+      legend(panel, {box.left, box.top + box.height - legend_height, box.width, legend_height});
+      out_ << "unset border\nunset tics\nset xrange [0:1]\nset yrange [0:1]\n";
+      return plot({"2 notitle"});  // labels come with a plot
+    }
+    const std::vector<Tick> up = ticks(ys.low, ys.high, static_cast<int>(box.height / 60), panel.log_y);
     std::size_t longest = 1;
     for (const Tick& tick : up) longest = std::max(longest, length(tick.label));
     const double left = static_cast<double>(longest) * char_width_ + 2.2 * line_height_;
     const Box inside = {box.left + left, box.top, box.width - left - 2.5 * char_width_,
                         box.height - legend_height - 3 * line_height_};
     axes(panel, inside);
-    if (!ys.empty()) out_ << "set yrange [" << value(ys.low) << ":" << value(ys.high) << "]\n", tick_marks("ytics", up);
-    if (!xs.empty() && xs.low < xs.high) {
-      out_ << "set xrange [" << value(xs.low) << ":" << value(xs.high) << "]\n";
-      tick_marks("xtics", x_ticks(panel, xs, static_cast<int>(inside.width / 80)));
-    }
+    span("y", ys, up, panel.log_y);
+    if (!xs.flat()) span("x", xs, x_ticks(panel, xs, static_cast<int>(inside.width / 80)), panel.log_x);
     legend(panel, {box.left, box.top + box.height - legend_height, box.width, legend_height});
-    for (std::size_t i = 0; i < panel.series.size(); ++i) data(panel.series[i], i);
+    for (std::size_t i = 0; i < panel.series.size(); ++i) data(panel, panel.series[i], i);
     std::vector<std::string> parts;
     std::size_t most = 0;
     for (const Series& series : panel.series) most = std::max(most, series.x.size());
@@ -191,10 +191,15 @@ class Script {
     plot(parts);
   }
 
-  void tick_marks(const char* axis, const std::vector<Tick>& all) {
-    out_ << "set " << axis << " (";
+  /// A place on an axis. gnuplot's own logarithmic axes leave out numbers above 9e307, which it takes for undefined.
+  static std::string place(double at, bool log) { return value(log ? std::log10(at) : at); }
+
+  /// What an axis shows, and its ticks.
+  void span(const std::string& axis, const Range& range, const std::vector<Tick>& all, bool log) {
+    out_ << "set " << axis << "range [" << place(range.low, log) << ":" << place(range.high, log) << "]\n"
+         << "set " << axis << "tics (";
     for (std::size_t i = 0; i < all.size(); ++i)
-      out_ << (i ? ", " : "") << tick_name(all[i].label) << " " << value(all[i].at);
+      out_ << (i ? ", " : "") << tick_name(all[i].label) << " " << place(all[i].at, log);
     out_ << ")\n";
   }
 
@@ -213,12 +218,13 @@ class Script {
     }
   }
 
-  void data(const Series& series, std::size_t index) {
+  void data(const Panel& panel, const Series& series, std::size_t index) {
     if (series.x.empty()) return;
     out_ << "$curve" << index << " << END_OF_DATA\n";
     for (std::size_t row = 0; row < series.x.size(); ++row) {
-      out_ << value(series.x[row]) << " " << value(series.y[row]);
-      if (!series.low.empty()) out_ << " " << value(series.low[row]) << " " << value(series.high[row]);
+      out_ << place(series.x[row], panel.log_x) << " " << place(series.y[row], panel.log_y);
+      if (!series.low.empty())
+        out_ << " " << place(series.low[row], panel.log_y) << " " << place(series.high[row], panel.log_y);
       out_ << "\n";
     }
     out_ << "END_OF_DATA\n";
@@ -362,7 +368,7 @@ void Script::heat_map(const Panel& panel, const Box& box) {
 }  // namespace
 
 std::string script(const Figure& figure, const Theme& theme, Format format) {
-  return Script(figure, theme, format).text();
+  return Script(drawable(figure), theme, format).text();
 }
 
 }  // namespace zs::plot

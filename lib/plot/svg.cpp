@@ -35,7 +35,7 @@ std::string ink(std::size_t place, const Theme& theme) {
 
 class Writer {
  public:
-  Writer(const Figure& figure, const Theme& theme, int width) : figure_(figure), theme_(theme), width_(width) {}
+  Writer(Figure figure, const Theme& theme, int width) : figure_(std::move(figure)), theme_(theme), width_(width) {}
 
   std::string text() {
     const bool phone = width_ < kPhone;
@@ -55,7 +55,7 @@ class Writer {
   }
 
  private:
-  const Figure& figure_;
+  const Figure figure_;
   const Theme& theme_;
   double width_;
   std::ostringstream out_;
@@ -101,12 +101,8 @@ class Writer {
     words(panel.y_label, left, top + 14, "start", "quiet");
     const double x0 = left + static_cast<double>(longest) * kChar + 10, x1 = left + width - 12, y0 = top + 26,
                  y1 = y0 + height;
-    const auto share = [](double value, double from, double to, bool log) {
-      if (log) return to > from ? std::log(value / from) / std::log(to / from) : 0.5;
-      return to > from ? (value - from) / (to - from) : 0.5;
-    };
-    const auto px = [&](double x) { return x0 + (x1 - x0) * share(x, xs.low, xs.high, panel.log_x); };
-    const auto py = [&](double y) { return y1 - (y1 - y0) * share(y, ys.low, ys.high, panel.log_y); };
+    const auto px = [&](double x) { return x0 + (x1 - x0) * share(x, xs, panel.log_x); };
+    const auto py = [&](double y) { return y1 - (y1 - y0) * share(y, ys, panel.log_y); };
     for (const Tick& tick : y_ticks) {
       rule(x0, py(tick.at), x1, py(tick.at), "grid");
       words(tick.label, x0 - 7, py(tick.at) + 4.5, "end", "tick");
@@ -312,7 +308,9 @@ class Writer {
 
 }  // namespace
 
-std::string svg(const Figure& figure, const Theme& theme, int width) { return Writer(figure, theme, width).text(); }
+std::string svg(const Figure& figure, const Theme& theme, int width) {
+  return Writer(drawable(figure), theme, width).text();
+}
 
 std::string escaped(const std::string& text) {
   std::string result;

@@ -9,7 +9,8 @@
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "plot/figures.hpp"
-#include "plot/result.hpp"
+#include "summary/difference.hpp"
+#include "summary/result.hpp"
 
 namespace zs::plot {
 namespace {
@@ -18,22 +19,24 @@ namespace {
 void require_attribute(const std::vector<Condition>& conditions, const std::string& key) {
   std::set<std::string> known;
   for (const Condition& condition : conditions) {
-    for (const stat::Member& member : condition.members) {
-      for (const auto& [name, value] : member.run->attributes) known.insert(name);
+    for (const summary::Member& member : condition.members) {
+      for (const auto& [name, value] : member.facts) known.insert(name);
     }
   }
-  if (known.count(key) == 0)
+  if (known.count(std::string(attribute::primary(key))) == 0)
     throw UsageError("no run has the attribute '" + key + "'" + did_you_mean(key, {known.begin(), known.end()}));
 }
+
+std::string title(const std::string& key) { return std::string(attribute::label(key)); }
 
 }  // namespace
 
 Figure sweep_figure(const std::vector<Condition>& conditions, const Options& options) {
-  const Result& value = result(options.value, conditions);
-  std::vector<std::string> keys = differing_attributes(conditions);
+  const summary::Result& value = summary::result(options.value, conditions);
+  std::vector<std::string> keys = summary::parameters(conditions);
   for (const std::string& named : {options.rows, options.columns}) {
     if (!named.empty()) require_attribute(conditions, named);
-    keys.erase(std::remove(keys.begin(), keys.end(), named), keys.end());
+    std::erase(keys, attribute::primary(named));
   }
   const auto next = [&](const std::string& named) {
     if (!named.empty() || keys.empty()) return named;
@@ -42,7 +45,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
     return key;
   };
   const std::string rows = next(options.rows), columns = next(options.columns);
-  const Condition* const best = best_of(conditions, value);
+  const Condition* const best = summary::best_of(conditions, value);
   if (!best) throw Error("no condition that did not fail has a " + value.name);
 
   Panel panel;
@@ -50,7 +53,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
     panel.x_label = value.label;
     for (const Condition& condition : conditions) {
       Bar bar;
-      bar.name = rows.empty() ? condition.name : rows + " " + condition.attribute(rows);
+      bar.name = rows.empty() ? condition.name : title(rows) + " " + condition.attribute(rows);
       bar.colour = &condition == best ? 0 : 6;
       bar.failed = condition.bad();
       bar.value = value.of(condition);
@@ -62,9 +65,9 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
     }
     return {"Sweep: " + value.label, {std::move(panel)}};
   }
-  panel.rows = levels(conditions, rows);
-  panel.columns = levels(conditions, columns);
-  panel.x_label = columns, panel.y_label = rows;
+  panel.rows = summary::levels(conditions, rows);
+  panel.columns = summary::levels(conditions, columns);
+  panel.x_label = title(columns), panel.y_label = title(rows);
   std::map<std::pair<std::size_t, std::size_t>, std::vector<const Condition*>> cells;
   const auto index = [](const std::vector<std::string>& all, std::string one) {
     if (one.empty()) one = "-";
@@ -94,7 +97,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
   panel.notes.push_back("best: " + best->name + " (" + value.text(value.of(*best)) + ")");
   if (several) {
     std::string others;
-    for (const std::string& key : keys) others += (others.empty() ? "" : ", ") + key;
+    for (const std::string& key : keys) others += (others.empty() ? "" : ", ") + title(key);
     panel.notes.push_back("each cell: the best over " + (others.empty() ? "its conditions" : others));
   }
   return {"Sweep: " + value.label, {std::move(panel)}};

@@ -122,35 +122,30 @@ class Drawing {
       line("  (no finite value to draw)");
       return;
     }
-    const auto place = [](double at, const Range& range, bool log) {
-      if (log) return range.high > range.low ? std::log(at / range.low) / std::log(range.high / range.low) : 0.5;
-      return range.high > range.low ? (at - range.low) / (range.high - range.low) : 0.5;
-    };
     const std::vector<Tick> y_ticks = ticks(ys.low, ys.high, std::max(2, static_cast<int>(rows) / 3), panel.log_y);
     std::size_t margin = 1;
     for (const Tick& tick : y_ticks) margin = std::max(margin, length(tick.label));
     const std::size_t columns = screen_.width - margin - 3;
     Canvas canvas(columns, rows, screen_.unicode);
-    for (std::size_t i = 0; i < panel.series.size(); ++i) draw(panel.series[i], i, panel, xs, ys, place, canvas);
+    for (std::size_t i = 0; i < panel.series.size(); ++i) draw(panel.series[i], i, panel, xs, ys, canvas);
 
     line(padded_left("", margin + 2) + panel.y_label);
     std::vector<std::string> labels(rows);
     for (const Tick& tick : y_ticks) {
-      const double share = 1 - place(tick.at, ys, panel.log_y);
-      labels[static_cast<std::size_t>(std::lround(share * static_cast<double>(rows - 1)))] = tick.label;
+      const double down = 1 - share(tick.at, ys, panel.log_y);
+      labels[static_cast<std::size_t>(std::lround(down * static_cast<double>(rows - 1)))] = tick.label;
     }
     for (std::size_t row = 0; row < rows; ++row) {
       const bool tick = !labels[row].empty();
       const char* const rule = screen_.unicode ? (tick ? "\xE2\x94\xA4" : "\xE2\x94\x82") : (tick ? "+" : "|");
       line(padded_left(labels[row], margin) + " " + rule + cells(canvas, panel, row, columns));
     }
-    x_axis(panel, xs, place, margin, columns);
+    x_axis(panel, xs, margin, columns);
     for (const std::string& one : names) line(one);
   }
 
-  template <typename Place>
   void draw(const Series& series, std::size_t index, const Panel& panel, const Range& xs, const Range& ys,
-            const Place& place, Canvas& canvas) const {
+            Canvas& canvas) const {
     long last_x = -1, last_y = -1;
     for (std::size_t row = 0; row < series.x.size(); ++row) {
       const double y = series.y[row];
@@ -159,8 +154,8 @@ class Drawing {
         continue;
       }
       const long dot_x =
-          std::lround(place(series.x[row], xs, panel.log_x) * static_cast<double>(canvas.dots_across() - 1));
-      const long dot_y = std::lround((1 - place(y, ys, panel.log_y)) * static_cast<double>(canvas.dots_down() - 1));
+          std::lround(share(series.x[row], xs, panel.log_x) * static_cast<double>(canvas.dots_across() - 1));
+      const long dot_y = std::lround((1 - share(y, ys, panel.log_y)) * static_cast<double>(canvas.dots_down() - 1));
       if (last_x < 0 || series.points)
         canvas.dot(dot_x, dot_y, index);
       else
@@ -186,14 +181,13 @@ class Drawing {
     return text;
   }
 
-  template <typename Place>
-  void x_axis(const Panel& panel, const Range& xs, const Place& place, std::size_t margin, std::size_t columns) {
+  void x_axis(const Panel& panel, const Range& xs, std::size_t margin, std::size_t columns) {
     std::string labels(columns + 2, ' ');
     std::vector<bool> marks(columns, false);
     std::size_t used = 0;
     for (const Tick& tick : x_ticks(panel, xs, std::max(2, static_cast<int>(columns) / 12))) {
       const auto column =
-          static_cast<std::size_t>(std::lround(place(tick.at, xs, panel.log_x) * static_cast<double>(columns - 1)));
+          static_cast<std::size_t>(std::lround(share(tick.at, xs, panel.log_x) * static_cast<double>(columns - 1)));
       const std::size_t half = tick.label.size() / 2;
       const std::size_t start = std::min(column + 1 > half ? column + 1 - half : 0,
                                          labels.size() - std::min(labels.size(), tick.label.size()));
@@ -334,7 +328,7 @@ Screen screen_of_stdout() {
 }
 
 std::string terminal_text(const Figure& figure, const Theme& theme, const Screen& screen) {
-  return Drawing(theme, screen).text(figure);
+  return Drawing(theme, screen).text(drawable(figure));
 }
 
 }  // namespace zs::plot

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/image.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
 
 namespace zs::registry {
 namespace {
@@ -30,78 +31,92 @@ void put_all(std::string& out, const std::vector<T>& values) {
   out.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-/// Takes values from the front of bytes whose checksum is right.
+/// Thrown within this file: the bytes are no image.
+struct Damaged {};
+
+/// Takes values from the front of bytes. Anybody can make a right checksum, so every length is looked at. Throws
+/// Damaged.
 class Taker {
  public:
   explicit Taker(std::string_view bytes) : rest_(bytes) {}
   template <typename T>
   T one() {
     T value{};
-    std::memcpy(&value, rest_.data(), sizeof value);
-    rest_.remove_prefix(sizeof value);
+    std::memcpy(&value, take(1, sizeof value).data(), sizeof value);
     return value;
   }
-  std::string text() {
-    const auto size = one<std::uint32_t>();
-    std::string value(rest_.substr(0, size));
-    rest_.remove_prefix(size);
-    return value;
-  }
+  std::string text() { return std::string(take(one<std::uint32_t>(), 1)); }
   template <typename T>
-  std::vector<T> all(std::size_t count) {
+  std::vector<T> all(std::uint64_t count) {
+    const std::string_view bytes = take(count, sizeof(T));
     std::vector<T> values(count);
-    std::memcpy(values.data(), rest_.data(), count * sizeof(T));
-    rest_.remove_prefix(count * sizeof(T));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
+  /// How many of something that takes at least `size` bytes each follow.
+  std::uint32_t count(std::size_t size) {
+    const auto count = one<std::uint32_t>();
+    if (count > rest_.size() / size) throw Damaged();
+    return count;
+  }
+  bool at_end() const { return rest_.empty(); }
 
  private:
   std::string_view rest_;
+  std::string_view take(std::uint64_t count, std::size_t size) {
+    if (count > rest_.size() / size) throw Damaged();
+    const std::string_view taken = rest_.substr(0, count * size);
+    rest_.remove_prefix(taken.size());
+    return taken;
+  }
 };
 
-/// The whole file, or "" where it cannot be read.
-std::string content(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return "";
-  struct stat status {};
-  std::string bytes;
-  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) bytes.resize(static_cast<std::size_t>(status.st_size));
-  std::size_t used = 0;
-  while (used < bytes.size()) {
-    const ssize_t count = ::read(file, bytes.data() + used, bytes.size() - used);
-    if (count <= 0) break;
-    used += static_cast<std::size_t>(count);
-  }
-  ::close(file);
-  bytes.resize(used);
-  return bytes;
+Column take_column(Taker& take, std::uint64_t rows) {
+  Column column;
+  column.name = take.text();
+  column.values.resize(take.count(sizeof(std::uint32_t)));
+  for (std::string& value : column.values) value = take.text();
+  column.codes = take.all<std::uint32_t>(rows);
+  const auto known = [&](std::uint32_t code) { return code < column.values.size(); };
+  if (column.values.empty() || !column.values[0].empty() ||
+      !std::all_of(column.codes.begin(), column.codes.end(), known))
+    throw Damaged();
+  return column;
 }
 
-}  // namespace
-
-Image read_image(const std::string& path) {
-  const std::string bytes = content(path);
-  if (bytes.size() < 2 * sizeof(std::uint64_t)) return {};
-  const std::string_view body(bytes.data(), bytes.size() - sizeof(std::uint64_t));
-  std::uint64_t sum = 0;
-  std::memcpy(&sum, bytes.data() + body.size(), sizeof sum);
-  Taker take(body);
-  if (take.one<std::uint64_t>() != kMagic || hash(body) != sum) return {};
+Image take_image(std::string_view bytes) {
+  if (bytes.size() < 2 * sizeof(std::uint64_t)) throw Damaged();
+  const std::string_view body = bytes.substr(0, bytes.size() - sizeof(std::uint64_t));
+  Taker take(body), end(bytes.substr(body.size()));
+  if (take.one<std::uint64_t>() != kMagic || hash(body) != end.one<std::uint64_t>()) throw Damaged();
   Image image;
+  image.found = true;
   image.csv.size = take.one<std::int64_t>();
   image.csv.time = take.one<std::int64_t>();
   image.csv.inode = take.one<std::uint64_t>();
   image.csv_hash = take.one<std::uint64_t>();
   const auto rows = take.one<std::uint64_t>();
   image.runs.times = take.all<std::int64_t>(rows);
-  image.runs.columns.resize(take.one<std::uint32_t>());
-  for (Column& column : image.runs.columns) {
-    column.name = take.text();
-    column.values.resize(take.one<std::uint32_t>());
-    for (std::string& value : column.values) value = take.text();
-    column.codes = take.all<std::uint32_t>(rows);
-  }
+  image.runs.columns.resize(take.count(2 * sizeof(std::uint32_t)));
+  for (Column& column : image.runs.columns) column = take_column(take, rows);
+  if (!take.at_end() || (rows > 0 && !image.runs.find("run_id"))) throw Damaged();
   return image;
+}
+
+constexpr std::size_t kLargest = std::size_t{1} << 30;
+
+}  // namespace
+
+Image read_image(const std::string& path, std::span<const uid_t> trusted) {
+  try {
+    const Regular file = read_regular(path, kLargest);
+    if (std::find(trusted.begin(), trusted.end(), file.owner) == trusted.end()) return {};
+    return take_image(file.bytes);
+  } catch (const Damaged&) {
+    return {};
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 std::string image_bytes(const Runs& runs, const Stamp& csv, std::uint64_t csv_hash) {

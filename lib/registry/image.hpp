@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file .runs.index: the table of runs as bytes of this machine's order, with a checksum.
 #pragma once
+#include <sys/types.h>
+
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,13 +20,15 @@ struct Stamp {
 };
 
 struct Image {
+  bool found = false;  ///< there was one
   Runs runs;
   Stamp csv;                   ///< of the runs.csv that was last written
   std::uint64_t csv_hash = 0;  ///< XXH3 of its content
 };
 
-/// Reads an image; an empty one where the file is missing, damaged, or of another version or byte order.
-Image read_image(const std::string& path);
+/// Reads an image; an empty one where the file is missing, damaged, no file, of another version or byte order, or not
+/// of one of the users `trusted`: whoever else wrote it may have put anything into it.
+Image read_image(const std::string& path, std::span<const uid_t> trusted);
 
 /// The bytes of such a file.
 std::string image_bytes(const Runs& runs, const Stamp& csv, std::uint64_t csv_hash);

@@ -2,11 +2,11 @@
 #include "registry/index.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <ctime>
@@ -14,7 +14,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -27,30 +26,40 @@ namespace {
 constexpr std::int64_t kSecond = 1'000'000'000;
 /// A folder's time tells nothing about what happens within its granularity, so a time is trusted only when it is older.
 constexpr std::int64_t kSettled = 2 * kSecond;
-constexpr std::int64_t kLongIndex = 8 << 20;  // bytes
+constexpr std::int64_t kLongIndex = 8 << 20;               // bytes
+constexpr std::size_t kLongestCsv = std::size_t{1} << 30;  // bytes
 
 std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
 
 struct Folder {
   std::string id;
-  std::int64_t time = 0;
+  struct stat status {};
+  /// When anything last happened to it: the record grew, or who may enter it changed. Unlike the time of modification,
+  /// nobody can set it back.
+  std::int64_t time() const { return nanoseconds(status.st_ctim); }
 };
+
+/// The registry's own folder. Throws Error where there is none.
+struct stat status_of(const std::string& registry) {
+  struct stat status {};
+  if (::stat(registry.c_str(), &status) != 0)
+    throw Error(registry, 0, errno == ENOENT ? "no such registry" : errno_text());
+  if (!S_ISDIR(status.st_mode)) throw Error(registry, 0, "is not a folder, so no registry");
+  return status;
+}
 
 /// The folders of the registry, by name. A folder may vanish meanwhile.
 std::vector<Folder> folders(const std::string& registry) {
   std::vector<Folder> all;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(registry.c_str()), ::closedir);
-  if (!open)
-    throw Error(registry, 0,
-                errno == ENOENT    ? "no such registry"
-                : errno == ENOTDIR ? "is not a folder, so no registry"
-                                   : errno_text());
+  if (!open) throw Error(registry, 0, errno_text());
   while (const dirent* const entry = ::readdir(open.get())) {
     if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK))
       continue;
-    struct stat status {};
-    if (::fstatat(::dirfd(open.get()), entry->d_name, &status, 0) != 0 || !S_ISDIR(status.st_mode)) continue;
-    all.push_back({entry->d_name, nanoseconds(status.st_mtim)});
+    Folder folder{entry->d_name};
+    if (::fstatat(::dirfd(open.get()), entry->d_name, &folder.status, 0) != 0 || !S_ISDIR(folder.status.st_mode))
+      continue;
+    all.push_back(std::move(folder));
   }
   std::sort(all.begin(), all.end(), [](const Folder& a, const Folder& b) { return a.id < b.id; });
   return all;
@@ -58,104 +67,154 @@ std::vector<Folder> folders(const std::string& registry) {
 
 /// The time now by the clock that stamps the registry's files, or 0 if it may not be written.
 std::int64_t server_time(const std::string& registry) {
-  const std::string path = registry + "/." + writer_name() + ".clock";
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) return 0;
-  struct stat status {};
-  const bool known = ::write(file, "", 1) == 1 && ::fstat(file, &status) == 0;
-  ::close(file);
-  ::unlink(path.c_str());
-  return known ? nanoseconds(status.st_mtim) : 0;
-}
-
-/// The ids in the first column of a CSV. Ids need no quotes.
-std::set<std::string, std::less<>> ids_of(std::string_view csv) {
-  std::set<std::string, std::less<>> ids;
-  while (!csv.empty()) {
-    const std::size_t end = std::min(csv.find('\n'), csv.size());
-    ids.emplace(csv.substr(0, std::min(csv.find(','), end)));
-    csv.remove_prefix(std::min(end + 1, csv.size()));
+  try {
+    const Temporary clock(registry + "/clock");
+    struct stat status {};
+    return ::write(clock.file(), "", 1) == 1 && ::fstat(clock.file(), &status) == 0 ? nanoseconds(status.st_mtim) : 0;
+  } catch (const Error&) {
+    return 0;
   }
-  return ids;
 }
 
-/// A runs.csv from before the registry was zs's may list runs that have no record: it is put aside, not replaced.
-void keep_foreign_csv(const std::string& registry, const Runs& runs) {
-  const std::string path = registry + "/runs.csv";
-  if (!std::filesystem::exists(path)) return;
-  std::set<std::string, std::less<>> unknown = ids_of(Input(path).read_all());
-  if (!unknown.erase("run_id") && unknown.empty()) return;
-  for (std::size_t row = 0; row < runs.size(); ++row) unknown.erase(runs.text(row, "run_id"));
-  if (unknown.empty()) return;
-  std::string kept = path + ".old";
-  for (int i = 2; std::filesystem::exists(kept); ++i) kept = path + ".old" + std::to_string(i);
-  std::filesystem::rename(path, kept);
+/// Whether everybody who may enter the registry may read a run too, so that its record may stand in the index.
+bool open_to_all(const struct stat& registry, const struct stat& run, mode_t record) {
+  const auto permits = [&](mode_t read, mode_t enter) {
+    return (run.st_mode & read) != 0 && (run.st_mode & enter) != 0 && (record & read) != 0;
+  };
+  const bool others = permits(S_IROTH, S_IXOTH);
+  if ((registry.st_mode & S_IXOTH) != 0 && !others) return false;
+  return (registry.st_mode & S_IXGRP) == 0 || others || (run.st_gid == registry.st_gid && permits(S_IRGRP, S_IXGRP));
+}
+
+/// "20261121_193003_abcdef", as Run makes them.
+bool names_run(std::string_view id) {
+  constexpr std::string_view kForm = "dddddddd_dddddd_llllll";
+  if (id.size() != kForm.size()) return false;
+  for (std::size_t i = 0; i < id.size(); ++i) {
+    const bool digit = id[i] >= '0' && id[i] <= '9', letter = id[i] >= 'a' && id[i] <= 'z';
+    if (kForm[i] == '_' ? id[i] != '_' : kForm[i] == 'd' ? !digit : !digit && !letter) return false;
+  }
+  return true;
+}
+
+/// Whether a CSV is one that zs wrote, whole or cut short: its first columns and its ids are ours. What cannot be told
+/// is not.
+bool ours(const std::string& path) {
+  std::string bytes;
+  try {
+    bytes = read_regular(path, kLongestCsv).bytes;
+  } catch (const Error&) {
+    return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT && !std::filesystem::is_symlink(path);
+  }
+  static const std::string kHeader = to_csv(assemble({}, {}));  // of no runs: the columns that are always there
+  const std::string_view first = std::string_view(kHeader).substr(0, kHeader.size() - 1);
+  std::string_view csv(bytes);
+  if (!csv.starts_with(first)) return first.starts_with(csv);
+  bool quoted = false, id = false;  // the next cell is an id
+  for (std::size_t i = 0; i < csv.size(); ++i) {
+    if (id && csv.find(',', i) != std::string_view::npos && !names_run(csv.substr(i, csv.find(',', i) - i)))
+      return false;
+    quoted ^= csv[i] == '"';
+    id = csv[i] == '\n' && !quoted;
+  }
+  return true;
 }
 
 Stamp stamp_of(const std::string& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return {};
+  if (::lstat(path.c_str(), &status) != 0) return {};
   return {status.st_size, nanoseconds(status.st_mtim), status.st_ino};
 }
 
-/// Replaces a file of the registry, first written under a name of its own: the stamp is of what was written here,
-/// whatever other writers do.
-Stamp replace(const std::string& registry, const std::string& name, std::string_view bytes) {
-  const std::string own = registry + "/." + writer_name() + "." + name, path = registry + "/" + name;
-  write_file(own, bytes);
-  const Stamp stamp = stamp_of(own);
-  if (::rename(own.c_str(), path.c_str()) != 0) throw Error(path, 0, "rename: " + errno_text());
+/// The table for other programs: runs.csv, but where another tool has one of that name, zs-runs.csv; "" if that too is
+/// another's. What is not ours is never touched.
+std::string csv_name(const std::string& registry, const Image& image) {
+  for (const char* const name : {"runs.csv", "zs-runs.csv"}) {
+    const std::string path = registry + "/" + name;
+    if ((image.csv.size > 0 && stamp_of(path) == image.csv) || ours(path)) return name;
+  }
+  return "";
+}
+
+/// Replaces a file of the registry; the stamp is of what was written here, whatever other writers do. Who may enter the
+/// registry may read it.
+Stamp replace(const std::string& path, const struct stat& registry, std::string_view bytes) {
+  Temporary file(path, 0600);
+  write_all(file.file(), bytes, path);
+  // In a folder of another group the file may be of ours: then it stays ours alone.
+  const bool grouped = ::fchown(file.file(), static_cast<uid_t>(-1), registry.st_gid) == 0;
+  const mode_t readers =
+      ((registry.st_mode & S_IXOTH) != 0 ? S_IROTH : 0) | (grouped && (registry.st_mode & S_IXGRP) != 0 ? S_IRGRP : 0);
+  if (::fchmod(file.file(), 0600 | readers) != 0) throw Error(path, 0, errno_text());
+  const Stamp stamp = stamp_of(file.path());
+  file.publish();
   return stamp;
 }
 
 /// Brings the files up to date with `runs`.
-void write_index(const std::string& registry, const Runs& runs, const Image& earlier, bool first) {
+void write_index(const std::string& registry, const struct stat& status, const Runs& runs, const Image& earlier,
+                 const std::string& csv_name) {
   const std::string csv = to_csv(runs);
-  if (first) keep_foreign_csv(registry, runs);
-  Stamp stamp = stamp_of(registry + "/runs.csv");
-  if (!(stamp == earlier.csv) || hash(csv) != earlier.csv_hash) stamp = replace(registry, "runs.csv", csv);
-  replace(registry, ".runs.index", image_bytes(runs, stamp, hash(csv)));
+  Stamp stamp;
+  if (!csv_name.empty()) {
+    stamp = stamp_of(registry + "/" + csv_name);
+    if (!(stamp == earlier.csv) || hash(csv) != earlier.csv_hash)
+      stamp = replace(registry + "/" + csv_name, status, csv);
+  }
+  replace(registry + "/.runs.index", status, image_bytes(runs, stamp, hash(csv)));
 }
 
 }  // namespace
 
 Runs read_runs(const std::string& registry, const FaultSink& faults, bool anew) {
-  const std::string image_path = registry + "/.runs.index";
-  const bool first = !std::filesystem::exists(image_path);
-  Image image = anew ? Image{} : read_image(image_path);
-  const std::vector<Folder> found = folders(registry);
+  const struct stat status = status_of(registry);
+  const std::array trusted = {::geteuid(), status.st_uid};
+  Image image = anew ? Image{} : read_image(registry + "/.runs.index", trusted);
 
   const Column* const ids = image.runs.find("run_id");
-  std::vector<Row> rows;
-  std::deque<Fields> fresh;         // rows point into it
-  std::optional<std::int64_t> now;  // taken before the first record is read
-  std::size_t old = 0;
-  for (const Folder& folder : found) {
+  std::vector<Row> rows, open_rows;  // all that the caller may see, and those that everybody may
+  std::deque<Fields> fresh;          // rows point into it
+  std::optional<std::int64_t> now;   // taken before the first record is read
+  std::size_t old = 0, news = 0, closed = 0;
+  for (const Folder& folder : folders(registry)) {
     while (old < image.runs.size() && ids->text(old) < folder.id) ++old;
-    if (old < image.runs.size() && ids->text(old) == folder.id && image.runs.times[old] == folder.time) {
-      rows.push_back({old, nullptr, folder.time});
+    if (old < image.runs.size() && ids->text(old) == folder.id && image.runs.times[old] == folder.time()) {
+      rows.push_back({old, nullptr, folder.time()});
+      open_rows.push_back(rows.back());
       continue;
     }
     if (!now) now = server_time(registry);
     try {
-      Fields fields = read_record(registry + "/" + folder.id);
-      if (fields.empty()) continue;  // no run, or one that is not registered yet
-      set(fields, "run_id", folder.id);
-      fresh.push_back(std::move(fields));
-      rows.push_back({0, &fresh.back(), folder.time + kSettled < *now ? folder.time : 0});
+      Record record = record_of(registry + "/" + folder.id);
+      if (record.fields.empty()) continue;  // no run, or one that is not registered yet
+      set(record.fields, "run_id", folder.id);
+      fresh.push_back(std::move(record.fields));
+      rows.push_back({0, &fresh.back(), folder.time() + kSettled < *now ? folder.time() : 0});
+      if (!open_to_all(status, folder.status, record.mode)) continue;
+      open_rows.push_back(rows.back());
+      ++news;
+    } catch (const NotReadable&) {
+      ++closed;
     } catch (const Error& error) {
       faults({"", 0, std::string(error.what()) + ": this run is left out"});
     }
   }
-  const bool same = fresh.empty() && rows.size() == image.runs.size() && !anew && !first;
-  if (same && image.csv.size > 0 && stamp_of(registry + "/runs.csv") == image.csv) return std::move(image.runs);
-  if (!now) now = server_time(registry);
-  Runs runs = same ? std::move(image.runs) : assemble(image.runs, rows);
+  const std::string name = csv_name(registry, image);
+  const bool same = news == 0 && open_rows.size() == image.runs.size() && image.found && !anew;
+  const bool written = same && (name.empty() || stamp_of(registry + "/" + name) == image.csv);
+  if (!now && !written) now = server_time(registry);
+  const bool all = rows.size() == open_rows.size();
+  Runs runs = same && all ? std::move(image.runs) : assemble(image.runs, rows);
   try {
-    if (*now != 0) write_index(registry, runs, image, first);
+    if (!written && *now != 0) {
+      write_index(registry, status, all ? runs : assemble(image.runs, open_rows), image, name);
+    }
   } catch (const std::exception&) {
-    // A full disk, or a race with another writer: the records hold, and the next reader tries again.
+    // A full disk, a folder where others' files may not be replaced, or a race with another writer: the records hold,
+    // and the next reader tries again.
   }
+  runs.closed = closed;
+  runs.csv = name;
   return runs;
 }
 
@@ -183,13 +242,9 @@ void tidy(const std::string& registry) {
       if (is_left(name) && entry.last_write_time(failure) < old) left.push_back(entry.path());
     }
   };
-  look(registry, [](const std::string& name) {
-    return name.starts_with(".removed_") || (name.starts_with('.') && name != ".runs.index" &&
-                                             (name.ends_with(".clock") || name.find(".runs.") != std::string::npos));
-  });
+  look(registry, [](const std::string& name) { return name.starts_with(".removed_") || names_temporary(name); });
   for (const Folder& folder : folders(registry)) {
-    look(registry + "/" + folder.id,
-         [](const std::string& name) { return name.starts_with(".0") && name.ends_with(".tsv"); });
+    look(registry + "/" + folder.id, names_temporary);
   }
   for (const fs::path& path : left) fs::remove_all(path, failure);
 }

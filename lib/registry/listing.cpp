@@ -32,32 +32,33 @@ bool same(const std::string& a, const std::string& b) {
   return x && y && *x == *y;
 }
 
-/// Id, name, the columns of `wanted`, status, the settings that differ among `rows`, the metrics; none twice.
+/// Id, name, the columns of `wanted`, status, the loss, the settings that differ among `rows`, the other metrics, where
+/// Slurm ran them; none twice, and none that is empty. A table is cut on the right.
 std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std::size_t>& rows,
                                          const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
     if (runs.find(name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   };
+  const auto somewhere = [&](const Column& column) {
+    return std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return column.codes[row] != 0; });
+  };
+  const auto add_known = [&](const std::string& name) {
+    if (const Column* const column = runs.find(name); column && somewhere(*column)) add(name);
+  };
   for (const char* const name : {"run_id", "run_name"}) add(name);
   for (const std::string& name : wanted) add(name);
   add("status");
-  // Where Slurm runs them, what became of them there.
-  for (const char* const name : {"slurm_job_id", "slurm_job_nodelist", "restarts"}) {
-    const Column* const column = runs.find(name);
-    const bool known =
-        column && std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return column->codes[row] != 0; });
-    if (known) add(name);
+  // One loss before the settings, of which a mixed registry has many.
+  const Column* const valid = runs.find("final_valid_loss");
+  add_known(valid && somewhere(*valid) ? "final_valid_loss" : "final_train_loss");
+  for (const Column& column : runs.columns) {
+    if (topic(column.name) == Topic::configuration && differs(column, rows)) add(column.name);
   }
   for (const Column& column : runs.columns) {
-    const bool setting = topic(column.name) == Topic::configuration;
-    if (setting && differs(column, rows)) add(column.name);
+    if (topic(column.name) == Topic::metric) add_known(column.name);
   }
-  for (const Column& column : runs.columns) {
-    const bool somewhere =
-        std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return column.codes[row] != 0; });
-    if (topic(column.name) == Topic::metric && somewhere) add(column.name);
-  }
+  for (const char* const name : {"slurm_job_id", "slurm_job_nodelist", "restarts"}) add_known(name);
   add("timestamp");
   return names;
 }

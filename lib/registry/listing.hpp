@@ -25,8 +25,8 @@ struct Question {
   bool descending = false;
   std::optional<std::size_t> limit{};
   std::vector<std::string> show{}, hide{};  ///< empty `show`: all columns, or the telling ones
-  bool telling = false;  ///< show what tells runs apart at a glance: id, name, what is asked for, status, job, nodes
-                         ///< and restarts, settings that differ, metrics
+  bool telling = false;  ///< show what tells runs apart at a glance: id, name, what is asked for, status, the loss,
+                         ///< settings that differ, metrics, job, nodes and restarts
 };
 
 struct Answer {

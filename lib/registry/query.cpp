@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/query.hpp"
 
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -81,9 +83,9 @@ bool Filter::holds(const std::string& cell) const {
     case Relation::unequal:
       return !equal(cell, value);
     case Relation::match:
-      return !cell.empty() && std::regex_search(cell, *pattern);
+      return !cell.empty() && RE2::PartialMatch(cell, *pattern);
     case Relation::mismatch:
-      return !std::regex_search(cell, *pattern);
+      return !RE2::PartialMatch(cell, *pattern);
     default:
       break;
   }
@@ -114,11 +116,11 @@ Filter parse_filter(const Runs& runs, const std::string& text) {
       filter.value = column_value(filter.column, filter.value);
       return filter;
     }
-    try {
-      filter.pattern = std::regex(filter.value, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error&) {
-      throw UsageError("'" + filter.value + "' is not a regular expression");
-    }
+    // Its time grows with the cell's length only, whatever the expression.
+    RE2::Options options(RE2::Quiet);
+    filter.pattern = std::make_shared<const RE2>(filter.value, options);
+    if (!filter.pattern->ok())
+      throw UsageError("'" + filter.value + "' is not a regular expression: " + filter.pattern->error());
     return filter;
   }
   throw UsageError("'" + text + "' is not a filter: expected COLUMN=VALUE, or != < <= > >= ~ !~ in place of =");

@@ -2,12 +2,15 @@
 // Questions to the table of runs: which runs, in which order, and which one is meant.
 #pragma once
 #include <cstddef>
-#include <optional>
-#include <regex>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "registry/runs.hpp"
+
+namespace re2 {
+class RE2;
+}
 
 namespace zs::registry {
 
@@ -25,7 +28,7 @@ struct Filter {
   std::string column;
   Relation relation = Relation::equal;
   std::string value;
-  std::optional<std::regex> pattern;  ///< of "~" and "!~": found anywhere in the cell (ECMAScript)
+  std::shared_ptr<const re2::RE2> pattern;  ///< of "~" and "!~": found anywhere in the cell
 
   bool holds(const std::string& cell) const;
 };

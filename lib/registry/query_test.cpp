@@ -131,6 +131,14 @@ TEST_CASE("sheet: a difference shows only what differs, numbers as numbers") {
   CHECK(sheet.rows[1] == std::vector<std::string>{"metric", "final_valid_loss", "3.5", "nan"});
 }
 
+TEST_CASE("query: a regular expression takes time that grows with the value only") {
+  const Runs runs = assemble({}, {});
+  const std::string many(1 << 15, 'a');
+  CHECK_FALSE(parse_filter(runs, "run_name~(a+)+b").holds(many));
+  CHECK_FALSE(parse_filter(runs, "run_name~.*b").holds(many));
+  CHECK(parse_filter(runs, "run_name~^(a+)+$").holds(many));
+}
+
 TEST_CASE("sheet: the forms") {
   const Sheet sheet = {{"a", "b c"}, {{"1.50", "x,\"y\t"}, {"nan", ""}, {"true", "é"}}};
   CHECK(to_tsv(sheet) == "a\tb c\n1.50\tx,\"y\\t\nnan\t\ntrue\té\n");

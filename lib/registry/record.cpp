@@ -2,7 +2,6 @@
 #include "registry/record.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,8 +11,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 
@@ -23,35 +24,53 @@ namespace {
 constexpr std::string_view kMagic = "#zs-record 1\n";
 constexpr const char* kFolder = "record";
 
-/// The names of the record's files in the order in which they hold; empty where there is no record.
-std::vector<std::string> files(const std::string& folder) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir((folder + "/" + kFolder).c_str()), ::closedir);
-  if (!open && errno != ENOENT && errno != ENOTDIR) throw Error(folder + "/" + kFolder, 0, errno_text());
+constexpr std::size_t kLargestFile = 16 << 20, kLargestRecord = 64 << 20;  // bytes; a usual one has some thousand
+
+/// A file of a record: what orders it, and its name.
+using Named = std::pair<std::int64_t, std::string>;
+
+/// "00000003-node07-1234-0.tsv": the number in front, or nothing where a record has no file of that name.
+std::optional<std::int64_t> number_of(std::string_view name) {
+  constexpr std::size_t kDigits = 15;  // more would leave no number for a later file
+  const std::size_t dash = name.find('-');
+  if (dash == std::string_view::npos || dash > kDigits || !name.ends_with(".tsv")) return {};
+  if (name.substr(0, dash).find_first_not_of("0123456789") != std::string_view::npos) return {};
+  return parse_int(name.substr(0, dash));
+}
+
+/// The files of the record in `folder` in the order in which they hold; empty where there is no record.
+std::vector<Named> files(const std::string& folder) {
+  std::vector<Named> names;
+  const std::string record = folder + "/" + kFolder;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(record.c_str()), ::closedir);
+  if (!open && errno == EACCES) throw NotReadable(record, 0, errno_text());
+  if (!open && errno != ENOENT && errno != ENOTDIR) throw Error(record, 0, errno_text());
   while (const dirent* const entry = open ? ::readdir(open.get()) : nullptr) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    if (entry->d_name[0] == '.') continue;
+    const auto number = number_of(entry->d_name);
+    if (!number) throw Error(record + "/" + entry->d_name, 0, "has no name of a record's file: move it away");
+    names.emplace_back(*number, entry->d_name);
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-/// "00000003-node07-1234-0.tsv": first what orders it, then what makes it unique.
-std::string next_name(const std::string& folder) {
-  const std::vector<std::string> names = files(folder);
-  const std::int64_t last =
-      names.empty() ? 0 : parse_int(std::string_view(names.back()).substr(0, names.back().find('-'))).value_or(0);
-  std::array<char, 24> number;
-  std::snprintf(number.data(), number.size(), "%08lld-", static_cast<long long>(last + 1));
-  return number.data() + writer_name() + ".tsv";
+Regular readable(const std::string& path) {
+  try {
+    return read_regular(path, kLargestFile);
+  } catch (const Error& error) {
+    if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) throw NotReadable(error.what());
+    throw;
+  }
 }
 
-void write_all(int file, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw Error(path, 0, "write: " + errno_text());
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
+/// First what orders it, then what makes it unique.
+std::string next_name(const std::string& folder) {
+  const std::vector<Named> names = files(folder);
+  std::array<char, 24> number;
+  std::snprintf(number.data(), number.size(), "%08lld-",
+                static_cast<long long>(names.empty() ? 1 : names.back().first + 1));
+  return number.data() + writer_name() + ".tsv";
 }
 
 std::string unescaped(std::string_view text) {
@@ -66,20 +85,6 @@ std::string unescaped(std::string_view text) {
     out += c == 't' ? '\t' : c == 'n' ? '\n' : c == 'r' ? '\r' : c;
   }
   return out;
-}
-
-std::string content(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw Error(path, 0, errno_text());
-  std::string bytes;
-  std::array<char, 1 << 14> buffer;
-  ssize_t count = 0;
-  while ((count = ::read(file, buffer.data(), buffer.size())) > 0)
-    bytes.append(buffer.data(), static_cast<std::size_t>(count));
-  const std::string failure = count < 0 ? errno_text() : "";
-  ::close(file);
-  if (count < 0) throw Error(path, 0, failure);
-  return bytes;
 }
 
 }  // namespace
@@ -113,31 +118,28 @@ void add_to_record(const std::string& folder, const Fields& fields) {
   const std::string name = next_name(folder);
   // The temporary lies in the run's folder, not in the record: so the rename changes the time of the run's folder, by
   // which the index sees that the record has grown.
-  const std::string temporary = folder + "/." + name;
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) throw Error(temporary, 0, errno_text());
-  try {
-    write_all(file, record_text(fields), temporary);
-    if (::fsync(file) != 0) throw Error(temporary, 0, "sync: " + errno_text());
-    if (::rename(temporary.c_str(), (record + "/" + name).c_str()) != 0)
-      throw Error(record + "/" + name, 0, "rename: " + errno_text());
-  } catch (...) {
-    ::close(file);
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  if (::close(file) != 0) throw Error(record + "/" + name, 0, "close: " + errno_text());
+  Temporary file(record + "/" + name, 0666, folder);
+  write_all(file.file(), record_text(fields), file.path());
+  file.publish();
 }
 
-Fields read_record(const std::string& folder) {
-  Fields fields;
-  for (const std::string& name : files(folder)) {
+Record record_of(const std::string& folder) {
+  Record record;
+  std::size_t size = 0;
+  for (const auto& [number, name] : files(folder)) {
     const std::string path = folder + "/" + kFolder + "/" + name;
-    merge_record_text(content(path), path, fields);
+    const Regular file = readable(path);
+    if ((size += file.bytes.size()) > kLargestRecord)
+      throw Error(path, 0, "the record is larger than " + to_text(std::int64_t{kLargestRecord}) + " bytes");
+    merge_record_text(file.bytes, path, record.fields);
+    record.mode &= file.mode;
+    record.owners.insert(file.owner);
   }
-  std::erase_if(fields, [](const auto& field) { return field.second.empty(); });
-  return fields;
+  std::erase_if(record.fields, [](const auto& field) { return field.second.empty(); });
+  return record;
 }
+
+Fields read_record(const std::string& folder) { return record_of(folder).fields; }
 
 std::string writer_name() {
   static std::atomic<int> count = 0;

@@ -2,10 +2,15 @@
 // The record of a run: what is known about it, as files that are each written once and never changed.
 // The later file holds where two set one field. Any number of processes may add files at once, without a lock.
 #pragma once
+#include <sys/types.h>
+
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/error.hpp"
 
 namespace zs::registry {
 
@@ -24,8 +29,24 @@ Fields parse_fields(const std::vector<std::string>& words);
 /// the disk when this returns, and comes after every file that was there before. Throws Error.
 void add_to_record(const std::string& folder, const Fields& fields);
 
-/// The record of the run in `folder`; empty where there is none. Throws Error where a file of it cannot be read.
+/// A record, and who may have written it and may read it.
+struct Record {
+  Fields fields;
+  std::set<uid_t> owners;  ///< of its files
+  mode_t mode = 0777;      ///< what all its files permit
+};
+
+/// The record of the run in `folder`; empty where there is none. Others may have put anything there: throws Error,
+/// located, where a file of it is damaged, too large or no file, NotReadable where the caller may not look.
+Record record_of(const std::string& folder);
+/// Its fields.
 Fields read_record(const std::string& folder);
+
+/// A run that its owner keeps to itself.
+class NotReadable : public Error {
+ public:
+  using Error::Error;
+};
 
 /// "node07-1234-0": no other call, process or host has the same.
 std::string writer_name();

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "registry/image.hpp"
 #include "registry/index.hpp"
 #include "registry/run.hpp"
+#include "registry/sheet.hpp"
 
 namespace fs = std::filesystem;
 using namespace zs::registry;
@@ -104,18 +110,26 @@ TEST_CASE("registry: an old index is trusted for what did not change, and only f
   const zs::TemporaryFolder place;
   const Run a = Run::create(place.path(), "a", {{"x", "1"}});
   const Run b = Run::create(place.path(), "b", {{"x", "1"}});
-  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
-  fs::last_write_time(a.folder(), old);
-  fs::last_write_time(b.folder(), old);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));  // within its grain a folder's time tells nothing
   read(place.path());
   // Behind the index's back, the time left as it was: not seen, which shows that records are not read again.
   const std::string record = fs::directory_iterator(a.folder() + "/record")->path().string();
   std::ofstream(record) << record_text({{"run_id", a.id()}, {"x", "9"}});
-  fs::last_write_time(a.folder(), old);
   b.update({{"x", "2"}});
   CHECK(read(place.path()).text(0, "x") == "1");
   CHECK(read(place.path()).text(1, "x") == "2");
   CHECK(read(place.path(), true).text(0, "x") == "9");
+}
+
+TEST_CASE("registry: an update is seen though the folder's time was set back, as rsync and touch do") {
+  const zs::TemporaryFolder place;
+  const Run run = Run::create(place.path(), "a", {{"x", "1"}});
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+  read(place.path());
+  const auto then = fs::last_write_time(run.folder());
+  run.update({{"x", "2"}});
+  fs::last_write_time(run.folder(), then);
+  CHECK(read(place.path()).text(0, "x") == "2");
 }
 
 TEST_CASE("registry: a damaged record is a fault, the other runs are listed") {
@@ -133,12 +147,204 @@ TEST_CASE("registry: a damaged record is a fault, the other runs are listed") {
   CHECK(faults[0] == record + ":1: is no record of a run: this run is left out");
 }
 
-TEST_CASE("registry: a runs.csv of another tool is put aside, not replaced") {
+TEST_CASE("registry: a runs.csv that zs has not written is never touched: the runs go into zs-runs.csv") {
   const zs::TemporaryFolder place;
-  std::ofstream(place.path() + "/runs.csv") << "run_id,run_name\nold1,x\n";
+  const std::string theirs = place.path() + "/runs.csv";
+  std::string text;
+  SUBCASE("of another tool") { text = "run_id,run_name\nold1,x\n"; }
+  SUBCASE("with our header and ids of another tool") { text = to_csv(read(place.path())) + "exp-1,x,,,\n"; }
+  SUBCASE("a link") {
+    std::ofstream(place.path() + "/elsewhere") << "x";
+    fs::create_symlink("elsewhere", theirs);
+    text = "x";
+  }
+  fs::remove(place.path() + "/.runs.index");
+  if (text != "x") std::ofstream(theirs) << text;
+  for (const char* const name : {"a", "b"}) {
+    Run::create(place.path(), name, {{"note", "line\nline, \"quoted\""}});
+    CHECK(read(place.path()).csv == "zs-runs.csv");
+  }
+  CHECK(content(theirs) == text);
+  CHECK(fs::exists(place.path() + "/.runs.index"));
+  const std::string ours = content(place.path() + "/zs-runs.csv");
+  CHECK(ours == to_csv(read(place.path(), true)));
+  // When theirs is gone, runs.csv is ours again; that it is ours is seen without the index too.
+  fs::remove(theirs);
+  CHECK(read(place.path()).csv == "runs.csv");
+  fs::remove(place.path() + "/.runs.index");
+  CHECK(read(place.path()).csv == "runs.csv");
+  CHECK(content(theirs) == ours);
+}
+
+TEST_CASE("registry: an index with a right checksum and wrong numbers is no index") {
+  const zs::TemporaryFolder place;
+  Run::create(place.path(), "a", {{"x", "1"}});
+  Run::create(place.path(), "b", {{"x", "2"}});
+  const Runs before = read(place.path());
+  const std::string path = place.path() + "/.runs.index", whole = content(path);
+  const std::array trusted = {::geteuid()};
+  REQUIRE(read_image(path, trusted).found);
+  std::size_t refused = 0;
+  // Every 32 bits of it as 0, 1, many and all, with the checksum made right again; then cut at every place.
+  const auto look = [&](std::string bytes) {
+    const std::uint64_t sum = hash(std::string_view(bytes).substr(0, bytes.size() - 8));
+    std::memcpy(bytes.data() + bytes.size() - 8, &sum, 8);
+    zs::write_file(path, bytes);
+    const Image image = read_image(path, trusted);
+    refused += !image.found;
+    for (std::size_t row = 0; row < image.runs.size(); ++row) CHECK(image.runs.fields(row).size() < 100);
+  };
+  for (std::size_t at = 0; at + 12 <= whole.size(); at += 4) {
+    for (const std::uint32_t value : {0U, 1U, 0x10000U, 0xFFFFFFFFU}) {
+      std::string bytes = whole;
+      std::memcpy(bytes.data() + at, &value, 4);
+      look(bytes);
+    }
+  }
+  for (std::size_t size = 8; size < whole.size(); size += 3) look(whole.substr(0, size));
+  CHECK(refused > whole.size() / 2);
+  // One that is whole, but another's.
+  zs::write_file(path, whole);
+  CHECK_FALSE(read_image(path, std::array<uid_t, 1>{::geteuid() + 1}).found);
+  const Runs after = read(place.path());
+  CHECK(to_csv(after) == to_csv(before));
+}
+
+TEST_CASE("registry: pipes, devices, links and huge files where others may write: one run is left out, none waits") {
+  const zs::TemporaryFolder place;
+  const Run good = Run::create(place.path(), "good", {});
+  const Run bad = Run::create(place.path(), "bad", {});
+  const std::string record = bad.folder() + "/record/00000002-x-1-0.tsv";
+  std::string what = ": this run is left out";
+  SUBCASE("a pipe") {
+    REQUIRE(::mkfifo(record.c_str(), 0666) == 0);
+    what = record + ": is no regular file" + what;
+  }
+  SUBCASE("an endless device") {
+    fs::create_symlink("/dev/zero", record);
+    what = record + ": is a link, expected a file" + what;
+  }
+  SUBCASE("a huge file") {
+    std::ofstream(record) << "#zs-record 1\n";
+    fs::resize_file(record, std::uintmax_t{1} << 33);
+    what = record + ": is larger than 16777216 bytes" + what;
+  }
+  SUBCASE("a number that no later file could have") {
+    const std::string name = bad.folder() + "/record/99999999999999999999-x.tsv";
+    std::ofstream(name) << "#zs-record 1\n";
+    what = name + ": has no name of a record's file: move it away" + what;
+  }
+  for (const char* const name : {".runs.index", "runs.csv"}) {
+    fs::remove(place.path() + "/" + name);
+    REQUIRE(::mkfifo((place.path() + "/" + name).c_str(), 0666) == 0);
+  }
+  std::vector<std::string> faults;
+  const Runs runs = read_runs(place.path(), [&](const zs::Fault& fault) { faults.push_back(fault.what); });
+  REQUIRE(runs.size() == 1);
+  CHECK(runs.text(0, "run_id") == good.id());
+  CHECK(runs.csv == "zs-runs.csv");
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0] == what);
+}
+
+TEST_CASE("registry: updates hold by the number of their file, however many digits it has") {
+  const zs::TemporaryFolder place;
+  const Run run = Run::create(place.path(), "a", {});
+  std::ofstream(run.folder() + "/record/99999999-x-1-0.tsv") << record_text({{"x", "1"}});
+  for (const char* const value : {"2", "3"}) {
+    run.update({{"x", value}});
+    CHECK(zs::registry::value(read_record(run.folder()), "x") == value);
+  }
+}
+
+TEST_CASE("registry: what is not for everybody who may enter the registry is not in its files") {
+  const zs::TemporaryFolder place;
+  fs::permissions(place.path(), fs::perms(0755));
+  Run::create(place.path(), "public", {{"x", "seen"}});
+  const mode_t before = ::umask(077);
+  const Run hidden = Run::create(place.path(), "private", {{"x", "unseen"}});
+  SUBCASE("made so") {}
+  SUBCASE("a part of the record only") { fs::permissions(hidden.folder(), fs::perms(0755)); }
+  const Runs runs = read(place.path(), true);
+  ::umask(before);
+  CHECK(runs.size() == 2);
+  CHECK(runs.closed == 0);
+  for (const char* const name : {"runs.csv", ".runs.index"}) {
+    const std::string bytes = content(place.path() + "/" + name);
+    CHECK(bytes.find("unseen") == std::string::npos);
+    CHECK(bytes.find("seen") != std::string::npos);
+    CHECK(fs::status(place.path() + "/" + name).permissions() == fs::perms(0644));
+  }
+  // Closed later, while the index has it.
+  fs::permissions(hidden.folder(), fs::perms(0755));
+  fs::permissions(hidden.folder() + "/record", fs::perms(0755));
+  for (const auto& file : fs::directory_iterator(hidden.folder() + "/record"))
+    fs::permissions(file.path(), fs::perms(0644));
+  read(place.path());
+  CHECK(content(place.path() + "/runs.csv").find("unseen") != std::string::npos);
+  fs::permissions(hidden.folder(), fs::perms(0700));
+  CHECK(read(place.path()).size() == 2);
+  CHECK(content(place.path() + "/runs.csv").find("unseen") == std::string::npos);
+  // Where nobody else may enter, nothing is hidden.
+  fs::permissions(place.path(), fs::perms(0700));
+  read(place.path());
+  CHECK(content(place.path() + "/runs.csv").find("unseen") != std::string::npos);
+}
+
+TEST_CASE("registry: a run that its owner keeps to itself is counted, and is no fault") {
+  if (::geteuid() != 0) return;  // only root can be two users
+  const zs::TemporaryFolder place;
+  fs::permissions(place.path(), fs::perms(0755));
+  Run::create(place.path(), "public", {});
+  fs::permissions(Run::create(place.path(), "private", {}).folder(), fs::perms(0700));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(9);
+    int faults = 0;
+    const Runs runs = read_runs(place.path(), [&](const zs::Fault&) { ++faults; });
+    ::_exit(runs.size() == 1 && runs.closed == 1 && faults == 0 ? 0 : 1);
+  }
+  int status = 1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
+TEST_CASE("registry: where others' files may not be replaced, nothing is left behind") {
+  if (::geteuid() != 0) return;
+  const zs::TemporaryFolder place;
+  fs::permissions(place.path(), fs::perms(01777));
   Run::create(place.path(), "a", {});
-  CHECK(content(place.path() + "/runs.csv.old") == "run_id,run_name\nold1,x\n");
-  CHECK(content(place.path() + "/runs.csv").find("old1") == std::string::npos);
+  const auto entries = [&] { return std::distance(fs::directory_iterator(place.path()), fs::directory_iterator()); };
+  const auto before = entries();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(9);
+    Run::create(place.path(), "b", {});
+    ::_exit(read_runs(place.path(), [](const zs::Fault&) {}).size() == 2 ? 0 : 1);
+  }
+  int status = 1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(entries() == before + 1);
+}
+
+TEST_CASE("registry: names are one line, secrets have no place in a record") {
+  const zs::TemporaryFolder place;
+  CHECK_THROWS_AS(Run::create(place.path(), "x\nEpoch 1, Step 9, Loss: 0", {}), zs::Error);
+  CHECK_THROWS_AS(Run::create(place.path(), "x", {{"a\nb", "1"}}), zs::Error);
+  CHECK_THROWS_AS(Run::create(place.path(), "x", {{"wandb_api_key", "1"}}), zs::Error);
+  CHECK(read(place.path() + "/.").size() == 0);
+  const auto config = zs::config::Config::parse("wandb: {api_key: s3cret, project: p}\n", "c.yaml");
+  const Run run = Run::create(place.path(), config, {});
+  CHECK(zs::registry::value(read_record(run.folder()), "wandb.api_key") == "(withheld)");
+  CHECK(zs::registry::value(read_record(run.folder()), "wandb.project") == "p");
+}
+
+TEST_CASE("sheet: in a CSV no text is a formula, and numbers stay numbers") {
+  CHECK(csv_cell("=cmd|'/C calc'!A0") == "'=cmd|'/C calc'!A0");
+  CHECK(csv_cell("@x") == "'@x");
+  CHECK(csv_cell("--set a,b") == "\"'--set a,b\"");
+  for (const char* const number : {"-0.5", "+1e-3", "-inf", "7"}) CHECK(csv_cell(number) == number);
 }
 
 TEST_CASE("registry: a removed run is gone with its files, a registry that is none is an error") {
@@ -159,8 +365,8 @@ TEST_CASE("registry: what killed writers left is cleared away when it is old, no
   const zs::TemporaryFolder place;
   const Run run = Run::create(place.path(), "a", {});
   const auto old = fs::file_time_type::clock::now() - std::chrono::hours(2);
-  const std::vector<std::string> left = {place.path() + "/.node-1-0.clock", place.path() + "/.node-1-1.runs.csv",
-                                         place.path() + "/.removed_x_abc", run.folder() + "/.00000002-node-1-0.tsv"};
+  const std::vector<std::string> left = {place.path() + "/.zs-tmp-abcdefghjkmn", place.path() + "/.removed_x_abc",
+                                         run.folder() + "/.zs-tmp-abcdefghjkmn"};
   const std::vector<std::string> kept = {place.path() + "/.notes", place.path() + "/.runs.index",
                                          run.folder() + "/.hidden"};
   for (const auto& names : {left, kept}) {
@@ -169,11 +375,11 @@ TEST_CASE("registry: what killed writers left is cleared away when it is old, no
       fs::last_write_time(name, old);
     }
   }
-  std::ofstream(place.path() + "/.node-2-0.clock") << "of a writer at work";
+  std::ofstream(place.path() + "/.zs-tmp-222222222222") << "of a writer at work";
   tidy(place.path());
   for (const std::string& name : left) CHECK_MESSAGE(!fs::exists(name), name);
   for (const std::string& name : kept) CHECK_MESSAGE(fs::exists(name), name);
-  CHECK(fs::exists(place.path() + "/.node-2-0.clock"));
+  CHECK(fs::exists(place.path() + "/.zs-tmp-222222222222"));
 }
 
 TEST_CASE("registry: processes that write at once lose nothing") {

@@ -20,6 +20,8 @@
 #include "base/host.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/secret.hpp"
+#include "base/temporary.hpp"
 #include "config/known.hpp"
 #include "registry/index.hpp"
 
@@ -33,23 +35,10 @@ std::string time_text(std::time_t now, bool utc, const char* format) {
   return {text.data(), std::strftime(text.data(), text.size(), format, &parts)};
 }
 
-// 32 letters that cannot be mistaken for one another, in the order of their bytes.
-constexpr std::string_view kLetters = "23456789abcdefghijkmnpqrstuvwxyz";
-
-std::string random_letters(int count) {
-  std::string text;
-  for (int i = 0; i < count; ++i) {
-    unsigned char byte = 0;
-    if (::getrandom(&byte, 1, 0) != 1) throw Error("random numbers: " + errno_text());
-    text += kLetters[byte % kLetters.size()];
-  }
-  return text;
-}
-
 /// The part of the second as two letters, so that ids sort by time.
 std::string part_of_second(std::int64_t nanoseconds) {
   const auto part = static_cast<std::size_t>(nanoseconds * 1024 / 1'000'000'000);
-  return {kLetters[part / 32], kLetters[part % 32]};
+  return {kClearLetters[part / 32], kClearLetters[part % 32]};
 }
 
 constexpr std::array kSlurm = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID",   "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
@@ -60,12 +49,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-void check(const Fields& fields) {
-  for (const auto& [key, value] : fields) {
-    if (key.empty()) throw Error("a field needs a name: NAME=VALUE");
-    if (key == "run_id") throw Error("run_id cannot be changed: it names the folder of the run");
-  }
-}
+bool visible(unsigned char c) { return c >= 0x20 && c != 0x7F; }
 
 /// Makes a folder that no other process on any host has made: mkdir is exclusive, on NFS too.
 std::string make_folder(const std::string& registry, const timespec& now) {
@@ -82,6 +66,7 @@ std::string make_folder(const std::string& registry, const timespec& now) {
 
 Run create_run(const std::string& registry, const std::string& name, const std::string& config, const Fields& fields) {
   check(fields);
+  check({{"run_name", name}});
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   const std::string id = make_folder(registry, now);
@@ -98,6 +83,19 @@ Run create_run(const std::string& registry, const std::string& name, const std::
 
 }  // namespace
 
+void check(const Fields& fields) {
+  for (const auto& [key, value] : fields) {
+    const bool named = key == "run_name" && !std::all_of(value.begin(), value.end(), visible);
+    if (named || !std::all_of(key.begin(), key.end(), visible))
+      throw Error((named ? "a run's name" : "a field's name") +
+                  std::string(" is one line, without control characters"));
+    if (names_secret(key) && !value.empty() && value != kWithheld)
+      throw Error(key + " names a secret: it has no place in a record, which others read");
+    if (key.empty()) throw Error("a field needs a name: NAME=VALUE");
+    if (key == "run_id") throw Error("run_id cannot be changed: it names the folder of the run");
+  }
+}
+
 std::string place(const std::string& given) {
   if (!given.empty()) return given;
   const char* const variable = std::getenv("ZS_REGISTRY");
@@ -112,7 +110,11 @@ std::string process_text(std::int64_t pid) {
   // "PID (NAME) STATE ...": the name may hold anything; the 22nd field is the time of the start.
   std::istringstream rest(line.substr(std::min(line.size(), line.rfind(')') + 2)));
   std::string word;
-  for (int field = 3; field <= 22; ++field) rest >> word;
+  for (int field = 3; field <= 22; ++field) {
+    rest >> word;
+    // It has ended, and only waits for its parent to ask how (in a container without an init, for ever).
+    if (field == 3 && (word == "Z" || word == "X")) return "";
+  }
   return rest && !line.empty() ? std::to_string(pid) + ":" + word : "";
 }
 
@@ -137,6 +139,7 @@ Fields settings(const config::Config& config) {
     if (entry.kind == config::Kind::null || entry.key == "run.name") continue;  // run_name
     const config::Known* const row = config::known(entry.key);
     std::string value = entry.value;
+    if (names_secret(entry.key)) value = kWithheld;
     if (row && row->type == config::Type::boolean) value = config.boolean(entry.key) ? "true" : "false";  // yes, on, 1
     if (row && row->type == config::Type::count) value = to_text(config.integer(entry.key));
     set(all, entry.key, value);

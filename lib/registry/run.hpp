@@ -22,6 +22,9 @@ std::string process_text(std::int64_t pid);
 /// and false, and counts are numbers ("10M" is 10000000), so that runs.csv has one type in a column.
 Fields settings(const config::Config& config);
 
+/// Throws Error at fields that no record takes: without a name, with one that is not a line, run_id, secrets.
+void check(const Fields& fields);
+
 class Run {
  public:
   /// Registers a run before its first step: makes REGISTRY/ID/ (and the registry), writes config.yaml, the whole of

@@ -32,7 +32,9 @@ class Runs {
   std::vector<Column>
       columns;  ///< run_id, run_name, timestamp, sweep_name, status, known settings, then the others by name
   std::vector<std::int64_t>
-      times;  ///< per row, the time (ns) of the run's folder when it was read; 0 if it may yet change unseen
+      times;  ///< per row, the time of change (ns) of the run's folder when it was read; 0 if it may yet change unseen
+  std::size_t closed = 0;  ///< runs that others keep to themselves, which are not in the table
+  std::string csv;         ///< the name of the file that has this table; "" if others' files stand in its place
 };
 
 /// One row of a table to be put together: a row of an earlier one, or fields read anew.

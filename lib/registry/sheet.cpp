@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "registry/record.hpp"
 
 namespace zs::registry {
@@ -31,9 +32,7 @@ std::string for_people(const std::string& text) {
   if (text.size() > kLongNumber && !parse_int(text)) {
     if (const auto number = parse_real(text); number && std::isfinite(*number)) return to_rounded_text(*number, 6);
   }
-  std::string line = text;
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  const std::string line = printable(text);
   return characters(line) > kLongText ? first(line, kLongText - 1) + "…" : line;
 }
 
@@ -74,14 +73,20 @@ std::string lines(const Sheet& sheet, char separator, Cell cell) {
 
 }  // namespace
 
-std::string csv_cell(const std::string& text) {
+std::string csv_cell(const std::string& raw) {
+  // A spreadsheet would compute what begins so; numbers are numbers.
+  const bool formula =
+      !raw.empty() && std::string_view("=+-@\t\r").find(raw[0]) != std::string_view::npos && !parse_real(raw);
+  const std::string text = formula ? "'" + raw : raw;
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";
 }
 
-std::string to_tsv(const Sheet& sheet) { return lines(sheet, '\t', escaped); }
+std::string to_tsv(const Sheet& sheet) {
+  return lines(sheet, '\t', [](const std::string& text) { return printable(escaped(text)); });
+}
 std::string to_csv(const Sheet& sheet) { return lines(sheet, ',', csv_cell); }
 
 std::string to_json(const Sheet& sheet) {

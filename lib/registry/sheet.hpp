@@ -12,9 +12,11 @@ struct Sheet {
   std::vector<std::vector<std::string>> rows;  ///< each as long as the header
 };
 
-/// Tab-separated, a header first. In cells, tabs, line ends and backslashes are written as \t, \n, \r, \\.
+/// Tab-separated, a header first. In cells, tabs, line ends and backslashes are written as \t, \n, \r, \\, and what
+/// else would steer a terminal as \x1B or \u202E.
 std::string to_tsv(const Sheet& sheet);
-/// RFC 4180, but lines end in a line feed alone.
+/// RFC 4180, but lines end in a line feed alone, and a text that a spreadsheet would take for a formula has a ' in
+/// front.
 std::string to_csv(const Sheet& sheet);
 /// A list of objects; empty cells are left out, numbers and truth values are such, nan and inf are texts.
 std::string to_json(const Sheet& sheet);

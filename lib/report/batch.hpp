@@ -26,6 +26,8 @@ Section quality_section(const metric::Store& store, const Findings& found);
 Section recommendation_section(const Findings& found);
 Section appendix_section(const metric::Store& store, const Findings& found, const std::string& source);
 
+/// What the state digests of healthy conditions show.
+Text bits_sentence(const Findings& found);
 /// What the time and memory readings allow to be said: one sentence each.
 Text time_sentence(const Findings& found);
 Text memory_sentence(const Findings& found);

@@ -2,30 +2,47 @@
 #include "report/comparison.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
-#include "plot/unit.hpp"
 #include "report/words.hpp"
 #include "stat/divergence.hpp"
+#include "summary/difference.hpp"
+#include "summary/unit.hpp"
 
 namespace zs::report {
 namespace {
 
-double peak_of(const stat::Member& member) {
-  return metric::is_absent(member.series.peak_mem) ? plot::kNone : member.series.peak_mem;
+double peak_of(const summary::Member& member) { return member.peak_mem.value_or(plot::kNone); }
+double time_of(const summary::Member& member) { return member.time_mean.value_or(plot::kNone); }
+
+/// In what two revisions differ beside their revision, of what both say: an older program may record less. What varies
+/// over the runs of both alike, such as a seed, is no difference.
+std::vector<attribute::Difference> beside_revision(const Condition& baseline, const Condition& other) {
+  static constexpr std::array kRevision = {"revision", "version", "commit", "uncommitted_changes", "git_diff"};
+  std::vector<attribute::Difference> all = summary::differences({&baseline, &other});
+  const auto split = static_cast<std::ptrdiff_t>(baseline.members.size());
+  std::erase_if(all, [&](const attribute::Difference& one) {
+    const std::set<std::string> here(one.values.begin(), one.values.begin() + split),
+        there(one.values.begin() + split, one.values.end());
+    return here == there || here.count("") + there.count("") > 0 ||
+           std::find(kRevision.begin(), kRevision.end(), one.name) != kRevision.end();
+  });
+  return all;
 }
 
 /// The values of runs that ran beside each other, or of all runs where the records do not tell.
 Samples samples(const Condition& baseline, const Condition& other,
-                const std::function<double(const stat::Member&)>& value) {
+                const std::function<double(const summary::Member&)>& value) {
   const auto by_run = [&](const Condition& condition) {
     std::map<std::string, double> values;
-    for (const stat::Member& member : condition.members) {
+    for (const summary::Member& member : condition.members) {
       if (std::isfinite(value(member))) values[member.run->attribute("run")] = value(member);
     }
     return values;
@@ -40,7 +57,7 @@ Samples samples(const Condition& baseline, const Condition& other,
   if (made.paired && made.baseline.size() > 1) return made;
   made = {};
   for (const auto& [from, to] : {std::pair{&baseline, &made.baseline}, {&other, &made.other}}) {
-    for (const stat::Member& member : from->members) {
+    for (const summary::Member& member : from->members) {
       if (std::isfinite(value(member))) to->push_back(value(member));
     }
   }
@@ -67,7 +84,7 @@ std::string cell(const metric::Table& table, const char* column, long row) {
 /// Every run has a digest, and not all are equal.
 bool digests_vary(const Condition& condition) {
   bool vary = false;
-  for (const stat::Member& member : condition.members) {
+  for (const summary::Member& member : condition.members) {
     const std::string digest = member.run->attribute("state_digest");
     if (digest.empty()) return false;
     vary = vary || digest != condition.members.front().run->attribute("state_digest");
@@ -140,7 +157,7 @@ Numerics judged(const metric::Table& table, long row, const Condition& baseline,
   return made(Verdict::open, "unknown", "not known: no step in common");
 }
 
-Numerics numerics(const metric::Store& store, const Condition& baseline, const Condition& other) {
+Numerics numerics_found(const metric::Store& store, const Condition& baseline, const Condition& other) {
   const auto entry = store.tables.find("divergence");
   const long row = entry == store.tables.end() ? -1 : pair_row(entry->second, baseline.name, other.name);
   if (row < 0) {
@@ -154,6 +171,20 @@ Numerics numerics(const metric::Store& store, const Condition& baseline, const C
   result.loss_difference = parse_real(cell(entry->second, "loss_difference", row));
   result.envelope = parse_real(cell(entry->second, "envelope", row));
   return result;
+}
+
+/// What the numbers show, and whether it is a fault: revisions that train different things, or in another arithmetic,
+/// are not expected to end with the same bits.
+Numerics numerics(const metric::Store& store, const Condition& baseline, const Condition& other) {
+  Numerics found = numerics_found(store, baseline, other);
+  const std::vector<attribute::Difference> beside = beside_revision(baseline, other);
+  const bool excused = attribute::expected_bits(beside) == attribute::Bits::other_training
+                           ? found.found != "identical bits"
+                           : found.verdict == Verdict::bad;
+  if (beside.empty() || !excused || attribute::expected_bits(beside) == attribute::Bits::same) return found;
+  found.verdict = Verdict::open;
+  found.text = Text("the revisions " + attribute::reason(beside) + "; ") + found.text;
+  return found;
 }
 
 /// `more` and `less` are the words for a ratio above and below 1: "slower", "faster".
@@ -204,10 +235,6 @@ void leave_open(Comparison& one) {
 }
 
 }  // namespace
-
-double time_of(const stat::Member& member) {
-  return member.timing.seconds.empty() ? plot::kNone : stat::mean(member.timing.seconds);
-}
 
 Comparisons compare(const metric::Store& store, const Findings& found, const std::string& source, const Gate& gate) {
   if (found.conditions.size() < 2)

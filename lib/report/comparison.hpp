@@ -57,7 +57,4 @@ struct Comparisons {
 /// Throws UsageError at an unknown baseline, Error with fewer than two conditions. `found` must outlive the result.
 Comparisons compare(const metric::Store& store, const Findings& found, const std::string& source, const Gate& gate);
 
-/// The mean iteration time of a run after its warm-up, seconds; nan without one.
-double time_of(const stat::Member& member);
-
 }  // namespace zs::report

@@ -2,50 +2,33 @@
 #include "report/findings.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
-#include <map>
-#include <set>
 
 #include "base/error.hpp"
-#include "base/number.hpp"
-#include "stat/sample.hpp"
+#include "plot/figure.hpp"
+#include "stat/divergence.hpp"
+#include "summary/difference.hpp"
 
 namespace zs::report {
 namespace {
 
-/// What must be equal for two runs to train the same thing. Stage, ranks, compiled schedule and offload may differ:
-/// they must not change a bit. The number of ranks times micro-batch times accumulation counts as a product.
-constexpr std::array kTrained = {"model.name",    "dataset", "dataset_percentage", "num_layers",    "dtype",
-                                 "seq_length",    "seed",    "learning_rate",      "max_grad_norm", "compile",
-                                 "expected_steps"};
-
-/// What a run trained: the attributes above that it has, and the global batch where it can be known.
-std::map<std::string, std::string> trained(const metric::Run& run) {
-  std::map<std::string, std::string> result;
-  for (const char* const key : kTrained) {
-    if (!run.attribute(key).empty()) result[key] = run.attribute(key);
-  }
-  std::int64_t product = 1;
-  for (const char* const key : {"world_size", "batch_size", "gradient_accumulation_steps"}) {
-    const auto value = parse_int(run.attribute(key));
-    if (!value || __builtin_mul_overflow(product, *value, &product)) return result;
-  }
-  result["global batch"] = to_text(product);
-  return result;
+void add(std::vector<DigestGroup>& groups, const Condition& condition, const std::string& digest) {
+  auto group = std::find_if(groups.begin(), groups.end(), [&](const DigestGroup& one) { return one.digest == digest; });
+  if (group == groups.end()) group = groups.insert(group, {digest, {}});
+  if (std::find(group->members.begin(), group->members.end(), &condition) == group->members.end())
+    group->members.push_back(&condition);
 }
 
 void add(std::vector<DigestClass>& classes, const Condition& condition, const std::string& digest,
-         const std::map<std::string, std::string>& what) {
-  auto found =
-      std::find_if(classes.begin(), classes.end(), [&](const DigestClass& one) { return one.trained == what; });
-  if (found == classes.end()) found = classes.insert(found, {what, 0, {}});
+         const attribute::Facts& facts) {
+  const attribute::Facts decides = attribute::of_role(facts, attribute::Role::decides),
+                         arithmetic = attribute::of_role(facts, attribute::Role::arithmetic);
+  auto found = std::find_if(classes.begin(), classes.end(), [&](const DigestClass& one) {
+    return one.decides == decides && one.arithmetic == arithmetic;
+  });
+  if (found == classes.end()) found = classes.insert(found, {decides, arithmetic, facts, 0, {}});
   ++found->runs;
-  auto group = std::find_if(found->groups.begin(), found->groups.end(),
-                            [&](const DigestGroup& one) { return one.digest == digest; });
-  if (group == found->groups.end()) group = found->groups.insert(group, {digest, {}});
-  if (group->members.empty() || group->members.back() != &condition) group->members.push_back(&condition);
+  add(found->groups, condition, digest);
 }
 
 /// The digests of a healthy condition's runs; those of the summary where it does not hold the runs.
@@ -58,88 +41,145 @@ void add_digests(const Condition& condition, Findings& found) {
     return;
   }
   bool all = true;
-  for (const stat::Member& member : condition.members) {
+  for (const summary::Member& member : condition.members) {
     const std::string digest = member.run->attribute("state_digest");
     if (digest.empty())
       all = false;
     else
-      add(found.digests, condition, digest, trained(*member.run));
+      add(found.digests, condition, digest, member.facts);
   }
   if (!all) found.without_digest.push_back(&condition);
 }
 
-/// The attributes on which the classes differ.
-std::vector<std::string> unlike(const std::vector<DigestClass>& classes) {
-  std::map<std::string, std::set<std::string>> values;
-  for (const DigestClass& one : classes) {
-    for (const auto& [key, value] : one.trained) values[key].insert(value);
+/// Another arithmetic is an excuse for other bits, not against the same: classes of one training that end with one
+/// digest are one.
+void merge(std::vector<DigestClass>& classes) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    for (std::size_t j = i + 1; j < classes.size();) {
+      DigestClass &into = classes[i], &from = classes[j];
+      const bool one = into.decides == from.decides && into.groups.size() == 1 && from.groups.size() == 1 &&
+                       into.groups[0].digest == from.groups[0].digest;
+      if (!one) {
+        ++j;
+        continue;
+      }
+      into.runs += from.runs;
+      for (const Condition* const member : from.groups[0].members) add(into.groups, *member, from.groups[0].digest);
+      classes.erase(classes.begin() + static_cast<std::ptrdiff_t>(j));
+    }
   }
-  std::vector<std::string> keys;
-  for (const auto& [key, all] : values) {
-    const bool everywhere = std::all_of(classes.begin(), classes.end(),
-                                        [k = key](const DigestClass& one) { return one.trained.count(k) > 0; });
-    if (all.size() > 1 || !everywhere) keys.push_back(key);
-  }
-  return keys;
 }
 
-using Curve = std::map<std::int64_t, double>;
+/// What decides or rounds, and differs between the classes.
+std::vector<attribute::Difference> unlike(const std::vector<DigestClass>& classes) {
+  std::vector<const attribute::Facts*> facts;
+  for (const DigestClass& one : classes) facts.push_back(&one.facts);
+  std::vector<attribute::Difference> all = attribute::differences(facts);
+  std::erase_if(all, [](const auto& one) { return one.role == attribute::Role::layout; });
+  return all;
+}
 
-Curve curve(const Condition& condition) {
-  Curve result;
+/// The digests that classes share.
+std::vector<DigestGroup> shared(const std::vector<DigestClass>& classes) {
+  std::vector<DigestGroup> groups;
+  for (const DigestClass& one : classes) {
+    for (const DigestGroup& group : one.groups) {
+      for (const Condition* const member : group.members) add(groups, *member, group.digest);
+    }
+  }
+  std::erase_if(groups, [&](const DigestGroup& group) {
+    return std::count_if(classes.begin(), classes.end(), [&](const DigestClass& one) {
+             return std::any_of(one.groups.begin(), one.groups.end(),
+                                [&](const DigestGroup& own) { return own.digest == group.digest; });
+           }) < 2;
+  });
+  return groups;
+}
+
+/// Losses of a curve at a step, one for each time that it was logged.
+std::vector<double> losses_at(const Condition& condition, std::int64_t step) {
+  std::vector<double> all;
   const metric::Column* const steps = condition.curve ? condition.curve->find("step") : nullptr;
   const metric::Column* const losses = condition.curve ? condition.curve->find("loss") : nullptr;
-  if (!steps || !losses || losses->type() != metric::Type::real || steps->type() != metric::Type::integer)
-    return result;
+  if (!steps || !losses || losses->type() != metric::Type::real || steps->type() != metric::Type::integer) return all;
   for (std::size_t row = 0; row < condition.curve->rows(); ++row) {
-    if (!steps->absent(row) && !losses->absent(row)) result[steps->integers()[row]] = losses->reals()[row];
+    if (steps->integers()[row] == step && !losses->absent(row)) all.push_back(losses->reals()[row]);
   }
-  return result;
+  return all;
 }
 
-bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+/// A pair of the table "divergence".
+struct Pair {
+  const Condition *a, *b;
+  std::int64_t steps, missing, first, largest_at;
+  double difference;
+};
 
-std::optional<Gap> largest_gap(const std::vector<const Condition*>& conditions, bool& equal) {
-  std::vector<std::pair<const Condition*, Curve>> curves;
-  for (const Condition* const condition : conditions) {
-    Curve one = curve(*condition);
-    if (!one.empty()) curves.emplace_back(condition, std::move(one));
+std::vector<Pair> pairs(const metric::Table& table, const std::vector<const Condition*>& conditions) {
+  const auto column = [&](const char* name, metric::Type type) {
+    const metric::Column* const one = table.find(name);
+    return one && one->type() == type ? one : nullptr;
+  };
+  const auto* const others = column("condition", metric::Type::text);
+  const auto* const baselines = column("baseline", metric::Type::text);
+  const auto* const steps = column("steps", metric::Type::integer);
+  const auto* const missing = column("steps_missing", metric::Type::integer);
+  const auto* const firsts = column("first_difference", metric::Type::integer);
+  const auto* const largest_at = column("difference_step", metric::Type::integer);
+  const auto* const differences = column("loss_difference", metric::Type::real);
+  if (!others || !baselines || !steps || !missing || !firsts || !largest_at || !differences) return {};
+  const auto named = [&](const std::string& name) {
+    const auto found =
+        std::find_if(conditions.begin(), conditions.end(), [&](const auto* c) { return c->name == name; });
+    return found == conditions.end() ? nullptr : *found;
+  };
+  std::vector<Pair> all;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const Pair pair = {named(baselines->texts()[row]), named(others->texts()[row]), steps->integers()[row],
+                       missing->integers()[row],       firsts->integers()[row],     largest_at->integers()[row],
+                       differences->reals()[row]};
+    if (pair.a && pair.b) all.push_back(pair);
   }
-  equal = curves.size() >= 2;
-  if (curves.size() < 2) return {};
-  Gap gap;
-  gap.relative = -1;
-  bool parted = false;
-  for (std::size_t i = 1; i < curves.size(); ++i) equal = equal && curves[i].second.size() == curves[0].second.size();
-  for (const auto& [step, unused] : curves.front().second) {
-    const bool shared =
-        std::all_of(curves.begin(), curves.end(), [s = step](const auto& one) { return one.second.count(s) > 0; });
-    if (!shared) {
-      equal = false;
+  return all;
+}
+
+Losses::Largest largest(const Pair& pair) {
+  Losses::Largest made{pair.a, pair.b, pair.largest_at, plot::kNone, plot::kNone, pair.difference, plot::kNone};
+  const std::vector<double> a = losses_at(*pair.a, pair.largest_at), b = losses_at(*pair.b, pair.largest_at);
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double difference = std::abs(a[i] - b[i]);
+    if (difference != pair.difference && !(std::isnan(difference) && std::isnan(pair.difference))) continue;
+    made.loss_a = a[i], made.loss_b = b[i];
+    made.relative = difference / std::min(std::abs(a[i]), std::abs(b[i]));
+    break;
+  }
+  return made;
+}
+
+/// A difference that is not finite is larger than any that is.
+bool larger(double a, double b) { return std::isfinite(b) && !(a <= b); }
+
+Losses losses(const metric::Store& store, const std::vector<const Condition*>& healthy, std::size_t conditions) {
+  Losses made;
+  const auto entry = store.tables.find("divergence");
+  made.compared = entry != store.tables.end();
+  made.with_first_alone = conditions > stat::kMostPaired;
+  if (!made.compared) return made;
+  made.equal = true;
+  for (const Pair& pair : pairs(entry->second, healthy)) {
+    if (pair.steps < 1) {
+      ++made.apart;
       continue;
     }
-    ++gap.shared_steps;
-    for (std::size_t i = 0; i < curves.size(); ++i) {
-      for (std::size_t j = i + 1; j < curves.size(); ++j) {
-        const double a = curves[i].second.at(step), b = curves[j].second.at(step);
-        if (same_bits(a, b)) continue;
-        equal = false;
-        if (!parted) gap.first_step = step, parted = true;
-        const double relative = std::abs(a - b) / std::min(std::abs(a), std::abs(b));
-        // A difference that is not finite is larger than any that is.
-        const bool larger = std::isfinite(relative) ? std::isfinite(gap.relative) && relative > gap.relative
-                                                    : std::isfinite(gap.relative);
-        if (larger) {
-          const auto shared_steps = gap.shared_steps;
-          const auto first = gap.first_step;
-          gap = {curves[i].first, curves[j].first, step, a, b, relative, first, shared_steps};
-        }
-      }
-    }
+    const auto steps = static_cast<std::size_t>(pair.steps);
+    made.fewest_steps = made.pairs++ == 0 ? steps : std::min(made.fewest_steps, steps);
+    made.equal = made.equal && pair.missing == 0 && metric::is_absent(pair.first);
+    if (metric::is_absent(pair.first)) continue;
+    made.first_step = std::min(made.first_step.value_or(pair.first), pair.first);
+    if (!made.largest || larger(pair.difference, made.largest->difference)) made.largest = largest(pair);
   }
-  if (gap.shared_steps == 0) return {};
-  if (!parted) gap.relative = 0;
-  return gap;
+  made.equal = made.equal && made.pairs > 0 && made.apart == 0;
+  return made;
 }
 
 /// What zs-aggregate found about pairs of conditions.
@@ -187,8 +227,16 @@ Best smallest(std::vector<Reading> readings) {
 
 }  // namespace
 
+bool DigestClass::known() const { return decides.count("model.name") + decides.count("model.parameters") > 0; }
+
 bool Findings::digests_differ() const {
-  return std::any_of(digests.begin(), digests.end(), [](const DigestClass& one) { return one.groups.size() > 1; });
+  return std::any_of(digests.begin(), digests.end(),
+                     [](const DigestClass& one) { return one.known() && one.groups.size() > 1; });
+}
+
+bool Findings::digests_unjudged() const {
+  return std::any_of(digests.begin(), digests.end(),
+                     [](const DigestClass& one) { return !one.known() && one.groups.size() > 1; });
 }
 
 bool Findings::digests_compared() const {
@@ -197,7 +245,7 @@ bool Findings::digests_compared() const {
 
 Findings findings(const metric::Store& store, const std::string& source) {
   Findings found;
-  found.conditions = plot::conditions(store, source);
+  found.conditions = summary::conditions(store, source);
   if (found.conditions.empty()) throw Error(source, 0, "the summary has no condition");
   for (const Condition& condition : found.conditions) {
     if (condition.bad()) {
@@ -208,37 +256,31 @@ Findings findings(const metric::Store& store, const std::string& source) {
     if (condition.status != "COMPLETE") found.unknown.push_back(&condition);
     add_digests(condition, found);
   }
-  if (found.digests.size() > 1) found.unlike = unlike(found.digests);
-  found.gap = largest_gap(found.healthy, found.equal_losses);
+  merge(found.digests);
+  if (found.digests.size() > 1) found.unlike = unlike(found.digests), found.shared = shared(found.digests);
+  found.losses = losses(store, found.healthy, found.conditions.size());
+  found.unlike_work = summary::unlike_work(found.healthy);
 
   read_divergence(store, found);
 
-  std::vector<Reading> times, memories, losses;
+  std::vector<Reading> times, memories, final_losses;
   for (const Condition* const one : found.healthy) {
-    if (one->time_mean && std::isfinite(*one->time_mean)) {
+    if (one->time_mean && std::isfinite(*one->time_mean) && *one->time_mean > 0) {
       times.push_back(
           {one, *one->time_mean, one->time_low.value_or(plot::kNone), one->time_high.value_or(plot::kNone)});
     }
     // A peak is counted, not sampled: within one percent two conditions are no reason to choose.
-    if (one->peak_mem) {
+    if (one->peak_mem && *one->peak_mem > 0) {
       const auto peak = static_cast<double>(*one->peak_mem);
       memories.push_back({one, peak, 0.995 * peak, 1.005 * peak});
     }
   }
   for (const Condition* const one : found.healthy) {
     if (!one->final_loss || !std::isfinite(*one->final_loss)) continue;
-    stat::Sample finals;
-    for (const stat::Member& member : one->members) {
-      const auto& points = member.series.points;
-      const auto last = std::find_if(points.rbegin(), points.rend(),
-                                     [](const stat::Point& point) { return !metric::is_absent(point.loss); });
-      if (last != points.rend()) finals.push_back(last->loss);
-    }
-    const stat::Interval interval =
-        finals.size() > 1 ? stat::mean_interval(finals) : stat::Interval{plot::kNone, plot::kNone};
-    losses.push_back({one, *one->final_loss, interval.low, interval.high});
+    final_losses.push_back(
+        {one, *one->final_loss, one->final_loss_low.value_or(plot::kNone), one->final_loss_high.value_or(plot::kNone)});
   }
-  found.loss = smallest(std::move(losses));
+  found.loss = smallest(std::move(final_losses));
   found.time = smallest(std::move(times));
   found.memory = smallest(std::move(memories));
   return found;

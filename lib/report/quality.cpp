@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/number.hpp"
-#include "plot/unit.hpp"
 #include "report/batch.hpp"
+#include "summary/unit.hpp"
 
 namespace zs::report {
 namespace {
@@ -20,10 +20,12 @@ Text about(const Condition& condition, const std::string& sentence) {
 
 /// What is wrong with the records of one condition.
 void examine(const Condition& condition, std::vector<Text>& remarks) {
-  for (const auto& [run, series, judgement, timing] : condition.members) {
-    const std::string which = condition.members.size() > 1 ? "run " + run->name + ": " : "";
+  for (const summary::Member& member : condition.members) {
+    const stat::Series& series = member.series;
+    const std::size_t timed = member.time_given - std::min(member.warmup_points, member.time_given);
+    const std::string which = condition.members.size() > 1 ? "run " + member.run->name + ": " : "";
     const auto remark = [&](const std::string& text) { remarks.push_back(about(condition, which + text)); };
-    std::size_t wild = 0, silent = 0;
+    std::size_t wild = 0, silent = 0, impossible = 0;
     std::int64_t last = metric::kAbsentInteger;
     std::vector<std::int64_t> strides;
     for (const stat::Point& point : series.points) {
@@ -31,6 +33,7 @@ void examine(const Condition& condition, std::vector<Text>& remarks) {
         ++silent;
       else
         wild += !std::isfinite(point.loss);
+      impossible += !metric::is_absent(point.time) && !(point.time > 0 && std::isfinite(point.time));
       if (metric::is_absent(point.step)) continue;
       if (!metric::is_absent(last)) strides.push_back(point.step - last);
       last = point.step;
@@ -42,23 +45,27 @@ void examine(const Condition& condition, std::vector<Text>& remarks) {
         static_cast<std::size_t>(strides.end() - std::upper_bound(strides.begin(), strides.end(), stride));
     const std::string of = " of " + std::to_string(series.points.size());
     if (wild > 0) remark(counted(wild, "loss value") + of + " not finite.");
+    if (impossible > 0) remark(counted(impossible, "iteration time") + of + " not a time: not above 0, or not finite.");
+    if (member.peak_mem && !(*member.peak_mem > 0))
+      remark("the peak memory is " + to_text(*member.peak_mem) + " bytes.");
     if (silent > 0 && silent < series.points.size()) remark(counted(silent, "logged step") + of + " without a loss.");
     if (silent > 0 && silent == series.points.size()) remark("no loss at any logged step.");
     if (gaps > 0)
       remark(counted(gaps, "gap") + " between logged steps, which are otherwise " + to_text(stride) + " apart.");
     if (series.replaced > 0)
       remark(counted(series.replaced, "point") + " logged again after a restart; the later ones count.");
-    if (timing.marked > 0) {
-      remark(counted(timing.marked, "iteration time") + " of " + std::to_string(timing.given - timing.warmup) +
-             (timing.marked == 1 ? " lies" : " lie") + " further than 3.5 scaled median deviations from the median.");
+    if (member.time_outliers > 0) {
+      remark(counted(member.time_outliers, "iteration time") + " of " + std::to_string(timed) +
+             (member.time_outliers == 1 ? " lies" : " lie") +
+             " further than 3.5 scaled median deviations from the median" +
+             (member.time_removed > 0 ? "; " + std::to_string(member.time_removed) + " left out." : "."));
     }
-    for (const auto& [key, value] : run->attributes) {
+    for (const auto& [key, value] : member.run->attributes) {
       if (key.find("fault") != std::string::npos && value != "0")
         remark("the parser noted " + key + " = " + value + ".");
     }
-    if (!condition.bad() && timing.given > 0 && timing.given - timing.warmup < kFewPoints) {
-      remark("only " + counted(timing.given - timing.warmup, "iteration time") +
-             " after warm-up: its interval is weak.");
+    if (!condition.bad() && member.time_given > 0 && timed < kFewPoints) {
+      remark("only " + counted(timed, "iteration time") + " after warm-up: its interval is weak.");
     }
   }
 }
@@ -97,6 +104,11 @@ Section quality_section(const metric::Store& store, const Findings& found) {
     list.items.push_back(Text("The runs were on " + counted(hosts.size(), "host") +
                               ": differences in time may be differences between hosts."));
   }
+  if (!store.runs.empty() && store.tables.count("runs") == 0) {
+    list.items.emplace_back(
+        "The summary does not say what its runs come to (another zs-aggregate made it): make it again from the "
+        "records.");
+  }
   if (store.runs.empty())
     list.items.emplace_back("The summary does not hold the runs it was made from: its numbers cannot be traced.");
   else if (unsourced > 0)
@@ -129,9 +141,17 @@ Section recommendation_section(const Findings& found) {
     list.items.push_back(Text("Do not choose by speed before the difference in bits is explained: run ") +
                          Text(code("zs-verify")) + Text(" on the first two conditions that differ."));
   const Best& time = found.time;
-  if (time.compared > 1 && time.intervals && time.level.empty()) {
+  const Best& memory = found.memory;
+  const bool fair = found.unlike_work.empty();
+  if (!fair && time.compared + memory.compared > 2) {
+    list.items.push_back(Text(strong("For time and memory: ")) +
+                         Text("none; the conditions are not known to do the same work: " + found.unlike_work + "."));
+  }
+  if (fair && time.compared > 1 && time.intervals && time.level.empty()) {
     std::int64_t fewest = time.winner->time_points.value_or(0);
-    for (const Condition* const one : found.healthy) fewest = std::min(fewest, one->time_points.value_or(fewest));
+    for (const Condition* const one : found.healthy) {
+      if (one->time_mean) fewest = std::min(fewest, one->time_points.value_or(fewest));
+    }
     const bool few = fewest < static_cast<std::int64_t>(kFewPoints) && time.winner->runs.value_or(1) == 1;
     list.items.push_back(Text(strong("For time: ")) + code(time.winner->name) + Text(". The intervals support it") +
                          Text(few ? ", though they come from as few as " +
@@ -141,26 +161,27 @@ Section recommendation_section(const Findings& found) {
                          Text(time.winner->runs.value_or(1) == 1
                                   ? " Each condition ran once: on a busy machine a repeat may differ by more."
                                   : ""));
-  } else if (time.compared > 1) {
+  } else if (fair && time.compared > 1) {
     list.items.push_back(Text(strong("For time: ")) + Text("none; the intervals do not support a choice") +
                          (time.level.empty()
                               ? Text()
                               : Text(" between ") + code(time.winner->name) + Text(" and ") + names(time.level)) +
                          Text(". More steps, or repeated runs, would narrow them."));
   }
-  const Best& memory = found.memory;
-  if (memory.compared > 1 && memory.level.empty())
+  if (fair && memory.compared > 1 && memory.level.empty())
     list.items.push_back(Text(strong("For memory: ")) + code(memory.winner->name) + Text("."));
-  else if (memory.compared > 1 && memory.level.size() + 1 < memory.compared) {
+  else if (fair && memory.compared > 1 && memory.level.size() + 1 < memory.compared) {
     list.items.push_back(Text(strong("For memory: ")) + code(memory.winner->name) + Text(" or ") + names(memory.level) +
                          Text(", which are within one percent."));
-  } else if (memory.compared > 1) {
+  } else if (fair && memory.compared > 1) {
     list.items.push_back(Text(strong("For memory: ")) + Text("none; all are within one percent."));
   }
-  if (found.healthy.size() > 1 && found.gap) {
+  if (found.healthy.size() > 1 && found.losses.pairs > 0) {
     const Best& loss = found.loss;
-    if (found.equal_losses) {
+    if (found.losses.equal) {
       list.items.push_back(Text(strong("For loss: ")) + Text("none is better; the losses are equal."));
+    } else if (!fair) {
+      list.items.push_back(Text(strong("For loss: ")) + Text("none; " + found.unlike_work + "."));
     } else if (!loss.intervals) {
       list.items.push_back(Text(strong("For loss: ")) +
                            Text("none; a difference between single runs is not a reason to choose. Repeat each "

@@ -5,8 +5,8 @@
 
 #include "base/number.hpp"
 #include "plot/figures.hpp"
-#include "plot/unit.hpp"
 #include "report/batch.hpp"
+#include "summary/unit.hpp"
 
 namespace zs::report {
 namespace {
@@ -76,19 +76,15 @@ double largest(const Findings& found, Member member) {
 }  // namespace
 
 Text loss_sentence(const Findings& found) {
-  if (!found.gap) return "Losses cannot be compared: fewer than two conditions that did not fail share a step.";
-  if (found.equal_losses)
-    return "The loss curves are equal at all " + counted(found.gap->shared_steps, "logged step") + ", as logged.";
-  if (found.gap->first_step == 0)
-    return "The loss curves are equal at the " + counted(found.gap->shared_steps, "step") +
-           " that all conditions logged.";
-  Text text = "The losses first differ at step " + to_text(found.gap->first_step) + "; ";
-  if (!std::isfinite(found.gap->relative))
-    text += Text("at step ") + Text(to_text(found.gap->step)) + Text(" one of them is not finite.");
-  else
-    text += "the largest difference at one step is " + percent(found.gap->relative) + " (step " +
-            to_text(found.gap->step) + ").";
-  return text;
+  const Losses& all = found.losses;
+  if (all.pairs == 0) return "Losses cannot be compared: no two conditions that did not fail share a step with a loss.";
+  if (all.equal) return "The loss curves are equal at all " + counted(all.fewest_steps, "logged step") + ", as logged.";
+  if (!all.largest) return "The loss curves are equal at the steps that two of them share.";
+  Text text = "The losses first differ at step " + to_text(*all.first_step) + "; ";
+  const std::string step = to_text(all.largest->step);
+  if (!std::isfinite(all.largest->difference)) return text += "at step " + step + " one of them is not finite.";
+  return text += "the largest difference at one step is " + loss_text(all.largest->difference) + " nats/token (step " +
+                 step + (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
 }
 
 Section loss_section(const Findings& found, Tracer& tracer) {
@@ -121,7 +117,7 @@ Section loss_section(const Findings& found, Tracer& tracer) {
 Text time_sentence(const Findings& found) {
   const Best& time = found.time;
   if (time.compared == 0) return "No condition that did not fail has an iteration time.";
-  const plot::Unit unit = plot::time_unit(*time.winner->time_mean);
+  const summary::Unit unit = summary::time_unit(*time.winner->time_mean);
   Text mean = code(time.winner->name) + Text(" (" + unit.text(*time.winner->time_mean) + ")");
   if (time.compared == 1)
     return Text(found.bad.empty() ? "Only " : "Of the conditions that did not fail, only ") + mean +
@@ -132,12 +128,15 @@ Text time_sentence(const Findings& found) {
                       " has the smallest mean iteration time, but not every condition has an interval, so the data do "
                       "not show that it is fastest.");
   }
+  const std::string unlike =
+      found.unlike_work.empty() ? "" : " Their steps are not known to be the same work: " + found.unlike_work + ".";
   if (time.level.empty()) {
-    return mean + Text(" is the fastest: ") + Text(percent(gain)) + Text(" less time for a step than the next, ") +
-           code(time.next->name) + Text(", and its 95 % interval lies below every other.");
+    return mean + Text(unlike.empty() ? " is the fastest: " : " has the shortest steps: ") + Text(percent(gain)) +
+           Text(" less time for a step than the next, ") + code(time.next->name) +
+           Text(", and its 95 % interval lies below every other." + unlike);
   }
   return mean + Text(" has the smallest mean iteration time, but its 95 % interval overlaps that of ") +
-         names(time.level) + Text(": the data do not show which is fastest.");
+         names(time.level) + Text(": the data do not show which is fastest." + unlike);
 }
 
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer) {
@@ -148,7 +147,7 @@ Section performance_section(const metric::Store& store, const Findings& found, T
     section.blocks.emplace_back(Paragraph{"No record has an iteration time."});
     return section;
   }
-  const plot::Unit unit = plot::time_unit(longest);
+  const summary::Unit unit = summary::time_unit(longest);
   const auto print = [&](double value) { return unit.number(value); };
   const std::string in = " (" + unit.name + ")";
   GridMaker maker(found, tracer);
@@ -175,7 +174,7 @@ Section performance_section(const metric::Store& store, const Findings& found, T
       return Cell{Text(ratio == 0 ? "0 %" : (ratio > 0 ? "+" : "") + percent(ratio)), ratio};
     });
   }
-  const plot::Unit rate = plot::rate_unit(largest(found, &Condition::tokens_per_second));
+  const summary::Unit rate = summary::rate_unit(largest(found, &Condition::tokens_per_second));
   maker.number(
       "tokens (" + rate.name + ")", "tokens_per_second", [](const Condition& c) { return c.tokens_per_second; },
       [&](double value) { return rate.number(value); });
@@ -205,8 +204,8 @@ Text memory_sentence(const Findings& found) {
   const Best& memory = found.memory;
   if (memory.compared == 0) return "No condition that did not fail has a peak memory.";
   const auto peak = [](const Condition& c) { return static_cast<double>(*c.peak_mem); };
-  const Text winner =
-      code(memory.winner->name) + Text(" (" + plot::bytes_unit(peak(*memory.winner)).text(peak(*memory.winner)) + ")");
+  const Text winner = code(memory.winner->name) +
+                      Text(" (" + summary::bytes_unit(peak(*memory.winner)).text(peak(*memory.winner)) + ")");
   if (memory.compared == 1)
     return Text(found.bad.empty() ? "Only " : "Of the conditions that did not fail, only ") + winner +
            Text(" has a peak memory.");
@@ -227,7 +226,7 @@ Section memory_section(const Findings& found, Tracer& tracer) {
     section.blocks.emplace_back(Paragraph{"No record has a peak memory."});
     return section;
   }
-  const plot::Unit unit = plot::bytes_unit(most);
+  const summary::Unit unit = summary::bytes_unit(most);
   const auto print = [&](double value) { return unit.number(value); };
   GridMaker maker(found, tracer);
   maker.number(
@@ -238,7 +237,7 @@ Section memory_section(const Findings& found, Tracer& tracer) {
     return c.peak_mem ? Cell{Text(percent(static_cast<double>(*c.peak_mem) / most)), static_cast<double>(*c.peak_mem)}
                       : nothing();
   });
-  const plot::Unit sent = plot::bytes_unit(largest(found, &Condition::comm_bytes));
+  const summary::Unit sent = summary::bytes_unit(largest(found, &Condition::comm_bytes));
   maker.number(
       "sent by a rank in a step (" + sent.name + ")", "comm_bytes", [](const Condition& c) { return c.comm_bytes; },
       [&](double value) { return sent.number(value); });
@@ -269,8 +268,8 @@ Section summary_section(const Findings& found) {
   list.items.push_back(Text(strong("Time. ")) + time_sentence(found));
   list.items.push_back(Text(strong("Memory. ")) + memory_sentence(found));
   section.blocks.emplace_back(std::move(list));
-  const plot::Unit seconds = plot::time_unit(largest(found, &Condition::time_mean)),
-                   bytes = plot::bytes_unit(largest(found, &Condition::peak_mem));
+  const summary::Unit seconds = summary::time_unit(largest(found, &Condition::time_mean)),
+                      bytes = summary::bytes_unit(largest(found, &Condition::peak_mem));
   Grid grid{
       "",
       {"condition", "status", "final loss", "mean time (" + seconds.name + ")", "peak memory (" + bytes.name + ")"},

@@ -10,8 +10,8 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "plot/figures.hpp"
-#include "plot/unit.hpp"
 #include "report/batch.hpp"
+#include "summary/unit.hpp"
 
 namespace zs::report {
 namespace {
@@ -83,20 +83,18 @@ Section runs_section(const Condition& baseline, const std::vector<Comparison>& c
             {false, false, false, true, true, true, false},
             {}};
   for (const Condition* const condition : all) {
-    for (const stat::Member& member : condition->members) {
-      const auto& points = member.series.points;
-      const auto last = std::find_if(points.rbegin(), points.rend(),
-                                     [](const stat::Point& point) { return !metric::is_absent(point.loss); });
-      const double time = time_of(member), peak = member.series.peak_mem;
-      const std::string status(stat::name(member.judgement.status)), digest = member.run->attribute("state_digest");
-      const bool failed = member.judgement.status > stat::RunStatus::unknown;
+    for (const summary::Member& member : condition->members) {
+      const std::string digest = member.run->attribute("state_digest");
+      const auto cell = [](const std::optional<double>& value, const auto& print) {
+        return value && std::isfinite(*value) ? Cell{Text(print(*value)), *value} : Cell{Text("-")};
+      };
       grid.rows.push_back(
           {{Text(code(condition->name))},
            {Text(code(member.run->name))},
-           {failed ? Text(bad(status)) : Text(status)},
-           last == points.rend() ? Cell{Text("-")} : Cell{Text(loss_text(last->loss)), last->loss},
-           std::isfinite(time) ? Cell{Text(plot::time_unit(time).text(time)), time} : Cell{Text("-")},
-           metric::is_absent(peak) ? Cell{Text("-")} : Cell{Text(plot::bytes_unit(peak).text(peak)), peak},
+           {member.bad() ? Text(bad(member.status)) : Text(member.status)},
+           member.final_loss ? Cell{Text(loss_text(*member.final_loss)), *member.final_loss} : Cell{Text("-")},
+           cell(member.time_mean, [](double value) { return summary::time_unit(value).text(value); }),
+           cell(member.peak_mem, [](double value) { return summary::bytes_unit(value).text(value); }),
            {digest.empty() ? Text("-") : Text(code(digest))}});
     }
   }
@@ -122,24 +120,12 @@ std::optional<Grid> commits(const Findings& found) {
 
 /// Load, clocks and nodes: what else may have differed, run by run in the order in which they ran.
 Section measurement_section(const Findings& found) {
-  struct Fact {
-    const char *key, *label;
-    bool numeric;
-  };
-  static constexpr std::array<Fact, 10> kFacts = {{{"host", "node", false},
-                                                   {"date", "ended", false},
-                                                   {"load_before", "load before", true},
-                                                   {"other_load", "processors used by others", true},
-                                                   {"cpu_mhz", "mean clock (MHz)", true},
-                                                   {"cpu_mhz_least", "least clock (MHz)", true},
-                                                   {"cpu_governor", "clock governor", false},
-                                                   {"gpu_mhz", "mean GPU clock (MHz)", true},
-                                                   {"gpu_mhz_least", "least GPU clock (MHz)", true},
-                                                   {"gpu_driver", "GPU driver", false}}};
+  static constexpr std::array kFacts = {"host",          "date",         "load_before", "other_load",    "cpu_mhz",
+                                        "cpu_mhz_least", "cpu_governor", "gpu_mhz",     "gpu_mhz_least", "gpu_driver"};
   std::vector<const metric::Run*> runs;
   std::set<std::string> hosts;
   for (const Condition& condition : found.conditions) {
-    for (const stat::Member& member : condition.members) {
+    for (const summary::Member& member : condition.members) {
       runs.push_back(member.run);
       if (!member.run->attribute("host").empty()) hosts.insert(member.run->attribute("host"));
     }
@@ -166,13 +152,13 @@ Section measurement_section(const Findings& found) {
   }
   Grid grid{"", {"run"}, {false}, {}};
   for (const metric::Run* const run : runs) grid.rows.push_back({{Text(code(run->name))}});
-  for (const Fact& fact : kFacts) {
-    if (std::all_of(runs.begin(), runs.end(), [&](const auto* run) { return run->attribute(fact.key).empty(); }))
-      continue;
-    grid.header.emplace_back(fact.label);
-    grid.numeric.push_back(fact.numeric);
+  for (const char* const key : kFacts) {
+    if (std::all_of(runs.begin(), runs.end(), [&](const auto* run) { return run->attribute(key).empty(); })) continue;
+    const attribute::Attribute& row = *attribute::find(key);
+    grid.header.push_back(std::string(row.label) + (row.unit.empty() ? "" : " (" + std::string(row.unit) + ")"));
+    grid.numeric.push_back(row.type != attribute::Type::text);
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      const std::string value = runs[i]->attribute(fact.key);
+      const std::string value = runs[i]->attribute(key);
       grid.rows[i].push_back({Text(value.empty() ? "-" : value), parse_real(value).value_or(plot::kNone)});
     }
   }

@@ -48,14 +48,14 @@ Json json(const Comparison& one) {
           {"memory", json(one.memory, one.memory_ratio)}};
 }
 
-Json json(const stat::Member& member) {
+Json json(const summary::Member& member) {
   Json made = {{"run", member.run->name},
-               {"status", stat::name(member.judgement.status)},
-               {"reason", member.judgement.reason},
-               {"points", member.timing.seconds.size()},
-               {"time_mean", number(time_of(member))},
-               {"time_median", member.timing.seconds.empty() ? Json() : number(stat::median(member.timing.seconds))},
-               {"peak_mem", metric::is_absent(member.series.peak_mem) ? Json() : number(member.series.peak_mem)}};
+               {"status", member.status},
+               {"reason", member.reason},
+               {"points", member.time_points},
+               {"time_mean", known(member.time_mean)},
+               {"time_median", known(member.time_median)},
+               {"peak_mem", known(member.peak_mem)}};
   made["attributes"] = member.run->attributes;
   return made;
 }
@@ -71,7 +71,7 @@ std::string to_json(const Comparisons& all, const Findings& found, const Gate& g
   for (const Comparison& one : all.others) made["comparisons"].push_back(json(one));
   for (const Condition& condition : found.conditions) {
     Json revision = {{"revision", condition.name}, {"status", condition.status}, {"runs", Json::array()}};
-    for (const stat::Member& member : condition.members) revision["runs"].push_back(json(member));
+    for (const summary::Member& member : condition.members) revision["runs"].push_back(json(member));
     made["revisions"].push_back(std::move(revision));
   }
   return made.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -7,10 +7,10 @@
 #include <random>
 
 #include "base/error.hpp"
-#include "plot/condition.hpp"
 #include "plot/sample.hpp"
 #include "report/ratio.hpp"
 #include "stat/summary.hpp"
+#include "summary/condition.hpp"
 
 namespace zs::report {
 namespace {

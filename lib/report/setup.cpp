@@ -1,50 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was trained, on what, and in what the conditions differ: all from run attributes.
 #include <algorithm>
-#include <array>
-#include <map>
-#include <set>
 
 #include "base/number.hpp"
-#include "plot/figures.hpp"
 #include "report/batch.hpp"
+#include "summary/difference.hpp"
 
 namespace zs::report {
 namespace {
 
-struct Known {
-  const char *key, *label;
-};
-/// The attributes that a reader looks for, in this order.
-constexpr std::array<Known, 29> kKnown = {{{"model.name", "model"},
-                                           {"model.parameters", "parameters"},
-                                           {"num_layers", "layers asked (0: those of the model)"},
-                                           {"dataset", "data"},
-                                           {"dataset_tokens", "tokens of the data"},
-                                           {"dataset_percentage", "share of the data (%)"},
-                                           {"dtype", "number format"},
-                                           {"backend", "backend"},
-                                           {"zero_stage", "ZeRO stage"},
-                                           {"world_size", "ranks"},
-                                           {"batch_size", "micro-batch of a rank"},
-                                           {"gradient_accumulation_steps", "accumulation steps"},
-                                           {"seq_length", "sequence length"},
-                                           {"num_epochs", "epochs asked"},
-                                           {"expected_steps", "steps expected"},
-                                           {"learning_rate", "learning rate"},
-                                           {"max_grad_norm", "gradient norm limit"},
-                                           {"seed", "seed"},
-                                           {"compile", "compile"},
-                                           {"deepcompile", "deepcompile"},
-                                           {"passes", "passes"},
-                                           {"activation_checkpointing", "activation checkpointing"},
-                                           {"offload", "offload"},
-                                           {"revision", "revision"},
-                                           {"host", "host"},
-                                           {"cpu", "processor"},
-                                           {"gpu", "accelerator"},
-                                           {"threads", "threads of a rank"},
-                                           {"experiment_date", "date"}}};
+constexpr std::size_t kMostDiffering = 8;  // columns that a page has room for
+
+/// "share of the data (%)".
+std::string titled(const attribute::Attribute& row) {
+  return std::string(row.label) + (row.unit.empty() ? "" : " (" + std::string(row.unit) + ")");
+}
 
 /// value of a key -> what the conditions say, "" for silence.
 std::vector<std::string> values(const std::vector<Condition>& conditions, const std::string& key) {
@@ -70,8 +40,8 @@ bool common(const std::vector<std::string>& values, std::string& value) {
 std::string epochs_seen(const std::vector<Condition>& conditions) {
   std::int64_t largest = metric::kAbsentInteger;
   for (const Condition& condition : conditions) {
-    for (const auto& [run, series, judgement, timing] : condition.members) {
-      const metric::Column* const epochs = run->records.find("epoch");
+    for (const summary::Member& member : condition.members) {
+      const metric::Column* const epochs = member.run->records.find("epoch");
       if (!epochs || epochs->type() != metric::Type::integer) continue;
       for (const std::int64_t epoch : epochs->integers()) largest = std::max(largest, epoch);
     }
@@ -99,26 +69,25 @@ std::string product(const std::vector<Condition>& conditions, const std::vector<
 Section setup_section(const Findings& found, bool differences) {
   Section section{"Setup", {}};
   Grid table{"", {"what", "value"}, {false, false}, {}};
-  std::vector<Known> differing;
+  std::vector<std::string> differing;
   const auto row = [&](const std::string& label, const std::string& value) {
     table.rows.push_back({{Text(label)}, {Text(value)}});
   };
-  std::set<std::string> seen;
-  for (const Known& known : kKnown) {
-    seen.insert(known.key);
-    const auto said = values(found.conditions, known.key);
+  for (const attribute::Attribute* const known : attribute::filtered([](const auto& one) { return one.main; })) {
+    const std::string key(known->name);
+    const auto said = values(found.conditions, key);
     if (!any(said)) continue;
     std::string value;
     const bool everywhere = std::none_of(said.begin(), said.end(), [](const std::string& one) { return one.empty(); });
     const bool failed_only = std::all_of(found.conditions.begin(), found.conditions.end(), [&](const Condition& c) {
-      return c.bad() || c.points.value_or(0) == 0 || !c.attribute(known.key).empty();
+      return c.bad() || c.points.value_or(0) == 0 || !c.attribute(key).empty();
     });
     const bool is_name = std::all_of(found.conditions.begin(), found.conditions.end(),
-                                     [&](const Condition& c) { return c.name == c.attribute(known.key); });
+                                     [&](const Condition& c) { return c.name == c.attribute(key); });
     if (common(said, value) && (everywhere || failed_only))
-      row(known.label, value);
+      row(titled(*known), value);
     else if (!is_name)
-      differing.push_back(known);
+      differing.push_back(key);
   }
   const std::string batch = product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps"});
   if (!batch.empty()) row("global batch (ranks x micro-batch x accumulation)", batch + " sequences");
@@ -129,23 +98,24 @@ Section setup_section(const Findings& found, bool differences) {
   if (!epochs.empty()) row("last epoch reached", epochs);
   if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
 
-  // Attributes beyond the known ones: those that differ belong beside the conditions.
-  std::vector<std::string> extra;
-  for (const std::string& key : plot::differing_attributes(found.conditions)) {
+  // What else was set, or is not known to the table, and differs belongs beside the conditions too.
+  for (const std::string& key : summary::parameters(found.conditions)) {
     std::string value;
-    if (seen.count(key) == 0 && !common(values(found.conditions, key), value)) extra.push_back(key);
+    const bool silent = common(values(found.conditions, key), value);
+    if (!silent && std::find(differing.begin(), differing.end(), key) == differing.end() &&
+        differing.size() < kMostDiffering)
+      differing.push_back(key);
   }
-  if (differences && (!differing.empty() || !extra.empty()) && found.conditions.size() > 1) {
+  if (differences && !differing.empty() && found.conditions.size() > 1) {
     Grid grid{"What differs between the conditions", {"condition"}, {false}, {}};
-    std::vector<std::string> keys;
-    for (const Known& known : differing) keys.emplace_back(known.key), grid.header.emplace_back(known.label);
-    for (const std::string& key : extra) {
-      if (keys.size() < 8) keys.push_back(key), grid.header.push_back(key);
+    for (const std::string& key : differing) {
+      const attribute::Attribute* const known = attribute::find(key);
+      grid.header.push_back(known ? titled(*known) : key);
     }
     grid.numeric.resize(grid.header.size(), false);
     for (const Condition& condition : found.conditions) {
       std::vector<Cell> cells = {{Text(code(condition.name))}};
-      for (const std::string& key : keys) cells.push_back({Text(condition.attribute(key))});
+      for (const std::string& key : differing) cells.push_back({Text(condition.attribute(key))});
       grid.rows.push_back(std::move(cells));
     }
     section.blocks.emplace_back(std::move(grid));

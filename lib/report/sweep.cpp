@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/number.hpp"
-#include "plot/result.hpp"
-#include "plot/unit.hpp"
 #include "report/batch.hpp"
+#include "summary/difference.hpp"
+#include "summary/result.hpp"
+#include "summary/unit.hpp"
 
 namespace zs::report {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kCurves = 8;  // more would hide one another, and the palette has as many colours
 
 /// Conditions that did not fail and have the result, best first.
-std::vector<const Condition*> ranked(const Findings& found, const plot::Result& result) {
+std::vector<const Condition*> ranked(const Findings& found, const summary::Result& result) {
   std::vector<const Condition*> all;
   for (const Condition* const condition : found.healthy) {
     if (std::isfinite(result.of(*condition))) all.push_back(condition);
@@ -31,18 +31,21 @@ Text setting(const Condition& condition, const std::vector<std::string>& keys) {
   Text text;
   for (const std::string& key : keys) {
     const std::string value = condition.attribute(key);
-    if (!value.empty()) text += Text(text.empty() ? "" : ", ") + Text(key + " ") + Text(strong(value));
+    if (!value.empty())
+      text += Text(text.empty() ? "" : ", ") + Text(std::string(attribute::label(key)) + " ") + Text(strong(value));
   }
   return text.empty() ? Text(code(condition.name)) : text;
 }
 
 /// The mean result at each level of each parameter: what a parameter does on average over the others.
-void effects(const Findings& found, const plot::Result& result, const std::vector<std::string>& keys,
+void effects(const Findings& found, const summary::Result& result, const std::vector<std::string>& keys,
              Section& section) {
   for (const std::string& key : keys) {
-    const std::vector<std::string> levels = plot::levels(found.conditions, key);
+    const std::vector<std::string> levels = summary::levels(found.conditions, key);
     if (levels.size() < 2 || levels.size() > found.healthy.size()) continue;
-    Grid grid{key, {key, "conditions", "failed", "mean " + result.label, "best"}, {false, true, true, true, true}, {}};
+    const std::string label(attribute::label(key));
+    Grid grid{
+        label, {label, "conditions", "failed", "mean " + result.label, "best"}, {false, true, true, true, true}, {}};
     for (const std::string& level : levels) {
       double sum = 0, best = plot::kNone;
       std::size_t count = 0, members = 0, failed = 0;
@@ -71,7 +74,7 @@ void effects(const Findings& found, const plot::Result& result, const std::vecto
   }
 }
 
-Section table_of(const Findings& found, const plot::Result& result, const std::vector<std::string>& keys,
+Section table_of(const Findings& found, const summary::Result& result, const std::vector<std::string>& keys,
                  Tracer& tracer) {
   Section section{"All conditions", {}};
   double longest = 0, most = 0;
@@ -79,9 +82,9 @@ Section table_of(const Findings& found, const plot::Result& result, const std::v
     longest = std::fmax(longest, c.time_mean.value_or(0));
     most = std::fmax(most, static_cast<double>(c.peak_mem.value_or(0)));
   }
-  const plot::Unit seconds = plot::time_unit(longest), bytes = plot::bytes_unit(most);
+  const summary::Unit seconds = summary::time_unit(longest), bytes = summary::bytes_unit(most);
   Grid grid{"", {"condition", "status"}, {false, false}, {}};
-  for (const std::string& key : keys) grid.header.push_back(key), grid.numeric.push_back(true);
+  for (const std::string& key : keys) grid.header.emplace_back(attribute::label(key)), grid.numeric.push_back(true);
   for (const std::string& title : {result.label, "time (" + seconds.name + ")", "memory (" + bytes.name + ")"}) {
     grid.header.push_back(title), grid.numeric.push_back(true);
   }
@@ -111,15 +114,17 @@ Section table_of(const Findings& found, const plot::Result& result, const std::v
 
 Document sweep(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder,
                const plot::Options& options) {
-  const plot::Result& result = plot::result(options.value, found.conditions);
-  const std::vector<std::string> keys = plot::differing_attributes(found.conditions);
+  const summary::Result& result = summary::result(options.value, found.conditions);
+  const std::vector<std::string> keys = summary::parameters(found.conditions);
   const std::vector<const Condition*> order = ranked(found, result);
   Document document;
   document.title = "Sweep of " + counted(found.conditions.size(), "condition");
-  document.verdict = !found.bad.empty()                        ? Verdict::bad
+  const bool fault = found.digests_differ();
+  document.verdict = fault || !found.bad.empty()               ? Verdict::bad
                      : order.empty() || !found.unknown.empty() ? Verdict::open
                                                                : Verdict::good;
-  document.label = !found.bad.empty()                  ? "Not all complete"
+  document.label = fault                               ? "Different bits"
+                   : !found.bad.empty()                ? "Not all complete"
                    : document.verdict == Verdict::good ? "Complete"
                                                        : "Not known to be complete";
   if (!found.bad.empty()) {
@@ -127,6 +132,7 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
                                  counted(found.conditions.size(), "condition") + " did not complete: ");
     document.verdict_text += names(found.bad) + Text(". ");
   }
+  if (fault) document.verdict_text += bits_sentence(found) + Text(" ");
   if (order.empty()) {
     document.verdict_text += "No condition has a " + result.name + ".";
   } else {
@@ -153,6 +159,7 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
     }
     summary.blocks.emplace_back(std::move(best));
   }
+  if (!fault && found.digests_compared()) summary.blocks.emplace_back(Paragraph{bits_sentence(found)});
   document.sections.push_back(std::move(summary));
   document.sections.push_back(setup_section(found, false));
   Section parameters{"What each parameter does", {}};

@@ -41,105 +41,144 @@ Text listed(const DigestClass& one) {
   return text;
 }
 
-/// "seed 1, dtype bf16": what makes a class, of that on which classes differ.
-std::string trained(const DigestClass& one, const Findings& found) {
+/// "seed 1, number format bfloat16": what makes a class, of that on which classes differ.
+std::string made_by(const DigestClass& one, const Findings& found) {
   std::string text;
-  for (const std::string& key : found.unlike) {
-    const auto value = one.trained.find(key);
-    text += (text.empty() ? "" : ", ") + key + " " + (value == one.trained.end() ? "not said" : value->second);
+  for (const attribute::Difference& difference : found.unlike) {
+    const attribute::Facts& facts = difference.role == attribute::Role::decides ? one.decides : one.arithmetic;
+    const auto value = facts.find(difference.name);
+    text += (text.empty() ? "" : ", ") + std::string(attribute::label(difference.name)) + " " +
+            (value == facts.end() ? "not said" : value->second);
   }
   return text;
 }
 
-Text different(const Findings& found) {
-  Text text = bad("Runs that train the same thing do not end with the same bits: ");
-  bool first = true;
+/// Each class with several digests: "with seed 1, a ends with X; b ends with Y".
+Text groups(const Findings& found) {
+  Text text;
   for (const DigestClass& one : found.digests) {
     if (one.groups.size() < 2) continue;
-    text += Text(first ? "" : "; ") + (found.digests.size() > 1 ? Text("with " + trained(one, found) + ", ") : Text()) +
-            listed(one);
-    first = false;
+    text += Text(text.empty() ? "" : "; ") +
+            (found.digests.size() > 1 ? Text("with " + made_by(one, found) + ", ") : Text()) + listed(one);
   }
-  text += ".";
-  if (found.gap && found.gap->first_step > 0) {
-    text += " Losses first differ at step " + to_text(found.gap->first_step) + "; zs-verify names the place.";
-  } else if (found.equal_losses) {
-    text += " Yet the losses are equal at every logged step.";
+  return text += ".";
+}
+
+Text where_losses_differ(const Findings& found) {
+  if (found.losses.first_step)
+    return " Losses first differ at step " + to_text(*found.losses.first_step) + "; zs-verify names the place.";
+  return found.losses.equal ? " Yet the losses are equal at every logged step." : "";
+}
+
+/// Runs of different trainings or arithmetics that end with the same bits: what they differ in changed nothing.
+Text shared(const Findings& found) {
+  Text text;
+  for (const DigestGroup& group : found.shared) {
+    if (group.members.size() < 2) continue;
+    text += Text(" Yet ") + names(group.members) + Text(" end with the same state digest, ") + code(group.digest) +
+            Text(": what they differ in changed no bit.");
   }
   return text;
+}
+
+/// "a and b" or "The conditions", as the beginning of a sentence about what differs.
+Text both(const Findings& found) { return found.healthy.size() == 2 ? names(found.healthy) : Text("The conditions"); }
+
+/// Every run has what it trains, or its arithmetic, to itself.
+Text unlike(const Findings& found) {
+  return both(found) + Text(" " + attribute::reason(found.unlike) + ". Their state digests are not compared.") +
+         shared(found);
+}
+
+/// All runs with a digest train the same thing and end with the same bits.
+Text same(const Findings& found) {
+  const std::size_t with = found.healthy.size() - found.without_digest.size();
+  const bool all = found.without_digest.empty();
+  Text text;
+  if (all && found.bad.empty() && with == 1)
+    text += strong("All " + counted(found.digests[0].runs, "run") + " end with the same state digest");
+  else if (all && found.bad.empty())
+    text += strong(all_of(with, "condition") + " end with the same state digest");
+  else if (all && with > 1)
+    text += strong(all_of(with, "condition") + " that did not fail end with the same state digest");
+  else
+    text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) +
+                   " that did not fail end with the same state digest");
+  return text += Text(", ") + code(found.digests[0].groups[0].digest) +
+                 Text(": their parameters are the same to the last bit.");
+}
+
+/// Too few digests to compare.
+Text too_few(const Findings& found) {
+  const std::size_t with = found.healthy.size() - found.without_digest.size();
+  if (with == 1 && found.healthy.size() == 1 && found.bad.empty()) {
+    return code(found.healthy[0]->name) + Text(" ends with the state digest ") +
+           code(found.digests[0].groups[0].digest) + Text("; there is no other condition to compare it with.");
+  }
+  if (found.healthy.size() < 2) return {};
+  return Text(with == 0 ? "No condition logged a state digest" : "Only one condition logged a state digest") +
+         Text(", so whether the parameters are the same bits cannot be told.");
 }
 
 /// The digests of the healthy conditions.
 Text digests(const Findings& found, Verdict& verdict) {
-  const std::size_t with = found.healthy.size() - found.without_digest.size();
-  const bool all = found.without_digest.empty();
-  Text text;
   if (found.digests_differ()) {
     verdict = Verdict::bad;
-    return different(found);
+    return bad("Runs that train the same thing do not end with the same bits: ") + groups(found) +
+           where_losses_differ(found);
   }
-  if (found.digests_compared() && found.digests.size() == 1) {
-    if (all && found.bad.empty() && with == 1)
-      text += strong("All " + counted(found.digests[0].runs, "run") + " end with the same state digest");
-    else if (all && found.bad.empty())
-      text += strong(all_of(with, "condition") + " end with the same state digest");
-    else if (all && with > 1)
-      text += strong(all_of(with, "condition") + " that did not fail end with the same state digest");
-    else
-      text += strong(counted(with, "condition") + " of " + std::to_string(found.healthy.size()) +
-                     " that did not fail end with the same state digest");
-    text +=
-        Text(", ") + code(found.digests[0].groups[0].digest) + Text(": their parameters are the same to the last bit.");
-  } else if (found.digests_compared()) {
-    std::size_t alone = 0;
-    for (const DigestClass& one : found.digests) alone += one.runs == 1;
-    text +=
-        strong("Runs that train the same thing end with the same state digest") +
-        Text(", and so with the same bits: " + counted(found.digests.size(), "group") + " that differ in " +
-             joined(found.unlike) + (alone > 0 ? ", of which " + std::to_string(alone) + " with a single run." : "."));
-    if (alone > 0) return text;
-  } else if (found.digests.size() > 1) {
-    return text + Text("The conditions train different things (") + Text(joined(found.unlike)) +
-           Text(found.unlike.size() == 1 ? " differs" : " differ") +
-           Text("), so their state digests are not expected to agree.");
-  } else if (with == 1 && found.healthy.size() == 1 && found.bad.empty()) {
-    return code(found.healthy[0]->name) + Text(" ends with the state digest ") +
-           code(found.digests[0].groups[0].digest) + Text("; there is no other condition to compare it with.");
+  if (found.digests_unjudged()) {
+    return Text(
+               "State digests differ, but the records do not say which model was trained, so whether the runs train "
+               "the same thing is not known: ") +
+           groups(found) + where_losses_differ(found);
+  }
+  if (!found.digests_compared()) return found.digests.size() > 1 ? unlike(found) : too_few(found);
+  Text text;
+  std::size_t alone = 0;
+  if (found.digests.size() == 1) {
+    text = same(found);
   } else {
-    if (found.healthy.size() >= 2) {
-      text += Text(with == 0 ? "No condition logged a state digest" : "Only one condition logged a state digest") +
-              Text(", so whether the parameters are the same bits cannot be told.");
-    }
-    return text;
+    for (const DigestClass& one : found.digests) alone += one.runs == 1;
+    text = strong("Runs that train the same thing end with the same state digest") +
+           Text(", and so with the same bits: " + counted(found.digests.size(), "group") + " that differ in " +
+                attribute::text(found.unlike) +
+                (alone > 0 ? ", of which " + std::to_string(alone) + " with a single run." : ".")) +
+           shared(found);
   }
-  if (!all)
+  if (!found.without_digest.empty())
     text += Text(" ") + names(found.without_digest) +
             Text(found.without_digest.size() == 1 ? " has no digest." : " have no digest.");
-  else if (verdict == Verdict::open)
+  else if (alone == 0 && verdict == Verdict::open)
     verdict = Verdict::good;
   return text;
 }
 
 /// What the losses say where the digests cannot.
 Text losses(const Findings& found) {
-  if (!found.gap) {
-    if (found.healthy.size() >= 2)
-      return " No two conditions have a loss at the same step, so losses cannot be compared.";
-    return {};
+  const Losses& all = found.losses;
+  if (found.healthy.size() < 2) return {};
+  if (!all.compared) return " The summary does not compare the losses (make it with zs-aggregate).";
+  if (all.pairs == 0) {
+    return all.with_first_alone ? " No condition has a loss at a step of the first one, so losses are not compared."
+                                : " No two conditions have a loss at the same step, so losses cannot be compared.";
   }
-  if (found.equal_losses)
-    return Text(" Their losses are equal, as logged, at every one of ") +
-           Text(counted(found.gap->shared_steps, "step")) + Text(".");
-  if (found.gap->first_step == 0) {
-    return Text(" Their losses are equal at the ") + Text(counted(found.gap->shared_steps, "step")) +
-           Text(" that all of them logged.");
-  }
-  Text text = Text(" At the same step the losses differ by up to ") +
-              Text(std::isfinite(found.gap->relative) ? strong(percent(found.gap->relative))
-                                                      : bad("more than any number (one is not finite)")) +
-              Text(" (step " + to_text(found.gap->step) + ": ") + code(found.gap->a->name) +
-              Text(" " + loss_text(found.gap->loss_a) + ", ") + code(found.gap->b->name) +
-              Text(" " + loss_text(found.gap->loss_b) + ")");
+  Text text;
+  if (all.equal)
+    text = " Their losses are equal, as logged, at every one of " + counted(all.fewest_steps, "step") + ".";
+  else if (!all.largest)
+    text = Text(" Their losses are equal at the steps that two of them share, ") +
+           Text(counted(all.fewest_steps, "step") + " or more.");
+  if (all.apart > 0)
+    text += " " + counted(all.apart, "pair") + " of conditions " + (all.apart == 1 ? "shares" : "share") +
+            " no step with a loss.";
+  if (!all.largest) return text;
+  const Losses::Largest& most = *all.largest;
+  text += Text(" At the same step the losses differ by up to ") +
+          Text(std::isfinite(most.difference) ? strong(loss_text(most.difference) + " nats/token")
+                                              : bad("more than any number (one is not finite)")) +
+          Text(" (step " + to_text(most.step) + ": ") + code(most.a->name) + Text(" " + loss_text(most.loss_a) + ", ") +
+          code(most.b->name) + Text(" " + loss_text(most.loss_b) + ")");
   if (!found.envelope) return text += "; with one run of each condition nothing here tells noise from a fault.";
   if (found.outside.empty()) {
     return text += ", no more than repeated runs of one condition do (" + loss_text(*found.envelope) +
@@ -159,12 +198,21 @@ std::string label(const Findings& found, Verdict verdict) {
   if (found.digests_differ()) return "Different bits";
   if (verdict == Verdict::good) return "Same bits";
   if (found.conditions.size() == 1) return found.unknown.empty() ? "Complete" : "Not known to be complete";
-  if (!found.unlike.empty() && !found.digests_compared()) return "Not the same training";
-  if (found.digests_compared() && found.without_digest.empty()) return "Same bits, not known to be complete";
+  if (!found.unlike.empty() && !found.digests_compared()) {
+    return attribute::expected_bits(found.unlike) == attribute::Bits::other_training ? "Not the same training"
+                                                                                     : "Not the same arithmetic";
+  }
+  if (found.digests_compared() && !found.digests_unjudged() && found.without_digest.empty())
+    return found.unknown.empty() ? "Same bits where the training is the same" : "Same bits, not known to be complete";
   return "Bits not known";
 }
 
 }  // namespace
+
+Text bits_sentence(const Findings& found) {
+  Verdict ignored = Verdict::open;
+  return digests(found, ignored);
+}
 
 void write_verdict(const Findings& found, Document& document) {
   document.verdict = found.bad.empty() ? Verdict::open : Verdict::bad;

@@ -13,7 +13,7 @@ namespace zs::report {
 namespace {
 
 namespace fs = std::filesystem;
-using plot::Condition;
+using summary::Condition;
 
 /// The lines and steps of a run that a number of the summary came from.
 struct Place {
@@ -48,7 +48,7 @@ Place largest(const metric::Run& run, const std::string& column) {
   return {true, line, line, cell("step")};
 }
 
-Place place_of(const stat::Member& member, const std::string& column) {
+Place place_of(const summary::Member& member, const std::string& column) {
   if (column == "peak_mem" || column == "alloc_mem") return largest(*member.run, column);
   const bool of_time = column.starts_with("time_") || column == "tokens_per_second";
   const auto value = [&](const stat::Point& point) {
@@ -61,8 +61,8 @@ Place place_of(const stat::Member& member, const std::string& column) {
   for (const stat::Point& point : member.series.points) {
     if (!metric::is_absent(value(point))) points.push_back(&point);
   }
-  if (of_time && member.timing.warmup < points.size())
-    points.erase(points.begin(), points.begin() + static_cast<long>(member.timing.warmup));
+  if (of_time && member.warmup_points < points.size())
+    points.erase(points.begin(), points.begin() + static_cast<long>(member.warmup_points));
   if (points.empty()) return {};
   if (column == "first_loss") return span(*points.front(), *points.front());
   if (column == "final_loss" || column == "valid_loss") return span(*points.back(), *points.back());
@@ -149,7 +149,7 @@ Span Tracer::number(const Condition& condition, const std::string& column, doubl
   const bool whole = std::abs(value) < 9e15 && value == std::trunc(value);
   origin.value = whole ? to_text(static_cast<std::int64_t>(value)) : to_text(value);
   bool traced = false;
-  for (const stat::Member& member : condition.members) {
+  for (const summary::Member& member : condition.members) {
     const Place place = place_of(member, column);
     if (!place.found) continue;
     const std::string path = member.run->attribute("source");

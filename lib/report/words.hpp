@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "plot/condition.hpp"
 #include "report/document.hpp"
+#include "summary/condition.hpp"
 
 namespace zs::report {
 
@@ -14,13 +14,13 @@ std::string counted(std::size_t count, const std::string& noun);
 /// "a", "a and b", "a, b and c".
 std::string joined(const std::vector<std::string>& words);
 /// The names of conditions as code, joined; beyond `most` the rest is counted: "a, b and 3 more".
-Text names(const std::vector<const plot::Condition*>& conditions, std::size_t most = 8);
+Text names(const std::vector<const summary::Condition*>& conditions, std::size_t most = 8);
 /// A loss: all its digits where they are few, else six significant ones.
 std::string loss_text(double value);
 /// "12 %", "0.34 %", "0.0012 %": two significant digits, never "0 %" for a value that is not 0.
 std::string percent(double ratio);
 /// "FAILED (exit code 9) at step 30": the status with what is known about it.
-std::string status_text(const plot::Condition& condition);
+std::string status_text(const summary::Condition& condition);
 
 /// Makes numbers that lead back to their records: notes each origin in the document.
 class Tracer {
@@ -30,7 +30,7 @@ class Tracer {
 
   /// The value of `column` in the summary, printed as `text`. Which records it came from follows from its name: the
   /// last (final_), the first (first_), the smallest (best_), the largest (peak_), those after warm-up (time_), or all.
-  Span number(const plot::Condition& condition, const std::string& column, double value, const std::string& text);
+  Span number(const summary::Condition& condition, const std::string& column, double value, const std::string& text);
 
  private:
   Document& document_;

@@ -2,9 +2,9 @@
 #include "stat/detail.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
+#include "attribute/difference.hpp"
 #include "base/number.hpp"
 #include "stat/loss.hpp"
 #include "stat/memory.hpp"
@@ -16,10 +16,6 @@ using metric::absent_real;
 using metric::is_absent;
 
 constexpr const char* kLossUnit = "nats/token";
-/// What must be alike for two conditions to be the same work on different numbers of ranks.
-constexpr std::array kSetup = {"model.name",  "zero_stage", "backend", "compile",
-                               "deepcompile", "passes",     "dtype",   "seq_length"};
-
 double finite_or_absent(double value) { return std::isnan(value) ? absent_real() : value; }
 
 /// A loss curve without its gaps.
@@ -96,6 +92,9 @@ void write_course(RowWriter& row, const Condition& condition, const DetailRule& 
   row.real("loss_area", mean_of(heights, 1), kLossUnit);
   row.real("steps_to_target", mean_of(reached, finals.size()));
   row.real("final_loss_std", finals.size() < 2 ? absent_real() : deviation(finals), kLossUnit);
+  const Interval interval = mean_interval(finals);
+  row.real("final_loss_low", finite_or_absent(interval.low), kLossUnit);
+  row.real("final_loss_high", finite_or_absent(interval.high), kLossUnit);
 }
 
 /// Tokens of one step, where all points agree on them.
@@ -120,10 +119,16 @@ std::int64_t shared_integer(const Condition& condition, const std::string& key) 
   return first.value_or(metric::kAbsentInteger);
 }
 
-std::vector<std::string> setup(const Condition& condition) {
-  std::vector<std::string> values;
-  for (const char* const key : kSetup) values.push_back(condition.members.front().run->attribute(key));
-  return values;
+/// What must be alike for two conditions to be the same work on different numbers of ranks: all that sets how a step
+/// computes, but what scales with the ranks.
+attribute::Facts setup(const Condition& condition) {
+  attribute::Facts facts = attribute::named(condition.members.front().run->attributes);
+  std::erase_if(facts, [](const auto& fact) {
+    const attribute::Attribute* const row = attribute::find(fact.first);
+    if (!row || row->scaled || row->found) return true;
+    return !row->work && row->role != attribute::Role::arithmetic && row->role != attribute::Role::layout;
+  });
+  return facts;
 }
 
 }  // namespace

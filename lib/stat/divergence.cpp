@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "compare/records.hpp"
 #include "stat/row.hpp"
 
 namespace zs::stat {
@@ -37,7 +38,7 @@ struct Difference {
   double largest = absent_real(), final = absent_real();
 };
 
-Difference compared(const Losses& one, const Losses& other, double envelope) {
+Difference curves_apart(const Losses& one, const Losses& other, double envelope) {
   Difference found;
   for (const auto& [place, loss] : one) {
     const auto match = other.find(place);
@@ -45,7 +46,8 @@ Difference compared(const Losses& one, const Losses& other, double envelope) {
     ++found.steps;
     const double distance = std::fabs(loss - match->second);  // nan and inf - inf give nan
     const auto exceeds = [&](double limit) { return !(distance <= limit); };
-    if (is_absent(found.first) && exceeds(0)) found.first = place.second;
+    const bool zero_of_another_sign = std::signbit(loss) != std::signbit(match->second);
+    if (is_absent(found.first) && (exceeds(0) || zero_of_another_sign)) found.first = place.second;
     if (!is_absent(envelope) && is_absent(found.outside) && exceeds(envelope)) found.outside = place.second;
     found.final = distance;
     if (!is_absent(found.largest) && (std::isnan(found.largest) || !exceeds(found.largest))) continue;
@@ -56,10 +58,49 @@ Difference compared(const Losses& one, const Losses& other, double envelope) {
   return found;
 }
 
-std::string verdict(const Difference& difference, double envelope) {
+/// What the runs themselves say, in every value that training decides, on every rank and in every attempt: the curves
+/// are means of the lowest ranks.
+struct Records {
+  compare::Verdict verdict = compare::Verdict::exact;
+  std::int64_t step = kAbsentInteger;  ///< where they first differ, or where a value is not finite
+  std::string what;                    ///< "loss", "loss, rank 1", "grad_norm, attempt 2"
+};
+
+Records compared(const metric::Run& one, const metric::Run& other) {
+  const auto found = compare::records({one.name, &one.records}, {other.name, &other.records}, {});
+  Records made{found.verdict, kAbsentInteger, ""};
+  const auto wild = std::find_if(found.reasons.begin(), found.reasons.end(),
+                                 [](const compare::Reason& reason) { return reason.not_finite; });
+  if (!found.first && wild == found.reasons.end()) return made;
+  made.verdict = compare::Verdict::different;  // a nan is a difference, also beside another
+  const compare::Place& place = found.first ? found.first->place : wild->place;
+  made.step = place.step;
+  made.what = found.first ? found.first->column : wild->column;
+  if (place.rank != 0) made.what += ", rank " + std::to_string(place.rank);
+  if (place.attempt != 1) made.what += ", attempt " + std::to_string(place.attempt);
+  return made;
+}
+
+/// All runs of a condition beside its first one.
+Records compared(const Condition& condition) {
+  Records worst;
+  for (const Member& member : condition.members) {
+    if (&member == &condition.members.front()) continue;
+    Records found = compared(*condition.members.front().run, *member.run);
+    if (found.verdict > worst.verdict) worst = std::move(found);
+  }
+  return worst;
+}
+
+std::string verdict(const Difference& difference, const Records& records, double envelope) {
+  using compare::Verdict;
   if (difference.steps == 0) return "nothing to compare";
-  if (is_absent(difference.first)) return difference.missing == 0 ? "identical" : "incomplete";
-  return !is_absent(envelope) && is_absent(difference.outside) ? "inside" : "different";
+  if (!is_absent(difference.first)) {
+    return !is_absent(envelope) && envelope > 0 && is_absent(difference.outside) ? "inside" : "different";
+  }
+  // The mean curves are the same, the runs need not be.
+  if (records.verdict == Verdict::different) return !is_absent(envelope) && envelope > 0 ? "inside" : "different";
+  return difference.missing == 0 && equal(records.verdict) ? "identical" : "incomplete";
 }
 
 /// "same" or "different" where every run of both has a digest.
@@ -93,6 +134,8 @@ double spread(const Table& curve) {
 Table divergence(const std::vector<Condition>& conditions, const std::map<std::string, Table>& curves) {
   Table table;
   RowWriter row(table);
+  std::vector<Records> within;
+  for (const Condition& condition : conditions) within.push_back(compared(condition));
   for (std::size_t b = 0; b < conditions.size(); ++b) {
     if (b > 0 && conditions.size() > kMostPaired) break;
     const Losses base = losses(curves.at(conditions[b].name));
@@ -102,19 +145,26 @@ Table divergence(const std::vector<Condition>& conditions, const std::map<std::s
       const double envelope = is_absent(base_spread)  ? own_spread
                               : is_absent(own_spread) ? base_spread
                                                       : std::max(base_spread, own_spread);
-      const Difference found = compared(base, losses(curves.at(conditions[c].name)), envelope);
+      const Difference found = curves_apart(base, losses(curves.at(conditions[c].name)), envelope);
+      // All runs of both are equal if those of each are, and one of each is.
+      Records records = compared(*conditions[b].members.front().run, *conditions[c].members.front().run);
+      for (const std::size_t own : {b, c}) {
+        if (within[own].verdict > records.verdict) records = within[own];
+      }
       row.text("condition", conditions[c].name);
       row.text("baseline", conditions[b].name);
       row.integer("steps", found.steps);
       row.integer("steps_missing", found.missing);
-      row.integer("first_difference", found.first);
+      // Repeated runs may part before the means do: then it is where these do.
+      row.integer("first_difference", is_absent(found.first) ? records.step : found.first);
       row.real("loss_difference", found.largest, kLossUnit);
       row.integer("difference_step", found.largest_at);
       row.real("final_difference", found.final, kLossUnit);
       row.real("envelope", envelope, kLossUnit);
       row.integer("first_outside", found.outside);
       row.text("digest", digests(conditions[b], conditions[c]));
-      row.text("verdict", verdict(found, envelope));
+      row.text("verdict", verdict(found, records, envelope));
+      row.text("differs_in", records.what);
     }
   }
   return table;

@@ -14,9 +14,11 @@ double spread(const metric::Table& curve);
 /// condition, baseline, steps (compared), steps_missing (that one of the two lacks), first_difference (step),
 /// loss_difference (the largest; nan where a loss is), difference_step, final_difference, envelope (the larger spread()
 /// of the two), first_outside (step where the difference first exceeds it), digest (same, different or ""), verdict.
-/// Verdicts: "identical" at every step that either has; "incomplete": identical, but steps are missing; "inside":
-/// differences no larger than the envelope; "different"; "nothing to compare". A nan is a difference, also beside
-/// another nan. REQUIRES: `curves` has the curve() of each condition.
+/// differs_in ("loss, rank 1": what the runs themselves differ in first).
+/// Verdicts: "identical": compare/verdict.hpp calls every run of both exact (or equal as printed) to every other, in
+/// all that training decides, on all ranks; "incomplete": so far as both have values, but one lacks some; "inside": the
+/// mean losses differ no more than the envelope, which is not 0; "different"; "nothing to compare". A nan is a
+/// difference, also beside another nan. REQUIRES: `curves` has the curve() of each condition.
 metric::Table divergence(const std::vector<Condition>& conditions, const std::map<std::string, metric::Table>& curves);
 
 inline constexpr std::size_t kMostPaired = 16;

@@ -2,9 +2,9 @@
 #include "stat/memory.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/number.hpp"
+#include "plan/plan.hpp"
 
 namespace zs::stat {
 namespace {
@@ -25,13 +25,7 @@ double ideal_state_bytes(const metric::Run& run) {
   const bool full = among(dtype, {"fp32", "float32", "float"});
   const bool known = parameters && ranks && *ranks >= 1 && stage && *stage >= 0 && *stage <= 3 && (half || full);
   if (!known) return metric::absent_real();
-  // Per parameter: its copy, its gradient, and master copy with both moments (fp32: the parameter is the master copy).
-  const std::array<double, 3> bytes = half ? std::array<double, 3>{2, 2, 12} : std::array<double, 3>{4, 4, 8};
-  const std::array<std::int64_t, 3> sharded_from = {3, 2, 1};  // the stage that partitions each of them
-  double total = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    total += bytes[i] * *parameters / (*stage >= sharded_from[i] ? *ranks : 1);
-  return total;
+  return plan::state_bytes(*parameters, static_cast<int>(*stage), *ranks, half ? 2 : 4);
 }
 
 }  // namespace zs::stat

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <limits>
+
+#include "compare/rows.hpp"
 
 namespace zs::stat {
 namespace {
@@ -35,64 +37,34 @@ double largest(const metric::Table& table, const char* name) {
   return found;
 }
 
-std::int64_t lowest_rank(const Reals& ranks, std::size_t rows) {
-  std::int64_t lowest = metric::kAbsentInteger;
-  for (std::size_t row = 0; row < rows; ++row) {
-    const std::int64_t rank = ranks.integer(row);
-    if (!is_absent(rank) && (is_absent(lowest) || rank < lowest)) lowest = rank;
-  }
-  return lowest;
-}
-
-/// Later values of one step join or replace earlier ones.
-void update(double& into, double from) {
-  if (!is_absent(from)) into = from;
-}
-
-std::pair<std::int64_t, std::int64_t> place(const Point& point) { return {point.epoch, point.step}; }
-
-void add(Series& series, const Point& point) {
-  auto& points = series.points;
-  if (!is_absent(point.step)) {
-    while (!points.empty() && !is_absent(points.back().step) && place(points.back()) > place(point)) {
-      points.pop_back();
-      ++series.replaced;
-    }
-    if (!points.empty() && place(points.back()) == place(point)) {
-      Point& same = points.back();
-      if (!is_absent(point.loss) && !is_absent(same.loss)) ++series.replaced;
-      for (const auto member :
-           {&Point::loss, &Point::valid_loss, &Point::time, &Point::tokens, &Point::comm_bytes, &Point::grad_norm}) {
-        update(same.*member, point.*member);
-      }
-      return;
-    }
-  }
-  points.push_back(point);
-}
-
 }  // namespace
 
 Series series(const metric::Run& run) {
   const metric::Table& table = run.records;
-  const Reals epochs(table, "epoch"), steps(table, "step"), lines(table, "line"), ranks(table, "rank");
-  const Reals losses(table, "loss"), valid(table, "valid_loss"), times(table, "iteration_time"),
-      tokens(table, "tokens");
-  const Reals bytes(table, "comm_bytes"), norms(table, "grad_norm");
-  const std::int64_t rank = lowest_rank(ranks, table.rows());
+  const Reals lines(table, "line"), losses(table, "loss"), valid(table, "valid_loss"), times(table, "iteration_time"),
+      tokens(table, "tokens"), bytes(table, "comm_bytes"), norms(table, "grad_norm");
   Series made{{}, 0, {}, largest(table, "peak_mem"), largest(table, "alloc_mem")};
-  std::int64_t epoch = metric::kAbsentInteger;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const std::int64_t here = ranks.integer(row);
-    if (!is_absent(epochs.integer(row))) epoch = epochs.integer(row);
-    const Point point{epoch,      steps.integer(row), lines.integer(row), losses[row], valid[row],
-                      times[row], tokens[row],        bytes[row],         norms[row]};
-    if (!is_absent(here) && here != rank) {
+  const std::vector<compare::Row> rows = compare::rows(table);
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  for (const compare::Row& row : rows) lowest = std::min(lowest, row.place.rank);
+  for (const compare::Row& row : rows) {
+    const auto value = [&](const Reals& column) {  // later values of one step join or replace earlier ones
+      const auto found =
+          std::find_if(row.rows.rbegin(), row.rows.rend(), [&](std::size_t at) { return !is_absent(column[at]); });
+      return found == row.rows.rend() ? metric::absent_real() : column[*found];
+    };
+    const Point point{row.place.epoch, row.place.step, lines.integer(row.rows.front()),
+                      value(losses),   value(valid),   value(times),
+                      value(tokens),   value(bytes),   value(norms)};
+    if (row.place.rank != lowest) {
       if (!made.other_rank && !is_absent(point.loss) && !std::isfinite(point.loss)) made.other_rank = point;
       continue;
     }
     if (is_absent(point.loss) && is_absent(point.valid_loss) && is_absent(point.time)) continue;
-    add(made, point);
+    if (row.replaced)
+      ++made.replaced;
+    else
+      made.points.push_back(point);
   }
   return made;
 }

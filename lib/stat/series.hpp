@@ -25,8 +25,8 @@ struct Series {
 };
 
 /// The points of a run. Where several ranks wrote records, those of the lowest rank are taken, but memory is the
-/// largest of all. Records of one step are joined. A run that goes back to an earlier step was restarted from there:
-/// what it had logged from that step on is replaced, and counted.
+/// largest of all. Rows are told apart as in compare/rows.hpp: records of one step are joined, and what a later attempt
+/// gave again is replaced, and counted.
 Series series(const metric::Run& run);
 
 }  // namespace zs::stat

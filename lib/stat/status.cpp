@@ -5,8 +5,10 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <vector>
 
 #include "base/number.hpp"
+#include "stat/steps.hpp"
 
 namespace zs::stat {
 namespace {
@@ -25,25 +27,89 @@ std::string place(const metric::Run& run, const Point& point) {
   return text + " (" + (file.empty() ? "line " : file + ":") + to_text(point.line) + ")";
 }
 
+/// The values of a column of records, without those that are absent.
+std::vector<double> values(const metric::Run& run, const char* name) {
+  std::vector<double> found;
+  const metric::Column* const column = run.records.find(name);
+  if (!column || column->type() == metric::Type::text) return found;
+  for (std::size_t row = 0; row < column->size(); ++row) {
+    if (!column->absent(row)) found.push_back(column->real(row));
+  }
+  return found;
+}
+
+bool all(const std::vector<double>& values, double wanted) {
+  return !values.empty() && std::all_of(values.begin(), values.end(), [&](double value) { return value == wanted; });
+}
+
+/// Why the parameters cannot have moved although steps were done, or "".
+std::string unmoved(const metric::Run& run) {
+  const std::vector<double> rates = values(run, "learning_rate"), skipped = values(run, "skipped");
+  if (parse_real(run.attribute("learning_rate")) == 0.0) return "the learning rate is 0";
+  // One or two points may be those where a schedule begins or ends.
+  if (rates.size() >= kFewestForFlat && all(rates, 0))
+    return "the learning rate is 0 at all " + std::to_string(rates.size()) + " points";
+  const std::vector<double> steps = values(run, "step");
+  const double last = steps.empty() ? 0 : *std::max_element(steps.begin(), steps.end());
+  if (!skipped.empty() && last > 0 && *std::max_element(skipped.begin(), skipped.end()) >= last)
+    return "all " + to_text(static_cast<std::int64_t>(last)) + " steps were skipped: no gradient was finite";
+  return "";
+}
+
 /// Why the run is dead, or "".
-std::string dead(const Series& series) {
-  std::size_t losses = 0, norms = 0;
-  bool flat = true, zero = true;
-  double first = 0;
+std::string dead(const metric::Run& run, const Series& series) {
+  std::vector<double> losses, norms;
   for (const Point& point : series.points) {
-    if (!is_absent(point.loss)) {
-      if (losses++ == 0) first = point.loss;
-      flat = flat && point.loss == first;
-    }
-    if (!is_absent(point.grad_norm)) {
-      ++norms;
-      zero = zero && point.grad_norm == 0;
+    if (!is_absent(point.loss)) losses.push_back(point.loss);
+    if (!is_absent(point.grad_norm)) norms.push_back(point.grad_norm);
+  }
+  if (losses.size() >= kFewestForFlat && all(losses, losses.front()))
+    return "the loss is " + to_text(losses.front()) + " at all " + std::to_string(losses.size()) + " points";
+  if (all(norms, 0)) return "the gradient norm is 0 at all " + std::to_string(norms.size()) + " points";
+  return unmoved(run);
+}
+
+/// The point whose gradient norm has spoilt the parameters, or null. With a scaled loss (float16) a norm that is not
+/// finite is a step that was skipped; then all of them must be so. Where nothing tells the number format, none may be
+/// finite afterwards.
+const Point* poisoned(const metric::Run& run, const Series& series) {
+  const std::string dtype = run.attribute("dtype");
+  const bool scale = run.records.find("loss_scale") || run.records.find("skipped");
+  const bool scaled = dtype == "float16" || dtype == "fp16" || dtype == "half" || (dtype.empty() && scale);
+  const Point* first = nullptr;  // since the last norm that is finite
+  bool finite = false;
+  for (const Point& point : series.points) {
+    if (is_absent(point.grad_norm)) continue;
+    if (!std::isfinite(point.grad_norm)) {
+      if (!first) first = &point;
+    } else {
+      finite = true;
+      if (scaled || dtype.empty()) first = nullptr;
     }
   }
-  if (losses >= kFewestForFlat && flat)
-    return "the loss is " + to_text(first) + " at all " + std::to_string(losses) + " points";
-  if (norms > 0 && zero) return "the gradient norm is 0 at all " + std::to_string(norms) + " points";
-  return "";
+  return scaled && finite ? nullptr : first;
+}
+
+/// What is missing of the steps that were expected, or "".
+std::string missing(const metric::Run& run, const Series& series, std::int64_t expected) {
+  if (series.points.empty()) return "no metric records of " + to_text(expected);
+  std::int64_t last = metric::kAbsentInteger, widest = 0;
+  for (const Point& point : series.points) {
+    if (!is_absent(last) && point.step > last) widest = std::max(widest, point.step - last);
+    last = std::max(last, point.step);  // absent is the smallest integer
+  }
+  // Its own summary line may tell of steps behind the last point that it logged, but not of a whole interval of them.
+  const std::int64_t interval = log_interval(run, series);
+  const std::int64_t told = parse_int(run.attribute("summary.steps")).value_or(metric::kAbsentInteger);
+  const std::int64_t reach = !is_absent(interval) ? interval : widest > 0 ? widest : last;
+  const bool silent = told >= expected && !is_absent(last) && expected - last < reach;
+  if (last < expected && !silent) return "ends at step " + to_text(last) + " of " + to_text(expected);
+  const MissingSteps gap = missing_steps(run, series);
+  if (gap.count == 0) return "";
+  const std::string which = gap.count == 1
+                                ? "step " + to_text(gap.first) + " is missing"
+                                : to_text(gap.count) + " logged steps are missing, the first is " + to_text(gap.first);
+  return which + (gap.after ? ", after the one" + place(run, *gap.after) : "");
 }
 
 }  // namespace
@@ -74,18 +140,22 @@ Judgement judge(const metric::Run& run, const Series& series) {
     return {RunStatus::diverged,
             "the loss of another rank is " + to_text(series.other_rank->loss) + place(run, *series.other_rank)};
   }
-  if (no) return failed;
-  if (const std::string reason = dead(series); !reason.empty()) return {RunStatus::dead, reason};
-  const auto expected = parse_int(run.attribute("expected_steps"));
-  if (!expected) {
-    const char* const reason =
-        series.points.empty() ? "no metric records" : "how many steps it should have is not known";
-    return {RunStatus::unknown, reason};
+  const Point* const point = poisoned(run, series);
+  if (no && !point) return failed;
+  if (const std::string reason = dead(run, series); !reason.empty()) return {RunStatus::dead, reason};
+  if (point) {
+    return {RunStatus::diverged, "the gradient norm is " + to_text(point->grad_norm) + place(run, *point)};
   }
-  const std::int64_t last = last_step(run, series);
-  if (!series.points.empty() && last >= *expected) return {RunStatus::complete, ""};
-  const std::string reached = series.points.empty() ? "no metric records" : "ends at step " + to_text(last);
-  return {RunStatus::truncated, reached + " of " + to_text(*expected)};
+  const auto expected = parse_int(run.attribute("expected_steps"));
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  if (!expected || *expected <= 0 || *expected > kMost) {
+    const std::string said = run.attribute("expected_steps");
+    return {RunStatus::unknown, series.points.empty() ? "no metric records"
+                                : said.empty()        ? "how many steps it should have is not known"
+                                                      : "it should have '" + said + "' steps"};
+  }
+  const std::string reason = missing(run, series, *expected);
+  return {reason.empty() ? RunStatus::complete : RunStatus::truncated, reason};
 }
 
 }  // namespace zs::stat

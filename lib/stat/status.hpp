@@ -22,8 +22,10 @@ struct Judgement {
 };
 
 /// The first that holds: FAILED exit_code is not 0 (1: unless it DIVERGED); DIVERGED a loss is not finite; DEAD the
-/// loss never changes (three points or more) or every gradient norm is 0; TRUNCATED the last step is below
-/// expected_steps; COMPLETE it is not; UNKNOWN nothing says how many steps there should be.
+/// parameters cannot have moved: the loss never changes (three points or more), every gradient norm or the learning
+/// rate is 0, or every step was skipped; DIVERGED a gradient norm is not finite (with a scaled loss: none is); UNKNOWN
+/// nothing says how many steps there should be; TRUNCATED the last step is below expected_steps, or logged steps are
+/// missing before it (missing_steps()); COMPLETE all are there.
 Judgement judge(const metric::Run& run, const Series& series);
 
 /// The last step that the run reached, by its points or by its own summary line; metric::kAbsentInteger if unknown.

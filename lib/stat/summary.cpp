@@ -9,6 +9,7 @@
 #include "stat/curve.hpp"
 #include "stat/divergence.hpp"
 #include "stat/row.hpp"
+#include "stat/run_table.hpp"
 
 namespace zs::stat {
 namespace {
@@ -193,6 +194,7 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
     made.store.curves[condition.name] = std::move(course);
   }
   add_scaling(table, all);
+  made.store.tables["runs"] = run_table(all);
   made.store.tables["divergence"] = divergence(all, made.store.curves);
   if (!rule.by.empty()) made.store.attributes["by"] = joined(rule.by);
   if (rule.timing.outliers != Outliers::keep)

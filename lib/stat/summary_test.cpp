@@ -114,6 +114,81 @@ TEST_CASE("a run is believed only as far as its records go") {
   CHECK(judged("#@ a exit_code=0\n", "") == "UNKNOWN: no metric records");
 }
 
+TEST_CASE("a step that is missing is a failure with its place") {
+  const auto steps = [](const std::string& attributes, std::initializer_list<int> logged) {
+    std::string rows;
+    int line = 0;
+    for (const int step : logged) {
+      ++line;
+      rows += "a\t" + std::to_string(step) + "\t" + std::to_string(9.0 / line) + "\t1\t" + std::to_string(line) + "\n";
+    }
+    return judged("#@ a source=a.log\n" + attributes, rows);
+  };
+  const std::string of5 = "#@ a expected_steps=5\n", of100 = "#@ a expected_steps=100\n";
+  CHECK(steps(of5, {1, 2, 3, 4, 5}) == "COMPLETE: ");
+  CHECK(steps(of5, {1, 2, 4, 5}) == "TRUNCATED: step 3 is missing, after the one at step 2 (a.log:2)");
+  CHECK(steps("#@ a expected_steps=6\n", {1, 2, 5, 6}) ==
+        "TRUNCATED: 2 logged steps are missing, the first is 3, after the one at step 2 (a.log:2)");
+  CHECK(steps(of5, {3, 4, 5}) == "TRUNCATED: 2 logged steps are missing, the first is 1");
+  CHECK(steps("#@ a resumed_after_step=2\n" + of5, {3, 4, 5}) == "COMPLETE: ");
+  // by the interval that the run says, or that its points have
+  CHECK(steps("#@ a log_interval=2\n" + of5, {1, 2, 4, 5}) == "COMPLETE: ");
+  CHECK(steps("#@ a log_interval=1\n#@ a expected_steps=4\n", {1, 2, 4}) ==
+        "TRUNCATED: step 3 is missing, after the one at step 2 (a.log:2)");
+  CHECK(steps(of100, {1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100}) == "COMPLETE: ");
+  CHECK(steps(of100, {10, 20, 30, 40, 47, 50, 60, 70, 80, 90, 100}) == "COMPLETE: ");
+  CHECK(steps(of100, {10, 20, 30, 50, 60, 70, 80, 90, 100}) ==
+        "TRUNCATED: step 40 is missing, after the one at step 30 (a.log:3)");
+  CHECK(steps("#@ a expected_steps=25\n", {10, 20, 25}) == "COMPLETE: ");
+  CHECK(steps("#@ a expected_steps=20\n", {1, 10, 20}) == "COMPLETE: ");
+  CHECK(steps(of100, {3, 10, 12, 40, 100}) == "COMPLETE: ");  // no interval that most have
+  CHECK(steps(of100, {100}) == "COMPLETE: ");
+  // its own summary line tells of less than one interval
+  CHECK(steps("#@ a summary.steps=100\n" + of100, {1, 2}) == "TRUNCATED: ends at step 2 of 100");
+  CHECK(steps("#@ a summary.steps=100\n" + of100, {30, 60, 90}) == "COMPLETE: ");
+  CHECK(steps("#@ a summary.steps=-3\n" + of5, {1, 2, 3, 4, 5}) == "COMPLETE: ");
+  // numbers of steps that are none
+  CHECK(steps("#@ a expected_steps=-5\n", {1, 2}) == "UNKNOWN: it should have '-5' steps");
+  CHECK(steps("#@ a expected_steps=9223372036854775807\n", {1, 2}) ==
+        "UNKNOWN: it should have '9223372036854775807' steps");
+}
+
+TEST_CASE("an epoch that begins its steps anew misses none") {
+  const Summary made = summary_of(
+      "#@ a expected_steps=3\nrun\tepoch\tstep\tloss\n"
+      "a\t1\t1\t5\na\t1\t2\t4\na\t1\t3\t3\na\t2\t1\t2.5\na\t2\t2\t2.25\na\t2\t3\t2\n");
+  CHECK(text(made, "status") == "COMPLETE");
+}
+
+TEST_CASE("a run whose parameters cannot have moved is dead, one whose gradients are not finite diverged") {
+  const std::string head = "#@ a expected_steps=3\n";
+  const auto with = [&](const std::string& attributes, const std::string& column,
+                        std::initializer_list<const char*> values) {
+    std::string rows;
+    int step = 0;
+    for (const char* const value : values) {
+      ++step;
+      rows += "a\t" + std::to_string(step) + "\t" + std::to_string(6 - step) + "\t" + value + "\n";
+    }
+    const Summary made = summary_of(head + attributes + "run\tstep\tloss\t" + column + "\n" + rows);
+    return text(made, "status") + ": " + text(made, "reason");
+  };
+  CHECK(with("", "learning_rate", {"0", "0", "0"}) == "DEAD: the learning rate is 0 at all 3 points");
+  CHECK(with("", "learning_rate", {"0", "0.1", "0"}) == "COMPLETE: ");
+  CHECK(with("#@ a learning_rate=0\n", "grad_norm", {"1", "2", "1"}) == "DEAD: the learning rate is 0");
+  CHECK(with("#@ a learning_rate=1e-3\n", "grad_norm", {"1", "2", "1"}) == "COMPLETE: ");
+  CHECK(with("", "skipped", {"1", "2", "3"}) == "DEAD: all 3 steps were skipped: no gradient was finite");
+  CHECK(with("", "skipped", {"1", "2", "2"}) == "COMPLETE: ");
+  CHECK(with("#@ a dtype=float32\n", "grad_norm", {"1", "1", "nan"}) == "DIVERGED: the gradient norm is nan at step 3");
+  CHECK(with("#@ a dtype=bfloat16\n", "grad_norm", {"1", "inf", "1"}) ==
+        "DIVERGED: the gradient norm is inf at step 2");
+  CHECK(with("#@ a dtype=float16\n", "grad_norm", {"inf", "1", "inf"}) == "COMPLETE: ");
+  CHECK(with("#@ a dtype=float16\n", "grad_norm", {"inf", "inf", "inf"}) ==
+        "DIVERGED: the gradient norm is inf at step 1");
+  CHECK(with("", "grad_norm", {"1", "inf", "1"}) == "COMPLETE: ");  // perhaps a scaled loss
+  CHECK(with("", "grad_norm", {"1", "nan", "nan"}) == "DIVERGED: the gradient norm is nan at step 2");
+}
+
 TEST_CASE("a loss of another rank that is not finite is seen") {
   const Summary made = summary_of("run\tstep\tloss\trank\na\t1\t2\t0\na\t1\tnan\t3\na\t2\t1\t0\na\t2\t1\t3\n");
   CHECK(text(made, "status") == "DIVERGED");

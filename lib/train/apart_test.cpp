@@ -8,6 +8,7 @@
 #include "base/folder.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "comm/agree.hpp"
+#include "device/tensor.hpp"
 #include "model/model.hpp"
 #include "plan/pass.hpp"
 
@@ -43,8 +44,11 @@ TEST_CASE("apart: one bit of one parameter, or a counter, on one rank: no checkp
   const std::string path = folder.file("checkpoint_1");
   const auto nothing_left = [&] { return std::filesystem::is_empty(folder.path()); };
   const std::string bit = saved(path, [](zero::Engine& engine, checkpoint::Progress&) {
-    float* const last = engine.states().back().master() + engine.states().back().owned().size() - 1;
-    *last = std::nextafter(*last, INFINITY);
+    zero::UnitState& last = engine.states().back();
+    at::Tensor flat = last.compute_parameters().clone();
+    float& value = device::floats(flat).back();
+    value = std::nextafter(value, INFINITY);
+    last.set_parameters(flat);
   });
   CHECK(bit.find("the ranks differ in the parameters (their hash): it is ") != std::string::npos);
   CHECK(nothing_left());

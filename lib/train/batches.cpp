@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 
 namespace zs::train {
 namespace {
@@ -18,21 +19,36 @@ Batches::Batches(const Settings& settings, const model::Model& model, std::int64
       windows_(data::windows(settings.dataset, static_cast<std::int64_t>(corpus_.tokens.size()),
                              settings.model.seq_length, kValidation)),
       sampler_(windows_.training, settings.engine.seed),
-      leaves_(leaves) {
+      samples_per_step_(product("sequences of a step", {leaves, settings.batch_size})) {
+  product("tokens of a step", {samples_per_step_, settings.model.seq_length});
   if (model.vocab_size < data::Corpus::kVocabulary) {
     throw Error("model.vocab_size: " + std::to_string(model.vocab_size) + " is too small for bytes as tokens (256)");
   }
 }
 
 std::int64_t Batches::steps() const {
-  const std::int64_t in_epochs = settings_.num_epochs * windows_.training / samples_per_step();
-  const std::int64_t steps = settings_.max_steps > 0 ? settings_.max_steps : in_epochs;
+  const std::int64_t steps = settings_.num_epochs == 0  ? settings_.max_steps
+                             : settings_.max_steps == 0 ? steps_of_epochs()
+                                                        : std::min(settings_.max_steps, steps_of_epochs());
+  product("sequences of the training", {steps, samples_per_step()});
   if (steps == 0) {
     throw Error(settings_.dataset, 0,
-                std::to_string(windows_.training) + " samples do not fill one step of " +
-                    std::to_string(samples_per_step()) + ": name more text, or set --max_steps");
+                std::to_string(windows_.training) + " samples, " + std::to_string(settings_.num_epochs) +
+                    " times, do not fill one step of " + std::to_string(samples_per_step()) +
+                    ": name more text, or set --max_steps without --num_epochs");
   }
   return steps;
+}
+
+std::int64_t Batches::steps_of_epochs() const {
+  return product("samples of all epochs", {settings_.num_epochs, windows_.training}) / samples_per_step();
+}
+
+std::string Batches::cut_short() const {
+  if (settings_.num_epochs == 0 || settings_.max_steps == 0 || settings_.max_steps >= steps_of_epochs()) return "";
+  return "stopped by max_steps before the end of epoch " + to_text(epoch(settings_.max_steps)) + ": num_epochs " +
+         to_text(settings_.num_epochs) + " takes " + to_text(steps_of_epochs()) + " steps, max_steps is " +
+         to_text(settings_.max_steps);
 }
 
 unit::Batch Batches::training(std::int64_t step, std::int64_t leaf) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "data/corpus.hpp"
 #include "data/sampler.hpp"
@@ -24,11 +25,14 @@ class Batches {
   std::int64_t validation_leaves() const;
   unit::Batch validation(std::int64_t leaf) const;
 
-  /// Steps that the settings ask for; throws zs::Error if the text does not fill one.
+  /// Steps that the settings ask for: max_steps, or those of num_epochs if they are fewer. Throws zs::Error if the text
+  /// does not fill one.
   std::int64_t steps() const;
+  /// "max_steps 120 is ..." where max_steps ends a training before the epochs that were asked for, else "".
+  std::string cut_short() const;
   /// The epoch that a step begins in, from 1.
   std::int64_t epoch(std::int64_t step) const { return sampler_.epoch((step - 1) * samples_per_step()) + 1; }
-  std::int64_t samples_per_step() const { return leaves_ * settings_.batch_size; }
+  std::int64_t samples_per_step() const { return samples_per_step_; }
   double steps_per_epoch() const {
     return static_cast<double>(windows_.training) / static_cast<double>(samples_per_step());
   }
@@ -39,8 +43,9 @@ class Batches {
   data::Corpus corpus_;
   data::Windows windows_;
   data::Sampler sampler_;
-  std::int64_t leaves_;
+  std::int64_t samples_per_step_;
 
+  std::int64_t steps_of_epochs() const;
   unit::Batch batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const;
 };
 

@@ -35,16 +35,15 @@ Outcome trained(const Case& c) {
   comm::run_in_process(c.ranks, [&](comm::Group& group) {
     const model::Model model =
         model::make({.name = "tiny", .num_layers = 2, .seq_length = 16, .dropout = 0.1, .fused = c.fused});
-    const plan::Plan baseline =
-        plan::baseline(zero::shape(model.units, c.stage, c.ranks, c.micro_steps, c.checkpointing));
-    const plan::Plan plan =
-        plan::compile(baseline, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}, {});
-    zero::Engine engine(group, model.units, plan, {.max_grad_norm = c.max_grad_norm});
+    const auto engine = zero::make_engine(
+        group, model.units,
+        {c.stage, c.micro_steps, c.checkpointing, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}},
+        {.max_grad_norm = c.max_grad_norm});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
-      last = engine.step(step, 1e-3, [&](std::int64_t leaf) { return batch(step, leaf); });
+      last = engine->step(step, 1e-3, [&](std::int64_t leaf) { return batch(step, leaf); });
     }
-    const std::string digest = engine.digest();
+    const std::string digest = engine->digest();
     if (group.rank() == 0) outcome = {digest, last.loss, last.grad_norm};
   });
   return outcome;

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "device/tensor.hpp"
 #include "h5/image.hpp"
 #include "tensorfile/torch.hpp"
 
@@ -20,8 +21,8 @@ void save_initial(const std::string& folder, const unit::Units& units, std::uint
     const at::Tensor flat = kept.emplace_back(at::empty({unit->numel()}));
     unit::initialise(*unit, seed, flat);
     for (const unit::Parameter& parameter : unit->parameters()) {
-      const std::span<const float> values(flat.data_ptr<float>() + parameter.offset,
-                                          static_cast<std::size_t>(parameter.numel()));
+      const std::span<const float> values = device::floats(flat).subspan(static_cast<std::size_t>(parameter.offset),
+                                                                         static_cast<std::size_t>(parameter.numel()));
       weights.items.push_back({parameter.name, tensorfile::borrow_f32(parameter.shape, values)});
     }
   }

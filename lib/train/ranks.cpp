@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "comm/agree.hpp"
+#include "device/memory.hpp"
 #include "train/signals.hpp"
-#include "unit/memory.hpp"
 
 namespace zs::train {
 namespace {
@@ -38,7 +38,7 @@ bool shared() {
 
 comm::Group& Ranks::start(double timeout) {
   ignore_closed_pipes();
-  unit::memory::install();
+  device::count_tensors();
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
   at::set_num_interop_threads(1);

@@ -39,7 +39,7 @@ Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& setting
       model_config_(model_config(model, settings)) {}
 
 std::string Saving::name(std::int64_t step, bool last) const {
-  return folder_ + (last ? "/final_checkpoint" : "/checkpoint_" + to_text(step));
+  return folder_ + (last && settings_.save_final ? "/final_checkpoint" : "/checkpoint_" + to_text(step));
 }
 
 void Saving::before(std::int64_t step, std::int64_t steps) {

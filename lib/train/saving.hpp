@@ -22,7 +22,7 @@ class Saving {
 
   /// Whether a checkpoint is due after a step.
   bool due(std::int64_t step, bool last) const {
-    return settings_.save_steps > 0 && (last || step % settings_.save_steps == 0);
+    return (last && settings_.save_final) || (settings_.save_steps > 0 && step % settings_.save_steps == 0);
   }
   /// Before a step: arranges that its gradients are written if a checkpoint is due after it, or a signal asks for one.
   void before(std::int64_t step, std::int64_t steps);

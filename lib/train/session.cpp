@@ -22,21 +22,15 @@
 #include "registry/query.hpp"
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
+#include "train/describe.hpp"
 #include "train/export.hpp"
 #include "train/trainer.hpp"
+#include "unit/arithmetic.hpp"
 
 namespace zs::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "";
-}
 
 void print(const std::string& text) {
   Output out("-");
@@ -254,6 +248,9 @@ Session::Start Session::start(const cli::Args& args, int ranks) {
     if (start.planned) require_planned(start.config, start.run->folder());
   }
   start.settings = train::settings(start.config, ranks);
+  for (const std::string& warning : start.config.warnings()) start.settings.notes.push_back(warning);
+  if (!start.config.has("model.context_length"))  // what the model chose is kept with the run
+    start.config.set("model.context_length", to_text(start.settings.model.seq_length), "default");
   if (args.has("verbose_logging") || args.has("debug_log")) start.settings.log_interval = 1;
   if (args.has("debug_log")) start.settings.digest_every = 1;
   return start;
@@ -283,6 +280,7 @@ Status Session::train(const cli::Args& args) {
   comm::together(group, "reading of the configuration", [&] { start = Session::start(args, group.size()); });
   if (first) {
     for (const std::string& warning : start.config.warnings()) cli::warn(args.command(), warning);
+    if (const std::string slow = unit::slow_products(); !slow.empty()) cli::warn(args.command(), slow);
   }
   const auto given = [&](const char* option) { return std::string(args.has(option) ? "given" : "not given"); };
   require_same_start(group, start.config,
@@ -336,12 +334,11 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   Recorder recorder(run, done);
   Progress progress;
   Display display(args.command(), run.folder() + "/run.log");
-  std::map<std::string, std::string> attributes = {{"run_id", run.id()},
-                                                   {"command", args.line()},
-                                                   {"revision", cli::version()},
-                                                   {"host", ranks_.group().host(0)},
-                                                   {"cpu", cpu_name()}};
-  if (!settings.run_name.empty()) attributes["run_name"] = settings.run_name;
+  attribute::Facts attributes = configured(begun.config);
+  attributes["run_id"] = run.id();
+  attributes["command"] = args.line();
+  attributes["revision"] = cli::version();
+  attributes["host"] = ranks_.group().host(0);
   metric::Table earlier;
   if (resumed) run.begin(done, goes_on ? resumed_fields(run, begun.config, fields, done) : fields);
   if (goes_on) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/settings.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
+#include "base/number.hpp"
 #include "data/corpus.hpp"
 #include "plan/pass.hpp"
 
@@ -21,23 +21,57 @@ void not_yet(const config::Config& config, const std::string& key, bool asked) {
 
 /// What passes may fill with gathered parameters: --memory_budget, else half of this machine's memory over its ranks.
 std::int64_t gathered_elements(const config::Config& config, int ranks) {
-  const std::int64_t bytes = config.has("zero.memory_budget")
-                                 ? config.integer("zero.memory_budget")
-                                 : ::sysconf(_SC_PHYS_PAGES) / 2 * ::sysconf(_SC_PAGESIZE) / ranks;
+  const std::int64_t bytes =
+      config.has("zero.memory_budget") ? config.integer("zero.memory_budget") : host_memory() / 2 / ranks;
   return bytes / static_cast<std::int64_t>(sizeof(float));
 }
 
-/// max_gpu_batch_size: a rank's batch in as many accumulation steps as it takes.
+/// A rank's batch in accumulation steps: so many as are asked for, or as max_gpu_batch_size takes.
 void split_batch(const config::Config& config, Settings& s) {
-  if (!config.has("training.max_gpu_batch_size")) return;
-  const std::int64_t most = config.integer("training.max_gpu_batch_size");
+  const char *const kSteps = "training.gradient_accumulation_steps", *const kMost = "training.max_gpu_batch_size";
+  if (config.has(kSteps)) s.micro_steps = static_cast<int>(config.integer(kSteps));
+  if (!config.has(kMost)) return;
+  if (config.has(kSteps)) {
+    throw Error(config.find(kSteps)->origin + ": " + kSteps + " says how a batch is split, and so does " + kMost +
+                " (" + config.find(kMost)->origin + "): leave one out, or set it to null");
+  }
+  const std::int64_t most = config.integer(kMost);
   if (s.batch_size <= most) return;
   if (s.batch_size % most != 0) {
-    throw Error(config.find("training.max_gpu_batch_size")->origin +
-                ": training.max_gpu_batch_size must divide batch_size, " + std::to_string(s.batch_size));
+    throw Error(config.find(kMost)->origin + ": " + kMost + " must divide batch_size, " + std::to_string(s.batch_size));
   }
-  s.micro_steps *= static_cast<int>(s.batch_size / most);
+  s.micro_steps = static_cast<int>(s.batch_size / most);
   s.batch_size = most;
+}
+
+/// How long to train: by steps, by epochs, or by both, whichever comes first.
+void limit_steps(const config::Config& config, Settings& s) {
+  constexpr std::int64_t kUsualSteps = 100;
+  const bool steps = config.has("training.max_steps"), epochs = config.has("training.num_epochs");
+  if (steps) s.max_steps = config.integer("training.max_steps");
+  if (epochs) s.num_epochs = config.integer("training.num_epochs");
+  if (steps && s.max_steps == 0 && !epochs) s.num_epochs = 1;
+  if (steps || epochs) return;
+  s.max_steps = kUsualSteps;
+  s.notes.push_back("max_steps is " + to_text(kUsualSteps) + ": neither max_steps nor num_epochs is set");
+}
+
+/// The model, with what it decides itself where nothing is asked for.
+void choose_model(const config::Config& config, Settings& s) {
+  s.model.name = config.text("model.name");
+  s.model.num_layers = config.integer("model.num_layers");
+  s.model.dropout = config.real("model.dropout");
+  s.model.vocab_size = config.has("model.vocab_size") ? config.integer("model.vocab_size") : 0;
+  s.model.fused = config.boolean("zero.compile");
+  s.model.init_mean = config.real("initialization.init_mean");
+  s.model.init_std = config.real("initialization.init_std");
+  s.model.init_gaussian = config.text("initialization.init_type") == "gaussian";
+  if (config.has("model.context_length")) s.model.seq_length = config.integer("model.context_length");
+  const model::Model model = model::make(s.model);
+  if (s.model.seq_length == model.seq_length) return;
+  s.model.seq_length = model.seq_length;
+  s.notes.push_back("seq_length is " + to_text(model.seq_length) + ": it is not set, and " + model.name + " has " +
+                    to_text(model.positions) + " positions");
 }
 
 constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"},
@@ -59,14 +93,7 @@ Settings settings(const config::Config& config, int ranks) {
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
   Settings s;
-  s.model.name = config.text("model.name");
-  s.model.num_layers = config.integer("model.num_layers");
-  s.model.seq_length = config.integer("model.context_length");
-  s.model.dropout = config.real("model.dropout");
-  s.model.vocab_size = config.has("model.vocab_size") ? config.integer("model.vocab_size") : 0;
-  s.model.fused = config.boolean("zero.compile");
-  s.model.init_mean = config.real("initialization.init_mean");
-  s.model.init_std = config.real("initialization.init_std");
+  choose_model(config, s);
 
   s.backend = config.text("zero.backend");
   s.stage = static_cast<int>(config.integer("zero.stage"));
@@ -99,22 +126,21 @@ Settings settings(const config::Config& config, int ranks) {
   s.dataset_size = config.has("data.dataset_size") ? config.integer("data.dataset_size") : 0;
 
   s.batch_size = config.integer("training.batch_size");
+  split_batch(config, s);
   s.eval_batch_size =
       config.has("training.eval_batch_size") ? config.integer("training.eval_batch_size") : s.batch_size;
-  s.micro_steps = static_cast<int>(config.integer("training.gradient_accumulation_steps"));
-  split_batch(config, s);
-  s.num_epochs = config.integer("training.num_epochs");
-  s.max_steps = config.integer("training.max_steps");
+  limit_steps(config, s);
   s.learning_rate = config.real("training.learning_rate");
   s.scheduler = config.text("training.scheduler");
-  s.lr_warmup_steps = config.integer("training.warmup_steps");
+  s.lr_warmup_steps = config.integer("training.lr_warmup_steps");
   s.eval = config.boolean("training.eval");
   s.eval_steps = config.integer("training.eval_steps");
   s.log_interval = config.integer("training.log_interval");
-  s.warmup_step = config.integer("training.warmup_step");
+  s.timing_warmup = config.integer("training.timing_warmup");
   s.digest_every = config.integer("run.digest_every");
   if (config.has("run.checkpoint")) s.checkpoint = config.text("run.checkpoint");
   s.save_steps = config.integer("training.save_steps");
+  s.save_final = config.boolean("training.save_final");
   s.keep_last = config.integer("training.keep_last");
   s.save_gradients = config.boolean("training.save_gradients");
   s.output_dir = config.text("run.output_dir");

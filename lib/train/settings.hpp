@@ -20,22 +20,28 @@ struct Settings {
   bool deepcompile = false, activation_checkpointing = false;
   std::vector<std::string> passes;     ///< empty: none
   std::int64_t gathered_elements = 0;  ///< what passes may keep gathered
+  zero::Strategy strategy() const {
+    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements}};
+  }
 
   std::string dataset;
   double dataset_percentage = 100;
   std::int64_t dataset_size = 0;
 
-  std::int64_t batch_size = 1, eval_batch_size = 1, num_epochs = 1, max_steps = 0;
+  std::int64_t batch_size = 1, eval_batch_size = 1;  ///< of one micro-batch
+  std::int64_t num_epochs = 0, max_steps = 0;        ///< 0: no limit; not both
   double learning_rate = 0;
   std::string scheduler;
-  std::int64_t lr_warmup_steps = 0, eval_steps = 0, log_interval = 10, warmup_step = 0, digest_every = 0;
+  std::int64_t lr_warmup_steps = 0, eval_steps = 0, log_interval = 10, timing_warmup = 0, digest_every = 0;
   bool eval = false;
   std::string output_dir, run_name;
   std::string checkpoint;       ///< folder to go on from, or ""
-  std::int64_t save_steps = 0;  ///< 0: no checkpoints, not even at the end
-  bool deterministic = true;    ///< only operations that repeat their bits
-  std::int64_t keep_last = 0;   ///< 0: all
+  std::int64_t save_steps = 0;  ///< 0: none but the final one
+  bool save_final = true;
+  bool deterministic = true;   ///< only operations that repeat their bits
+  std::int64_t keep_last = 0;  ///< 0: all
   bool save_gradients = true;
+  std::vector<std::string> notes;  ///< what was chosen because nothing was asked for, for the log
 };
 
 /// "float32", "bfloat16" or "float16".

@@ -9,13 +9,17 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
-#include "plan/pass.hpp"
+#include "base/text.hpp"
+#include "comm/agree.hpp"
+#include "device/memory.hpp"
 #include "train/agreement.hpp"
+#include "train/describe.hpp"
+#include "train/memory.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
-#include "unit/memory.hpp"
 
 namespace zs::train {
 namespace {
@@ -38,12 +42,9 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       model_(model::make(settings.model)),
       batches_(read_batches(group, settings, model_)),
       steps_(batches_.steps()) {
+  require_memory(group_, model_, settings_, host_memory());
   if (settings_.deterministic) refuse_nondeterministic();
-  const plan::Plan baseline = plan::baseline(zero::shape(model_.units, settings_.stage, group.size(),
-                                                         settings_.micro_steps, settings_.activation_checkpointing));
-  engine_ = std::make_unique<zero::Engine>(group_, model_.units,
-                                           plan::compile(baseline, settings_.passes, {}, {settings_.gathered_elements}),
-                                           settings_.engine);
+  engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {
     const auto progress = checkpoint::peek(settings_.checkpoint);
@@ -52,46 +53,43 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     done_ = progress->step;
     if (done_ >= steps_) {
       throw Error(settings_.checkpoint, 0,
-                  "has " + to_text(done_) + " steps done, and no more than " + to_text(steps_) +
-                      " are asked for: set --max_steps");
+                  "has " + to_text(done_) + " steps done, and they count: of " + to_text(steps_) +
+                      " none is left. For as many more, set --max_steps " + to_text(done_ + steps_));
     }
   });
   checkpoint::load(group_, *engine_, settings_.checkpoint, model_config(model_, settings_));
 }
 
 void Trainer::describe() {
-  auto& known = run_.attributes;
   const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
-  const auto truth = [](bool value) { return value ? "true" : "false"; };
   std::string passes;
   for (const std::string& pass : plan().passes) passes += (passes.empty() ? "" : ",") + pass;
-  known["model.name"] = model_.name;
-  known["model.num_layers"] = number(model_.num_layers);
-  known["model.parameters"] = number(unit::numel(model_.units));
-  known["zero_stage"] = number(settings_.stage);
-  known["backend"] = settings_.backend == "deepspeed" ? "zero" : settings_.backend;
-  known["world_size"] = number(group_.size());
-  known["gradient_accumulation_steps"] = number(settings_.micro_steps);
-  known["batch_size"] = number(settings_.batch_size);
-  known["global_batch_size"] = number(batches_.samples_per_step());
-  known["seq_length"] = number(settings_.model.seq_length);
-  known["deepcompile"] = truth(settings_.deepcompile);
-  known["compile"] = truth(settings_.model.fused);
-  known["passes"] = passes;
-  known["activation_checkpointing"] = truth(settings_.activation_checkpointing);
-  known["learning_rate"] = to_text(settings_.learning_rate);
-  known["max_grad_norm"] = to_text(settings_.engine.max_grad_norm);
-  known["seed"] = number(settings_.engine.seed);
-  known["dtype"] = dtype_name(settings_.engine.dtype);
-  known["num_epochs"] = number(settings_.num_epochs);
-  known["expected_steps"] = number(steps_);
-  known["dataset"] = batches_.corpus().path;
-  known["dataset_sha256"] = batches_.corpus().sha256;
-  known["dataset_tokens"] = number(batches_.corpus().tokens.size());
-  known["steps_per_epoch"] = to_text(batches_.steps_per_epoch());
-  known["threads"] = number(at::get_num_threads());
-  known["ideal_state_bytes"] = number(engine_->ideal_state_bytes());
-  known["ideal_comm_bytes"] = number(engine_->ideal_comm_bytes());
+  // What the configuration came to with this model, these data and these ranks, in place of what was asked.
+  attribute::Facts known = {{"model.name", model_.name},
+                            {"model.num_layers", number(model_.num_layers)},
+                            {"model.parameters", number(unit::numel(model_.units))},
+                            {"vocab_size", number(model_.vocab_size)},
+                            {"seq_length", number(settings_.model.seq_length)},
+                            {"kernels", settings_.model.fused ? "fused" : "plain"},
+                            {"dtype", dtype_name(settings_.engine.dtype)},
+                            {"backend", settings_.backend == "deepspeed" ? "zero" : settings_.backend},
+                            {"zero_stage", number(settings_.stage)},
+                            {"world_size", number(group_.size())},
+                            {"gradient_accumulation_steps", number(settings_.micro_steps)},
+                            {"batch_size", number(settings_.batch_size)},
+                            {"global_batch_size", number(batches_.samples_per_step())},
+                            {"passes", passes},
+                            {"expected_steps", number(steps_)},
+                            {"dataset", batches_.corpus().path},
+                            {"dataset_sha256", batches_.corpus().sha256},
+                            {"dataset_tokens", number(batches_.corpus().tokens.size())},
+                            {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
+                            {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
+                            {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
+  known.merge(run_.attributes);
+  known.merge(arithmetic());
+  std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
+  run_.attributes = std::move(known);
 }
 
 Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
@@ -100,11 +98,12 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   run_ = {"", std::move(attributes), std::move(earlier)};
   describe();
   if (sink_.log) {
-    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + value);
+    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + printable(value));
+    for (const std::string& note : settings_.notes) sink_.log("note: " + printable(note));
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
   catch_stop_signals();
-  unit::memory::reset_peak();
+  device::reset_peak(group_.device());
   std::string digest;
   std::int64_t step = done_;
   bool stopped = false;
@@ -139,6 +138,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   run_.attributes["state_bytes"] = to_text(state_bytes);
   const Outcome result = outcome(digest, stopped);
   if (sink_.log) {
+    if (const std::string why = batches_.cut_short(); !stopped && !why.empty()) sink_.log("note: " + why);
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
               " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " +
               to_plain_text(result.tokens_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
@@ -175,8 +175,9 @@ void Trainer::train_step(std::int64_t step) {
   struct Usage {
     std::int64_t allocated, peak, sent;
   };
-  const auto usages = comm::exchange_values(group_, Usage{unit::memory::allocated(), unit::memory::peak(), result.sent},
-                                            "exchange of memory use");
+  const device::Statistics memory = device::statistics(group_.device());
+  const auto usages =
+      comm::exchange_values(group_, Usage{memory.allocated, memory.peak, result.sent}, "exchange of memory use");
   Usage most{};
   for (const Usage& usage : usages) {
     most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak),
@@ -240,7 +241,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const metric::Table& records = run_.records;
   const auto& times = records.find("iteration_time")->reals();
   const auto skipped = static_cast<std::size_t>(
-      std::min<std::int64_t>(settings_.warmup_step, static_cast<std::int64_t>(times.size()) - 1));
+      std::min<std::int64_t>(settings_.timing_warmup, static_cast<std::int64_t>(times.size()) - 1));
   double sum = 0;
   for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i];
   Outcome outcome;

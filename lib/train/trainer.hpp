@@ -27,7 +27,7 @@ struct Outcome {
   std::string state_digest;
   double final_loss = 0;                     ///< of the last step
   double valid_loss = 0;                     ///< of the last evaluation; absent_real() if there was none
-  double iteration_time = 0;                 ///< s, mean without the first warmup_step steps
+  double iteration_time = 0;                 ///< s, mean without the first timing_warmup steps
   double tokens_per_second = 0;              ///< over the same steps
   std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
   std::int64_t steps = 0;                    ///< done

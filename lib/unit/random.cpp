@@ -15,7 +15,8 @@ at::Generator generator(std::uint64_t key) { return at::make_generator<at::CPUGe
 
 at::Tensor dropout_mask(const at::Tensor& x, double p, std::uint64_t key) {
   const at::NoGradGuard no_grad;
-  return at::empty_like(x).bernoulli_(1 - p, generator(key)).div_(1 - p);
+  // The numbers are the CPU generator's on every device.
+  return at::empty_like(x, x.options().device(at::kCPU)).bernoulli_(1 - p, generator(key)).div_(1 - p).to(x.device());
 }
 
 at::Tensor dropout(const at::Tensor& x, double p, std::uint64_t key) {

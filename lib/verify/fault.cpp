@@ -76,7 +76,7 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
 
 void InjectedFault::apply(zero::Engine& engine, int its_rank) const {
   if (rank >= 0 && rank != its_rank) return;
-  engine.states()[static_cast<std::size_t>(unit)].flip_gradient_bit(element);
+  engine.states()[static_cast<std::size_t>(unit)].gradient.flip_bit(element);
 }
 
 }  // namespace zs::verify

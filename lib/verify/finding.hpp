@@ -4,7 +4,14 @@
 #include <cstdint>
 #include <string>
 
+#include "compare/measure.hpp"
+
 namespace zs::verify {
+
+using compare::Difference;
+using compare::kNoDistance;
+using compare::Tolerance;
+using compare::ulp_distance;
 
 /// The stages of a training step in the order of time; a difference belongs to the first that shows it.
 /// Local accumulation comes before the reduction in ZeRO stages 0 and 1, and after it, on the shard, in 2 and 3.

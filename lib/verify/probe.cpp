@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/tensor.hpp"
+
 namespace zs::verify {
 namespace {
 
 std::size_t at_index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// The float32 parameters that a rank owns, on the host.
+at::Tensor master(const zero::UnitState& state) { return device::tensor(state.optimizer->master()).to(at::kCPU); }
 
 }  // namespace
 
@@ -29,8 +34,7 @@ void Probe::clear() {
 
 void Probe::begin_run(const Tensors& reference, const Tensors& rounded) {
   clear();
-  for (zero::UnitState& state : engine_.states())
-    start_.emplace_back(state.master(), state.master() + state.owned().size());
+  for (zero::UnitState& state : engine_.states()) start_.push_back(master(state).clone());
   masters(reference, Stage::initialisation);
   compute_copies(rounded, Stage::initialisation);
 }
@@ -61,14 +65,14 @@ void Probe::leaf(int unit, int micro) {
   zero::UnitState& state = engine_.states()[u];
   const std::int64_t leaf = engine_.leaf(micro);
   // What forward and backward have just used, as it lies in memory.
-  const auto& used = state.parameters();
+  const auto& used = state.parameters.leaves();
   for (std::size_t i = 0; i < used.size(); ++i) {
     const unit::Parameter& parameter = units_[u]->parameters()[i];
-    const at::Tensor wide = used[i].detach().to(at::kFloat).contiguous();
+    const at::Tensor wide = used[i].detach().to(at::kCPU).to(at::kFloat).contiguous();
     Difference ignored;
     const float* const target = wide.data_ptr<float>();
     const float* const right = rounded_[u][i].data_ptr<float>();
-    if (const auto at = compare(target, right, parameter.numel(), 1, tolerance_, ignored)) {
+    if (const auto at = compare::compare(target, right, parameter.numel(), 1, tolerance_, ignored)) {
       keep({.stage = Stage::gathered,
             .what = What::parameter,
             .unit = unit,
@@ -83,7 +87,7 @@ void Probe::leaf(int unit, int micro) {
   }
   if (reference_->skipped) return;
   Difference ignored;
-  values(unit, state.leaf_gradient(), {0, state.numel()}, leaves_[at_index(micro)][u],
+  values(unit, state.gradient.on_host(), {0, state.numel()}, leaves_[at_index(micro)][u],
          reference_->scale * static_cast<double>(reference_->leaf_losses.size()),
          {.stage = Stage::backward, .what = What::gradient, .leaf = leaf}, ignored, Role::part);
 }
@@ -94,7 +98,7 @@ void Probe::local_sum(int unit) {
   std::vector<Tensors> of_unit;
   for (const Tensors& leaf : leaves_) of_unit.push_back({leaf[at_index(unit)]});
   zero::UnitState& state = engine_.states()[at_index(unit)];
-  values(unit, state.local_sum(), {0, state.numel()}, tree_sum(of_unit)[0], reference_->scale,
+  values(unit, state.gradient.on_host(), {0, state.numel()}, tree_sum(of_unit)[0], reference_->scale,
          {.stage = Stage::accumulation, .what = What::gradient}, ignored, Role::part);
 }
 
@@ -102,7 +106,7 @@ void Probe::shard(int unit, int micro) {
   if (reference_->skipped) return;
   Difference ignored;
   const zero::UnitState& state = engine_.states()[at_index(unit)];
-  values(unit, state.gradient_sum(), state.owned(), shards_[at_index(micro)][at_index(unit)], reference_->scale,
+  values(unit, state.gradient.on_host(), state.owned(), shards_[at_index(micro)][at_index(unit)], reference_->scale,
          {.stage = Stage::reduction, .what = What::gradient}, ignored, Role::part);
 }
 
@@ -114,7 +118,7 @@ void Probe::reduced() {
   const Stage last = shape.stage >= 2 && shape.micro_steps > 1 ? Stage::shard_accumulation : Stage::reduction;
   for (std::size_t u = 0; u < units_.size(); ++u) {
     zero::UnitState& state = engine_.states()[u];
-    values(static_cast<int>(u), state.gradient_sum(), state.owned(), reference_->sums[u], reference_->scale,
+    values(static_cast<int>(u), state.gradient.on_host(), state.owned(), reference_->sums[u], reference_->scale,
            {.stage = last, .what = What::gradient}, gradients_[u], Role::whole);
   }
 }
@@ -145,7 +149,7 @@ void Probe::norms(const zero::StepResult& result) {
 void Probe::masters(const Tensors& reference, Stage stage) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     zero::UnitState& state = engine_.states()[u];
-    values(static_cast<int>(u), state.master(), state.owned(), reference[u], 1,
+    values(static_cast<int>(u), master(state), state.owned(), reference[u], 1,
            {.stage = stage, .what = What::parameter}, parameters_[u],
            stage == Stage::optimizer ? Role::whole : Role::copy);
   }
@@ -153,9 +157,9 @@ void Probe::masters(const Tensors& reference, Stage stage) {
 
 void Probe::compute_copies(const Tensors& reference, Stage stage) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
-    const at::Tensor whole = engine_.states()[u].compute_parameters();
-    values(static_cast<int>(u), whole.data_ptr<float>(), {0, whole.numel()}, reference[u], 1,
-           {.stage = stage, .what = What::parameter}, parameters_[u], Role::copy);
+    const at::Tensor whole = engine_.states()[u].parameters.whole();
+    values(static_cast<int>(u), whole, {0, whole.numel()}, reference[u], 1, {.stage = stage, .what = What::parameter},
+           parameters_[u], Role::copy);
   }
 }
 
@@ -171,14 +175,14 @@ void Probe::scalar(What what, Stage stage, double target, double reference, Diff
                    std::int64_t leaf, int rank) {
   const std::int64_t ulp = is_double ? ulp_distance(target, reference)
                                      : ulp_distance(static_cast<float>(target), static_cast<float>(reference));
-  if (target == reference && std::isfinite(target)) return;
+  if (ulp == 0 && std::isfinite(target)) return;
   difference.add(target, reference, ulp);
   if (tolerance_.accepts(target, reference)) return;
   keep({.stage = stage, .what = what, .leaf = leaf, .rank = rank, .target = target, .reference = reference, .ulp = ulp},
        Role::copy);
 }
 
-void Probe::values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference,
+void Probe::values(int unit, const at::Tensor& target, comm::Slice slice, const std::vector<at::Tensor>& reference,
                    double factor, Finding kind, Difference& difference, Role role) {
   const auto& parameters = units_[at_index(unit)]->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -187,7 +191,7 @@ void Probe::values(int unit, const float* target, comm::Slice slice, const std::
                        end = std::min(parameter.offset + parameter.numel(), slice.end);
     if (begin >= end) continue;
     const std::int64_t skipped = begin - parameter.offset, n = end - begin;
-    const float* const mine = target + (begin - slice.begin);
+    const float* const mine = target.data_ptr<float>() + (begin - slice.begin);
     const float* const right = reference[i].data_ptr<float>() + skipped;
     if (role == Role::whole) {
       Coverage& coverage = coverage_[at_index(unit)][i];
@@ -196,11 +200,11 @@ void Probe::values(int unit, const float* target, comm::Slice slice, const std::
       if (gradient && !coverage.gradient_seen)
         coverage.gradient_seen = std::any_of(mine, mine + n, [](float value) { return value != 0; });
       if (!gradient && !coverage.moved) {
-        const float* const start = start_[at_index(unit)].data() + (begin - slice.begin);
+        const float* const start = start_[at_index(unit)].data_ptr<float>() + (begin - slice.begin);
         coverage.moved = !std::equal(mine, mine + n, start);
       }
     }
-    const auto at = compare(mine, right, n, factor, tolerance_, difference);
+    const auto at = compare::compare(mine, right, n, factor, tolerance_, difference);
     if (!at) continue;
     Finding finding = kind;
     finding.unit = unit;

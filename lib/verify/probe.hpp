@@ -7,7 +7,6 @@
 
 #include "verify/fault.hpp"
 #include "verify/finding.hpp"
-#include "verify/measure.hpp"
 #include "verify/reference.hpp"
 #include "zero/engine.hpp"
 
@@ -58,7 +57,7 @@ class Probe {
   const ReferenceStep* reference_ = nullptr;
   std::vector<Tensors> leaves_, shards_;
   Tensors rounded_;
-  std::vector<std::vector<float>> start_;  // masters before the first step, by unit
+  std::vector<at::Tensor> start_;  // masters before the first step, by unit
   Difference loss_, norm_;
   std::vector<Difference> gradients_, parameters_;
   Finding first_, suspect_;
@@ -79,9 +78,9 @@ class Probe {
   void keep(Finding finding, Role role);
   void scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double,
               std::int64_t leaf = -1, int rank = -1);
-  /// Compares target[0, slice.size()) of a unit's flat buffer with the reference's tensors.
-  void values(int unit, const float* target, comm::Slice slice, const std::vector<at::Tensor>& reference, double factor,
-              Finding kind, Difference& difference, Role role);
+  /// Compares target, float32[slice.size()] on the host, of a unit's flat buffer with the reference's tensors.
+  void values(int unit, const at::Tensor& target, comm::Slice slice, const std::vector<at::Tensor>& reference,
+              double factor, Finding kind, Difference& difference, Role role);
 };
 
 }  // namespace zs::verify

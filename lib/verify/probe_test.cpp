@@ -40,10 +40,9 @@ void move_bit(Tensors& tensors) {
 Finding finding_of(const std::string& what, int stage) {
   const model::Model model = model::make({.name = "tiny", .num_layers = 1, .seq_length = 8});
   const auto group = comm::alone();
-  zero::Engine engine(*group, model.units, plan::baseline(zero::shape(model.units, stage, 1, 2, false)),
-                      {.max_grad_norm = 1});
+  const auto engine = zero::make_engine(*group, model.units, {.stage = stage, .micro_steps = 2}, {.max_grad_norm = 1});
   Reference reference(model.units, {.max_grad_norm = 1}, 2);
-  Probe probe(engine, model.units, 0, {}, {});
+  Probe probe(*engine, model.units, 0, {}, {});
   Tensors start = copied(reference.parameters());
   if (what == "start") move_bit(start);
   probe.begin_run(start, copied(reference.parameters()));
@@ -63,7 +62,7 @@ Finding finding_of(const std::string& what, int stage) {
   if (what == "sum") move_bit(doctored.sums);
   if (what == "norm") doctored.grad_norm = std::nextafter(doctored.grad_norm, 0.0);
   probe.begin(1, doctored, leaves, shards, used);
-  const zero::StepResult result = engine.step(1, 1e-3, batch);
+  const zero::StepResult result = engine->step(1, 1e-3, batch);
   reference.update(step, 1e-3);
   Tensors masters = copied(reference.parameters()), copies = copied(reference.rounded());
   if (what == "master") move_bit(masters), move_bit(copies);

@@ -2,7 +2,6 @@
 #include "verify/recorded.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "base/file.hpp"
@@ -14,27 +13,6 @@ namespace zs::verify {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Digits behind the point, and digits that say something.
-struct Digits {
-  int decimals = 0, significant = 0;
-};
-
-Digits digits_of(const std::string& cell) {
-  Digits digits;
-  bool behind = false, begun = false;
-  std::size_t i = 0;
-  for (; i < cell.size() && cell[i] != 'e' && cell[i] != 'E'; ++i) {
-    if (cell[i] == '.') behind = true;
-    if (cell[i] < '0' || cell[i] > '9') continue;
-    begun = begun || cell[i] != '0';
-    digits.significant += begun;
-    digits.decimals += behind;
-  }
-  if (i < cell.size())
-    digits.decimals -= static_cast<int>(parse_int(cell.substr(cell[i + 1] == '+' ? i + 2 : i + 1)).value_or(0));
-  return digits;
-}
 
 /// The records of a log, and its numbers as they are spelt.
 class SpeltRows final : public parse::RunRows {
@@ -61,7 +39,7 @@ void read_log(Recorded& recorded, const std::string& path) {
   reader.read(path);
   if (reader.bytes() == 0) throw Error(path, 0, "is empty, expected a training log");
   reader.finish();
-  for (const auto& [name, cells] : spelt) recorded.precision[name] = precision_of(cells);
+  for (const auto& [name, cells] : spelt) recorded.precision[name] = compare::precision_of(cells);
 }
 
 void read_metrics(Recorded& recorded, const std::string& path) {
@@ -75,7 +53,7 @@ void read_metrics(Recorded& recorded, const std::string& path) {
     for (std::size_t row = 0; row < column.size(); ++row) {
       if (!column.absent(row)) cells.push_back(column.text(row));
     }
-    recorded.precision[column.name] = precision_of(cells);
+    recorded.precision[column.name] = compare::precision_of(cells);
   }
 }
 
@@ -99,23 +77,6 @@ std::int64_t step_of(const std::string& checkpoint) {
 
 }  // namespace
 
-double Precision::uncertainty() const { return every_bit ? 0 : 0.5 * std::pow(10.0, -decimals); }
-
-std::string Precision::text() const {
-  return every_bit ? "every bit" : std::to_string(decimals) + " decimals (" + to_text(uncertainty()) + ")";
-}
-
-Precision precision_of(const std::vector<std::string>& cells) {
-  constexpr int kAll = 15;
-  Digits most;
-  for (const std::string& cell : cells) {
-    const Digits digits = digits_of(cell);
-    most.decimals = std::max(most.decimals, digits.decimals);
-    most.significant = std::max(most.significant, digits.significant);
-  }
-  return {most.significant >= kAll, most.decimals};
-}
-
 std::vector<std::string> Recorded::checkpoints() const {
   std::vector<std::string> all;
   if (folder.empty()) return all;
@@ -123,17 +84,17 @@ std::vector<std::string> Recorded::checkpoints() const {
     const std::string name = entry.path().filename().string();
     const bool weights =
         fs::exists(entry.path() / "pytorch_model.bin") || fs::exists(entry.path() / "model.safetensors");
-    if (weights && name.find("checkpoint") != std::string::npos) all.push_back(name);
+    // One that begins with a point is being written or removed.
+    if (weights && name.front() != '.' && name.find("checkpoint") != std::string::npos) all.push_back(name);
   }
   std::sort(all.begin(), all.end(),
             [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });
   return all;
 }
 
-Recorded read_recorded(const std::string& path) {
+Recorded read_recorded(const std::string& path, const std::string& name) {
   Recorded recorded;
-  recorded.path = path;
-  if (path == "-") throw UsageError("two runs are compared by name, not from stdin");
+  recorded.path = name;
   if (std::error_code ignored; fs::is_directory(path, ignored)) {
     recorded.folder = path;
     if (fs::exists(fs::path(path) / "metrics.h5")) {

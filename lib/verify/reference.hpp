@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training that zs-verify takes as right: LibTorch's autograd over the whole model in one graph, gradients added
-// by the canonical tree, torch::optim::AdamW. Written from the contract alone; nothing here comes from zero, plan or
-// comm.
+// by the canonical tree, AdamW by tensor operations. Written from the contract alone; nothing here comes from zero,
+// plan or comm.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,6 +19,7 @@ struct ReferenceSettings {
   at::ScalarType dtype = at::kFloat;  ///< of parameters in forward and backward; masters stay float32
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
   bool correct_bias = true;
+  bool torch_adamw = false;  ///< torch::optim::AdamW itself, which always corrects the bias
   bool decay_all = true;     ///< false: weight decay leaves biases and norms out
   double max_grad_norm = 0;  ///< 0: no clipping
   std::uint64_t seed = 1;

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -13,12 +12,10 @@
 namespace zs::verify {
 namespace {
 
-std::string distance(std::int64_t ulp) { return ulp == kNoDistance ? "nan" : zs::to_text(ulp); }
-
 std::string cell(double value) { return value == 0 ? "0" : to_rounded_text(value, 3); }
 
 std::string triple(const Difference& d) {
-  return fmt::format("  {:>9} {:>9} {:>6}", cell(d.absolute), cell(d.relative), distance(d.ulp));
+  return fmt::format("  {:>9} {:>9} {:>6}", cell(d.absolute), cell(d.relative), compare::ulp_text(d.ulp));
 }
 
 nlohmann::ordered_json value_of(const metric::Column& column, std::size_t row) {
@@ -102,16 +99,15 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
   const auto within = [&] { return "rtol " + zs::to_text(tolerance.rtol) + ", atol " + zs::to_text(tolerance.atol); };
   Lines all;
   const auto add = [&](const char* key, const std::string& value) { all.emplace_back(key, value); };
-  if (verdict.kind != Verdict::Kind::different) {
-    static constexpr std::array kNames = {"exact", "within tolerance", "DIFFERENT", "FAILED"};
-    add("verdict", kNames[static_cast<std::size_t>(verdict.kind)]);
+  if (verdict.kind != compare::Verdict::different) {
+    add("verdict", std::string(compare::name(verdict.kind)));
     if (!verdict.reason.empty()) add("reason", verdict.reason);
     add("steps", zs::to_text(verdict.steps));
-    if (verdict.kind == Verdict::Kind::within) add("tolerance", within());
+    if (verdict.kind == compare::Verdict::within) add("tolerance", within());
     return all;
   }
   const Finding& f = verdict.finding;
-  add("verdict", "DIFFERENT");
+  add("verdict", std::string(compare::name(verdict.kind)));
   if (!verdict.reason.empty()) add("reason", verdict.reason);
   add("step", zs::to_text(verdict.step));
   add("what", name(f.what));
@@ -129,7 +125,7 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
   add("target", decimal(f.target));
   add("target_hex", hexadecimal(f.target));
   add("difference", zs::to_text(std::fabs(f.target - f.reference)));
-  add("ulp", distance(f.ulp));
+  add("ulp", compare::ulp_text(f.ulp));
   add("tolerance", within());
   return all;
 }

@@ -5,14 +5,21 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/host.hpp"
+#include "base/name.hpp"
 #include "base/number.hpp"
+#include "compare/records.hpp"
 #include "config/known.hpp"
 #include "job/command.hpp"
 #include "metric/file.hpp"
+#include "registry/run.hpp"
 #include "train/agreement.hpp"
+#include "train/memory.hpp"
+#include "verify/operand.hpp"
 #include "verify/report.hpp"
 #include "verify/two_runs.hpp"
 
@@ -21,10 +28,10 @@ namespace {
 
 /// Keys of a configuration that a comparison does not use: their options are not offered.
 constexpr std::array kUnused = {"training.eval",       "training.eval_steps",   "training.eval_batch_size",
-                                "training.save_steps", "training.log_interval", "training.warmup_step",
+                                "training.save_steps", "training.log_interval", "training.timing_warmup",
                                 "training.num_epochs", "training.max_steps",    "run.name",
                                 "run.output_dir",      "run.digest_every",      "run.checkpoint",
-                                "training.keep_last"};
+                                "training.keep_last",  "training.save_final"};
 /// What a small model needs to be compared in seconds.
 struct Default {
   const char *key, *value;
@@ -42,7 +49,7 @@ config::Config configuration(const cli::Args& args) {
   config::Config config = job::configuration(args);
   for (const Default& known : kDefaults) {
     const config::Entry* const entry = config.find(known.key);
-    if (entry && entry->origin == "default") config.set(known.key, known.value, "default");
+    if (!entry || entry->origin == "default") config.set(known.key, known.value, "default");
   }
   if (args.has("iterations"))
     config.set("training.max_steps", zs::to_text(args.integer("iterations", 1)), "--iterations");
@@ -87,6 +94,20 @@ std::map<std::string, std::string> attributes(const train::Settings& s, const cl
           {"atol", zs::to_text(tolerance.atol)}};
 }
 
+/// The columns that --columns names. Throws UsageError at one that is never compared.
+std::vector<std::string> columns(const cli::Args& args) {
+  std::vector<std::string> names;
+  std::istringstream words(args.text("columns"));
+  for (std::string word; std::getline(words, word, ',');) names.push_back(word);
+  const std::vector<std::string> known(compare::kDecided.begin(), compare::kDecided.end());
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError("--columns: '" + name + "' is none of the columns that training decides" +
+                       did_you_mean(name, known));
+  }
+  return names;
+}
+
 /// Prints the verdict and what led to it, and writes the metric file. `before` is what a text form begins with.
 void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before) {
   for (const auto& [key, value] : verdict) run.attributes[key == "verdict" ? key : "verdict." + key] = value;
@@ -111,7 +132,8 @@ std::vector<cli::Option> options() {
     const config::Known* const known = config::known_option(option.name);
     if (known && std::find(kUnused.begin(), kUnused.end(), known->key) != kUnused.end()) continue;
     for (const Default& own : kDefaults) {
-      if (known && known->key == own.key && !option.fallback.empty()) option.fallback = own.value;
+      if (known && known->key == own.key && option.name == config::words(known->options).front())
+        option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
     }
     all.push_back(option);
     if (option.name != "zero_stage") continue;
@@ -150,6 +172,22 @@ std::vector<cli::Option> options() {
                  {},
                  false,
                  comparing});
+  all.push_back({0,
+                 "columns",
+                 "NAME,...",
+                 "of two recorded runs compare these columns alone (loss,grad_norm)",
+                 "",
+                 {},
+                 false,
+                 comparing});
+  all.push_back({'r',
+                 "registry",
+                 "DIR",
+                 "folder of the runs that are named by id or name [$ZS_REGISTRY, else saved_models]",
+                 "",
+                 {},
+                 false,
+                 comparing});
   all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
   all.push_back(
       {'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
@@ -174,17 +212,20 @@ Status Session::verify(const cli::Args& args) {
 
 Status Session::recorded(const cli::Args& args) {
   for (const cli::Option& option : args.command().options) {
-    static constexpr std::array kTaken = {"rtol", "atol", "format", "output", "verbose_logging"};
+    static constexpr std::array kTaken = {"rtol", "atol", "format", "output", "columns", "registry", "verbose_logging"};
     const bool taken = std::find(kTaken.begin(), kTaken.end(), option.name) != kTaken.end();
     if (!taken && args.has(option.name)) throw UsageError("--" + option.name + " says nothing about recorded runs");
   }
   const Tolerance allowed = tolerance(args, at::kFloat);
-  const Recorded a = read_recorded(args.operands()[0]), b = read_recorded(args.operands()[1]);
-  const RunsVerdict verdict = compare_runs(a, b, allowed);
-  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, verdict.columns};
-  output(args, run, verdict.lines, columns_text(verdict.columns));
-  const bool no = verdict.kind == RunsVerdict::Kind::different || verdict.kind == RunsVerdict::Kind::failed;
-  return no ? Status::no : Status::done;
+  const std::string registry = registry::place(args.text("registry"));
+  const Operand a = operand(args.operands()[0], registry), b = operand(args.operands()[1], registry);
+  require_two(a, b);
+  const Answer answer =
+      a.is_run ? compare_runs(read_recorded(a.path, a.name), read_recorded(b.path, b.name), allowed, columns(args))
+               : compare_files(a.path, b.path, allowed);
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, answer.columns};
+  output(args, run, answer.lines, columns_text(answer.columns));
+  return compare::status(answer.verdict);
 }
 
 Status Session::side_by_side(const cli::Args& args) {
@@ -206,6 +247,7 @@ Status Session::side_by_side(const cli::Args& args) {
   request.tolerance = tolerance(args, request.train.engine.dtype);
   request.fault = args.text("inject_fault");
 
+  train::require_memory(group, model::make(request.train.model), request.train, host_memory());
   SideBySide sides(group, request);
   metric::Run run{"verify", attributes(request.train, args, group, request.tolerance), {}};
   if (first && text) print(header());
@@ -215,7 +257,6 @@ Status Session::side_by_side(const cli::Args& args) {
     if (text) print(to_text(row) + (args.has("verbose_logging") ? units_text(row, sides) : ""));
   }});
   const Lines all = lines(verdict, sides, group, request.tolerance);
-  const bool equal = verdict.kind == Verdict::Kind::exact || verdict.kind == Verdict::Kind::within;
   if (!first) {
     // The verdict is rank 0's: a launcher that sees another status first would end rank 0 before it has spoken.
     comm::barrier(group, "end of the comparison");
@@ -223,7 +264,7 @@ Status Session::side_by_side(const cli::Args& args) {
   }
   output(args, run, all, "");
   comm::barrier(group, "end of the comparison");
-  return equal ? Status::done : Status::no;
+  return compare::status(verdict.kind);
 }
 
 }  // namespace zs::verify

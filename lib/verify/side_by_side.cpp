@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "plan/pass.hpp"
 #include "train/agreement.hpp"
 #include "train/schedule.hpp"
 #include "verify/probe.hpp"
@@ -15,17 +14,17 @@
 namespace zs::verify {
 namespace {
 
-std::unique_ptr<zero::Engine> make_engine(comm::Group& group, const unit::Units& units, const train::Settings& s) {
-  const plan::Plan baseline =
-      plan::baseline(zero::shape(units, s.stage, group.size(), s.micro_steps, s.activation_checkpointing));
-  return std::make_unique<zero::Engine>(group, units, plan::compile(baseline, s.passes, {}, {s.gathered_elements}),
-                                        s.engine);
-}
-
 ReferenceSettings reference_settings(const train::Settings& s) {
-  return {s.engine.dtype,         s.engine.adamw.beta1,        s.engine.adamw.beta2,
-          s.engine.adamw.epsilon, s.engine.adamw.weight_decay, s.engine.adamw.correct_bias,
-          s.engine.decay_all,     s.engine.max_grad_norm,      s.engine.seed};
+  return {.dtype = s.engine.dtype,
+          .beta1 = s.engine.adamw.beta1,
+          .beta2 = s.engine.adamw.beta2,
+          .epsilon = s.engine.adamw.epsilon,
+          .weight_decay = s.engine.adamw.weight_decay,
+          .correct_bias = s.engine.adamw.correct_bias,
+          .torch_adamw = s.engine.use_torch_adam,
+          .decay_all = s.engine.decay_all,
+          .max_grad_norm = s.engine.max_grad_norm,
+          .seed = s.engine.seed};
 }
 
 /// Plain data as bytes, and back.
@@ -61,7 +60,7 @@ struct SideBySide::State {
         model(model::make(r.train.model)),
         leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
         batches(train::read_batches(g, r.train, model)),
-        engine(make_engine(g, model.units, r.train)),
+        engine(zero::make_engine(g, model.units, r.train.strategy(), r.train.engine)),
         reference(model.units, reference_settings(r.train), leaves),
         probe(*engine, model.units, g.rank(), r.tolerance,
               r.fault.empty()
@@ -198,12 +197,12 @@ void SideBySide::judge(Verdict& verdict) {
   }
   const auto blobs = s.group.exchange(blob, "exchange of what was covered");
   const auto fail = [&](const std::string& reason) {
-    verdict.kind = Verdict::Kind::failed;
+    verdict.kind = compare::Verdict::failed;
     verdict.reason = reason;
   };
   if (verdict.finding.found) {
     const Finding& finding = verdict.finding;
-    verdict.kind = Verdict::Kind::different;
+    verdict.kind = compare::Verdict::different;
     if (!std::isfinite(finding.target) || !std::isfinite(finding.reference)) {
       verdict.reason = std::string("the ") + name(finding.what) + " is not finite";
     }
@@ -242,7 +241,7 @@ void SideBySide::judge(Verdict& verdict) {
   const StepRow& largest = verdict.largest;
   const bool exact =
       largest.losses.none() && largest.norms.none() && largest.gradient.none() && largest.parameter.none();
-  verdict.kind = exact ? Verdict::Kind::exact : Verdict::Kind::within;
+  verdict.kind = exact ? compare::Verdict::exact : compare::Verdict::within;
 }
 
 }  // namespace zs::verify

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "compare/verdict.hpp"
 #include "train/settings.hpp"
 #include "verify/finding.hpp"
-#include "verify/measure.hpp"
 
 namespace zs::verify {
 
@@ -29,13 +29,7 @@ struct StepRow {
 };
 
 struct Verdict {
-  enum class Kind {
-    exact,      ///< no bit differs
-    within,     ///< bits differ, all within the tolerance
-    different,  ///< `finding` is where it began
-    failed,     ///< nothing was proved: `reason`
-  };
-  Kind kind = Kind::failed;
+  compare::Verdict kind = compare::Verdict::failed;  ///< exact, within, different (`finding`) or failed (`reason`)
   std::string reason{};
   std::int64_t step = 0;  ///< of the finding; 0 is before the first
   Finding finding{};

@@ -70,14 +70,14 @@ TEST_CASE(
         CAPTURE(stage);
         CAPTURE(ranks);
         CAPTURE(micro_steps);
-        CHECK(verdict.kind == Verdict::Kind::exact);
+        CHECK(verdict.kind == compare::Verdict::exact);
         CHECK(verdict.steps == 3);
       }
     }
     for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
       Request r = request(text, stage, 2, 4);
       r.train.engine.dtype = dtype;
-      CHECK(compared(r, 2).verdict.kind == Verdict::Kind::exact);
+      CHECK(compared(r, 2).verdict.kind == compare::Verdict::exact);
     }
   }
 }
@@ -115,7 +115,7 @@ TEST_CASE("verify: 100 one-bit faults at random places: 100 found, each with its
     const Outcome outcome = compared(r, ranks);
     const Finding& finding = outcome.verdict.finding;
     const Stage last = stage >= 2 && micro_steps > 1 ? Stage::shard_accumulation : Stage::reduction;
-    const bool right = outcome.verdict.kind == Verdict::Kind::different && outcome.verdict.step == step &&
+    const bool right = outcome.verdict.kind == compare::Verdict::different && outcome.verdict.step == step &&
                        finding.what == What::gradient && finding.stage == last && outcome.parameter == parameter.name &&
                        finding.index == index && finding.rank == rank && finding.ulp == 1;
     CHECK(right);
@@ -150,20 +150,20 @@ TEST_CASE("verify: it does not pass by accident") {
   Request still = request(text, 1, 1, 2);
   still.train.learning_rate = 0;
   Outcome outcome = compared(still, 2);
-  CHECK(outcome.verdict.kind == Verdict::Kind::failed);
+  CHECK(outcome.verdict.kind == compare::Verdict::failed);
   CHECK(outcome.verdict.reason == "parameter transformer.wte.weight does not move: is the learning rate 0?");
 
   Request wild = request(text, 1, 1, 6);
   wild.train.learning_rate = 1e36;
   outcome = compared(wild, 2);
-  CHECK(outcome.verdict.kind == Verdict::Kind::different);
+  CHECK(outcome.verdict.kind == compare::Verdict::different);
   CHECK(outcome.verdict.reason.ends_with("is not finite"));
 
   // Weights of nothing: no signal reaches most parameters.
   Request dead = request(text, 0, 1, 2);
   dead.train.model.init_std = 0;
   outcome = compared(dead, 1);
-  CHECK(outcome.verdict.kind == Verdict::Kind::failed);
+  CHECK(outcome.verdict.kind == compare::Verdict::failed);
   CHECK(outcome.verdict.reason.find("is zero in every step") != std::string::npos);
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("verify: within a tolerance the verdict says so, and the largest diffe
   r.fault = "1:transformer.h.0.mlp.c_fc.weight:5";
   r.tolerance = {1e-3, 1e-6};
   const Verdict verdict = compared(r, 2).verdict;
-  CHECK(verdict.kind == Verdict::Kind::within);
+  CHECK(verdict.kind == compare::Verdict::within);
   CHECK(verdict.largest.gradient.ulp >= 1);
   CHECK(verdict.steps == 3);
 }

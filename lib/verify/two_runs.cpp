@@ -2,35 +2,18 @@
 #include "verify/two_runs.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstring>
-#include <optional>
-#include <set>
 
+#include "attribute/difference.hpp"
 #include "base/number.hpp"
-#include "tensorfile/state_dict.hpp"
+#include "compare/records.hpp"
+#include "stat/status.hpp"
 #include "verify/finding.hpp"
 
 namespace zs::verify {
 namespace {
 
-/// What training decides. Everything else a run records is about the machine, or unknown here.
-constexpr std::array kDecided = {"loss",       "valid_loss", "grad_norm", "clipped_norm", "learning_rate",
-                                 "loss_scale", "skipped",    "tokens",    "epoch",        "state_digest"};
-
-using Lines = std::vector<std::pair<std::string, std::string>>;
-
-/// Rows by step; a step that was logged again counts as it was logged last.
-std::map<std::int64_t, std::size_t> rows_by_step(const metric::Table& records) {
-  std::map<std::int64_t, std::size_t> rows;
-  const metric::Column* const step = records.find("step");
-  if (!step || step->type() != metric::Type::integer) return rows;
-  for (std::size_t row = 0; row < step->size(); ++row) {
-    if (!step->absent(row)) rows[step->integers()[row]] = row;
-  }
-  return rows;
-}
+using compare::Verdict;
 
 std::string list(const std::vector<std::string>& words) {
   std::string text;
@@ -38,252 +21,213 @@ std::string list(const std::vector<std::string>& words) {
   return text;
 }
 
+/// Whether one is a copy of the other: the same run, timed the same.
+bool copies(const metric::Run& a, const metric::Run& b) {
+  const std::string id = a.attribute("run_id");
+  const metric::Column *const x = a.records.find("iteration_time"), *const y = b.records.find("iteration_time");
+  return !id.empty() && id == b.attribute("run_id") && x && y && x->type() == metric::Type::real &&
+         y->type() == metric::Type::real && x->reals() == y->reals();
+}
+
 class Comparison {
  public:
-  Comparison(const Recorded& a, const Recorded& b, const Tolerance& tolerance)
-      : a_(a), b_(b), tolerance_(tolerance), tolerates_(tolerance.rtol > 0 || tolerance.atol > 0) {}
+  Comparison(const Recorded& a, const Recorded& b, const Tolerance& tolerance) : a_(a), b_(b), tolerance_(tolerance) {}
 
-  RunsVerdict run() {
-    metrics();
-    digests();
-    checkpoints();
-    if (steps_ == 0) fail(0, "the runs have no step in common");
-    for (const Recorded* side : {&a_, &b_}) {
-      if (!side->faults.empty())
-        fail(INT64_MAX, std::to_string(side->faults.size()) + " faults in " + side->path + ": " + side->faults.front());
+  Answer run(const std::vector<std::string>& columns) {
+    records(columns);
+    if (columns.empty()) {
+      digests();
+      checkpoints();
     }
-    return verdict();
+    health();
+    roles();
+    verdict();
+    return std::move(answer_);
   }
 
  private:
-  struct Trouble {
-    std::int64_t step = 0;  ///< the least is told
-    bool different = false;
-    Lines lines;
-  };
-
   const Recorded& a_;
   const Recorded& b_;
-  Tolerance tolerance_;
-  bool tolerates_;  // more than nothing
-  std::optional<Trouble> trouble_;
-  std::int64_t steps_ = 0;
-  bool rounded_ = false, apart_ = false;
-  Lines notes_;
-  metric::Table columns_ = empty_columns();
+  const Tolerance& tolerance_;
+  Answer answer_, notes_;
+  std::vector<std::string> failures_, doubts_;
+  std::string because_;  // of what the runs are, and not of what they found
+  bool digests_differ_ = false, not_finite_ = false;
 
-  static metric::Table empty_columns() {
-    metric::Table table;
-    using metric::Type;
-    table.columns = {{"column", "", Type::text}, {"steps", "", Type::integer},  {"abs", "", Type::real},
-                     {"rel", "", Type::real},    {"ulp", "ulp", Type::integer}, {"known_to", "", Type::text}};
-    return table;
-  }
+  void note(const std::string& key, const std::string& value) { notes_.lines.emplace_back(key, value); }
 
-  void tell(Trouble trouble) {
-    if (!trouble_ || trouble.step < trouble_->step) trouble_ = std::move(trouble);
-  }
-  void fail(std::int64_t step, const std::string& reason) { tell({step, false, {{"reason", reason}}}); }
+  void join(Verdict verdict) { answer_.verdict = std::max(answer_.verdict, verdict); }
 
-  void metrics() {
-    const auto rows_a = rows_by_step(a_.run.records), rows_b = rows_by_step(b_.run.records);
-    std::set<std::int64_t> steps;
-    for (const auto& [step, row] : rows_a) steps.insert(step);
-    for (const auto& [step, row] : rows_b) steps.insert(step);
-    std::vector<std::array<std::size_t, 2>> pairs;
-    std::vector<std::int64_t> common;
-    for (const std::int64_t step : steps) {
-      if (rows_a.contains(step) && rows_b.contains(step)) {
-        common.push_back(step);
-        pairs.push_back({rows_a.at(step), rows_b.at(step)});
-      } else if (!rows_a.empty() && !rows_b.empty()) {
-        const bool in_a = rows_a.contains(step);
-        fail(step,
-             "step " + to_text(step) + " is in " + (in_a ? a_ : b_).path + " and missing in " + (in_a ? b_ : a_).path);
-      }
+  void records(const std::vector<std::string>& columns) {
+    const auto found = compare::records({a_.path, &a_.run.records, a_.precision},
+                                        {b_.path, &b_.run.records, b_.precision}, tolerance_, columns);
+    join(found.verdict);
+    for (const compare::Reason& reason : found.reasons) {
+      failures_.push_back(reason.text);
+      not_finite_ = not_finite_ || reason.not_finite;
     }
-    steps_ = static_cast<std::int64_t>(common.size());
+    if (found.first) first(*found.first);
+    note("rows", to_text(found.rows));
     std::vector<std::string> compared, only;
-    for (const char* name : kDecided) {
-      const metric::Column* const left = a_.run.records.find(name);
-      const metric::Column* const right = b_.run.records.find(name);
-      if (left && right) column(*left, *right, common, pairs);
-      if (left && right)
-        compared.push_back(name);
-      else if (left || right)
-        only.push_back(std::string(name) + " (only in " + (left ? a_ : b_).path + ")");
+    std::int64_t values = 0, differing = 0;
+    for (const auto& column : found.columns) {
+      compared.push_back(column.name);
+      values += column.compared, differing += column.differing;
+      if (column.name == "state_digest") digests_differ_ = column.differing > 0;
     }
-    notes_.emplace_back("steps", to_text(steps_));
-    notes_.emplace_back("compared", compared.empty() ? "nothing" : list(compared));
-    if (!only.empty()) notes_.emplace_back("not compared", list(only));
-    if (steps_ > 0 && std::find(compared.begin(), compared.end(), "loss") == compared.end())
-      fail(0, "not both runs have a loss");
-  }
-
-  void column(const metric::Column& left, const metric::Column& right, const std::vector<std::int64_t>& steps,
-              const std::vector<std::array<std::size_t, 2>>& pairs) {
-    const bool text = left.type() == metric::Type::text || right.type() == metric::Type::text;
-    const Precision pa = precision(a_, left.name), pb = precision(b_, left.name);
-    // Equal digits of one format are equal; of two formats, what the coarser one does not tell apart.
-    const bool alike = pa.every_bit == pb.every_bit && pa.decimals == pb.decimals;
-    const double slack = pa.every_bit && pb.every_bit ? 0 : alike ? 0 : std::max(pa.uncertainty(), pb.uncertainty());
-    Difference difference;
-    std::int64_t seen = 0;
-    std::set<double> values;
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      const auto [row_a, row_b] = pairs[i];
-      if (left.absent(row_a) && right.absent(row_b)) continue;
-      const std::string cell_a = left.text(row_a), cell_b = right.text(row_b);
-      if (left.absent(row_a) || right.absent(row_b)) {
-        fail(steps[i],
-             left.name + " of step " + to_text(steps[i]) + " is missing in " + (left.absent(row_a) ? a_ : b_).path);
-        continue;
-      }
-      ++seen;
-      if (text) {
-        if (cell_a != cell_b && !tolerates_) differs(steps[i], left.name, cell_a, cell_b, {});
-        continue;
-      }
-      const double x = left.real(row_a), y = right.real(row_b);
-      values.insert(x), values.insert(y);
-      if (!std::isfinite(x) || !std::isfinite(y)) {
-        const std::string where = std::isfinite(x) ? b_.path : std::isfinite(y) ? a_.path : "both";
-        fail(steps[i], left.name + " of step " + to_text(steps[i]) + " is not finite in " + where + ": " + cell_a +
-                           " and " + cell_b);
-        continue;
-      }
-      if (x == y) continue;
-      if (std::fabs(x - y) <= slack * (1 + 1e-9)) continue;
-      difference.add(x, y, ulps(x, y).first);
-      apart_ = true;
-      if (!tolerance_.accepts(x, y)) differs(steps[i], left.name, cell_a, cell_b, std::pair(x, y));
+    note("compared", compared.empty() ? "nothing" : list(compared));
+    note("values", differing == 0 ? "no difference in " + to_text(values)
+                                  : to_text(differing) + " of " + to_text(values) + " differ");
+    for (const auto& name : found.only_a) only.push_back(name + " is only in " + a_.path);
+    for (const auto& name : found.only_b) only.push_back(name + " is only in " + b_.path);
+    if (!only.empty()) {
+      note("not compared", list(only));
+      doubts_.push_back(list(only) + ": --columns compares what you name");
     }
-    if (seen == 0) return;
-    const bool integers = left.type() == metric::Type::integer && right.type() == metric::Type::integer;
-    const bool result =
-        left.name.ends_with("loss") || left.name.ends_with("norm");  // others are settings, short by themselves
-    rounded_ = rounded_ || (result && !(pa.every_bit && pb.every_bit));
-    if (left.name == "loss" && seen > 1 && values.size() == 1)
-      fail(0, "the loss does not move: it is " + to_text(*values.begin()) + " in every step");
-    if (left.name == "grad_norm" && values.size() == 1 && *values.begin() == 0)
-      fail(0, "the gradient norm is 0 in every step");
-    columns_.find("column")->texts().push_back(left.name);
-    columns_.find("steps")->integers().push_back(seen);
-    columns_.find("abs")->reals().push_back(difference.absolute);
-    columns_.find("rel")->reals().push_back(difference.relative);
-    columns_.find("ulp")->integers().push_back(difference.ulp);
-    columns_.find("known_to")
-        ->texts()
-        .push_back(text || integers || alike ? pa.text() : pa.text() + " and " + pb.text());
-  }
-
-  static Precision precision(const Recorded& side, const std::string& name) {
-    const auto found = side.precision.find(name);
-    return found == side.precision.end() ? Precision{} : found->second;
-  }
-
-  void differs(std::int64_t step, const std::string& what, const std::string& left, const std::string& right,
-               std::optional<std::pair<double, double>> values, const std::string& step_text = "") {
-    Lines lines = {
-        {"step", step_text.empty() ? to_text(step) : step_text}, {"what", what}, {a_.path, left}, {b_.path, right}};
-    if (values) {
-      lines.emplace_back(a_.path + "_hex", hexadecimal(values->first));
-      lines.emplace_back(b_.path + "_hex", hexadecimal(values->second));
-      lines.emplace_back("difference", to_text(std::fabs(values->first - values->second)));
-      const auto [ulp, narrow] = ulps(values->first, values->second);
-      lines.emplace_back("ulp", to_text(ulp) + (narrow ? " (float32)" : " (float64)"));
+    if (found.without_loss > 0) {
+      doubts_.push_back("neither has a loss in " + to_text(found.without_loss) + " of " + to_text(found.rows) +
+                        " rows, the first at " + to_text(found.first_without_loss));
     }
-    tell({step, true, lines});
+    if (found.repeated_a + found.repeated_b > 0) {
+      note("restarts", "rows that a later attempt gave again, compared too: " + to_text(found.repeated_a) + " in " +
+                           a_.path + ", " + to_text(found.repeated_b) + " in " + b_.path);
+    }
+    table(found);
   }
 
-  /// How many units in the last place two values are apart, and whether these are float32's, as both values are.
-  static std::pair<std::int64_t, bool> ulps(double a, double b) {
-    const auto x = static_cast<float>(a), y = static_cast<float>(b);
-    const bool narrow = static_cast<double>(x) == a && static_cast<double>(y) == b;
-    return {narrow ? ulp_distance(x, y) : ulp_distance(a, b), narrow};
+  void table(const compare::Records& found) {
+    using metric::Type;
+    metric::Table& table = answer_.columns;
+    table.columns = {{"column", "", Type::text},  {"rows", "", Type::integer}, {"differing", "", Type::integer},
+                     {"abs", "", Type::real},     {"rel", "", Type::real},     {"ulp", "ulp", Type::integer},
+                     {"known_to", "", Type::text}};
+    for (const auto& column : found.columns) {
+      table.find("column")->texts().push_back(column.name);
+      table.find("rows")->integers().push_back(column.compared);
+      table.find("differing")->integers().push_back(column.differing);
+      table.find("abs")->reals().push_back(column.largest.absolute);
+      table.find("rel")->reals().push_back(column.largest.relative);
+      table.find("ulp")->integers().push_back(column.largest.ulp);
+      table.find("known_to")->texts().push_back(column.known_to);
+    }
+  }
+
+  void first(const compare::Pair& pair) {
+    const auto add = [&](const std::string& key, const std::string& value) { answer_.lines.emplace_back(key, value); };
+    const compare::Place& place = pair.place;
+    if (!metric::is_absent(place.epoch)) add("epoch", to_text(place.epoch));
+    add(metric::is_absent(place.step) ? "row" : "step",
+        to_text(metric::is_absent(place.step) ? place.count : place.step));
+    if (place.rank != 0) add("rank", to_text(place.rank));
+    if (place.attempt != 1) add("attempt", to_text(place.attempt));
+    add("what", pair.column);
+    add(a_.path, pair.a);
+    add(b_.path, pair.b);
+    if (!pair.values) return;
+    const auto [x, y] = *pair.values;
+    add(a_.path + "_hex", hexadecimal(x));
+    add(b_.path + "_hex", hexadecimal(y));
+    add("difference", to_text(std::fabs(x - y)));
+    const auto [ulp, narrow] = compare::ulps(x, y);
+    add("ulp", to_text(ulp) + (narrow ? " (float32)" : " (float64)"));
   }
 
   void digests() {
     const std::string left = a_.run.attribute("state_digest"), right = b_.run.attribute("state_digest");
     if (left.empty() != right.empty()) {
-      notes_.emplace_back("state_digest", "only in " + (left.empty() ? b_ : a_).path);
+      note("state_digest", "only in " + (left.empty() ? b_ : a_).path);
+      doubts_.push_back("only " + (left.empty() ? b_ : a_).path + " has a state digest: the parameters of the other " +
+                        "are not known");
     } else if (left.empty()) {
-      notes_.emplace_back("state_digest", "in neither: nothing is known of the parameters");
+      note("state_digest", "in neither: nothing is known of the parameters");
     } else if (left == right) {
-      notes_.emplace_back("state_digest", "equal: all parameters after the last step are the same bits");
-    } else if (tolerates_) {
-      apart_ = true;
-      notes_.emplace_back("state_digest", "different: a digest knows no tolerance");
+      note("state_digest", "equal: all parameters after the last step are the same bits");
     } else {
-      differs(INT64_MAX - 1, "state_digest", left, right, {}, "the last");
+      digests_differ_ = true;
+      join(tolerance_.exact() ? Verdict::different : Verdict::within);
+      if (answer_.lines.empty() && tolerance_.exact())
+        answer_.lines = {{"what", "state_digest"}, {a_.path, left}, {b_.path, right}};
+      note("state_digest",
+           tolerance_.exact() ? "different: " + left + " and " + right : "different: a digest knows no tolerance");
     }
   }
 
   void checkpoints() {
     const auto left = a_.checkpoints(), right = b_.checkpoints();
+    std::vector<FileResult> files;
     for (const std::string& name : left) {
-      if (std::find(right.begin(), right.end(), name) != right.end())
-        checkpoint(name);
-      else
-        notes_.emplace_back(name, "only in " + a_.path);
+      if (std::find(right.begin(), right.end(), name) == right.end()) {
+        note(name, "only in " + a_.path);
+        continue;
+      }
+      auto found = compare_folders(a_.folder + "/" + name, b_.folder + "/" + name, name, tolerance_, notes_);
+      std::move(found.begin(), found.end(), std::back_inserter(files));
     }
     for (const std::string& name : right) {
-      if (std::find(left.begin(), left.end(), name) == left.end()) notes_.emplace_back(name, "only in " + b_.path);
+      if (std::find(left.begin(), left.end(), name) == left.end()) note(name, "only in " + b_.path);
+    }
+    const bool parameters =
+        std::any_of(files.begin(), files.end(), [](const FileResult& file) { return file.name.ends_with("/weights"); });
+    tell(files, answer_);
+    if (digests_differ_ && !parameters)
+      note("tensors", "no checkpoint that both have tells which parameter differs: train with --save_steps");
+  }
+
+  /// A run that is broken proves nothing, however equal it is to another.
+  void health() {
+    for (const Recorded* side : {&a_, &b_}) {
+      const stat::Judgement judgement = stat::judge(side->run, stat::series(side->run));
+      using stat::RunStatus;
+      const bool told = judgement.status == RunStatus::diverged && not_finite_;
+      if (judgement.status != RunStatus::complete && judgement.status != RunStatus::unknown && !told)
+        failures_.push_back(side->path + " is " + std::string(stat::name(judgement.status)) + ": " + judgement.reason);
+      if (!side->faults.empty())
+        failures_.push_back(std::to_string(side->faults.size()) + " faults in " + side->path + ": " +
+                            side->faults.front());
+    }
+    if (copies(a_.run, b_.run))
+      failures_.push_back("both are the run " + a_.run.attribute("run_id") +
+                          ", with the same times: one is a copy of the other");
+  }
+
+  /// What the attributes of both say about bits that differ. What only one says is not known of the other.
+  void roles() {
+    if (a_.run.attributes.empty() || b_.run.attributes.empty()) return;
+    auto all = attribute::differences({&a_.run.attributes, &b_.run.attributes});
+    std::erase_if(all, [](const attribute::Difference& one) { return one.values[0].empty() || one.values[1].empty(); });
+    const attribute::Bits bits = attribute::expected_bits(all);
+    if (bits == attribute::Bits::same) {
+      if (answer_.verdict == Verdict::different && !all.empty())
+        note("layout", "they differ in " + attribute::text(all) + ", which must not change a bit");
+      return;
+    }
+    const std::string reason = "they " + attribute::reason(all);
+    if (bits == attribute::Bits::other_training) {
+      join(Verdict::not_comparable);
+      because_ = reason;
+    } else if (answer_.verdict == Verdict::different) {
+      because_ = reason;
     }
   }
 
-  void checkpoint(const std::string& name) {
-    const auto left = tensorfile::open_state_dict(a_.folder + "/" + name),
-               right = tensorfile::open_state_dict(b_.folder + "/" + name);
-    const std::int64_t step = parse_int(name.substr(name.rfind('_') + 1)).value_or(INT64_MAX - 1);
-    for (const auto& entry : right.entries()) {
-      if (!left.find(entry.name)) return fail(step, "parameter " + entry.name + " is missing in " + left.path());
-    }
-    for (const auto& entry : left.entries()) {
-      const tensorfile::Tensor* const other = right.find(entry.name);
-      if (!other) return fail(step, "parameter " + entry.name + " is missing in " + right.path());
-      if (entry.tensor.shape != other->shape || entry.tensor.dtype != other->dtype)
-        return fail(step, "parameter " + entry.name + " has another shape or type in " + right.path());
-      std::string x(entry.tensor.byte_count(), 0), y(other->byte_count(), 0);
-      tensorfile::read_raw(entry.tensor, x);
-      tensorfile::read_raw(*other, y);
-      if (x == y) continue;
-      const std::size_t size = tensorfile::size_of(entry.tensor.dtype);
-      const auto at = static_cast<std::size_t>(std::mismatch(x.begin(), x.end(), y.begin()).first - x.begin()) / size;
-      std::optional<std::pair<double, double>> values;
-      if (entry.tensor.dtype == tensorfile::Dtype::f32) {
-        float u = 0, v = 0;
-        std::memcpy(&u, x.data() + at * size, size), std::memcpy(&v, y.data() + at * size, size);
-        values = {u, v};
-        if (tolerance_.accepts(u, v)) continue;
-      }
-      return differs(step, entry.name + " at index " + std::to_string(at) + " in " + name,
-                     values ? decimal(values->first) : "other bits", values ? decimal(values->second) : "other bits",
-                     values);
-    }
-    notes_.emplace_back(name, "equal: " + std::to_string(left.entries().size()) + " tensors");
-  }
-
-  RunsVerdict verdict() {
-    RunsVerdict result;
-    using Kind = RunsVerdict::Kind;
-    result.columns = columns_;
-    result.kind = trouble_   ? (trouble_->different ? Kind::different : Kind::failed)
-                  : apart_   ? Kind::within
-                  : rounded_ ? Kind::printed
-                             : Kind::exact;
-    static constexpr std::array kNames = {"exact", "equal as printed", "within tolerance", "DIFFERENT", "FAILED"};
-    result.lines = {{"verdict", kNames[static_cast<std::size_t>(result.kind)]}};
-    if (trouble_) result.lines.insert(result.lines.end(), trouble_->lines.begin(), trouble_->lines.end());
-    result.lines.insert(result.lines.end(), notes_.begin(), notes_.end());
-    return result;
+  void verdict() {
+    if (!failures_.empty()) join(Verdict::failed);
+    if (!doubts_.empty()) join(Verdict::inconclusive);
+    auto& lines = answer_.lines;
+    std::vector<std::pair<std::string, std::string>> head = {{"verdict", std::string(compare::name(answer_.verdict))}};
+    if (!because_.empty()) head.emplace_back("because", because_);
+    if (!failures_.empty()) head.emplace_back("reason", joined(failures_));
+    if (answer_.verdict == Verdict::inconclusive) head.emplace_back("reason", joined(doubts_));
+    lines.insert(lines.begin(), head.begin(), head.end());
+    lines.insert(lines.end(), notes_.lines.begin(), notes_.lines.end());
   }
 };
 
 }  // namespace
 
-RunsVerdict compare_runs(const Recorded& a, const Recorded& b, const Tolerance& tolerance) {
-  return Comparison(a, b, tolerance).run();
+Answer compare_runs(const Recorded& a, const Recorded& b, const Tolerance& tolerance,
+                    const std::vector<std::string>& columns) {
+  return Comparison(a, b, tolerance).run(columns);
 }
 
 }  // namespace zs::verify

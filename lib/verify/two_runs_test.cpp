@@ -8,7 +8,7 @@
 namespace zs::verify {
 namespace {
 
-using Kind = RunsVerdict::Kind;
+using Kind = compare::Verdict;
 
 Recorded recorded(const std::string& path, const std::vector<std::int64_t>& steps, const std::vector<double>& losses) {
   Recorded r;
@@ -19,8 +19,8 @@ Recorded recorded(const std::string& path, const std::vector<std::int64_t>& step
   return r;
 }
 
-std::string line(const RunsVerdict& verdict, const std::string& key) {
-  for (const auto& [name, value] : verdict.lines) {
+std::string line(const Answer& answer, const std::string& key) {
+  for (const auto& [name, value] : answer.lines) {
     if (name == key) return value;
   }
   return "";
@@ -28,65 +28,99 @@ std::string line(const RunsVerdict& verdict, const std::string& key) {
 
 TEST_CASE("two runs: the same numbers are exact, one bit is not") {
   const Recorded a = recorded("a", {1, 2, 3}, {3, 2.5, 2});
-  CHECK(compare_runs(a, recorded("b", {1, 2, 3}, {3, 2.5, 2}), {}).kind == Kind::exact);
-  const RunsVerdict verdict = compare_runs(a, recorded("b", {1, 2, 3}, {3, std::nextafter(2.5F, 3.0F), 9}), {});
-  CHECK(verdict.kind == Kind::different);
-  CHECK(line(verdict, "step") == "2");
-  CHECK(line(verdict, "what") == "loss");
-  CHECK(line(verdict, "a_hex") == "0x1.4p+1");
-  CHECK(line(verdict, "ulp") == "1 (float32)");
-  CHECK(compare_runs(a, recorded("b", {1, 2, 3}, {3, 2.50001, 2}), {1e-3, 0}).kind == Kind::within);
+  CHECK(compare_runs(a, recorded("b", {1, 2, 3}, {3, 2.5, 2}), {}).verdict == Kind::exact);
+  const Answer answer = compare_runs(a, recorded("b", {1, 2, 3}, {3, std::nextafter(2.5F, 3.0F), 9}), {});
+  CHECK(answer.verdict == Kind::different);
+  CHECK(line(answer, "step") == "2");
+  CHECK(line(answer, "what") == "loss");
+  CHECK(line(answer, "a_hex") == "0x1.4p+1");
+  CHECK(line(answer, "ulp") == "1 (float32)");
+  CHECK(compare_runs(a, recorded("b", {1, 2, 3}, {3, 2.50001, 2}), {1e-3, 0}).verdict == Kind::within);
 }
 
 TEST_CASE("two runs: what was printed with few digits is compared as far as they go") {
   Recorded a = recorded("a", {1, 2}, {3.123456789012345, 2.5}), b = recorded("b", {1, 2}, {3.123457, 2.5});
   b.precision["loss"] = {false, 6};
-  CHECK(compare_runs(a, b, {}).kind == Kind::printed);
-  CHECK(compare_runs(b, b, {}).kind == Kind::printed);
+  CHECK(compare_runs(a, b, {}).verdict == Kind::printed);
+  CHECK(compare_runs(b, b, {}).verdict == Kind::printed);
   CHECK(compare_runs(b, b, {}).columns.find("known_to")->texts().front() == "6 decimals (5e-07)");
   Recorded c = recorded("c", {1, 2}, {3.123458, 2.5});
   c.precision["loss"] = {false, 6};
-  CHECK(compare_runs(b, c, {}).kind == Kind::different);
-  CHECK(compare_runs(a, c, {}).kind == Kind::different);
-}
-
-TEST_CASE("two runs: precision is what the digits show") {
-  CHECK(precision_of({"2.345678", "2.3"}).decimals == 6);
-  CHECK_FALSE(precision_of({"2.345678"}).every_bit);
-  CHECK(precision_of({"5.567336559295654"}).every_bit);
-  CHECK(precision_of({"4.9e-05"}).decimals == 6);
-  CHECK(precision_of({"0.000000000000001"}).decimals == 15);
-  CHECK_FALSE(precision_of({"0.000000000000001"}).every_bit);
-  CHECK(precision_of({"0.0005"}).uncertainty() == doctest::Approx(5e-5));
+  CHECK(compare_runs(b, c, {}).verdict == Kind::different);
+  CHECK(compare_runs(a, c, {}).verdict == Kind::different);
 }
 
 TEST_CASE("two runs: gaps, NaN, dead losses and empty comparisons fail with a name") {
   const Recorded a = recorded("a", {1, 2, 3}, {3, 2.5, 2});
   const auto reason = [&](const Recorded& x, const Recorded& y) {
-    const RunsVerdict verdict = compare_runs(x, y, {});
-    CHECK(verdict.kind == Kind::failed);
-    return line(verdict, "reason");
+    const Answer answer = compare_runs(x, y, {});
+    CHECK(answer.verdict == Kind::failed);
+    return line(answer, "reason");
   };
   CHECK(reason(a, recorded("b", {1, 3}, {3, 2})) == "step 2 is in a and missing in b");
   CHECK(reason(a, recorded("b", {4, 5}, {3, 2})) == "the runs have no step in common");
   const Recorded bad = recorded("b", {1, 2, 3}, {3, NAN, 2});
   CHECK(reason(a, bad) == "loss of step 2 is not finite in b: 2.5 and nan");
   CHECK(reason(bad, bad) == "loss of step 2 is not finite in both: nan and nan");
-  const Recorded dead = recorded("b", {1, 2}, {3, 3});
-  CHECK(reason(dead, dead) == "the loss does not move: it is 3 in every step");
+  const Recorded dead = recorded("b", {1, 2, 3}, {3, 3, 3});
+  CHECK(reason(dead, dead).starts_with("b is DEAD: the loss is 3 at all 3 points"));
   Recorded torn = a;
   torn.faults = {"a:3: malformed step line"};
   CHECK(reason(torn, a) == "1 faults in a: a:3: malformed step line");
   CHECK(reason(recorded("a", {}, {}), recorded("b", {}, {})) == "the runs have no step in common");
 }
 
+TEST_CASE("two runs: what decides, how numbers are rounded, and what must not matter") {
+  Recorded a = recorded("a", {1, 2}, {3, 2.5}), b = recorded("b", {1, 2}, {3, 2.25});
+  a.run.attributes = b.run.attributes = {{"seed", "1"}, {"dtype", "float32"}, {"zero_stage", "1"}, {"host", "x"}};
+  b.run.attributes["host"] = "y";
+  CHECK(compare_runs(a, b, {}).verdict == Kind::different);
+  CHECK(line(compare_runs(a, b, {}), "because").empty());
+  b.run.attributes["zero_stage"] = "3";
+  CHECK(compare_runs(a, b, {}).verdict == Kind::different);
+  CHECK(line(compare_runs(a, b, {}), "layout") == "they differ in ZeRO stage (1 and 3), which must not change a bit");
+  b.run.attributes["dtype"] = "bfloat16";
+  CHECK(compare_runs(a, b, {}).verdict == Kind::different);
+  CHECK(line(compare_runs(a, b, {}), "because") ==
+        "they are not expected to be the same bits, because they differ in number format (float32 and bfloat16)");
+  b.run.attributes["seed"] = "2";
+  const Answer answer = compare_runs(a, b, {});
+  CHECK(answer.verdict == Kind::not_comparable);
+  CHECK(line(answer, "because") == "they train different things: they differ in seed (1 and 2)");
+  CHECK(line(answer, "step") == "2");  // what differs is told all the same
+}
+
+TEST_CASE("two runs: a run that failed or did not get to its end proves nothing") {
+  const Recorded a = recorded("a", {1, 2}, {3, 2.5}), b = recorded("b", {1, 2}, {3, 2.5});
+  const auto reason = [&](const std::string& key, const std::string& value) {
+    Recorded x = a, y = b;
+    x.run.attributes[key] = y.run.attributes[key] = value;
+    const Answer answer = compare_runs(x, y, {});
+    CHECK(answer.verdict == Kind::failed);
+    return line(answer, "reason");
+  };
+  CHECK(reason("exit_code", "1") == "a is FAILED: exit code 1; b is FAILED: exit code 1");
+  CHECK(reason("expected_steps", "100").starts_with("a is TRUNCATED: "));
+}
+
+TEST_CASE("two runs: a copy is no second run") {
+  Recorded a = recorded("a", {1, 2}, {3, 2.5});
+  a.run.attributes["run_id"] = "20261121_000000_aaaaaa";
+  a.run.records.column("iteration_time").reals() = {0.1, 0.2};
+  Recorded b = a;
+  b.path = "b";
+  CHECK(compare_runs(a, b, {}).verdict == Kind::failed);
+  b.run.records.column("iteration_time").reals() = {0.1, 0.3};
+  CHECK(compare_runs(a, b, {}).verdict == Kind::exact);
+}
+
 TEST_CASE("two runs: equal losses with other parameters differ") {
   Recorded a = recorded("a", {1, 2}, {3, 2.5}), b = recorded("b", {1, 2}, {3, 2.5});
   a.run.attributes["state_digest"] = "00";
   b.run.attributes["state_digest"] = "01";
-  const RunsVerdict verdict = compare_runs(a, b, {});
-  CHECK(verdict.kind == Kind::different);
-  CHECK(line(verdict, "what") == "state_digest");
+  const Answer answer = compare_runs(a, b, {});
+  CHECK(answer.verdict == Kind::different);
+  CHECK(line(answer, "what") == "state_digest");
 }
 
 }  // namespace

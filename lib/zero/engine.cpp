@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "zero/engine.hpp"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.hpp"
-#include "comm/tree.hpp"
+#include "device/tensor.hpp"
+#include "device/tree.hpp"
 #include "zero/norm.hpp"
 
 namespace zs::zero {
@@ -54,10 +52,12 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
 
 bool exact_sums(int ranks, int micro_steps) { return exact_ranks(ranks) && exact_micro_steps(micro_steps); }
 
-plan::Shape shape(const unit::Units& units, int stage, int ranks, int micro_steps, bool activation_checkpointing) {
-  plan::Shape shape{{}, stage, ranks, micro_steps, activation_checkpointing};
+std::unique_ptr<Engine> make_engine(comm::Group& group, const unit::Units& units, const Strategy& strategy,
+                                    const Settings& settings) {
+  plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
   for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->borrows()});
-  return shape;
+  plan::Plan plan = plan::compile(plan::baseline(shape), strategy.passes, strategy.budget);
+  return std::make_unique<Engine>(group, units, std::move(plan), settings);
 }
 
 Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings)
@@ -79,14 +79,15 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
   }
   states_.reserve(units.size());
   for (const auto& unit : units) {
-    states_.emplace_back(*unit, group, pool_, Layout{plan_.shape.stage, settings.dtype});
+    const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
+      return (settings.use_torch_adam ? torch_adamw : fused_adamw)(
+          settings.adamw, segments(*unit, layout.owned, settings.decay_all), parameters);
+    };
+    const Layout layout = zero::layout(*unit, group, plan_.shape.stage, device::type_of(settings.dtype));
+    states_.emplace_back(*unit, group, pool_, layout, optimizer);
     at::Tensor flat = at::empty({unit->numel()});
     unit::initialise(*unit, settings.seed, flat);
-    UnitState& state = states_.back();
-    state.set_parameters(flat);
-    const auto make = settings.use_torch_adam ? torch_adamw : fused_adamw;
-    optimizers_.push_back(
-        make(settings.adamw, segments(*unit, state.owned(), settings.decay_all), state.master(), state.owned().size()));
+    states_.back().set_parameters(flat);
   }
 }
 
@@ -100,7 +101,7 @@ StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& 
   execute(plan_, run);
   run.result.sent += group_.bytes_sent() - sent_before;
   run.result.leaf_losses = gather_losses(run, leaves());
-  run.result.loss = comm::tree_sum(std::span<const float>(run.result.leaf_losses)) / static_cast<float>(leaves());
+  run.result.loss = device::tree_sum(std::span<const float>(run.result.leaf_losses)) / static_cast<float>(leaves());
   return run.result;
 }
 
@@ -145,19 +146,9 @@ std::vector<float> Engine::gather_losses(const Run& run, std::int64_t count) {
 }
 
 std::string Engine::digest() {
-  struct Hash {
-    XXH3_state_t* state = XXH3_createState();
-    ~Hash() { XXH3_freeState(state); }
-  } hash;
-  XXH3_128bits_reset(hash.state);
-  for (UnitState& state : states_) {
-    const at::Tensor whole = state.gather_parameters();
-    XXH3_128bits_update(hash.state, whole.data_ptr(), static_cast<std::size_t>(whole.numel()) * sizeof(float));
-  }
-  const XXH128_hash_t value = XXH3_128bits_digest(hash.state);
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(value.high64),
-                static_cast<unsigned long long>(value.low64));
+  device::Hash hash;
+  for (UnitState& state : states_) hash.add(device::view(state.gather_parameters()));
+  const std::string text = hash.text();
   const auto all = group_.exchange(text, "agreement on the state digest");
   for (int rank = 1; rank < group_.size(); ++rank) {
     if (all[static_cast<std::size_t>(rank)] == all[0]) continue;
@@ -169,41 +160,17 @@ std::string Engine::digest() {
 
 std::int64_t Engine::state_bytes() {
   std::int64_t bytes = pool_.bytes();
-  for (const UnitState& state : states_) bytes += state.master_bytes();
-  for (const auto& optimizer : optimizers_)
-    bytes += static_cast<std::int64_t>(optimizer->exp_avg().nbytes() + optimizer->exp_avg_sq().nbytes());
+  for (const UnitState& state : states_) bytes += state.optimizer->bytes();
   return bytes;
 }
 
 double Engine::ideal_state_bytes() const {
-  const double ranks = group_.size(), parameters = static_cast<double>(unit::numel(units_));
-  const bool low = settings_.dtype != at::kFloat;
-  switch (plan_.shape.stage) {
-    case 1:
-      return parameters * (low ? 4 + 12 / ranks : 8 + 8 / ranks);
-    case 2:
-      return parameters * (low ? 2 + 14 / ranks : 4 + 12 / ranks);
-    case 3:
-      return parameters * 16 / ranks;
-    default:
-      return parameters * 16;
-  }
+  return plan::state_bytes(static_cast<double>(unit::numel(units_)), plan_.shape.stage, group_.size(),
+                           static_cast<int>(at::elementSize(settings_.dtype)));
 }
 
 double Engine::ideal_comm_bytes() const {
-  const double ranks = group_.size(), micro_steps = plan_.shape.micro_steps;
-  const double gradient = 4, parameter = static_cast<double>(at::elementSize(settings_.dtype));
-  const double sent = static_cast<double>(unit::numel(units_)) * (ranks - 1) / ranks;
-  switch (plan_.shape.stage) {
-    case 1:
-      return sent * (gradient + parameter);
-    case 2:
-      return sent * (micro_steps * gradient + parameter);
-    case 3:
-      return sent * micro_steps * (gradient + 2 * parameter);
-    default:
-      return sent * 2 * gradient;
-  }
+  return plan::sent_bytes(plan::baseline(plan_.shape), static_cast<int>(at::elementSize(settings_.dtype)));
 }
 
 }  // namespace zs::zero

@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "comm/group.hpp"
-#include "plan/plan.hpp"
+#include "plan/pass.hpp"
 #include "unit/unit.hpp"
 #include "zero/loss_scaler.hpp"
-#include "zero/optimizer.hpp"
-#include "zero/pool.hpp"
 #include "zero/state.hpp"
 
 namespace zs::zero {
@@ -36,8 +34,14 @@ struct Settings {
   bool exact = true;
 };
 
-/// What a plan is made for, from a model's units.
-plan::Shape shape(const unit::Units& units, int stage, int ranks, int micro_steps, bool activation_checkpointing);
+/// How a step is divided among ranks and in time.
+struct Strategy {
+  int stage = 0;
+  int micro_steps = 1;
+  bool activation_checkpointing = false;
+  std::vector<std::string> passes{};  ///< over the plan, in this order
+  plan::Budget budget{};              ///< what they may use
+};
 
 struct StepResult {
   double loss = 0;          ///< mean over all micro-batches of the step, all ranks: the canonical tree, divided once
@@ -72,12 +76,8 @@ class Engine {
   /// Bytes of model state that this rank has allocated: parameters, gradients, optimizer state, and the buffers in
   /// which parameters are gathered and gradients summed. After a step it is the peak of training.
   std::int64_t state_bytes();
-  /// What the formula says of parameters, gradients and optimizer state alone (Rajbhandari et al. 2020, table 1; fp32:
-  /// 16, 8+8/N, 4+12/N, 16/N per parameter).
+  /// What the formulas of plan say of parameters, gradients and optimizer state alone, and of a step before any pass.
   double ideal_state_bytes() const;
-  /// Bytes that bandwidth-optimal collectives send per rank and step, with f = (N-1)/N of all parameters, A
-  /// micro-steps: stage 0 two gradients; 1 a gradient and the parameters; 2 A gradients and the parameters; 3 A (a
-  /// gradient and twice the parameters). Gradients travel in float32, parameters in their dtype.
   double ideal_comm_bytes() const;
 
   /// Sets who sees the steps to come.
@@ -91,7 +91,7 @@ class Engine {
   std::int64_t updates() const { return updates_; }
   /// Sets the counters from a checkpoint.
   void restore(std::int64_t updates, const LossScaler::State& scaler) { updates_ = updates, scaler_.restore(scaler); }
-  Optimizer& optimizer(std::size_t unit) { return *optimizers_[unit]; }
+  Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }
 
   const plan::Plan& plan() const { return plan_; }
   std::vector<UnitState>& states() { return states_; }
@@ -117,7 +117,6 @@ class Engine {
   Settings settings_;
   Pool pool_;
   std::vector<UnitState> states_;
-  std::vector<std::unique_ptr<Optimizer>> optimizers_;  // one a unit
   LossScaler scaler_;
   std::int64_t updates_ = 0;
   Observer observer_;
@@ -133,6 +132,10 @@ class Engine {
   std::vector<float> gather_losses(const Run& run, std::int64_t leaves);
   std::int64_t leaves() const { return static_cast<std::int64_t>(group_.size()) * plan_.shape.micro_steps; }
 };
+
+/// The engine of a strategy: its plan after passes. Throws as Engine and plan::compile do. COLLECTIVE.
+std::unique_ptr<Engine> make_engine(comm::Group& group, const unit::Units& units, const Strategy& strategy,
+                                    const Settings& settings);
 
 /// True if sums over so many ranks and micro-steps have the same bits in every stage and however they are spread.
 bool exact_sums(int ranks, int micro_steps);

@@ -10,6 +10,19 @@ namespace zs::zero {
 
 using plan::Kind;
 
+namespace {
+
+/// Has autograd add the gradients of `leaves` into the unit's.
+void expect_gradient(Gradient& gradient, const std::vector<at::Tensor>& leaves) {
+  const std::vector<at::Tensor> into = gradient.leaf();
+  for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i].mutable_grad() = into[i];
+}
+void forget_gradient(const std::vector<at::Tensor>& leaves) {
+  for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
+}
+
+}  // namespace
+
 void Engine::execute(const plan::Plan& plan, Run& run) {
   run.batches.resize(static_cast<std::size_t>(plan.shape.micro_steps));
   run.losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
@@ -21,11 +34,11 @@ void Engine::execute(const plan::Op& op, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(op.unit)];
   switch (op.kind) {
     case Kind::gather:
-      return state.start_gather();
+      return state.parameters.start_gather();
     case Kind::gather_wait:
-      return state.finish_gather();
+      return state.parameters.finish_gather();
     case Kind::release:
-      return state.release();
+      return state.parameters.release();
     case Kind::forward:
       return forward(op.unit, op.micro, run.training, run);
     case Kind::forward_light:
@@ -35,19 +48,18 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::backward:
       return backward(op.unit, op.micro);
     case Kind::accumulate:
-      return state.accumulate(plan_.shape.micro_steps);
+      return state.gradient.accumulate(plan_.shape.micro_steps);
     case Kind::reduce:
-      if (plan_.shape.stage <= 1 && observer_.local_sum) observer_.local_sum(op.unit);
-      return state.start_reduce();
+      if (op.micro < 0 && observer_.local_sum) observer_.local_sum(op.unit);
+      return state.gradient.start_reduce();
     case Kind::reduce_wait:
-      state.finish_reduce();
-      if (plan_.shape.stage <= 1) return;
-      if (observer_.shard) observer_.shard(op.unit, op.micro);
-      return state.accumulate_shard(plan_.shape.micro_steps);
+      state.gradient.finish_reduce();
+      if (op.micro >= 0 && observer_.shard) observer_.shard(op.unit, op.micro);
+      return;
     case Kind::gather_grad:
-      return state.start_gather_gradient();
+      return state.gradient.start_gather();
     case Kind::gather_grad_wait:
-      return state.finish_gather_gradient();
+      return state.gradient.finish_gather();
     case Kind::step:
       return update(op.unit, run);
     case Kind::norm:
@@ -63,16 +75,17 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
       unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
   const unit::Pass pass{run.batches[static_cast<std::size_t>(micro)], stream, run.training};
   std::span<const at::Tensor> borrowed;
-  if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].lent();
+  if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].parameters.tied();
   if (settings_.dtype == at::kFloat)
-    return units_[index]->forward(states_[index].input, states_[index].parameters(), borrowed, pass);
+    return units_[index]->forward(states_[index].input, states_[index].parameters.leaves(), borrowed, pass);
   // 16-bit parameters, float32 arithmetic: CPUs have no 16-bit one, and gradients still arrive rounded to 16 bits.
   const auto widened = [](std::span<const at::Tensor> tensors) {
     std::vector<at::Tensor> wide;
     for (const at::Tensor& tensor : tensors) wide.push_back(tensor.to(at::kFloat));
     return wide;
   };
-  return units_[index]->forward(states_[index].input, widened(states_[index].parameters()), widened(borrowed), pass);
+  return units_[index]->forward(states_[index].input, widened(states_[index].parameters.leaves()), widened(borrowed),
+                                pass);
 }
 
 void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
@@ -103,16 +116,15 @@ void Engine::backward(int unit, int micro) {
   UnitState& state = states_[index];
   const int borrows = units_[index]->borrows();
   UnitState* const owner = borrows < 0 ? nullptr : &states_[static_cast<std::size_t>(borrows)];
-  state.expect_gradient(state.parameters());
-  if (owner) owner->expect_gradient(owner->lent());
+  expect_gradient(state.gradient, state.parameters.leaves());
+  if (owner) expect_gradient(owner->gradient, owner->parameters.tied());
 
   const bool last = index + 1 == states_.size();
   const at::Tensor seed = last ? at::full_like(state.output, scaler_.scale()) : states_[index + 1].input.grad();
   torch::autograd::backward({state.output}, {seed});
 
-  UnitState::forget_gradient(state.parameters());
-  if (owner) UnitState::forget_gradient(owner->lent());
-  state.finish_leaf_gradient();
+  forget_gradient(state.parameters.leaves());
+  if (owner) forget_gradient(owner->parameters.tied());
   if (observer_.leaf) observer_.leaf(unit, micro);
   state.output = at::Tensor();
   if (!last) states_[index + 1].input = at::Tensor();
@@ -126,10 +138,11 @@ void Engine::norm(Run& run) {
     run.result.sent -= group_.bytes_sent() - sent_before;
   }
   std::vector<Shard> shards;
-  for (const UnitState& state : states_) shards.push_back({state.gradient_sum(), state.owned(), state.numel()});
+  for (const UnitState& state : states_) shards.push_back({state.gradient.value(), state.owned(), state.numel()});
   run.result.loss_scale = scaler_.scale();
   run.scale = static_cast<float>(gradient_scale());
-  run.result.grad_norm = std::sqrt(sum_of_squares(group_, shards, plan_.shape.stage == 0)) * gradient_scale();
+  run.result.grad_norm =
+      std::sqrt(sum_of_squares(group_, shards, states_.front().layout().owns_all)) * gradient_scale();
   // As torch.nn.utils.clip_grad_norm_: a factor below 1 or NaN is applied.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);
   run.clip = settings_.max_grad_norm > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0F;
@@ -143,12 +156,9 @@ void Engine::norm(Run& run) {
 
 void Engine::update(int unit, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
-  if (!run.result.skipped) {
-    optimizers_[static_cast<std::size_t>(unit)]->update({run.learning_rate, updates_, run.scale, run.clip},
-                                                        state.gradient_sum());
-    state.publish();
-  }
-  state.drop_gradient();
+  if (!run.result.skipped)
+    state.optimizer->update({run.learning_rate, updates_, run.scale, run.clip}, state.gradient.value());
+  state.gradient.drop();
 }
 
 }  // namespace zs::zero

@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled with -ffp-contract=off: whether products are fused must not depend on the machine.
 #include "zero/norm.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
-namespace zs::zero {
+#include "device/operations.hpp"
 
-double sum_of_squares(const float* values, std::int64_t n) {
-  constexpr std::int64_t kLanes = 8;
-  std::array<double, kLanes> lanes{};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const double value = values[i + lane];
-      lanes[static_cast<std::size_t>(lane)] += value * value;
-    }
-  }
-  for (std::int64_t lane = 0; i < n; ++i, ++lane)
-    lanes[static_cast<std::size_t>(lane)] += static_cast<double>(values[i]) * values[i];
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
+namespace zs::zero {
 
 namespace {
 
@@ -41,15 +24,16 @@ struct Tiles {
 }  // namespace
 
 double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated) {
-  std::vector<double> sums;
+  std::vector<device::View> values;
   for (const Shard& shard : shards) {
     const Tiles tiles(shard.numel, shard.slice);
     for (std::int64_t i = tiles.first; i < tiles.last; ++i) {
       const comm::Slice tile = comm::slice(shard.numel, i, kTiles);
       const std::int64_t begin = std::max(tile.begin, shard.slice.begin), end = std::min(tile.end, shard.slice.end);
-      sums.push_back(sum_of_squares(shard.values + (begin - shard.slice.begin), end - begin));
+      values.push_back(shard.values.part(begin - shard.slice.begin, end - shard.slice.begin));
     }
   }
+  const std::vector<double> sums = device::operations(group.device()).sums_of_squares(values);
   std::vector<std::string> parts;
   const std::string mine(reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(double));
   if (replicated)

@@ -3,7 +3,6 @@
 // kTiles tiles whose borders are shard borders for every rank count that divides kTiles; each tile is summed alone
 // in double, and the tiles are added in index order. Other rank counts cut tiles in two, at the cost of that promise.
 #pragma once
-#include <cstdint>
 #include <vector>
 
 #include "comm/group.hpp"
@@ -13,18 +12,15 @@ namespace zs::zero {
 /// Tiles a unit; also the most ranks for which sums are exact.
 inline constexpr std::int64_t kTiles = 256;
 
-/// Sum of squares in double, in an order fixed by n alone. NaN and infinity pass through.
-double sum_of_squares(const float* values, std::int64_t n);
-
 /// One unit's reduced gradient on this rank: elements [slice.begin, slice.end) of numel.
 struct Shard {
-  const float* values = nullptr;
+  device::View values;
   comm::Slice slice;
   std::int64_t numel = 0;
 };
 
-/// The sum of squares over all units and ranks, equal bits everywhere. COLLECTIVE. With `replicated` every rank holds
-/// whole gradients and none is exchanged.
+/// The sum of squares over all units and ranks in double, equal bits everywhere; NaN and infinity pass through. With
+/// `replicated` every rank holds whole gradients and none is exchanged. COLLECTIVE.
 double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool replicated);
 
 }  // namespace zs::zero

@@ -3,27 +3,21 @@
 
 #include <algorithm>
 
+#include "device/operations.hpp"
+#include "device/tensor.hpp"
+
 namespace zs::zero {
 namespace {
 
 class FusedAdamW final : public Optimizer {
  public:
-  FusedAdamW(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n)
-      : adamw_(adamw),
+  FusedAdamW(const AdamW& adamw, std::vector<Segment> segments, const device::View& parameters)
+      : Optimizer(parameters),
+        adamw_(adamw),
         segments_(std::move(segments)),
-        parameters_(parameters),
-        exp_avg_(at::zeros({n})),
-        exp_avg_sq_(at::zeros({n})) {}
+        exp_avg_(at::zeros({parameters.count}, device::options(parameters.device))),
+        exp_avg_sq_(at::zeros_like(exp_avg_)) {}
 
-  void update(const Update& update, const float* gradient_sum) override {
-    auto* const exp_avg = exp_avg_.data_ptr<float>();
-    auto* const exp_avg_sq = exp_avg_sq_.data_ptr<float>();
-    for (const Segment& s : segments_) {
-      adamw_update(factors(adamw_, update.learning_rate, update.number, s.decay), parameters_ + s.begin,
-                   exp_avg + s.begin, exp_avg_sq + s.begin, gradient_sum + s.begin, update.scale, update.clip,
-                   s.end - s.begin);
-    }
-  }
   at::Tensor exp_avg() override { return exp_avg_; }
   at::Tensor exp_avg_sq() override { return exp_avg_sq_; }
   void restore(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, std::int64_t) override {
@@ -34,11 +28,37 @@ class FusedAdamW final : public Optimizer {
  private:
   AdamW adamw_;
   std::vector<Segment> segments_;
-  float* parameters_;
   at::Tensor exp_avg_, exp_avg_sq_;
+
+  void update_master(const Update& update, const device::View& gradient_sum) override {
+    const device::View m = device::view(exp_avg_), v = device::view(exp_avg_sq_);
+    for (const Segment& s : segments_) {
+      const auto part = [&](const device::View& of) { return of.part(s.begin, s.end); };
+      device::operations(master().device)
+          .adamw(factors(adamw_, update.learning_rate, update.number, s.decay),
+                 {part(master()), part(m), part(v), part(gradient_sum)}, update.scale, update.clip);
+    }
+  }
 };
 
 }  // namespace
+
+Optimizer::Optimizer(const device::View& parameters) : parameters_(parameters), master_(parameters) {
+  if (parameters.type == device::Type::float32) return;
+  memory_ = device::allocate(parameters.device, parameters.count * device::size(device::Type::float32));
+  master_ = memory_.view(device::Type::float32, parameters.count);
+}
+
+void Optimizer::set(const device::View& values) { device::copy(master_, values); }
+
+void Optimizer::update(const Update& update, const device::View& gradient_sum) {
+  update_master(update, gradient_sum);
+  device::copy(parameters_, master_);
+}
+
+std::int64_t Optimizer::bytes() {
+  return memory_.bytes() + static_cast<std::int64_t>(exp_avg().nbytes() + exp_avg_sq().nbytes());
+}
 
 std::vector<Segment> segments(const unit::Unit& unit, comm::Slice owned, bool decay_all) {
   std::vector<Segment> all;
@@ -50,9 +70,9 @@ std::vector<Segment> segments(const unit::Unit& unit, comm::Slice owned, bool de
   return all;
 }
 
-std::unique_ptr<Optimizer> fused_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters,
-                                       std::int64_t n) {
-  return std::make_unique<FusedAdamW>(adamw, std::move(segments), parameters, n);
+std::unique_ptr<Optimizer> fused_adamw(const AdamW& adamw, std::vector<Segment> segments,
+                                       const device::View& parameters) {
+  return std::make_unique<FusedAdamW>(adamw, std::move(segments), parameters);
 }
 
 }  // namespace zs::zero

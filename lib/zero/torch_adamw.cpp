@@ -2,12 +2,11 @@
 #include <torch/optim/adamw.h>
 #include <torch/version.h>
 
+#include "device/tensor.hpp"
 #include "zero/optimizer.hpp"
 
 namespace zs::zero {
 namespace {
-
-at::Tensor over(float* data, std::int64_t n) { return at::from_blob(data, {n}, at::TensorOptions(at::kFloat)); }
 
 class TorchAdamW final : public Optimizer {
   /// How the class files a tensor's state.
@@ -20,14 +19,14 @@ class TorchAdamW final : public Optimizer {
   }
 
  public:
-  TorchAdamW(const AdamW& adamw, std::vector<Segment> segments, float* parameters, std::int64_t n)
-      : segments_(std::move(segments)), n_(n) {
+  TorchAdamW(const AdamW& adamw, std::vector<Segment> segments, const device::View& parameters)
+      : Optimizer(parameters), segments_(std::move(segments)) {
     std::vector<torch::optim::OptimizerParamGroup> groups;
     for (const bool decay : {true, false}) {
       std::vector<at::Tensor> tensors;
       for (const Segment& s : segments_) {
         if (s.decay != decay) continue;
-        tensors.push_back(over(parameters + s.begin, s.end - s.begin).requires_grad_(true));
+        tensors.push_back(device::tensor(master().part(s.begin, s.end)).requires_grad_(true));
         placed_.emplace_back(s, tensors.back());
       }
       auto options = std::make_unique<torch::optim::AdamWOptions>(1e-3);
@@ -37,19 +36,6 @@ class TorchAdamW final : public Optimizer {
     if (!groups.empty()) optimizer_ = std::make_unique<torch::optim::AdamW>(groups);
   }
 
-  void update(const Update& update, const float* gradient_sum) override {
-    if (!optimizer_) return;
-    for (auto& group : optimizer_->param_groups())
-      static_cast<torch::optim::AdamWOptions&>(group.options()).lr(update.learning_rate);
-    for (auto& [segment, tensor] : placed_) {
-      // Two products, as the fused kernel forms the gradient.
-      tensor.mutable_grad() = at::from_blob(const_cast<float*>(gradient_sum) + segment.begin, {tensor.numel()})
-                                  .mul(update.scale)
-                                  .mul(update.clip);
-    }
-    optimizer_->step();
-    for (auto& [segment, tensor] : placed_) tensor.mutable_grad() = at::Tensor();
-  }
   at::Tensor exp_avg() override {
     return moments([](torch::optim::AdamWParamState& state) { return state.exp_avg(); });
   }
@@ -68,13 +54,25 @@ class TorchAdamW final : public Optimizer {
 
  private:
   std::vector<Segment> segments_;
-  std::int64_t n_;
   std::vector<std::pair<Segment, at::Tensor>> placed_;
   std::unique_ptr<torch::optim::AdamW> optimizer_;
 
+  void update_master(const Update& update, const device::View& gradient_sum) override {
+    if (!optimizer_) return;
+    for (auto& group : optimizer_->param_groups())
+      static_cast<torch::optim::AdamWOptions&>(group.options()).lr(update.learning_rate);
+    for (auto& [segment, tensor] : placed_) {
+      // Two products, as the fused kernel forms the gradient.
+      tensor.mutable_grad() =
+          device::tensor(gradient_sum.part(segment.begin, segment.end)).mul(update.scale).mul(update.clip);
+    }
+    optimizer_->step();
+    for (auto& [segment, tensor] : placed_) tensor.mutable_grad() = at::Tensor();
+  }
+
   template <typename Moment>
   at::Tensor moments(Moment moment) {
-    at::Tensor all = at::zeros({n_});
+    at::Tensor all = at::zeros({master().count}, device::options(master().device));
     for (auto& [segment, tensor] : placed_) {
       const auto found = optimizer_->state().find(key(tensor));
       if (found == optimizer_->state().end()) continue;
@@ -87,9 +85,9 @@ class TorchAdamW final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> torch_adamw(const AdamW& adamw, std::vector<Segment> segments, float* parameters,
-                                       std::int64_t n) {
-  return std::make_unique<TorchAdamW>(adamw, std::move(segments), parameters, n);
+std::unique_ptr<Optimizer> torch_adamw(const AdamW& adamw, std::vector<Segment> segments,
+                                       const device::View& parameters) {
+  return std::make_unique<TorchAdamW>(adamw, std::move(segments), parameters);
 }
 
 }  // namespace zs::zero

@@ -3,13 +3,20 @@
 # Sourced by up, down, status and env: where the sandbox is, and which processes are its own.
 export LC_ALL=C.UTF-8
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-place=$(realpath -m "${ZS_SANDBOX:-${TMPDIR:-/tmp}/zs-sandbox-$UID}")
+# As it is named: a link in its place may be another user's.
+place=$(realpath -ms "${ZS_SANDBOX:-${TMPDIR:-/tmp}/zs-sandbox-$UID}")
 export SLURM_CONF=$place/slurm.conf
 
 die() {
   echo "${0##*/}: $*" >&2
   exit 2
 }
+
+# What lies there is run as the caller: nobody else may have made it, or may change it.
+if [[ -e $place/.zs-sandbox ]]; then
+  [[ ! -L $place && -O $place && $(stat -c %a "$place") == 700 ]] ||
+    die "$place is not a folder of yours that nobody else may enter: it stays as it is; set ZS_SANDBOX"
+fi
 
 # own daemons|jobs: the pids of its daemons, or of what its jobs started. Daemons are told by a variable that only they
 # have; Slurm's step daemons lose it, and processes of jobs never had it, but both have the sandbox's SLURM_CONF.

@@ -20,43 +20,54 @@ namespace {
 
 using zs::comm::Group;
 using zs::comm::Slice;
+using zs::device::View;
 namespace cases = zs::comm::cases;
 
 void large(Group& group) {
   const std::int64_t n = (std::int64_t{5} << 30) / 2 + 3;
   const auto full = group.allocate(n);
   const Slice own = zs::comm::slice(n, group.rank(), group.size());
-  for (std::int64_t i = own.begin; i < own.end; ++i) full.get()[i] = static_cast<std::byte>(i % 251);
-  group.all_gather(full.get() + own.begin, full.get(), n, 1, "all-gather of 2.5 GiB")->wait();
-  for (std::int64_t i = 0; i < n; ++i) cases::require(full.get()[i] == static_cast<std::byte>(i % 251), "large", i);
+  for (std::int64_t i = own.begin; i < own.end; ++i) full.data()[i] = static_cast<std::byte>(i % 251);
+  const View all = full.view(zs::device::Type::byte, n);
+  group.all_gather(all.part(own.begin, own.end), all, "all-gather of 2.5 GiB")->wait();
+  for (std::int64_t i = 0; i < n; ++i) cases::require(full.data()[i] == static_cast<std::byte>(i % 251), "large", i);
   const std::string blob(group.rank() == 0 ? (std::size_t{1} << 31) + 5 : 1, 'x');
   const auto blobs = group.exchange(blob, "exchange of 2 GiB");
   cases::require(blobs[0].size() == (std::size_t{1} << 31) + 5 && blobs[0].back() == 'x', "large blob");
 }
 
+/// The operand and the result of a sum over ranks.
+struct Operands {
+  static constexpr std::int64_t kCount = 16384;
+  explicit Operands(Group& group)
+      : memory(group.allocate(2 * kCount * std::int64_t{sizeof(float)})),
+        own(zs::comm::slice(kCount, group.rank(), group.size())) {
+    const View all = memory.view(zs::device::Type::float32, 2 * kCount);
+    std::fill_n(all.as<float>(), 2 * kCount, 1.0f);
+    full = all.part(0, kCount), mine = all.part(kCount, kCount + own.size());
+  }
+  zs::device::Buffer memory;
+  Slice own;
+  View full, mine;
+};
+
 void oversubscribed(Group& group) {
-  constexpr std::int64_t kCount = 16384;
-  const auto memory = group.allocate(2 * kCount * std::int64_t{sizeof(float)});
-  auto* const full = reinterpret_cast<float*>(memory.get());
-  std::fill_n(full, 2 * kCount, 1.0f);
+  const Operands operands(group);
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 1000; ++i) group.reduce_scatter(full, full + kCount, kCount, "small sum")->wait();
+  for (int i = 0; i < 1000; ++i) group.reduce_scatter(operands.full, operands.mine, "small sum")->wait();
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
   if (group.rank() == 0) std::printf("%s\n", zs::to_text(time.count()).c_str());
 }
 
 void fall_silent(Group& group, const std::string& how, int victim) {
-  constexpr std::int64_t kCount = 16384;
-  const auto memory = group.allocate(2 * kCount * std::int64_t{sizeof(float)});
-  auto* const full = reinterpret_cast<float*>(memory.get());
-  std::fill_n(full, 2 * kCount, 1.0f);
-  group.reduce_scatter(full, full + kCount, kCount, "reduce-scatter of h.1")->wait();
+  const Operands operands(group);
+  group.reduce_scatter(operands.full, operands.mine, "reduce-scatter of h.1")->wait();
   group.exchange("here", "all here");
   if (group.rank() == victim) {
     if (how == "throw") throw zs::Error("this rank has had enough");
     kill(getpid(), how == "die" ? SIGKILL : SIGSTOP);
   }
-  group.reduce_scatter(full, full + kCount, kCount, "reduce-scatter of h.2")->wait();
+  group.reduce_scatter(operands.full, operands.mine, "reduce-scatter of h.2")->wait();
 }
 
 }  // namespace

@@ -141,7 +141,9 @@ END
   measured "went on after the steps $(of segments)"
   # The state digest is one, and so is every loss; zs-runs has seen that each step is there once.
   run -1 zs-runs diff undisturbed disturbed
-  ! grep -E 'digest|loss' <<<"$output"
+  [ -z "$(grep -E 'digest|loss' <<<"$output")" ]
+  [[ $(of state_digest) =~ ^[0-9a-f]{32}$ ]]
+  [ "$(of state_digest)" = "$(column state_digest --filter run_name=undisturbed)" ]
   # The log has each step once too.
   [ -z "$(grep -oE 'Step [0-9]+,' "$run/run.log" | sort | uniq -d)" ]
 }

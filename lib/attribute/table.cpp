@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribute/table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace zs::attribute {
+namespace {
+
+constexpr Type kInt = Type::integer, kReal = Type::real;
+constexpr Role decides = Role::decides, arithmetic = Role::arithmetic, layout = Role::layout,
+               measurement = Role::measurement, identity = Role::identity;
+
+// clang-format off
+constexpr auto kTable = std::to_array<Attribute>({
+    // ---- what is trained
+    {.name = "model.name", .role = decides, .label = "model", .key = "model.name", .aliases = "model_name model MODEL model_name_or_path", .main = true, .work = true},
+    {.name = "model.parameters", .role = decides, .label = "parameters", .type = kInt, .main = true, .work = true, .found = true},
+    {.name = "model.num_layers", .role = decides, .label = "layers", .key = "model.num_layers", .aliases = "num_layers", .type = kInt, .main = true, .work = true},
+    {.name = "seq_length", .role = decides, .label = "sequence length", .key = "model.context_length", .aliases = "model.seq_length training.seq_length data.seq_length context_length seq", .type = kInt, .main = true, .work = true},
+    {.name = "dropout", .role = decides, .label = "dropout", .key = "model.dropout", .type = kReal},
+    {.name = "vocab_size", .role = decides, .label = "vocabulary", .key = "model.vocab_size", .unit = "tokens", .type = kInt, .work = true},
+    {.name = "tokenizer", .role = decides, .label = "tokenizer", .key = "model.tokenizer"},
+    {.name = "init_type", .role = decides, .label = "initialization", .key = "initialization.init_type", .aliases = "run.init_type"},
+    {.name = "init_mean", .role = decides, .label = "mean of the initial weights", .key = "initialization.init_mean", .type = kReal},
+    {.name = "init_std", .role = decides, .label = "standard deviation of the initial weights", .key = "initialization.init_std", .type = kReal},
+    {.name = "checkpoint", .role = decides, .label = "checkpoint to begin with", .key = "run.checkpoint"},
+    {.name = "begun_after_step", .role = decides, .label = "steps before the first one", .type = kInt, .found = true},
+    {.name = "dataset", .role = decides, .label = "data", .key = "data.dataset_path", .aliases = "data.dataset data.dataset_name dataset_name dataset_path", .through = "dataset_sha256", .main = true},
+    {.name = "dataset_sha256", .role = decides, .label = "checksum of the data", .found = true},
+    {.name = "dataset_tokens", .role = decides, .label = "tokens of the data", .through = "dataset_sha256", .type = kInt, .main = true, .scaled = true, .found = true},
+    {.name = "dataset_size", .role = decides, .label = "tokens asked of the data", .key = "data.dataset_size", .through = "dataset_sha256", .type = kInt},
+    {.name = "dataset_percentage", .role = decides, .label = "share of the data", .key = "data.dataset_percentage", .through = "dataset_sha256", .unit = "%", .type = kReal, .main = true},
+    {.name = "steps_per_epoch", .role = decides, .label = "steps of an epoch", .through = "global_batch_size", .type = kReal, .scaled = true, .found = true},
+    {.name = "global_batch_size", .role = decides, .label = "global batch", .type = kInt, .work = true, .scaled = true, .found = true},
+    {.name = "num_epochs", .role = decides, .label = "epochs asked", .key = "training.num_epochs", .through = "expected_steps", .type = kInt, .main = true, .scaled = true},
+    {.name = "max_steps", .role = decides, .label = "steps asked", .key = "training.max_steps", .aliases = "bench_step training.bench_step", .through = "expected_steps", .type = kInt, .scaled = true},
+    {.name = "expected_steps", .role = decides, .label = "steps expected", .type = kInt, .main = true, .scaled = true, .found = true},
+    {.name = "learning_rate", .role = decides, .label = "learning rate", .key = "training.learning_rate", .type = kReal, .main = true, .recorded = true, .repeats = true},
+    {.name = "initial_learning_rate", .role = decides, .label = "initial learning rate", .type = kReal},
+    {.name = "scheduler", .role = decides, .label = "schedule of the learning rate", .key = "training.scheduler", .main = true},
+    {.name = "lr_warmup_steps", .role = decides, .label = "warm-up of the learning rate", .key = "training.lr_warmup_steps", .aliases = "training.warmup_steps", .unit = "steps", .type = kInt},
+    {.name = "weight_decay", .role = decides, .label = "weight decay", .key = "training.weight_decay", .type = kReal, .main = true},
+    {.name = "decay", .role = decides, .label = "what weight decay shrinks", .key = "training.decay"},
+    {.name = "beta1", .role = decides, .label = "beta 1", .key = "training.beta1", .type = kReal},
+    {.name = "beta2", .role = decides, .label = "beta 2", .key = "training.beta2", .type = kReal},
+    {.name = "epsilon", .role = decides, .label = "epsilon", .key = "training.epsilon", .type = kReal},
+    {.name = "correct_bias", .role = decides, .label = "bias correction", .key = "training.correct_bias"},
+    {.name = "max_grad_norm", .role = decides, .label = "gradient norm limit", .key = "training.max_grad_norm", .type = kReal, .main = true},
+    {.name = "seed", .role = decides, .label = "seed", .key = "training.seed", .type = kInt, .main = true},
+
+    // ---- in which arithmetic
+    {.name = "dtype", .role = arithmetic, .label = "number format", .key = "training.dtype", .main = true},
+    {.name = "bf16", .role = arithmetic, .label = "bfloat16", .through = "dtype"},
+    {.name = "fp16", .role = arithmetic, .label = "float16", .through = "dtype"},
+    {.name = "kernels", .role = arithmetic, .label = "kernels", .main = true, .found = true},
+    {.name = "compile", .role = arithmetic, .label = "compile", .key = "zero.compile", .aliases = "COMPILE", .through = "kernels", .main = true},
+    {.name = "compile_backend", .role = arithmetic, .label = "compiler backend"},
+    {.name = "reduction", .role = arithmetic, .label = "reduction", .key = "zero.reduction"},
+    {.name = "deterministic", .role = arithmetic, .label = "deterministic operations", .key = "training.deterministic"},
+    {.name = "device", .role = arithmetic, .label = "device", .found = true},
+    {.name = "instruction_set", .role = arithmetic, .label = "instruction set", .found = true},
+    {.name = "torch", .role = arithmetic, .label = "LibTorch", .found = true},
+    {.name = "blas", .role = arithmetic, .label = "BLAS", .found = true},
+    {.name = "cuda", .role = arithmetic, .label = "CUDA", .found = true},
+    {.name = "gpu_driver", .role = arithmetic, .label = "driver of the accelerator", .found = true},
+
+    // ---- in which layout
+    {.name = "backend", .role = layout, .label = "backend", .key = "zero.backend", .aliases = "BACKEND", .main = true, .sums = true},
+    {.name = "zero_stage", .role = layout, .label = "ZeRO stage", .key = "zero.stage", .aliases = "ZERO_STAGE", .type = kInt, .main = true, .sums = true},
+    {.name = "world_size", .role = layout, .label = "ranks", .aliases = "num_processes np ranks NUM_PROCESSES", .through = "global_batch_size", .type = kInt, .main = true, .sums = true, .scaled = true},
+    {.name = "num_nodes", .role = layout, .label = "nodes", .aliases = "NUM_NODES", .type = kInt, .scaled = true},
+    {.name = "gpus_per_node", .role = layout, .label = "accelerators of a node", .aliases = "NGPUS_PER_NODE", .type = kInt, .scaled = true},
+    {.name = "batch_size", .role = layout, .label = "micro-batch of a rank", .key = "training.batch_size", .through = "global_batch_size", .type = kInt, .main = true, .sums = true, .scaled = true},
+    {.name = "gradient_accumulation_steps", .role = layout, .label = "accumulation steps", .key = "training.gradient_accumulation_steps", .aliases = "GRADIENT_ACCUMULATION_STEPS acc", .through = "global_batch_size", .type = kInt, .main = true, .sums = true, .scaled = true},
+    {.name = "max_gpu_batch_size", .role = layout, .label = "sequences at once on a device", .key = "training.max_gpu_batch_size", .through = "global_batch_size", .unit = "sequences", .type = kInt, .sums = true, .scaled = true},
+    {.name = "deepcompile", .role = layout, .label = "deepcompile", .key = "zero.deepcompile", .main = true},
+    {.name = "passes", .role = layout, .label = "passes", .key = "zero.passes", .main = true},
+    {.name = "activation_checkpointing", .role = layout, .label = "activation checkpointing", .key = "zero.activation_checkpointing", .aliases = "ac", .main = true},
+    {.name = "offload", .role = layout, .label = "offload", .main = true},
+    {.name = "memory_budget", .role = layout, .label = "memory that passes may fill", .key = "zero.memory_budget", .unit = "bytes", .type = kInt},
+    {.name = "use_torch_adam", .role = layout, .label = "LibTorch's own AdamW", .key = "training.use_torch_adam"},
+    {.name = "eval", .role = layout, .label = "evaluation at the end", .key = "training.eval"},
+    {.name = "eval_steps", .role = layout, .label = "steps between evaluations", .key = "training.eval_steps", .type = kInt},
+    {.name = "eval_batch_size", .role = layout, .label = "micro-batch of the evaluation", .key = "training.eval_batch_size", .unit = "sequences", .type = kInt},
+    {.name = "save_steps", .role = layout, .label = "steps between checkpoints", .key = "training.save_steps", .type = kInt},
+    {.name = "resumed_after_step", .role = layout, .label = "resumed after step", .type = kInt, .found = true},
+
+    // ---- by which program, where
+    {.name = "revision", .role = arithmetic, .label = "revision", .main = true, .found = true},
+    {.name = "version", .role = arithmetic, .label = "version", .found = true},
+    {.name = "commit", .role = arithmetic, .label = "commit", .through = "revision", .found = true},
+    {.name = "uncommitted_changes", .role = arithmetic, .label = "uncommitted changes", .found = true},
+    {.name = "git_diff", .role = arithmetic, .label = "uncommitted changes to the code", .found = true},
+    {.name = "cpu", .role = arithmetic, .label = "processor", .main = true, .found = true},
+    {.name = "gpu", .role = arithmetic, .label = "accelerator", .main = true, .found = true},
+    {.name = "threads", .role = arithmetic, .label = "threads of a rank", .type = kInt, .main = true, .found = true},
+    {.name = "host", .role = identity, .label = "host", .main = true},
+    {.name = "experiment_date", .role = identity, .label = "date", .main = true},
+
+    // ---- outcomes: of every step
+    {.name = "step", .role = identity, .label = "step", .type = kInt, .recorded = true},
+    {.name = "epoch", .role = measurement, .label = "epoch", .type = kInt, .recorded = true, .repeats = true},
+    {.name = "loss", .role = measurement, .label = "loss", .unit = "nats/token", .type = kReal, .recorded = true, .repeats = true},
+    {.name = "valid_loss", .role = measurement, .label = "validation loss", .unit = "nats/token", .type = kReal, .recorded = true, .repeats = true},
+    {.name = "iteration_time", .role = measurement, .label = "time of a step", .unit = "s", .type = kReal, .recorded = true},
+    {.name = "alloc_mem", .role = measurement, .label = "memory of a rank", .unit = "bytes", .type = kInt, .recorded = true},
+    {.name = "peak_mem", .role = measurement, .label = "peak memory of a rank", .unit = "bytes", .type = kInt, .column = "peak_memory", .recorded = true},
+    {.name = "grad_norm", .role = measurement, .label = "gradient norm", .type = kReal, .recorded = true, .repeats = true},
+    {.name = "clipped_norm", .role = measurement, .label = "gradient norm after clipping", .type = kReal, .recorded = true, .repeats = true},
+    {.name = "tokens", .role = measurement, .label = "tokens of a step", .unit = "", .type = kInt, .recorded = true, .repeats = true},
+    {.name = "comm_bytes", .role = measurement, .label = "bytes that a rank sends", .unit = "bytes", .type = kInt, .recorded = true},
+    {.name = "sync", .role = measurement, .label = "optimizer step", .type = kInt, .recorded = true},
+    {.name = "loss_scale", .role = measurement, .label = "loss scale", .type = kReal, .recorded = true, .repeats = true},
+    {.name = "skipped", .role = measurement, .label = "steps skipped so far", .type = kInt, .recorded = true, .repeats = true},
+    {.name = "state_digest", .role = measurement, .label = "state digest", .aliases = "digest", .recorded = true, .repeats = true},
+    {.name = "rank", .role = identity, .label = "rank", .type = kInt, .recorded = true},
+    {.name = "line", .role = identity, .label = "line of the log", .type = kInt, .recorded = true},
+
+    // ---- outcomes: of the whole run
+    {.name = "final_train_loss", .role = measurement, .label = "final loss", .unit = "nats/token", .type = kReal, .repeats = true},
+    {.name = "final_valid_loss", .role = measurement, .label = "final validation loss", .unit = "nats/token", .type = kReal, .repeats = true},
+    {.name = "final_valid_perplexity", .role = measurement, .label = "final validation perplexity", .type = kReal, .repeats = true},
+    {.name = "throughput", .role = measurement, .label = "throughput", .aliases = "tokens_per_second", .unit = "1/s", .type = kReal},
+    {.name = "wall_time", .role = measurement, .label = "wall time", .unit = "s", .type = kReal},
+    {.name = "seconds", .role = measurement, .label = "seconds of the whole run", .unit = "s", .type = kReal},
+    {.name = "compile_time", .role = measurement, .label = "time of compilation", .unit = "s", .type = kReal},
+    {.name = "state_bytes", .role = measurement, .label = "training state of a rank", .unit = "bytes", .type = kInt},
+    {.name = "ideal_state_bytes", .role = measurement, .label = "training state of a rank, predicted", .unit = "bytes", .type = kInt},
+    {.name = "ideal_comm_bytes", .role = measurement, .label = "bytes that a rank sends, predicted", .unit = "bytes", .type = kInt},
+    {.name = "steps_done", .role = measurement, .label = "steps done", .type = kInt},
+    {.name = "steps", .role = measurement, .label = "steps done, of those expected"},
+    {.name = "exit_code", .role = measurement, .label = "exit code", .type = kInt},
+    {.name = "exit_state", .role = measurement, .label = "end of the log"},
+    {.name = "failure", .role = measurement, .label = "failure"},
+    {.name = "error*", .role = measurement, .label = "error"},
+    {.name = "summary.*", .role = measurement, .label = "the run's own summary"},
+    {.name = "memory.*", .role = measurement, .label = "memory"},
+    {.name = "wandb.summary.*", .role = measurement, .label = "W&B's summary"},
+    {.name = "verdict*", .role = measurement, .label = "verdict"},
+    {.name = "load_before", .role = measurement, .label = "load before the run", .type = kReal},
+    {.name = "other_load", .role = measurement, .label = "processors used by others", .type = kReal},
+    {.name = "cpu_mhz", .role = measurement, .label = "mean clock", .unit = "MHz", .type = kReal},
+    {.name = "cpu_mhz_least", .role = measurement, .label = "least clock", .unit = "MHz", .type = kReal},
+    {.name = "gpu_mhz", .role = measurement, .label = "mean clock of the accelerator", .unit = "MHz", .type = kReal},
+    {.name = "gpu_mhz_least", .role = measurement, .label = "least clock of the accelerator", .unit = "MHz", .type = kReal},
+
+    // ---- who, when, where, and how much was written down
+    {.name = "run_id", .role = identity, .label = "run"},
+    {.name = "run_name", .role = identity, .label = "name", .key = "run.name", .column = "run_name"},
+    {.name = "timestamp", .role = identity, .label = "begun"},
+    {.name = "sweep_name", .role = identity, .label = "sweep", .key = "sweep_name"},
+    {.name = "status", .role = identity, .label = "status"},
+    {.name = "state", .role = identity, .label = "state"},
+    {.name = "basis", .role = identity, .label = "how the state is known"},
+    {.name = "output_dir", .role = identity, .label = "registry", .key = "run.output_dir", .aliases = "registry"},
+    {.name = "log_interval", .role = identity, .label = "steps between log lines", .key = "training.log_interval", .type = kInt},
+    {.name = "digest_every", .role = identity, .label = "steps between state digests", .key = "run.digest_every", .type = kInt},
+    {.name = "timing_warmup", .role = identity, .label = "warm-up of the timing", .key = "training.timing_warmup", .aliases = "warmup_step training.warmup_step", .unit = "steps", .type = kInt},
+    {.name = "keep_last", .role = identity, .label = "checkpoints kept", .key = "training.keep_last", .type = kInt},
+    {.name = "save_final", .role = identity, .label = "final model saved", .key = "training.save_final"},
+    {.name = "save_gradients", .role = identity, .label = "gradients saved", .key = "training.save_gradients"},
+    {.name = "save_initial", .role = identity, .label = "initial weights written"},
+    {.name = "dump_batches", .role = identity, .label = "batches written"},
+    {.name = "verbose_logging", .role = identity, .label = "every step logged"},
+    {.name = "debug_log", .role = identity, .label = "every step logged with its digest"},
+    {.name = "timeout", .role = identity, .label = "timeout of a collective", .unit = "s", .type = kReal},
+    {.name = "resume", .role = identity, .label = "resumed run"},
+    {.name = "resume_command", .role = identity, .label = "command that resumed"},
+    {.name = "command", .role = identity, .label = "command"},
+    {.name = "extra_opts", .role = identity, .label = "further options", .aliases = "EXTRA_OPTS"},
+    {.name = "launch", .role = identity, .label = "launcher"},
+    {.name = "user", .role = identity, .label = "user"},
+    {.name = "directory", .role = identity, .label = "folder"},
+    {.name = "process", .role = identity, .label = "process"},
+    {.name = "host_ip", .role = identity, .label = "address", .aliases = "HOST_IP"},
+    {.name = "master_port", .role = identity, .label = "port"},
+    {.name = "cpu_binding", .role = identity, .label = "binding to processors"},
+    {.name = "cpu_governor", .role = identity, .label = "governor of the clock"},
+    {.name = "devices", .role = identity, .label = "devices"},
+    {.name = "hardware", .role = identity, .label = "hardware"},
+    {.name = "nodes", .role = identity, .label = "nodes of the job"},
+    {.name = "slurm_*", .role = identity, .label = "Slurm"},
+    {.name = "environment.*", .role = identity, .label = "environment"},
+    {.name = "restarts", .role = identity, .label = "restarts", .type = kInt},
+    {.name = "segments", .role = identity, .label = "steps at which it was resumed"},
+    {.name = "tool", .role = identity, .label = "tool"},
+    {.name = "script", .role = identity, .label = "script"},
+    {.name = "experiment", .role = identity, .label = "experiment"},
+    {.name = "condition", .role = identity, .label = "condition"},
+    {.name = "report", .role = identity, .label = "kind of report"},
+    {.name = "title", .role = identity, .label = "title"},
+    {.name = "max_restarts", .role = identity, .label = "restarts allowed", .type = kInt},
+    {.name = "date", .role = identity, .label = "date of the run"},
+    {.name = "batch_start", .role = identity, .label = "start of the batch"},
+    {.name = "batch_end", .role = identity, .label = "end of the batch"},
+    {.name = "log", .role = identity, .label = "log"},
+    {.name = "source*", .role = identity, .label = "log read"},
+    {.name = "run", .role = identity, .label = "number of the run", .type = kInt},
+    {.name = "order", .role = identity, .label = "place in the order of runs", .type = kInt},
+    {.name = "commit_subject", .role = identity, .label = "subject of the commit"},
+    {.name = "repo", .role = identity, .label = "repository"},
+    {.name = "build_command", .role = identity, .label = "command that builds"},
+    {.name = "run_command", .role = identity, .label = "command that runs"},
+    {.name = "test_config", .role = identity, .label = "options of every run"},
+    {.name = "runs_per_revision", .role = identity, .label = "runs of each revision", .type = kInt},
+    {.name = "note", .role = identity, .label = "note"},
+    {.name = "wandb*", .role = identity, .label = "W&B"},
+});
+// clang-format on
+
+/// Every fixed name of every row, and the rows whose name is a beginning.
+struct Index {
+  std::map<std::string_view, const Attribute*> names;
+  std::vector<const Attribute*> beginnings;
+
+  Index() {
+    for (const Attribute& row : kTable) {
+      if (row.name.ends_with('*')) {
+        beginnings.push_back(&row);
+        continue;
+      }
+      for (std::string_view name : {row.name, row.key, row.column}) {
+        if (!name.empty()) names.emplace(name, &row);
+      }
+      for (std::string_view rest = row.aliases; !rest.empty();) {
+        const std::size_t end = std::min(rest.find(' '), rest.size());
+        names.emplace(rest.substr(0, end), &row);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::span<const Attribute> table() { return kTable; }
+
+std::string_view name(Role role) {
+  static constexpr std::array<std::string_view, 5> kNames = {"decides", "arithmetic", "layout", "measurement",
+                                                             "identity"};
+  return kNames[static_cast<std::size_t>(role)];
+}
+
+const Attribute* find(std::string_view any_name) {
+  static const Index index;
+  const auto found = index.names.find(any_name);
+  if (found != index.names.end()) return found->second;
+  for (const Attribute* const row : index.beginnings) {
+    if (any_name.starts_with(row->name.substr(0, row->name.size() - 1))) return row;
+  }
+  return nullptr;
+}
+
+Role role(std::string_view any_name) {
+  const Attribute* const row = find(any_name);
+  return row ? row->role : Role::decides;
+}
+
+std::string_view primary(std::string_view any_name) {
+  const Attribute* const row = find(any_name);
+  return row && !row->name.ends_with('*') ? row->name : any_name;
+}
+
+std::vector<std::string> in_order(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    const Attribute *const x = find(a), *const y = find(b);
+    if (x != y) return x && y ? x < y : x != nullptr;
+    return a < b;
+  });
+  return names;
+}
+
+std::string_view column(const Attribute& row) {
+  return !row.column.empty() ? row.column : !row.key.empty() ? row.key : row.name;
+}
+
+std::string_view label(std::string_view any_name) {
+  const Attribute* const row = find(any_name);
+  return row && !row->name.ends_with('*') ? row->label : any_name;
+}
+
+}  // namespace zs::attribute

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/secret.hpp"
+
+#include <doctest/doctest.h>
+
+namespace zs {
+namespace {
+
+TEST_CASE("secret: told by the words of a name; no tokenizer's token is one") {
+  for (const char* const name :
+       {"wandb.api_key", "WANDB_API_KEY", "hub.hfToken", "HF_TOKEN", "token", "db.password", "dbPassword", "SLURM_JWT",
+        "AWS_SECRET_ACCESS_KEY", "aws.accessKey", "http.auth", "basic_auth", "credentials_file", "x.key", "apikey",
+        "mlflow.tracking_password", "client_secret_value", "secrets.wandb"}) {
+    CHECK_MESSAGE(names_secret(name), name);
+  }
+  for (const char* const name :
+       {"", ".", "tokens", "max_tokens", "tokenizer", "pad_token", "data.text_key", "image_key", "author",
+        "zero.passes", "training.seed", "keyed", "monkey", "compass", "bypass", "authority"})
+    CHECK_MESSAGE(!names_secret(name), name);
+}
+
+TEST_CASE("secret: the values of a command line are withheld, in each of its forms, and nothing else") {
+  using Words = std::vector<std::string>;
+  CHECK(without_secrets({"zs-train", "--set", "wandb.api_key=x=y", "--set=hub.token=z", "--seed", "7"}) ==
+        Words{"zs-train", "--set", "wandb.api_key=(withheld)", "--set=hub.token=(withheld)", "--seed", "7"});
+  CHECK(without_secrets({"train.py", "--hf_token", "x", "HF_TOKEN=x", "--password", "--verbose", "a=b", "--"}) ==
+        Words{"train.py", "--hf_token", "(withheld)", "HF_TOKEN=(withheld)", "--password", "--verbose", "a=b", "--"});
+}
+
+}  // namespace
+}  // namespace zs

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+namespace zs {
+namespace {
+
+std::uint32_t byte(std::string_view text, std::size_t at) { return static_cast<unsigned char>(text[at]); }
+
+/// REQUIRES: `character` is one, as utf8_size() cut it.
+std::uint32_t code_point(std::string_view character) {
+  static constexpr std::array<std::uint32_t, 5> kLead = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  std::uint32_t code = byte(character, 0) & kLead[character.size()];
+  for (std::size_t i = 1; i < character.size(); ++i) code = code << 6 | (byte(character, i) & 0x3F);
+  return code;
+}
+
+bool acts(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || (code >= 0x200E && code <= 0x200F) ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+}
+
+std::string spelt(const char* form, std::uint32_t code) {
+  std::array<char, 16> buffer;
+  std::snprintf(buffer.data(), buffer.size(), form, code);
+  return buffer.data();
+}
+
+}  // namespace
+
+std::size_t utf8_size(std::string_view text) {
+  if (text.empty()) return 0;
+  const std::uint32_t lead = byte(text, 0);
+  const std::size_t size = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  if (size == 0 || size > text.size()) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(text, i) & 0xC0) != 0x80) return 0;
+  }
+  const std::uint32_t code = code_point(text.substr(0, size));
+  static constexpr std::array<std::uint32_t, 5> kFirst = {0, 0, 0x80, 0x800, 0x10000};  // below it: overlong
+  return code < kFirst[size] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000) ? 0 : size;
+}
+
+bool is_control(std::string_view character) { return acts(code_point(character)); }
+
+std::string printable(std::string_view text) {
+  std::string line;
+  while (!text.empty()) {
+    const std::size_t size = utf8_size(text);
+    const std::string_view character = text.substr(0, size);
+    if (size == 0)
+      line += spelt("\\x%02X", byte(text, 0));
+    else if (!is_control(character))
+      line += character;
+    else if (character == "\n" || character == "\t" || character == "\r")
+      line += character == "\n" ? "\\n" : character == "\t" ? "\\t" : "\\r";
+    else
+      line += spelt(size == 1 ? "\\x%02X" : "\\u%04X", code_point(character));
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return line;
+}
+
+}  // namespace zs

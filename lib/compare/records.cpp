@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/records.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "base/number.hpp"
+
+namespace zs::compare {
+namespace {
+
+using metric::Column;
+using metric::Type;
+
+/// A column that both sides have.
+struct Both {
+  const Column *a, *b;
+  Precision pa, pb;
+  double slack;  ///< what digits that were not written may hide
+  ColumnResult result;
+};
+
+Precision precision(const Side& side, const std::string& name) {
+  const auto found = side.precision.find(name);
+  return found == side.precision.end() ? Precision{} : found->second;
+}
+
+bool has_values(const Column* column) {
+  if (!column) return false;
+  for (std::size_t row = 0; row < column->size(); ++row) {
+    if (!column->absent(row)) return true;
+  }
+  return false;
+}
+
+bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
+
+class Comparison {
+ public:
+  Comparison(const Side& a, const Side& b, const Tolerance& tolerance) : a_(a), b_(b), tolerance_(tolerance) {}
+
+  Records run(const std::vector<std::string>& names) {
+    // An epoch that only one side counts tells no rows apart.
+    const bool epochs = has_values(a_.records->find("epoch")) && has_values(b_.records->find("epoch"));
+    choose(names);
+    rows_a_ = wanted(*a_.records, epochs, names), rows_b_ = wanted(*b_.records, epochs, names);
+    match();
+    finish(names.empty());
+    return std::move(made_);
+  }
+
+ private:
+  using Iterator = std::vector<Row>::const_iterator;
+
+  /// The optimizer skipped this step: the count of steps skipped so far has grown.
+  struct Skipped {
+    const Column* column = nullptr;
+    std::map<std::int64_t, double> so_far;  ///< by rank
+  };
+
+  const Side& a_;
+  const Side& b_;
+  const Tolerance& tolerance_;
+  std::vector<Row> rows_a_, rows_b_;
+  std::vector<Both> columns_;
+  std::set<std::pair<std::string, std::string>> told_;  // kinds of reasons
+  bool apart_ = false, rounded_ = false;
+  Records made_;
+  Skipped skipped_a_, skipped_b_;
+
+  /// The rows by step, the attempts of one step side by side; of chosen columns, those that have a value in one.
+  static std::vector<Row> wanted(const metric::Table& table, bool epochs, const std::vector<std::string>& names) {
+    std::vector<Row> all = rows(table, epochs);
+    if (!names.empty()) {
+      std::erase_if(all, [&](const Row& row) {
+        return std::none_of(names.begin(), names.end(), [&](const std::string& name) {
+          const Column* const column = table.find(name);
+          return column && cell(*column, row);
+        });
+      });
+    }
+    std::sort(all.begin(), all.end(), [](const Row& x, const Row& y) {
+      const Place &p = x.place, &q = y.place;
+      return std::tie(p.epoch, p.step, p.count, p.rank, p.attempt) <
+             std::tie(q.epoch, q.step, q.count, q.rank, q.attempt);
+    });
+    return all;
+  }
+
+  void choose(const std::vector<std::string>& names) {
+    for (const std::string_view known : kDecided) {
+      const std::string name(known);
+      if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
+      const Column *const left = a_.records->find(name), *const right = b_.records->find(name);
+      const bool in_a = has_values(left), in_b = has_values(right);
+      if (in_a && !in_b) made_.only_a.push_back(name);
+      if (in_b && !in_a) made_.only_b.push_back(name);
+      if (!in_a || !in_b) continue;
+      const Precision pa = precision(a_, name), pb = precision(b_, name);
+      // Equal digits of one format are equal; of two formats, what the coarser one does not tell apart.
+      const bool whole = left->type() == Type::integer && right->type() == Type::integer;
+      const bool text = left->type() == Type::text || right->type() == Type::text;
+      const double slack = pa == pb ? 0 : std::max(pa.uncertainty(), pb.uncertainty());
+      const std::string known_to = text || whole || pa == pb ? pa.text() : pa.text() + " and " + pb.text();
+      columns_.push_back({left, right, pa, pb, slack, {name, 0, 0, 0, {}, known_to}});
+    }
+    skipped_a_.column = a_.records->find("skipped"), skipped_b_.column = b_.records->find("skipped");
+  }
+
+  void fail(const Place& place, const std::string& kind, const std::string& column, const std::string& text) {
+    if (told_.emplace(kind, column).second) made_.reasons.push_back({place, column, text, kind == "not finite"});
+  }
+
+  /// Walks both lists of rows, step by step.
+  void match() {
+    Iterator a = rows_a_.begin(), b = rows_b_.begin();
+    const auto end_of = [](Iterator from, Iterator end) {
+      return std::find_if(from, end, [&](const Row& row) { return !row.place.same_step(from->place); });
+    };
+    const auto before = [](const Place& x, const Place& y) {
+      return std::tie(x.epoch, x.step, x.count, x.rank) < std::tie(y.epoch, y.step, y.count, y.rank);
+    };
+    while (a != rows_a_.end() || b != rows_b_.end()) {
+      const bool take_a = b == rows_b_.end() || (a != rows_a_.end() && !before(b->place, a->place));
+      const bool take_b = a == rows_a_.end() || (b != rows_b_.end() && !before(a->place, b->place));
+      const Iterator a_end = take_a ? end_of(a, rows_a_.end()) : a, b_end = take_b ? end_of(b, rows_b_.end()) : b;
+      if (take_a && take_b)
+        step(a, a_end, b, b_end);
+      else
+        missing(take_a ? *a : *b, take_a);
+      a = a_end, b = b_end;
+    }
+  }
+
+  void missing(const Row& row, bool in_a) {
+    fail(row.place, "missing", in_a ? "a" : "b",
+         to_text(row.place) + " is in " + (in_a ? a_ : b_).name + " and missing in " + (in_a ? b_ : a_).name);
+  }
+
+  /// The row of `attempt`, else the one that stands, else the last.
+  static const Row& partner(Iterator begin, Iterator end, std::int64_t attempt) {
+    Iterator found = std::find_if(begin, end, [&](const Row& row) { return row.place.attempt == attempt; });
+    if (found == end) found = std::find_if(begin, end, [](const Row& row) { return !row.replaced; });
+    return found == end ? *(end - 1) : *found;
+  }
+
+  void step(Iterator a, Iterator a_end, Iterator b, Iterator b_end) {
+    const auto stands = [](const Row& row) { return !row.replaced; };
+    const Iterator standing_a = std::find_if(a, a_end, stands), standing_b = std::find_if(b, b_end, stands);
+    if ((standing_a == a_end) != (standing_b == b_end)) {
+      const bool in_a = standing_a != a_end;
+      const Row& row = in_a ? *standing_a : *standing_b;
+      fail(row.place, "lost", in_a ? "a" : "b",
+           to_text(row.place) + " is in " + (in_a ? a_ : b_).name + ", but " + (in_a ? b_ : a_).name +
+               " went back to an earlier step and did not reach it again");
+    }
+    std::set<std::pair<const Row*, const Row*>> pairs;
+    const auto meet = [&](const Row& left, const Row& right) {
+      if (pairs.emplace(&left, &right).second) pair(left, right);
+    };
+    // What stands is compared with what stands, whatever the attempts.
+    if (standing_a != a_end && standing_b != b_end) meet(*standing_a, *standing_b);
+    for (Iterator row = a; row != a_end; ++row) {
+      made_.repeated_a += row->replaced;
+      if (row->replaced) meet(*row, partner(b, b_end, row->place.attempt));
+    }
+    for (Iterator row = b; row != b_end; ++row) {
+      made_.repeated_b += row->replaced;
+      if (row->replaced) meet(partner(a, a_end, row->place.attempt), *row);
+    }
+  }
+
+  void pair(const Row& left, const Row& right) {
+    ++made_.rows;
+    const Place& place = left.replaced || !right.replaced ? left.place : right.place;
+    const bool both_skipped = skipped(skipped_a_, left) && skipped(skipped_b_, right);
+    bool loss = false;
+    for (Both& column : columns_) {
+      const auto at_a = cell(*column.a, left), at_b = cell(*column.b, right);
+      if (!at_a && !at_b) continue;
+      loss = loss || column.result.name.ends_with("loss");
+      if (!at_a || !at_b) {
+        // An attempt that was given up need not have got to every value of its last step.
+        if (left.replaced != right.replaced) continue;
+        fail(place, "absent", column.result.name,
+             column.result.name + " of " + to_text(place) + " is missing in " + (at_a ? b_ : a_).name);
+        continue;
+      }
+      values(column, place, *at_a, *at_b, both_skipped && column.result.name.ends_with("norm"));
+    }
+    if (!loss && !left.replaced && made_.without_loss++ == 0) made_.first_without_loss = place;
+  }
+
+  static bool skipped(Skipped& side, const Row& row) {
+    const auto at = side.column && side.column->type() != Type::text ? cell(*side.column, row) : std::nullopt;
+    if (!at) return false;
+    double& so_far = side.so_far[row.place.rank];
+    const bool grown = side.column->real(*at) > so_far;
+    so_far = side.column->real(*at);
+    return grown;
+  }
+
+  void values(Both& column, const Place& place, std::size_t at_a, std::size_t at_b, bool may_be_infinite) {
+    ColumnResult& result = column.result;
+    ++result.compared;
+    const std::string text_a = column.a->text(at_a), text_b = column.b->text(at_b);
+    if (column.a->type() == Type::text || column.b->type() == Type::text) {
+      if (text_a == text_b) return;
+      ++result.differing;
+      apart_ = true;
+      if (tolerance_.exact()) refuse(result, {place, result.name, text_a, text_b, {}});  // a digest has no tolerance
+      return;
+    }
+    const double x = column.a->real(at_a), y = column.b->real(at_b);
+    if (!std::isfinite(x) || !std::isfinite(y)) {
+      if (may_be_infinite && text_a == text_b) return;
+      const std::string where = std::isfinite(x) ? b_.name : std::isfinite(y) ? a_.name : "both";
+      fail(place, "not finite", result.name,
+           result.name + " of " + to_text(place) + " is not finite in " + where + ": " + text_a + " and " + text_b);
+      return;
+    }
+    const bool whole = column.a->type() == Type::integer && column.b->type() == Type::integer;
+    if (whole ? column.a->integers()[at_a] == column.b->integers()[at_b] : same_bits(x, y)) return;
+    if (x != y && std::fabs(x - y) <= column.slack * (1 + 1e-9)) return;
+    ++result.differing;
+    apart_ = true;
+    result.largest.add(x, y, std::max<std::int64_t>(1, ulps(x, y).first));
+    if (whole || !tolerance_.accepts(x, y)) refuse(result, {place, result.name, text_a, text_b, std::pair(x, y)});
+  }
+
+  void refuse(ColumnResult& result, Pair found) {
+    ++result.refused;
+    const auto time = [](const Pair& pair) { return std::tie(pair.place.epoch, pair.place.step, pair.place.count); };
+    if (!made_.first || time(found) < time(*made_.first)) made_.first = std::move(found);
+  }
+
+  void finish(bool everything) {
+    bool loss = false;
+    for (Both& column : columns_) {
+      const std::string& name = column.result.name;
+      const bool measured =
+          name.ends_with("loss") || name.ends_with("norm");  // others are settings, short by themselves
+      rounded_ = rounded_ || (measured && column.result.compared > 0 && !(column.pa.every_bit && column.pb.every_bit));
+      loss = loss || name == "loss";
+      if (column.result.compared > 0) made_.columns.push_back(std::move(column.result));
+    }
+    if (!everything) made_.without_loss = 0;
+    if (made_.rows == 0) {
+      made_.reasons.clear();
+      made_.reasons.push_back({{}, "", "the runs have no step in common"});
+    } else if (everything && !loss) {
+      made_.reasons.push_back({{}, "loss", "not both runs have a loss"});
+    } else if (made_.columns.empty()) {
+      made_.reasons.push_back({{}, "", "the runs have no value in common"});
+    }
+    const bool lacking = !made_.only_a.empty() || !made_.only_b.empty() || made_.without_loss > 0;
+    made_.verdict = made_.first              ? Verdict::different
+                    : !made_.reasons.empty() ? Verdict::failed
+                    : lacking                ? Verdict::inconclusive
+                    : apart_                 ? Verdict::within
+                    : rounded_               ? Verdict::printed
+                                             : Verdict::exact;
+  }
+};
+
+}  // namespace
+
+std::pair<std::int64_t, bool> ulps(double a, double b) {
+  const auto x = static_cast<float>(a), y = static_cast<float>(b);
+  const bool narrow = static_cast<double>(x) == a && static_cast<double>(y) == b;
+  return {narrow ? ulp_distance(x, y) : ulp_distance(a, b), narrow};
+}
+
+Records records(const Side& a, const Side& b, const Tolerance& tolerance, const std::vector<std::string>& names) {
+  return Comparison(a, b, tolerance).run(names);
+}
+
+}  // namespace zs::compare

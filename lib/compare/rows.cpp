@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/number.hpp"
+#include "compare/records.hpp"
+
+namespace zs::compare {
+namespace {
+
+using metric::is_absent;
+using metric::kAbsentInteger;
+
+/// A column of whole numbers; absent where it is missing or text.
+class Integers {
+ public:
+  Integers(const metric::Table& table, const char* name) : column_(table.find(name)) {
+    if (column_ && column_->type() == metric::Type::text) column_ = nullptr;
+  }
+  std::int64_t operator[](std::size_t row) const {
+    if (!column_) return kAbsentInteger;
+    if (column_->type() == metric::Type::integer) return column_->integers()[row];
+    const double value = column_->real(row);
+    return is_absent(value) || !(std::fabs(value) < 9e15) ? kAbsentInteger : static_cast<std::int64_t>(value);
+  }
+
+ private:
+  const metric::Column* column_;
+};
+
+/// What is known of a rank while the table is read.
+struct Rank {
+  std::vector<std::size_t> standing;  ///< rows that no restart has replaced, by step
+  std::int64_t attempt = 1, epoch = kAbsentInteger;
+  std::map<std::int64_t, std::int64_t> counts;  ///< by epoch, of rows without a step
+};
+
+std::tuple<std::int64_t, std::int64_t> time_of(const Place& place) { return {place.epoch, place.step}; }
+
+}  // namespace
+
+bool Place::same_step(const Place& other) const {
+  return std::tie(epoch, step, count, rank) == std::tie(other.epoch, other.step, other.count, other.rank);
+}
+
+std::string to_text(const Place& place) {
+  std::string text;
+  if (!is_absent(place.epoch)) text = "epoch " + zs::to_text(place.epoch) + ", ";
+  text +=
+      is_absent(place.step) ? "row " + zs::to_text(place.count) + " without a step" : "step " + zs::to_text(place.step);
+  if (place.rank != 0) text += ", rank " + zs::to_text(place.rank);
+  if (place.attempt != 1) text += ", attempt " + zs::to_text(place.attempt);
+  return text;
+}
+
+std::vector<Row> rows(const metric::Table& table, bool epochs) {
+  const Integers steps(table, "step"), ranks(table, "rank");
+  const Integers epoch_column(table, epochs ? "epoch" : "");
+  std::vector<const metric::Column*> values;
+  for (const std::string_view name : kDecided) {
+    const metric::Column* const column = table.find(name);
+    if (column && name != "epoch") values.push_back(column);
+  }
+  std::int64_t lowest = kAbsentInteger;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (!is_absent(ranks[row]) && (is_absent(lowest) || ranks[row] < lowest)) lowest = ranks[row];
+  }
+  if (is_absent(lowest)) lowest = 0;
+
+  std::vector<Row> all;
+  std::map<std::int64_t, Rank> known;
+  std::int64_t last_epoch = kAbsentInteger;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    Place place;
+    place.rank = is_absent(ranks[row]) ? lowest : ranks[row];
+    Rank& rank = known[place.rank];
+    if (!is_absent(epoch_column[row])) last_epoch = rank.epoch = epoch_column[row];
+    place.epoch = is_absent(rank.epoch) ? last_epoch : rank.epoch;
+    place.step = steps[row];
+    if (is_absent(place.step)) {
+      place.count = ++rank.counts[place.epoch];
+      all.push_back({place, {row}});
+      continue;
+    }
+    std::vector<std::size_t> earlier;
+    if (!rank.standing.empty()) {
+      Row& last = all[rank.standing.back()];
+      if (time_of(last.place) == time_of(place)) {
+        // A loss that comes twice was computed twice; other values may simply be told again.
+        const bool repeated = std::any_of(values.begin(), values.end(), [&](const metric::Column* column) {
+          const auto before = column->absent(row) ? std::nullopt : cell(*column, last);
+          return before && (column->name.ends_with("loss") || column->text(row) != column->text(*before));
+        });
+        if (!repeated) {
+          last.rows.push_back(row);
+          continue;
+        }
+        earlier = last.rows;  // what the repeated record does not say stays as it was
+      }
+      if (time_of(place) <= time_of(last.place)) ++rank.attempt;
+    }
+    while (!rank.standing.empty() && time_of(all[rank.standing.back()].place) >= time_of(place)) {
+      all[rank.standing.back()].replaced = true;
+      rank.standing.pop_back();
+    }
+    place.attempt = rank.attempt;
+    rank.standing.push_back(all.size());
+    earlier.push_back(row);
+    all.push_back({place, std::move(earlier)});
+  }
+  return all;
+}
+
+std::optional<std::size_t> cell(const metric::Column& column, const Row& row) {
+  const auto found =
+      std::find_if(row.rows.rbegin(), row.rows.rend(), [&](std::size_t at) { return !column.absent(at); });
+  if (found == row.rows.rend()) return {};
+  return *found;
+}
+
+}  // namespace zs::compare

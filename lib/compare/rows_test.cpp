@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/rows.hpp"
+
+#include <doctest/doctest.h>
+
+#include "metric/file.hpp"
+
+using namespace zs;
+using namespace zs::compare;
+
+namespace {
+
+/// "step 1; step 2, attempt 2; (step 3)": what a restart replaced stands in brackets.
+std::string told(const std::string& text, bool epochs = true) {
+  std::string all;
+  for (const Row& row : rows(metric::parse("#zs-metrics 1\n" + text, "test").runs.at(0).records, epochs)) {
+    const std::string one = to_text(row.place);
+    all += (all.empty() ? "" : "; ") + (row.replaced ? "(" + one + ")" : one);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("rows: each has its epoch, step and rank") {
+  CHECK(told("run\tepoch\tstep\tloss\na\t1\t1\t3\na\t\t2\t3\na\t2\t1\t3\n") ==
+        "epoch 1, step 1; epoch 1, step 2; epoch 2, step 1");
+  CHECK(told("run\trank\tstep\tloss\na\t0\t1\t3\na\t1\t1\t3\na\t\t2\t3\n") == "step 1; step 1, rank 1; step 2");
+  CHECK(told("run\tloss\na\t3\na\t2\n") == "row 1 without a step; row 2 without a step");
+}
+
+TEST_CASE("rows: a restart makes a new attempt, and what it replaces is kept") {
+  CHECK(told("run\tstep\tloss\na\t1\t3\na\t2\t3\na\t3\t3\na\t2\t3\na\t3\t3\n") ==
+        "step 1; (step 2); (step 3); step 2, attempt 2; step 3, attempt 2");
+  CHECK(told("run\tstep\tloss\na\t1\t3\na\t2\t3\na\t1\t3\n") == "(step 1); (step 2); step 1, attempt 2");
+  CHECK(told("run\tstep\tloss\na\t1\t3\na\t2\t3\na\t2\t2\n") == "step 1; (step 2); step 2, attempt 2");
+  // Ranks that are not level are not restarts.
+  CHECK(told("run\trank\tstep\tloss\na\t0\t1\t3\na\t0\t2\t3\na\t1\t1\t3\na\t1\t2\t3\n") ==
+        "step 1; step 2; step 1, rank 1; step 2, rank 1");
+  // Without epochs, steps that begin again are.
+  CHECK(told("run\tepoch\tstep\tloss\na\t1\t1\t3\na\t2\t1\t3\n", false) == "(step 1); step 1, attempt 2");
+}
+
+TEST_CASE("rows: records of one step are one row") {
+  CHECK(told("run\tstep\tloss\tgrad_norm\tlearning_rate\na\t1\t3\t\t0.1\na\t1\t\t2\t0.1\n") == "step 1");
+  CHECK(told("run\tstep\tloss\tgrad_norm\na\t1\t3\t1\na\t1\t\t2\n") == "(step 1); step 1, attempt 2");
+}

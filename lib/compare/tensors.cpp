@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/tensors.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include "base/number.hpp"
+#include "compare/elements.hpp"
+
+namespace zs::compare {
+namespace {
+
+using tensorfile::Tensor;
+
+std::string place_in(const tensorfile::Shape& shape, std::int64_t index) {
+  tensorfile::Shape place(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0; index /= shape[d]) place[d] = index % shape[d];
+  return tensorfile::to_text(place);
+}
+
+Element element(const std::string& name, const Tensor& a, const Tensor& b, std::int64_t index) {
+  const Spelt x = spelt(a, index), y = spelt(b, index);
+  return {name,          index,         place_in(a.shape, index),     x.decimal,          y.decimal,
+          x.hexadecimal, y.hexadecimal, std::fabs(x.value - y.value), ulp_at(a, b, index)};
+}
+
+/// Adds two tensors of one type and count. `begin` is the index of their first element in the whole.
+void add(Tensors& into, const std::string& name, const Tensor& a, const Tensor& b, const Tolerance& tolerance,
+         std::int64_t begin = 0) {
+  const Elements found = elements(a, b, tolerance);
+  const auto at = [&](std::int64_t index) {
+    Element one = element(name, a, b, index);
+    if (begin > 0) one.index += begin, one.place = "[" + to_text(one.index) + "]";
+    return one;
+  };
+  into.elements += found.compared;
+  into.differing += found.differing;
+  into.refused += found.refused;
+  into.not_finite += found.not_finite;
+  if (found.first >= 0 && !into.first) into.first = at(found.first);
+  if (found.first_wild >= 0 && !into.wild) into.wild = at(found.first_wild);
+  if (found.furthest >= 0 && (into.largest_at.empty() || found.largest.ulp > into.largest.ulp)) {
+    const Element one = at(found.furthest);
+    into.largest_at = one.tensor + " " + one.place;
+  }
+  into.largest.join(found.largest);
+  into.tensors_differing += found.differing > 0;
+}
+
+void judge(Tensors& made) {
+  made.verdict = made.refused > 0 || !made.unlike.empty()    ? Verdict::different
+                 : made.not_finite > 0 || made.elements == 0 ? Verdict::failed
+                 : made.differing > 0                        ? Verdict::within
+                                                             : Verdict::exact;
+}
+
+}  // namespace
+
+void Tensors::join(const Tensors& other) {
+  tensors += other.tensors, elements += other.elements, tensors_differing += other.tensors_differing;
+  differing += other.differing, refused += other.refused, not_finite += other.not_finite;
+  if (!first) first = other.first;
+  if (!wild) wild = other.wild;
+  if (largest_at.empty() || other.largest.ulp > largest.ulp) largest_at = other.largest_at;
+  largest.join(other.largest);
+  unlike.insert(unlike.end(), other.unlike.begin(), other.unlike.end());
+  verdict = std::max(verdict, other.verdict);
+}
+
+Tensors tensors(const std::vector<Leaf>& a, const std::vector<Leaf>& b, const std::string& name_a,
+                const std::string& name_b, const Tolerance& tolerance) {
+  Tensors made;
+  std::multimap<std::string_view, const Leaf*> others;
+  for (const Leaf& leaf : b) others.emplace(leaf.name, &leaf);
+  const auto unlike = [&](const std::string& text) {
+    made.unlike.push_back(text);
+    ++made.tensors_differing;
+  };
+  for (const Leaf& leaf : a) {
+    const auto found = others.find(leaf.name);
+    if (found == others.end()) {
+      unlike(leaf.name + " is missing in " + name_b);
+      continue;
+    }
+    const Leaf& other = *found->second;
+    others.erase(found);
+    const Tensor *const x = std::get_if<Tensor>(&leaf.value), *const y = std::get_if<Tensor>(&other.value);
+    const auto told = [](const Leaf& one, const Tensor* tensor) {
+      return tensor ? "a tensor" : std::get<std::string>(one.value);
+    };
+    if (!x || !y) {
+      if (told(leaf, x) != told(other, y)) {
+        unlike(leaf.name + " is " + told(leaf, x) + " in " + name_a + ", " + told(other, y) + " in " + name_b);
+      }
+      continue;
+    }
+    ++made.tensors;
+    if (x->dtype != y->dtype) {
+      unlike(leaf.name + " is of type " + std::string(name_of(x->dtype)) + " in " + name_a + ", " +
+             std::string(name_of(y->dtype)) + " in " + name_b);
+    } else if (x->shape != y->shape) {
+      unlike(leaf.name + " has the shape " + tensorfile::to_text(x->shape) + " in " + name_a + ", " +
+             tensorfile::to_text(y->shape) + " in " + name_b);
+    } else {
+      add(made, leaf.name, *x, *y, tolerance);
+    }
+  }
+  for (const Leaf& leaf : b) {  // in the order of the file
+    const auto [begin, end] = others.equal_range(leaf.name);
+    if (std::any_of(begin, end, [&](const auto& left) { return left.second == &leaf; }))
+      unlike(leaf.name + " is missing in " + name_a);
+  }
+  judge(made);
+  return made;
+}
+
+Tensors parts(const std::vector<Part>& a, const std::vector<Part>& b, const std::string& name_a,
+              const std::string& name_b, const Tolerance& tolerance) {
+  Tensors made;
+  const auto end_of = [](const Part& part) { return part.begin + part.tensor.count(); };
+  const auto cut = [](const Part& part, std::int64_t begin, std::int64_t end) {
+    Tensor tensor = part.tensor;
+    tensor.offset += (begin - part.begin) * tensor.strides[0];
+    tensor.shape[0] = end - begin;
+    return tensor;
+  };
+  const auto only = [&](const Part& part, std::int64_t begin, std::int64_t end, const std::string& where) {
+    made.unlike.push_back(part.name + " from element " + to_text(begin) + " to " + to_text(end - 1) +
+                          " is missing in " + where);
+  };
+  std::size_t i = 0, k = 0;
+  std::string last;
+  std::int64_t done = 0;  // elements of the tensor `last` that both walks have passed
+  while (i < a.size() || k < b.size()) {
+    const bool left = i < a.size() && (k >= b.size() || a[i].name <= b[k].name);
+    const std::string& name = left ? a[i].name : b[k].name;
+    if (name != last) last = name, done = 0, ++made.tensors;
+    const bool in_a = i < a.size() && a[i].name == name, in_b = k < b.size() && b[k].name == name;
+    const std::int64_t begin_a = in_a ? std::max(a[i].begin, done) : INT64_MAX,
+                       begin_b = in_b ? std::max(b[k].begin, done) : INT64_MAX;
+    if (begin_a == begin_b) {
+      const std::int64_t end = std::min(end_of(a[i]), end_of(b[k]));
+      if (end > done) add(made, name, cut(a[i], begin_a, end), cut(b[k], begin_b, end), tolerance, begin_a);
+      done = std::max(done, end);
+    } else {
+      const Part& part = begin_a < begin_b ? a[i] : b[k];
+      const std::int64_t end = std::min(end_of(part), std::max(begin_a, begin_b));
+      if (end > std::min(begin_a, begin_b))
+        only(part, std::min(begin_a, begin_b), end, begin_a < begin_b ? name_b : name_a);
+      done = std::max(done, end);
+    }
+    if (in_a && end_of(a[i]) <= done) ++i;
+    if (in_b && end_of(b[k]) <= done) ++k;
+  }
+  judge(made);
+  return made;
+}
+
+}  // namespace zs::compare

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys that look like settings and are none.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/name.hpp"
+#include "config/config.hpp"
+#include "config/known.hpp"
+
+namespace zs::config {
+namespace {
+
+std::string_view last_word(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
+/// Every name of a known key, and every word that people use for it: without its section, of an option, of elsewhere.
+struct Names {
+  std::vector<std::string> keys;                    // with their sections, aliases too
+  std::vector<std::string> words;                   // without
+  std::map<std::string, std::string_view> meaning;  // the key of each of both
+
+  Names() {
+    for (const Known& row : known()) {
+      for (const std::string& key : words_of(row.aliases, row.key)) {
+        add(keys, key, row.key);
+        if (key.find('.') != std::string::npos) add(words, std::string(last_word(key)), row.key);
+      }
+    }
+    // What a key itself is called counts more than what it is called elsewhere.
+    for (const Known& row : known()) {
+      for (const std::string& option : config::words(row.options)) add(words, option, row.key);
+    }
+    for (const Known& row : known()) {
+      for (const std::string& word : config::words(synonyms(row.key))) add(words, word, row.key);
+    }
+  }
+
+ private:
+  static std::vector<std::string> words_of(std::string_view aliases, std::string_view key) {
+    std::vector<std::string> all = config::words(aliases);
+    all.insert(all.begin(), std::string(key));
+    return all;
+  }
+  void add(std::vector<std::string>& list, const std::string& name, std::string_view key) {
+    if (meaning.emplace(name, key).second) list.push_back(name);
+  }
+};
+
+const Names& names() {
+  static const Names all;
+  return all;
+}
+
+bool in_our_section(std::string_view key) {
+  static const auto sections = [] {
+    std::set<std::string_view> all;
+    for (const Known& row : known()) all.insert(row.key.substr(0, row.key.find('.')));
+    all.erase("sweep_name");  // a key
+    return all;
+  }();
+  if (key.find('.') == std::string_view::npos) return false;
+  const std::string_view section = key.substr(0, key.find('.'));
+  return sections.count(section) > 0 || std::any_of(sections.begin(), sections.end(), [&](std::string_view name) {
+           return name.size() > 3 && edit_distance(section, name) == 1;
+         });
+}
+
+/// The name one edit from `key`, or the same word: among the keys with their sections, or among words for one without.
+const std::string* alike(std::string_view key) {
+  const bool bare = key.find('.') == std::string_view::npos;
+  if (const auto same = names().meaning.find(std::string(key)); same != names().meaning.end()) return &same->first;
+  for (const std::string& name : bare ? names().words : names().keys) {
+    const bool as_long = name.size() <= key.size() + 1 && key.size() <= name.size() + 1;
+    if (as_long && name.size() > 4 && edit_distance(key, name) == 1) return &name;
+  }
+  return nullptr;
+}
+
+bool is_unread(std::string_view key) { return !known(key) && (in_our_section(key) || alike(key)); }
+
+/// The key that is likely meant, or "".
+std::string_view meant(std::string_view key) {
+  if (const std::string* const name = alike(key)) return names().meaning.at(*name);
+  const std::string word(last_word(key));
+  if (const auto same = names().meaning.find(word); same != names().meaning.end()) return same->second;
+  const auto near = nearest(word, names().words);
+  const bool close = !near.empty() && edit_distance(word, near.front()) <= static_cast<int>(word.size() + 1) / 3;
+  return close ? names().meaning.at(near.front()) : "";
+}
+
+}  // namespace
+
+std::string unread(std::string_view key) {
+  if (!is_unread(key)) return "";
+  const std::string_view hint = meant(key);
+  return "nothing reads '" + std::string(key) + "'" +
+         (hint.empty() ? "" : ", did you mean '" + std::string(hint) + "'?");
+}
+
+std::vector<std::string> Config::warnings() const {
+  constexpr std::size_t kMost = 20;
+  std::vector<std::string> all;
+  std::size_t more = 0;
+  for (const Entry& entry : entries_) {
+    if (!is_unread(entry.key)) continue;
+    if (all.size() < kMost)
+      all.push_back(located(entry.origin, 0, unread(entry.key)));
+    else
+      ++more;
+  }
+  if (more > 0) all.push_back("and " + std::to_string(more) + " more keys that nothing reads");
+  return all;
+}
+
+}  // namespace zs::config

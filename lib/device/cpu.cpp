@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's operations. Each loop is compiled for several instruction sets, and the machine's widest runs; all have
+// the same bits, since nothing is reordered or contracted (the Makefile's -ffp-contract=off).
+#include <algorithm>
+#include <array>
+
+#include "base/error.hpp"
+#include "base/vectorised.hpp"
+#include "device/operations.hpp"
+
+// A product and its sum are one instruction here where arithmetic.hpp says so, which needs the FMA of x86-64-v3. The
+// names are of x86-64 levels, not of processors: GCC offers a processor's clone to that maker's processors alone.
+#if defined(__x86_64__)
+#define ZS_VECTORISED_FMA __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define ZS_VECTORISED_FMA
+#endif
+
+namespace zs::device {
+namespace {
+
+constexpr std::int64_t kBlock = 2048;  // floats; 8 KiB, so that the blocks of a chain of merges stay in the first cache
+constexpr int kUnrolled = 8;           // leaves that one loop adds in registers
+
+template <int kLeaves, typename T>
+[[gnu::always_inline]] inline void add_up(const T* const* leaves, float* out, std::int64_t n) {
+  const T* local[kLeaves];  // a copy, so that stores to `out` cannot change the pointers
+  std::copy_n(leaves, kLeaves, local);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) out[i] = node<kLeaves>(local, i);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void add_leaves(const T* const* leaves, int count, float* out, std::int64_t n) {
+  switch (count) {
+    case 1:
+      return add_up<1>(leaves, out, n);
+    case 2:
+      return add_up<2>(leaves, out, n);
+    case 3:
+      return add_up<3>(leaves, out, n);
+    case 4:
+      return add_up<4>(leaves, out, n);
+    case 5:
+      return add_up<5>(leaves, out, n);
+    case 6:
+      return add_up<6>(leaves, out, n);
+    case 7:
+      return add_up<7>(leaves, out, n);
+    default:
+      return add_up<kUnrolled>(leaves, out, n);
+  }
+}
+
+// GCC does not clone templates.
+ZS_VECTORISED void add_few(const float* const* leaves, int count, float* out, std::int64_t n) {
+  add_leaves(leaves, count, out, n);
+}
+ZS_VECTORISED void add_few(const Bfloat16* const* leaves, int count, float* out, std::int64_t n) {
+  add_leaves(leaves, count, out, n);
+}
+ZS_VECTORISED void add_few(const Float16* const* leaves, int count, float* out, std::int64_t n) {
+  add_leaves(leaves, count, out, n);
+}
+
+// The tree over leaves[0, count) at one block; `out` overlaps no leaf.
+template <typename T>
+void add_block(const T* const* leaves, int count, float* out, std::int64_t n) {
+  if (count <= kUnrolled) return add_few(leaves, count, out, n);
+  const int left = left_leaves(count);
+  add_block(leaves, left, out, n);
+  alignas(64) float right[kBlock];
+  add_block(leaves + left, count - left, right, n);
+  const float* halves[] = {out, right};
+  add_few(halves, 2, out, n);
+}
+
+template <typename T>
+void add_all(std::span<const View> leaves, const View& out) {
+  std::vector<const T*> block;
+  for (const View& leaf : leaves) block.push_back(leaf.as<const T>());
+  const int count = static_cast<int>(block.size());
+  auto* const to = out.as<float>();
+  if (count <= kUnrolled) return add_few(block.data(), count, to, out.count);
+  alignas(64) float sum[kBlock];
+  for (std::int64_t begin = 0; begin < out.count; begin += kBlock) {
+    const std::int64_t size = std::min(kBlock, out.count - begin);
+    add_block(block.data(), count, sum, size);
+    std::copy_n(sum, size, to + begin);
+    for (const T*& leaf : block) leaf += size;
+  }
+}
+
+void tree_sum_on_cpu(std::span<const View> leaves, const View& out) {
+  switch (leaves[0].type) {
+    case Type::bfloat16:
+      return add_all<Bfloat16>(leaves, out);
+    case Type::float16:
+      return add_all<Float16>(leaves, out);
+    default:
+      return add_all<float>(leaves, out);
+  }
+}
+
+void carry(std::span<const View> levels, const View& leaf) {
+  alignas(64) float wide[kBlock];
+  for (std::int64_t begin = 0; begin < leaf.count; begin += kBlock) {
+    const std::int64_t size = std::min(kBlock, leaf.count - begin);
+    View right = leaf.part(begin, begin + size);
+    if (right.type != Type::float32) {
+      tree_sum_on_cpu({&right, 1}, view(wide, size));
+      right = view(wide, size);
+    }
+    for (std::size_t level = levels.size(); level-- > 0;) {
+      const View left = levels[level].part(begin, begin + size);
+      const float* both[] = {left.as<float>(), right.as<float>()};
+      add_few(both, 2, left.as<float>(), size);
+      right = left;
+    }
+  }
+}
+
+ZS_VECTORISED_FMA void update(const AdamWFactors& f, float* __restrict parameters, float* __restrict exp_avg,
+                              float* __restrict exp_avg_sq, const float* __restrict gradient_sum, float scale,
+                              float clip, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    adamw(f, gradient_sum[i] * scale * clip, parameters[i], exp_avg[i], exp_avg_sq[i]);
+}
+
+void adamw_on_cpu(const AdamWFactors& factors, const AdamWViews& v, float scale, float clip) {
+  update(factors, v.parameters.as<float>(), v.exp_avg.as<float>(), v.exp_avg_sq.as<float>(), v.gradient_sum.as<float>(),
+         scale, clip, v.parameters.count);
+}
+
+double sum_of_squares(const float* values, std::int64_t n) {
+  std::array<double, kLanes> lanes{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane)
+      lanes[static_cast<std::size_t>(lane)] += square(values[i + lane]);
+  }
+  for (std::size_t lane = 0; i < n; ++i, ++lane) lanes[lane] += square(values[i]);
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+std::vector<double> sums_of_squares(std::span<const View> tiles) {
+  std::vector<double> sums;
+  for (const View& tile : tiles) sums.push_back(sum_of_squares(tile.as<float>(), tile.count));
+  return sums;
+}
+
+}  // namespace
+
+const Operations& operations(const Device& device) {
+  static constexpr Operations cpu = {tree_sum_on_cpu, carry, adamw_on_cpu, sums_of_squares};
+  if (device.kind != Device::Kind::cpu) throw Error("this build of zs does not compute on " + to_text(device));
+  return cpu;
+}
+
+}  // namespace zs::device

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elementwise operations that the engine has beside LibTorch's, a table for each kind of device. They are given to
+// the device in the order of the calls (on a GPU: to the stream that LibTorch computes on), and the host does not wait
+// for them unless they return a result. Arithmetic: arithmetic.hpp. Knows neither LibTorch nor CUDA.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "device/arithmetic.hpp"
+#include "device/view.hpp"
+
+namespace zs::device {
+
+/// What AdamW updates, element by element: float32, of one length.
+struct AdamWViews {
+  View parameters, exp_avg, exp_avg_sq, gradient_sum;
+};
+
+struct Operations {
+  /// out[i] = the canonical tree sum of leaves[0][i] ... leaves[M-1][i] in float32; leaves of 16 bits, all of one type,
+  /// are widened; one leaf is copied. A subtree over m leaves splits at the largest power of two below m. `out` may be
+  /// one of the leaves, if they are float32, but overlaps none of them in part.
+  /// REQUIRES: at least one leaf.
+  void (*tree_sum)(std::span<const View> leaves, const View& out);
+  /// levels[0] += levels[1] += ... += levels.back() += leaf: what a binary counter does when it carries.
+  void (*carry)(std::span<const View> levels, const View& leaf);
+  /// One update by AdamW. The gradient is (gradient_sum * scale) * clip: `scale` divides the tree sum by the number of
+  /// leaves (exact for powers of two), `clip` is the clipping factor, 1 for none.
+  void (*adamw)(const AdamWFactors& factors, const AdamWViews& views, float scale, float clip);
+  /// The sum of squares of each tile, in an order fixed by its length alone. NaN and infinity pass through.
+  std::vector<double> (*sums_of_squares)(std::span<const View> tiles);
+};
+
+/// The table of a device. Throws zs::Error if this build has none for it.
+const Operations& operations(const Device& device);
+
+/// The canonical tree sum; see Operations::tree_sum.
+inline void tree_sum(std::span<const View> leaves, const View& out) { operations(out.device).tree_sum(leaves, out); }
+
+}  // namespace zs::device

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/product.hpp"
+
+// LibTorch's way into oneDNN for dense matrices: in no header that is shipped. Weak: a LibTorch that has it not is
+// fine.
+namespace at::native {
+[[gnu::weak]] void mkldnn_matmul(const Tensor& a, const Tensor& b, const Tensor& out, float beta, float alpha);
+}
+
+namespace zs::kernel {
+namespace {
+
+/// Below so many multiplications, to hand them to oneDNN costs more than it gains.
+constexpr std::int64_t kLarge = 1 << 22;
+
+/// Tried once: LibTorch before 2.8 takes matrices of 16 bits alone, and one of another make may have no oneDNN.
+bool works() {
+  if (at::native::mkldnn_matmul == nullptr || !at::hasMKLDNN()) return false;
+  const at::Tensor a = at::arange(6, at::kFloat).view({2, 3}), out = at::ones({2, 2});
+  try {
+    at::native::mkldnn_matmul(a, a.t(), out, 1, 1);
+  } catch (const std::exception&) {
+    return false;
+  }
+  return at::equal(out, at::tensor({6.0F, 15.0F, 15.0F, 51.0F}).view({2, 2}));
+}
+
+}  // namespace
+
+bool multiplies_by_onednn() {
+  static const bool answer = works();
+  return answer;
+}
+
+void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, double beta, double alpha) {
+  if (a.size(0) * a.size(1) * b.size(1) >= kLarge && multiplies_by_onednn()) {
+    at::native::mkldnn_matmul(a, b, out, static_cast<float>(beta), static_cast<float>(alpha));
+  } else {
+    at::Tensor place = out;
+    at::addmm_out(place, place, a, b, beta, alpha);
+  }
+}
+
+}  // namespace zs::kernel

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products of the fused kernels: by oneDNN where LibTorch has it, since it makes its code for the processor that
+// is there, and MKL makes its fastest for one maker's alone (half the speed on AMD).
+#pragma once
+#include "unit/tensor.hpp"
+
+namespace zs::kernel {
+
+/// out = beta out + alpha a b, float32 matrices; out may be a place in a larger one. No gradient. The same shapes and
+/// strides give the same bits, wherever the matrices lie.
+void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, double beta, double alpha = 1);
+
+/// Whether oneDNN multiplies the large ones.
+bool multiplies_by_onednn();
+
+}  // namespace zs::kernel

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "base/error.hpp"
+
+using namespace zs;
+
+namespace {
+
+struct Measured {
+  double mean, std;
+};
+
+/// Of the initial values of a parameter of a model.
+Measured measured(const model::Model& model, const std::string& name) {
+  for (const auto& owner : model.units) {
+    const at::Tensor flat = at::empty({owner->numel()});
+    unit::initialise(*owner, 1, flat);
+    for (const unit::Parameter& parameter : owner->parameters()) {
+      if (parameter.name != name) continue;
+      const at::Tensor values = flat.narrow(0, parameter.offset, parameter.numel()).to(at::kDouble);
+      return {values.mean().item<double>(), values.std().item<double>()};
+    }
+  }
+  FAIL("no parameter " << name);
+  return {};
+}
+
+constexpr const char* kBlock = "transformer.h.1.";
+
+}  // namespace
+
+TEST_CASE("model: normal begins as GPT-2 does: biases 0, norms 1, residual projections scaled by their number") {
+  const model::Model model =
+      model::make({.name = "tiny", .num_layers = 2, .seq_length = 8, .init_mean = 0.5, .init_std = 0.1});
+  CHECK(measured(model, "transformer.wte.weight").mean == doctest::Approx(0.5).epsilon(0.02));
+  CHECK(measured(model, "transformer.wte.weight").std == doctest::Approx(0.1).epsilon(0.02));
+  CHECK(measured(model, kBlock + std::string("mlp.c_proj.weight")).std == doctest::Approx(0.05).epsilon(0.02));
+  CHECK(measured(model, kBlock + std::string("mlp.c_proj.bias")).std == 0);
+  CHECK(measured(model, kBlock + std::string("mlp.c_proj.bias")).mean == 0);
+  CHECK(measured(model, "transformer.ln_f.weight").mean == 1);
+}
+
+TEST_CASE("model: gaussian draws every tensor from N(init_mean, init_std), none scaled") {
+  const model::Model model = model::make(
+      {.name = "tiny", .num_layers = 2, .seq_length = 8, .init_mean = 0.5, .init_std = 0.1, .init_gaussian = true});
+  std::int64_t tensors = 0;
+  for (const auto& owner : model.units) {
+    for (const unit::Parameter& parameter : owner->parameters()) {
+      INFO(parameter.name);
+      const Measured of = measured(model, parameter.name);
+      const double n = static_cast<double>(parameter.numel());  // five standard errors
+      CHECK(std::fabs(of.mean - 0.5) < 5 * 0.1 / std::sqrt(n));
+      CHECK(std::fabs(of.std - 0.1) < 5 * 0.1 / std::sqrt(2 * n));
+      ++tensors;
+    }
+  }
+  CHECK(tensors == 2 + 2 * 12 + 2);
+  const model::Model normal = model::make({.name = "tiny", .num_layers = 2});
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    for (std::size_t i = 0; i < model.units[u]->parameters().size(); ++i)
+      CHECK(model.units[u]->parameters()[i].decay == normal.units[u]->parameters()[i].decay);
+  }
+}
+
+TEST_CASE("model: a sample is as long as asked for, else as the model's positions, at most 512") {
+  CHECK(model::make({.name = "tiny"}).seq_length == 256);
+  CHECK(model::make({.name = "tiny", .seq_length = 7}).seq_length == 7);
+  CHECK(model::make({.name = "gpt2"}).seq_length == 512);
+  CHECK_THROWS_AS(model::make({.name = "tiny", .seq_length = 257}), Error);
+}

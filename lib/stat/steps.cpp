@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/steps.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "base/number.hpp"
+
+namespace zs::stat {
+namespace {
+
+using metric::is_absent;
+using metric::kAbsentInteger;
+
+/// Distances between neighbours. Steps that begin anew with an epoch have none.
+std::vector<std::int64_t> distances(const Series& series) {
+  std::vector<std::int64_t> found;
+  const Point* last = nullptr;
+  for (const Point& point : series.points) {
+    if (is_absent(point.step)) continue;
+    if (last && point.step > last->step) found.push_back(point.step - last->step);
+    last = &point;
+  }
+  return found;
+}
+
+/// The distance that most have; of two as common the smaller.
+std::int64_t usual(const std::vector<std::int64_t>& all) {
+  std::map<std::int64_t, std::size_t> counts;
+  for (const std::int64_t distance : all) ++counts[distance];
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == counts.end() || 2 * most->second < all.size() ? kAbsentInteger : most->first;
+}
+
+}  // namespace
+
+std::int64_t log_interval(const metric::Run& run, const Series& series) {
+  if (const auto said = parse_int(run.attribute("log_interval")); said && *said > 0) return *said;
+  std::vector<std::int64_t> all = distances(series);
+  if (all.empty() || (all.size() <= 3 && all.front() == 1)) return all.empty() ? kAbsentInteger : 1;
+  const std::int64_t first = series.points.front().step;
+  if (all.size() > 1 && (first == 0 || first == 1)) all.erase(all.begin());
+  if (all.size() > 1 && all.back() < all[all.size() - 2]) all.pop_back();
+  return usual(all);
+}
+
+MissingSteps missing_steps(const metric::Run& run, const Series& series) {
+  MissingSteps found;
+  const std::int64_t interval = log_interval(run, series);
+  if (is_absent(interval)) return found;
+  const Point* last = nullptr;
+  for (const Point& point : series.points) {
+    if (is_absent(point.step)) continue;
+    // Where no point is before this one, the run began behind the step from which it was resumed.
+    const std::int64_t before = last ? last->step : parse_int(run.attribute("resumed_after_step")).value_or(0);
+    if (point.step > before && point.step - before > interval) {
+      found.count += (point.step - before - 1) / interval;
+      if (is_absent(found.first)) {
+        const std::int64_t next = (before / interval + 1) * interval;  // most log multiples of their interval
+        found.first = next < point.step ? next : before + interval;
+        found.after = last;
+      }
+    }
+    last = &point;
+  }
+  return found;
+}
+
+}  // namespace zs::stat

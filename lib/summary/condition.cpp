@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "summary/condition.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+
+#include "base/error.hpp"
+#include "stat/summary.hpp"
+
+namespace zs::summary {
+namespace {
+
+std::optional<std::int64_t> integer(const metric::Table& table, std::string_view name, std::size_t row) {
+  const metric::Column* const column = table.find(name);
+  if (!column || column->type() != metric::Type::integer || column->absent(row)) return {};
+  return column->integers()[row];
+}
+
+std::optional<double> real(const metric::Table& table, std::string_view name, std::size_t row) {
+  const metric::Column* const column = table.find(name);
+  if (!column || column->type() == metric::Type::text || column->absent(row)) return {};
+  return column->real(row);
+}
+
+std::string text(const metric::Table& table, std::string_view name, std::size_t row) {
+  const metric::Column* const column = table.find(name);
+  return column && column->type() == metric::Type::text ? column->texts()[row] : "";
+}
+
+bool is_bad(const std::string& status) {
+  static constexpr std::array kBad = {"FAILED", "DIVERGED", "TRUNCATED", "DEAD"};
+  return std::find(kBad.begin(), kBad.end(), status) != kBad.end();
+}
+
+std::size_t count(const metric::Table& table, std::string_view name, std::size_t row) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, integer(table, name, row).value_or(0)));
+}
+
+/// The run of a row of the table "runs".
+Member member(const metric::Run& run, const metric::Table& table, std::size_t row) {
+  Member made;
+  made.run = &run;
+  made.facts = attribute::named(run.attributes);
+  made.series = stat::series(run);
+  made.status = text(table, "status", row);
+  made.reason = text(table, "reason", row);
+  made.time_given = count(table, "time_given", row);
+  made.warmup_points = count(table, "warmup_points", row);
+  made.time_outliers = count(table, "time_outliers", row);
+  made.time_removed = count(table, "time_removed", row);
+  made.time_points = count(table, "time_points", row);
+  made.final_loss = real(table, "final_loss", row);
+  made.peak_mem = real(table, "peak_mem", row);
+  made.time_mean = real(table, "time_mean", row);
+  made.time_median = real(table, "time_median", row);
+  made.time_min = real(table, "time_min", row);
+  made.time_max = real(table, "time_max", row);
+  return made;
+}
+
+/// The runs of each condition, by its name.
+std::map<std::string, std::vector<Member>> members(const metric::Store& store) {
+  std::map<std::string, std::vector<Member>> all;
+  const auto entry = store.tables.find("runs");
+  if (entry == store.tables.end()) return all;
+  const metric::Table& table = entry->second;
+  std::map<std::string, const metric::Run*> runs;
+  for (const metric::Run& run : store.runs) runs.emplace(run.name, &run);
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto run = runs.find(text(table, "run", row));
+    if (run != runs.end()) all[text(table, "condition", row)].push_back(member(*run->second, table, row));
+  }
+  return all;
+}
+
+/// Losses by step, their bits.
+std::map<double, std::uint64_t> losses(const metric::Table& curve) {
+  std::map<double, std::uint64_t> result;
+  const metric::Column* const steps = curve.find("step");
+  const metric::Column* const values = curve.find("loss");
+  for (std::size_t row = 0; steps && values && row < curve.rows(); ++row) {
+    if (!steps->absent(row) && !values->absent(row))
+      result[steps->real(row)] = std::bit_cast<std::uint64_t>(values->real(row));
+  }
+  return result;
+}
+
+}  // namespace
+
+bool Member::bad() const { return is_bad(status); }
+
+stat::Sample Member::times() const {
+  stat::Sample kept;
+  std::size_t timed = 0;
+  for (const stat::Point& point : series.points) {
+    if (metric::is_absent(point.time) || timed++ < warmup_points) continue;
+    if (time_min && time_max && point.time >= *time_min && point.time <= *time_max) kept.push_back(point.time);
+  }
+  return kept;
+}
+
+bool Condition::bad() const { return is_bad(status); }
+
+std::string Condition::attribute(const std::string& key) const {
+  std::string common;
+  const std::string name(attribute::primary(key));
+  for (const Member& member : members) {
+    const auto found = member.facts.find(name);
+    if (found == member.facts.end() || found->second.empty()) continue;
+    if (!common.empty() && common != found->second) return "";
+    common = found->second;
+  }
+  return common;
+}
+
+metric::Store summarized(metric::Store store, std::vector<std::string>& warnings) {
+  if (store.summary || store.runs.empty()) return store;
+  stat::Summary made = stat::summarize(std::move(store), {});
+  warnings.insert(warnings.end(), made.warnings.begin(), made.warnings.end());
+  return std::move(made.store);
+}
+
+std::vector<Condition> conditions(const metric::Store& store, const std::string& source) {
+  if (!store.summary) throw Error(source, 0, "holds no summary (make one with zs-aggregate)");
+  const metric::Table& table = *store.summary;
+  const metric::Column* const names = table.find("condition");
+  if (!names || names->type() != metric::Type::text) {
+    throw Error(source, 0, "the summary has no column 'condition' (make it with zs-aggregate)");
+  }
+  auto runs = members(store);
+  std::vector<Condition> all;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    Condition condition;
+    condition.name = names->texts()[row];
+    condition.status = text(table, "status", row);
+    if (condition.status.empty()) condition.status = "UNKNOWN";
+    condition.place = row;
+    condition.runs = integer(table, "runs", row);
+    condition.points = integer(table, "points", row);
+    condition.final_step = integer(table, "final_step", row);
+    condition.time_points = integer(table, "time_points", row);
+    condition.peak_mem = integer(table, "peak_mem", row);
+    condition.alloc_mem = integer(table, "alloc_mem", row);
+    condition.comm_bytes = integer(table, "comm_bytes", row);
+    condition.first_loss = real(table, "first_loss", row);
+    condition.final_loss = real(table, "final_loss", row);
+    condition.final_loss_low = real(table, "final_loss_low", row);
+    condition.final_loss_high = real(table, "final_loss_high", row);
+    condition.best_loss = real(table, "best_loss", row);
+    condition.mean_loss = real(table, "mean_loss", row);
+    condition.valid_loss = real(table, "valid_loss", row);
+    condition.time_mean = real(table, "time_mean", row);
+    condition.time_median = real(table, "time_median", row);
+    condition.time_std = real(table, "time_std", row);
+    condition.time_low = real(table, "time_low", row);
+    condition.time_high = real(table, "time_high", row);
+    condition.tokens_per_second = real(table, "tokens_per_second", row);
+    condition.state_digest = text(table, "state_digest", row);
+    condition.reason = text(table, "reason", row);
+    if (const auto own = runs.find(condition.name); own != runs.end()) condition.members = std::move(own->second);
+    const auto curve = store.curves.find(condition.name);
+    if (curve != store.curves.end() && curve->second.rows() > 0) condition.curve = &curve->second;
+    all.push_back(std::move(condition));
+  }
+  return all;
+}
+
+Agreement agreement(const std::vector<Condition>& conditions) {
+  Agreement result;
+  std::map<double, std::uint64_t> known;  // the loss at each step that any has logged so far
+  std::size_t steps = 0;
+  bool curves = true, digests = true;
+  result.same_steps = true;
+  for (const Condition& condition : conditions) {
+    if (condition.curve) {
+      const auto own = losses(*condition.curve);
+      std::size_t shared = 0;
+      for (const auto& [step, bits] : own) {
+        const auto [place, is_new] = known.try_emplace(step, bits);
+        if (is_new) continue;
+        ++shared;
+        curves = curves && place->second == bits;
+      }
+      if (result.with_curve > 0) {
+        curves = curves && shared > 0;
+        result.same_steps = result.same_steps && own.size() == steps && shared == steps;
+      }
+      steps = own.size();
+      ++result.with_curve;
+    }
+    if (!condition.state_digest.empty()) {
+      ++result.with_digest;
+      if (result.digest.empty())
+        result.digest = condition.state_digest;
+      else
+        digests = digests && result.digest == condition.state_digest;
+    }
+  }
+  result.curves = curves && result.with_curve >= 2;
+  result.digests = digests && result.with_digest >= 2;
+  if (!digests) result.digest.clear();
+  return result;
+}
+
+}  // namespace zs::summary

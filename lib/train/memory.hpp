@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a training can fit at all, before anything of its size is made.
+#pragma once
+#include <cstdint>
+
+#include "comm/group.hpp"
+#include "model/model.hpp"
+#include "train/settings.hpp"
+
+namespace zs::train {
+
+/// Bytes that a rank needs whatever else it does: training state, one micro-batch with what the widest unit passes on,
+/// and the plan of a step. More is used in truth.
+double least_memory(const model::Model& model, const Settings& settings, int ranks);
+
+/// Throws zs::Error, saying what is needed and what there is, where the ranks of this machine do not fit into `memory`
+/// bytes.
+void require_memory(const comm::Group& group, const model::Model& model, const Settings& settings, std::int64_t memory);
+
+}  // namespace zs::train

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rounds. Bits belong to an arithmetic: two trainings of one have the same bits, of two need not.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace zs::unit {
+
+struct Arithmetic {
+  std::string torch;  ///< LibTorch's version: "2.11.0"
+  std::string blas;   ///< what multiplies matrices, and settings of it: "MKL 2024.2, oneDNN 3.10.2"
+  std::string
+      instruction_set;  ///< what LibTorch's loops use, and what BLAS chooses from: "AVX2 (GenuineIntel avx2 avx512f)"
+  int threads = 1;      ///< of this process
+};
+
+/// This process's, as it is now.
+Arithmetic arithmetic();
+
+/// Why matrix products are slow here, and the remedy; "" if they are not known to be.
+std::string slow_products();
+
+/// An OpenBLAS that took the processor for an old one reads the right core type from its environment, at its start:
+/// where that is so, runs this program again, once, with it. Call it first in main; it returns if there is nothing to
+/// mend.
+void choose_products(char** argv);
+
+/// The core type (as OPENBLAS_CORETYPE has it) that suits a processor with these flags (as /proc/cpuinfo has them)
+/// better than `core`, which OpenBLAS chose; "" if `core` is good, or not known.
+std::string better_core(std::string_view core, std::string_view flags);
+
+}  // namespace zs::unit

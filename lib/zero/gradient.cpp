@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zero/gradient.hpp"
+
+#include "base/error.hpp"
+#include "device/tensor.hpp"
+
+namespace zs::zero {
+
+using device::Type;
+using device::View;
+
+Gradient::Gradient(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout)
+    : unit_(&unit), group_(&group), pool_(&pool), layout_(layout) {}
+
+void Gradient::require(bool holds, const char* call) const {
+  if (!holds) throw Error("the gradient of " + unit_->name() + " is not in a state for " + call);
+}
+
+View Gradient::take(device::Buffer& memory, Type type, std::int64_t count) {
+  memory = pool_->take(type, count);
+  return memory.view(type, count);
+}
+
+std::vector<at::Tensor> Gradient::leaf() {
+  require(state_ == State::none || state_ == State::leaf, "backward");
+  if (state_ == State::none) {
+    value_ = take(memory_, layout_.type, layout_.numel);
+    device::clear(value_);
+    state_ = State::leaf;
+  }
+  return unit::views(*unit_, device::tensor(value_));
+}
+
+void Gradient::accumulate(int micro_steps) {
+  require(state_ == State::leaf || state_ == State::shard, "accumulate");
+  if (micro_steps == 1) return;  // it is the sum
+  if (!tree_) tree_.emplace(value_.count, [this](std::int64_t bytes) { return pool_->take(bytes); });
+  tree_->add(value_);
+  memory_.reset();
+  if (tree_->count() == micro_steps)
+    value_ = tree_->sum();
+  else
+    state_ = State::none;
+}
+
+void Gradient::start_reduce() {
+  require(state_ == State::leaf, "reduce");
+  state_ = State::reducing;
+  const View source = value_;
+  // A whole float32 gradient that is kept until the update anyway is reduced in its place.
+  const bool in_place = source.type == Type::float32 && !layout_.shards_gradient;
+  if (in_place)
+    value_ = source.part(layout_.slice.begin, layout_.slice.end);
+  else if (layout_.owns_all)
+    value_ = take(reduced_, Type::float32, layout_.numel).part(layout_.slice.begin, layout_.slice.end);
+  else
+    value_ = take(reduced_, Type::float32, layout_.slice.size());
+  if (group_->size() == 1 && in_place) return;
+  ticket_ = group_->reduce_scatter(source, value_, "reduce-scatter of " + unit_->name());
+}
+
+void Gradient::finish_reduce() {
+  require(state_ == State::reducing, "the end of a reduction");
+  state_ = State::shard;
+  if (!ticket_) return;
+  ticket_->wait();
+  ticket_.reset();
+  if (reduced_) memory_ = std::move(reduced_);
+}
+
+void Gradient::start_gather() {
+  require(state_ == State::shard, "gather");
+  state_ = State::gathering;
+  const View shard = value_;
+  value_ = {shard.data - layout_.slice.begin * device::size(Type::float32), layout_.numel, shard.type, shard.device};
+  if (group_->size() > 1) ticket_ = group_->all_gather(shard, value_, "all-gather of the gradient of " + unit_->name());
+}
+
+void Gradient::finish_gather() {
+  require(state_ == State::gathering, "the end of a gather");
+  state_ = State::whole;
+  if (!ticket_) return;
+  ticket_->wait();
+  ticket_.reset();
+}
+
+void Gradient::drop() {
+  state_ = State::none;
+  value_ = {};
+  memory_.reset();
+  tree_.reset();
+}
+
+at::Tensor Gradient::on_host() const { return device::tensor(value_).to(at::kCPU).to(at::kFloat); }
+
+at::Tensor Gradient::gather() {
+  return zero::gather(*group_, value_, layout_.numel, "all-gather of the gradient of " + unit_->name());
+}
+
+void Gradient::flip_bit(std::int64_t element) {
+  const comm::Slice held = value_.count == layout_.numel ? comm::Slice{0, layout_.numel} : layout_.slice;
+  if (element < held.begin || element >= held.end) return;
+  device::flip_lowest_bit(value_.part(element - held.begin, element - held.begin + 1));
+}
+
+}  // namespace zs::zero

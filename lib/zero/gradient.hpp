@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of one unit on its way from backward to the update. What it owns in each state:
+//
+//   none ----------> leaf ----------> reducing ----------> shard ----------> gathering ----------> whole
+//        backward    numel elements   start_reduce         this rank's       start_gather          numel, summed
+//                    in the layout's                       slice, summed                           over ranks
+//                    type                                  over ranks
+//
+// accumulate() adds what is there, a leaf (stages 0 and 1) or a shard (2 and 3), to the sum over micro-steps, float32
+// in a tree of its own, and goes back to none; after the last micro-step the sum stands in its place. Which comes first
+// is the plan's affair. A leaf of 16 bits stays so until it is added, here or by the rank that receives it.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "device/tree.hpp"
+#include "zero/layout.hpp"
+#include "zero/pool.hpp"
+
+namespace zs::zero {
+
+class Gradient {
+ public:
+  enum class State { none, leaf, reducing, shard, gathering, whole };
+
+  Gradient(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout);
+
+  State state() const { return state_; }
+  /// none -> leaf: the leaf gradient's memory, zeros if it was none, as tensors in the unit's order that autograd adds
+  /// into. REQUIRES: none or leaf.
+  std::vector<at::Tensor> leaf();
+  /// leaf or shard -> none, and the same again at the last of `micro_steps`.
+  void accumulate(int micro_steps);
+  /// leaf -> reducing -> shard. COLLECTIVE.
+  void start_reduce();
+  void finish_reduce();
+  /// shard -> gathering -> whole. COLLECTIVE.
+  void start_gather();
+  void finish_gather();
+  /// Any -> none: drops the sum over micro-steps too.
+  void drop();
+
+  /// What is there now: numel elements, or the slice's in state shard. REQUIRES: leaf, shard or whole.
+  const device::View& value() const { return value_; }
+  /// The same as float32 on the host: a copy, or a tensor over its memory.
+  at::Tensor on_host() const;
+  /// The gradient summed over all leaves, whole, on the host. REQUIRES: shard or whole. COLLECTIVE.
+  at::Tensor gather();
+  /// Flips the lowest bit of one element of the sum, by its index in the unit, if this rank has it.
+  void flip_bit(std::int64_t element);
+
+ private:
+  const unit::Unit* unit_;
+  comm::Group* group_;
+  Pool* pool_;
+  Layout layout_;
+  State state_ = State::none;
+  device::View value_;
+  device::Buffer memory_;   // of value_, unless that is the tree's sum
+  device::Buffer reduced_;  // of what reduces, where that is not in its own place
+  std::optional<device::TreeAccumulator> tree_;
+  comm::Ticket ticket_;
+
+  void require(bool holds, const char* call) const;
+  device::View take(device::Buffer& memory, device::Type type, std::int64_t count);
+};
+
+}  // namespace zs::zero

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a unit's flat buffer of numel elements is divided among the ranks: the one place where a ZeRO stage becomes
+// memory.
+//
+//   stage           0        1        2        3
+//   master, m, v    whole    slice    slice    slice     fp32: what this rank owns, and updates
+//   gradient        whole    whole    slice    slice     between the micro-steps
+//   parameters      whole    whole    whole    slice     between their uses
+#pragma once
+#include "comm/group.hpp"
+#include "unit/unit.hpp"
+
+namespace zs::zero {
+
+struct Layout {
+  std::int64_t numel = 0;
+  comm::Slice slice;                          ///< this rank's share
+  comm::Slice owned;                          ///< all of it in stage 0, else the slice
+  bool owns_all = true;                       ///< and so does every rank
+  bool shards_gradient = false;               ///< it is whole only in a micro-step
+  bool shards_parameters = false;             ///< they are whole only between gather and release
+  device::Type type = device::Type::float32;  ///< of parameters in forward and backward
+};
+
+inline Layout layout(const unit::Unit& unit, const comm::Group& group, int stage, device::Type type) {
+  const std::int64_t n = unit.numel();
+  const comm::Slice slice = comm::slice(n, group.rank(), group.size());
+  const bool many = group.size() > 1;
+  return {
+      n,   slice, stage == 0 ? comm::Slice{0, n} : slice, stage == 0 || !many, stage >= 2 && many, stage == 3 && many,
+      type};
+}
+
+/// The whole of what each rank has its slice of, on the host; `mine` is its slice or, on every rank, already the whole.
+/// COLLECTIVE.
+at::Tensor gather(comm::Group& group, const device::View& mine, std::int64_t numel, const std::string& what);
+
+}  // namespace zs::zero

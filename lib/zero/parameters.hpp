@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of one unit as forward and backward use them: whole, or a slice that is gathered for a while.
+#pragma once
+#include <vector>
+
+#include "zero/layout.hpp"
+#include "zero/pool.hpp"
+
+namespace zs::zero {
+
+class Parameters {
+ public:
+  /// COLLECTIVE: takes its lasting memory from the pool. The values are not set.
+  Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout);
+
+  /// Sets this rank's part from float32[numel] on the host, the same on every rank.
+  void set(const at::Tensor& flat);
+  /// The part that this rank owns, where it lasts.
+  device::View owned() const;
+  /// What this rank would compute with now, as float32[numel] on the host: its own whole copy where it keeps one
+  /// (stages 0 to 2), else gathered. COLLECTIVE.
+  at::Tensor whole();
+
+  /// Starts and finishes the all-gather. COLLECTIVE.
+  void start_gather();
+  void finish_gather();
+  /// Drops the gathered parameters (stage 3); reading them from here on faults.
+  void release();
+
+  /// Tensors of the layout's type, leaves of the autograd graph, in the unit's order.
+  const std::vector<at::Tensor>& leaves() const { return leaves_; }
+  /// A second set of leaves over the same memory, for the unit that borrows them (a tied head).
+  const std::vector<at::Tensor>& tied() const { return tied_; }
+
+ private:
+  std::string name_;
+  comm::Group* group_;
+  Pool* pool_;
+  Layout layout_;
+  at::Tensor flat_;                               // its memory comes and goes when sharded
+  device::Buffer whole_, slice_, pending_whole_;  // slice_ where sharded, whole_ where not or gathered
+  std::vector<at::Tensor> leaves_, tied_;
+  comm::Ticket gather_;
+
+  device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
+};
+
+}  // namespace zs::zero

@@ -9,15 +9,19 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 600
 KILLS ?= 100
 RUNS ?= 11500
+PEERS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/zs/peers
 WARN := -Wall -Wextra -Werror
 VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
 
 # ---- what there is to build: folders and files, found, not listed --------------------------------------------------
 LIGHT := $(shell sed '/^---/,$$d;/^\#/d;s/:.*//' lib/LAYERS)
 HEAVY := $(shell sed '1,/^---/d;/^\#/d;s/:.*//' lib/LAYERS)
-sources = $(filter-out %_test.cpp,$(foreach d,$(1),$(wildcard lib/$(d)/*.cpp)))
+# Sources of a GPU: *.cu, cuda*.cpp and nccl.cpp; built where there are nvcc and a LibTorch with CUDA (CUDA=0: never).
+gpu_only := $(wildcard lib/*/cuda*.cpp lib/*/nccl.cpp)
+sources = $(filter-out %_test.cpp $(if $(WITH_CUDA),,$(gpu_only)),$(foreach d,$(1),$(wildcard lib/$(d)/*.cpp)))
+gpu_sources = $(if $(WITH_CUDA),$(foreach d,$(1),$(wildcard lib/$(d)/*.cu)))
 tests = $(foreach d,$(1),$(wildcard lib/$(d)/*_test.cpp))
-object = $(patsubst %.cpp,$(BUILD)/obj/%.o,$(1))
+object = $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(patsubst %.cpp,$(BUILD)/obj/%.o,$(1)))
 TOOLS := $(patsubst tools/%.cpp,%,$(wildcard tools/zs-*.cpp))
 empty :=
 HEAVY_TOOLS := $(patsubst tools/%.cpp,%,$(shell grep -lE '^\#include "($(subst $(empty) ,|,$(HEAVY)))/' tools/zs-*.cpp /dev/null))
@@ -47,12 +51,26 @@ TORCH_HOME := $(or $(chosen_home),$(shell CUDA=$(CUDA) share/libtorch home),miss
 TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/torch/csrc/api/include
 TORCH_LIBS := -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
 endif
+# CUDA: built in where there are nvcc and a LibTorch with CUDA, unless CUDA=0. Libraries: those beside that LibTorch, or
+# the toolkit's; headers of cuDNN's graphs (nvidia-cudnn-frontend of PyPI) beside it, or in CUDNN_FRONTEND=FOLDER.
+NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
+WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
+ifneq ($(WITH_CUDA),)
+TOOLKIT := $(abspath $(dir $(NVCC))..)
+CUDA_LIBRARIES := $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
+CUDA_CFLAGS := -DZS_CUDA $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include) $(TOOLKIT)/include $(or $(CUDNN_FRONTEND),$(wildcard $(TORCH_HOME)/../include)))
+NVCC_FLAGS = -std=c++20 -O3 -Ilib --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra $(foreach v,$(SM),-gencode=arch=compute_$(v),code=sm_$(v))
+SM ?= 80 90 $(if $(shell $(NVCC) --list-gpu-code 2>/dev/null | grep -x sm_100),100)
+# libtorch_cuda names libraries (of sparse products, of several nodes) that zs does not call.
+TORCH_LIBS += -Wl,--no-as-needed -ltorch_cuda -lc10_cuda -Wl,--as-needed $(CUDA_LIBRARIES:%=-L%) $(CUDA_LIBRARIES:%=-Wl,-rpath,%) \
+  -l:libcudart.so.13 -l:libcublasLt.so.13 -l:libcublas.so.13 -l:libcudnn.so.9 -l:libnccl.so.2 -l:libnvrtc.so.13 -Wl,--allow-shlib-undefined
+endif
 # The cache is one user's: what is installed brings the libraries that it has from there.
 CACHED_LIBS = $(if $(findstring /zs/libtorch-,$(TORCH_HOME)),$(shell ldd $(BUILD)/zs-train | sed -n 's|.*=> \($(dir $(TORCH_HOME))[^ ]*\) .*|\1|p'))
 COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
 # Which products are fused with sums is part of the bits, and spelt out in the sources: compilers fuse nothing.
 # fmt from its headers: a LibTorch brings other ones than the distribution's library is made of.
-HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contract=off -DFMT_HEADER_ONLY
+HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(CUDA_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contract=off -DFMT_HEADER_ONLY
 # What loops over numbers are compiled with, by path: for speed, no bit depends on it.
 FLAGS_lib/device/cpu.cpp := -O3 -fno-math-errno
 FLAGS_lib/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
@@ -65,13 +83,17 @@ all: $(TOOLS:%=$(BUILD)/%) $(BUILD)/blas  ## build every tool into build/
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
 $(BUILD)/libzs.a: $(call object,$(call sources,$(LIGHT)))
-$(BUILD)/libzs-train.a: $(call object,$(call sources,$(HEAVY)))
+$(BUILD)/libzs-train.a: $(call object,$(call sources,$(HEAVY)) $(call gpu_sources,$(HEAVY)))
 $(BUILD)/%.a:
 	rm -f $@ && ar rcs $@ $^
 
 $(call object,$(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
 	@mkdir -p $(@D)
 	$(CXX) $(HEAVY_FLAGS) -include $(PCH) $(FLAGS_$<) -MMD -MP -c $< -o $@
+
+$(BUILD)/obj/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) $(if $(findstring lib/device/,$<),-fmad=false) -MMD -MP -c $< -o $@
 
 $(BUILD)/obj/%.o: %.cpp
 	@mkdir -p $(@D)
@@ -159,6 +181,8 @@ demo:  ## install, build, run the six conditions, write the report
 	@bash slurm/batch.sbatch
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
+bench-peers:  ## get the PyTorch that bench/train measures against (2.5 GB, into a Python environment in the cache)
+	python3 -m venv $(PEERS) && $(PEERS)/bin/pip install --no-cache-dir --disable-pip-version-check 'torch>=2.11' numpy
 fuzz:  ## feed mutated files to the readers, FUZZ_SECONDS (600) each
 	@for f in tests/fuzz/*_fuzz.cpp; do n=$${f##*/}; tests/fuzz/run $${n%_fuzz.cpp} $(FUZZ_SECONDS) || exit 1; done
 man: all  ## make the man pages from the option tables and man/*.prose
@@ -181,6 +205,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench bench-peers fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

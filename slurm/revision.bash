@@ -270,7 +270,7 @@ report_comparison() {
   # A fault in a log (status 1) does not stop the evidence.
   cd "$output" || die "the folder $output is gone"
   zs-parse "${parse_words[@]}" . >.records || (($? == 1)) || die "the logs cannot be read; they are in $output"
-  zs-aggregate --by revision --warmup "$warmup" -o revision_comparison.h5 .records || die "the logs are in $output"
+  zs-aggregate --by revision --warmup "$warmup" -o revision_comparison.h5 .records || (($? == 1)) || die "the logs are in $output"
   rm -f .records
   for file in revision_comparison_report.md revision_comparison_report.html revision_comparison_data.json; do
     zs-report --kind revision --baseline "${names[0]}" --max_slowdown "$max_slowdown" revision_comparison.h5 -o "$file" &&

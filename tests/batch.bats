@@ -66,6 +66,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
     [ -s "$(echo results/*/configs/$name.yaml)" ] || complain "no configuration of $name"
     grep -q "configs/$name.yaml --seed 7" results/*/${name}_detailed.log || complain "$name was trained with something else"
   done
+  [ "$(head -n 1 results/*/report.md)" = "# Sweep of $runs conditions" ] || complain "not the report of a sweep: $(head -n 1 results/*/report.md)"
   run -2 bash "$ROOT/slurm/sweep.sbatch" no-such.yaml
   run -2 bash "$ROOT/slurm/sweep.sbatch" a b c
   verdict

@@ -185,3 +185,39 @@ column() { awk -F'\t' -v name="$1" '/^#/ { next } $2 == "step" { for (i = 1; i <
   [ "$(ls ./*.example | wc -l)" = 12 ] || complain "$(ls ./*.example)"
   verdict
 }
+
+@test "a log that says itself that it is complete is COMPLETE, one that ends early is not" {
+  status() { zs-parse "$@" | zs-aggregate --format tsv 2>/dev/null | awk -F'\t' 'NR == 2 { print $4 }'; }
+  llmc() { for ((step = 1; step <= $1; step++)); do
+    echo "step $step/6 | loss 10.5$step (+nanz)| norm 43.5 (+nanz)| lr 1.71e-06 | 2747.1 ms | 4% bf16 MFU | 38 tok/s"; done; }
+  trainer() {
+    local total=$1 step
+    shift
+    for step; do
+      printf '\r%d/%d [00:05<04:20,  1.88it/s]' "$step" "$total"
+      ((step % 10)) || printf "{'loss': 2.%02d, 'grad_norm': 1.5, 'learning_rate': 0.0002, 'epoch': 0.%02d}\n" "$step" "$step"
+    done
+    echo
+  }
+  llmc 6 >llmc.log
+  llmc 4 >llmc-short.log
+  trainer 30 10 20 30 >trainer.log
+  trainer 35 10 20 30 35 >trainer-35.log
+  trainer 30 10 20 >trainer-short.log
+  deepspeed() {
+    echo "Namespace(model_name='m', gradient_accumulation_steps=4, bench_step=10, log_interval=2)"
+    for step; do echo "Epoch 1, Step $step, Loss: 3.$step sync: True time: 0.4 alloc_mem: 1 peak_mem: 2"; done
+  }
+  deepspeed 8 16 24 32 40 >deepspeed.log
+  deepspeed 8 16 24 32 >deepspeed-short.log
+  deepspeed 8 16 32 40 >deepspeed-gap.log
+  for log in llmc trainer trainer-35 deepspeed; do [ "$(status $log.log)" = COMPLETE ] || complain "$log: $(status $log.log)"; done
+  for log in llmc-short trainer-short deepspeed-short deepspeed-gap; do
+    [ "$(status $log.log)" = TRUNCATED ] || complain "$log: $(status $log.log)"
+  done
+  mkdir batch
+  echo '{"conditions": {"a": {"exit_code": 0}}}' >batch/metadata.json
+  (echo "Epoch 1, Step 3, Loss: 2.5"; echo "m ds=True np=8 iteration time: 0.5 alloc_mem: 1 peak_mem: 2") >batch/a.log
+  [ "$(status batch)" = COMPLETE ] || complain "finished with exit code 0: $(status batch)"
+  verdict
+}

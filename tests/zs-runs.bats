@@ -92,7 +92,7 @@ names() { zs-runs --show run_name "$@" | tail -n +2 | xargs; }
   zs-parse a.log -o "saved_models/$a/metrics.h5"
   zs-parse b.log -o "saved_models/$b/metrics.h5"
   run -1 zs-runs diff a b
-  [ "${lines[3]}" = $'metric\tloss at step 20, the first to differ\t2.4\t2.4000000001' ]
+  [ "${lines[3]}" = $'metric\tloss at epoch 1, step 20, the first to differ\t2.4\t2.4000000001' ]
 }
 
 @test "zs-runs: update makes a column of a new metric, an empty value takes it away" {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -8,6 +9,7 @@
 #include "cli/run.hpp"
 #include "cli/table.hpp"
 #include "metric/file.hpp"
+#include "metric/summary_text.hpp"
 #include "stat/print.hpp"
 #include "stat/summary.hpp"
 
@@ -19,14 +21,22 @@ const zs::cli::Command kCommand = {
     "[RECORDS]...",
     {
         {'b', "by", "KEY[,KEY]", "group runs by these attributes, one condition per value"},
-        {'w', "warmup", "N|auto", "timed points of each run to leave out; auto: its slow start", "5"},
+        {'w', "warmup", "N|auto",
+         "timed points of each run to leave out; auto: its slow start; without it, the steps that the run itself "
+         "leaves out, else 5"},
         {'x', "outliers", "RULE", "timings to leave out; they are counted in any case", "none", {"none", "p99", "mad"}},
         {0, "deviation", "KIND", "standard deviation by n - 1 or by n", "sample", {"sample", "population"}},
         {'t', "target", "LOSS", "say after how many steps the loss is at most this"},
         {0, "seed", "N", "seed of the bootstrap intervals", "1"},
-        {'f', "format", "NAME", "form; default: a table on a terminal, else h5", "", {"h5", "table", "tsv", "json"}},
+        {'f',
+         "format",
+         "NAME",
+         "form; default: a table on a terminal, text into a pipe, h5 into a file",
+         "",
+         {"h5", "text", "table", "tsv", "json"}},
         {'o', "output", "FILE", "write the summary to FILE, '-' for stdout", "-"},
-    }};
+    },
+    {{1, "a run is TRUNCATED, DEAD, DIVERGED or FAILED: said on stderr; the summary was written"}}};
 
 /// "a,b" as a and b.
 std::vector<std::string> words(const std::string& list) {
@@ -40,17 +50,41 @@ std::string formatted(const zs::metric::Store& store, const std::string& format)
   if (format == "tsv") return zs::stat::to_tsv(*store.summary);
   if (format == "json") return zs::stat::to_json(store);
   if (format == "h5") return zs::metric::to_h5(store);
+  if (format == "text") return zs::metric::to_summary_text(store);
   const zs::stat::Cells cells = zs::stat::for_people(*store.summary);
   const zs::stat::Cells pairs = zs::stat::divergence_for_people(store.tables.at("divergence"));
-  const std::string table = zs::cli::table(cells.header, cells.rows);
-  return pairs.rows.empty() ? table : table + "\n" + zs::cli::table(pairs.header, pairs.rows);
+  const std::size_t width = ::isatty(STDOUT_FILENO) ? zs::cli::terminal_width() : 0;
+  const std::string table = zs::cli::table(cells.header, cells.rows, width);
+  return pairs.rows.empty() ? table : table + "\n" + zs::cli::table(pairs.header, pairs.rows, width);
+}
+
+/// The form that suits where the summary goes: people, another program, a file.
+std::string form_for(const std::string& output) {
+  if (output == "-" && ::isatty(STDOUT_FILENO)) return "table";
+  struct stat status {};
+  const int found = output == "-" ? ::fstat(STDOUT_FILENO, &status) : ::stat(output.c_str(), &status);
+  return found != 0 || S_ISREG(status.st_mode) ? "h5" : "text";
+}
+
+/// Says which runs cannot be believed, and how many there are.
+std::size_t complain(const zs::metric::Table& summary) {
+  std::size_t bad = 0;
+  for (std::size_t row = 0; row < summary.rows(); ++row) {
+    const std::string status = summary.find("status")->text(row);
+    if (status == "COMPLETE" || status == "UNKNOWN") continue;
+    ++bad;
+    zs::cli::warn(kCommand, "condition '" + summary.find("condition")->text(row) + "' is " + status + ": " +
+                                summary.find("reason")->text(row));
+  }
+  return bad;
 }
 
 zs::Status aggregate(const zs::cli::Args& args) {
   zs::stat::SummaryRule rule;
   rule.by = words(args.text("by"));
-  rule.timing.warmup.reset();
-  if (args.text("warmup") != "auto") rule.timing.warmup = static_cast<std::size_t>(args.integer("warmup", 0));
+  rule.timing.find_warmup = args.text("warmup") == "auto";
+  if (args.has("warmup") && !rule.timing.find_warmup)
+    rule.timing.warmup = static_cast<std::size_t>(args.integer("warmup", 0));
   if (args.text("outliers") == "p99") rule.timing.outliers = zs::stat::Outliers::above_p99;
   if (args.text("outliers") == "mad") rule.timing.outliers = zs::stat::Outliers::far_out;
   if (args.text("deviation") == "population") rule.deviation = zs::stat::Deviation::population;
@@ -59,11 +93,11 @@ zs::Status aggregate(const zs::cli::Args& args) {
   zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(args.inputs()), rule);
   summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();
   for (const std::string& warning : summary.warnings) zs::cli::warn(kCommand, warning);
-  const bool terminal = args.text("output") == "-" && ::isatty(STDOUT_FILENO);
-  const std::string format = args.has("format") ? args.text("format") : terminal ? "table" : "h5";
-  if (terminal && format == "h5") throw zs::UsageError("HDF5 is not for a terminal: redirect it, or use -o FILE");
+  const std::string format = args.has("format") ? args.text("format") : form_for(args.text("output"));
+  if (format == "h5" && args.text("output") == "-" && ::isatty(STDOUT_FILENO))
+    throw zs::UsageError("HDF5 is not for a terminal: redirect it, or use -o FILE");
   zs::write_file(args.text("output"), formatted(summary.store, format));
-  return zs::Status::done;
+  return complain(*summary.store.summary) > 0 ? zs::Status::no : zs::Status::done;
 }
 
 }  // namespace

@@ -66,7 +66,13 @@ std::size_t Input::read(char* buffer, std::size_t size) {
   return static_cast<std::size_t>(count);
 }
 
-std::string Input::read_all() {
+std::uint64_t most_in_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) / 4 * static_cast<std::uint64_t>(size)
+                               : std::uint64_t{1} << 32;
+}
+
+std::string Input::read_all(std::uint64_t most) {
   std::string bytes;
   std::size_t used = 0;
   while (true) {
@@ -74,6 +80,8 @@ std::string Input::read_all() {
     const std::size_t count = read(bytes.data() + used, bytes.size() - used);
     if (count == 0) break;
     used += count;
+    if (used > most)
+      throw Error(name_, 0, "holds more than " + to_bytes_text(static_cast<double>(most)) + ", too much to read");
   }
   bytes.resize(used);
   return bytes;

@@ -12,6 +12,9 @@
 
 namespace zs {
 
+/// What one input may fill of this machine's memory: a quarter of it.
+std::uint64_t most_in_memory();
+
 /// A file, or stdin for "-". Gzip is recognised by its magic and read through.
 /// Every failure, a directory or a truncated gzip stream included, throws Error with the path.
 class Input {
@@ -23,8 +26,8 @@ class Input {
 
   /// Reads up to `size` bytes; 0 at the end.
   std::size_t read(char* buffer, std::size_t size);
-  /// All that is left.
-  std::string read_all();
+  /// All that is left. Throws Error where that is more than `most` bytes (a device without an end, a gzip bomb).
+  std::string read_all(std::uint64_t most = most_in_memory());
   /// How the input is named in messages: the path, or "stdin".
   const std::string& name() const { return name_; }
 

@@ -42,6 +42,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.use_torch_adam", "use_torch_adam", Type::boolean, "", "false", "update with LibTorch's torch::optim::AdamW itself, not with the fused pass; the same bits where LibTorch's square root is rounded correctly (MKL's is not)"},
     {"training.decay", "decay", Type::text, "WHAT", "all", "what weight decay shrinks: all parameters, or matrices without biases and norms", "all matrices"},
     {"training.dtype", "dtype", Type::text, "NAME", "float32", "number format of parameters in forward and backward; masters and sums stay float32", "float32 bfloat16 float16 torch.float32 torch.bfloat16 torch.float16"},
+    {"training.tf32", "tf32", Type::boolean, "", "false", "float32 matrix products by TF32 on a GPU: faster, 10 bits of mantissa"},
     {"training.max_grad_norm", "max_grad_norm", Type::real, "X", "1", "norm that gradients are clipped to; 0 does not clip", "", 0, kNoBound},
     {"training.scheduler", "scheduler", Type::text, "NAME", "constant", "learning rate schedule", "constant linear cosine"},
     {"training.lr_warmup_steps", "lr_warmup_steps", Type::integer, "N", "0", "steps over which the learning rate rises from 0", "", 0, kMany, "training.warmup_steps"},
@@ -72,6 +73,8 @@ constexpr auto kKnown = std::to_array<Known>({
     {"initialization.init_std", "", Type::real, "X", "0.02", "standard deviation of the initial weights", "", 0, kNoBound},
 
     {"run.name", "run_name", Type::text, "NAME", "", "name of the run; its id when not set"},
+    {"run.device", "device", Type::text, "NAME", "auto", "where to compute: auto takes a GPU if there is one", "auto cpu cuda"},
+    {"run.comm", "comm", Type::text, "NAME", "auto", "what moves a GPU's memory between ranks: nccl (a GPU for each rank), mpi (through the host), or auto", "auto nccl mpi"},
     {"run.checkpoint", "checkpoint", Type::text, "PATH", "", "checkpoint to go on from"},
     {"run.output_dir", "output_dir registry", Type::text, "DIR", "", "folder of the registry, in which the run gets its own: $ZS_REGISTRY or saved_models when not set"},
     {"run.digest_every", "digest_every", Type::integer, "N", "0", "steps between state digests; 0 means only at the end", "", 0, kMany},

@@ -57,8 +57,9 @@ ZS_EVERYWHERE void adamw(const AdamWFactors& f, float gradient, float& parameter
   exp_avg_sq = v;
 }
 
-/// A tile's sum of squares in float64: element i goes to lane i % kLanes, and the lanes are added in their order.
-inline constexpr int kLanes = 8;
+/// A tile's sum of squares in float64: element i goes to lane i % kLanes, and the lanes are added by halves: lane j and
+/// lane j + kLanes/2, and so on.
+inline constexpr int kLanes = 256;
 ZS_EVERYWHERE double square(float value) { return static_cast<double>(value) * static_cast<double>(value); }
 
 }  // namespace zs::device

@@ -7,6 +7,9 @@
 #include "base/error.hpp"
 #include "base/vectorised.hpp"
 #include "device/operations.hpp"
+#ifdef ZS_CUDA
+#include "device/cuda.hpp"
+#endif
 
 // A product and its sum are one instruction here where arithmetic.hpp says so, which needs the FMA of x86-64-v3. The
 // names are of x86-64 levels, not of processors: GCC offers a processor's clone to that maker's processors alone.
@@ -132,17 +135,18 @@ void adamw_on_cpu(const AdamWFactors& factors, const AdamWViews& v, float scale,
          scale, clip, v.parameters.count);
 }
 
-double sum_of_squares(const float* values, std::int64_t n) {
-  std::array<double, kLanes> lanes{};
+ZS_VECTORISED double sum_of_squares(const float* values, std::int64_t n) {
+  double lanes[kLanes] = {};
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane)
-      lanes[static_cast<std::size_t>(lane)] += square(values[i + lane]);
+#pragma omp simd
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += square(values[i + lane]);
   }
-  for (std::size_t lane = 0; i < n; ++i, ++lane) lanes[lane] += square(values[i]);
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
+  for (std::int64_t lane = 0; i < n; ++i, ++lane) lanes[lane] += square(values[i]);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
 }
 
 std::vector<double> sums_of_squares(std::span<const View> tiles) {
@@ -155,8 +159,12 @@ std::vector<double> sums_of_squares(std::span<const View> tiles) {
 
 const Operations& operations(const Device& device) {
   static constexpr Operations cpu = {tree_sum_on_cpu, carry, adamw_on_cpu, sums_of_squares};
-  if (device.kind != Device::Kind::cpu) throw Error("this build of zs does not compute on " + to_text(device));
-  return cpu;
+  if (device.kind == Device::Kind::cpu) return cpu;
+#ifdef ZS_CUDA
+  return cuda::operations();
+#else
+  throw Error("this build of zs does not compute on " + to_text(device));
+#endif
 }
 
 }  // namespace zs::device

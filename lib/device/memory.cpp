@@ -10,6 +10,9 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#ifdef ZS_CUDA
+#include "device/cuda.hpp"
+#endif
 
 namespace zs::device {
 namespace {
@@ -63,34 +66,49 @@ class CountingAllocator final : public at::Allocator {
   at::DeleterFnPtr raw_deleter() const override { return &give_back; }
 };
 
-void require_cpu(const Device& device) {
-  if (device.kind != Device::Kind::cpu) throw Error("this build of zs has no memory on " + to_text(device));
+bool on_gpu(const Device& device) { return device.kind != Device::Kind::cpu; }
+
+#ifndef ZS_CUDA
+/// What a build without CUDA has in its place.
+namespace cuda {
+[[noreturn]] Buffer allocate(const Device& device, std::int64_t) {
+  throw Error("this build of zs has no memory on " + to_text(device));
 }
+[[noreturn]] Statistics statistics(const Device& device) { allocate(device, 0); }
+[[noreturn]] void reset_peak(const Device& device) { allocate(device, 0); }
+[[noreturn]] std::map<std::string, std::string> arithmetic(const Device& device) { allocate(device, 0); }
+}  // namespace cuda
+#endif
 
 }  // namespace
 
 Buffer allocate(const Device& device, std::int64_t bytes) {
-  require_cpu(device);
+  if (on_gpu(device)) return cuda::allocate(device, bytes);
   auto* const memory = static_cast<std::byte*>(aligned(static_cast<std::size_t>(bytes) + (bytes == 0)));
   if (!memory) throw Error("cannot allocate " + to_bytes_text(static_cast<double>(bytes)));
   return counted({memory, std::free}, bytes, device);
 }
 
 Buffer counted(std::shared_ptr<std::byte> memory, std::int64_t bytes, const Device& device) {
-  require_cpu(device);
+  if (on_gpu(device)) throw Error("memory of " + to_text(device) + " is counted where it is allocated");
   count(bytes);
   std::byte* const data = memory.get();
   return {{data, [memory = std::move(memory), bytes](std::byte*) { count(-bytes); }}, bytes, device};
 }
 
 Statistics statistics(const Device& device) {
-  require_cpu(device);
+  if (on_gpu(device)) return cuda::statistics(device);
   return {held, most};
 }
 
 void reset_peak(const Device& device) {
-  require_cpu(device);
+  if (on_gpu(device)) return cuda::reset_peak(device);
   most = held.load();
+}
+
+std::map<std::string, std::string> arithmetic(const Device& device) {
+  if (on_gpu(device)) return cuda::arithmetic(device);
+  return {{"device", "cpu"}};
 }
 
 void count_tensors() {

@@ -2,7 +2,9 @@
 // Memory on a device, and how many bytes of it this process holds, LibTorch's tensors and our own buffers together, as
 // torch.cuda.memory_allocated counts them for a GPU: exact, not sampled.
 #pragma once
+#include <map>
 #include <memory>
+#include <string>
 
 #include "device/view.hpp"
 
@@ -45,6 +47,10 @@ struct Statistics {
 };
 Statistics statistics(const Device& device);
 void reset_peak(const Device& device);
+
+/// What of a device decides how numbers are rounded there, by the names of attributes: "device" is its kind, and of a
+/// GPU its name and the versions of the driver and of the libraries that compute.
+std::map<std::string, std::string> arithmetic(const Device& device);
 
 /// Has LibTorch's CPU tensors counted too. Call once, before the first tensor.
 void count_tensors();

@@ -47,13 +47,16 @@ class Group {
   /// are an Error.
   std::vector<Member> members() const;
   Group open(const std::string& name) const;
-  /// A dataset of one dimension: integers of any width, reals of any width, fixed- or variable-length texts.
+  /// A dataset of one dimension: integers of any width that fit 64 bits with a sign, reals of any width, fixed- or
+  /// variable-length texts. One that claims far more values than its storage can hold is an Error.
   Values read(const std::string& name) const;
   /// The attributes of this group, or of its dataset `name`. Only scalar texts and numbers are read; others throw.
   Attributes attributes() const;
   Attributes attributes(const std::string& name) const;
 
  private:
+  void require_hard(const std::string& name) const;
+
   Handle handle_;
 };
 

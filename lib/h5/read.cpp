@@ -11,8 +11,14 @@
 namespace zs::h5 {
 namespace {
 
-// What one dataset may expand to in memory: a damaged size must not take the machine down.
+// What the datasets of an image may expand to in memory: a damaged size must not take the machine down.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 33;
+
+// Deflate makes at most a thousandth of what there is; rows that were never written cost a file nothing.
+constexpr std::uint64_t kLargestRatio = 1100;
+
+/// Bytes that the datasets of the image opened last may still take: each may be believable, and their sum not.
+std::uint64_t bytes_left = 0;
 
 std::uint64_t little_endian(std::string_view bytes, std::size_t at) {
   std::uint64_t value = 0;
@@ -30,7 +36,7 @@ std::string trimmed(const char* text, std::size_t size, H5T_str_t padding) {
 }
 
 struct Cells {
-  std::uint64_t count;
+  std::uint64_t count, most;  ///< values; bytes that they may take
   const Handle &space, &type;
   std::string doing;
 };
@@ -61,16 +67,27 @@ std::vector<std::string> read_texts(const Cells& cells, Get get) {
 template <typename Get>
 Values read_values(const Cells& cells, Get get) {
   const std::size_t width = std::max<std::size_t>(8, H5Tget_size(cells.type.get()));
-  if (cells.count > kMostBytes / width) {
+  if (cells.count > kMostBytes / width || cells.count * width > cells.most) {
     throw Error("cannot " + cells.doing + ": its size of " + std::to_string(cells.count) + " is not believable");
   }
+  if (cells.count * width > bytes_left)
+    throw Error("cannot " + cells.doing + ": all columns together take too much memory");
+  bytes_left -= cells.count * width;
   const auto numbers = [&]<typename T>(std::vector<T> values, hid_t memory) {
     if (cells.count > 0) checked(get(memory, values.data()), cells.doing);
     return values;
   };
   switch (H5Tget_class(cells.type.get())) {
-    case H5T_INTEGER:
-      return numbers(std::vector<std::int64_t>(cells.count), H5T_NATIVE_INT64);
+    case H5T_INTEGER: {
+      if (H5Tget_sign(cells.type.get()) != H5T_SGN_NONE || H5Tget_size(cells.type.get()) < 8)
+        return numbers(std::vector<std::int64_t>(cells.count), H5T_NATIVE_INT64);
+      std::vector<std::int64_t> values;  // HDF5 would make the largest integer of those that do not fit
+      for (const std::uint64_t value : numbers(std::vector<std::uint64_t>(cells.count), H5T_NATIVE_UINT64)) {
+        if (value > INT64_MAX) throw Error("cannot " + cells.doing + ": " + std::to_string(value) + " is too large");
+        values.push_back(static_cast<std::int64_t>(value));
+      }
+      return values;
+    }
     case H5T_FLOAT:
       return numbers(std::vector<double>(cells.count), H5T_NATIVE_DOUBLE);
     case H5T_STRING:
@@ -85,7 +102,7 @@ std::string attribute_text(hid_t attribute, const std::string& name) {
   const Handle space = owned(H5Aget_space(attribute), doing), type = owned(H5Aget_type(attribute), doing);
   if (checked(H5Sget_simple_extent_npoints(space.get()), doing) != 1)
     throw Error("cannot " + doing + ": not one value");
-  const Values values = read_values({1, space, type, doing},
+  const Values values = read_values({1, kMostBytes, space, type, doing},
                                     [&](hid_t memory, void* buffer) { return H5Aread(attribute, memory, buffer); });
   if (const auto* const integers = std::get_if<0>(&values)) return to_text(integers->front());
   if (const auto* const reals = std::get_if<1>(&values)) return to_text(reals->front());
@@ -128,6 +145,7 @@ std::uint64_t image_size(std::string_view bytes) {
 
 Image Image::open(std::string_view bytes) {
   prepare();
+  bytes_left = std::min(kMostBytes, (std::uint64_t{1} << 26) + kLargestRatio * bytes.size());
   static std::uint64_t count = 0;
   const Handle access = owned(H5Pcreate(H5P_FILE_ACCESS), "open the HDF5 data");
   checked(H5Pset_fapl_core(access.get(), 1 << 20, false), "open the HDF5 data");
@@ -157,9 +175,7 @@ std::vector<Member> Group::members() const {
     };
     std::string name(static_cast<std::size_t>(get_name(nullptr, 0)), '\0');
     get_name(name.data(), name.size() + 1);
-    H5L_info_t link;
-    checked(H5Lget_info(handle_.get(), name.c_str(), &link, H5P_DEFAULT), "look at '" + name + "'");
-    if (link.type != H5L_TYPE_HARD) throw Error("cannot open '" + name + "': it is a link to another place");
+    require_hard(name);
     const Handle object = owned(H5Oopen(handle_.get(), name.c_str(), H5P_DEFAULT), "open '" + name + "'");
     const H5I_type_t type = H5Iget_type(object.get());
     if (type != H5I_GROUP && type != H5I_DATASET) continue;  // a named type holds no data
@@ -168,12 +184,21 @@ std::vector<Member> Group::members() const {
   return members;
 }
 
+/// A link could lead into another file, which nobody has looked at.
+void Group::require_hard(const std::string& name) const {
+  H5L_info_t link;
+  checked(H5Lget_info(handle_.get(), name.c_str(), &link, H5P_DEFAULT), "look at '" + name + "'");
+  if (link.type != H5L_TYPE_HARD) throw Error("cannot open '" + name + "': it is a link to another place");
+}
+
 Group Group::open(const std::string& name) const {
+  require_hard(name);
   return Group(owned(H5Gopen2(handle_.get(), name.c_str(), H5P_DEFAULT), "open group '" + name + "'"));
 }
 
 Values Group::read(const std::string& name) const {
   const std::string doing = "read dataset '" + name + "'";
+  require_hard(name);
   const Handle dataset = owned(H5Dopen2(handle_.get(), name.c_str(), H5P_DEFAULT), doing);
   const Handle space = owned(H5Dget_space(dataset.get()), doing), type = owned(H5Dget_type(dataset.get()), doing);
   if (H5Sget_simple_extent_ndims(space.get()) != 1) throw Error("cannot " + doing + ": it has not one dimension");
@@ -182,7 +207,9 @@ Values Group::read(const std::string& name) const {
     throw Error("cannot " + doing + ": its data lies in another file");
   }
   const auto rows = static_cast<std::uint64_t>(checked(H5Sget_simple_extent_npoints(space.get()), doing));
-  return read_values({rows, space, type, doing}, [&](hid_t memory, void* buffer) {
+  constexpr std::uint64_t kUnwritten = 1 << 22;
+  const std::uint64_t most = kUnwritten + kLargestRatio * H5Dget_storage_size(dataset.get());
+  return read_values({rows, most, space, type, doing}, [&](hid_t memory, void* buffer) {
     return H5Dread(dataset.get(), memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, buffer);
   });
 }
@@ -190,6 +217,7 @@ Values Group::read(const std::string& name) const {
 Attributes Group::attributes() const { return attributes_of(handle_.get()); }
 
 Attributes Group::attributes(const std::string& name) const {
+  require_hard(name);
   const Handle object = owned(H5Oopen(handle_.get(), name.c_str(), H5P_DEFAULT), "open '" + name + "'");
   return attributes_of(object.get());
 }

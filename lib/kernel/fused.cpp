@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernel/gradient.hpp"
 #include "kernel/kernels.hpp"
 #include "kernel/product.hpp"
 #include "kernel/vector.hpp"
@@ -16,24 +17,6 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
 
-/// Where a parameter's gradient goes: its own .grad if that is there, else a tensor that is given back to autograd.
-class Gradient {
- public:
-  explicit Gradient(const Tensor& parameter) {
-    if (parameter.is_leaf() && parameter.grad().defined()) {
-      sum_ = parameter.grad();
-    } else {
-      sum_ = returned_ = at::zeros_like(parameter);
-    }
-  }
-  /// Add to it.
-  Tensor& sum() { return sum_; }
-  /// Undefined if everything has arrived.
-  const Tensor& returned() const { return returned_; }
-
- private:
-  Tensor sum_, returned_;
-};
 
 struct Linear : torch::autograd::Function<Linear> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
@@ -241,11 +224,17 @@ struct Loss : torch::autograd::Function<Loss> {
 }  // namespace
 
 const Kernels& fused() {
-  static constexpr Kernels kernels = {
+  static const Kernels kernels = {
+      plain().norm,
       [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
         return Linear::apply(x_BTI, weight_IO, bias_O);
       },
-      [](const Tensor& x) { return Gelu::apply(x.contiguous()); },
+      [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
+        return Gelu::apply(Linear::apply(x_BTI, weight_IO, bias_O));
+      },
+      [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O, const Tensor& residual_BTO) {
+        return residual_BTO + Linear::apply(x_BTI, weight_IO, bias_O);
+      },
       [](const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
         return Attention::apply(qkv_BTE, heads, dropout, static_cast<std::int64_t>(key));
       },

@@ -7,7 +7,8 @@
 namespace zs::kernel {
 
 /// out = beta out + alpha a b, float32 matrices; out may be a place in a larger one. No gradient. The same shapes and
-/// strides give the same bits, wherever the matrices lie.
+/// strides give the same bits wherever the matrices lie; with one row alone, wherever they lie at the same distance
+/// from 64 bytes, as parameters in a unit's buffer do in every stage.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, double beta, double alpha = 1);
 
 /// Whether oneDNN multiplies the large ones.

@@ -7,8 +7,9 @@
 
 namespace zs::metric {
 
-/// `text` as a field of the text form: \t \n \r \\ for tab, newline, carriage return, backslash; \# for a '#' in front; \xNN for the
-/// bytes of other control characters (base/text.hpp) and those that are not UTF-8, so that the text steers no terminal.
+/// `text` as a field of the text form: \t \n \r \\ for tab, newline, carriage return, backslash; \# for a '#' in front;
+/// \xNN for the bytes of other control characters (base/text.hpp) and those that are not UTF-8, so that the text steers
+/// no terminal.
 std::string escaped(std::string_view text);
 
 /// As escaped(), also \s for a blank and \= for '=': for names in "#@" and "#:" lines.

@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "h5/image.hpp"
 #include "metric/hdf5.hpp"
+#include "metric/summary_text.hpp"
 #include "metric/tsv_reader.hpp"
 
 namespace zs::metric {
@@ -17,6 +18,29 @@ constexpr std::array<std::string_view, 5> kTextStarts = {"#zs-metrics ", "#@ ", 
 
 bool is_metric_text(std::string_view bytes) {
   return std::any_of(kTextStarts.begin(), kTextStarts.end(), [&](std::string_view s) { return bytes.starts_with(s); });
+}
+
+bool is_metrics(std::string_view bytes) { return bytes.starts_with(h5::kSignature) || is_metric_text(bytes); }
+
+/// Without the byte order mark that some editors put in front.
+std::string_view without_mark(std::string_view bytes) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return bytes.starts_with(kMark) ? bytes.substr(kMark.size()) : bytes;
+}
+
+[[noreturn]] void refuse(const std::string& name, std::int64_t line) {
+  throw Error(name, line,
+              "no metric records: expected '#zs-metrics 1' or HDF5 data (a training log goes through zs-parse first)");
+}
+
+/// The end of the text at the front of `bytes`: where HDF5 data begin, or a summary, or records after one.
+std::size_t text_end(std::string_view bytes) {
+  const std::size_t image = std::min(bytes.find(h5::kSignature), bytes.size());
+  const bool summary = is_summary_text(bytes);
+  for (std::size_t at = bytes.find("\n#zs-metrics "); at < image; at = bytes.find("\n#zs-metrics ", at + 1)) {
+    if (summary || is_summary_text(bytes.substr(at + 1))) return at + 1;
+  }
+  return image;
 }
 
 /// Puts the rows of `from` under those of `into`, column by column, by name.
@@ -83,6 +107,7 @@ Store take_image(std::string_view& bytes, const std::string& name) {
 
 Store parse(std::string_view bytes, const std::string& name) {
   if (bytes.empty()) throw Error(name, 0, "is empty, expected metric records (zs-parse makes them from a log)");
+  bytes = without_mark(bytes);
   Store store;
   std::int64_t line = 1;
   while (!bytes.empty()) {
@@ -90,32 +115,50 @@ Store parse(std::string_view bytes, const std::string& name) {
       join(store, take_image(bytes, name), name, {});
       continue;
     }
-    if (!is_metric_text(bytes)) {
-      throw Error(
-          name, line > 1 ? line : 0,
-          "no metric records: expected '#zs-metrics 1' or HDF5 data (a training log goes through zs-parse first)");
-    }
-    const std::string_view text = bytes.substr(0, bytes.find(h5::kSignature));
+    if (!is_metric_text(bytes)) refuse(name, line > 1 ? line : 0);
+    const std::string_view text = bytes.substr(0, text_end(bytes));
     bytes.remove_prefix(text.size());
-    TsvReader reader(name, line);
-    Store part;
-    part.runs = reader.read(text);
-    join(store, std::move(part), name, reader.lines());
+    if (is_summary_text(text)) {
+      join(store, read_summary_text(text, name, line), name, {});
+    } else {
+      TsvReader reader(name, line);
+      Store part;
+      part.runs = reader.read(text);
+      join(store, std::move(part), name, reader.lines());
+    }
     line += std::count(text.begin(), text.end(), '\n');
   }
   return store;
 }
 
+namespace {
+
+/// The bytes of an input, if they begin as metrics do: another file is not read to its end.
+std::string content(Input& input) {
+  std::string bytes(64, '\0');
+  std::size_t used = 0;
+  while (used < bytes.size()) {
+    const std::size_t count = input.read(bytes.data() + used, bytes.size() - used);
+    if (count == 0) break;
+    used += count;
+  }
+  bytes.resize(used);
+  if (std::string_view start = bytes; !start.empty() && !is_metrics(without_mark(start))) refuse(input.name(), 0);
+  return bytes + input.read_all();
+}
+
+}  // namespace
+
 Store read(const std::string& path) {
   Input input(path);
-  return parse(input.read_all(), input.name());
+  return parse(content(input), input.name());
 }
 
 Store read(const std::vector<std::string>& paths) {
   Store all;
   for (const std::string& path : paths) {
     Input input(path);
-    join(all, parse(input.read_all(), input.name()), input.name(), {});
+    join(all, parse(content(input), input.name()), input.name(), {});
   }
   return all;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "h5/image.hpp"
+#include "metric/summary_text.hpp"
 
 using namespace zs;
 using namespace zs::metric;
@@ -45,6 +46,75 @@ TEST_CASE("any bytes of names and values come back from the text form, which ste
   CHECK(back.name == run.name);
   CHECK(back.attributes == run.attributes);
   CHECK(back.records.find("w\x07")->texts() == words.texts());
+}
+
+TEST_CASE("a summary as text holds what it holds as HDF5") {
+  Store store;
+  store.attributes = {{"by", "a=b c"}, {"note", "line\nline\t\x1b"}};
+  Run run;
+  run.name = "a run\x1b";
+  run.attributes["k"] = "v";
+  Column steps("step", "", Type::integer);
+  steps.integers() = {1, 2};
+  run.records.columns = {steps};
+  store.runs = {run, Run{"empty", {{"exit_code", "1"}}, {}}};
+  Column names("condition", "", Type::text), counts("n", "", Type::integer), reals("x\ty", "nats/token", Type::real);
+  names.texts() = {"a run\x1b", "", "#c"};
+  counts.integers() = {1, kAbsentInteger, -9};
+  reals.reals() = {0.1, absent_real(), std::nan("")};
+  store.summary = Table{{names, counts, reals}};
+  store.tables["divergence"] = Table{};
+  store.tables["other one"] = Table{{names}};
+  Column none("step", "", Type::integer);
+  store.curves["a run\x1b"] = Table{{steps}};
+  store.curves["="] = Table{{none}};
+  const std::string text = to_summary_text(store);
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(to_h5(parse(text, "x")) == to_h5(store));
+  CHECK(to_summary_text(parse(text, "x")) == text);
+  Run more;
+  more.name = "more";
+  more.records.columns = {steps};
+  CHECK(parse(text + to_tsv({more}), "x").runs.size() == 3);  // streams one after another
+  CHECK(parse(to_tsv({more}) + text, "x").runs.size() == 3);
+  CHECK(parse(to_h5({{more}, {}, {}, {}, {}}) + text, "x").summary->rows() == 3);
+}
+
+TEST_CASE("damage to a summary as text is located, or read as what it says") {
+  Store store;
+  Column names("condition", "", Type::text), counts("n", "", Type::integer);
+  names.texts() = {"a"};
+  counts.integers() = {7};
+  store.summary = Table{{names, counts}};
+  const std::string text = to_summary_text(store);
+  const auto fails = [](const std::string& damaged, const std::string& start) {
+    std::string what = "read";
+    try {
+      parse(damaged, "stdin");
+    } catch (const Error& error) {
+      what = error.what();
+    }
+    CHECK(what.substr(0, start.size()) == start);
+  };
+  fails(text.substr(0, text.find("a\t7") + 3), "stdin:6: the input is cut off here");
+  const auto with = [&](const std::string& what, const std::string& by) {
+    std::string damaged = text;
+    return damaged.replace(damaged.find(what), what.size(), by);
+  };
+  fails(with("a\t7", "a"), "stdin:6: expected 2 fields as in the header, found 1");
+  fails(with("a\t7", "a\t7,5"), "stdin:6: column 'n' is int, found '7,5'");
+  fails(with("condition\tn", "condition\tm"), "stdin:5: a header that differs from what was declared");
+  fails(with("#table summary", "#table else"), "stdin:2: expected '#table summary'");
+  for (std::size_t at = 0; at < text.size(); ++at) {  // no crash
+    for (const char c : {'\n', '#', 'x', '\t', '\\'}) {
+      std::string damaged = text;
+      damaged[at] = c;
+      try {
+        parse(damaged, "stdin");
+      } catch (const Error&) {
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -11,8 +11,10 @@
 #include <csignal>
 #include <cstring>
 #include <exception>
+#include <new>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 
 namespace zs::metric {
 namespace {
@@ -47,10 +49,18 @@ std::string read_all(int file) {
   const rlimit processor{seconds, seconds}, core{0, 0};
   ::setrlimit(RLIMIT_CPU, &processor);
   ::setrlimit(RLIMIT_CORE, &core);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadows fill the address space
+  rlimit memory{};
+  ::getrlimit(RLIMIT_AS, &memory);
+  memory.rlim_cur = std::min<rlim_t>(memory.rlim_cur, most_in_memory() * 2);  // RLIM_INFINITY is the largest
+  ::setrlimit(RLIMIT_AS, &memory);
+#endif
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGXCPU}) std::signal(signal, SIG_DFL);
   bool written = false;
   try {
     written = write_all(file, "d" + work());
+  } catch (const std::bad_alloc&) {
+    written = write_all(file, "eout of memory: its columns are too long");
   } catch (const std::exception& error) {
     written = write_all(file, std::string("e") + error.what());
   }

@@ -2,6 +2,7 @@
 #include "metric/hdf5.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -65,6 +66,19 @@ void write_tables(h5::Group& root, const std::string& name, const std::map<std::
   }
 }
 
+/// A column of whole numbers that was written as reals.
+Column whole(Column reals) {
+  Column column(reals.name, reals.unit, Type::integer);
+  for (std::size_t row = 0; row < reals.size(); ++row) {
+    const double value = reals.reals()[row];
+    const bool absent = reals.absent(row) || std::isnan(value);  // pandas has no other sign for an absent integer
+    if (!absent && !(std::fabs(value) <= 0x1p53 && value == std::trunc(value)))
+      throw Error("column '" + reals.name + "' holds " + to_text(value) + ", which is not a whole number");
+    column.integers().push_back(absent ? kAbsentInteger : static_cast<std::int64_t>(value));
+  }
+  return column;
+}
+
 /// A column of the standard type where the file's own can be turned into it without loss.
 Column column_of(const std::string& name, const std::string& unit, h5::Values&& values) {
   const Standard* const usual = standard(name);
@@ -79,7 +93,7 @@ Column column_of(const std::string& name, const std::string& unit, h5::Values&& 
   if (auto* const reals = std::get_if<std::vector<double>>(&values)) {
     Column column(name, unit, Type::real);
     column.reals() = std::move(*reals);
-    return column;
+    return usual && usual->type == Type::integer ? whole(std::move(column)) : column;
   }
   Column column(name, unit, Type::text);
   column.texts() = std::get<std::vector<std::string>>(std::move(values));

@@ -37,10 +37,6 @@ struct Shared {
   const kernel::Kernels* kernels;
 };
 
-Tensor norm(const Tensor& x_BTC, const Tensor& weight_C, const Tensor& bias_C) {
-  return at::layer_norm(x_BTC, weight_C.sizes(), weight_C, bias_C, kNormEpsilon);
-}
-
 class Embedding final : public unit::Unit {
  public:
   Embedding(const Shared& shared, const Settings& settings)
@@ -74,12 +70,19 @@ class Block final : public unit::Unit {
                  const Pass& pass) const override {
     const double p = pass.training ? shared_.dropout : 0;
     const std::uint64_t key = unit::mix(pass.stream, name());
-    const auto& [linear, gelu, attention, embedding, loss] = *shared_.kernels;
-    const Tensor qkv_BTE = linear(norm(x_BTC, own[0], own[1]), own[2], own[3]);
-    const Tensor attended_BTC = attention(qkv_BTE, shared_.H, p, unit::mix(key, 1));
-    const Tensor middle_BTC = x_BTC + unit::dropout(linear(attended_BTC, own[4], own[5]), p, unit::mix(key, 2));
-    const Tensor hidden_BTF = gelu(linear(norm(middle_BTC, own[6], own[7]), own[8], own[9]));
-    return middle_BTC + unit::dropout(linear(hidden_BTF, own[10], own[11]), p, unit::mix(key, 3));
+    const auto& kernels = *shared_.kernels;
+    const auto norm = [&](const Tensor& in, int weight) {
+      return kernels.norm(in, own[weight], own[weight + 1], kNormEpsilon);
+    };
+    const auto add = [&](const Tensor& residual, const Tensor& in, int weight, std::uint64_t site) {
+      if (p == 0) return kernels.linear_add(in, own[weight], own[weight + 1], residual);
+      return residual + unit::dropout(kernels.linear(in, own[weight], own[weight + 1]), p, unit::mix(key, site));
+    };
+    const auto [x, normed_BTC] = norm(x_BTC, 0);
+    const Tensor qkv_BTE = kernels.linear(normed_BTC, own[2], own[3]);
+    const auto [middle, hidden_in_BTC] =
+        norm(add(x, kernels.attention(qkv_BTE, shared_.H, p, unit::mix(key, 1)), 4, 2), 6);
+    return add(middle, kernels.linear_gelu(hidden_in_BTC, own[8], own[9]), 10, 3);
   }
 
  private:
@@ -119,7 +122,7 @@ class Head final : public unit::Unit {
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
                  const Pass& pass) const override {
-    const Tensor x_NC = norm(x_BTC, own[0], own[1]).view({-1, x_BTC.size(2)});
+    const Tensor x_NC = kernels_->norm(x_BTC, own[0], own[1], kNormEpsilon).y.view({-1, x_BTC.size(2)});
     return kernels_->loss(x_NC, borrowed[0], pass.batch.targets_BT.view({-1}));
   }
 
@@ -151,7 +154,7 @@ std::optional<Model> make_gpt2(const Settings& settings) {
     model.seq_length = settings.seq_length > 0 ? settings.seq_length : std::min(size.positions, kUsualLength);
     model.vocab_size = settings.vocab_size > 0 ? settings.vocab_size : size.vocabulary;
     const Shared shared{size.width,       size.heads,       size.positions,
-                        model.vocab_size, settings.dropout, settings.fused ? &kernel::fused() : &kernel::plain()};
+                        model.vocab_size, settings.dropout, &kernel::chosen(settings.fused, settings.device)};
     const double residual_std = settings.init_std / std::sqrt(2.0 * static_cast<double>(model.num_layers));
     model.units.push_back(std::make_unique<Embedding>(shared, settings));
     for (std::int64_t i = 0; i < model.num_layers; ++i)

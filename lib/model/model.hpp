@@ -17,8 +17,9 @@ struct Settings {
   std::int64_t seq_length = 0;  ///< tokens in a sample; at most the model's positions
   double dropout = 0;           ///< embedding, attention and residual dropout
   double init_mean = 0, init_std = 0.02;
-  bool init_gaussian = false;  ///< every parameter begins as N(init_mean, init_std), biases and norms too
-  bool fused = false;          ///< fused kernels instead of LibTorch's operations
+  bool init_gaussian = false;        ///< every parameter begins as N(init_mean, init_std), biases and norms too
+  bool fused = false;                ///< fused kernels instead of LibTorch's operations
+  at::DeviceType device = at::kCPU;  ///< where forward will run
 };
 
 struct Model {

@@ -38,6 +38,7 @@ class HuggingFace : public Dialect {
     if (const auto bar = bar_of(text.substr(0, brace))) {
       last_ = *bar;
       if (total_ == bar->total) step_ = bar->step;
+      if (total_ == bar->total && step_ == total_) findings.attribute("summary.steps", step_, true);
     }
     if (brace == std::string_view::npos) return {};
     std::vector<Field> pairs;
@@ -89,6 +90,8 @@ class HuggingFace : public Dialect {
     if (training && !last_.total.empty()) {  // the bar in front of a training loss is the one that counts steps
       total_ = last_.total;
       step_ = last_.step;
+      findings.attribute("expected_steps", total_);
+      if (step_ == total_) findings.attribute("summary.steps", step_, true);
     }
     std::vector<Field> fields;
     if (!step_.empty()) fields.push_back({"step", step_, Kind::integer});

@@ -37,7 +37,9 @@ class LlmC : public Dialect {
     } else {
       if (!skip(rest, "/")) return {};
       skip_blanks(rest);
-      if (take_number(rest).text.empty() || !skip(rest, " | ")) return {};
+      const Token total = take_number(rest);
+      if (total.text.empty() || !skip(rest, " | ")) return {};
+      if (total.kind == Kind::integer) findings.attribute("expected_steps", total.text);
     }
     std::vector<Field> fields = {{"step", step.text, Kind::integer}};
     made_.clear();

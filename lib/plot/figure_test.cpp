@@ -171,11 +171,11 @@ TEST_CASE("curves at both ends of the doubles are not said to coincide") {
 }
 
 TEST_CASE("a number for people is in its unit, and never cut short") {
-  CHECK(time_unit(1e308).text(1e308) == "2.778e+304 h");
-  CHECK(time_unit(7200).text(7200) == "2.000 h");
-  CHECK(time_unit(300).text(450) == "7.500 min");
-  CHECK(time_unit(1e-320).number(1e-320, 3).find("e-") != std::string::npos);
-  CHECK(bytes_unit(1e6).text(1.5e6) == "1.500 MB");
+  CHECK(summary::time_unit(1e308).text(1e308) == "2.778e+304 h");
+  CHECK(summary::time_unit(7200).text(7200) == "2.000 h");
+  CHECK(summary::time_unit(300).text(450) == "7.500 min");
+  CHECK(summary::time_unit(1e-320).number(1e-320, 3).find("e-") != std::string::npos);
+  CHECK(summary::bytes_unit(1e6).text(1.5e6) == "1.500 MB");
 }
 
 }  // namespace zs::plot

@@ -94,7 +94,7 @@ std::string lighter(const std::string& colour, double share) {
 Theme read_theme(const std::string& path) {
   Theme theme;
   Input input(path);
-  std::istringstream lines(input.read_all());
+  std::istringstream lines(input.read_all(std::uint64_t{1} << 20));  // a theme is a page
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     std::istringstream stream(line);

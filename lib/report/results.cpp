@@ -128,15 +128,13 @@ Text time_sentence(const Findings& found) {
                       " has the smallest mean iteration time, but not every condition has an interval, so the data do "
                       "not show that it is fastest.");
   }
-  const std::string unlike =
-      found.unlike_work.empty() ? "" : " Their steps are not known to be the same work: " + found.unlike_work + ".";
   if (time.level.empty()) {
-    return mean + Text(unlike.empty() ? " is the fastest: " : " has the shortest steps: ") + Text(percent(gain)) +
-           Text(" less time for a step than the next, ") + code(time.next->name) +
-           Text(", and its 95 % interval lies below every other." + unlike);
+    return mean + Text(found.unlike_work.empty() ? " is the fastest: " : " has the shortest steps: ") +
+           Text(percent(gain)) + Text(" less time for a step than the next, ") + code(time.next->name) +
+           Text(", and its 95 % interval lies below every other.");
   }
   return mean + Text(" has the smallest mean iteration time, but its 95 % interval overlaps that of ") +
-         names(time.level) + Text(": the data do not show which is fastest." + unlike);
+         names(time.level) + Text(": the data do not show which is fastest.");
 }
 
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer) {
@@ -265,6 +263,10 @@ Section summary_section(const Findings& found) {
   }
   if (found.bad.empty() && found.unknown.empty()) list.items.push_back(Text(strong("Runs. ")) + completed(found));
   if (found.healthy.size() > 1) list.items.push_back(Text(strong("Loss. ")) + loss_sentence(found));
+  if (found.healthy.size() > 1 && !found.unlike_work.empty()) {
+    list.items.push_back(Text(strong("Work. ")) +
+                         Text("The steps are not known to be the same work: " + found.unlike_work + "."));
+  }
   list.items.push_back(Text(strong("Time. ")) + time_sentence(found));
   list.items.push_back(Text(strong("Memory. ")) + memory_sentence(found));
   section.blocks.emplace_back(std::move(list));

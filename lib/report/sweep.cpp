@@ -141,8 +141,9 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
                              Text(strong(result.text(result.of(*order[0])))) + Text(".");
     const bool single = order[0]->runs.value_or(1) <= 1;
     if (order.size() > 1) {
-      document.verdict_text +=
-          Text(" The next is ") + setting(*order[1], keys) + Text(" (" + result.text(result.of(*order[1])) + ").");
+      const bool level = result.of(*order[0]) == result.of(*order[1]);
+      document.verdict_text += Text(level ? " The same result has " : " The next is ") + setting(*order[1], keys) +
+                               Text(level ? "." : " (" + result.text(result.of(*order[1])) + ").");
       if (single) document.verdict_text += " Each ran once, so whether the difference is more than noise is not known.";
     }
   }

@@ -6,6 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "base/number.hpp"
+#include "stat/steps.hpp"
 
 namespace zs::stat {
 namespace {
@@ -44,9 +46,28 @@ std::string condition_name(const metric::Run& run, const std::vector<std::string
   return name;
 }
 
+/// How many of the points lie within the first steps that the run itself leaves out of its mean. Points without a step
+/// count as one each.
+std::size_t own_warmup(const metric::Run& run, const Series& series, const std::vector<const Point*>& timed) {
+  std::optional<std::int64_t> steps = parse_int(run.attribute("timing_warmup"));
+  if (!steps) steps = parse_int(run.attribute("warmup_step"));
+  if (!steps || *steps < 0) return kWarmup;
+  if (counts_micro_steps(run, series)) *steps *= parse_int(run.attribute("gradient_accumulation_steps")).value_or(1);
+  const std::int64_t resumed = parse_int(run.attribute("resumed_after_step")).value_or(0);
+  const std::int64_t start =
+      timed.front()->step > resumed ? resumed : 0;  // records of what was before may be there too
+  std::size_t count = 0;
+  while (count < timed.size()) {
+    const std::int64_t step = timed[count]->step;
+    if ((is_absent(step) ? static_cast<std::int64_t>(count) + 1 : step - start) > *steps) break;
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
-Timing timing(const Series& series, const TimingRule& rule) {
+Timing timing(const metric::Run& run, const Series& series, const TimingRule& rule) {
   std::vector<const Point*> timed;
   Sample seconds;
   for (const Point& point : series.points) {
@@ -57,7 +78,8 @@ Timing timing(const Series& series, const TimingRule& rule) {
   Timing made;
   made.given = timed.size();
   if (timed.empty()) return made;
-  made.warmup = std::min(rule.warmup ? *rule.warmup : warmup_length(seconds), timed.size() - 1);
+  made.asked = rule.find_warmup ? warmup_length(seconds) : rule.warmup ? *rule.warmup : own_warmup(run, series, timed);
+  made.warmup = std::min(made.asked, timed.size() - 1);
   seconds.erase(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(made.warmup));
   const std::vector<bool> out = marks(seconds, rule.outliers);
   made.marked = static_cast<std::size_t>(std::count(out.begin(), out.end(), true));
@@ -86,7 +108,7 @@ std::vector<Condition> conditions(const metric::Store& store, const std::vector<
     if (place == found.end()) place = found.insert(found.end(), Condition{name, {}});
     Series points = series(run);
     Judgement judgement = judge(run, points);
-    Timing times = timing(points, rule);
+    Timing times = timing(run, points, rule);
     place->members.push_back({&run, std::move(points), std::move(judgement), std::move(times)});
   }
   return found;

@@ -21,9 +21,14 @@ enum class Outliers {
   far_out,    ///< see far_out() in sample.hpp
 };
 
+/// Warm-up of a run that does not say its own.
+inline constexpr std::size_t kWarmup = 5;
+
 struct TimingRule {
-  std::optional<std::size_t> warmup =
-      5;  ///< points left out at the start of each run; nothing: warmup_length() finds it
+  /// Timed points left out at the start of each run. Nothing: those of the first steps that the run's own mean leaves
+  /// out (attribute timing_warmup, once warmup_step), kWarmup points where it says nothing.
+  std::optional<std::size_t> warmup{};
+  bool find_warmup = false;  ///< instead: warmup_length() finds it
   Outliers outliers = Outliers::keep;
 };
 
@@ -31,13 +36,14 @@ struct TimingRule {
 struct Timing {
   std::size_t given = 0;                 ///< points that have a time
   std::size_t warmup = 0;                ///< left out at the start; never more than given - 1
+  std::size_t asked = 0;                 ///< points to leave out, before that
   std::size_t marked = 0;                ///< outliers among the rest
   std::size_t removed = 0;               ///< of these, left out
   Sample seconds;                        ///< what is left
   double tokens = 0, token_seconds = 0;  ///< summed over what is left, where both are known
 };
 
-Timing timing(const Series& series, const TimingRule& rule);
+Timing timing(const metric::Run& run, const Series& series, const TimingRule& rule);
 
 struct Member {
   const metric::Run* run;

@@ -146,9 +146,10 @@ Judgement judge(const metric::Run& run, const Series& series) {
   if (point) {
     return {RunStatus::diverged, "the gradient norm is " + to_text(point->grad_norm) + place(run, *point)};
   }
-  const auto expected = parse_int(run.attribute("expected_steps"));
-  constexpr std::int64_t kMost = std::int64_t{1} << 53;
-  if (!expected || *expected <= 0 || *expected > kMost) {
+  const auto expected = expected_steps(run, series);
+  if (!expected) {
+    const bool finished = run.attribute("exit_state") == "finished" && exit_code == "0";
+    if (finished && !series.points.empty() && run.attribute("expected_steps").empty()) return {RunStatus::complete, ""};
     const std::string said = run.attribute("expected_steps");
     return {RunStatus::unknown, series.points.empty() ? "no metric records"
                                 : said.empty()        ? "how many steps it should have is not known"

@@ -13,6 +13,13 @@ namespace {
 using metric::is_absent;
 using metric::kAbsentInteger;
 
+/// An attribute that is a number of steps: above 0, and small enough to be multiplied.
+std::optional<std::int64_t> count(const metric::Run& run, const char* key) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  const auto value = parse_int(run.attribute(key));
+  return value && *value > 0 && *value <= kMost ? value : std::nullopt;
+}
+
 /// Distances between neighbours. Steps that begin anew with an epoch have none.
 std::vector<std::int64_t> distances(const Series& series) {
   std::vector<std::int64_t> found;
@@ -36,8 +43,26 @@ std::int64_t usual(const std::vector<std::int64_t>& all) {
 
 }  // namespace
 
+bool counts_micro_steps(const metric::Run& run, const Series& series) {
+  const auto interval = count(run, "log_interval"), micro = count(run, "gradient_accumulation_steps");
+  if (!interval || !micro || *micro == 1 || series.points.empty()) return false;
+  return std::all_of(series.points.begin(), series.points.end(), [&](const Point& point) {
+    return !is_absent(point.step) && point.step % (*interval * *micro) == 0;
+  });
+}
+
+std::optional<std::int64_t> expected_steps(const metric::Run& run, const Series& series) {
+  if (!run.attribute("expected_steps").empty()) return count(run, "expected_steps");
+  for (const char* const key : {"bench_step", "max_steps"}) {
+    const auto steps = count(run, key);
+    if (steps) return *steps * (counts_micro_steps(run, series) ? *count(run, "gradient_accumulation_steps") : 1);
+  }
+  return {};
+}
+
 std::int64_t log_interval(const metric::Run& run, const Series& series) {
-  if (const auto said = parse_int(run.attribute("log_interval")); said && *said > 0) return *said;
+  if (const auto said = count(run, "log_interval"))
+    return *said * (counts_micro_steps(run, series) ? *count(run, "gradient_accumulation_steps") : 1);
   std::vector<std::int64_t> all = distances(series);
   if (all.empty() || (all.size() <= 3 && all.front() == 1)) return all.empty() ? kAbsentInteger : 1;
   const std::int64_t first = series.points.front().step;

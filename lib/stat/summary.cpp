@@ -142,20 +142,23 @@ void write_row(RowWriter& row, const Condition& condition, const SummaryRule& ru
 /// What was left out at the start, in words, and a warning for every run that had fewer points than asked.
 std::string warmup_note(const std::vector<Condition>& conditions, const TimingRule& rule,
                         std::vector<std::string>& warnings) {
+  const std::size_t usual = rule.warmup.value_or(kWarmup);
+  const std::string asked = rule.find_warmup ? "auto" : std::to_string(usual);
   std::string used;
-  const std::string asked = rule.warmup ? std::to_string(*rule.warmup) : "auto";
   for (const Condition& condition : conditions) {
     for (const Member& member : condition.members) {
       const Timing& timing = member.timing;
-      if (timing.given == 0 || (rule.warmup && timing.warmup == *rule.warmup)) continue;
+      if (timing.given == 0 || (!rule.find_warmup && timing.warmup == usual)) continue;
       const std::string counts = std::to_string(timing.warmup) + " of " + std::to_string(timing.given);
       used += (used.empty() ? "" : ", ") + member.run->name + " " + counts;
-      if (!rule.warmup) continue;
+      if (timing.asked == timing.warmup) continue;
       warnings.push_back("run '" + member.run->name + "' has only " + std::to_string(timing.given) +
-                         " timed points: warm-up of " + asked + " cut to " + std::to_string(timing.warmup));
+                         " timed points: warm-up of " + std::to_string(timing.asked) + " cut to " +
+                         std::to_string(timing.warmup));
     }
   }
-  return asked + (used.empty() ? "" : " asked; used: " + used);
+  const bool own = !rule.warmup && !rule.find_warmup && !used.empty();
+  return asked + (used.empty() ? "" : (own ? " or the runs' own; used: " : " asked; used: ") + used);
 }
 
 /// Which timings were left out, in words, and a warning where there were any.

@@ -88,7 +88,7 @@ TEST_CASE("a warm-up longer than the run is cut, and said") {
   CHECK(real(made, "time_points") == 1);
   CHECK(real(made, "time_mean") == 2);
   CHECK(made.store.summary->find("time_std")->absent(0));
-  CHECK(made.store.attributes.at("warmup") == "5 asked; used: a 2 of 3");
+  CHECK(made.store.attributes.at("warmup") == "5 or the runs' own; used: a 2 of 3");
   CHECK(made.warnings == std::vector<std::string>{"run 'a' has only 3 timed points: warm-up of 5 cut to 2"});
 }
 

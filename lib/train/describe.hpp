@@ -3,6 +3,7 @@
 #pragma once
 #include "attribute/difference.hpp"
 #include "config/config.hpp"
+#include "device/memory.hpp"
 
 namespace zs::train {
 
@@ -11,6 +12,6 @@ attribute::Facts configured(const config::Config& config);
 
 /// What the bits of this process depend on beside the configuration: device, instruction set, versions of LibTorch and
 /// BLAS, threads, processor. Host memory is assumed.
-attribute::Facts arithmetic();
+attribute::Facts arithmetic(const device::Device& device);
 
 }  // namespace zs::train

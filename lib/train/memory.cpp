@@ -9,7 +9,7 @@ namespace zs::train {
 
 double least_memory(const model::Model& model, const Settings& settings, int ranks) {
   const auto real = [](auto size) { return static_cast<double>(size); };
-  const double state = plan::state_bytes(static_cast<double>(unit::numel(model.units)), settings.stage, ranks,
+  const double state = plan::state_bytes(real(unit::numel(model.units)), settings.stage, ranks,
                                          static_cast<int>(at::elementSize(settings.engine.dtype)));
   // Two indices of 8 bytes for each token, and what one unit hands to the next, in no less than 16 bits.
   const double batch = real(settings.batch_size) * real(model.seq_length) * (2 * 8 + 2 * real(model.width));

@@ -8,9 +8,19 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/error.hpp"
 #include "comm/agree.hpp"
 #include "device/memory.hpp"
 #include "train/signals.hpp"
+#ifdef ZS_CUDA
+#include <c10/cuda/CUDAFunctions.h>
+
+#include <set>
+
+#include "comm/nccl.hpp"
+#include "comm/staged.hpp"
+#include "device/cuda.hpp"
+#endif
 
 namespace zs::train {
 namespace {
@@ -36,13 +46,72 @@ bool shared() {
 
 }  // namespace
 
+#ifdef ZS_CUDA
+bool built_with_cuda() { return true; }
+int visible_gpus() { return c10::cuda::device_count(); }
+
+namespace {
+
+/// The GPU of this rank: its place among the ranks of its host, counted round the GPUs that it sees.
+device::Device own_gpu(const comm::Group& group, int gpus) {
+  int before = 0;
+  for (int rank = 0; rank < group.rank(); ++rank) before += group.host(rank) == group.host(group.rank());
+  return {device::Device::Kind::cuda, before % gpus};
+}
+
+/// True if no two ranks have one GPU.
+bool own_gpus(comm::Group& group, const device::Device& device) {
+  char bus[32] = {};
+  device::cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, device.index), "GPU of this rank");
+  const auto all = group.exchange(group.host(group.rank()) + " " + bus, "GPUs of the ranks");
+  return std::set<std::string>(all.begin(), all.end()).size() == all.size();
+}
+
+std::unique_ptr<comm::Group> on_gpu(std::unique_ptr<comm::Group> host, const std::string& transport,
+                                    const comm::Options& options) {
+  const device::Device device = own_gpu(*host, visible_gpus());
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(device.index));
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  at::globalContext().setAllowBF16ReductionCuBLAS(false);  // partial sums stay float32
+  at::globalContext().setAllowFP16ReductionCuBLAS(false);
+  const bool by_nccl = transport == "nccl" || (transport == "auto" && own_gpus(*host, device));
+  return by_nccl ? comm::nccl(std::move(host), device, options) : comm::staged(std::move(host), device);
+}
+
+}  // namespace
+#else
+bool built_with_cuda() { return false; }
+int visible_gpus() { return 0; }
+
+namespace {
+std::unique_ptr<comm::Group> on_gpu(std::unique_ptr<comm::Group> host, const std::string&, const comm::Options&) {
+  return host;
+}
+}  // namespace
+#endif
+
+std::string chosen_device(const std::string& asked) {
+  if (asked == "cuda" && !built_with_cuda())
+    throw Error("--device cuda: this zs was built without CUDA; build it where nvcc and a LibTorch with CUDA are");
+  if (asked == "cuda" && visible_gpus() == 0)
+    throw Error(
+        "--device cuda: this process sees no GPU: is the driver loaded, and is CUDA_VISIBLE_DEVICES set right?");
+  return asked == "cuda" || (asked == "auto" && visible_gpus() > 0) ? "cuda" : "cpu";
+}
+
 comm::Group& Ranks::start(double timeout) {
   ignore_closed_pipes();
   device::count_tensors();
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
   at::set_num_interop_threads(1);
-  group_ = comm::mpi({.timeout = timeout});
+  options_ = {.timeout = timeout};
+  group_ = comm::mpi(options_);
+  return *group_;
+}
+
+comm::Group& Ranks::use(const std::string& device, const std::string& transport) {
+  if (device == "cuda") group_ = on_gpu(std::move(group_), transport, options_);
   return *group_;
 }
 

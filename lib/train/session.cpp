@@ -16,6 +16,7 @@
 #include "base/shell.hpp"
 #include "cli/run.hpp"
 #include "config/known.hpp"
+#include "device/tensor.hpp"
 #include "job/command.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
@@ -274,20 +275,27 @@ void Session::choose_checkpoint(const cli::Args& args, Start& start) {
 }
 
 Status Session::train(const cli::Args& args) {
-  comm::Group& group = ranks_.start(args.real("timeout", 0.1, 1e9));
-  const bool first = group.rank() == 0;
+  ranks_.start(args.real("timeout", 0.1, 1e9));
+  const bool first = ranks_.group().rank() == 0;
   Start start;
-  comm::together(group, "reading of the configuration", [&] { start = Session::start(args, group.size()); });
+  std::string device;
+  comm::together(ranks_.group(), "reading of the configuration", [&] {
+    start = Session::start(args, ranks_.group().size());
+    device = chosen_device(start.config.text("run.device"));
+  });
   if (first) {
     for (const std::string& warning : start.config.warnings()) cli::warn(args.command(), warning);
     if (const std::string slow = unit::slow_products(); !slow.empty()) cli::warn(args.command(), slow);
   }
   const auto given = [&](const char* option) { return std::string(args.has(option) ? "given" : "not given"); };
-  require_same_start(group, start.config,
-                     {{"the run to go on with", start.run ? start.run->id() : "none"},
+  require_same_start(ranks_.group(), start.config,
+                     {{"the device", device},
+                      {"the run to go on with", start.run ? start.run->id() : "none"},
                       {"ZS_RUN", start.planned ? "set" : "not set"},
                       {"--debug_log", given("debug_log")},
                       {"--print_plan", given("print_plan")}});
+  comm::Group& group = ranks_.use(device, start.config.text("run.comm"));
+  start.settings.model.device = device::torch_device(group.device()).type();
   std::optional<job::Lease> lease;
   if (start.run) {
     comm::together(group, "lease of " + start.run->folder(), [&] {

@@ -118,6 +118,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.engine.exact = config.text("zero.reduction") == "exact";
   s.engine.dtype = dtype_named(config.text("training.dtype"));
   s.engine.max_grad_norm = config.real("training.max_grad_norm");
+  s.tf32 = config.boolean("training.tf32");
   s.deterministic = config.boolean("training.deterministic");
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));
 

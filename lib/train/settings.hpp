@@ -12,6 +12,7 @@
 namespace zs::train {
 
 struct Settings {
+  bool tf32 = false;
   model::Settings model;
   zero::Settings engine;
   int stage = 0;

@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "comm/agree.hpp"
 #include "device/memory.hpp"
+#include "kernel/kernels.hpp"
 #include "train/agreement.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
@@ -44,6 +45,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       steps_(batches_.steps()) {
   require_memory(group_, model_, settings_, host_memory());
   if (settings_.deterministic) refuse_nondeterministic();
+  kernel::allow_tf32(settings_.tf32);
   engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {
@@ -87,7 +89,7 @@ void Trainer::describe() {
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
                             {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
   known.merge(run_.attributes);
-  known.merge(arithmetic());
+  known.merge(train::arithmetic(group_.device()));
   std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
   run_.attributes = std::move(known);
 }

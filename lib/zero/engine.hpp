@@ -104,7 +104,8 @@ class Engine {
     const BatchOf* batch = nullptr;
     bool training = true;
     std::vector<unit::Batch> batches;  // by micro-step
-    std::vector<float> losses;         // by micro-step
+    std::vector<at::Tensor> device_losses;  // by micro-step, where they were computed
+    std::vector<float> losses;              // the same, read when the plan has been given out whole
     std::function<std::int64_t(int micro)> leaf;
     float clip = 1;
     float scale = 1;  // gradient sum -> mean gradient

@@ -2,6 +2,7 @@
 // What each operation of a plan does.
 #include <cmath>
 
+#include "device/tensor.hpp"
 #include "unit/random.hpp"
 #include "zero/engine.hpp"
 #include "zero/norm.hpp"
@@ -25,8 +26,10 @@ void forget_gradient(const std::vector<at::Tensor>& leaves) {
 
 void Engine::execute(const plan::Plan& plan, Run& run) {
   run.batches.resize(static_cast<std::size_t>(plan.shape.micro_steps));
-  run.losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
+  run.device_losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
   for (const plan::Op& op : plan.ops) execute(op, run);
+  // Only now: reading a number of a GPU waits for all that it was given.
+  for (const at::Tensor& loss : run.device_losses) run.losses.push_back(loss.item<float>());
 }
 
 void Engine::execute(const plan::Op& op, Run& run) {
@@ -76,7 +79,7 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const unit::Pass pass{run.batches[static_cast<std::size_t>(micro)], stream, run.training};
   std::span<const at::Tensor> borrowed;
   if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].parameters.tied();
-  if (settings_.dtype == at::kFloat)
+  if (settings_.dtype == at::kFloat || group_.device().kind != device::Device::Kind::cpu)
     return units_[index]->forward(states_[index].input, states_[index].parameters.leaves(), borrowed, pass);
   // 16-bit parameters, float32 arithmetic: CPUs have no 16-bit one, and gradients still arrive rounded to 16 bits.
   const auto widened = [](std::span<const at::Tensor> tensors) {
@@ -91,7 +94,10 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
 void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
   if (unit == 0) {
-    run.batches[static_cast<std::size_t>(micro)] = (*run.batch)(run.leaf(micro));
+    unit::Batch& batch = run.batches[static_cast<std::size_t>(micro)] = (*run.batch)(run.leaf(micro));
+    const at::Device place = device::torch_device(group_.device());
+    batch.tokens_BT = batch.tokens_BT.to(place);
+    batch.targets_BT = batch.targets_BT.to(place);
     state.input = at::Tensor();
   } else {
     UnitState& before = states_[static_cast<std::size_t>(unit) - 1];
@@ -101,7 +107,7 @@ void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
   const at::AutoGradMode grad(keep_graph);
   state.output = compute(unit, micro, run);
   if (unit + 1 < static_cast<int>(states_.size())) return;
-  run.losses[static_cast<std::size_t>(micro)] = state.output.item<float>();
+  run.device_losses[static_cast<std::size_t>(micro)] = state.output.detach();
   if (run.training) return;
   for (UnitState& each : states_) each.input = each.output = at::Tensor();
 }

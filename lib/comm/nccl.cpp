@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives have a stream of their own:
+//
+//   compute stream   ... backward | event a            wait b | use of the result
+//   NCCL's stream             wait a | sends and receives, tree sum | event b
+//
+// start records a, wait() makes the compute stream wait for b: the host never waits. A thread watches the events b: one
+// that does not come within the deadline names its collective and the ranks that have not reached it, and ends the job.
+#include "comm/nccl.hpp"
+
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <nccl.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/error.hpp"
+#include "device/cuda.hpp"
+#include "device/operations.hpp"
+#include "device/tensor.hpp"
+
+namespace zs::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+namespace cuda = device::cuda;
+
+void check(ncclResult_t status, const std::string& what) {
+  if (status == ncclSuccess || status == ncclInProgress) return;
+  throw Error("NCCL, " + what + ": " + ncclGetErrorString(status) + " (" + ncclGetLastError(nullptr) + ")");
+}
+
+ncclDataType_t type_of(device::Type type) {
+  constexpr ncclDataType_t kTypes[] = {ncclUint8, ncclBfloat16, ncclFloat16, ncclFloat32, ncclFloat64};
+  return kTypes[static_cast<int>(type)];
+}
+
+/// An event that is destroyed with its last owner.
+std::shared_ptr<CUevent_st> event() {
+  cudaEvent_t made = nullptr;
+  cuda::check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "event");
+  return {made, [](cudaEvent_t it) { cudaEventDestroy(it); }};
+}
+
+/// Sees that collectives end. Its own thread, which calls nothing of NCCL.
+class Watch {
+ public:
+  Watch(double timeout, std::function<void(const std::string&)> late)
+      : timeout_(timeout), late_(std::move(late)), thread_([this] { run(); }) {}
+  ~Watch() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  void expect(std::shared_ptr<CUevent_st> done, std::string what) {
+    const std::lock_guard lock(mutex_);
+    expected_.push_back({std::move(done), std::move(what)});
+  }
+
+ private:
+  struct Expected {
+    std::shared_ptr<CUevent_st> done;
+    std::string what;
+  };
+  double timeout_;
+  std::function<void(const std::string&)> late_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Expected> expected_;
+  bool ends_ = false;
+  std::thread thread_;
+
+  void run() {
+    Clock::time_point moved = Clock::now();  // when a collective last ended, or none was under way
+    std::unique_lock lock(mutex_);
+    while (!ends_) {
+      bool ended = expected_.empty();
+      while (!expected_.empty() && cudaEventQuery(expected_.front().done.get()) != cudaErrorNotReady) {
+        expected_.pop_front();
+        ended = true;
+      }
+      if (ended) moved = Clock::now();
+      if (!expected_.empty() && Clock::now() - moved > std::chrono::duration<double>(timeout_)) {
+        const std::string what = expected_.front().what;
+        expected_.clear();
+        lock.unlock();
+        late_(what);
+        lock.lock();
+      }
+      changed_.wait_for(lock, std::chrono::milliseconds(20));
+    }
+  }
+};
+
+/// A collective under way, and the memory it uses.
+class Started final : public Pending {
+ public:
+  Started(std::shared_ptr<CUevent_st> done, device::Buffer scratch)
+      : done_(std::move(done)), scratch_(std::move(scratch)) {}
+  void wait() override {
+    cuda::check(cudaStreamWaitEvent(cuda::stream(), done_.get()), "collective");
+    scratch_.reset();  // its memory is used again in the order of the compute stream, which waits from here on
+  }
+  bool test() override { return cudaEventQuery(done_.get()) == cudaSuccess; }
+
+ private:
+  std::shared_ptr<CUevent_st> done_;
+  device::Buffer scratch_;
+};
+
+class NcclGroup final : public Group {
+ public:
+  NcclGroup(std::unique_ptr<Group> host, const device::Device& device, const Options& options)
+      : host_(std::move(host)),
+        device_(device),
+        options_(options),
+        stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(device.index))) {
+    if (size() == 1) return;
+    require_own_gpus();
+    ncclUniqueId id{};
+    if (rank() == 0) check(ncclGetUniqueId(&id), "start");
+    const std::string first = host_->exchange(
+        rank() == 0 ? std::string(id.internal, sizeof id.internal) : std::string(), "NCCL's unique id")[0];
+    std::memcpy(id.internal, first.data(), sizeof id.internal);
+    check(ncclCommInitRank(&comm_, size(), id, rank()), "start of " + std::to_string(size()) + " ranks");
+    const std::string where = "rank " + std::to_string(rank()) + " on " + this->host(rank());
+    watch_ = std::make_unique<Watch>(options.timeout, [this, where, options](const std::string& what) {
+      // The host's thread may wait for the GPU for ever: nobody else can tell.
+      std::fprintf(stderr, "zs: %s: %s has not ended within %g s: another rank is late, stopped or dead\n",
+                   where.c_str(), what.c_str(), options.timeout);
+      std::fflush(stderr);
+      host_->abort();
+    });
+  }
+  ~NcclGroup() override {
+    watch_.reset();
+    if (comm_) ncclCommDestroy(comm_);
+  }
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  const std::string& host(int rank) const override { return host_->host(rank); }
+  device::Device device() const override { return device_; }
+  device::Buffer allocate(std::int64_t bytes) override { return device::allocate(device_, bytes); }
+
+  Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
+    // Slices of the other ranks, and this rank's own where it is.
+    device::Buffer scratch = device::allocate(device_, (size() - 1) * mine.count * device::size(full.type));
+    const c10::cuda::CUDAStreamGuard guard(begin());
+    std::vector<device::View> leaves;
+    if (size() > 1) check(ncclGroupStart(), what);
+    std::int64_t used = 0;
+    for (int peer = 0; peer < size(); ++peer) {
+      const Slice theirs = slice(full.count, peer, size());
+      const device::View part = full.part(theirs.begin, theirs.end);
+      if (peer == rank()) {
+        leaves.push_back(part);
+        continue;
+      }
+      const device::View into = scratch.view(full.type, (size() - 1) * mine.count).part(used, used + mine.count);
+      used += mine.count;
+      leaves.push_back(into);
+      send(part, peer, what);
+      receive(into, peer, what);
+    }
+    if (size() > 1) check(ncclGroupEnd(), what);
+    device::tree_sum(leaves, mine);
+    return end(std::move(scratch), what);
+  }
+
+  Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) override {
+    const c10::cuda::CUDAStreamGuard guard(begin());
+    const Slice own = slice(full.count, rank(), size());
+    if (size() > 1 && full.count % size() == 0) {
+      check(ncclAllGather(mine.data, full.data, static_cast<std::size_t>(mine.count), type_of(mine.type), comm_,
+                          cuda::stream()),
+            what);
+      sent_ += mine.bytes() * (size() - 1);
+      return end({}, what);
+    }
+    device::copy(full.part(own.begin, own.end), mine);
+    if (size() == 1) return end({}, what);
+    check(ncclGroupStart(), what);
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank()) continue;
+      const Slice theirs = slice(full.count, peer, size());
+      send(mine, peer, what);
+      receive(full.part(theirs.begin, theirs.end), peer, what);
+    }
+    check(ncclGroupEnd(), what);
+    return end({}, what);
+  }
+
+  std::vector<std::string> exchange(const std::string& blob, const std::string& what) override {
+    return host_->exchange(blob, what);
+  }
+  std::unique_ptr<Group> split(int colour, const std::string& what) override {
+    return nccl(host_->split(colour, what), device_, options_);
+  }
+  std::int64_t bytes_sent() const override { return sent_; }
+  void abort() override { host_->abort(); }
+
+ private:
+  std::unique_ptr<Group> host_;
+  device::Device device_;
+  Options options_;
+  c10::cuda::CUDAStream stream_;
+  ncclComm_t comm_ = nullptr;
+  std::unique_ptr<Watch> watch_;
+  std::int64_t sent_ = 0;
+
+  void require_own_gpus() {
+    char bus[32] = {};
+    cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, device_.index), "GPU of this rank");
+    std::map<std::string, int> taken;
+    const auto buses = host_->exchange(this->host(rank()) + " " + bus, "GPUs of the ranks");
+    for (int other = 0; other < size(); ++other) {
+      const auto [place, fresh] = taken.emplace(buses[static_cast<std::size_t>(other)], other);
+      if (!fresh)
+        throw Error("ranks " + std::to_string(place->second) + " and " + std::to_string(other) + " share the GPU " +
+                    place->first + ", which NCCL refuses: start one rank for each GPU, or use --comm mpi");
+    }
+  }
+
+  /// NCCL's stream, which waits for what the compute stream has been given so far.
+  c10::cuda::CUDAStream begin() {
+    const auto before = event();
+    cuda::check(cudaEventRecord(before.get(), cuda::stream()), "collective");
+    cuda::check(cudaStreamWaitEvent(stream_, before.get()), "collective");
+    return stream_;
+  }
+  Ticket end(device::Buffer scratch, const std::string& what) {
+    auto done = event();
+    cuda::check(cudaEventRecord(done.get(), stream_), "collective");
+    if (watch_) watch_->expect(done, what);
+    return std::make_unique<Started>(std::move(done), std::move(scratch));
+  }
+
+  void send(const device::View& what_goes, int to, const std::string& what) {
+    if (what_goes.count == 0) return;
+    check(ncclSend(what_goes.data, static_cast<std::size_t>(what_goes.count), type_of(what_goes.type), to, comm_,
+                   cuda::stream()),
+          what);
+    sent_ += what_goes.bytes();
+  }
+  void receive(const device::View& into, int from, const std::string& what) {
+    if (into.count == 0) return;
+    check(ncclRecv(into.data, static_cast<std::size_t>(into.count), type_of(into.type), from, comm_, cuda::stream()),
+          what);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Group> nccl(std::unique_ptr<Group> host, const device::Device& device, const Options& options) {
+  return std::make_unique<NcclGroup>(std::move(host), device, options);
+}
+
+}  // namespace zs::comm

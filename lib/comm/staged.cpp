@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU's collectives through the host's memory: for several ranks on one GPU, which NCCL refuses, and where there is
+// no NCCL. The sums are made by the ranks' processors, whose additions have a GPU's bits.
+//
+//   reduce_scatter   GPU full -> host full | the host group's reduce-scatter | host mine -> GPU mine, in wait()
+//   all_gather       GPU mine -> host mine | the host group's all-gather     | host full -> GPU full, in wait()
+#include "comm/staged.hpp"
+
+#include "device/tensor.hpp"
+
+namespace zs::comm {
+namespace {
+
+/// A collective of the host's group, and where its result goes.
+class Staged final : public Pending {
+ public:
+  Staged(device::Buffer in, device::Buffer out, const device::View& host, const device::View& target)
+      : in_(std::move(in)), out_(std::move(out)), host_(host), target_(target) {}
+
+  void start(Ticket ticket) { ticket_ = std::move(ticket); }
+  void wait() override {
+    ticket_->wait();
+    device::copy(target_, host_);
+  }
+  bool test() override { return ticket_->test(); }
+
+ private:
+  device::Buffer in_, out_;
+  device::View host_, target_;
+  Ticket ticket_;
+};
+
+class StagedGroup final : public Group {
+ public:
+  StagedGroup(std::unique_ptr<Group> host, const device::Device& device) : host_(std::move(host)), device_(device) {}
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  const std::string& host(int rank) const override { return host_->host(rank); }
+  device::Device device() const override { return device_; }
+  device::Buffer allocate(std::int64_t bytes) override { return device::allocate(device_, bytes); }
+
+  Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
+    return start(full, mine,
+                 [&](const device::View& in, const device::View& out) { return host_->reduce_scatter(in, out, what); });
+  }
+  Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) override {
+    return start(mine, full,
+                 [&](const device::View& in, const device::View& out) { return host_->all_gather(in, out, what); });
+  }
+  std::vector<std::string> exchange(const std::string& blob, const std::string& what) override {
+    return host_->exchange(blob, what);
+  }
+  std::unique_ptr<Group> split(int colour, const std::string& what) override {
+    return staged(host_->split(colour, what), device_);
+  }
+  std::int64_t bytes_sent() const override { return host_->bytes_sent(); }
+  void abort() override { host_->abort(); }
+
+ private:
+  std::unique_ptr<Group> host_;
+  device::Device device_;
+
+  template <typename Collective>
+  Ticket start(const device::View& from, const device::View& to, Collective collective) {
+    device::Buffer in = host_->allocate(from.bytes()), out = host_->allocate(to.bytes());
+    const device::View source = in.view(from.type, from.count), result = out.view(to.type, to.count);
+    device::copy(source, from);  // waits for the GPU
+    auto staged = std::make_unique<Staged>(in, out, result, to);
+    staged->start(collective(source, result));
+    return staged;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Group> staged(std::unique_ptr<Group> host, const device::Device& device) {
+  return std::make_unique<StagedGroup>(std::move(host), device);
+}
+
+}  // namespace zs::comm

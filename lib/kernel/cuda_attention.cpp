@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cudnn/Handle.h>
+#include <cudnn_frontend.h>
+
+#include <array>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "kernel/attention.hpp"
+
+namespace zs::kernel::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using fe::graph::Tensor_attributes;
+
+enum Name : std::int64_t { kQ = 1, kK, kV, kOut, kStats, kDout, kDq, kDk, kDv };
+
+struct Shape {
+  std::int64_t B, T, H, D;
+  bool half;
+  auto operator<=>(const Shape&) const = default;
+
+  static Shape of(const at::Tensor& qkv_BTE, std::int64_t heads) {
+    return {qkv_BTE.size(0), qkv_BTE.size(1), heads, qkv_BTE.size(2) / 3 / heads, qkv_BTE.scalar_type() == at::kHalf};
+  }
+  std::vector<std::int64_t> sizes() const { return {B, H, T, D}; }
+  /// Of queries, keys, values inside qkv_BTE, and of the output inside out_BTC.
+  std::vector<std::int64_t> packed() const { return {T * 3 * H * D, D, 3 * H * D, 1}; }
+  std::vector<std::int64_t> plain() const { return {T * H * D, D, H * D, 1}; }
+};
+
+struct Graph {
+  std::shared_ptr<fe::graph::Graph> graph;
+  std::int64_t workspace = 0;
+};
+
+void check(fe::error_t status, const std::string& what) {
+  if (status.is_bad()) throw Error("cuDNN, " + what + ": " + status.get_message());
+}
+
+std::shared_ptr<fe::graph::Graph> begin(const Shape& shape) {
+  auto graph = std::make_shared<fe::graph::Graph>();
+  graph->set_io_data_type(shape.half ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  return graph;
+}
+
+auto tensor(Name name, std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides) {
+  return Tensor_attributes().set_uid(name).set_dim(std::move(sizes)).set_stride(std::move(strides));
+}
+
+Tensor_attributes stats(const Shape& s) {
+  return tensor(kStats, {s.B, s.H, s.T, 1}, {s.H * s.T, s.T, 1, 1}).set_data_type(fe::DataType_t::FLOAT);
+}
+
+Graph finish(std::shared_ptr<fe::graph::Graph> graph, const std::string& what) {
+  cudnnHandle_t handle = at::native::getCudnnHandle();
+  check(graph->validate(), what);
+  check(graph->build_operation_graph(handle), what);
+  check(graph->create_execution_plans({fe::HeurMode_t::A}), what);
+  check(graph->check_support(), what);
+  check(graph->build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE), what);
+  Graph made{std::move(graph), 0};
+  check(made.graph->get_workspace_size(made.workspace), what);
+  return made;
+}
+
+Graph forward_graph(const Shape& s) {
+  auto graph = begin(s);
+  const auto q = graph->tensor(tensor(kQ, s.sizes(), s.packed())), k = graph->tensor(tensor(kK, s.sizes(), s.packed())),
+             v = graph->tensor(tensor(kV, s.sizes(), s.packed()));
+  auto options = fe::graph::SDPA_attributes().set_generate_stats(true).set_causal_mask(true).set_attn_scale(
+      static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))));
+  auto [out, row_stats] = graph->sdpa(q, k, v, options);
+  out->set_output(true).set_uid(kOut).set_dim(s.sizes()).set_stride(s.plain());
+  const Tensor_attributes form = stats(s);
+  row_stats->set_output(true)
+      .set_uid(kStats)
+      .set_dim(form.get_dim())
+      .set_stride(form.get_stride())
+      .set_data_type(fe::DataType_t::FLOAT);
+  return finish(std::move(graph), "attention");
+}
+
+Graph backward_graph(const Shape& s) {
+  auto graph = begin(s);
+  const auto q = graph->tensor(tensor(kQ, s.sizes(), s.packed())), k = graph->tensor(tensor(kK, s.sizes(), s.packed())),
+             v = graph->tensor(tensor(kV, s.sizes(), s.packed())),
+             out = graph->tensor(tensor(kOut, s.sizes(), s.plain())),
+             dout = graph->tensor(tensor(kDout, s.sizes(), s.plain())), row_stats = graph->tensor(stats(s));
+  auto options =
+      fe::graph::SDPA_backward_attributes().set_causal_mask(true).set_deterministic_algorithm(true).set_attn_scale(
+          static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))));
+  auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, out, dout, row_stats, options);
+  dq->set_output(true).set_uid(kDq).set_dim(s.sizes()).set_stride(s.packed());
+  dk->set_output(true).set_uid(kDk).set_dim(s.sizes()).set_stride(s.packed());
+  dv->set_output(true).set_uid(kDv).set_dim(s.sizes()).set_stride(s.packed());
+  return finish(std::move(graph), "backward of attention");
+}
+
+/// The graph of a shape, made once in the process for a device.
+const Graph& graph_of(const Shape& shape, bool backward) {
+  static std::map<std::tuple<int, Shape, bool>, Graph> graphs;
+  const auto key = std::tuple(static_cast<int>(at::cuda::current_device()), shape, backward);
+  const auto found = graphs.find(key);
+  if (found != graphs.end()) return found->second;
+  return graphs.emplace(key, backward ? backward_graph(shape) : forward_graph(shape)).first->second;
+}
+
+void run(const Graph& graph, std::unordered_map<std::int64_t, void*> places, const std::string& what) {
+  const at::Tensor workspace =
+      at::empty({std::max<std::int64_t>(graph.workspace, 1)}, at::TensorOptions(at::kByte).device(at::kCUDA));
+  check(graph.graph->execute(at::native::getCudnnHandle(), places, workspace.data_ptr()), what);
+}
+
+/// Where queries (0), keys (1) or values (2) begin.
+void* part(const at::Tensor& qkv_BTE, std::int64_t which) {
+  return static_cast<std::byte*>(qkv_BTE.data_ptr()) +
+         which * qkv_BTE.size(2) / 3 * static_cast<std::int64_t>(qkv_BTE.element_size());
+}
+
+}  // namespace
+
+bool attention_fits(const at::Tensor& qkv_BTE, std::int64_t heads) {
+  const std::int64_t D = qkv_BTE.size(2) / 3 / heads;
+  return (qkv_BTE.scalar_type() == at::kBFloat16 || qkv_BTE.scalar_type() == at::kHalf) && D % 8 == 0 && D <= 128;
+}
+
+Attended attention_forward(const at::Tensor& qkv_BTE, std::int64_t heads) {
+  const Shape s = Shape::of(qkv_BTE, heads);
+  Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv_BTE.options()),
+                at::empty({s.B, s.H, s.T, 1}, qkv_BTE.options().dtype(at::kFloat))};
+  run(graph_of(s, false),
+      {{kQ, part(qkv_BTE, 0)},
+       {kK, part(qkv_BTE, 1)},
+       {kV, part(qkv_BTE, 2)},
+       {kOut, made.out_BTC.data_ptr()},
+       {kStats, made.stats_BHT1.data_ptr()}},
+      "attention");
+  return made;
+}
+
+at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
+                              std::int64_t heads) {
+  const at::Tensor dqkv_BTE = at::empty_like(qkv_BTE);
+  run(graph_of(Shape::of(qkv_BTE, heads), true),
+      {{kQ, part(qkv_BTE, 0)},
+       {kK, part(qkv_BTE, 1)},
+       {kV, part(qkv_BTE, 2)},
+       {kOut, attended.out_BTC.data_ptr()},
+       {kStats, attended.stats_BHT1.data_ptr()},
+       {kDout, dout_BTC.data_ptr()},
+       {kDq, part(dqkv_BTE, 0)},
+       {kDk, part(dqkv_BTE, 1)},
+       {kDv, part(dqkv_BTE, 2)}},
+      "backward of attention");
+  return dqkv_BTE;
+}
+
+}  // namespace zs::kernel::cuda

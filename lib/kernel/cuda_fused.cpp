@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each layer as one node of autograd on a GPU. Shapes as in kernels.hpp; F is the width of a GELU layer.
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include "base/error.hpp"
+#include "kernel/attention.hpp"
+#include "kernel/cuda_rows.hpp"
+#include "kernel/gradient.hpp"
+#include "kernel/kernels.hpp"
+#include "kernel/matmul.hpp"
+
+namespace zs::kernel::cuda {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using Variables = torch::autograd::variable_list;
+
+cudaStream_t stream() { return at::cuda::getCurrentCUDAStream(); }
+
+Tensor floats(std::int64_t n) { return at::empty({n}, at::TensorOptions(at::kFloat).device(at::kCUDA)); }
+
+/// Calls f with a value of the element type that the own kernels know it by.
+template <typename F>
+auto with_type(const Tensor& x, F f) {
+  switch (x.scalar_type()) {
+    case at::kFloat:
+      return f(float{});
+    case at::kBFloat16:
+      return f(__nv_bfloat16{});
+    default:
+      throw Error(std::string("--compile on a GPU computes in float32 or bfloat16, not ") +
+                  at::toString(x.scalar_type()));
+  }
+}
+template <typename T>
+T* data(const Tensor& x) {
+  return static_cast<T*>(x.data_ptr());
+}
+
+Tensor rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
+
+/// sum_C += the sum of x_NC over rows.
+void add_column_sums(const Tensor& x_NC, const Tensor& sum_C) {
+  const std::int64_t N = x_NC.size(0), C = x_NC.size(1);
+  const Tensor scratch = floats(column_sum_scratch(N, C));
+  with_type(x_NC, [&](auto type) {
+    using T = decltype(type);
+    column_sum(data<T>(x_NC), data<T>(sum_C), scratch.data_ptr<float>(), N, C, stream());
+  });
+}
+
+/// weight.grad += x^T dy, bias.grad += the sum of dy over rows.
+void add_products(Gradient& weight, const Tensor& x_NI, const Tensor& dy_NO) {
+  multiply(weight.sum(), x_NI.t(), dy_NO, {.addend_MN = weight.sum()});
+}
+
+struct Norm : torch::autograd::Function<Norm> {
+  static Variables forward(AutogradContext* ctx, const Tensor& x_BTC, const Tensor& weight_C, const Tensor& bias_C,
+                           double epsilon) {
+    const std::int64_t C = x_BTC.size(-1), N = x_BTC.numel() / C;
+    const Tensor x = x_BTC.contiguous();
+    Tensor y = at::empty_like(x), stats_2N = floats(2 * N);
+    with_type(x, [&](auto type) {
+      using T = decltype(type);
+      norm(data<T>(x), data<T>(weight_C), data<T>(bias_C), data<T>(y), stats_2N.data_ptr<float>(),
+           stats_2N.data_ptr<float>() + N, N, C, static_cast<float>(epsilon), stream());
+    });
+    ctx->save_for_backward({x, weight_C, bias_C, stats_2N});
+    ctx->set_materialize_grads(false);
+    return {x, y};
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const Tensor &x = saved[0], &weight_C = saved[1], &stats_2N = saved[3];
+    const std::int64_t C = x.size(-1), N = x.numel() / C;
+    Gradient weight(weight_C), bias(saved[2]);
+    if (!gradients[1].defined()) return {gradients[0], weight.returned(), bias.returned(), Tensor()};
+    const Tensor dy = gradients[1].contiguous();
+    const Tensor past = gradients[0].defined() ? gradients[0].contiguous() : Tensor();
+    Tensor dx = at::empty_like(x);
+    const Tensor scratch = floats(norm_backward_scratch(N, C));
+    with_type(x, [&](auto type) {
+      using T = decltype(type);
+      norm_backward<T>(data<T>(x), data<T>(weight_C), stats_2N.data_ptr<float>(), stats_2N.data_ptr<float>() + N,
+                       data<T>(dy), past.defined() ? data<T>(past) : nullptr, data<T>(dx), data<T>(weight.sum()),
+                       data<T>(bias.sum()), scratch.data_ptr<float>(), N, C, stream());
+    });
+    return {dx, weight.returned(), bias.returned(), Tensor()};
+  }
+};
+
+struct Linear : torch::autograd::Function<Linear> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O,
+                        const std::optional<Tensor>& residual_BTO) {
+    ctx->save_for_backward({x_BTI, weight_IO, bias_O});
+    ctx->saved_data["adds"] = residual_BTO.has_value();
+    Tensor y_BTO = at::empty({x_BTI.size(0), x_BTI.size(1), weight_IO.size(1)}, x_BTI.options());
+    Epilogue epilogue{.bias_N = bias_O};
+    if (residual_BTO) epilogue.addend_MN = rows(*residual_BTO);
+    multiply(rows(y_BTO), rows(x_BTI), weight_IO, epilogue);
+    return y_BTO;
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const Tensor &x_BTI = saved[0], &weight_IO = saved[1];
+    const Tensor dy_BTO = gradients[0].contiguous(), dy_NO = rows(dy_BTO);
+    Gradient weight(weight_IO), bias(saved[2]);
+    add_products(weight, rows(x_BTI), dy_NO);
+    add_column_sums(dy_NO, bias.sum());
+    Tensor dx_BTI = at::empty_like(x_BTI);
+    multiply(rows(dx_BTI), dy_NO, weight_IO.t());
+    return {dx_BTI, weight.returned(), bias.returned(), ctx->saved_data["adds"].toBool() ? dy_BTO : Tensor()};
+  }
+};
+
+struct LinearGelu : torch::autograd::Function<LinearGelu> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IF, const Tensor& bias_F) {
+    Tensor pre_BTF = at::empty({x_BTI.size(0), x_BTI.size(1), weight_IF.size(1)}, x_BTI.options());
+    multiply(rows(pre_BTF), rows(x_BTI), weight_IF, {.bias_N = bias_F});
+    Tensor y_BTF = at::empty_like(pre_BTF);
+    with_type(pre_BTF, [&](auto type) {
+      using T = decltype(type);
+      gelu(data<T>(pre_BTF), data<T>(y_BTF), pre_BTF.numel(), stream());
+    });
+    ctx->save_for_backward({x_BTI, weight_IF, bias_F, pre_BTF});
+    return y_BTF;
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const Tensor &x_BTI = saved[0], &weight_IF = saved[1], pre_NF = rows(saved[3]);
+    const std::int64_t N = pre_NF.size(0), F = pre_NF.size(1);
+    const Tensor dy_NF = rows(gradients[0].contiguous());
+    Gradient weight(weight_IF), bias(saved[2]);
+    Tensor dpre_NF = at::empty_like(pre_NF);
+    const Tensor scratch = floats(column_sum_scratch(N, F));
+    with_type(pre_NF, [&](auto type) {
+      using T = decltype(type);
+      gelu_backward(data<T>(pre_NF), data<T>(dy_NF), data<T>(dpre_NF), data<T>(bias.sum()), scratch.data_ptr<float>(),
+                    N, F, stream());
+    });
+    add_products(weight, rows(x_BTI), dpre_NF);
+    Tensor dx_BTI = at::empty_like(x_BTI);
+    multiply(rows(dx_BTI), dpre_NF, weight_IF.t());
+    return {dx_BTI, weight.returned(), bias.returned()};
+  }
+};
+
+struct Attention : torch::autograd::Function<Attention> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, std::int64_t heads) {
+    Attended attended = attention_forward(qkv_BTE, heads);
+    ctx->save_for_backward({qkv_BTE, attended.out_BTC, attended.stats_BHT1});
+    ctx->saved_data["heads"] = heads;
+    return attended.out_BTC;
+  }
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    return {
+        attention_backward(saved[0], {saved[1], saved[2]}, gradients[0].contiguous(), ctx->saved_data["heads"].toInt()),
+        Tensor()};
+  }
+};
+
+/// Rows of logits at once: memory for these alone, at no loss of speed.
+constexpr std::int64_t kLossRows = 8192;
+/// Columns of a matrix product come in whole groups of so many: other widths take kernels of a tenth of the speed.
+constexpr std::int64_t kColumns = 8;
+
+struct Loss : torch::autograd::Function<Loss> {
+  /// Computes the gradient beside the loss, group of rows by group, where `with_gradient`: no logits are kept.
+  static Tensor forward(AutogradContext* ctx, const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N,
+                        bool with_gradient) {
+    const std::int64_t N = x_NC.size(0), C = x_NC.size(1), V = weight_VC.size(0);
+    const std::int64_t padded = (V + kColumns - 1) / kColumns * kColumns;
+    Tensor weight_PC = weight_VC.detach();
+    if (padded != V) {
+      weight_PC = at::zeros({padded, C}, weight_VC.options());
+      weight_PC.narrow(0, 0, V).copy_(weight_VC);
+    }
+    const std::int64_t group = std::min(N, kLossRows);
+    const Tensor logits_GP = at::empty({group, padded}, x_NC.options()), losses_N = floats(N);
+    Tensor dx_NC, dweight_PC;
+    if (with_gradient) {
+      dx_NC = at::empty_like(x_NC);
+      dweight_PC = at::empty({padded, C}, x_NC.options().dtype(at::kFloat));
+    }
+    for (std::int64_t begin = 0; begin < N; begin += group) {
+      const std::int64_t count = std::min(group, N - begin);
+      const Tensor logits = logits_GP.narrow(0, 0, count), x = x_NC.narrow(0, begin, count);
+      multiply(logits, x, weight_PC.t());
+      with_type(logits, [&](auto type) {
+        using T = decltype(type);
+        cross_entropy(data<T>(logits), padded, targets_N.data_ptr<std::int64_t>() + begin,
+                      losses_N.data_ptr<float>() + begin, 1.0F / static_cast<float>(N), count, V, stream());
+      });
+      if (!with_gradient) continue;
+      multiply(dx_NC.narrow(0, begin, count), logits, weight_PC);
+      multiply(dweight_PC, logits.t(), x, begin == 0 ? Epilogue{} : Epilogue{.addend_MN = dweight_PC});
+    }
+    ctx->save_for_backward({weight_VC});
+    if (with_gradient) ctx->saved_data["dx"] = dx_NC, ctx->saved_data["dweight"] = dweight_PC.narrow(0, 0, V);
+    Tensor loss = at::empty({}, losses_N.options());
+    mean(losses_N.data_ptr<float>(), loss.data_ptr<float>(), N, stream());
+    return loss;
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Tensor weight_VC = ctx->get_saved_variables()[0];
+    Tensor dx_NC = ctx->saved_data["dx"].toTensor(), dweight_VC = ctx->saved_data["dweight"].toTensor();
+    Gradient weight(weight_VC);
+    const auto* const factor = gradients[0].data_ptr<float>();
+    with_type(weight_VC, [&](auto type) {
+      using T = decltype(type);
+      add_scaled(factor, dweight_VC.data_ptr<float>(), data<T>(weight.sum()), dweight_VC.numel(), stream());
+      scale(factor, data<T>(dx_NC), dx_NC.numel(), stream());
+    });
+    return {dx_NC, weight.returned(), Tensor(), Tensor()};
+  }
+};
+
+Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
+  if (dropout == 0 && attention_fits(qkv_BTE, heads)) return Attention::apply(qkv_BTE, heads);
+  return plain().attention(qkv_BTE, heads, dropout, key);
+}
+
+}  // namespace
+
+const Kernels& fused() {
+  static const Kernels kernels = {
+      [](const Tensor& x_BTC, const Tensor& weight_C, const Tensor& bias_C, double epsilon) {
+        const Variables made = Norm::apply(x_BTC, weight_C, bias_C, epsilon);
+        return Normed{made[0], made[1]};
+      },
+      [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
+        return Linear::apply(x_BTI.contiguous(), weight_IO, bias_O, std::optional<Tensor>());
+      },
+      [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
+        return LinearGelu::apply(x_BTI.contiguous(), weight_IO, bias_O);
+      },
+      [](const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O, const Tensor& residual_BTO) {
+        return Linear::apply(x_BTI.contiguous(), weight_IO, bias_O, std::optional<Tensor>(residual_BTO.contiguous()));
+      },
+      attention,
+      plain().embedding,
+      [](const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
+        return Loss::apply(x_NC.contiguous(), weight_VC, targets_N.contiguous(),
+                           at::GradMode::is_enabled() && x_NC.requires_grad());
+      },
+  };
+  return kernels;
+}
+
+}  // namespace zs::kernel::cuda

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# An OpenBLAS that takes the processor for an old one: here a library that speaks as it does, loaded before all others.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR" || exit
+  grep -qw avx2 /proc/cpuinfo || skip "this processor has nothing better than the kernels that OpenBLAS falls back to"
+  unset OPENBLAS_CORETYPE
+  cat >core.c <<'EOF'
+#include <stdio.h>
+#include <stdlib.h>
+static const char *type(void) { return getenv("OPENBLAS_CORETYPE"); }
+const char *openblas_get_corename(void) { return HEEDS && type() ? type() : "Prescott"; }
+const char *openblas_get_config(void) { return "OpenBLAS 0.3.21 DYNAMIC_ARCH"; }
+__attribute__((constructor)) static void start(void) {
+  FILE *const f = fopen("starts", "a");
+  fprintf(f, "%s\n", type() ? type() : "none");
+  fclose(f);
+}
+EOF
+}
+
+train() { LD_PRELOAD=$PWD/core.so run --separate-stderr "$BUILD/zs-train" --model_name tiny --num_layers 1 --seq_length 32 --max_steps 1 "$@"; }
+
+@test "arithmetic: a program on OpenBLAS's fall-back kernels starts once more, with the right core type" {
+  gcc -DHEEDS=1 -shared -fPIC core.c -o core.so
+  train
+  [[ $status == 0 && $output == *"state_digest: "* ]]
+  [[ $(xargs <starts) =~ ^none\ (Haswell|SkylakeX|SapphireRapids)$ ]]
+  [[ $stderr != *OpenBLAS* ]]
+}
+
+@test "arithmetic: kernels that cannot be mended are told, and a core type of the user's stays" {
+  gcc -DHEEDS=0 -shared -fPIC core.c -o core.so
+  train
+  [[ $status == 0 && $(wc -l <starts) == 2 ]]
+  [[ $stderr == *"warning: OpenBLAS uses its kernels for Prescott, several times slower than this processor can: leave out OPENBLAS_CORETYPE"* ]]
+  rm starts
+  export OPENBLAS_CORETYPE=Nehalem
+  train
+  [[ $status == 0 && $(cat starts) == Nehalem && $stderr == *"leave out OPENBLAS_CORETYPE"* ]]
+}

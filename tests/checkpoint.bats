@@ -96,6 +96,9 @@ damaged() {
   damaged "broken/accelerator_states/optimizer_00001.pt: does not have the checksum" truncate -s -100 broken/accelerator_states/optimizer_00001.pt
   damaged "broken/accelerator_states/optimizer_00002.pt: No such file" rm broken/accelerator_states/optimizer_00002.pt
   damaged "broken/SHA256SUMS: No such file" rm broken/SHA256SUMS
+  damaged "broken/SHA256SUMS: does not list accelerator_states/optimizer_00000.pt, " sed -i '/pytorch_model.bin/!d' broken/SHA256SUMS
+  damaged "broken/SHA256SUMS: does not list model.safetensors, " touch broken/model.safetensors
+  damaged "broken/SHA256SUMS:3: lists " sed -i 2p broken/SHA256SUMS
   for layers in 1 3; do
     run -2 zs-train $SMALL --num_layers $layers --gradient_accumulation_steps 4 --max_steps 20 --checkpoint "saved/$id/checkpoint_8" --output_dir out
     [[ $output == "zs-train: saved/$id/checkpoint_8/config.json: n_layer is 2, of the model $layers: it is a checkpoint of another model" ]] || complain "$output"
@@ -104,6 +107,76 @@ damaged() {
   [[ $output == *"on 1 ranks use --gradient_accumulation_steps 4"* ]]
   run -2 zs-train $SMALL --checkpoint no-such-folder --output_dir out
   [[ $output == *"no-such-folder: there is no such checkpoint"* ]]
+  verdict
+}
+
+# state KEY VALUE: sets a number of broken's state.json, and the checksums so that nothing else is wrong.
+state() {
+  jq "$1 = $2" broken/accelerator_states/state.json >changed && mv changed broken/accelerator_states/state.json
+  (cd broken && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
+}
+
+@test "checkpoint: numbers that no training writes are located errors, whatever they are" {
+  where=broken/accelerator_states/state.json
+  damaged "$where: step is -5, expected a whole number from 1 to " state .step -5
+  damaged "$where: step is 0, expected" state .step 0
+  damaged "$where: step is 8.5, expected" state .step 8.5
+  damaged "$where: step is 1.8446744073709552e+19, expected" state .step 18446744073709551615
+  damaged "$where: step is \"8\", expected" state .step '"8"'
+  damaged "$where: sampler/position is 32, which 9 steps of 4 micro-batches of 1 sequences do not give" state .step 9
+  damaged "$where: leaves is 0, expected" state .leaves 0
+  damaged "$where: updates is 9, expected a whole number from 0 to 8" state .updates 9
+  damaged "$where: updates is -1, expected" state .updates -1
+  damaged "$where: batch_size is null, expected" state .batch_size null
+  damaged "$where: has no sampler/position" state .sampler '{"seed": 42}'
+  damaged "$where: learning_rate is null, expected" state .learning_rate null
+  damaged "$where: dtype is 5, expected a text" state .dtype 5
+  damaged "$where: loss_scaler/scale is -1, expected" state .loss_scaler.scale -1
+  damaged "$where: is of another format" state .format '"zs-checkpoint 2"'
+  damaged "broken/config.json: n_embd is \"wide\", of the model 128" config '.n_embd = "wide"'
+  verdict
+}
+
+config() {
+  jq "$1" broken/config.json >changed && mv changed broken/config.json
+  state .step 8
+}
+
+@test "checkpoint: optimizer states that overlap, are missing or do not fit are errors" {
+  copied() {
+    cp broken/accelerator_states/optimizer_0000{"$1","$2"}.pt
+    state .step 8
+  }
+  damaged "have the optimizer state of the same elements of transformer." copied 0 7
+  damaged "have the optimizer state of the same elements of transformer." copied 0 1
+  gone() {
+    rm broken/accelerator_states/optimizer_00003.pt
+    state .step 8
+  }
+  damaged "broken/accelerator_states: the optimizer state of transformer." gone
+  verdict
+}
+
+@test "checkpoint: steps that a number of ranks cannot share are refused in words" {
+  zs-train $SMALL --max_steps 2 --save_steps 1 --run_name alone --output_dir one >one.log
+  run -2 resume 2 alone --output_dir one
+  [[ $output == *"/checkpoint_1: was made with 1 micro-batches a step, which 2 ranks cannot share: use a number of ranks that divides them"* ]]
+  run -2 train 2 --checkpoint one/*/checkpoint_1 --output_dir out
+  [[ $output == *"was made with 1 micro-batches a step, which 2 ranks cannot share"* ]]
+}
+
+@test "checkpoint: what a killed writer left is cleared away when the run goes on; a checkpoint that it was replacing comes back" {
+  rm -rf left
+  zs-train $SMALL --max_steps 4 --save_steps 2 --run_name left --output_dir left >left.log
+  run=$(echo left/2*)
+  mkdir -p "$run/.checkpoint_4.tmp.host-1/accelerator_states" "$run/.removed_1" "$run/.checkpoint_2.old"
+  echo torn | tee "$run/.checkpoint_4.tmp.host-1/gradients.pt" "$run/.metrics.h5.tmp.77" >/dev/null
+  mv "$run/final_checkpoint" "$run/.final_checkpoint.old"
+  zs-train --resume left --registry left --max_steps 6 >again.log
+  [[ $(find "$run" -maxdepth 1 -name '.*' ! -name .owner) == "" ]] || complain "left: $(ls -A "$run")"
+  [ -s "$run/checkpoint_2/SHA256SUMS" ] || complain "checkpoint_2 is gone"
+  zs-train $SMALL --max_steps 6 --output_dir out >whole.log
+  [[ $(digest again.log) == "$(digest whole.log)" ]] || complain "other bits"
   verdict
 }
 

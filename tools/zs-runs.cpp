@@ -19,6 +19,7 @@
 #include "cli/run.hpp"
 #include "cli/table.hpp"
 #include "compare/records.hpp"
+#include "job/lease.hpp"
 #include "job/plan.hpp"
 #include "job/rerun.hpp"
 #include "job/state.hpp"
@@ -323,6 +324,8 @@ Status remove(const Args& args) {
       std::string answer;
       if (!std::getline(std::cin, answer) || (answer != "y" && answer != "yes")) continue;
     }
+    if (const zs::job::Holder holder = zs::job::holder(registry(args) + "/" + id); holder.here)
+      throw zs::Error(id, 0, "is being trained by " + holder.text + " (" + holder.basis + "): end that first");
     zs::registry::remove(registry(args), id);
   }
   zs::registry::refresh_soon(registry(args));

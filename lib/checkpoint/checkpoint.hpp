@@ -30,6 +30,10 @@ struct Progress {
   std::string dataset_sha256, dtype;
 };
 
+/// Accumulation steps with which so many ranks take the steps of `progress`; throws zs::Error, with the remedy, where
+/// they cannot share them.
+std::int64_t micro_steps(const Progress& progress, const std::string& folder, int ranks);
+
 /// Writes a checkpoint beside its final place and moves it there when all of it is on disk. All calls are COLLECTIVE;
 /// every rank writes its part at the same time. A writer that is dropped before commit() leaves nothing.
 class Writer {
@@ -42,7 +46,8 @@ class Writer {
 
   /// Between reduction and update (zero::Observer::reduced).
   void gradients();
-  /// After the update. A checkpoint of that name that is there already is replaced.
+  /// After the update. A checkpoint of that name that is there already is replaced. Throws comm::SharedError, and
+  /// leaves no checkpoint, where the ranks do not have the same parameters, progress and number of threads.
   void commit(const Progress& progress);
 
  private:
@@ -53,17 +58,22 @@ class Writer {
   void seal();
 };
 
-/// What a checkpoint's state.json says; nothing where it holds weights alone (a folder from elsewhere).
+/// What a checkpoint's state.json says, which can be: nothing where it holds weights alone (a folder from elsewhere).
+/// Throws zs::Error, located.
 std::optional<Progress> peek(const std::string& folder);
 
 /// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise.
-/// `model_config` is the config.json of the engine's model. Throws zs::Error, located, at a file that is missing or
-/// damaged, and at a checkpoint of another model. COLLECTIVE.
+/// `model_config` is the config.json of the engine's model. Throws zs::Error, located, at a file that is missing,
+/// damaged or not listed, at a checkpoint of another model, and where ranks read another content. COLLECTIVE.
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder,
                              const std::string& model_config);
 
 /// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" where there is neither.
 std::string latest(const std::string& run_folder);
+
+/// Removes what writers that were killed left in a run's folder; a checkpoint that one was about to replace comes back.
+/// REQUIRES: nobody writes there.
+void remove_leftovers(const std::string& run_folder);
 
 /// Removes all but the newest `keep` checkpoint_STEP folders.
 void prune(const std::string& run_folder, std::int64_t keep);

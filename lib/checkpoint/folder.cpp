@@ -52,6 +52,25 @@ void prune(const std::string& run_folder, std::int64_t keep) {
   }
 }
 
+void remove_leftovers(const std::string& run_folder) {
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(run_folder, failure)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".removed_") || (name.starts_with(".") && name.find(".tmp") != std::string::npos)) {
+      fs::remove_all(entry.path(), failure);
+    } else if (name.starts_with(".") && name.ends_with(".old")) {
+      // Between the two renames of Writer::seal there is no checkpoint under the final name.
+      const fs::path whole = entry.path().parent_path() / name.substr(1, name.size() - 5);
+      if (fs::exists(whole)) {
+        fs::remove_all(entry.path(), failure);
+      } else {
+        fs::rename(entry.path(), whole, failure);
+      }
+    }
+  }
+  if (failure) throw Error(run_folder, 0, failure.message());
+}
+
 std::vector<std::string> files(const std::string& folder) {
   std::vector<std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -69,9 +88,17 @@ std::map<std::string, std::string> read_sums(const std::string& folder) {
   for (std::string line; std::getline(lines, line);) {
     ++number;
     if (line.size() < 67 || line.substr(64, 2) != "  ") throw Error(path, number, "expected a digest and a file");
-    sums[line.substr(66)] = line.substr(0, 64);
+    if (!sums.emplace(line.substr(66), line.substr(0, 64)).second)
+      throw Error(path, number, "lists " + line.substr(66) + " a second time");
   }
-  if (sums.empty()) throw Error(path, 0, "is empty");
+  for (const std::string& file : files(folder)) {
+    if (file != "SHA256SUMS" && sums.count(file) == 0) {
+      throw Error(path, 0,
+                  "does not list " + file +
+                      ", so nobody knows whether that file is whole: use another checkpoint, or "
+                      "take the file away if it is not the checkpoint's");
+    }
+  }
   return sums;
 }
 

@@ -14,7 +14,8 @@ std::vector<std::int64_t> steps(const std::string& run_folder);
 /// Every regular file below `folder`, as paths relative to it, in order.
 std::vector<std::string> files(const std::string& folder);
 
-/// SHA256SUMS as path -> digest. Throws zs::Error where it is missing or malformed.
+/// SHA256SUMS as path -> digest. Throws zs::Error where it is missing or malformed, and at a file of the folder that it
+/// does not list.
 std::map<std::string, std::string> read_sums(const std::string& folder);
 
 /// Throws zs::Error, naming the file, if its content does not have the digest.

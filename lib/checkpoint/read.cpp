@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/number.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/weights.hpp"
+#include "comm/agree.hpp"
 #include "device/tensor.hpp"
 #include "tensorfile/torch.hpp"
 
@@ -15,121 +20,215 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `use` of what state.json holds; its failures become errors with the path.
-template <typename Use>
-auto read_json(const std::string& folder, Use use) {
-  const std::string path = folder + "/accelerator_states/state.json";
-  try {
-    const auto json = nlohmann::json::parse(Input(path).read_all());
-    if (json.at("format") != "zs-checkpoint 1") throw Error(path, 0, "is of another format than this zs reads");
-    return use(json);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(path, 0, error.what());
+/// state.json. Every number is asked for with the range that it can have; failures are errors with the path.
+class StateFile {
+ public:
+  explicit StateFile(const std::string& folder) : path_(folder + "/accelerator_states/state.json") {
+    try {
+      json_ = nlohmann::json::parse(Input(path_).read_all());
+    } catch (const nlohmann::json::exception& error) {
+      throw Error(path_, 0, error.what());
+    }
+    if (text("format") != "zs-checkpoint 1") throw Error(path_, 0, "is of another format than this zs reads");
   }
+
+  /// The value at a JSON pointer without its first slash: "sampler/seed".
+  std::int64_t integer(const char* key, std::int64_t lowest, std::int64_t highest) const {
+    const nlohmann::json& value = at(key);
+    const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(highest)
+                                                 : value.is_number_integer() && value.get<std::int64_t>() <= highest;
+    if (!fits || value.get<std::int64_t>() < lowest) {
+      throw Error(path_, 0,
+                  std::string(key) + " is " + value.dump() + ", expected a whole number from " + to_text(lowest) +
+                      " to " + to_text(highest));
+    }
+    return value.get<std::int64_t>();
+  }
+  double real(const char* key, double lowest) const {
+    const nlohmann::json& value = at(key);
+    if (!value.is_number() || !(value.get<double>() >= lowest) || !std::isfinite(value.get<double>()))
+      throw Error(path_, 0,
+                  std::string(key) + " is " + value.dump() + ", expected a number of at least " + to_text(lowest));
+    return value.get<double>();
+  }
+  std::string text(const char* key) const {
+    const nlohmann::json& value = at(key);
+    if (!value.is_string()) throw Error(path_, 0, std::string(key) + " is " + value.dump() + ", expected a text");
+    return value.get<std::string>();
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  nlohmann::json json_;
+
+  const nlohmann::json& at(const char* key) const {
+    const nlohmann::json::json_pointer place(std::string("/") + key);
+    if (!json_.contains(place)) throw Error(path_, 0, std::string("has no ") + key);
+    return json_.at(place);
+  }
+};
+
+constexpr std::int64_t kMany = std::int64_t{1} << 40;  // steps, micro-batches, sequences: beyond it a file is damaged
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+Progress read_progress(const StateFile& state) {
+  Progress progress;
+  progress.step = state.integer("step", 1, kMany);
+  progress.leaves = state.integer("leaves", 1, 1 << 30);
+  progress.batch_size = state.integer("batch_size", 1, 1 << 30);
+  progress.seq_length = state.integer("seq_length", 1, 1 << 30);
+  progress.seed = state.integer("sampler/seed", 0, kMost);
+  progress.sampler_position = state.integer("sampler/position", 0, kMost);
+  progress.learning_rate = state.real("learning_rate", 0);
+  progress.dataset_sha256 = state.text("dataset_sha256");
+  progress.dtype = state.text("dtype");
+  std::int64_t taken = 0;
+  if (__builtin_mul_overflow(progress.leaves * progress.batch_size, progress.step, &taken) ||
+      taken != progress.sampler_position) {
+    throw Error(state.path(), 0,
+                "sampler/position is " + to_text(progress.sampler_position) + ", which " + to_text(progress.step) +
+                    " steps of " + to_text(progress.leaves) + " micro-batches of " + to_text(progress.batch_size) +
+                    " sequences do not give");
+  }
+  return progress;
 }
 
-/// Ranks check the files in turns; every rank throws if one did.
+/// The counters of the engine, set from a checkpoint; the number of updates.
+std::int64_t restore_counters(zero::Engine& engine, const StateFile& state) {
+  const std::int64_t step = state.integer("step", 1, kMany), updates = state.integer("updates", 0, step);
+  engine.restore(
+      updates, {state.real("loss_scaler/scale", std::numeric_limits<double>::min()),
+                state.integer("loss_scaler/iteration", 0, kMany), state.integer("loss_scaler/last_overflow", -1, kMany),
+                state.integer("loss_scaler/skipped", 0, step),
+                static_cast<int>(state.integer("loss_scaler/hysteresis", 0, 1 << 30))});
+  return updates;
+}
+
+/// Ranks of a host check the files in turns: another host may see other files under the same name.
 void verify_all(comm::Group& group, const std::string& folder) {
-  std::string problem;
-  try {
+  std::int64_t before = 0, together = 0;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (group.host(rank) != group.host(group.rank())) continue;
+    before += rank < group.rank();
+    ++together;
+  }
+  comm::together(group, "checking of " + folder, [&] {
     std::int64_t turn = 0;
     for (const auto& [file, digest] : read_sums(folder)) {
-      if (turn++ % group.size() == group.rank()) verify(folder, file, digest);
+      if (turn++ % together == before) verify(folder, file, digest);
     }
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  for (const std::string& each : group.exchange(problem, "checking of " + folder)) {
-    if (!each.empty()) throw Error(each);
-  }
+  });
 }
 
-/// Copies the overlap of one stored part with what this rank owns; the elements copied.
-std::int64_t copy_part(const tensorfile::Value& root, const char* moment, const unit::Parameter& parameter,
-                       comm::Slice owned, at::Tensor into, const std::string& path) {
-  const tensorfile::Value* const dict = root.find(moment);
-  const tensorfile::Value* const value = dict ? dict->find(parameter.name) : nullptr;
-  if (!value) return 0;
-  const tensorfile::Tensor* const tensor = value->get<tensorfile::Tensor>();
-  const tensorfile::Value* const offsets = root.find("offset");
-  const tensorfile::Value* const offset = offsets ? offsets->find(parameter.name) : nullptr;
-  if (!tensor || !offset) throw Error(path, 0, std::string(moment) + " of " + parameter.name + " is malformed");
-  std::vector<float> values(static_cast<std::size_t>(tensor->count()));
-  tensorfile::read_f32(*tensor, values);
-  const std::int64_t first = parameter.offset + offset->integer(path);
-  const std::int64_t begin = std::max(first, owned.begin), end = std::min(first + tensor->count(), owned.end);
-  if (begin >= end) return 0;
-  std::copy(values.begin() + (begin - first), values.begin() + (end - first),
-            device::floats(into).begin() + (begin - owned.begin));
-  return end - begin;
-}
+/// What the files of a checkpoint hold of one parameter's moment: parts that must be the whole, each element once.
+class Parts {
+ public:
+  /// Copies the overlap of one stored part with what this rank owns.
+  void copy(const tensorfile::Value& root, const char* moment, const unit::Parameter& parameter, comm::Slice owned,
+            at::Tensor into, const std::string& path) {
+    const tensorfile::Value* const dict = root.find(moment);
+    const tensorfile::Value* const value = dict ? dict->find(parameter.name) : nullptr;
+    if (!value) return;
+    const tensorfile::Tensor* const tensor = value->get<tensorfile::Tensor>();
+    const tensorfile::Value* const offsets = root.find("offset");
+    const tensorfile::Value* const offset = offsets ? offsets->find(parameter.name) : nullptr;
+    if (!tensor || !offset) throw Error(path, 0, std::string(moment) + " of " + parameter.name + " is malformed");
+    const std::int64_t from = offset->integer(path), count = tensor->count();
+    if (from < 0 || count > parameter.numel() || from > parameter.numel() - count) {
+      throw Error(path, 0,
+                  std::string(moment) + " of " + parameter.name + " has " + to_text(count) + " elements from " +
+                      to_text(from) + " on, which its " + to_text(parameter.numel()) + " do not hold");
+    }
+    parts_.push_back({from, from + count});
+    const std::int64_t first = parameter.offset + from;
+    const std::int64_t begin = std::max(first, owned.begin), end = std::min(first + count, owned.end);
+    if (begin >= end) return;
+    std::vector<float> values(static_cast<std::size_t>(count));
+    tensorfile::read_f32(*tensor, values);
+    std::copy(values.begin() + (begin - first), values.begin() + (end - first),
+              device::floats(into).begin() + (begin - owned.begin));
+  }
+
+  /// Throws unless the parts are the elements from 0 to `numel`, each once.
+  void require_whole(std::int64_t numel, const std::string& name, const std::string& states) {
+    std::sort(parts_.begin(), parts_.end(), [](comm::Slice a, comm::Slice b) { return a.begin < b.begin; });
+    std::int64_t end = 0;
+    for (const comm::Slice part : parts_) {
+      if (part.begin < end)
+        throw Error(states, 0, "two files have the optimizer state of the same elements of " + name);
+      if (part.begin > end) break;
+      end = part.end;
+    }
+    if (end != numel)
+      throw Error(states, 0, "the optimizer state of " + name + " is not complete: a rank's file is missing");
+  }
+
+ private:
+  std::vector<comm::Slice> parts_;
+};
 
 void load_moments(zero::Engine& engine, const std::string& folder, std::int64_t updates) {
-  std::vector<at::Tensor> exp_avg, exp_avg_sq;
-  std::vector<std::int64_t> missing;
-  for (const zero::UnitState& state : engine.states()) {
-    exp_avg.push_back(at::zeros({state.owned().size()}));
-    exp_avg_sq.push_back(at::zeros({state.owned().size()}));
-    missing.push_back(state.owned().size());
-  }
   const std::string states = folder + "/accelerator_states";
+  std::vector<std::pair<std::string, tensorfile::Value>> roots;
   for (const std::string& file : files(states)) {
-    if (!file.ends_with(".pt")) continue;
-    const std::string path = states + "/" + file;
-    const tensorfile::Value root = tensorfile::read_torch(path);
-    for (std::size_t unit = 0; unit < missing.size(); ++unit) {
-      const zero::UnitState& state = engine.states()[unit];
+    if (file.ends_with(".pt")) roots.emplace_back(states + "/" + file, tensorfile::read_torch(states + "/" + file));
+  }
+  for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
+    const zero::UnitState& state = engine.states()[unit];
+    const comm::Slice owned = state.owned();
+    const auto load = [&](const char* moment) {
+      at::Tensor into = at::zeros({owned.size()});
       for (const unit::Parameter& parameter : state.unit().parameters()) {
-        missing[unit] -= copy_part(root, "exp_avg", parameter, state.owned(), exp_avg[unit], path);
-        copy_part(root, "exp_avg_sq", parameter, state.owned(), exp_avg_sq[unit], path);
+        Parts parts;
+        for (const auto& [path, root] : roots) parts.copy(root, moment, parameter, owned, into, path);
+        parts.require_whole(parameter.numel(), parameter.name, states);
       }
-    }
+      return into;
+    };
+    const at::Tensor exp_avg = load("exp_avg"), exp_avg_sq = load("exp_avg_sq");
+    engine.optimizer(unit).restore(exp_avg, exp_avg_sq, updates);
   }
-  for (std::size_t unit = 0; unit < missing.size(); ++unit) {
-    if (missing[unit] != 0) {
-      throw Error(states, 0,
-                  "the optimizer state of " + engine.states()[unit].unit().name() +
-                      " is not complete: a rank's file is missing");
-    }
-    engine.optimizer(unit).restore(exp_avg[unit], exp_avg_sq[unit], updates);
-  }
+}
+
+/// The list of checksums, or what stands for it where a checkpoint has none.
+std::string content_of(const std::string& folder, bool ours) {
+  return ours ? Input(folder + "/SHA256SUMS").read_all() : "no state of zs";
 }
 
 }  // namespace
 
+std::int64_t micro_steps(const Progress& progress, const std::string& folder, int ranks) {
+  if (progress.leaves % ranks == 0) return progress.leaves / ranks;
+  throw Error(folder, 0,
+              "was made with " + to_text(progress.leaves) + " micro-batches a step, which " + std::to_string(ranks) +
+                  " ranks cannot share: use a number of ranks that divides them");
+}
+
 std::optional<Progress> peek(const std::string& folder) {
   if (!fs::exists(folder)) throw Error(folder, 0, "there is no such checkpoint");
   if (!fs::exists(folder + "/accelerator_states")) return {};
-  return read_json(folder, [](const nlohmann::json& json) {
-    Progress progress;
-    progress.step = json.at("step");
-    progress.leaves = json.at("leaves");
-    progress.batch_size = json.at("batch_size");
-    progress.seq_length = json.at("seq_length");
-    progress.seed = json.at("sampler").at("seed");
-    progress.sampler_position = json.at("sampler").at("position");
-    progress.learning_rate = json.at("learning_rate");
-    progress.dataset_sha256 = json.at("dataset_sha256");
-    progress.dtype = json.at("dtype");
-    return progress;
-  });
+  return read_progress(StateFile(folder));
 }
 
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder,
                              const std::string& model_config) {
   const bool ours = fs::exists(folder + "/accelerator_states");
-  if (ours) verify_all(group, folder);
-  const auto progress = peek(folder);
-  require_same_model(folder, model_config);
-  load_parameters(engine, folder, !ours);  // of ours all bytes were compared
-  if (!progress) return {};
-  const std::int64_t updates = read_json(folder, [&](const nlohmann::json& json) {
-    const auto& scaler = json.at("loss_scaler");
-    engine.restore(json.at("updates"), {scaler.at("scale"), scaler.at("iteration"), scaler.at("last_overflow"),
-                                        scaler.at("skipped"), scaler.at("hysteresis")});
-    return json.at("updates").get<std::int64_t>();
+  std::string content;
+  comm::together(group, "reading of " + folder, [&] {
+    content = content_of(folder, ours);
+    require_same_model(folder, model_config);
   });
-  load_moments(engine, folder, updates);
+  comm::require_same(group, {{"its list of checksums", sha256(content)}}, folder);
+  if (ours) verify_all(group, folder);
+  std::optional<Progress> progress;
+  device::Hash hash;
+  comm::together(group, "loading of " + folder, [&] {
+    load_parameters(engine, folder, !ours, hash);  // of ours all bytes were compared
+    progress = peek(folder);
+    if (progress) load_moments(engine, folder, restore_counters(engine, StateFile(folder)));
+  });
+  comm::require_same(group, {{"the parameters (their hash)", hash.text()}}, folder);
   return progress;
 }
 

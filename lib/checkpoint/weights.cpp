@@ -30,8 +30,9 @@ nlohmann::json parsed(const std::string& text, const std::string& path) {
 /// A value of config.json in the one form that is compared.
 nlohmann::json canonical(const nlohmann::json& config, const char* key) {
   const nlohmann::json value = config.at(key);
-  if (key == std::string("n_inner") && value.is_null() && config.contains("n_embd"))
-    return 4 * config["n_embd"].get<std::int64_t>();
+  if (key == std::string("n_inner") && value.is_null() && config.contains("n_embd") &&
+      config["n_embd"].is_number_unsigned())
+    return 4 * config["n_embd"].get<std::uint64_t>();
   if (value == "gelu_pytorch_tanh") return "gelu_new";  // the same formula
   return value;
 }
@@ -91,7 +92,7 @@ void require_same_model(const std::string& folder, const std::string& model_conf
   }
 }
 
-void load_parameters(zero::Engine& engine, const std::string& folder, bool verify) {
+void load_parameters(zero::Engine& engine, const std::string& folder, bool verify, device::Hash& hash) {
   const StateDict weights = tensorfile::open_state_dict(folder);
   if (verify) weights.verify();
   std::set<std::string> taken;
@@ -109,6 +110,7 @@ void load_parameters(zero::Engine& engine, const std::string& folder, bool verif
                                                                 static_cast<std::size_t>(parameter.numel())));
       taken.insert(name);
     }
+    hash.add(device::view(flat));
     state.set_parameters(flat);
   }
   check_rest(weights, taken, engine.states());

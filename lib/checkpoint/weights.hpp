@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 
+#include "device/tensor.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::checkpoint {
@@ -14,7 +15,7 @@ void require_same_model(const std::string& folder, const std::string& model_conf
 /// Sets the engine's parameters from the weights in `folder`. Names may lack their first part ("h.0." for
 /// "transformer.h.0."), as on Hugging Face's hub; attention masks and a head equal to the embedding that it is tied to
 /// may be there too. Anything else that is missing, is more, or has another shape is of another model: zs::Error. With
-/// `verify`, checksums in the file are compared.
-void load_parameters(zero::Engine& engine, const std::string& folder, bool verify);
+/// `verify`, checksums in the file are compared. What was set is added to `hash`.
+void load_parameters(zero::Engine& engine, const std::string& folder, bool verify, device::Hash& hash);
 
 }  // namespace zs::checkpoint

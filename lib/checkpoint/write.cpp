@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/host.hpp"
+#include "base/number.hpp"
 #include "checkpoint/checkpoint.hpp"
 #include "checkpoint/folder.hpp"
+#include "comm/agree.hpp"
 #include "device/tensor.hpp"
 #include "tensorfile/torch.hpp"
 
@@ -100,16 +106,21 @@ std::string state_json(const comm::Group& group, const zero::Engine& engine, con
 
 Writer::Writer(comm::Group& group, zero::Engine& engine, const std::string& folder, const std::string& model_config)
     : group_(group), engine_(engine), folder_(folder) {
+  // No other process has this name: another training in the same folder cannot mix with it. The run's folder is not
+  // made: it may have been removed.
   const fs::path path(folder);
-  temporary_ = (path.parent_path() / ("." + path.filename().string() + ".tmp")).string();
-  if (group.rank() == 0) {
+  const std::string own = "." + path.filename().string() + ".tmp." + host_name() + "-" + std::to_string(::getpid());
+  temporary_ = comm::broadcast(group, (path.parent_path() / own).string(), 0, "making of " + folder);
+  comm::together(group, "making of " + folder, [&] {
+    if (group_.rank() != 0) return;
     std::error_code failure;
-    fs::remove_all(temporary_, failure);  // what a killed run left
-    fs::create_directories(temporary_ + "/accelerator_states", failure);
-    if (failure) throw Error(temporary_, 0, failure.message());
+    fs::remove_all(temporary_, failure);
+    for (const char* const part : {"", "/accelerator_states"}) {
+      fs::create_directory(temporary_ + part, failure);
+      if (failure) throw Error(temporary_ + part, 0, failure.message());
+    }
     write_file(temporary_ + "/config.json", model_config);
-  }
-  group.exchange("", "making of " + folder);
+  });
 }
 
 Writer::~Writer() {
@@ -128,14 +139,29 @@ void Writer::commit(const Progress& progress) {
   std::snprintf(name, sizeof name, "/accelerator_states/optimizer_%05d.pt", group_.rank());
   std::vector<at::Tensor> keep;
   tensorfile::write_torch(temporary_ + name, moments(group_, engine_, keep));
-  write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin",
-              [](zero::UnitState& state) { return state.gather_parameters(); });
-  if (group_.rank() == 0)
+  device::Hash parameters;
+  write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin", [&](zero::UnitState& state) {
+    at::Tensor whole = state.gather_parameters();
+    parameters.add(device::view(whole));
+    return whole;
+  });
+  // What may have come apart since the start of the training. It costs no message more than that all are here.
+  const zero::LossScaler::State scaler = engine_.scaler().state();
+  comm::require_same(group_,
+                     {{"the step", to_text(progress.step)},
+                      {"the number of updates", to_text(engine_.updates())},
+                      {"the place in the data", to_text(progress.sampler_position)},
+                      {"the learning rate", to_text(progress.learning_rate)},
+                      {"the loss scale", to_text(scaler.scale)},
+                      {"the number of threads", to_text(std::int64_t{at::get_num_threads()})},
+                      {"the parameters (their hash)", parameters.text()}},
+                     "writing of " + folder_);
+  comm::together(group_, "sealing of " + folder_, [&] {
+    if (group_.rank() != 0) return;
     write_file(temporary_ + "/accelerator_states/state.json", state_json(group_, engine_, progress));
-  group_.exchange("", "writing of " + folder_);
-  if (group_.rank() == 0) seal();
+    seal();
+  });
   temporary_.clear();
-  group_.exchange("", "sealing of " + folder_);
 }
 
 void Writer::seal() {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.hpp"
 
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <new>
 
 #include "base/file.hpp"
+#include "base/mapped.hpp"
 #include "base/text.hpp"
 
 namespace zs::cli {
@@ -15,11 +20,6 @@ void print(const std::string& text) {
   Output out("-");
   out.write(text);
   out.commit();
-}
-
-/// One line on stderr. Names and values of others are in it, so it must not steer the terminal or forge a line.
-void complain(const Command& command, const std::string& text) {
-  std::fputs((command.name + ": " + printable(text) + "\n").c_str(), stderr);
 }
 
 /// Answers the requests that every tool takes; true if it was one.
@@ -36,14 +36,40 @@ bool answered(const Command& command, const std::vector<std::string>& words) {
   return false;
 }
 
+const char* tool = "";  // the name, for the handler
+
+/// A read of a mapped file that another program has cut short. Nothing can be unwound from here.
+extern "C" void report_cut_file(int signal, siginfo_t* info, void*) {
+  const char* const path = mapped_file(info->si_addr);
+  if (!path) {  // not ours: it comes again, and ends the process
+    std::signal(signal, SIG_DFL);
+    return;
+  }
+  for (const char* const part : {tool, ": ", path, ": was cut short by another program while it was read\n"}) {
+    if (::write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
+  }
+  ::_exit(static_cast<int>(Status::failed));
+}
+
+/// What a signal says that can be said better: a file that may not grow (ulimit -f) is a failed write.
+void set_signals(const Command& command) {
+  tool = command.name.c_str();
+  std::signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action {};
+  action.sa_sigaction = report_cut_file;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
 }  // namespace
 
 int run(const Command& command, int argc, char** argv, const Body& body, const Hooks& hooks) {
+  set_signals(command);
   Status status = Status::failed;
   const auto say = [&](const std::string& text) {
     const std::string place = hooks.place ? hooks.place() : "";
     std::fflush(stdout);
-    complain(command, place + text);
+    tell(command, place + text);
   };
   bool failed = true;
   try {
@@ -67,7 +93,7 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
 FaultSink fault_printer(const Command& command, std::int64_t& count) {
   return [&command, &count](const Fault& fault) {
     ++count;
-    complain(command, located(fault.path, fault.line, fault.what));
+    tell(command, located(fault.path, fault.line, fault.what));
   };
 }
 
@@ -75,6 +101,10 @@ FaultSink fault_warner(const Command& command) {
   return [&command](const Fault& fault) { warn(command, located(fault.path, fault.line, fault.what)); };
 }
 
-void warn(const Command& command, const std::string& text) { complain(command, "warning: " + text); }
+void tell(const Command& command, const std::string& text) {
+  std::fputs((command.name + ": " + printable(text) + "\n").c_str(), stderr);
+}
+
+void warn(const Command& command, const std::string& text) { tell(command, "warning: " + text); }
 
 }  // namespace zs::cli

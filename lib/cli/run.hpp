@@ -26,6 +26,9 @@ FaultSink fault_printer(const Command& command, std::int64_t& count);
 /// A sink for faults that do not touch what the tool is asked for: each becomes a warning.
 FaultSink fault_warner(const Command& command);
 
+/// Prints "NAME: text" to stderr, one line: names and values of others in it neither steer the terminal nor forge one.
+void tell(const Command& command, const std::string& text);
+
 /// Prints "NAME: warning: text" to stderr.
 void warn(const Command& command, const std::string& text);
 

@@ -23,12 +23,21 @@ Launch launch(const Environment& get) {
   const int tasks = get("SLURM_STEP_ID") && get("SLURM_PROCID") ? count_of(get("SLURM_STEP_NUM_TASKS")) : 0;
   if (tasks > 0) return {"srun", tasks, pmix || pmi};
   if (pmix) return {"PMIx", 0, true};
+  // What PyTorch's launchers set: torchrun, accelerate, deepspeed. One process of theirs is like any other.
+  const int processes = get("RANK") && get("LOCAL_RANK") && get("MASTER_ADDR") ? count_of(get("WORLD_SIZE")) : 0;
+  if (processes > 1) return {get("TORCHELASTIC_RUN_ID") ? "torchrun" : "a launcher of PyTorch", processes, false};
   return {};
 }
 
 std::string singletons_text(const Launch& launch) {
-  return launch.by + " started " + std::to_string(launch.tasks) +
-         " tasks, but MPI sees one: each would be rank 0 of 1; " +
+  const std::string tasks = std::to_string(launch.tasks);
+  if (launch.by.ends_with("torchrun") || launch.by.ends_with("PyTorch")) {
+    return launch.by + " started " + tasks +
+           " processes (RANK, WORLD_SIZE and MASTER_ADDR are set): each would train " +
+           "alone, since ranks find each other through MPI; start them with mpirun -n " + tasks +
+           " or srun --mpi=pmix -n " + tasks + " instead";
+  }
+  return launch.by + " started " + tasks + " tasks, but MPI sees one: each would be rank 0 of 1; " +
          (launch.by == "srun" ? "start them with srun --mpi=pmix (srun --mpi=list shows what the cluster has) or mpirun"
                               : "start them with the mpirun of the MPI that this program was built with");
 }

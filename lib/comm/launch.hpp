@@ -8,8 +8,9 @@
 namespace zs::comm {
 
 struct Launch {
-  std::string by;          ///< "mpirun", "srun", "PMI" or "PMIx"; empty if nothing launched this process
-  int tasks = 1;           ///< how many it launched; 0 if it does not say
+  std::string by;  ///< "mpirun", "srun", "PMI", "PMIx", "torchrun", "a launcher of PyTorch"; empty if nothing launched
+                   ///< this process
+  int tasks = 1;   ///< how many it launched; 0 if it does not say
   bool connected = false;  ///< it gave the means to find the others
 };
 

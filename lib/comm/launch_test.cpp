@@ -49,6 +49,22 @@ TEST_CASE("mpirun counts its own ranks, not the tasks of the step around it") {
   CHECK(rank.connected);
 }
 
+TEST_CASE("torchrun and its like start processes that MPI cannot join; one of them, or mpirun's ranks, are ranks") {
+  std::map<std::string, std::string> elastic = {
+      {"RANK", "1"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "localhost"}};
+  CHECK(launched(elastic).by == "a launcher of PyTorch");
+  elastic.emplace("TORCHELASTIC_RUN_ID", "none");
+  CHECK(launched(elastic).by == "torchrun");
+  CHECK(launched(elastic).tasks == 4);
+  CHECK(!launched(elastic).connected);
+  CHECK(singletons_text(launched(elastic)).find("start them with mpirun -n 4 or srun") != std::string::npos);
+  elastic.emplace("OMPI_COMM_WORLD_SIZE", "2");
+  CHECK(launched(elastic).by == "mpirun");
+  CHECK(launched({{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "localhost"}}).tasks == 1);
+  // A script may leave one of them in the environment.
+  CHECK(launched({{"RANK", "0"}, {"WORLD_SIZE", "4"}}).by.empty());
+}
+
 TEST_CASE("another MPI's mpirun, and a count that is no number") {
   CHECK(launched({{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}}).tasks == 2);
   CHECK(launched({{"PMI_SIZE", "two"}}).by.empty());

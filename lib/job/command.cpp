@@ -83,6 +83,14 @@ cli::Command train_command() {
                      false,
                      "Running"});
   options.push_back({0,
+                     "take_over",
+                     "",
+                     "train a run that another host holds, of which nobody can say from here whether it lives",
+                     "",
+                     {},
+                     false,
+                     "Running"});
+  options.push_back({0,
                      "timeout",
                      "SECONDS",
                      "how long a collective waits for a rank before the run stops",
@@ -107,7 +115,8 @@ cli::Command train_command() {
           "Train a model under a ZeRO stage, on any number of ranks",
           "[CONFIG.yaml]",
           options,
-          {{75, "stopped by a signal, with everything saved: go on with --resume"}}};
+          {{1, "the training has diverged: its loss, gradient or parameters are not finite"},
+           {75, "stopped by a signal, with everything saved: go on with --resume"}}};
 }
 
 }  // namespace zs::job

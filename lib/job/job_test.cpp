@@ -82,6 +82,16 @@ TEST_CASE("state: COMPLETE is said by the metrics, not by an exit code or a reco
   zs::registry::set(run.record, "exit_code", "42");
   CHECK(judge(run).fate == Fate::failed);
   CHECK(judge(run).basis == "exit code 42, 120/120 steps in the metrics");
+  // Diverged is what it is, with zs-train's status for it or none; any other status is a failure.
+  Facts diverged = facts("diverged");
+  zs::registry::set(diverged.record, "error", "the loss is nan at step 37");
+  for (const char* const code : {"", "0", "1"}) {
+    zs::registry::set(diverged.record, "exit_code", code);
+    CHECK(judge(diverged).fate == Fate::diverged);
+    CHECK(judge(diverged).basis == "its record: the loss is nan at step 37");
+  }
+  zs::registry::set(diverged.record, "exit_code", "139");
+  CHECK(judge(diverged).fate == Fate::failed);
   // Killed between its last step and its last word.
   Facts killed = facts("running");
   killed.process = Process::gone;

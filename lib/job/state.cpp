@@ -156,13 +156,17 @@ Process process(const registry::Fields& record) {
 State judge(const Facts& facts) {
   const std::string status = value(facts.record, "status"), code = value(facts.record, "exit_code");
   if (!facts.configured) return {Fate::recorded, "its record: " + (status.empty() ? "no status" : status), false};
+  // zs-train ends a training that diverged with status 1.
+  if (status == "diverged" && (code.empty() || code == "0" || code == "1")) {
+    const std::string error = value(facts.record, "error");
+    return {Fate::diverged, "its record: " + (error.empty() ? "the loss is not finite" : error), false};
+  }
   if (!code.empty() && code != "0" && code != kTryAgain)
     return {Fate::failed, "exit code " + code + ", " + reached(facts.progress), true};
   if (status == "failed") {
     const std::string error = value(facts.record, "error");
     return {Fate::failed, error.empty() ? "its record: failed" : error, true};
   }
-  if (status == "diverged") return {Fate::diverged, "its record: the loss is not finite", false};
 
   std::string sign_of_life;
   const std::optional<std::string> end = end_of(facts, sign_of_life);

@@ -123,11 +123,11 @@ std::int64_t last_step(const metric::Run& run, const Series& series) {
 }
 
 Judgement judge(const metric::Run& run, const Series& series) {
-  const std::string exit_code = run.attribute("exit_code");
-  if (!exit_code.empty() && parse_int(exit_code) != 0) {
-    const std::string failure = run.attribute("failure");
-    return {RunStatus::failed, failure.empty() ? "exit code " + exit_code : failure};
-  }
+  const std::string exit_code = run.attribute("exit_code"), failure = run.attribute("failure");
+  const Judgement failed{RunStatus::failed, failure.empty() ? "exit code " + exit_code : failure};
+  // Status 1 is also how a training ends that has diverged.
+  const bool no = parse_int(exit_code) == 1;
+  if (!exit_code.empty() && parse_int(exit_code) != 0 && !no) return failed;
   for (const Point& point : series.points) {
     if (!is_absent(point.loss) && !std::isfinite(point.loss)) {
       return {RunStatus::diverged, "the loss is " + to_text(point.loss) + place(run, point)};
@@ -140,8 +140,10 @@ Judgement judge(const metric::Run& run, const Series& series) {
     return {RunStatus::diverged,
             "the loss of another rank is " + to_text(series.other_rank->loss) + place(run, *series.other_rank)};
   }
+  const Point* const point = poisoned(run, series);
+  if (no && !point) return failed;
   if (const std::string reason = dead(run, series); !reason.empty()) return {RunStatus::dead, reason};
-  if (const Point* const point = poisoned(run, series)) {
+  if (point) {
     return {RunStatus::diverged, "the gradient norm is " + to_text(point->grad_norm) + place(run, *point)};
   }
   const auto expected = expected_steps(run, series);

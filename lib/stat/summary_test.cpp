@@ -108,6 +108,8 @@ TEST_CASE("a run is believed only as far as its records go") {
   CHECK(judged("#@ a expected_steps=30\n", "a\t10\t3\t0\t5\na\t30\t2\t0\t6\n") ==
         "DEAD: the gradient norm is 0 at all 2 points");
   CHECK(judged("#@ a exit_code=1\n", "") == "FAILED: exit code 1");
+  CHECK(judged("#@ a exit_code=1\n", "a\t10\tnan\t1\t5\n") == "DIVERGED: the loss is nan at step 10 (line 5)");
+  CHECK(judged("#@ a exit_code=137\n", "a\t10\tnan\t1\t5\n") == "FAILED: exit code 137");
   CHECK(judged("#@ a expected_steps=30\n", "") == "TRUNCATED: no metric records of 30");
   CHECK(judged("#@ a exit_code=0\n", "") == "UNKNOWN: no metric records");
 }

@@ -31,6 +31,7 @@ std::shared_ptr<const Mapping> Mapping::open(const std::string& path) {
       wrong = "map: " + errno_text();
     } else {
       mapping->bytes_ = {static_cast<const char*>(start), size};
+      mapping->range_ = std::make_unique<MappedRange>(start, size, path);
     }
   }
   ::close(file);

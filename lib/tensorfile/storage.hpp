@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/mapped.hpp"
+
 namespace zs::tensorfile {
 
 class Storage;
@@ -19,7 +21,8 @@ using Sink = std::function<void(std::string_view)>;
 using Producer = std::function<void(const Sink&)>;
 
 /// A file mapped for reading, so that its bytes come from disk when they are first looked at.
-/// A file that another process cuts short afterwards raises SIGBUS: files of ours are replaced, never cut.
+/// A file that another process cuts short afterwards raises SIGBUS, which cli::run reports with the path; files of ours
+/// are replaced, never cut.
 class Mapping {
  public:
   /// Throws Error with the path: no such file, a directory, no regular file.
@@ -35,6 +38,7 @@ class Mapping {
   Mapping() = default;
   std::string path_;
   std::string_view bytes_;
+  std::unique_ptr<MappedRange> range_;
 };
 
 class Storage {

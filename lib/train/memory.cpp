@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "plan/plan.hpp"
 
 namespace zs::train {
 

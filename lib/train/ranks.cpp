@@ -10,9 +10,12 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "comm/agree.hpp"
 #include "comm/nccl.hpp"
 #include "comm/staged.hpp"
 #include "device/backend.hpp"
+#include "device/memory.hpp"
+#include "train/signals.hpp"
 
 namespace zs::train {
 namespace {
@@ -23,6 +26,17 @@ int launched_rank() {
     if (const char* const value = std::getenv(name)) return std::atoi(value);
   }
   return 0;
+}
+
+/// Whether the exception that is being handled is one that all ranks have.
+bool shared() {
+  try {
+    throw;
+  } catch (const comm::SharedError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 namespace cuda = device::cuda;
@@ -69,15 +83,21 @@ std::unique_ptr<comm::Group> on_gpu(std::unique_ptr<comm::Group> host, const std
 
 }  // namespace
 
-comm::Group& Ranks::start(double timeout, const std::string& device, const std::string& transport) {
-  const bool gpu = takes_gpu(device);
+std::string chosen_device(const std::string& asked) { return takes_gpu(asked) ? "cuda" : "cpu"; }
+
+comm::Group& Ranks::start(double timeout) {
+  ignore_closed_pipes();
   device::count_tensors();
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
   at::set_num_interop_threads(1);
-  const comm::Options options{.timeout = timeout};
-  group_ = comm::mpi(options);
-  if (gpu) group_ = on_gpu(std::move(group_), transport, options);
+  options_ = {.timeout = timeout};
+  group_ = comm::mpi(options_);
+  return *group_;
+}
+
+comm::Group& Ranks::use(const std::string& device, const std::string& transport) {
+  if (device == "cuda") group_ = on_gpu(std::move(group_), transport, options_);
   return *group_;
 }
 
@@ -85,10 +105,12 @@ cli::Hooks Ranks::hooks() {
   return {
       .place =
           [this] {
-            // An error that all ranks share is told by rank 0, whose abort ends the others before they speak.
+            // An error that all ranks have is told by rank 0, whose abort ends the others before they speak. Before the
+            // ranks have met nobody knows which that is.
+            const bool told = shared();
             if ((group_ ? group_->rank() : launched_rank()) > 0)
-              std::this_thread::sleep_for(std::chrono::milliseconds(500));
-            if (!group_ || group_->size() == 1) return std::string();
+              std::this_thread::sleep_for(std::chrono::milliseconds(told ? 20000 : 500));
+            if (!group_ || group_->size() == 1 || told) return std::string();
             return "rank " + std::to_string(group_->rank()) + " on " + group_->host(group_->rank()) + ": ";
           },
       .after =

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "comm/group.hpp"
+#include "comm/agree.hpp"
 #include "train/signals.hpp"
 
 namespace zs::train {
@@ -13,7 +13,7 @@ Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& setting
     : group_(group),
       engine_(engine),
       settings_(settings),
-      folder_(group.exchange(folder, "agreement on the run's folder")[0]),
+      folder_(comm::broadcast(group, folder, 0, "agreement on the run's folder")),
       model_config_(model.config_json) {}
 
 std::string Saving::name(std::int64_t step, bool last) const {
@@ -53,9 +53,9 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
                     ": " + remedy);
   };
   const std::int64_t leaves = static_cast<std::int64_t>(ranks) * settings.micro_steps;
-  differs(
-      "ranks x accumulation steps", progress.leaves, leaves,
-      "on " + std::to_string(ranks) + " ranks use --gradient_accumulation_steps " + to_text(progress.leaves / ranks));
+  const std::int64_t needed = checkpoint::micro_steps(progress, settings.checkpoint, ranks);
+  differs("ranks x accumulation steps", progress.leaves, leaves,
+          "on " + std::to_string(ranks) + " ranks use --gradient_accumulation_steps " + to_text(needed));
   differs("batch_size", progress.batch_size, settings.batch_size, "use --batch_size " + to_text(progress.batch_size));
   differs("seq_length", progress.seq_length, settings.model.seq_length,
           "use --seq_length " + to_text(progress.seq_length));

@@ -13,16 +13,18 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "device/tensor.hpp"
+#include "base/shell.hpp"
 #include "cli/run.hpp"
+#include "config/known.hpp"
+#include "device/tensor.hpp"
 #include "job/command.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
+#include "train/agreement.hpp"
 #include "train/describe.hpp"
 #include "train/export.hpp"
-#include "train/signals.hpp"
 #include "train/trainer.hpp"
 #include "unit/arithmetic.hpp"
 
@@ -36,6 +38,28 @@ void print(const std::string& text) {
   out.write(text);
   out.commit();
 }
+
+/// The lines of the log on stdout, as long as somebody reads them: a training does not end with its reader.
+class Display {
+ public:
+  Display(const cli::Command& command, std::string log) : command_(command), log_(std::move(log)) {}
+  void show(const std::string& line) {
+    if (closed_) return;
+    errno = 0;
+    try {
+      print(line + "\n");
+    } catch (const Error&) {
+      if (errno != EPIPE) throw;
+      closed_ = true;
+      cli::warn(command_, "nobody reads stdout any more: the training goes on, its log is " + log_);
+    }
+  }
+
+ private:
+  const cli::Command& command_;
+  std::string log_;
+  bool closed_ = false;
+};
 
 /// A line over the last one on stderr, on a terminal only, at most five a second.
 class Progress {
@@ -87,9 +111,11 @@ class Recorder {
     if (!log_) throw Error(folder_ + "/run.log", 0, "write: " + errno_text());
   }
 
-  void metrics(const metric::Run& run, bool now) {
+  /// Whether it is time for metrics(): `now`, or not too soon after the last.
+  bool due(bool now) const { return now || Clock::now() >= next_; }
+
+  void metrics(const metric::Run& run) {
     const auto begin = Clock::now();
-    if (!now && begin < next_) return;
     metric::Store store;
     store.runs.push_back(run);
     store.runs.back().name = id_;
@@ -103,6 +129,11 @@ class Recorder {
   std::ofstream log_;
   Clock::time_point next_{};
 };
+
+/// How zs-train ends; every rank alike.
+Status status(const Outcome& outcome) {
+  return outcome.stopped ? Status::try_again : outcome.diverged.empty() ? Status::done : Status::no;
+}
 
 registry::Fields result_fields(const Outcome& outcome, double wall_time) {
   registry::Fields fields = {{"final_train_loss", to_text(outcome.final_loss)},
@@ -127,6 +158,9 @@ std::optional<registry::Run> planned_run() {
   const registry::Run run(path.parent_path().string(), path.filename().string());
   if (!registry::registered(path.parent_path().string(), run.id()))
     throw Error("ZS_RUN: there is no run in " + path.string() + ": submit again");
+  const std::string status = registry::value(registry::read_record(run.folder()), "status");
+  if (status == "complete" || status == "diverged")
+    throw Error("ZS_RUN: the run in " + path.string() + " has ended (" + status + "): unset ZS_RUN to train another");
   return run;
 }
 
@@ -147,14 +181,31 @@ void require_planned(const config::Config& config, const std::string& folder) {
   }
 }
 
+/// The value of a configuration's key as it was typed, by whichever of its options; "" where by none.
+std::string typed(const cli::Args& args, std::string_view key) {
+  for (const std::string& option : config::words(config::known(key)->options)) {
+    if (args.has(option)) return args.text(option);
+  }
+  return "";
+}
+
 /// The run that --resume names, if any.
 std::optional<registry::Run> resumed_run(const cli::Args& args) {
   if (!args.has("resume")) return {};
   if (!args.operands().empty())
     throw UsageError("--resume takes the run's own configuration: leave out " + args.operands().front());
-  const std::string registry = registry::place(args.text("output_dir"));
+  const std::string registry = registry::place(typed(args, "run.output_dir"));
   const registry::Runs runs = registry::read_runs(registry, [](const Fault&) {});
   return registry::Run(registry, runs.text(registry::find_run(runs, args.text("resume")), "run_id"));
+}
+
+/// The command that goes on with a run.
+std::string resume_command(const std::string& folder) {
+  const std::filesystem::path path(folder);
+  std::string text = "zs-train --resume " + path.filename().string();
+  if (path.parent_path().string() != registry::place(""))
+    text += " --registry " + shell_quoted({path.parent_path().string()});
+  return text;
 }
 
 /// What a run that goes on records: where, and what differs from what it recorded before (settings, ranks, revision);
@@ -188,47 +239,76 @@ metric::Run earlier_metrics(const std::string& folder, std::int64_t done) {
 
 }  // namespace
 
+Session::Start Session::start(const cli::Args& args, int ranks) {
+  Start start;
+  start.run = resumed_run(args);
+  start.config = job::configuration(args, start.run ? start.run->folder() + "/config.yaml" : "");
+  if (!start.run) {
+    start.run = planned_run();
+    start.planned = start.run.has_value();
+    if (start.planned) require_planned(start.config, start.run->folder());
+  }
+  start.settings = train::settings(start.config, ranks);
+  for (const std::string& warning : start.config.warnings()) start.settings.notes.push_back(warning);
+  if (!start.config.has("model.context_length"))  // what the model chose is kept with the run
+    start.config.set("model.context_length", to_text(start.settings.model.seq_length), "default");
+  if (args.has("verbose_logging") || args.has("debug_log")) start.settings.log_interval = 1;
+  if (args.has("debug_log")) start.settings.digest_every = 1;
+  return start;
+}
+
+void Session::choose_checkpoint(const cli::Args& args, Start& start) {
+  comm::Group& group = ranks_.group();
+  const std::string folder = start.run->folder();
+  // Other nodes may see an older folder.
+  const std::string newest =
+      comm::broadcast(group, group.rank() == 0 ? checkpoint::latest(folder) : "", 0, "choice of the checkpoint");
+  if (!newest.empty()) start.settings.checkpoint = newest;
+  if (newest.empty() && !start.planned) throw comm::SharedError(folder + ": has no checkpoint to go on from");
+  if (start.settings.checkpoint.empty() || args.has("gradient_accumulation_steps")) return;
+  comm::together(group, "reading of " + start.settings.checkpoint, [&] {
+    // Another rank count has the same sums with so many accumulation steps.
+    if (const auto progress = checkpoint::peek(start.settings.checkpoint))
+      start.settings.micro_steps =
+          static_cast<int>(checkpoint::micro_steps(*progress, start.settings.checkpoint, group.size()));
+  });
+}
+
 Status Session::train(const cli::Args& args) {
-  catch_stop_signals();
-  std::optional<registry::Run> resumed = resumed_run(args);
-  config::Config config = job::configuration(args, resumed ? resumed->folder() + "/config.yaml" : "");
-  const std::optional<registry::Run> planned = resumed ? std::nullopt : planned_run();
-  if (planned) require_planned(config, planned->folder());
-  const double timeout = args.real("timeout", 0.1, 1e9);
-  comm::Group& group = ranks_.start(timeout, config.text("run.device"), config.text("run.comm"));
-  const bool first = group.rank() == 0;
+  ranks_.start(args.real("timeout", 0.1, 1e9));
+  const bool first = ranks_.group().rank() == 0;
+  Start start;
+  std::string device;
+  comm::together(ranks_.group(), "reading of the configuration", [&] {
+    start = Session::start(args, ranks_.group().size());
+    device = chosen_device(start.config.text("run.device"));
+  });
   if (first) {
-    for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
+    for (const std::string& warning : start.config.warnings()) cli::warn(args.command(), warning);
     if (const std::string slow = unit::slow_products(); !slow.empty()) cli::warn(args.command(), slow);
   }
-
-  Settings settings = train::settings(config, group.size());
-  settings.model.device = device::torch_device(group.device()).type();
-  for (const std::string& warning : config.warnings()) settings.notes.push_back(warning);
-  if (!config.has("model.context_length"))  // what the model chose is kept with the run
-    config.set("model.context_length", to_text(settings.model.seq_length), "default");
-  if (args.has("verbose_logging") || args.has("debug_log")) settings.log_interval = 1;
-  if (args.has("debug_log")) settings.digest_every = 1;
-  if (planned) {
-    resumed = planned;
-    // As rank 0 sees it: other nodes may see an older folder.
-    const std::string newest =
-        group.exchange(first ? checkpoint::latest(planned->folder()) : "", "choice of the checkpoint")[0];
-    if (!newest.empty()) settings.checkpoint = newest;
-  } else if (resumed) {
-    settings.checkpoint = checkpoint::latest(resumed->folder());
-    if (settings.checkpoint.empty()) throw Error(resumed->folder(), 0, "has no checkpoint to go on from");
-  }
-  if (resumed && !settings.checkpoint.empty()) {
-    const auto progress = checkpoint::peek(settings.checkpoint);
-    // Another rank count has the same sums with so many accumulation steps.
-    if (progress && !args.has("gradient_accumulation_steps"))
-      settings.micro_steps = static_cast<int>(progress->leaves / group.size());
+  const auto given = [&](const char* option) { return std::string(args.has(option) ? "given" : "not given"); };
+  require_same_start(ranks_.group(), start.config,
+                     {{"the device", device},
+                      {"the run to go on with", start.run ? start.run->id() : "none"},
+                      {"ZS_RUN", start.planned ? "set" : "not set"},
+                      {"--debug_log", given("debug_log")},
+                      {"--print_plan", given("print_plan")}});
+  comm::Group& group = ranks_.use(device, start.config.text("run.comm"));
+  start.settings.model.device = device::torch_device(group.device()).type();
+  std::optional<job::Lease> lease;
+  if (start.run) {
+    comm::together(group, "lease of " + start.run->folder(), [&] {
+      if (!first || args.has("print_plan")) return;
+      lease.emplace(start.run->folder(), args.has("take_over"));
+      checkpoint::remove_leftovers(start.run->folder());
+    });
+    choose_checkpoint(args, start);
   }
 
-  Trainer trainer(group, settings);
-  if (first && !zero::exact_sums(group.size(), settings.micro_steps)) {
-    cli::warn(args.command(), std::to_string(group.size()) + " ranks x " + std::to_string(settings.micro_steps) +
+  Trainer trainer(group, start.settings);
+  if (first && !zero::exact_sums(group.size(), start.settings.micro_steps)) {
+    cli::warn(args.command(), std::to_string(group.size()) + " ranks x " + std::to_string(start.settings.micro_steps) +
                                   " accumulation steps: a repeated run has the same bits, another number of ranks or "
                                   "another stage may not (--reduction any)");
   }
@@ -236,34 +316,39 @@ Status Session::train(const cli::Args& args) {
     if (first) print(plan::to_text(trainer.plan()));
     return Status::done;
   }
-  if (!first) return trainer.run("", {}, {}).stopped ? Status::try_again : Status::done;
-  if (args.has("save_initial")) save_initial(args.text("save_initial"), trainer.model().units, settings.engine.seed);
+  if (!first) return status(trainer.run("", {}, {}));
+  if (args.has("save_initial"))
+    save_initial(args.text("save_initial"), trainer.model().units, start.settings.engine.seed);
   if (args.has("dump_batches")) {
     dump_batches(args.text("dump_batches"), trainer.batches(), trainer.steps(),
-                 std::int64_t{group.size()} * settings.micro_steps);
+                 std::int64_t{group.size()} * start.settings.micro_steps);
   }
-  return record(args, config, settings, resumed, trainer);
+  return record(args, start, lease, trainer);
 }
 
-Status Session::record(const cli::Args& args, const config::Config& config, const Settings& settings,
-                       const std::optional<registry::Run>& resumed, Trainer& trainer) {
+Status Session::record(const cli::Args& args, const Start& begun, std::optional<job::Lease>& lease, Trainer& trainer) {
+  const Settings& settings = begun.settings;
+  const std::optional<registry::Run>& resumed = begun.run;
   const auto start = Clock::now();
   const registry::Fields fields = {{"command", args.line()},
                                    {"revision", cli::version()},
                                    {"world_size", to_text(std::int64_t{ranks_.group().size()})}};
-  const auto run = resumed ? *resumed : registry::Run::create(registry::place(settings.output_dir), config, fields);
+  const auto run =
+      resumed ? *resumed : registry::Run::create(registry::place(settings.output_dir), begun.config, fields);
+  if (!lease) lease.emplace(run.folder(), false);
   // What this run itself has done: a checkpoint to begin with may be another's.
   const bool goes_on = resumed && settings.checkpoint.starts_with(run.folder() + "/");
   const std::int64_t done = goes_on ? trainer.done() : 0;
   Recorder recorder(run, done);
   Progress progress;
-  attribute::Facts attributes = configured(config);
+  Display display(args.command(), run.folder() + "/run.log");
+  attribute::Facts attributes = configured(begun.config);
   attributes["run_id"] = run.id();
   attributes["command"] = args.line();
   attributes["revision"] = cli::version();
   attributes["host"] = ranks_.group().host(0);
   metric::Table earlier;
-  if (resumed) run.begin(done, goes_on ? resumed_fields(run, config, fields, done) : fields);
+  if (resumed) run.begin(done, goes_on ? resumed_fields(run, begun.config, fields, done) : fields);
   if (goes_on) {
     metric::Run before = earlier_metrics(run.folder(), done);
     earlier = std::move(before.records);
@@ -274,26 +359,39 @@ Status Session::record(const cli::Args& args, const config::Config& config, cons
     attributes["begun_after_step"] = to_text(trainer.done());
   }
   const auto log = [&](const std::string& line) {
+    if (recorder.due(false)) lease->check();
     recorder.log(line);
-    print(line + "\n");
+    display.show(line);
+  };
+  // A checkpoint is never ahead of the metrics: what was lost to another training is seen before one is written.
+  const auto metrics = [&](const metric::Run& records, bool now) {
+    if (recorder.due(now)) lease->check(), recorder.metrics(records);
   };
   try {
-    const Outcome outcome =
-        trainer.run(run.folder(), attributes,
-                    {log, [&](const metric::Run& records, bool now) { recorder.metrics(records, now); },
-                     [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
-                    earlier);
+    const Outcome outcome = trainer.run(
+        run.folder(), attributes,
+        {log, metrics, [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
+        earlier);
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
     if (outcome.stopped) {
       run.finish("preempted", {{"steps_done", to_text(outcome.steps)}});
-      return Status::try_again;
+      cli::tell(args.command(),
+                "stopped after step " + to_text(outcome.steps) + ", saved; go on: " + resume_command(run.folder()));
+    } else if (!outcome.diverged.empty()) {
+      registry::Fields result = result_fields(outcome, wall_time);
+      registry::set(result, "steps_done", to_text(outcome.steps));
+      registry::set(result, "error", outcome.diverged);
+      run.finish("diverged", result);
+      cli::tell(args.command(), run.folder() + ": " + outcome.diverged + ": the training has diverged and ends here");
+    } else {
+      run.finish("complete", result_fields(outcome, wall_time));
     }
-    run.finish(std::isfinite(outcome.final_loss) ? "complete" : "diverged", result_fields(outcome, wall_time));
+    return status(outcome);
   } catch (const std::exception& error) {
-    run.finish("failed", {{"error", error.what()}});
+    // A run that is another's by now, or that was removed, is left alone.
+    if (lease->held()) run.finish("failed", {{"error", error.what()}});
     throw;
   }
-  return Status::done;
 }
 
 }  // namespace zs::train

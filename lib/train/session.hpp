@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "cli/run.hpp"
+#include "config/config.hpp"
+#include "job/lease.hpp"
 #include "registry/run.hpp"
 #include "train/ranks.hpp"
 #include "train/settings.hpp"
@@ -21,9 +23,19 @@ class Session {
  private:
   Ranks ranks_;
 
+  /// What a training is begun with.
+  struct Start {
+    std::optional<registry::Run> run;  ///< the one that it goes on with, or begins for a script
+    bool planned = false;              ///< the run is $ZS_RUN's: it may have no checkpoint yet
+    config::Config config;
+    Settings settings;
+  };
+  /// From the command line and the environment, without a word to the other ranks.
+  static Start start(const cli::Args& args, int ranks);
+  /// Which checkpoint a run goes on from, as rank 0 sees it, and with how many accumulation steps. COLLECTIVE.
+  void choose_checkpoint(const cli::Args& args, Start& start);
   /// Rank 0's part: registers the run, trains, and keeps its log, metrics and record.
-  Status record(const cli::Args& args, const config::Config& config, const Settings& settings,
-                const std::optional<registry::Run>& resumed, Trainer& trainer);
+  Status record(const cli::Args& args, const Start& start, std::optional<job::Lease>& lease, Trainer& trainer);
 };
 
 }  // namespace zs::train

@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "comm/agree.hpp"
 #include "device/memory.hpp"
 #include "kernel/kernels.hpp"
+#include "train/agreement.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
 #include "train/saving.hpp"
@@ -38,22 +41,25 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     : group_(group),
       settings_(settings),
       model_(model::make(settings.model)),
-      batches_(settings, model_, static_cast<std::int64_t>(group.size()) * settings.micro_steps),
+      batches_(read_batches(group, settings, model_)),
       steps_(batches_.steps()) {
-  require_memory(group_, model_, settings_, host_memory());
+  if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
   if (settings_.deterministic) refuse_nondeterministic();
   kernel::allow_tf32(settings_.tf32);
   engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
-  if (const auto progress = checkpoint::peek(settings_.checkpoint)) {
+  comm::together(group_, "reading of " + settings_.checkpoint, [&] {
+    const auto progress = checkpoint::peek(settings_.checkpoint);
+    if (!progress) return;
     require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
     done_ = progress->step;
-  }
+    if (done_ >= steps_) {
+      throw Error(settings_.checkpoint, 0,
+                  "has " + to_text(done_) + " steps done, and they count: of " + to_text(steps_) +
+                      " none is left. For as many more, set --max_steps " + to_text(done_ + steps_));
+    }
+  });
   checkpoint::load(group_, *engine_, settings_.checkpoint, model_.config_json);
-  if (done_ >= steps_)
-    throw Error(settings_.checkpoint, 0,
-                "has " + to_text(done_) + " steps done, and they count: of " + to_text(steps_) +
-                    " none is left. For as many more, set --max_steps " + to_text(done_ + steps_));
 }
 
 void Trainer::describe() {
@@ -82,8 +88,8 @@ void Trainer::describe() {
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
                             {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
-  known.merge(run_.attributes);
   known.merge(train::arithmetic(group_.device()));
+  known.merge(run_.attributes);
   std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
   run_.attributes = std::move(known);
 }
@@ -98,26 +104,34 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     for (const std::string& note : settings_.notes) sink_.log("note: " + printable(note));
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
+  catch_stop_signals();
   device::reset_peak(group_.device());
   std::string digest;
   std::int64_t step = done_;
   bool stopped = false;
-  while (step < steps_ && !stopped) {
+  while (step < steps_ && !stopped && diverged_.empty()) {
     ++step;
     const bool last = step == steps_;
     saving.before(step, steps_);
     train_step(step);
-    stopped = saving.stopping() && !last;
-    const bool evaluates = (settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last);
+    const bool saves = saving.due(step, last) || saving.stopping();
+    if (diverged_.empty() && (saves || last) && !finite_parameters())
+      diverged_ = "a parameter is not finite after step " + to_text(step);
+    const bool sound = diverged_.empty();
+    stopped = saving.stopping() && !last && sound;
+    const bool evaluates =
+        sound && ((settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last));
     if (evaluates) run_.records.column("valid_loss").reals().back() = evaluate();
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
-    if (digests || last || stopped) digest = engine_->digest();
+    if (digests || last || stopped || !sound) digest = engine_->digest();
     if (digests) run_.records.column("state_digest").texts().back() = digest;
-    if (sink_.log && (step == 1 || step % settings_.log_interval == 0 || last || stopped || evaluates || digests))
+    if (sink_.log &&
+        (step == 1 || step % settings_.log_interval == 0 || last || stopped || !sound || evaluates || digests))
       log_step();
     // The metrics first: a checkpoint must never be ahead of them.
-    if (sink_.metrics) sink_.metrics(run_, stopped || saving.due(step, last));
-    saving.after(progress(step), last);
+    if (sink_.metrics) sink_.metrics(run_, saves);
+    // What is not finite would take the place of what is.
+    if (sound) saving.after(progress(step), last);
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
   }
   run_.attributes["state_digest"] = digest;
@@ -158,7 +172,7 @@ void Trainer::train_step(std::int64_t step) {
   const double begin = seconds();
   const zero::StepResult result =
       engine_->step(step, learning_rate, [&](std::int64_t leaf) { return batches_.training(step, leaf); });
-  const double time = seconds() - begin;
+  const double time = seconds() - begin - result.observed;
 
   struct Usage {
     std::int64_t allocated, peak, sent;
@@ -199,6 +213,12 @@ void Trainer::train_step(std::int64_t step) {
     real("loss_scale", result.loss_scale);
     integer("skipped", engine_->scaler().skipped());  // so far
   }
+  // A step that loss scaling skipped has updated nothing, and a smaller scale may do; but none follows the last.
+  const bool loss = !std::isfinite(result.loss) && (!result.skipped || step == steps_);
+  if (loss || (!std::isfinite(result.grad_norm) && !result.skipped)) {
+    diverged_ = std::string("the ") + (loss ? "loss" : "gradient norm") + " is " +
+                to_text(loss ? result.loss : result.grad_norm) + " at step " + to_text(step);
+  }
   for (metric::Column& column : records.columns) column.pad(records.rows());
 }
 
@@ -229,6 +249,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   Outcome outcome;
   outcome.state_digest = digest;
   outcome.stopped = stopped;
+  outcome.diverged = diverged_;
   outcome.steps = records.find("step")->integers().back();
   outcome.final_loss = records.find("loss")->reals().back();
   outcome.valid_loss = metric::absent_real();
@@ -240,6 +261,13 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   outcome.alloc_mem = records.find("alloc_mem")->integers().back();
   outcome.peak_mem = records.find("peak_mem")->integers().back();
   return outcome;
+}
+
+bool Trainer::finite_parameters() {
+  bool finite = true;
+  for (zero::UnitState& state : engine_->states())
+    finite = at::isfinite(state.gather_parameters()).all().item<bool>() && finite;
+  return finite;
 }
 
 double Trainer::evaluate() {

@@ -32,12 +32,13 @@ struct Outcome {
   std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
   std::int64_t steps = 0;                    ///< done
   bool stopped = false;                      ///< by a signal, with everything saved
+  std::string diverged;  ///< what is no longer finite, and where: "the loss is nan at step 3"; or ""
 };
 
 class Trainer {
  public:
-  /// Reads the data, makes model, plan and engine. Every rank throws the same zs::Error where settings, data and
-  /// rank count do not suit. COLLECTIVE.
+  /// Reads the data, makes model, plan and engine, and loads the checkpoint. Every rank throws the same zs::Error where
+  /// settings, data and rank count do not suit, or ranks have other data or another checkpoint. COLLECTIVE.
   Trainer(comm::Group& group, const Settings& settings);
 
   /// The plan of a step, after passes.
@@ -49,7 +50,8 @@ class Trainer {
   /// The step that run() begins behind: 0, or that of the checkpoint.
   std::int64_t done() const { return done_; }
 
-  /// Trains. Checkpoints go into `folder` (rank 0's counts). What is known about the run before its first step joins
+  /// Trains, until the last step, a signal, or a step after which the training is no longer finite: that one is not
+  /// saved. Checkpoints go into `folder` (rank 0's counts). What is known about the run before its first step joins
   /// `attributes`, and each is a `run: KEY=VALUE` line. COLLECTIVE. Records of earlier steps may be given, to go on
   /// from.
   Outcome run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
@@ -64,6 +66,7 @@ class Trainer {
   std::int64_t steps_, done_ = 0;
   std::unique_ptr<zero::Engine> engine_;
   metric::Run run_;
+  std::string diverged_;  // Outcome::diverged
 
   void describe();
   void train_step(std::int64_t step);
@@ -72,6 +75,7 @@ class Trainer {
   checkpoint::Progress progress(std::int64_t step) const;
   Outcome outcome(const std::string& digest, bool stopped) const;
   double evaluate();
+  bool finite_parameters();
 };
 
 }  // namespace zs::train

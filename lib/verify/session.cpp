@@ -17,6 +17,7 @@
 #include "job/command.hpp"
 #include "metric/file.hpp"
 #include "registry/run.hpp"
+#include "train/agreement.hpp"
 #include "train/memory.hpp"
 #include "verify/operand.hpp"
 #include "verify/report.hpp"
@@ -240,6 +241,7 @@ Status Session::side_by_side(const cli::Args& args) {
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
   }
+  train::require_same_start(group, config, {{"--inject_fault", args.text("inject_fault")}});
   request.train = train::settings(config, group.size());
   if (!request.train.engine.exact) throw UsageError("--reduction any promises no bits that could be verified");
   request.tolerance = tolerance(args, request.train.engine.dtype);
@@ -257,11 +259,11 @@ Status Session::side_by_side(const cli::Args& args) {
   const Lines all = lines(verdict, sides, group, request.tolerance);
   if (!first) {
     // The verdict is rank 0's: a launcher that sees another status first would end rank 0 before it has spoken.
-    group.exchange("", "end of the comparison");
+    comm::barrier(group, "end of the comparison");
     return Status::done;
   }
   output(args, run, all, "");
-  group.exchange("", "end of the comparison");
+  comm::barrier(group, "end of the comparison");
   return compare::status(verdict.kind);
 }
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "train/batches.hpp"
+#include "train/agreement.hpp"
 #include "train/schedule.hpp"
 #include "verify/probe.hpp"
 #include "verify/reference.hpp"
@@ -59,7 +59,7 @@ struct SideBySide::State {
         request(r),
         model(model::make(r.train.model)),
         leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
-        batches(r.train, model, leaves),
+        batches(train::read_batches(g, r.train, model)),
         engine(zero::make_engine(g, model.units, r.train.strategy(), r.train.engine)),
         reference(model.units, reference_settings(r.train), leaves),
         probe(*engine, model.units, g.rank(), r.tolerance,

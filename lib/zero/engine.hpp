@@ -50,6 +50,7 @@ struct StepResult {
   double loss_scale = 1;    ///< what the loss was multiplied with (float16)
   std::vector<float> leaf_losses{};  ///< of all ranks, by leaf
   std::int64_t sent = 0;             ///< bytes that this rank sent for the step (what an observer sends is not counted)
+  double observed = 0;               ///< seconds that an observer took: copying gradients for a checkpoint
   bool skipped = false;              ///< the gradient was not finite and nothing was updated (float16)
 };
 
@@ -103,7 +104,7 @@ class Engine {
     double learning_rate = 0;
     const BatchOf* batch = nullptr;
     bool training = true;
-    std::vector<unit::Batch> batches;  // by micro-step
+    std::vector<unit::Batch> batches;       // by micro-step
     std::vector<at::Tensor> device_losses;  // by micro-step, where they were computed
     std::vector<float> losses;              // the same, read when the plan has been given out whole
     std::function<std::int64_t(int micro)> leaf;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each operation of a plan does.
+#include <chrono>
 #include <cmath>
 
 #include "device/tensor.hpp"
@@ -138,7 +139,9 @@ void Engine::backward(int unit, int micro) {
 void Engine::norm(Run& run) {
   if (observer_.reduced) {
     const std::int64_t sent_before = group_.bytes_sent();
+    const auto begin = std::chrono::steady_clock::now();
     observer_.reduced();
+    run.result.observed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     run.result.sent -= group_.bytes_sent() - sent_before;
   }
   std::vector<Shard> shards;

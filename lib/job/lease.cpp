@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/lease.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "job/queue.hpp"
+#include "job/state.hpp"
+#include "registry/run.hpp"
+
+namespace zs::job {
+namespace {
+
+namespace fs = std::filesystem;
+using registry::value;
+
+// A folder of its own: the time of the run's folder tells the index that the record has grown.
+constexpr const char* kFolder = "/.owner";
+constexpr std::size_t kMost = 1 << 16;  // bytes of an owner file: more is none of ours
+
+std::string path_of(const std::string& folder, std::int64_t number) { return folder + kFolder + "/" + to_text(number); }
+
+/// The numbers of the owner files of the run in `folder`, ascending.
+std::vector<std::int64_t> numbers(const std::string& folder) {
+  std::vector<std::int64_t> found;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder + kFolder, failure)) {
+    if (const auto number = parse_int(entry.path().filename().string())) found.push_back(*number);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// The content of an owner file; "" of one that is only being written, or is no plain file.
+std::string content(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return "";
+  struct stat status {};
+  std::string bytes;
+  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    bytes.resize(std::min(static_cast<std::size_t>(status.st_size), kMost));
+    const ssize_t count = ::read(file, bytes.data(), bytes.size());
+    bytes.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+  }
+  ::close(file);
+  return bytes;
+}
+
+/// Makes the owner file of that number; false where it is there already. Throws Error.
+bool make(const std::string& folder, std::int64_t number, const registry::Fields& fields) {
+  const std::string path = path_of(folder, number);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0 && errno == EEXIST) return false;
+  if (file < 0) throw Error(path, 0, errno_text());
+  const std::string text = registry::record_text(fields);
+  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const std::string failure = errno_text();
+  ::close(file);
+  if (written) return true;
+  ::unlink(path.c_str());
+  throw Error(path, 0, "write: " + failure);
+}
+
+void remove_below(const std::string& folder, std::int64_t number) {
+  for (const std::int64_t each : numbers(folder)) {
+    if (each < number) ::unlink(path_of(folder, each).c_str());
+  }
+}
+
+registry::Fields own_fields() {
+  registry::Fields fields = registry::environment();
+  std::array<char, 40> text{};
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  registry::set(fields, "since", {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)});
+  return fields;
+}
+
+/// What Slurm says of the holder's job.
+void ask_about_job(Holder& holder) {
+  const std::string job = value(holder.fields, "slurm_job_id"), array = value(holder.fields, "slurm_array_job_id");
+  if (job.empty()) return;
+  const auto own = [](const char* name) {
+    const char* const text = std::getenv(name);
+    return std::string(text ? text : "");
+  };
+  // Slurm begins a job again only when the last attempt is over for it; a node that comes back loses the lease.
+  if (job == own("SLURM_JOB_ID") && value(holder.fields, "slurm_cluster_name") == own("SLURM_CLUSTER_NAME") &&
+      value(holder.fields, "slurm_restart_count") != own("SLURM_RESTART_COUNT")) {
+    holder.live = false;
+    holder.basis = "this is its job " + job + ", which Slurm began again";
+    return;
+  }
+  const std::string id = array.empty() ? job : array + "_" + value(holder.fields, "slurm_array_task_id");
+  const Queue queue = ask_slurm({array.empty() ? job : array});
+  const std::string cluster = value(holder.fields, "slurm_cluster_name");
+  if (!queue.silence.empty() || (!cluster.empty() && cluster != queue.cluster)) return;
+  const auto known = queue.jobs.find(id);
+  holder.live = holder.here = known != queue.jobs.end() && known->second.live();
+  holder.basis = "job " + id + (known == queue.jobs.end() ? " is not in the queue" : " is " + known->second.state);
+}
+
+Holder read_holder(const std::string& folder, std::int64_t number) {
+  Holder holder;
+  const std::string path = path_of(folder, number), text = content(path);
+  try {
+    registry::merge_record_text(text, path, holder.fields);
+  } catch (const Error&) {
+    // Not written to its end: its writer has just begun, or was killed there.
+    holder.fields = {{"host", "an unknown host"}};
+  }
+  if (holder.fields.empty()) return holder;  // given back
+  const std::string pid = value(holder.fields, "process").substr(0, value(holder.fields, "process").find(':')),
+                    since = value(holder.fields, "since");
+  holder.text = (pid.empty() ? "a process" : "process " + pid) + " on " + value(holder.fields, "host") +
+                (since.empty() ? "" : ", since " + since);
+  const Process process = job::process(holder.fields);
+  if (process == Process::alive || process == Process::gone) {
+    holder.live = holder.here = process == Process::alive;
+    holder.basis = std::string("its process on this host is ") + (holder.live ? "alive" : "gone");
+    return holder;
+  }
+  holder.live = true;
+  holder.basis = "from here nobody can see whether it lives";
+  ask_about_job(holder);
+  return holder;
+}
+
+}  // namespace
+
+Holder holder(const std::string& folder) {
+  const std::vector<std::int64_t> all = numbers(folder);
+  return all.empty() ? Holder{} : read_holder(folder, all.back());
+}
+
+Lease::Lease(std::string folder, bool take_over) : folder_(std::move(folder)) {
+  if (::mkdir((folder_ + kFolder).c_str(), 0777) != 0 && errno != EEXIST) throw Error(folder_, 0, errno_text());
+  while (number_ == 0) {
+    const std::vector<std::int64_t> all = numbers(folder_);
+    const std::int64_t newest = all.empty() ? 0 : all.back();
+    const Holder other = newest == 0 ? Holder{} : read_holder(folder_, newest);
+    if (other.live && (other.here || !take_over)) {
+      throw Error(folder_, 0,
+                  "is being trained by " + other.text + " (" + other.basis +
+                      "): " + (other.here ? "end that first" : "if it is over, go on with --take_over"));
+    }
+    // Who loses the race for the next number looks again.
+    if (make(folder_, newest + 1, own_fields())) number_ = newest + 1;
+  }
+  remove_below(folder_, number_);
+}
+
+Lease::~Lease() {
+  try {
+    if (make(folder_, number_ + 1, {})) remove_below(folder_, number_ + 1);
+  } catch (const std::exception&) {
+    // The folder is gone, or is full: then this process is, and whoever comes next finds that out.
+  }
+}
+
+bool Lease::held() const {
+  const std::vector<std::int64_t> all = numbers(folder_);
+  return !all.empty() && all.back() == number_;
+}
+
+void Lease::check() const {
+  if (held()) return;
+  const Holder other = holder(folder_);
+  throw Error(folder_, 0,
+              other.text.empty() ? "was removed, or another process ended this training's lease"
+                                 : "was taken over by " + other.text + ": this training ends here");
+}
+
+}  // namespace zs::job

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/agreement.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/number.hpp"
+#include "cli/run.hpp"
+#include "tensorfile/storage.hpp"
+#include "unit/arithmetic.hpp"
+
+namespace zs::train {
+namespace {
+
+/// Keys that name a thing or a place: rank 0's count, or what lies there is compared.
+constexpr std::array<std::string_view, 5> kPlaces = {"run.name", "run.output_dir", "run.checkpoint",
+                                                     "data.dataset_path", "sweep_name"};
+
+/// The version; of one that stands for any number of builds, with a hash of the program.
+std::string binary() {
+  std::string text = cli::version();
+  if (text.ends_with("-dirty") || text == "unknown") {
+    const auto program = tensorfile::Mapping::open("/proc/self/exe");
+    text += " " + to_text(std::int64_t{tensorfile::crc32_of(program->bytes())});
+  }
+  return text;
+}
+
+/// How many threads OpenBLAS would take, which has its own setting for it; "" where it is not loaded.
+std::string openblas_threads() {
+  const auto ask = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
+  return ask ? to_text(std::int64_t{ask()}) : "";
+}
+
+/// What this process computes with: two processes that have the same of it, and the same input, have the same bits.
+comm::Facts process_facts() {
+  const unit::Arithmetic arithmetic = unit::arithmetic();
+  return {{"the version of zs", binary()},
+          {"LibTorch's version", arithmetic.torch},
+          {"the library of matrix products", arithmetic.blas},
+          {"the instruction set", arithmetic.instruction_set},
+          {"the number of threads (OMP_NUM_THREADS)", to_text(std::int64_t{arithmetic.threads})},
+          {"the number of OpenBLAS's threads", openblas_threads()}};
+}
+
+}  // namespace
+
+void require_same_start(comm::Group& group, const config::Config& config, const comm::Facts& more) {
+  if (group.size() == 1) return;
+  comm::Facts facts;
+  for (const config::Entry& entry : config.entries()) {
+    const bool place = std::find(kPlaces.begin(), kPlaces.end(), entry.key) != kPlaces.end();
+    if (!place && entry.kind != config::Kind::null) facts.emplace_back(entry.key, entry.value);
+  }
+  // The order of keys is no matter.
+  std::sort(facts.begin(), facts.end());
+  for (const auto& fact : process_facts()) facts.push_back(fact);
+  facts.insert(facts.end(), more.begin(), more.end());
+  comm::require_same(group, facts, "start of the training");
+}
+
+Batches read_batches(comm::Group& group, const Settings& settings, const model::Model& model) {
+  std::optional<Batches> batches;
+  comm::together(group, "reading of the data set", [&] {
+    batches.emplace(settings, model, static_cast<std::int64_t>(group.size()) * settings.micro_steps);
+    batches->steps();  // throws where they do not fill one step
+  });
+  comm::require_same(
+      group,
+      {{"the tokens of the data set", to_text(static_cast<std::int64_t>(batches->corpus().tokens.size()))},
+       {"the SHA-256 of the data set's tokens", batches->corpus().sha256}},
+      settings.dataset);
+  return *std::move(batches);
+}
+
+}  // namespace zs::train

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks must have in common before a training begins, since it decides bits: ranks that differ in it would train
+// something that nobody asked for, and end with one digest.
+#pragma once
+#include "comm/agree.hpp"
+#include "config/config.hpp"
+#include "train/batches.hpp"
+
+namespace zs::train {
+
+/// Throws comm::SharedError unless all ranks have one configuration, binary, set of libraries, instruction set and
+/// number of threads, and the same of `more`. Names and places (run, registry, data set, checkpoint) are left out: what
+/// lies there is compared when it is read. COLLECTIVE.
+void require_same_start(comm::Group& group, const config::Config& config, const comm::Facts& more = {});
+
+/// The batches of a training on all ranks of the group; throws comm::SharedError where a rank cannot read the data set
+/// or has another one, as the file of its own node may be. COLLECTIVE.
+Batches read_batches(comm::Group& group, const Settings& settings, const model::Model& model);
+
+}  // namespace zs::train

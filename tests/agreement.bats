@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ranks that were not started alike: none trains a step, and what differs is named with both values, rank and host.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  command -v mpirun >/dev/null || skip "mpirun is not installed"
+  SMALL=(--model_name tiny --num_layers 1 --seq_length 32 --log_interval 1 --max_steps 3 --output_dir out)
+  mpi=(timeout 120 mpirun --oversubscribe --bind-to none)
+}
+
+# differ NAME FIRST SECOND [OPTION...]: a rank with the words FIRST and one with SECOND end with status 2 and name NAME once.
+differ() {
+  local name=$1 first=$2 second=$3
+  shift 3
+  # shellcheck disable=SC2086
+  run -2 --separate-stderr "${mpi[@]}" -n 1 env A=1 $first "${SMALL[@]}" "$@" : -n 1 env A=1 $second "${SMALL[@]}" "$@"
+  [[ -z $output && ! -e out ]] || complain "$name: it trained"
+  [[ $stderr == *"the ranks differ in $name: it is "*" for rank 0 on "*", "*" for rank 1 on "* ]] || complain "$name: $stderr"
+  (($(grep -c '^zs-' <<<"$stderr") == 1)) || complain "$name: not said once"
+}
+
+@test "agreement: options, sections of the configuration and the environment that differ between ranks" {
+  differ training.learning_rate "zs-train --learning_rate 0.1" "zs-train --learning_rate 0.2"
+  differ training.seed "zs-train --seed 1" "zs-train --seed 2"
+  differ training.batch_size "zs-train --batch_size 1" "zs-train --batch_size 2"
+  differ training.weight_decay "zs-train" "zs-train --weight_decay 0.5"
+  differ training.epsilon "zs-train --set training.epsilon=1e-6" "zs-train"
+  differ model.dropout "zs-train --dropout 0.1" "zs-train"
+  differ zero.compile "zs-train --compile" "zs-train"
+  differ initialization.init_std "zs-train" "zs-train --set initialization.init_std=0.01"
+  differ --debug_log "zs-train --debug_log" "zs-train"
+  differ "the number of threads (OMP_NUM_THREADS)" "zs-train" "OMP_NUM_THREADS=2 zs-train"
+  differ "the instruction set" "zs-train" "ATEN_CPU_CAPABILITY=default zs-train"
+  verdict
+}
+
+@test "agreement: a key that no option stands for, and one that only one rank has" {
+  differ notes.colour "zs-train --set notes.colour=red" "zs-train --set notes.colour=blue"
+  differ notes.colour "zs-train" "zs-train --set notes.colour=blue"
+  verdict
+}
+
+@test "agreement: another build of zs" {
+  version=$(zs-train --version) version=${version#* }
+  ((${#version} >= 4))
+  LC_ALL=C sed "s/$version/${version/[0-9a-f]/%}/g" "$BUILD/zs-train" >other
+  chmod +x other
+  [[ $(./other --version) != "$(zs-train --version)" ]]
+  differ "the version of zs" "zs-train" "./other"
+  verdict
+}
+
+@test "agreement: the data set of a node that is another under the same name, and one that is not there" {
+  mkdir a b c
+  head -c 4000 /usr/share/common-licenses/Apache-2.0 >a/t.txt
+  head -c 4000 /usr/share/common-licenses/GPL-3 >b/t.txt
+  for other in b c; do
+    run -2 --separate-stderr "${mpi[@]}" -n 1 --wdir "$PWD/a" zs-train "${SMALL[@]}" --dataset t.txt : \
+      -n 1 --wdir "$PWD/$other" zs-train "${SMALL[@]}" --dataset t.txt
+    [[ -z $output && ! -e a/out ]] || complain "$other: it trained"
+    if [[ $other == b ]]; then words="the ranks differ in the SHA-256 of the data set's tokens: it is "
+    else words="t.txt: No such file or directory"; fi
+    [[ $stderr == *"zs-train: "*"$words"* ]] || complain "$other: $stderr"
+  done
+  [[ $stderr == *"rank 1 on "* ]] || complain "$stderr"
+  # The same data under two names is the same.
+  cp a/t.txt a/other.txt
+  "${mpi[@]}" -n 1 --wdir "$PWD/a" zs-train "${SMALL[@]}" --dataset t.txt : \
+    -n 1 --wdir "$PWD/a" zs-train "${SMALL[@]}" --dataset other.txt >log || complain "two names: $?"
+  grep -q ^state_digest: log || complain "two names: no digest"
+  verdict
+}
+
+@test "agreement: a checkpoint, or weights, of other content under the same name" {
+  mkdir -p a b
+  for seed in 1 2; do
+    folder=$( ((seed == 1)) && echo a || echo b)
+    (cd $folder && zs-train "${SMALL[@]}" --gradient_accumulation_steps 2 --seed 5 --learning_rate 0.$seed --save_steps 1 --max_steps 1 >log &&
+      mv out/*/final_checkpoint saved && rm -r out && mkdir weights && cp saved/{pytorch_model.bin,config.json} weights)
+  done
+  for what in saved weights; do
+    run -2 --separate-stderr "${mpi[@]}" -n 1 --wdir "$PWD/a" zs-train "${SMALL[@]}" --seed 5 --checkpoint $what : \
+      -n 1 --wdir "$PWD/b" zs-train "${SMALL[@]}" --seed 5 --checkpoint $what
+    [[ -z $output && ! -e a/out ]] || complain "$what: it trained"
+    [[ $stderr == *"$what: the ranks differ in "* ]] || complain "$what: $stderr"
+  done
+  verdict
+}
+
+@test "agreement: a run that only one rank was told to go on with" {
+  run=$(echo '["c","--model_name","tiny","--num_layers","1","--seq_length","32","--log_interval","1","--max_steps","3","--output_dir","out"]' |
+    zs-runs plan | cut -f2)
+  run -2 --separate-stderr "${mpi[@]}" -n 1 env ZS_RUN="$run" zs-train "${SMALL[@]}" : -n 1 zs-train "${SMALL[@]}"
+  [[ -z $output && $stderr == *"the ranks differ in the run to go on with: it is ${run##*/} for rank 0 on "*"none for rank 1"* ]]
+}
+
+@test "agreement: zs-verify asks for the same" {
+  run -2 --separate-stderr "${mpi[@]}" -n 1 zs-verify --iterations 2 --seed 1 : -n 1 zs-verify --iterations 2 --seed 2
+  [[ -z $output && $stderr == *"the ranks differ in training.seed: it is 1 for rank 0 on "* ]]
+}
+
+@test "agreement: processes of torchrun or its like are refused with what starts ranks" {
+  torch=(env RANK=1 LOCAL_RANK=1 WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=29500)
+  run -2 "${torch[@]}" TORCHELASTIC_RUN_ID=none zs-train "${SMALL[@]}"
+  [[ $output == "zs-train: torchrun started 4 processes "*"start them with mpirun -n 4 or srun --mpi=pmix -n 4 instead" ]]
+  run -2 "${torch[@]}" zs-verify --iterations 1
+  [[ $output == "zs-verify: a launcher of PyTorch started 4 processes "* ]]
+  [ ! -e out ]
+  run -0 "${torch[@]}" WORLD_SIZE=1 zs-train "${SMALL[@]}"
+}

@@ -18,7 +18,7 @@ log() {
   echo "state_digest: 0123456789abcdef0123456789abcdef"
 }
 
-summary() { zs-parse "$@" | zs-aggregate -o summary.h5; }
+summary() { zs-parse "$@" | zs-aggregate -o summary.h5 || (($? == 1)); } # 1: a run is not to be believed
 first_paragraph() { sed -n 3p "$1"; }
 
 @test "the same digest everywhere is the first paragraph, and status 0" {

@@ -50,7 +50,7 @@ class Taker {
   std::vector<T> all(std::uint64_t count) {
     const std::string_view bytes = take(count, sizeof(T));
     std::vector<T> values(count);
-    std::memcpy(values.data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
   /// How many of something that takes at least `size` bytes each follow.

@@ -166,6 +166,9 @@ check-storm: light  ## RUNS (11500) runs by 64 processes at once, some killed: n
 check-revisions: all  ## 20 comparisons of this revision with itself, for real (minutes; on an idle machine)
 	@BUILD=$(BUILD) tests/same-revision
 
+check-gpu: all  ## what needs a GPU, on this machine's GPUs: one digest an arithmetic, checkpoints, a stopped rank (minutes)
+	@BUILD=$(BUILD) tests/gpu
+
 check-slurm: all  ## whole workflows on a throwaway Slurm cluster: sweeps, kills, 20 preemptions (20 minutes)
 	@BUILD=$(BUILD) bats --print-output-on-failure tests/slurm
 
@@ -208,6 +211,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench bench-peers fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-gpu check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench bench-peers fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

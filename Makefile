@@ -163,6 +163,9 @@ check-kills: all  ## kill trainings with -9, KILLS (100) times, and resume them:
 check-storm: light  ## RUNS (11500) runs by 64 processes at once, some killed: none lost, none twice (minutes)
 	@PATH=$$(realpath $(BUILD)):$$PATH tests/storm 64 $(RUNS)
 
+check-attack: all tests  ## attack zs again with all that once broke it (minutes; make check has each of these too)
+	@BUILD=$(BUILD) tests/attack
+
 check-revisions: all  ## 20 comparisons of this revision with itself, for real (minutes; on an idle machine)
 	@BUILD=$(BUILD) tests/same-revision
 
@@ -181,10 +184,10 @@ lint:  ## clang-format, clang-tidy and shellcheck over the sources
 # ---- for people -----------------------------------------------------------------------------------------------------
 deps:  ## install the Debian packages that are missing (sudo when not root), fetch LibTorch
 	@TORCH='$(TORCH)' TORCH_HOME='$(chosen_home)' CUDA='$(CUDA)' share/deps
-demo:  ## install, build, run the six conditions, write the report
+demo:  ## install, build, run the six conditions, write the report (minutes), say what to try next
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) $(PARALLEL) all
-	@bash slurm/batch.sbatch
+	@BUILD=$(BUILD) share/demo
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
 bench-peers:  ## get the PyTorch that bench/train measures against (2.5 GB, into a Python environment in the cache)
@@ -211,6 +214,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-gpu check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench bench-peers fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-attack check-gpu check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench bench-peers fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -109,6 +109,9 @@ TEST_CASE("another way to one global batch is layout, another global batch is an
   CHECK(bits_of(two, more) == Bits::other_training);
   // Where the batch is not known, ranks may change it.
   CHECK(bits_of({{"world_size", "2"}}, {{"world_size", "4"}}) == Bits::other_training);
+  // The tree of sums has micro-batches for leaves: how large they are rounds.
+  const Facts larger = {{"world_size", "2"}, {"batch_size", "2"}, {"gradient_accumulation_steps", "1"}};
+  CHECK(bits_of(two, larger) == Bits::other_arithmetic);
   // Sums in any order: the number of ranks rounds.
   Facts any_two = two, any_four = four;
   any_two["reduction"] = any_four["reduction"] = "any";

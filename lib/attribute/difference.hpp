@@ -24,7 +24,8 @@ Facts named(const Facts& facts);
 Facts settled(const Facts& facts);
 
 /// The role of an attribute in this run. As role(), but a layout whose `through` is not known decides (2 ranks with an
-/// unknown batch may be another global batch), and one that orders sums is arithmetic where `reduction` is "any".
+/// unknown batch may be another global batch), and one that orders sums is arithmetic: a micro-batch always, others
+/// where `reduction` is "any".
 Role role_in(const Facts& settled, std::string_view name);
 
 /// The settled facts of one role: two runs train the same thing where those that decide are equal.

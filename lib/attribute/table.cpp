@@ -77,7 +77,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "comm", .role = layout, .label = "transport between GPUs", .key = "run.comm"},
     {.name = "nccl", .role = layout, .label = "NCCL", .found = true},
     {.name = "gpus_per_node", .role = layout, .label = "accelerators of a node", .aliases = "NGPUS_PER_NODE", .type = kInt, .scaled = true},
-    {.name = "batch_size", .role = layout, .label = "micro-batch of a rank", .key = "training.batch_size", .through = "global_batch_size", .type = kInt, .main = true, .sums = true, .scaled = true},
+    {.name = "batch_size", .role = layout, .label = "micro-batch of a rank", .key = "training.batch_size", .through = "global_batch_size", .type = kInt, .main = true, .rounds = true, .scaled = true},
     {.name = "gradient_accumulation_steps", .role = layout, .label = "accumulation steps", .key = "training.gradient_accumulation_steps", .aliases = "GRADIENT_ACCUMULATION_STEPS acc", .through = "global_batch_size", .type = kInt, .main = true, .sums = true, .scaled = true},
     {.name = "max_gpu_batch_size", .role = layout, .label = "sequences at once on a device", .key = "training.max_gpu_batch_size", .through = "global_batch_size", .unit = "sequences", .type = kInt, .sums = true, .scaled = true},
     {.name = "deepcompile", .role = layout, .label = "deepcompile", .key = "zero.deepcompile", .main = true},

@@ -39,6 +39,7 @@ struct Attribute {
   bool recorded = false;      ///< a column of the records: a value for every step
   bool repeats = false;       ///< an outcome that runs of the same training have to the last bit: loss, not time
   bool sums = false;          ///< a layout that changes the order of sums where `reduction` is "any"
+  bool rounds = false;        ///< a layout that changes the order of sums always, and so is arithmetic
   bool work = false;          ///< it changes how much a step computes
   bool scaled = false;        ///< a study of scaling changes it together with the ranks
   bool found = false;         ///< the run finds it out; nobody sets it

@@ -10,7 +10,21 @@ namespace zs {
 
 namespace fs = std::filesystem;
 
-TemporaryFolder::TemporaryFolder() : path_((fs::temp_directory_path() / "zs-XXXXXX").string()) {
+namespace {
+
+std::string pattern() {
+  std::error_code failure;
+  const fs::path place = fs::temp_directory_path(failure);
+  if (failure) {
+    const char* const named = std::getenv("TMPDIR");
+    throw Error("TMPDIR" + (named ? " is '" + std::string(named) + "'" : "") + ": no folder for temporary files");
+  }
+  return (place / "zs-XXXXXX").string();
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() : path_(pattern()) {
   if (!::mkdtemp(path_.data())) throw Error(path_, 0, "cannot make a temporary folder: " + errno_text());
   guard_.emplace(path_);
 }

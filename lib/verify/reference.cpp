@@ -43,12 +43,13 @@ double sum_of_squares(const Tensors& gradients) {
     for (const at::Tensor& tensor : unit)
       flat.insert(flat.end(), tensor.data_ptr<float>(), tensor.data_ptr<float>() + tensor.numel());
     for (std::size_t tile = 0; tile < 256; ++tile) {
-      std::array<double, 8> lanes{};
+      std::array<double, 256> lanes{};
       const std::size_t begin = flat.size() * tile / 256, end = flat.size() * (tile + 1) / 256;
-      for (std::size_t i = begin; i < end; ++i) lanes[(i - begin) % 8] += static_cast<double>(flat[i]) * flat[i];
-      double tile_sum = 0;
-      for (const double lane : lanes) tile_sum += lane;
-      total += tile_sum;
+      for (std::size_t i = begin; i < end; ++i) lanes[(i - begin) % 256] += static_cast<double>(flat[i]) * flat[i];
+      for (std::size_t half = 128; half > 0; half /= 2) {
+        for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+      }
+      total += lanes[0];
     }
   }
   return total;

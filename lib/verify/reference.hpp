@@ -79,7 +79,8 @@ Tensors sum(const Tensors& a, const Tensors& b);
 /// The tree over neighbouring leaves, a power of two of them.
 Tensors tree_sum(std::span<const Tensors> leaves);
 /// The sum of squares in float64: each unit's parameters, one after another, in 256 tiles (tile i begins at element
-/// floor(n * i / 256)); a tile in 8 lanes (by index modulo 8) that are added in order; tiles in order, units in order.
+/// floor(n * i / 256)); a tile in 256 lanes (by index modulo 256), of which the upper half is added to the lower until
+/// one is left; tiles in order, units in order.
 double sum_of_squares(const Tensors& gradients);
 
 }  // namespace zs::verify

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What documents show, run as a reader types it; loaded after helper. A comment of the line says what comes of it: its
+# status where that is not 0, as `# status 1`, and its verdict, as `# verdict: exact`.
+
+# not_here LINE: says why a command does not run in a test; fails where it does.
+not_here() {
+  case $1 in
+    make\ *) echo "it installs, or builds for minutes" ;;
+    man\ *) echo "it shows pages of this system" ;;
+    sbatch\ * | slurm/sandbox/* | eval\ *slurm/sandbox/*) echo "a cluster: tests/sandbox.bats" ;;
+    *slurm/compare-revisions.sbatch\ *) echo "it builds two revisions: tests/revisions.bats" ;;
+    'bash slurm/batch.sbatch' | 'bash slurm/batch.sbatch '*'# minutes'*) echo "minutes: tests/batch.bats" ;;
+    *) return 1 ;;
+  esac
+}
+
+# offers LINE: whether the script in a line that does not run has the options that the line gives it.
+offers() {
+  local script word
+  [[ $1 =~ (slurm/[a-z-]+\.sbatch)(.*) ]] || return 0
+  script=${BASH_REMATCH[1]}
+  bash "$ROOT/$script" --help >help || complain "$script --help: status $?"
+  for word in ${BASH_REMATCH[2]%%#*}; do
+    [[ $word != --?* ]] || grep -q -- "$word" help || complain "$script has no option $word"
+    [[ $word != share/* || -e $word ]] || complain "there is no $word"
+  done
+}
+
+# follow LINE: runs a command of a document in this folder, and complains where its status or its verdict is another.
+follow() {
+  local line=$1 expected=0 status=0 words=''
+  if not_here "$line" >why; then offers "$line"; return; fi
+  if [[ $line =~ '# status '([0-9]+) ]]; then expected=${BASH_REMATCH[1]}; fi
+  if [[ $line =~ 'verdict: '([A-Za-z]+) ]]; then words="verdict: ${BASH_REMATCH[1]}"; fi
+  if [[ $line == *'--device cuda'* && ! -e /dev/nvidia0 ]]; then expected=2 words='--device cuda'; fi
+  followed=$((followed + 1))
+  if [[ $line == export\ * ]]; then eval "$line"; return; fi
+  timeout 300 bash -o pipefail -c "$line" >out 2>&1 </dev/null || status=$?
+  ((status == expected)) || complain "$line: status $status, not $expected: $(tail -n 5 out)"
+  [[ -z $words ]] || grep -qF -- "$words" out || complain "$line: does not say '$words': $(tail -n 5 out)"
+}
+followed=0
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none

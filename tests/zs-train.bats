@@ -154,5 +154,5 @@ END
   ((status != 0))
   for _ in {1..50}; do [ -z "$(marked zs-train)" ] && break; sleep 0.1; done
   [ -z "$(marked zs-train)" ]
-  zs-aggregate --format tsv out5/*/metrics.h5
+  run -1 zs-aggregate --format tsv out5/*/metrics.h5 # TRUNCATED, and readable
 }

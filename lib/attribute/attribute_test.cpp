@@ -163,7 +163,7 @@ TEST_CASE("changing one attribute of a run has the consequence of its role") {
     if (through) {  // the attribute that it acts through is known, and the same
       Facts known = run;
       known[std::string(row.name)] = row.type == Type::text ? "other" : "8";
-      CHECK(bits_of(run, known) == Bits::same);
+      CHECK(bits_of(run, known) == (row.rounds ? Bits::other_arithmetic : Bits::same));
     }
     ++changed;
   }

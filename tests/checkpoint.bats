@@ -52,8 +52,8 @@ damaged() {
 }
 
 @test "checkpoint: LibTorch's own AdamW goes on bit for bit too" {
-  train 1 --use_torch_adam --max_steps 8 --save_steps 4 --output_dir torch >whole.log
-  train 1 --use_torch_adam --max_steps 8 --checkpoint torch/2*/checkpoint_4 --output_dir rest >rest.log
+  train 1 --use_torch_adam --max_steps 8 --save_steps 4 --output_dir own >whole.log
+  train 1 --use_torch_adam --max_steps 8 --checkpoint own/2*/checkpoint_4 --output_dir rest >rest.log
   [[ $(digest rest.log) == "$(digest whole.log)" ]]
 }
 

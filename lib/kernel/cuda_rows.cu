@@ -1,63 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How sums keep one order: a warp adds its lanes by a fixed butterfly; a block owns a fixed tile of rows and leaves one
-// row of partial sums; a second kernel adds the tiles by their index.
+// Layer norm, GELU and sums of columns. How sums keep one order: a warp adds its lanes by a fixed butterfly; a block
+// owns a fixed tile of rows and leaves one row of partial sums; a second kernel adds the tiles by their index.
 #include <algorithm>
-#include <string>
 
-#include "base/error.hpp"
+#include "kernel/cuda_pack.hpp"
 #include "kernel/cuda_rows.hpp"
 
 namespace zs::kernel::cuda {
 namespace {
-
-constexpr int kWarp = 32;
-
-void check(const char* what) {
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
-    throw Error(std::string(what) + ": " + cudaGetErrorString(error));
-}
-
-/// 16 bytes of T.
-template <typename T>
-struct Pack {
-  static constexpr int kSize = 16 / sizeof(T);
-  alignas(16) T value[kSize];
-};
-
-__device__ inline float wide(float x) { return x; }
-__device__ inline float wide(__nv_bfloat16 x) { return __bfloat162float(x); }
-template <typename T>
-__device__ inline T narrow(float x) {
-  if constexpr (sizeof(T) == 2)
-    return __float2bfloat16_rn(x);
-  else
-    return x;
-}
-
-__device__ inline float warp_sum(float x) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffff, x, offset);
-  return x;
-}
-__device__ inline float warp_max(float x) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, offset));
-  return x;
-}
-
-template <typename T>
-__device__ inline Pack<T> load(const T* from) {
-  return *reinterpret_cast<const Pack<T>*>(from);
-}
-template <typename T>
-__device__ inline void store(T* to, const Pack<T>& pack) {
-  *reinterpret_cast<Pack<T>*>(to) = pack;
-}
-
-bool packs(std::int64_t C, std::size_t element) { return C * static_cast<std::int64_t>(element) % 16 == 0; }
-void require_packs(std::int64_t C, std::size_t element) {
-  if (!packs(C, element))
-    throw Error("rows of " + std::to_string(C) +
-                " elements are no whole number of 16 bytes: a GPU takes them from there");
-}
 
 // ---- layer norm -----------------------------------------------------------------------------------------------------
 constexpr int kNormWarps = 8;
@@ -213,8 +163,6 @@ void add_tiles(const float* partial, std::int64_t tiles, T* first, T* second, st
   check("sum of tiles");
 }
 
-std::int64_t tiles(std::int64_t n, std::int64_t rows) { return (n + rows - 1) / rows; }
-
 /// Calls f with the number of packs of a row that each lane of a warp holds.
 template <typename T, typename F>
 void with_packs(std::int64_t C, F f) {
@@ -336,119 +284,6 @@ void column_sums(const T* x_NC, const T* dy_NC, T* dx_NC, T* sum_C, float* scrat
   add_tiles<T>(scratch, tiles(N, kSumRows), sum_C, nullptr, C, stream);
 }
 
-// ---- cross-entropy --------------------------------------------------------------------------------------------------
-constexpr int kLossThreads = 1024;
-constexpr float kLog2E = 1.4426950408889634F;
-
-/// 2 to the x; values below the smallest normal number are 0.
-__device__ inline float power(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-/// One block a row: its maximum, its sum of exponentials, then the gradient in place. The row's last V % kPack columns
-/// belong to the first threads, one each.
-template <typename T>
-__global__ void __launch_bounds__(kLossThreads, 2)
-    cross_entropy_kernel(T* __restrict__ logits_NV, std::int64_t ld, const std::int64_t* __restrict__ targets_N,
-                         float* __restrict__ losses_N, float scale, int V) {
-  constexpr int kPack = Pack<T>::kSize, kWarps = kLossThreads / kWarp;
-  __shared__ float maxima[kWarps], sums[kWarps];
-  T* const row = logits_NV + static_cast<std::int64_t>(blockIdx.x) * ld;
-  const std::int64_t target = targets_N[blockIdx.x];
-  const int thread = threadIdx.x, warp = thread / kWarp, lane = thread % kWarp, whole = V / kPack * kPack;
-  const bool valid = target >= 0 && target < V;
-  const float target_logit = valid ? wide(row[target]) : NAN;
-  // Each thread keeps a running maximum (times log2 e) and the sum of exponentials under it.
-  float top = -INFINITY, sum = 0;
-  for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
-    const Pack<T> v = load(row + i);
-    float local = wide(v.value[0]);
-#pragma unroll
-    for (int j = 1; j < kPack; ++j) local = fmaxf(local, wide(v.value[j]));
-    local *= kLog2E;
-    if (local > top) sum *= power(top - local), top = local;
-#pragma unroll
-    for (int j = 0; j < kPack; ++j) sum += power(fmaf(wide(v.value[j]), kLog2E, -top));
-  }
-  if (whole + thread < V) {
-    const float x = wide(row[whole + thread]) * kLog2E;
-    if (x > top) sum *= power(top - x), top = x;
-    sum += power(x - top);
-  }
-  const float warp_top = warp_max(top);
-  sum = warp_sum(top == -INFINITY ? sum : sum * power(top - warp_top));
-  if (lane == 0) maxima[warp] = warp_top, sums[warp] = sum;
-  __syncthreads();
-  float all_top = maxima[0];
-  for (int i = 1; i < kWarps; ++i) all_top = fmaxf(all_top, maxima[i]);
-  float total = 0;
-  for (int i = 0; i < kWarps; ++i) total += maxima[i] == -INFINITY ? sums[i] : sums[i] * power(maxima[i] - all_top);
-  if (thread == 0) losses_N[blockIdx.x] = logf(total) + all_top / kLog2E - target_logit;
-  const float factor = valid ? scale / total : NAN;
-  const auto probability = [&](float x) { return power(fmaf(x, kLog2E, -all_top)) * factor; };
-  for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
-    Pack<T> v = load(row + i);
-#pragma unroll
-    for (int j = 0; j < kPack; ++j) v.value[j] = narrow<T>(probability(wide(v.value[j])));
-    store(row + i, v);
-  }
-  for (int i = whole + thread; i < static_cast<int>(ld); i += kLossThreads)
-    row[i] = narrow<T>(i < V ? probability(wide(row[i])) : 0.0F);
-  __syncthreads();
-  if (thread == 0 && valid) row[target] = narrow<T>(probability(target_logit) - scale);
-}
-
-/// One block: each thread adds every kLossThreads-th value in order; then a fixed tree.
-__global__ void mean_kernel(const float* __restrict__ values, float* __restrict__ mean, std::int64_t n) {
-  __shared__ double sums[kLossThreads];
-  double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < n; i += kLossThreads) sum += values[i];
-  sums[threadIdx.x] = sum;
-  __syncthreads();
-  for (int half = kLossThreads / 2; half > 0; half /= 2) {
-    if (static_cast<int>(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-    __syncthreads();
-  }
-  if (threadIdx.x == 0) *mean = static_cast<float>(sums[0] / static_cast<double>(n));
-}
-
-// ---- scaled sums
-// ------------------------------------------------------------------------------------------------------
-template <typename T, bool kAdd>
-__global__ void scaled_kernel(const float* __restrict__ factor, const float* __restrict__ from, T* __restrict__ to,
-                              std::int64_t n) {
-  constexpr int kPack = Pack<T>::kSize;
-  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * kPack;
-  const float f = *factor;
-  if (i >= n) return;
-  const int count = static_cast<int>(min(n - i, static_cast<std::int64_t>(kPack)));
-  if (count == kPack) {
-    Pack<T> v = load(to + i);
-    for (int j = 0; j < kPack; ++j)
-      v.value[j] = narrow<T>(kAdd ? fmaf(from[i + j], f, wide(v.value[j])) : wide(v.value[j]) * f);
-    store(to + i, v);
-    return;
-  }
-  for (int j = 0; j < count; ++j)
-    to[i + j] = narrow<T>(kAdd ? fmaf(from[i + j], f, wide(to[i + j])) : wide(to[i + j]) * f);
-}
-
-// ---- dropout --------------------------------------------------------------------------------------------------------
-/// SplitMix64's finaliser (Steele, Lea & Flood 2014): an avalanching hash of key and index.
-__device__ inline std::uint64_t hash(std::uint64_t key, std::uint64_t i) {
-  std::uint64_t x = key + (i + 1) * 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-template <typename T>
-__global__ void dropout_kernel(T* mask, std::int64_t n, std::uint64_t threshold, float factor, std::uint64_t key) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < n) mask[i] = narrow<T>((hash(key, static_cast<std::uint64_t>(i)) >> 11) < threshold ? 0.0F : factor);
-}
-
 }  // namespace
 
 template <typename T>
@@ -502,57 +337,14 @@ void column_sum(const T* x_NC, T* sum_C, float* scratch, std::int64_t N, std::in
   column_sums<T, false>(x_NC, nullptr, nullptr, sum_C, scratch, N, C, stream);
 }
 
-template <typename T>
-void cross_entropy(T* logits_NV, std::int64_t ld, const std::int64_t* targets_N, float* losses_N, float scale,
-                   std::int64_t N, std::int64_t V, cudaStream_t stream) {
-  require_packs(ld, sizeof(T));
-  cross_entropy_kernel<T><<<static_cast<unsigned>(N), kLossThreads, 0, stream>>>(logits_NV, ld, targets_N, losses_N,
-                                                                                 scale, static_cast<int>(V));
-  check("cross-entropy");
-}
-
-void mean(const float* values, float* mean, std::int64_t n, cudaStream_t stream) {
-  mean_kernel<<<1, kLossThreads, 0, stream>>>(values, mean, n);
-  check("mean");
-}
-
-template <typename T>
-void add_scaled(const float* factor, const float* from, T* to, std::int64_t n, cudaStream_t stream) {
-  constexpr int kThreads = 256;
-  scaled_kernel<T, true>
-      <<<static_cast<unsigned>(tiles(n, kThreads * Pack<T>::kSize)), kThreads, 0, stream>>>(factor, from, to, n);
-  check("scaled sum");
-}
-template <typename T>
-void scale(const float* factor, T* to, std::int64_t n, cudaStream_t stream) {
-  constexpr int kThreads = 256;
-  scaled_kernel<T, false>
-      <<<static_cast<unsigned>(tiles(n, kThreads * Pack<T>::kSize)), kThreads, 0, stream>>>(factor, nullptr, to, n);
-  check("scaling");
-}
-
-template <typename T>
-void dropout_mask(T* mask, std::int64_t n, double p, std::uint64_t key, cudaStream_t stream) {
-  constexpr int kThreads = 256;
-  const auto threshold = static_cast<std::uint64_t>(p * 9007199254740992.0);  // of 2^53
-  dropout_kernel<T><<<static_cast<unsigned>(tiles(n, kThreads)), kThreads, 0, stream>>>(
-      mask, n, threshold, static_cast<float>(1 / (1 - p)), key);
-  check("dropout");
-}
-
-#define ZS_FOR(T)                                                                                                  \
-  template void norm<T>(const T*, const T*, const T*, T*, float*, float*, std::int64_t, std::int64_t, float,       \
-                        cudaStream_t);                                                                             \
-  template void norm_backward<T>(const T*, const T*, const float*, const float*, const T*, const T*, T*, T*, T*,   \
-                                 float*, std::int64_t, std::int64_t, cudaStream_t);                                \
-  template void gelu<T>(const T*, T*, std::int64_t, cudaStream_t);                                                 \
-  template void gelu_backward<T>(const T*, const T*, T*, T*, float*, std::int64_t, std::int64_t, cudaStream_t);    \
-  template void column_sum<T>(const T*, T*, float*, std::int64_t, std::int64_t, cudaStream_t);                     \
-  template void cross_entropy<T>(T*, std::int64_t, const std::int64_t*, float*, float, std::int64_t, std::int64_t, \
-                                 cudaStream_t);                                                                    \
-  template void add_scaled<T>(const float*, const float*, T*, std::int64_t, cudaStream_t);                         \
-  template void scale<T>(const float*, T*, std::int64_t, cudaStream_t);                                            \
-  template void dropout_mask<T>(T*, std::int64_t, double, std::uint64_t, cudaStream_t)
+#define ZS_FOR(T)                                                                                                \
+  template void norm<T>(const T*, const T*, const T*, T*, float*, float*, std::int64_t, std::int64_t, float,     \
+                        cudaStream_t);                                                                           \
+  template void norm_backward<T>(const T*, const T*, const float*, const float*, const T*, const T*, T*, T*, T*, \
+                                 float*, std::int64_t, std::int64_t, cudaStream_t);                              \
+  template void gelu<T>(const T*, T*, std::int64_t, cudaStream_t);                                               \
+  template void gelu_backward<T>(const T*, const T*, T*, T*, float*, std::int64_t, std::int64_t, cudaStream_t);  \
+  template void column_sum<T>(const T*, T*, float*, std::int64_t, std::int64_t, cudaStream_t)
 ZS_FOR(float);
 ZS_FOR(__nv_bfloat16);
 #undef ZS_FOR

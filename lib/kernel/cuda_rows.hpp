@@ -54,8 +54,4 @@ void add_scaled(const float* factor, const float* from, T* to, std::int64_t n, c
 template <typename T>
 void scale(const float* factor, T* to, std::int64_t n, cudaStream_t stream);
 
-/// Factors of dropout for n elements: 0 with probability p, else 1/(1-p); element i belongs to (key, i).
-template <typename T>
-void dropout_mask(T* mask, std::int64_t n, double p, std::uint64_t key, cudaStream_t stream);
-
 }  // namespace zs::kernel::cuda

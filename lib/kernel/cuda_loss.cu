@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross-entropy, and what scales its gradient.
+#include <algorithm>
+
+#include "kernel/cuda_pack.hpp"
+#include "kernel/cuda_rows.hpp"
+
+namespace zs::kernel::cuda {
+namespace {
+
+// ---- cross-entropy --------------------------------------------------------------------------------------------------
+constexpr int kLossThreads = 1024;
+constexpr float kLog2E = 1.4426950408889634F;
+
+/// 2 to the x; values below the smallest normal number are 0.
+__device__ inline float power(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+/// One block a row: its maximum, its sum of exponentials, then the gradient in place. The row's last V % kPack columns
+/// belong to the first threads, one each.
+template <typename T>
+__global__ void __launch_bounds__(kLossThreads, 2)
+    cross_entropy_kernel(T* __restrict__ logits_NV, std::int64_t ld, const std::int64_t* __restrict__ targets_N,
+                         float* __restrict__ losses_N, float scale, int V) {
+  constexpr int kPack = Pack<T>::kSize, kWarps = kLossThreads / kWarp;
+  __shared__ float maxima[kWarps], sums[kWarps];
+  T* const row = logits_NV + static_cast<std::int64_t>(blockIdx.x) * ld;
+  const std::int64_t target = targets_N[blockIdx.x];
+  const int thread = threadIdx.x, warp = thread / kWarp, lane = thread % kWarp, whole = V / kPack * kPack;
+  const bool valid = target >= 0 && target < V;
+  const float target_logit = valid ? wide(row[target]) : NAN;
+  // Each thread keeps a running maximum (times log2 e) and the sum of exponentials under it.
+  float top = -INFINITY, sum = 0;
+  for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
+    const Pack<T> v = load(row + i);
+    float local = wide(v.value[0]);
+#pragma unroll
+    for (int j = 1; j < kPack; ++j) local = fmaxf(local, wide(v.value[j]));
+    local *= kLog2E;
+    if (local > top) sum *= power(top - local), top = local;
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) sum += power(fmaf(wide(v.value[j]), kLog2E, -top));
+  }
+  if (whole + thread < V) {
+    const float x = wide(row[whole + thread]) * kLog2E;
+    if (x > top) sum *= power(top - x), top = x;
+    sum += power(x - top);
+  }
+  const float warp_top = warp_max(top);
+  sum = warp_sum(top == -INFINITY ? sum : sum * power(top - warp_top));
+  if (lane == 0) maxima[warp] = warp_top, sums[warp] = sum;
+  __syncthreads();
+  float all_top = maxima[0];
+  for (int i = 1; i < kWarps; ++i) all_top = fmaxf(all_top, maxima[i]);
+  float total = 0;
+  for (int i = 0; i < kWarps; ++i) total += maxima[i] == -INFINITY ? sums[i] : sums[i] * power(maxima[i] - all_top);
+  if (thread == 0) losses_N[blockIdx.x] = logf(total) + all_top / kLog2E - target_logit;
+  const float factor = valid ? scale / total : NAN;
+  const auto probability = [&](float x) { return power(fmaf(x, kLog2E, -all_top)) * factor; };
+  for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
+    Pack<T> v = load(row + i);
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) v.value[j] = narrow<T>(probability(wide(v.value[j])));
+    store(row + i, v);
+  }
+  for (int i = whole + thread; i < static_cast<int>(ld); i += kLossThreads)
+    row[i] = narrow<T>(i < V ? probability(wide(row[i])) : 0.0F);
+  __syncthreads();
+  if (thread == 0 && valid) row[target] = narrow<T>(probability(target_logit) - scale);
+}
+
+/// One block: each thread adds every kLossThreads-th value in order; then a fixed tree.
+__global__ void mean_kernel(const float* __restrict__ values, float* __restrict__ mean, std::int64_t n) {
+  __shared__ double sums[kLossThreads];
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < n; i += kLossThreads) sum += values[i];
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  for (int half = kLossThreads / 2; half > 0; half /= 2) {
+    if (static_cast<int>(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *mean = static_cast<float>(sums[0] / static_cast<double>(n));
+}
+
+// ---- scaled sums
+template <typename T, bool kAdd>
+__global__ void scaled_kernel(const float* __restrict__ factor, const float* __restrict__ from, T* __restrict__ to,
+                              std::int64_t n) {
+  constexpr int kPack = Pack<T>::kSize;
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * kPack;
+  const float f = *factor;
+  if (i >= n) return;
+  const int count = static_cast<int>(min(n - i, static_cast<std::int64_t>(kPack)));
+  if (count == kPack) {
+    Pack<T> v = load(to + i);
+    for (int j = 0; j < kPack; ++j)
+      v.value[j] = narrow<T>(kAdd ? fmaf(from[i + j], f, wide(v.value[j])) : wide(v.value[j]) * f);
+    store(to + i, v);
+    return;
+  }
+  for (int j = 0; j < count; ++j)
+    to[i + j] = narrow<T>(kAdd ? fmaf(from[i + j], f, wide(to[i + j])) : wide(to[i + j]) * f);
+}
+
+}  // namespace
+
+template <typename T>
+void cross_entropy(T* logits_NV, std::int64_t ld, const std::int64_t* targets_N, float* losses_N, float scale,
+                   std::int64_t N, std::int64_t V, cudaStream_t stream) {
+  require_packs(ld, sizeof(T));
+  cross_entropy_kernel<T><<<static_cast<unsigned>(N), kLossThreads, 0, stream>>>(logits_NV, ld, targets_N, losses_N,
+                                                                                 scale, static_cast<int>(V));
+  check("cross-entropy");
+}
+
+void mean(const float* values, float* mean, std::int64_t n, cudaStream_t stream) {
+  mean_kernel<<<1, kLossThreads, 0, stream>>>(values, mean, n);
+  check("mean");
+}
+
+template <typename T>
+void add_scaled(const float* factor, const float* from, T* to, std::int64_t n, cudaStream_t stream) {
+  constexpr int kThreads = 256;
+  scaled_kernel<T, true>
+      <<<static_cast<unsigned>(tiles(n, kThreads * Pack<T>::kSize)), kThreads, 0, stream>>>(factor, from, to, n);
+  check("scaled sum");
+}
+template <typename T>
+void scale(const float* factor, T* to, std::int64_t n, cudaStream_t stream) {
+  constexpr int kThreads = 256;
+  scaled_kernel<T, false>
+      <<<static_cast<unsigned>(tiles(n, kThreads * Pack<T>::kSize)), kThreads, 0, stream>>>(factor, nullptr, to, n);
+  check("scaling");
+}
+
+#define ZS_FOR(T)                                                                                                  \
+  template void cross_entropy<T>(T*, std::int64_t, const std::int64_t*, float*, float, std::int64_t, std::int64_t, \
+                                 cudaStream_t);                                                                    \
+  template void add_scaled<T>(const float*, const float*, T*, std::int64_t, cudaStream_t);                         \
+  template void scale<T>(const float*, T*, std::int64_t, cudaStream_t)
+ZS_FOR(float);
+ZS_FOR(__nv_bfloat16);
+#undef ZS_FOR
+
+}  // namespace zs::kernel::cuda

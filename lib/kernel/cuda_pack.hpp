@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the own kernels of a GPU share: memory in units of 16 bytes, numbers widened to float32, sums over a warp in one
+// fixed order. For nvcc.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace zs::kernel::cuda {
+
+inline constexpr int kWarp = 32;
+
+inline void check(const char* what) {
+  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
+    throw Error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+/// 16 bytes of T.
+template <typename T>
+struct Pack {
+  static constexpr int kSize = 16 / sizeof(T);
+  alignas(16) T value[kSize];
+};
+
+__device__ inline float wide(float x) { return x; }
+__device__ inline float wide(__nv_bfloat16 x) { return __bfloat162float(x); }
+template <typename T>
+__device__ inline T narrow(float x) {
+  if constexpr (sizeof(T) == 2)
+    return __float2bfloat16_rn(x);
+  else
+    return x;
+}
+
+__device__ inline float warp_sum(float x) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(0xffffffff, x, offset);
+  return x;
+}
+__device__ inline float warp_max(float x) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, offset));
+  return x;
+}
+
+template <typename T>
+__device__ inline Pack<T> load(const T* from) {
+  return *reinterpret_cast<const Pack<T>*>(from);
+}
+template <typename T>
+__device__ inline void store(T* to, const Pack<T>& pack) {
+  *reinterpret_cast<Pack<T>*>(to) = pack;
+}
+
+inline bool packs(std::int64_t C, std::size_t element) { return C * static_cast<std::int64_t>(element) % 16 == 0; }
+inline void require_packs(std::int64_t C, std::size_t element) {
+  if (!packs(C, element))
+    throw Error("rows of " + std::to_string(C) +
+                " elements are no whole number of 16 bytes: a GPU takes them from there");
+}
+
+/// How many groups of `rows` cover n.
+inline std::int64_t tiles(std::int64_t n, std::int64_t rows) { return (n + rows - 1) / rows; }
+
+}  // namespace zs::kernel::cuda

@@ -88,7 +88,7 @@ ends() {
   [[ $(ls -d reg/2*/checkpoint_*) == reg/2*/checkpoint_$((step - 1)) ]] || complain "$(ls reg/2*)"
   run zs-runs -r reg --status --show state basis
   [[ $output == *DIVERGED*"the loss is "*" at step $step"* ]] || complain "$output"
-  run -0 bash -c 'zs-parse reg/*/run.log | zs-aggregate --format tsv'
+  run -1 bash -c 'zs-parse reg/*/run.log | zs-aggregate --format tsv'
   [[ $output == *DIVERGED* ]] || complain "$output"
   verdict
 }

@@ -280,8 +280,8 @@ submit_training() {
   rm "$gone"
   reported
   grep -q "changed since this was submitted: $gone" "$results"/slurm-*_1.out
-  # Nothing was trained, so there is nothing to draw either.
-  [ "$state $code" = "FAILED 2" ]
+  # Conditions failed: the answer is no, and the report says which.
+  [ "$state $code" = "FAILED 1" ]
   grep -qx 'z1_baseline: MISSING: job [0-9_]* FAILED' "$results"/slurm-report-*
   [ ! -e "$results/z1_baseline.log" ]
   [ "$(column state --status --filter condition=z1_baseline) $(column state --status --filter condition=z3_deepcompile)" = "MISSING FAILED" ]

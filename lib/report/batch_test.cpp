@@ -41,6 +41,19 @@ TEST_CASE("one other digest is a no, with the step where losses part") {
   CHECK(says(document.verdict_text.plain(), "z3_baseline ends with 0123. Losses first differ at step 10;"));
 }
 
+TEST_CASE("losses that are equal beside a norm that is not are not said to differ") {
+  metric::Store store = plot::sample_batch();
+  store.runs.resize(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    metric::Table& records = store.runs[i].records;
+    records.find("loss")->reals() = store.runs[0].records.find("loss")->reals();
+    records.column("grad_norm").reals().assign(records.rows(), 1.0 + static_cast<double>(i));
+  }
+  const std::string text = to_markdown(written(again(store)), {});
+  CHECK(says(text, "as logged; what differs is grad\\_norm from step "));
+  CHECK(!says(text, "first differ at"));
+}
+
 TEST_CASE("digests of different trainings are not compared") {
   metric::Store store = plot::sample_batch();
   store.runs[2].attributes["state_digest"] = "0123";

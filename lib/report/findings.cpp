@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "plot/figure.hpp"
 #include "stat/divergence.hpp"
 #include "summary/difference.hpp"
@@ -113,6 +114,7 @@ struct Pair {
   const Condition *a, *b;
   std::int64_t steps, missing, first, largest_at;
   double difference;
+  std::string differs_in;  ///< "" where the summary does not say
 };
 
 std::vector<Pair> pairs(const metric::Table& table, const std::vector<const Condition*>& conditions) {
@@ -127,6 +129,7 @@ std::vector<Pair> pairs(const metric::Table& table, const std::vector<const Cond
   const auto* const firsts = column("first_difference", metric::Type::integer);
   const auto* const largest_at = column("difference_step", metric::Type::integer);
   const auto* const differences = column("loss_difference", metric::Type::real);
+  const auto* const whats = column("differs_in", metric::Type::text);
   if (!others || !baselines || !steps || !missing || !firsts || !largest_at || !differences) return {};
   const auto named = [&](const std::string& name) {
     const auto found =
@@ -135,9 +138,9 @@ std::vector<Pair> pairs(const metric::Table& table, const std::vector<const Cond
   };
   std::vector<Pair> all;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const Pair pair = {named(baselines->texts()[row]), named(others->texts()[row]), steps->integers()[row],
-                       missing->integers()[row],       firsts->integers()[row],     largest_at->integers()[row],
-                       differences->reals()[row]};
+    const Pair pair = {named(baselines->texts()[row]), named(others->texts()[row]),     steps->integers()[row],
+                       missing->integers()[row],       firsts->integers()[row],         largest_at->integers()[row],
+                       differences->reals()[row],      whats ? whats->texts()[row] : ""};
     if (pair.a && pair.b) all.push_back(pair);
   }
   return all;
@@ -173,8 +176,12 @@ Losses losses(const metric::Store& store, const std::vector<const Condition*>& h
     }
     const auto steps = static_cast<std::size_t>(pair.steps);
     made.fewest_steps = made.pairs++ == 0 ? steps : std::min(made.fewest_steps, steps);
-    made.equal = made.equal && pair.missing == 0 && metric::is_absent(pair.first);
-    if (metric::is_absent(pair.first)) continue;
+    // Where no step has the largest difference the curves are equal, and what differs is another column, or a run.
+    const bool curves_equal = metric::is_absent(pair.largest_at);
+    const bool other_column = curves_equal && !pair.differs_in.empty() && !pair.differs_in.starts_with("loss");
+    made.equal = made.equal && pair.missing == 0 && (metric::is_absent(pair.first) || other_column);
+    if (other_column && made.beside.empty()) made.beside = pair.differs_in + " from step " + to_text(pair.first);
+    if (curves_equal) continue;
     made.first_step = std::min(made.first_step.value_or(pair.first), pair.first);
     if (!made.largest || larger(pair.difference, made.largest->difference)) made.largest = largest(pair);
   }

@@ -40,7 +40,8 @@ struct Losses {
   std::size_t apart = 0;                   ///< that share none
   std::size_t fewest_steps = 0;            ///< that a pair shares
   bool equal = false;                      ///< the curves of all pairs have the same steps and the same bits
-  std::optional<std::int64_t> first_step;  ///< the first at which a pair differs
+  std::optional<std::int64_t> first_step;  ///< the first at which the curves of a pair differ
+  std::string beside;                      ///< what differs where they do not: "grad_norm from step 1"
   /// The largest difference of a pair at one step.
   struct Largest {
     const Condition *a = nullptr, *b = nullptr;

@@ -78,7 +78,9 @@ double largest(const Findings& found, Member member) {
 Text loss_sentence(const Findings& found) {
   const Losses& all = found.losses;
   if (all.pairs == 0) return "Losses cannot be compared: no two conditions that did not fail share a step with a loss.";
-  if (all.equal) return "The loss curves are equal at all " + counted(all.fewest_steps, "logged step") + ", as logged.";
+  const std::string but = all.beside.empty() ? "." : "; what differs is " + all.beside + ".";
+  if (all.equal)
+    return "The loss curves are equal at all " + counted(all.fewest_steps, "logged step") + ", as logged" + but;
   if (!all.largest) return "The loss curves are equal at the steps that two of them share.";
   Text text = "The losses first differ at step " + to_text(*all.first_step) + "; ";
   const std::string step = to_text(all.largest->step);

@@ -48,9 +48,11 @@ value() { sed -n "s/^$1: //p"; }
   done
   for kernels in "" --compile; do
     # shellcheck disable=SC2086
-    zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 5 --output_dir "runs$kernels" $kernels >/dev/null
+    zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 5 --save_final false --output_dir "runs$kernels" $kernels >/dev/null
   done
   run -1 zs-verify runs/2*/ runs--compile/2*/
+  [[ $output == *"not expected to be the same bits, because they differ in kernels (plain and fused)"* ]] || complain "$output"
+  # The records: weights whose gradient is zero but for rounding (the keys' biases) go apart by more than their size.
   run -0 zs-verify --rtol 1e-3 runs/2*/ runs--compile/2*/
   verdict
 }

@@ -8,7 +8,8 @@ setup() {
 
 # begin WORD...: a training in the background, in `trainer`, once it has logged step 2 to log.
 begin() {
-  env --default-signal=INT,TERM "$@" >log 2>err &
+  : >log  # one of an earlier training would be taken for this one's
+  env --default-signal=INT,TERM "$@" >log 2>err 3>&- &
   trainer=$!
   for _ in {1..300}; do
     if grep -q 'Step 2,' log; then return; fi

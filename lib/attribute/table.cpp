@@ -85,7 +85,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "activation_checkpointing", .role = layout, .label = "activation checkpointing", .key = "zero.activation_checkpointing", .aliases = "ac", .main = true},
     {.name = "offload", .role = layout, .label = "offload", .main = true},
     {.name = "memory_budget", .role = layout, .label = "memory that passes may fill", .key = "zero.memory_budget", .unit = "bytes", .type = kInt},
-    {.name = "use_torch_adam", .role = layout, .label = "LibTorch's own AdamW", .key = "training.use_torch_adam"},
+    {.name = "use_torch_adam", .role = arithmetic, .label = "LibTorch's own AdamW", .key = "training.use_torch_adam"},
     {.name = "eval", .role = layout, .label = "evaluation at the end", .key = "training.eval"},
     {.name = "eval_steps", .role = layout, .label = "steps between evaluations", .key = "training.eval_steps", .type = kInt},
     {.name = "eval_batch_size", .role = layout, .label = "micro-batch of the evaluation", .key = "training.eval_batch_size", .unit = "sequences", .type = kInt},

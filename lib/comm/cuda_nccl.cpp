@@ -23,6 +23,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "comm/gpu_group.hpp"
 #include "device/cuda.hpp"
 #include "device/operations.hpp"
 #include "device/tensor.hpp"
@@ -119,11 +120,10 @@ class Started final : public Pending {
   device::Buffer scratch_;
 };
 
-class NcclGroup final : public Group {
+class NcclGroup final : public GpuGroup {
  public:
   NcclGroup(std::unique_ptr<Group> host, const device::Device& device, const Options& options)
-      : host_(std::move(host)),
-        device_(device),
+      : GpuGroup(std::move(host), device),
         options_(options),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(device.index))) {
     if (size() == 1) return;
@@ -147,12 +147,6 @@ class NcclGroup final : public Group {
     watch_.reset();
     if (comm_) ncclCommDestroy(comm_);
   }
-
-  int rank() const override { return host_->rank(); }
-  int size() const override { return host_->size(); }
-  const std::string& host(int rank) const override { return host_->host(rank); }
-  device::Device device() const override { return device_; }
-  device::Buffer allocate(std::int64_t bytes) override { return device::allocate(device_, bytes); }
 
   Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
     // Slices of the other ranks, and this rank's own where it is.
@@ -202,18 +196,12 @@ class NcclGroup final : public Group {
     return end({}, what);
   }
 
-  std::vector<std::string> exchange(const std::string& blob, const std::string& what) override {
-    return host_->exchange(blob, what);
-  }
   std::unique_ptr<Group> split(int colour, const std::string& what) override {
     return nccl(host_->split(colour, what), device_, options_);
   }
   std::int64_t bytes_sent() const override { return sent_; }
-  void abort() override { host_->abort(); }
 
  private:
-  std::unique_ptr<Group> host_;
-  device::Device device_;
   Options options_;
   c10::cuda::CUDAStream stream_;
   ncclComm_t comm_ = nullptr;

@@ -6,6 +6,7 @@
 //   all_gather       GPU mine -> host mine | the host group's all-gather     | host full -> GPU full, in wait()
 #include "comm/staged.hpp"
 
+#include "comm/gpu_group.hpp"
 #include "device/tensor.hpp"
 
 namespace zs::comm {
@@ -30,15 +31,9 @@ class Staged final : public Pending {
   Ticket ticket_;
 };
 
-class StagedGroup final : public Group {
+class StagedGroup final : public GpuGroup {
  public:
-  StagedGroup(std::unique_ptr<Group> host, const device::Device& device) : host_(std::move(host)), device_(device) {}
-
-  int rank() const override { return host_->rank(); }
-  int size() const override { return host_->size(); }
-  const std::string& host(int rank) const override { return host_->host(rank); }
-  device::Device device() const override { return device_; }
-  device::Buffer allocate(std::int64_t bytes) override { return device::allocate(device_, bytes); }
+  using GpuGroup::GpuGroup;
 
   Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
     return start(full, mine,
@@ -48,19 +43,12 @@ class StagedGroup final : public Group {
     return start(mine, full,
                  [&](const device::View& in, const device::View& out) { return host_->all_gather(in, out, what); });
   }
-  std::vector<std::string> exchange(const std::string& blob, const std::string& what) override {
-    return host_->exchange(blob, what);
-  }
   std::unique_ptr<Group> split(int colour, const std::string& what) override {
     return staged(host_->split(colour, what), device_);
   }
   std::int64_t bytes_sent() const override { return host_->bytes_sent(); }
-  void abort() override { host_->abort(); }
 
  private:
-  std::unique_ptr<Group> host_;
-  device::Device device_;
-
   template <typename Collective>
   Ticket start(const device::View& from, const device::View& to, Collective collective) {
     device::Buffer in = host_->allocate(from.bytes()), out = host_->allocate(to.bytes());

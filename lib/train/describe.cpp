@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/describe.hpp"
 
-#include <fstream>
-
 #include "base/number.hpp"
 #include "config/known.hpp"
 #include "registry/run.hpp"
 #include "unit/arithmetic.hpp"
 
 namespace zs::train {
-namespace {
-
-std::string processor() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "";
-}
-
-}  // namespace
 
 attribute::Facts configured(const config::Config& config) {
   attribute::Facts facts;
@@ -31,7 +18,7 @@ attribute::Facts configured(const config::Config& config) {
 
 attribute::Facts arithmetic(const device::Device& device) {
   const unit::Arithmetic here = unit::arithmetic();
-  attribute::Facts facts = {{"cpu", processor()},
+  attribute::Facts facts = {{"cpu", unit::processor("model name")},
                             {"instruction_set", here.instruction_set},
                             {"torch", here.torch},
                             {"blas", here.blas},

@@ -11,7 +11,7 @@ namespace zs::train {
 attribute::Facts configured(const config::Config& config);
 
 /// What the bits of this process depend on beside the configuration: device, instruction set, versions of LibTorch and
-/// BLAS, threads, processor. Host memory is assumed.
+/// BLAS, threads, processor.
 attribute::Facts arithmetic(const device::Device& device);
 
 }  // namespace zs::train

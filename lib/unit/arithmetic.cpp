@@ -37,15 +37,6 @@ std::string said_by(const char* function) {
 
 std::string openblas_core() { return said_by("openblas_get_corename"); }
 
-/// The value of the first processor's line `key` of /proc/cpuinfo.
-std::string processor(std::string_view key) {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with(key) && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
-  }
-  return "";
-}
-
 bool has(std::string_view words, std::string_view word) {
   return (" " + std::string(words) + " ").find(" " + std::string(word) + " ") != std::string::npos;
 }
@@ -88,6 +79,14 @@ std::string blas_name() {
 }
 
 }  // namespace
+
+std::string processor(std::string_view key) {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with(key) && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+  }
+  return "";
+}
 
 std::string better_core(std::string_view core, std::string_view flags) {
   if (std::find(kOldCores.begin(), kOldCores.end(), core) == kOldCores.end()) return "";

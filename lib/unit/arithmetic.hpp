@@ -14,6 +14,9 @@ struct Arithmetic {
   int threads = 1;      ///< of this process
 };
 
+/// The value of the first processor's line `key` of /proc/cpuinfo: "model name"; "" where it has none.
+std::string processor(std::string_view key);
+
 /// This process's, as it is now.
 Arithmetic arithmetic();
 

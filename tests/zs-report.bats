@@ -78,6 +78,12 @@ first_paragraph() { sed -n 3p "$1"; }
   summary z1.log z2.log
   run -0 zs-report summary.h5 -o report.md
   [[ $(first_paragraph report.md) == "**Not the same arithmetic.** \`z1\` and \`z2\` are not expected to be the same bits, because they differ in number format (float32 and bfloat16)."* ]]
+  # LibTorch's own AdamW takes its square root from MKL, which rounds otherwise.
+  cp z2.log torch_adam.log
+  sed -i 's/dtype=bfloat16/dtype=float32/; 1i run: use_torch_adam=true' torch_adam.log
+  summary z1.log torch_adam.log
+  run -0 zs-report summary.h5 -o report.md
+  [[ $(first_paragraph report.md) == "**Not the same arithmetic.** \`z1\` and \`torch_adam\` are not expected to be the same bits, because they differ in LibTorch's own AdamW "* ]]
   # An excuse for other bits is none against the same.
   sed -i 's/^state_digest: f/state_digest: 0/' z2.log
   summary z1.log z2.log
@@ -91,7 +97,7 @@ first_paragraph() { sed -n 3p "$1"; }
 }
 
 @test "the layout must not change a bit: stage, ranks, passes and checkpointing are no excuse" {
-  for change in zero_stage=3 world_size=4 deepcompile=true passes=prefetch activation_checkpointing=true use_torch_adam=true; do
+  for change in zero_stage=3 world_size=4 deepcompile=true passes=prefetch activation_checkpointing=true; do
     name=${change%%=*}
     for log in z1 z2; do sed "s/^run: world_size=2/&\nrun: batch_size=2\nrun: gradient_accumulation_steps=2/; s/zero_stage=2/zero_stage=1/" $log.log >$log.$name.log; done
     sed -i "s/^state_digest: 0/state_digest: f/; /^run: $name=/d; 1i run: $change" z2.$name.log

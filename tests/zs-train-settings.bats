@@ -33,6 +33,10 @@ value() { sed -n "s/^run: $1=//p" log; }
   zs-train "${small[@]}" --batch_size 4 --save_final false >log
   [ "$(value expected_steps)" = 100 ]
   grep -qx 'note: max_steps is 100: neither max_steps nor num_epochs is set' log
+  zs-train "${small[@]}" --batch_size 4 --max_steps 3 --eval_steps 500 --save_steps 4 --lr_warmup_steps 50 --save_final false >log
+  grep -qx 'note: eval_steps is 500, and the training ends at step 3: it is never evaluated' log
+  grep -qx 'note: save_steps is 4, and the training ends at step 3: no checkpoint is written' log
+  grep -qx 'note: lr_warmup_steps is 50, and the training ends at step 3: the learning rate never gets to learning_rate' log
 }
 
 @test "zs-train: the configuration that other trainers have trains what it says" {

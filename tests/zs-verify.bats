@@ -203,6 +203,19 @@ value() { sed -n "s/^$1: //p"; }
   second=$(basename "$(echo runs/2* | cut -d' ' -f2)")
   ZS_REGISTRY=runs run -0 zs-verify "$first" "$second"
   run -0 zs-verify "runs/$first/final_checkpoint" "runs/$second/final_checkpoint"
+  [[ $output == *"config.json: equal: "*" values"*"state.json: equal: "*" values"* ]]
+  # What goes on otherwise is not the same checkpoint, and what computes otherwise is not the same model.
+  cp -r "runs/$second/final_checkpoint" other
+  sed -i 's/"position": [0-9]*/"position": 7/; s/"world_size": 1/"world_size": 4/' other/accelerator_states/state.json
+  run -1 zs-verify "runs/$first/final_checkpoint" other
+  [[ $output == *"verdict: DIFFERENT"*"state.json: different: sampler.position is 3 in runs/"*", 7 in other"* ]]
+  run ! grep -q world_size <<<"$output"
+  sed -i 's/"n_head": [0-9]*/"n_head": 1/' other/config.json
+  run -1 zs-verify "runs/$first/final_checkpoint" other
+  [[ $output == *"config.json: different: n_head is "* ]]
+  echo '{' >other/config.json
+  run -2 zs-verify "runs/$first/final_checkpoint" other
+  [[ $output == *"other/config.json: is no JSON"* ]]
   run -0 zs-verify "runs/$first/checkpoint_2/gradients.pt" "runs/$second/checkpoint_2/gradients.pt"
   [[ $output == *"verdict: exact"* ]]
   run -1 zs-verify "runs/$first/checkpoint_2/gradients.pt" "runs/$second/checkpoint_2/pytorch_model.bin"

@@ -2,10 +2,14 @@
 #include "compare/content.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/number.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "tensorfile/torch.hpp"
@@ -92,6 +96,33 @@ Contents contents(const std::string& a, const std::string& b) {
   return {weights(file_a), weights(file_b)};
 }
 
+Contents documents(const std::string& a, const std::string& b) {
+  constexpr std::array<std::string_view, 4> kLeftOut = {"transformers_version", "_name_or_path", "world_size",
+                                                        "zero_stage"};
+  const auto values = [&](const std::string& path) {
+    std::map<std::string, std::string> found;
+    try {
+      const nlohmann::json flat = nlohmann::json::parse(Input(path).read_all()).flatten();
+      for (const auto& [name, value] : flat.items()) {
+        std::string dotted = name.substr(std::min<std::size_t>(1, name.size()));
+        std::replace(dotted.begin(), dotted.end(), '/', '.');
+        if (std::find(kLeftOut.begin(), kLeftOut.end(), dotted) == kLeftOut.end()) found[dotted] = value.dump();
+      }
+    } catch (const nlohmann::json::exception& error) {
+      throw Error(path, 0, std::string("is no JSON: ") + error.what());
+    }
+    return found;
+  };
+  const auto of_a = values(a), of_b = values(b);
+  Contents both;
+  for (const auto& [name, value] : of_a) {
+    const auto other = of_b.find(name);
+    if (other == of_b.end()) continue;
+    both.a.push_back({name, value}), both.b.push_back({name, other->second});
+  }
+  return both;
+}
+
 std::vector<Part> optimizer_parts(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code failure;
@@ -144,6 +175,8 @@ std::vector<std::string> files_of(const std::string& folder) {
   if (std::error_code ignored; fs::exists(fs::path(folder) / kMoments / "optimizer_00000.pt", ignored))
     files.emplace_back(kMoments);
   add("optimizer.pt");
+  add("config.json");
+  add(std::string(kMoments) + "/state.json");
   return files;
 }
 

@@ -33,11 +33,17 @@ struct Part {
 /// such files. Throws Error at one of another form.
 std::vector<Part> optimizer_parts(const std::string& folder);
 
+/// The values in two files of JSON, by dotted name: those of names that both have. Left out: who wrote it
+/// (transformers_version, _name_or_path), and the layout, which decides no bit (world_size, zero_stage). Throws Error,
+/// located.
+Contents documents(const std::string& a, const std::string& b);
+
 /// Whether a file is one of torch.save or safetensors, or an index of such, by its first bytes and its name.
 bool holds_tensors(const std::string& path);
 
 /// The files of a folder that can be compared, relative to it: gradients, weights, optimizer states, in the order in
-/// which a step makes them. The parts of optimizer states are told as "accelerator_states".
+/// which a step makes them; then what is written of the model and of the training, in JSON. The parts of optimizer
+/// states are told as "accelerator_states".
 std::vector<std::string> files_of(const std::string& folder);
 
 }  // namespace zs::compare

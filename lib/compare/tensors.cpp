@@ -50,16 +50,17 @@ void add(Tensors& into, const std::string& name, const Tensor& a, const Tensor& 
 }
 
 void judge(Tensors& made) {
-  made.verdict = made.refused > 0 || !made.unlike.empty()    ? Verdict::different
-                 : made.not_finite > 0 || made.elements == 0 ? Verdict::failed
-                 : made.differing > 0                        ? Verdict::within
-                                                             : Verdict::exact;
+  made.verdict = made.refused > 0 || !made.unlike.empty()                  ? Verdict::different
+                 : made.not_finite > 0 || made.elements + made.values == 0 ? Verdict::failed
+                 : made.differing > 0                                      ? Verdict::within
+                                                                           : Verdict::exact;
 }
 
 }  // namespace
 
 void Tensors::join(const Tensors& other) {
-  tensors += other.tensors, elements += other.elements, tensors_differing += other.tensors_differing;
+  tensors += other.tensors, elements += other.elements, values += other.values;
+  tensors_differing += other.tensors_differing;
   differing += other.differing, refused += other.refused, not_finite += other.not_finite;
   if (!first) first = other.first;
   if (!wild) wild = other.wild;
@@ -91,6 +92,7 @@ Tensors tensors(const std::vector<Leaf>& a, const std::vector<Leaf>& b, const st
       return tensor ? "a tensor" : std::get<std::string>(one.value);
     };
     if (!x || !y) {
+      ++made.values;
       if (told(leaf, x) != told(other, y)) {
         unlike(leaf.name + " is " + told(leaf, x) + " in " + name_a + ", " + told(other, y) + " in " + name_b);
       }

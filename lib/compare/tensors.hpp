@@ -27,6 +27,7 @@ struct Element {
 struct Tensors {
   Verdict verdict = Verdict::exact;
   std::int64_t tensors = 0, elements = 0;  ///< compared
+  std::int64_t values = 0;                 ///< compared as text: what is no tensor
   std::int64_t tensors_differing = 0;      ///< in a bit, in shape or type, or only on one side
   std::int64_t differing = 0;              ///< elements of other bits
   std::int64_t refused = 0;                ///< of which the tolerance does not accept

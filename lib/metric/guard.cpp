@@ -16,6 +16,15 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 
+// The shadows of the sanitizers fill the address space; g++ and clang++ say it in two ways.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ZS_SHADOWED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define ZS_SHADOWED
+#endif
+#endif
+
 namespace zs::metric {
 namespace {
 
@@ -49,7 +58,7 @@ std::string read_all(int file) {
   const rlimit processor{seconds, seconds}, core{0, 0};
   ::setrlimit(RLIMIT_CPU, &processor);
   ::setrlimit(RLIMIT_CORE, &core);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadows fill the address space
+#if !defined(ZS_SHADOWED)
   rlimit memory{};
   ::getrlimit(RLIMIT_AS, &memory);
   memory.rlim_cur = std::min<rlim_t>(memory.rlim_cur, most_in_memory() * 2);  // RLIM_INFINITY is the largest

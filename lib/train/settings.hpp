@@ -42,7 +42,7 @@ struct Settings {
   bool deterministic = true;   ///< only operations that repeat their bits
   std::int64_t keep_last = 0;  ///< 0: all
   bool save_gradients = true;
-  std::vector<std::string> notes;  ///< what was chosen because nothing was asked for, for the log
+  std::vector<std::string> notes;  ///< what was chosen because nothing was asked for, or never comes, for the log
 };
 
 /// "float32", "bfloat16" or "float16".

@@ -33,6 +33,19 @@ void refuse_nondeterministic() {
 #endif
 }
 
+void note_what_never_comes(Settings& settings, std::int64_t steps) {
+  const auto note = [&](const std::string& name, std::int64_t value, const std::string& consequence) {
+    if (value > steps)
+      settings.notes.push_back(name + " is " + to_text(value) + ", and the training ends at step " + to_text(steps) +
+                               ": " + consequence);
+  };
+  note("eval_steps", settings.eval_steps,
+       settings.eval ? "it is evaluated after the last step only" : "it is never evaluated");
+  note("save_steps", settings.save_steps,
+       settings.save_final ? "the final checkpoint is the only one" : "no checkpoint is written");
+  note("lr_warmup_steps", settings.lr_warmup_steps, "the learning rate never gets to learning_rate");
+}
+
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -43,6 +56,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       model_(model::make(settings.model)),
       batches_(read_batches(group, settings, model_)),
       steps_(batches_.steps()) {
+  note_what_never_comes(settings_, steps_);
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
   if (settings_.deterministic) refuse_nondeterministic();
   kernel::allow_tf32(settings_.tf32);

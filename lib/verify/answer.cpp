@@ -22,15 +22,19 @@ std::string counted(std::int64_t number, const std::string& thing) {
 }
 
 Tensors one_file(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {
-  const compare::Contents held = compare::contents(a, b);
+  const compare::Contents held = a.ends_with(".json") && b.ends_with(".json") && !a.ends_with(".index.json")
+                                     ? compare::documents(a, b)
+                                     : compare::contents(a, b);
   return compare::tensors(held.a, held.b, a, b, tolerance);
 }
 
 /// "equal: 16 tensors, 12345 elements", "different: 3 of 12345 elements, in 1 of 16 tensors; ...".
 std::string summary(const Tensors& found) {
   if (found.differing == 0 && found.unlike.empty()) {
+    if (found.tensors == 0) return "equal: " + counted(found.values, "value");
     return "equal: " + counted(found.tensors, "tensor") + ", " + counted(found.elements, "element");
   }
+  if (found.tensors == 0) return "different: " + joined(found.unlike);
   std::string text = found.verdict == compare::Verdict::within ? "within tolerance: " : "different: ";
   text += to_text(found.differing) + " of " + counted(found.elements, "element") + ", in " +
           to_text(found.tensors_differing) + " of " + counted(found.tensors, "tensor");
@@ -71,7 +75,9 @@ std::vector<FileResult> compare_folders(const std::string& a, const std::string&
                                         const compare::Tolerance& tolerance, Answer& answer) {
   const auto left = compare::files_of(a), right = compare::files_of(b);
   const auto called = [&](const std::string& file) {
-    const std::string name = file.empty() ? "weights" : file == kMoments ? "optimizer" : file;
+    const std::string name = file.empty()       ? "weights"
+                             : file == kMoments ? "optimizer"
+                                                : fs::path(file).filename().string();
     return label.empty() ? name : label + "/" + name;
   };
   std::vector<FileResult> results;

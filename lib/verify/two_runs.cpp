@@ -8,6 +8,7 @@
 #include "base/number.hpp"
 #include "compare/records.hpp"
 #include "stat/status.hpp"
+#include "stat/steps.hpp"
 #include "verify/finding.hpp"
 
 namespace zs::verify {
@@ -176,11 +177,17 @@ class Comparison {
   /// A run that is broken proves nothing, however equal it is to another.
   void health() {
     for (const Recorded* side : {&a_, &b_}) {
-      const stat::Judgement judgement = stat::judge(side->run, stat::series(side->run));
+      const stat::Series series = stat::series(side->run);
+      const stat::Judgement judgement = stat::judge(side->run, series);
       using stat::RunStatus;
       const bool told = judgement.status == RunStatus::diverged && not_finite_;
       if (judgement.status != RunStatus::complete && judgement.status != RunStatus::unknown && !told)
         failures_.push_back(side->path + " is " + std::string(stat::name(judgement.status)) + ": " + judgement.reason);
+      // Where nothing says how many steps there should be, nobody else has counted these.
+      const stat::MissingSteps gap = stat::missing_steps(side->run, series);
+      if (judgement.status == RunStatus::unknown && gap.count > 0)
+        doubts_.push_back(to_text(gap.count) + " logged " + (gap.count == 1 ? "step is" : "steps are") +
+                          " missing in " + side->path + ", the first is " + to_text(gap.first));
       if (!side->faults.empty())
         failures_.push_back(std::to_string(side->faults.size()) + " faults in " + side->path + ": " +
                             side->faults.front());

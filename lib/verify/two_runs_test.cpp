@@ -50,6 +50,15 @@ TEST_CASE("two runs: what was printed with few digits is compared as far as they
   CHECK(compare_runs(a, c, {}).verdict == Kind::different);
 }
 
+TEST_CASE("two runs: steps that both lack and nobody expects leave the comparison undecided") {
+  const std::vector<std::int64_t> steps = {1, 2, 3, 4, 6, 7, 8};
+  const std::vector<double> losses = {3, 2.9, 2.8, 2.7, 2.5, 2.4, 2.3};
+  const Answer answer = compare_runs(recorded("a", steps, losses), recorded("b", steps, losses), {});
+  CHECK(answer.verdict == Kind::inconclusive);
+  CHECK(line(answer, "reason") ==
+        "1 logged step is missing in a, the first is 5; 1 logged step is missing in b, the first is 5");
+}
+
 TEST_CASE("two runs: gaps, NaN, dead losses and empty comparisons fail with a name") {
   const Recorded a = recorded("a", {1, 2, 3}, {3, 2.5, 2});
   const auto reason = [&](const Recorded& x, const Recorded& y) {

@@ -19,10 +19,10 @@
 #include "cli/run.hpp"
 #include "cli/table.hpp"
 #include "compare/records.hpp"
-#include "job/lease.hpp"
-#include "job/plan.hpp"
-#include "job/rerun.hpp"
-#include "job/state.hpp"
+#include "experiment/lease.hpp"
+#include "experiment/plan.hpp"
+#include "experiment/rerun.hpp"
+#include "experiment/state.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/listing.hpp"
@@ -135,12 +135,12 @@ Status list(const Args& args) {
   Runs runs = read(args, faults);
   zs::registry::Question question = question_of(args);
   const std::size_t known = runs.columns.size();
-  if (args.has("status")) zs::job::find_states(registry(args), question, runs);
+  if (args.has("status")) zs::experiment::find_states(registry(args), question, runs);
   if (args.has("list_columns")) return print_sheet(args, zs::registry::column_listing(runs)), verdict(faults);
   const auto answer = zs::registry::ask(runs, question);
   // People are told what has become of a run, not what it said last.
   if (question.telling && !args.has("status") && question.show.empty())
-    zs::job::tell_states(registry(args), answer.rows, runs);
+    zs::experiment::tell_states(registry(args), answer.rows, runs);
   Sheet sheet = zs::registry::listing(runs, answer.rows, answer.columns);
   for (std::string& name : sheet.header) {
     if (question.telling && name == answer.sorted) name += question.descending ? " ▼" : " ▲";
@@ -188,7 +188,7 @@ Status show(const Args& args) {
 /// Adds where the records part and what keeps them from being compared, if both runs have their metrics.
 void add_first_difference(const std::string& folder_a, const std::string& folder_b, Sheet& sheet) {
   if (!std::filesystem::exists(folder_a + "/metrics.h5") || !std::filesystem::exists(folder_b + "/metrics.h5")) return;
-  const zs::metric::Run x = zs::job::metrics_of(folder_a), y = zs::job::metrics_of(folder_b);
+  const zs::metric::Run x = zs::experiment::metrics_of(folder_a), y = zs::experiment::metrics_of(folder_b);
   const auto found = zs::compare::records({sheet.header[2], &x.records}, {sheet.header[3], &y.records}, {});
   if (found.first) {
     const zs::compare::Pair& first = *found.first;
@@ -260,7 +260,7 @@ Status update(const Args& args) {
 Status plan(const Args& args) {
   const auto fields = zs::registry::parse_fields(operands(args, 0, true, "[NAME=VALUE]..."));
   std::string text;
-  for (const auto& planned : zs::job::plan(zs::Input("-").read_all(), fields))
+  for (const auto& planned : zs::experiment::plan(zs::Input("-").read_all(), fields))
     text += planned.name + "\t" + planned.folder + "\t" + planned.json() + "\n";
   print(text);
   return Status::done;
@@ -271,12 +271,12 @@ Status rerun(const Args& args) {
   const auto names = operands(args, 0, true, "[RUN]...");
   if (names.empty() != args.has("failed")) throw zs::UsageError("rerun takes the runs, or --failed");
   Runs runs = read(args, faults);
-  auto rows = zs::job::find_states(registry(args), question_of(args), runs);
+  auto rows = zs::experiment::find_states(registry(args), question_of(args), runs);
   if (!names.empty()) {
     rows.clear();
     for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
   }
-  const auto jobs = zs::job::to_rerun(registry(args), runs, rows, {!names.empty(), args.has("any_owner")},
+  const auto jobs = zs::experiment::to_rerun(registry(args), runs, rows, {!names.empty(), args.has("any_owner")},
                                       zs::cli::fault_printer(kCommand, faults));
   if (jobs.empty() && faults == 0) std::cerr << "nothing to run again\n";
   bool failed = false;
@@ -284,7 +284,7 @@ Status rerun(const Args& args) {
     const auto command = job.command(args.has("local"));
     std::cerr << zs::printable("cd " + zs::shell_quoted({job.directory}) + " && " + zs::shell_quoted(command)) << "\n";
     if (!args.has("dry_run")) {
-      failed |= zs::job::rerun(job, command) != 0;
+      failed |= zs::experiment::rerun(job, command) != 0;
       continue;
     }
     std::string text;
@@ -309,9 +309,9 @@ Status remove(const Args& args) {
   std::vector<std::size_t> rows;
   for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
   // All are looked at before the first is removed.
-  const auto states = zs::job::add_states(registry(args), rows, runs);
+  const auto states = zs::experiment::add_states(registry(args), rows, runs);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (states[i].fate == zs::job::Fate::running)
+    if (states[i].fate == zs::experiment::Fate::running)
       throw zs::Error(runs.text(rows[i], "run_id"), 0, "is RUNNING (" + states[i].basis + "): end that first");
   }
   for (const std::size_t row : rows) {
@@ -324,7 +324,7 @@ Status remove(const Args& args) {
       std::string answer;
       if (!std::getline(std::cin, answer) || (answer != "y" && answer != "yes")) continue;
     }
-    if (const zs::job::Holder holder = zs::job::holder(registry(args) + "/" + id); holder.here)
+    if (const zs::experiment::Holder holder = zs::experiment::holder(registry(args) + "/" + id); holder.here)
       throw zs::Error(id, 0, "is being trained by " + holder.text + " (" + holder.basis + "): end that first");
     zs::registry::remove(registry(args), id);
   }

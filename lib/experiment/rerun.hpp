@@ -8,7 +8,7 @@
 #include "registry/listing.hpp"
 #include "registry/runs.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 
 /// add_states() for the runs that the question's filters let through, as far as they can be told without states.
 /// Afterwards filters may ask for state, steps, slurm_job, nodes and basis too: the rows that pass all.
@@ -42,4 +42,4 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
 /// Calls the script; its exit status.
 int rerun(const Rerun& job, const std::vector<std::string>& command);
 
-}  // namespace zs::job
+}  // namespace zs::experiment

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/plan.hpp"
+#include "experiment/plan.hpp"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -7,10 +7,10 @@
 #include "base/error.hpp"
 #include "base/secret.hpp"
 #include "base/shell.hpp"
-#include "job/command.hpp"
+#include "experiment/command.hpp"
 #include "registry/run.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 namespace {
 
 struct Training {
@@ -75,4 +75,4 @@ std::vector<Planned> plan(std::string_view lines, const registry::Fields& fields
   return planned;
 }
 
-}  // namespace zs::job
+}  // namespace zs::experiment

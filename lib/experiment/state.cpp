@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/state.hpp"
+#include "experiment/state.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include "metric/file.hpp"
 #include "registry/run.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 namespace {
 
 namespace fs = std::filesystem;
@@ -243,4 +243,4 @@ void tell_states(const std::string& registry, const std::vector<std::size_t>& ro
   if (status != runs.columns.end()) *status = column_of("status", cells);
 }
 
-}  // namespace zs::job
+}  // namespace zs::experiment

@@ -12,16 +12,16 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
-#include "job/plan.hpp"
-#include "job/queue.hpp"
-#include "job/rerun.hpp"
-#include "job/state.hpp"
+#include "experiment/plan.hpp"
+#include "experiment/queue.hpp"
+#include "experiment/rerun.hpp"
+#include "experiment/state.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/run.hpp"
 
 namespace fs = std::filesystem;
-using namespace zs::job;
+using namespace zs::experiment;
 using zs::registry::value;
 
 namespace {

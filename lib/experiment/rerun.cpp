@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/rerun.hpp"
+#include "experiment/rerun.hpp"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -14,11 +14,11 @@
 #include <set>
 
 #include "config/share.hpp"
-#include "job/state.hpp"
+#include "experiment/state.hpp"
 #include "registry/query.hpp"
 #include "registry/record.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,4 +175,4 @@ int rerun(const Rerun& job, const std::vector<std::string>& command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-}  // namespace zs::job
+}  // namespace zs::experiment

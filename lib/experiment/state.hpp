@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "job/queue.hpp"
+#include "experiment/queue.hpp"
 #include "metric/table.hpp"
 #include "registry/record.hpp"
 #include "registry/runs.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 
 /// COMPLETE  all expected steps are in the metrics, and nothing says that it failed
 /// DIVERGED  so, but the loss is not finite
@@ -67,4 +67,4 @@ std::vector<State> add_states(const std::string& registry, const std::vector<std
 /// only the record is known keeps that.
 void tell_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
 
-}  // namespace zs::job
+}  // namespace zs::experiment

@@ -7,7 +7,7 @@
 
 #include "registry/record.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 
 struct Planned {
   std::string name;                ///< as the plan calls it
@@ -24,4 +24,4 @@ struct Planned {
 /// the line's training, at what zs-train would not take; then no run is left.
 std::vector<Planned> plan(std::string_view lines, const registry::Fields& fields);
 
-}  // namespace zs::job
+}  // namespace zs::experiment

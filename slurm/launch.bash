@@ -97,7 +97,8 @@ plan_launch() {
   launch=(mpirun -n "$ranks")
   if [[ $(mpirun --version 2>/dev/null) == *"Open MPI"* ]]; then
     launch+=(--oversubscribe --bind-to none)
-    [[ -z ${ZS_RUN-} ]] || launch+=(-x ZS_RUN)
+    # To ranks on other nodes; what starts them sets it.
+    [[ -z ${ZS_RUN+set} ]] || launch+=(-x ZS_RUN)
     if ((EUID == 0)); then launch+=(--allow-run-as-root); fi
   fi
 }

@@ -46,7 +46,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   run -1 batch full_comparison -- --seed 7
   sed -i 's/--zero_stage 3/--never/' bin/zs-train
   run -2 --separate-stderr batch --rerun results/results_*
-  [[ $stderr == "batch.sbatch: changed since this was submitted: "*/bin/zs-train* ]]
+  [[ $stderr == "zs-runs: changed since this was submitted: "*/bin/zs-train* ]]
   sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >results/results_*/frozen.sha256
   run -0 --separate-stderr batch --rerun results/results_*
   [ "$(grep -c ': done in' <<<"$stderr")" = 2 ]
@@ -64,7 +64,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ "$(jq -c '[.conditions[].exit_code] | unique, length' results/*/metadata.json)" = $'[0]\n'"$runs" ]
   for name in $(jq -r '.condition_order[]' results/*/metadata.json); do
     [ -s "$(echo results/*/configs/$name.yaml)" ] || complain "no configuration of $name"
-    grep -q "configs/$name.yaml --seed 7" results/*/${name}_detailed.log || complain "$name was trained with something else"
+    grep -q "configs/$name.yaml' --seed 7" results/*/${name}_detailed.log || complain "$name was trained with something else"
   done
   [ "$(head -n 1 results/*/report.md)" = "# Sweep of $runs conditions" ] || complain "not the report of a sweep: $(head -n 1 results/*/report.md)"
   run -2 bash "$ROOT/slurm/sweep.sbatch" no-such.yaml
@@ -110,7 +110,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 @test "batch: without Slurm --submit says what to do instead" {
   fake_trainer
   mkdir only
-  for tool in bash env realpath dirname sed jq sha256sum mkdir cat; do ln -s "$(command -v $tool)" only/; done
+  for tool in bash env realpath dirname sed mkdir cat; do ln -s "$(command -v $tool)" only/; done
   run -2 --separate-stderr env PATH="$PWD/only" bash "$ROOT/slurm/batch.sbatch" --submit minimal_test
   [ "$stderr" = "batch.sbatch: no Slurm here (sbatch is not on PATH): --local runs it without" ]
   [ ! -e results ]
@@ -144,7 +144,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   mkdir results
   run -2 --separate-stderr unshare -rm bash -c 'mount -t tmpfs -o size=8k none results && cd "$PWD" && mkdir -p results/x && head -c 20000 /dev/zero >results/full; exec bash "$ROOT/slurm/batch.sbatch" minimal_test'
   echo "$stderr"
-  [[ $stderr == *"batch.sbatch: cannot "*results* ]]
+  [[ $stderr == *"zs-runs: "*/results/results_*": write: No space left on device" ]]
 }
 
 @test "batch: a run whose process was killed is FAILED, not running for ever" {
@@ -179,7 +179,7 @@ one_condition() {
     '["--set","wandb.api_key=(withheld)","--set=hub.token=(withheld)","--set","wandb.project=plain"]' ] || complain "$(cat results/*/metadata.json)"
   run -0 bash "$ROOT/slurm/train.sbatch" -- --set "wandb.api_key=$secret" --seed 7
   run ! grep -ra "$secret" results saved_models
-  [ "$(cat saved_models/*/options | tr '\0' ' ')" = "--set wandb.api_key=(withheld) --seed 7 " ]
+  [[ $(zs-runs --filter condition=train --show command | tail -n 1) == *" --set 'wandb.api_key=(withheld)' --seed 7" ]]
   verdict
 }
 
@@ -187,7 +187,7 @@ one_condition() {
   fake_trainer
   printf 'sets: {u: {description: x, conditions: {a_detailed: {zero_stage: 1}, a: {zero_stage: 1, seed: 7}}}}\n' >set.yaml
   ZS_CONDITIONS=set.yaml run -2 --separate-stderr batch u
-  [ "$stderr" = "batch.sbatch: condition 'a_detailed': NAME_detailed.log is the log of condition NAME: call it something else" ]
+  [ "$stderr" = "zs-runs: condition 'a_detailed': NAME_detailed.log is the log of condition NAME: call it something else" ]
   [ ! -e saved_models ]
   [ -z "$(ls results)" ]
 }
@@ -222,10 +222,10 @@ one_condition() {
   one_condition
   run -0 batch one
   results=$(echo results/results_*)
-  for file in "$results" "$results"/{metadata.json,frozen.sha256,.cells,.cells/a.json}; do
+  for file in "$results" "$results"/{metadata.json,frozen.sha256,.cells,.lock}; do
     chown nobody "$file"
     run -2 --separate-stderr batch --rerun "$results"
-    [[ $stderr == "batch.sbatch: "*" belongs to nobody: what it says would run as you; --any_owner takes it" ]] || complain "$file: $stderr"
+    [[ $stderr == "zs-runs: "*" belongs to nobody: what it says would run as you (--any_owner runs it all the same)" ]] || complain "$file: $stderr"
     chown root "$file"
   done
   chown nobody "$results/metadata.json"
@@ -233,10 +233,9 @@ one_condition() {
   [[ $stderr == "nothing in "* ]]
   run=$(echo saved_models/2*)
   cp "$results/frozen.sha256" "$run/"
-  : >"$run/options"
-  chown nobody "$run/options"
+  chown nobody "$run/config.yaml"
   run -2 --separate-stderr bash "$ROOT/slurm/train.sbatch" --resume "$run"
-  [[ $stderr == "train.sbatch: "*"/options belongs to nobody: "* ]]
+  [[ $stderr == "zs-runs: "*"/config.yaml belongs to nobody: "* ]]
   mkdir -p config/zs
   echo 'touch pwned' >config/zs/site.sh
   for change in "chown nobody" "chmod 666"; do

@@ -2,8 +2,6 @@
 #include "experiment/rerun.hpp"
 
 #include <fcntl.h>
-#include <pwd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,9 +9,10 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
-#include <set>
 
+#include "base/shell.hpp"
 #include "config/share.hpp"
+#include "experiment/owner.hpp"
 #include "experiment/state.hpp"
 #include "registry/query.hpp"
 #include "registry/record.hpp"
@@ -29,26 +28,6 @@ constexpr std::array<std::string_view, 5> kComputed = {"state", "steps", "slurm_
 bool computed(const std::string& filter) {
   const std::string_view column = std::string_view(filter).substr(0, filter.find_first_of("!=<>~"));
   return std::find(kComputed.begin(), kComputed.end(), column) != kComputed.end();
-}
-
-const std::string kOthersWords = ": what it says would run as you (--any_owner runs it all the same)";
-
-/// Why not all of these are there and belong to the caller alone; "" if they do.
-std::string of_another(const std::vector<std::string>& paths, const std::set<uid_t>& record) {
-  const auto belongs = [](uid_t owner) {
-    const passwd* const user = ::getpwuid(owner);
-    return "belongs to " + (user ? std::string(user->pw_name) : "user " + std::to_string(owner)) + kOthersWords;
-  };
-  for (const std::string& path : paths) {
-    struct stat status {};
-    if (::lstat(path.c_str(), &status) != 0) return path + ": " + errno_text();
-    if (S_ISLNK(status.st_mode)) return path + " is a link" + kOthersWords;
-    if (status.st_uid != ::geteuid()) return path + " " + belongs(status.st_uid);
-  }
-  for (const uid_t owner : record) {
-    if (owner != ::geteuid()) return "a part of its record " + belongs(owner);
-  }
-  return "";
 }
 
 /// The script of this installation that has the name of `planned`; "" where that is none of them.
@@ -138,6 +117,8 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
   }
   return jobs;
 }
+
+std::string rerun_command(const std::string& folder) { return shell_quoted({"zs-runs", "rerun", folder}); }
 
 int rerun(const Rerun& job, const std::vector<std::string>& command) {
   if (!job.directory.empty() && !fs::is_directory(job.directory))

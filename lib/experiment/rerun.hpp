@@ -39,6 +39,9 @@ struct Choice {
 std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& runs,
                             const std::vector<std::size_t>& rows, const Choice& choice, const FaultSink& faults);
 
+/// The command by which a person goes on with the experiment in `folder`.
+std::string rerun_command(const std::string& folder);
+
 /// Calls the script; its exit status.
 int rerun(const Rerun& job, const std::vector<std::string>& command);
 

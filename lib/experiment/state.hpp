@@ -59,8 +59,19 @@ struct Facts {
 };
 State judge(const Facts& facts);
 
-/// Judges the runs in `rows`, asking Slurm once, and adds to the table the columns state, steps ("80/120"), slurm_job
-/// ("12_3"), nodes and basis. Rows that are not named stay empty. The states, by row of `rows`.
+/// What was found out about a run.
+struct Found {
+  State state;
+  std::string steps;   ///< "80/120"
+  std::string job_id;  ///< "12_3"
+  std::string nodes;   ///< of the job
+};
+/// Judges the runs in these folders, asking Slurm once. `records` are theirs; where there are none, they are read. A
+/// folder that is gone is a run that is missing.
+std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records = {});
+
+/// find() for the runs in `rows`: adds to the table the columns state, steps, slurm_job, nodes and basis. Rows that are
+/// not named stay empty. The states, by row of `rows`.
 std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
 
 /// For people: puts the states of `rows` into the column status, in place of what the runs' records say. A run of which

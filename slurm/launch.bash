@@ -118,22 +118,15 @@ new_folder() {
 # as_words WORD...: the words as one line that a shell reads back as the same.
 as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
 
-# The last logged step of a training on the terminal's last line, until process $1 ends.
-follow() {
-  tail -n +1 -s 0.2 -f --pid="$1" "$2" | grep --line-buffered -oE 'Step [0-9]+, Loss: [^ ]+' |
-    while read -r step; do printf '\r%s: %s\033[K' "$3" "$step" >&2; done || true
-  printf '\r\033[K' >&2
-}
-
-# attended OUTPUT LABEL WORD...: runs a command and waits for it. What it prints goes to the file; its last step goes to
-# the terminal too, behind the label, if there is one. Sets `code`, its exit code; `child` is its process meanwhile, which
-# leads a session of its own.
+# attended LOG NAME WORD...: runs a command and waits for it. What it prints goes to the file; how far run NAME of the
+# comparison in $output has come goes to the terminal, if there is one. Sets `code`, its exit code; `child` is its process
+# meanwhile, which leads a session of its own.
 attended() {
   local follower=''
   setsid "${@:3}" </dev/null >"$1" 2>&1 &
   child=$!
   if [[ -t 2 && -n $2 ]]; then
-    follow "$child" "$1" "$2" &
+    zs-runs watch "$output" "$2" "$child" "${1#"$output"/}" &
     follower=$!
   fi
   wait "$child" && code=0 || code=$?

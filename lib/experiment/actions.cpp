@@ -98,10 +98,11 @@ Status start(const cli::Args& args) {
 }
 
 Status watch(const cli::Args& args) {
-  const Words words = operands(args, 3, false, "FOLDER CELL PROCESS");
+  Words words = operands(args, 3, true, "FOLDER CELL PROCESS [LOG]");
+  words.resize(4);
   const auto process = parse_int(words[2]);
   if (!process || *process <= 0) throw UsageError("'" + words[2] + "' is no process");
-  if (::isatty(STDERR_FILENO)) experiment::watch(words[0], words[1], static_cast<pid_t>(*process));
+  if (::isatty(STDERR_FILENO)) experiment::watch(words[0], words[1], static_cast<pid_t>(*process), words[3]);
   return Status::done;
 }
 

@@ -80,6 +80,8 @@ std::string finish(const std::string& folder, const std::string& name, const reg
   }
   experiment.write();
   const std::string digest = value(cell.fields, "digest"), seconds = value(fields, "seconds");
+  if (const std::string failure = value(fields, "failure"); !failure.empty())
+    return experiment.label(cell) + ": FAILED: " + failure + "; " + experiment.progress();
   if (code != "0") {
     return experiment.label(cell) + ": FAILED with exit code " + code + " after " + seconds + " s (see " + log +
            "):" + last_lines(log) + "\n" + experiment.progress();
@@ -117,11 +119,11 @@ std::string conclude(const std::string& folder) {
   return bad;
 }
 
-void watch(const std::string& folder, const std::string& name, pid_t pid) {
+void watch(const std::string& folder, const std::string& name, pid_t pid, const std::string& log_name) {
   const Experiment experiment = Experiment::read(folder);
   const auto cell = std::find_if(experiment.cells.begin(), experiment.cells.end(),
                                  [&](const Cell& each) { return each.name == name; });
-  const Cell watched = cell == experiment.cells.end() ? Cell{name} : *cell;
+  const Cell watched = cell == experiment.cells.end() ? Cell{name, {}, {{"log", log_name}}} : *cell;
   const auto begin = std::chrono::steady_clock::now();
   const std::string label = experiment.label(watched);
   std::ifstream log(experiment.log(watched));

@@ -121,10 +121,11 @@ Experiment plan_experiment(std::vector<Cell> cells, const registry::Fields& fiel
   registry::Fields own, common;
   for (const auto& field : fields) (of_runs(field.first) ? common : own).push_back(field);
   Experiment experiment{fs::canonical(value(fields, "experiment")).string()};
-  experiment.fields = {{"experiment_date", time_text()},
-                       {"experiment", value(own, "title")},
-                       {"host", host_name()},
-                       {"version", "zs-train " + std::string(cli::version())}};
+  experiment.fields = {{"experiment_date", time_text()}, {"experiment", value(own, "title")}};
+  if (!cells.empty()) {
+    registry::set(experiment.fields, "host", host_name());
+    registry::set(experiment.fields, "version", "zs-train " + std::string(cli::version()));
+  }
   for (const auto& [key, text] : own) {
     if (key != "title") registry::set(experiment.fields, key, text);
   }

@@ -28,7 +28,8 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
 [[noreturn]] void become(const Start& start);
 
 /// Shows on stderr, a terminal, how far a cell and its experiment have come, until the process `pid` ends.
-void watch(const std::string& folder, const std::string& name, pid_t pid);
+/// The cell may be one that is only recorded at its end: then `log` is its log, from the folder.
+void watch(const std::string& folder, const std::string& name, pid_t pid, const std::string& log = "");
 
 /// Records how a cell has ended: `fields`, with "exit_code". A cell that the experiment does not have is added. Returns
 /// what to tell people.

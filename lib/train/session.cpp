@@ -264,6 +264,9 @@ void Session::choose_checkpoint(const cli::Args& args, Start& start) {
   const std::string newest =
       comm::broadcast(group, group.rank() == 0 ? checkpoint::latest(folder) : "", 0, "choice of the checkpoint");
   if (!newest.empty()) start.settings.checkpoint = newest;
+  const std::string status = comm::broadcast(
+      group, group.rank() == 0 ? registry::value(registry::read_record(folder), "status") : "", 0, "state of the run");
+  start.settings.may_be_done = !newest.empty() && status != "complete";
   if (newest.empty() && !start.planned) throw comm::SharedError(folder + ": has no checkpoint to go on from");
   if (start.settings.checkpoint.empty() || args.has("gradient_accumulation_steps")) return;
   comm::together(group, "reading of " + start.settings.checkpoint, [&] {
@@ -326,7 +329,8 @@ Status Session::train(const cli::Args& args) {
   return record(args, start, lease, trainer);
 }
 
-Status Session::record(const cli::Args& args, const Start& begun, std::optional<experiment::Lease>& lease, Trainer& trainer) {
+Status Session::record(const cli::Args& args, const Start& begun, std::optional<experiment::Lease>& lease,
+                       Trainer& trainer) {
   const Settings& settings = begun.settings;
   const std::optional<registry::Run>& resumed = begun.run;
   const auto start = Clock::now();

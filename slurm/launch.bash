@@ -118,15 +118,29 @@ new_folder() {
 # as_words WORD...: the words as one line that a shell reads back as the same.
 as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
 
-# attended LOG NAME WORD...: runs a command and waits for it. What it prints goes to the file; how far run NAME of the
-# comparison in $output has come goes to the terminal, if there is one. Sets `code`, its exit code; `child` is its process
-# meanwhile, which leads a session of its own.
+# finish RESULTS CELL NAME=VALUE...: has zs-runs record how a cell ended, says it, and sets `progress`, how many have.
+finish() {
+  progress=$(zs-runs finish "$@") || die "cannot write $1"
+  say "$progress"
+  progress=${progress##*; }
+}
+
+# follow PROCESS LOG CELL: on the terminal's last line, the last logged step of a training, until its process ends.
+follow() {
+  tail -n +1 -s 0.2 -F --pid="$1" "$2" 2>/dev/null | grep --line-buffered -oE 'Step [0-9]+, Loss: [^ ]+' |
+    while read -r step; do printf '\r%s: %s%s\033[K' "$3" "$step" "${progress:+; $progress}" >&2; done || true
+  printf '\r\033[K' >&2
+}
+
+# attended OUTPUT CELL WORD...: runs a command and waits for it. What it prints goes to the file; its last step goes to
+# the terminal too, behind the cell's name, if there is one. Sets `code`, its exit code; `child` is its process meanwhile,
+# which leads a session of its own.
 attended() {
   local follower=''
   setsid "${@:3}" </dev/null >"$1" 2>&1 &
   child=$!
   if [[ -t 2 && -n $2 ]]; then
-    zs-runs watch "$output" "$2" "$child" "${1#"$output"/}" &
+    follow "$child" "$1" "$2" &
     follower=$!
   fi
   wait "$child" && code=0 || code=$?

@@ -113,8 +113,7 @@ write_plan() {
 
 # note NAME NUMBER FIELD=VALUE...: in metadata.json, the run of that name, of revision NUMBER, has ended.
 note() {
-  zs-runs finish "$output" "$1" "revision=${names[$2]}" "commit=${commits[$2]}" "commit_subject=${subjects[$2]}" "${@:3}" ||
-    die "cannot write $output"
+  finish "$output" "$1" "revision=${names[$2]}" "commit=${commits[$2]}" "commit_subject=${subjects[$2]}" "${@:3}"
 }
 
 # stop SIGNAL STATUS: what was done so far is in the files.

@@ -41,7 +41,7 @@ const zs::cli::Command kCommand = {
     "zs-runs",
     "List, filter, sort, show, compare and update runs",
     "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|rm RUN...|reindex|"
-    "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|watch RESULTS CELL PROCESS|"
+    "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|"
     "finish RESULTS CELL NAME=VALUE...|state RESULTS]",
     {
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/actions.hpp"
 
-#include <unistd.h>
-
 #include <iostream>
 #include <sstream>
 
@@ -10,8 +8,8 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/run.hpp"
-#include "experiment/owner.hpp"
 #include "experiment/plan.hpp"
+#include "experiment/rerun.hpp"
 #include "experiment/start.hpp"
 
 namespace zs::experiment {
@@ -97,21 +95,11 @@ Status start(const cli::Args& args) {
   }
 }
 
-Status watch(const cli::Args& args) {
-  Words words = operands(args, 3, true, "FOLDER CELL PROCESS [LOG]");
-  words.resize(4);
-  const auto process = parse_int(words[2]);
-  if (!process || *process <= 0) throw UsageError("'" + words[2] + "' is no process");
-  if (::isatty(STDERR_FILENO)) experiment::watch(words[0], words[1], static_cast<pid_t>(*process), words[3]);
-  return Status::done;
-}
-
 Status finish(const cli::Args& args) {
-  Words words = operands(args, 3, true, "FOLDER CELL exit_code=CODE [NAME=VALUE]...");
-  const std::string folder = words[0], name = words[1];
+  const Words words = operands(args, 3, true, "FOLDER CELL exit_code=CODE [NAME=VALUE]...");
   const auto fields = registry::parse_fields({words.begin() + 2, words.end()});
   if (!parse_int(registry::value(fields, "exit_code"))) throw UsageError("finish needs exit_code=CODE, a number");
-  std::cerr << experiment::finish(folder, name, fields) << std::endl;
+  print(experiment::finish(words[0], words[1], fields) + "\n");
   return Status::done;
 }
 
@@ -125,7 +113,7 @@ Status state(const cli::Args& args) {
 
 const std::map<std::string, Status (*)(const cli::Args&)>& actions() {
   static const std::map<std::string, Status (*)(const cli::Args&)> kActions = {
-      {"plan", plan}, {"start", start}, {"watch", watch}, {"finish", finish}, {"state", state}};
+      {"plan", plan}, {"start", start}, {"finish", finish}, {"state", state}};
   return kActions;
 }
 

@@ -132,19 +132,15 @@ std::int64_t Experiment::waiting() const {
   return planned() - std::count_if(cells.begin(), cells.end(), [](const Cell& cell) { return cell.ended(); });
 }
 
-double Experiment::rest(double each) const {
+std::string Experiment::progress() const {
   double seconds = 0, timed = 0;
   for (const Cell& cell : cells) {
     const auto took = parse_real(value(cell.fields, "seconds"));
     if (cell.ended() && took) seconds += *took, ++timed;
   }
-  return (timed > 0 ? seconds / timed : each) * static_cast<double>(waiting());
-}
-
-std::string Experiment::progress() const {
   std::string text = to_text(planned() - waiting()) + " of " + to_text(planned()) + " have ended";
-  if (waiting() > 0 && rest() > 0 && !std::getenv("SLURM_ARRAY_TASK_ID"))
-    text += ", the rest takes about " + clock_text(rest());
+  if (waiting() > 0 && seconds > 0 && !std::getenv("SLURM_ARRAY_TASK_ID"))
+    text += ", the rest takes about " + clock_text(seconds / timed * static_cast<double>(waiting()));
   return text;
 }
 

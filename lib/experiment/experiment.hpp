@@ -41,8 +41,6 @@ struct Experiment {
   std::string label(const Cell& cell) const;
   /// How many cells have not ended, of those that there are to be.
   std::int64_t waiting() const;
-  /// How long they take one after another, in s: by the cells that have ended, or, where none has, at `each` of them.
-  double rest(double each = 0) const;
   /// "3 of 6 have ended, the rest takes about 0:01:20"; without the time where elements of an array run beside one
   /// another.
   std::string progress() const;

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What became of a cell, and of all.
 #include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/number.hpp"
 #include "base/text.hpp"
-#include "experiment/log.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/start.hpp"
 #include "registry/run.hpp"
@@ -84,7 +76,7 @@ std::string finish(const std::string& folder, const std::string& name, const reg
     return experiment.label(cell) + ": FAILED: " + failure + "; " + experiment.progress();
   if (code != "0") {
     return experiment.label(cell) + ": FAILED with exit code " + code + " after " + seconds + " s (see " + log +
-           "):" + last_lines(log) + "\n" + experiment.progress();
+           "):" + last_lines(log) + "\n" + experiment.label(cell) + " failed; " + experiment.progress();
   }
   return experiment.label(cell) + ": done in " + seconds + " s" +
          (run.empty() ? "" : ", state digest " + (digest.empty() ? "unknown" : digest)) + "; " + experiment.progress();
@@ -117,41 +109,6 @@ std::string conclude(const std::string& folder) {
              table + "\nResults saved to: " + experiment.folder + "\n");
   if (again) bad += "to go on: " + rerun_command(experiment.folder) + "\n";
   return bad;
-}
-
-void watch(const std::string& folder, const std::string& name, pid_t pid, const std::string& log_name) {
-  const Experiment experiment = Experiment::read(folder);
-  const auto cell = std::find_if(experiment.cells.begin(), experiment.cells.end(),
-                                 [&](const Cell& each) { return each.name == name; });
-  const Cell watched = cell == experiment.cells.end() ? Cell{name, {}, {{"log", log_name}}} : *cell;
-  const auto begin = std::chrono::steady_clock::now();
-  const std::string label = experiment.label(watched);
-  std::ifstream log(experiment.log(watched));
-  std::string pending;
-  Reached reached;
-  while (::kill(pid, 0) == 0 || errno == EPERM) {
-    if (!log.is_open()) log.open(experiment.log(watched));
-    log.clear();
-    pending.append(std::istreambuf_iterator<char>(log), {});
-    const std::size_t end = pending.rfind('\n') + 1;
-    add_lines(std::string_view(pending).substr(0, end), reached);
-    pending.erase(0, end);
-    if (reached.step > 0) {
-      std::string line = label + ": step " + to_text(reached.step);
-      if (reached.expected > 0) line += "/" + to_text(reached.expected);
-      line += ", loss " + printable(reached.loss);
-      const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (reached.expected >= reached.step) {
-        const double whole = passed / static_cast<double>(reached.step) * static_cast<double>(reached.expected);
-        line += ", " + clock_text(whole - passed) + " left";
-        if (experiment.waiting() > 1)
-          line += ", " + clock_text(std::max(0.0, experiment.rest(whole) - passed)) + " for all";
-      }
-      std::fputs(("\r" + line + "\033[K").c_str(), stderr);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-  std::fputs("\r\033[K", stderr);
 }
 
 }  // namespace zs::experiment

@@ -156,6 +156,7 @@ std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const s
   // Another call may just be at it: it marks what it takes before it lets go of the lock.
   const Lock lock(folder);
   Experiment experiment = Experiment::read(folder);
+  if (experiment.cells.empty()) throw Error(folder + "/metadata.json", 0, "plans no training");
   const std::vector<State> states = experiment.judge();
   std::vector<Cell*> chosen;
   for (std::size_t i = 0; i < states.size(); ++i) {

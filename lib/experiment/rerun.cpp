@@ -2,6 +2,8 @@
 #include "experiment/rerun.hpp"
 
 #include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,10 +11,10 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <set>
 
 #include "base/shell.hpp"
 #include "config/share.hpp"
-#include "experiment/owner.hpp"
 #include "experiment/state.hpp"
 #include "registry/query.hpp"
 #include "registry/record.hpp"
@@ -28,6 +30,27 @@ constexpr std::array<std::string_view, 5> kComputed = {"state", "steps", "slurm_
 bool computed(const std::string& filter) {
   const std::string_view column = std::string_view(filter).substr(0, filter.find_first_of("!=<>~"));
   return std::find(kComputed.begin(), kComputed.end(), column) != kComputed.end();
+}
+
+const std::string kOthersWords = ": what it says would run as you (--any_owner runs it all the same)";
+
+std::string belongs(uid_t owner) {
+  const passwd* const user = ::getpwuid(owner);
+  return "belongs to " + (user ? std::string(user->pw_name) : "user " + std::to_string(owner)) + kOthersWords;
+}
+
+/// Why not all of these are there and belong to the caller alone; "" if they do.
+std::string of_another(const std::vector<std::string>& paths, const std::set<uid_t>& record) {
+  for (const std::string& path : paths) {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0) return path + ": " + errno_text();
+    if (S_ISLNK(status.st_mode)) return path + " is a link" + kOthersWords;
+    if (status.st_uid != ::geteuid()) return path + " " + belongs(status.st_uid);
+  }
+  for (const uid_t owner : record) {
+    if (owner != ::geteuid()) return "a part of its record " + belongs(owner);
+  }
+  return "";
 }
 
 /// The script of this installation that has the name of `planned`; "" where that is none of them.
@@ -116,6 +139,16 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
     job->runs.push_back(folder);
   }
   return jobs;
+}
+
+void require_own(const std::string& folder) {
+  std::vector<std::string> paths = {folder};
+  for (const char* const name : {"/metadata.json", "/frozen.sha256", "/.cells", "/.cells/settings", "/.lock", "/record",
+                                 "/config.yaml", "/settings"}) {
+    if (fs::exists(fs::symlink_status(folder + name))) paths.push_back(folder + name);
+  }
+  const std::string other = of_another(paths, registry::record_of(folder).owners);
+  if (!other.empty()) throw Error(other);
 }
 
 std::string rerun_command(const std::string& folder) { return shell_quoted({"zs-runs", "rerun", folder}); }

@@ -39,6 +39,10 @@ struct Choice {
 std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& runs,
                             const std::vector<std::size_t>& rows, const Choice& choice, const FaultSink& faults);
 
+/// Throws Error where the results folder, or the folder of a run, or what in it decides how trainings are run, belongs
+/// to another or is a link: what it says would run as the caller.
+void require_own(const std::string& folder);
+
 /// The command by which a person goes on with the experiment in `folder`.
 std::string rerun_command(const std::string& folder);
 

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -16,7 +17,6 @@
 #include "base/number.hpp"
 #include "base/shell.hpp"
 #include "cli/run.hpp"
-#include "experiment/log.hpp"
 #include "experiment/plan.hpp"
 #include "registry/run.hpp"
 
@@ -69,6 +69,19 @@ std::int64_t saved_steps(const std::string& run) {
     if (name.starts_with("checkpoint_")) newest = std::max(newest, parse_int(name.substr(11)).value_or(0));
   }
   return newest;
+}
+
+/// `log` without what was trained after step `done`, which will be trained again, and without what was said of its end.
+std::string log_up_to(const std::string& log, std::int64_t done) {
+  static const RE2 kStep("^Epoch .*, Step (\\d+), Loss: "), kEnd("^(Summary: |state_digest: |srun: |slurmstepd)");
+  std::istringstream lines(log);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    std::int64_t step = 0;
+    const bool later = RE2::PartialMatch(line, kStep, &step) && step > done;
+    if (!later && !RE2::PartialMatch(line, kEnd)) kept += line + "\n";
+  }
+  return kept;
 }
 
 void must_restart(const std::string& run, const std::string& name, const std::string& most) {

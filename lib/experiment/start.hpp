@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a training that a script runs: it starts, is watched, ends, and its experiment ends.
+// The life of a training that a script runs: it starts, it ends, and its experiment ends.
 #pragma once
-#include <sys/types.h>
-
 #include <string>
 #include <vector>
 
@@ -26,10 +24,6 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
 
 /// Becomes that training, with $ZS_RUN set. Throws Error where its launcher cannot be started.
 [[noreturn]] void become(const Start& start);
-
-/// Shows on stderr, a terminal, how far a cell and its experiment have come, until the process `pid` ends.
-/// The cell may be one that is only recorded at its end: then `log` is its log, from the folder.
-void watch(const std::string& folder, const std::string& name, pid_t pid, const std::string& log = "");
 
 /// Records how a cell has ended: `fields`, with "exit_code". A cell that the experiment does not have is added. Returns
 /// what to tell people.

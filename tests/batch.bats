@@ -161,6 +161,54 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [[ $output == *"no script has planned it: zs-train --resume "* ]]
 }
 
+@test "batch: what failed is named with the command that goes on, and how many have ended" {
+  fake_trainer
+  sed -i 's/^{/sleep 1; {/' bin/zs-train
+  run -1 --separate-stderr batch zero_comparison
+  results=$(realpath results/results_*)
+  [[ ${stderr_lines[0]} == "[1/3] z1_baseline" ]] || complain "${stderr_lines[0]}"
+  [[ $stderr == *"[1/3] z1_baseline: done in "*" s, state digest 0123456789abcdef0123456789abcdef; 1 of 3 have ended, the rest takes about 0:00:"* ]] ||
+    complain "no time left"
+  [[ $stderr == *"[3/3] z3_baseline: FAILED with exit code 42 after "*$'\n    zs-train: out of memory\n'*"3 of 3 have ended"* ]] || complain "no failure"
+  go_on=$(sed -n 's/^to go on: //p' <<<"$stderr")
+  [ "$go_on" = "zs-runs rerun '$results'" ] || complain "to go on: $go_on"
+  run -0 zs-runs show "$results"
+  [[ $output == *$'condition\tz1_baseline\tCOMPLETE: '*$'condition\tz3_baseline\tFAILED: '* ]] || complain "$output"
+  sed -i 's/--zero_stage 3/--never/' bin/zs-train
+  sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >"$results/frozen.sha256"
+  cd /
+  run -0 --separate-stderr bash -c "$go_on"
+  [[ $stderr == *"[3/3] z3_baseline: done in "* ]] || complain "not run again"
+  [[ $stderr != *"to go on"* ]] || complain "something is left"
+  verdict
+}
+
+@test "batch: two that go on with an experiment at once never get the same condition" {
+  fake_trainer
+  run -1 batch full_comparison
+  results=$(realpath results/results_*)
+  for i in {1..4}; do
+    zs-runs plan --again failed "$results" "host=$(hostname)" "process=$$:$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)" >got.$i &
+  done
+  wait
+  [ "$(cat got.* | cut -f1 | sort | xargs)" = "z3_baseline z3_deepcompile" ]
+}
+
+@test "batch: what cannot be started is told with a status of its own, and starts nothing" {
+  fake_trainer
+  one_condition
+  run -0 batch one
+  results=$(realpath results/results_*)
+  run -125 --separate-stderr zs-runs start "$results" b -- touch started
+  [ "$stderr" = "zs-runs: $results: has no condition 'b', did you mean 'a'?" ]
+  run -125 --separate-stderr zs-runs start "$results" a -- "$PWD/no-such-launcher"
+  [ "$stderr" = $'[1/1] a\nzs-runs: '"$PWD/no-such-launcher: No such file or directory" ]
+  echo >>bin/zs-train
+  run -125 --separate-stderr zs-runs start "$results" a -- touch started
+  [ "$stderr" = "zs-runs: changed since this was submitted: $PWD/bin/zs-train; submit again" ]
+  [ ! -e started ]
+}
+
 # A set of one condition, which trains.
 one_condition() {
   printf 'sets: {one: {description: x, conditions: {%s: {zero_stage: 1}}}}\n' "${1:-a}" >set.yaml

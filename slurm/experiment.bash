@@ -5,6 +5,35 @@
 # it plans them, starts each, and judges what came of it.
 # (shellcheck does not see that launch.bash and job.bash set ranks, launch and folder, nor what `step` and traps call.)
 
+# experiment_usage: what --help says of all experiments.
+experiment_usage() {
+  cat <<'END'
+      --local            run all here or in this job, one after another
+      --submit           submit from here, without a job for it
+      --sbatch OPTION    as --submit, with an option of sbatch: --sbatch --nodes=2
+      --max_parallel N   at most N elements of the array at a time
+      --max_restarts N   how often an element may go on after it was preempted or
+                         met its time limit [50]
+      --gpus_per_node N  so many ranks on a node, each with a GPU of its own
+      --rerun RESULTS    run again what failed or is missing in that folder
+                         (zs-runs rerun RESULTS calls this)
+      --any_owner        with --rerun: also a folder that belongs to another user,
+                         whose words then run as you
+  -h, --help             print this help
+
+Environment:
+  ZS_RANKS         ranks of each training [what Slurm allotted, else 2]
+  OMP_NUM_THREADS  threads of each rank [those of the allocation, else 1]
+  ZS_MPI           what srun --mpi is to be [the pmix that the cluster has]
+
+Exit status:
+  0  every training succeeded
+  1  one failed; the report says which
+  2  could not: usage, input or output
+  75 stopped with everything saved, and not requeued
+END
+}
+
 # set_results FOLDER: sets `results`, and `go_on`, by which a person goes on with it.
 set_results() { results=$1 go_on="zs-runs rerun $(as_words "$1")"; }
 
@@ -79,7 +108,7 @@ run_condition() {
   on_every_rank "$results/$name.log" zs-runs start ${any_owner:+--any_owner} "$results" "$name" -- "${launch[@]}"
   if ((code == 125)); then exit 2; fi
   if ((code == 75)) && again; then exit 75; fi
-  finish "$results" "$name" exit_code=$code seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000)) \
+  finish "$results" "$name" exit_code="$code" seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000)) \
     "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}"
   if ((code == 75)); then
     say "stopped; the rest has not begun: $go_on goes on"

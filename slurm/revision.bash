@@ -176,7 +176,7 @@ note_failed_build() {
   failed[$1]=1
   say "${revisions[$1]} does not build (exit code $code, see $output/$2):"
   tail -n 5 "$output/$2" | sed 's/^/    /' >&2
-  late=("${labels[$1]}_build" "$1" exit_code=$code "failure=does not build: exit code $code, see $2" log=)
+  late=("${labels[$1]}_build" "$1" "exit_code=$code" "failure=does not build: exit code $code, see $2" log=)
   (($1 == 1)) || { note "${late[@]}"; late=(); }
 }
 

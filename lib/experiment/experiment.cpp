@@ -65,6 +65,15 @@ registry::Fields fields_of(const Json& object) {
   return fields;
 }
 
+/// What of an object no field tells.
+Json lists_of(const Json& object) {
+  Json lists = Json::object();
+  for (const auto& [key, member] : object.items()) {
+    if (member.is_array()) lists[key] = member;
+  }
+  return lists;
+}
+
 }  // namespace
 
 std::string Cell::run() const {
@@ -81,7 +90,11 @@ Experiment Experiment::read(const std::string& folder) {
   try {
     Json content = Json::parse(Input(path).read_all());
     const Json conditions = content.value("conditions", Json::object());
-    for (const std::string& name : content.value("condition_order", std::vector<std::string>())) {
+    auto order = content.value("condition_order", std::vector<std::string>());
+    for (const auto& [name, condition] : conditions.items()) {
+      if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+    }
+    for (const std::string& name : order) {
       const Json& condition = conditions.at(name);
       experiment.cells.push_back(
           {name, condition.value("arguments", std::vector<std::string>()), fields_of(condition)});
@@ -96,11 +109,13 @@ Experiment Experiment::read(const std::string& folder) {
 }
 
 void Experiment::write() const {
-  Json content, order = Json::array(), conditions = Json::object();
+  const Json before = at(folder) ? Json::parse(Input(path_of(folder)).read_all()) : Json::object();
+  Json content = lists_of(before), order = Json::array(), conditions = Json::object();
   put(content, fields);
   for (const Cell& cell : cells) {
     order.push_back(cell.name);
-    Json& condition = conditions[cell.name] = Json::object();
+    const Json known = before.value("conditions", Json::object());
+    Json& condition = conditions[cell.name] = lists_of(known.value(cell.name, Json::object()));
     put(condition, cell.fields);
     if (!cell.arguments.empty()) condition["arguments"] = cell.arguments;
   }

@@ -110,11 +110,11 @@ Experiment Experiment::read(const std::string& folder) {
 
 void Experiment::write() const {
   const Json before = at(folder) ? Json::parse(Input(path_of(folder)).read_all()) : Json::object();
+  const Json known = before.value("conditions", Json::object());
   Json content = lists_of(before), order = Json::array(), conditions = Json::object();
   put(content, fields);
   for (const Cell& cell : cells) {
     order.push_back(cell.name);
-    const Json known = before.value("conditions", Json::object());
     Json& condition = conditions[cell.name] = lists_of(known.value(cell.name, Json::object()));
     put(condition, cell.fields);
     if (!cell.arguments.empty()) condition["arguments"] = cell.arguments;

@@ -6,7 +6,7 @@
 
 # submit_experiment: submits the conditions of `todo` as arrays and the report after them, prints the jobs, and ends.
 submit_experiment() {
-  local largest begin=0 length jobs=() job report cluster list status=0 i
+  local largest begin=0 length jobs=() job report cluster list status=0 i words
   needs_sbatch
   if submitted || [[ ! -e $results/.cells/settings ]]; then same_settings; else saved_settings "$results/.cells/settings"; fi
   if submitted; then remember "$results"; fi
@@ -17,22 +17,23 @@ submit_experiment() {
   # A list of its own for each submission: an element of an earlier one may yet start again.
   list=$(mktemp "$results/.cells/todo.XXXXXX") || die "cannot write $results"
   printf '%s\n' "${todo[@]}" >"$list" || die "cannot write $list"
+  words=(--max_restarts "$max_restarts" ${gpus_per_node:+--gpus_per_node "$gpus_per_node"} ${any_owner:+--any_owner})
   while ((begin < ${#todo[@]})); do
     length=$((${#todo[@]} - begin < largest ? ${#todo[@]} - begin : largest))
     if ! job=$(sbatch --parsable "${settings[@]}" --chdir="$PWD" --output="$results/slurm-%A_%a.out" \
-      --array="1-$length${parallel:+%$parallel}" "$script" --part "$list" "$begin"); then
+      --array="1-$length${parallel:+%$parallel}" "$script" "${words[@]}" --part "$list" "$begin"); then
       if ((begin == 0)); then
         [[ -n $rerun ]] || withdraw
         die "sbatch refused the array (see above)"
       fi
-      say "sbatch refused the conditions from ${todo[begin]} on (see above): zs-runs rerun --failed submits them later"
+      say "sbatch refused the conditions from ${todo[begin]} on (see above): $go_on submits them later"
       status=2
       break
     fi
     jobs+=("${job%%;*}")
     for ((i = 0; i < length; ++i)); do
-      printf '%s\tslurm_array_job_id=%s\tslurm_array_task_id=%s\tslurm_cluster_name=%s\n' \
-        "${folder_of[${todo[begin + i]}]}" "${job%%;*}" $((i + 1)) "$cluster"
+      printf '%s\thost=\tprocess=\tslurm_array_job_id=%s\tslurm_array_task_id=%s\tslurm_cluster_name=%s\n' \
+        "${folders[begin + i]}" "${job%%;*}" $((i + 1)) "$cluster"
     done | zs-runs update - || die "cannot record the jobs of $results"
     begin=$((begin + length))
   done
@@ -49,13 +50,11 @@ submit_experiment() {
 
 # take_part: in a job that submit_experiment made, does its part and ends with the condition's exit code, or the report's.
 take_part() {
-  if [[ $offset == report ]]; then results=$part; else results=${part%/.cells/*}; fi
+  if [[ $offset == report ]]; then set_results "$part"; else set_results "${part%/.cells/*}"; fi
   [[ -d $results ]] || die "the results folder is gone: $results"
-  [[ $offset == report ]] || must_own "$part"
-  read_plan
   [[ $offset != report ]] || end_experiment
+  plan_launch
   mapfile -t todo <"$part"
-  number=$((offset + SLURM_ARRAY_TASK_ID - 1))
-  run_condition "${todo[number]}"
-  exit "$(jq .exit_code "$results/.cells/${todo[number - 1]}.json")"
+  run_condition "${todo[offset + SLURM_ARRAY_TASK_ID - 1]}"
+  exit "$code"
 }

@@ -7,6 +7,9 @@
 local='' submit='' as_before='' any_owner='' parallel='' max_restarts=50 gpus_per_node='' sbatch_words=() rerun='' cells=''
 part='' offset=''
 
+# zs-runs start sets it: mpirun must know that it is to hand it on.
+export ZS_RUN=''
+
 # common_option WORD...: takes the option at the front that all scripts have, and sets `used` to the words that it is.
 # Status 1 if it is none of them.
 common_option() {
@@ -25,18 +28,6 @@ common_option() {
     __part) part=${2-} offset=${3-} used=3 ;;
     *) return 1 ;;
   esac
-}
-
-# must_own PATH...: stops where one of them, if it is there, is another user's or a link: what it says would run as the
-# caller. --any_owner takes it all the same.
-must_own() {
-  local path
-  [[ -z $any_owner ]] || return 0
-  for path; do
-    [[ -e $path || -L $path ]] || continue
-    [[ ! -L $path ]] || die "$path is a link: what it says would run as you; --any_owner takes it"
-    [[ -O $path ]] || die "$path belongs to $(stat -c %U -- "$path"): what it says would run as you; --any_owner takes it"
-  done
 }
 
 # submitted: whether this is a job of its own, not a shell or a step within one.
@@ -80,7 +71,7 @@ same_settings() {
 
 # keep_settings FILE, saved_settings FILE: for --rerun, which is no job.
 keep_settings() { : >"$1"; ((${#settings[@]} == 0)) || printf '%s\n' "${settings[@]}" >"$1"; }
-saved_settings() { must_own "$1"; mapfile -t settings <"$1"; settings+=("${sbatch_words[@]}"); }
+saved_settings() { mapfile -t settings <"$1"; settings+=("${sbatch_words[@]}"); }
 
 # whereabouts: sets `mark`, by which zs-runs sees whether this script is at work: NAME=VALUE words for a run's record.
 whereabouts() {
@@ -95,22 +86,21 @@ note_run() { [[ -z $1 ]] || zs-runs update "$@" || die "cannot write the record 
 stopping=''
 trap 'stopping=1; if [[ -n ${child-} ]]; then kill -USR1 "$child" 2>/dev/null || true; fi' USR1
 
-# on_every_rank OUTPUT COMMAND...: runs it on all ranks, and adds what it prints to OUTPUT, to stdout and stderr if that
-# is empty; sets `code`, 75 if it was stopped with everything saved.
+# on_every_rank LOG COMMAND...: runs it, which starts a training and writes to LOG, or where that is empty to stdout and
+# stderr; sets `code`, 75 if it was stopped with everything saved, and then `saved`, after which step.
 on_every_rank() {
-  local output=$1 errors=$1
-  shift
-  code=75
+  local errors=$1 command=("${@:2}")
+  code=75 saved=''
   [[ -z $stopping ]] || return 0
-  if [[ -n $output ]]; then
-    "${launch[@]}" "$@" </dev/null >>"$output" 2>&1 &
+  if [[ -n $1 ]]; then
+    "${command[@]}" </dev/null &
   else
     errors=$(mktemp) || die "cannot make a file in ${TMPDIR:-/tmp}"
-    "${launch[@]}" "$@" </dev/null 2> >(tee "$errors" >&2) &
+    "${command[@]}" </dev/null 2> >(tee "$errors" >&2) &
   fi
   child=$!
   [[ -z $stopping ]] || kill -USR1 "$child" 2>/dev/null || true
-  [[ ! -t 2 || -z ${label-} ]] || follow "$child" "$output" "$label" &
+  [[ ! -t 2 || -z $1 ]] || follow "$child" "$1" "$name" &
   # A trap ends `wait`, not the child.
   while :; do
     wait "$child" && code=0 || code=$?
@@ -118,8 +108,11 @@ on_every_rank() {
   done
   child=
   wait
-  rank_code "$errors"
-  [[ -n $output ]] || rm -f "$errors"
+  if [[ -e $errors ]]; then
+    rank_code "$errors"
+    saved=$(sed -n 's/^zs-train: .*stopped after step \([0-9]*\), saved.*/\1/p' "$errors" | tail -n 1)
+  fi
+  [[ -n $1 ]] || rm -f "$errors"
   # Ranks that the warning met before they could heed it.
   if [[ -n $stopping ]] && ((code > 128)); then code=75; fi
 }
@@ -133,7 +126,7 @@ again() {
     say "stopped before the end, and not requeued again: --max_restarts $max_restarts"
     return 1
   fi
-  say "stopped after step $(done_steps "$ZS_RUN"); requeued to go on"
+  say "stopped${saved:+ after step $saved}; requeued to go on"
   scontrol requeue "$SLURM_JOB_ID"
 }
 
@@ -147,41 +140,6 @@ stop() {
     kill -s "$signal" "$child" 2>/dev/null || true
     wait "$child" || true
   fi
-  say "stopped by SIG$1${results:+; finished conditions are in $results; zs-runs rerun --failed trains the rest}"
+  say "stopped by SIG$1${results:+; finished conditions are in $results; $go_on trains the rest}"
   exit "$2"
-}
-
-# still_frozen FILE [CONFIGURATION...]: stops if a file listed in FILE, made by sha256sum, is not what it was; of
-# configurations only those named count, if any are.
-still_frozen() {
-  local file=$1 changed own
-  [[ -r $file ]] || die "gone since this was submitted: $file; submit again"
-  shift
-  changed=$(if (($#)); then
-    grep -vE '(/config\.yaml|/configs/[^/]*\.yaml)$' "$file"
-    for own; do grep -F -- "  $own" "$file" || true; done
-  else
-    cat "$file"
-  fi | LC_ALL=C sha256sum --check --quiet 2>/dev/null) && return
-  die "changed since this was submitted: ${changed//: FAILED*/}; submit again"
-}
-
-# done_steps RUN: the step of its newest checkpoint, or 0.
-done_steps() {
-  local newest
-  newest=$(find "$1" -maxdepth 1 -name 'checkpoint_*' -printf '%f\n' | sort -t_ -k2n | tail -n 1)
-  echo "${newest#checkpoint_}" | grep -x '[0-9][0-9]*' || echo 0
-}
-
-# trim LOG RUN: LOG as it stood when the newest checkpoint of RUN was made, since what came after is trained again; empty
-# if there is none.
-trim() {
-  local steps
-  [[ -e $1 ]] || return 0
-  steps=$(done_steps "$2")
-  if ((steps == 0)); then : >"$1"; return; fi
-  whole "$1" awk -v steps="$steps" '
-    /^(Summary: |state_digest: |srun: |slurmstepd)/ { next }
-    match($0, /, Step [0-9]+, Loss: /) && substr($0, RSTART + 7) + 0 > steps { next }
-    { print }' "$1"
 }

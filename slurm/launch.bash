@@ -97,7 +97,8 @@ plan_launch() {
   launch=(mpirun -n "$ranks")
   if [[ $(mpirun --version 2>/dev/null) == *"Open MPI"* ]]; then
     launch+=(--oversubscribe --bind-to none)
-    [[ -z ${ZS_RUN-} ]] || launch+=(-x ZS_RUN)
+    # To ranks on other nodes; what starts them sets it.
+    [[ -z ${ZS_RUN+set} ]] || launch+=(-x ZS_RUN)
     if ((EUID == 0)); then launch+=(--allow-run-as-root); fi
   fi
 }
@@ -117,16 +118,23 @@ new_folder() {
 # as_words WORD...: the words as one line that a shell reads back as the same.
 as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
 
-# The last logged step of a training on the terminal's last line, until process $1 ends.
+# finish RESULTS CELL NAME=VALUE...: has zs-runs record how a cell ended, says it, and sets `progress`, how many have.
+finish() {
+  progress=$(zs-runs finish "$@") || die "cannot write $1"
+  say "$progress"
+  progress=${progress##*; }
+}
+
+# follow PROCESS LOG CELL: on the terminal's last line, the last logged step of a training, until its process ends.
 follow() {
-  tail -n +1 -s 0.2 -f --pid="$1" "$2" | grep --line-buffered -oE 'Step [0-9]+, Loss: [^ ]+' |
-    while read -r step; do printf '\r%s: %s\033[K' "$3" "$step" >&2; done || true
+  tail -n +1 -s 0.2 -F --pid="$1" "$2" 2>/dev/null | grep --line-buffered -oE 'Step [0-9]+, Loss: [^ ]+' |
+    while read -r step; do printf '\r%s: %s%s\033[K' "$3" "$step" "${progress:+; $progress}" >&2; done || true
   printf '\r\033[K' >&2
 }
 
-# attended OUTPUT LABEL WORD...: runs a command and waits for it. What it prints goes to the file; its last step goes to
-# the terminal too, behind the label, if there is one. Sets `code`, its exit code; `child` is its process meanwhile, which
-# leads a session of its own.
+# attended OUTPUT CELL WORD...: runs a command and waits for it. What it prints goes to the file; its last step goes to
+# the terminal too, behind the cell's name, if there is one. Sets `code`, its exit code; `child` is its process meanwhile,
+# which leads a session of its own.
 attended() {
   local follower=''
   setsid "${@:3}" </dev/null >"$1" 2>&1 &

@@ -20,7 +20,7 @@ label() {
 begin_comparison() {
   local tool i variable words
   trap clean EXIT
-  for tool in zs-parse zs-aggregate zs-report git jq setsid; do
+  for tool in zs-parse zs-aggregate zs-report zs-runs git setsid; do
     command -v "$tool" >/dev/null || die "$tool is not on PATH: make deps installs what is missing, make builds the tools"
   done
   # In a hook these name another repository, or the user's index.
@@ -28,7 +28,7 @@ begin_comparison() {
   [[ -n $repo || -e $here/../.git ]] || die "this installation is not a git repository: name one with --repo"
   repo=$(realpath -m -- "${repo:-$here/..}")
   words=$(ours rev-parse --git-dir 2>&1) || die "--repo $repo: ${words#fatal: }"
-  revisions=("$revision1" "$revision2") commits=() subjects=() labels=() trees=() failed=('' '')
+  revisions=("$revision1" "$revision2") commits=() subjects=() labels=() trees=() failed=('' '') late=()
   for i in 0 1; do
     # The same word is the same commit, even if a branch moves this moment.
     ((i == 1)) && [[ $revision1 == "$revision2" ]] && commits+=("${commits[0]}") ||
@@ -70,7 +70,7 @@ begin_comparison() {
   if [[ $(ours rev-parse --is-inside-work-tree 2>/dev/null) == true &&
     -n $(ours status --porcelain --untracked-files=no) ]]; then
     say "note: uncommitted changes in $repo are in neither revision"
-    describe '.uncommitted_changes = "not included"'
+    zs-runs update "$output" "uncommitted_changes=not included" || die "cannot write $output"
   fi
 }
 
@@ -99,21 +99,21 @@ leave_job() {
   for variable in "${!SLURM_@}"; do unset "$variable"; done
 }
 
-# describe FILTER [JQ-ARGUMENT...]: changes metadata.json.
-describe() { whole "$output/metadata.json" jq "${@:2}" "$1" "$output/metadata.json"; }
-
 # write_plan: metadata.json before there is any result.
 write_plan() {
-  whole "$output/metadata.json" jq -n --arg date "$(date -Is)" --arg repo "$repo" --arg build "$build" --arg run "$run" \
-    --arg config "$test_config" --argjson ranks "$ranks" --argjson runs "$runs" --arg job "${SLURM_JOB_ID-}" \
-    --arg title "comparison of ${revisions[1]} with ${revisions[0]}" \
-    --argjson one "$(plan_of 0)" --argjson two "$(plan_of 1)" '{experiment_date: $date, experiment: $title, $repo,
-      build_command: $build, run_command: $run, test_config: $config, $ranks, runs_per_revision: $runs, slurm_job_id: $job,
-      revisions: [$one, $two], condition_order: [], conditions: {}} | del(.[] | select(. == ""))'
+  local i facts=()
+  for i in 0 1; do
+    facts+=("revision$((i + 1)).name=${names[i]}" "revision$((i + 1)).given=${revisions[i]}"
+      "revision$((i + 1)).commit=${commits[i]}" "revision$((i + 1)).subject=${subjects[i]}")
+  done
+  zs-runs plan "experiment=$output" "title=comparison of ${revisions[1]} with ${revisions[0]}" "repo=$repo" \
+    "build_command=$build" "run_command=$run" "test_config=$test_config" "ranks=$ranks" "runs_per_revision=$runs" \
+    "runs_planned=$((2 * runs))" "slurm_job_id=${SLURM_JOB_ID-}" "${facts[@]}" </dev/null || exit 2
 }
-plan_of() {
-  jq -nc --arg name "${names[$1]}" --arg given "${revisions[$1]}" --arg commit "${commits[$1]}" \
-    --arg subject "${subjects[$1]}" '{$name, $given, $commit, $subject}'
+
+# note NAME NUMBER FIELD=VALUE...: in metadata.json, the run of that name, of revision NUMBER, has ended.
+note() {
+  finish "$output" "$1" "revision=${names[$2]}" "commit=${commits[$2]}" "commit_subject=${subjects[$2]}" "${@:3}"
 }
 
 # stop SIGNAL STATUS: what was done so far is in the files.
@@ -170,20 +170,21 @@ build_revisions() {
   [[ -z ${failed[0]} || -z ${failed[1]} ]] || die "neither revision builds: see $output"
 }
 
-# note_failed_build NUMBER LOG: it has one run in the records, which failed.
+# note_failed_build NUMBER LOG: it has one run in the records, which failed. The baseline stands first in all tables: what
+# is to be noted of the other waits in `late`.
 note_failed_build() {
   failed[$1]=1
   say "${revisions[$1]} does not build (exit code $code, see $output/$2):"
   tail -n 5 "$output/$2" | sed 's/^/    /' >&2
-  describe '.condition_order += [$name] | .conditions[$name] = {$revision, $commit, commit_subject: $subject, exit_code: $code,
-    failure: "does not build: exit code \($code), see \($log)", log: null}' --arg name "${labels[$1]}_build" \
-    --arg revision "${names[$1]}" --arg commit "${commits[$1]}" --arg subject "${subjects[$1]}" --argjson code "$code" --arg log "$2"
+  late=("${labels[$1]}_build" "$1" "exit_code=$code" "failure=does not build: exit code $code, see $2" log=)
+  (($1 == 1)) || { note "${late[@]}"; late=(); }
 }
 
 # run_revisions: A B B A A B ..., so that what changes slowly on the machine changes for both.
 run_revisions() {
   local k i total=0 number=0
-  for i in 0 1; do [[ -n ${failed[i]} ]] || total=$((total + runs)); done
+  for i in 0 1; do [[ -n ${failed[i]} ]] && total=$((total + 1)) || total=$((total + runs)); done
+  zs-runs update "$output" runs_planned=$total || die "cannot write $output"
   for ((k = 1; k <= runs; k++)); do
     for i in $((k % 2 ? 0 : 1)) $((k % 2 ? 1 : 0)); do
       [[ -n ${failed[i]} ]] || run_revision "$i" "$k"
@@ -193,37 +194,30 @@ run_revisions() {
 
 # run_revision NUMBER K: its Kth run. One whose first run fails is not run again.
 run_revision() {
-  local i=$1 name=${labels[$1]}_run$2 progress folder begin facts load other busy own
-  progress="[$((number += 1))/$total] $name" folder=$output/logs_$name
+  local i=$1 name=${labels[$1]}_run$2 folder begin load other='' busy own clocks
+  number=$((number + 1)) folder=$output/logs_$name
   mkdir "$folder" || die "cannot write $output"
   export ZS_LAUNCH="${launch[*]}" ZS_REGISTRY=$folder/saved_models
-  say "$progress"
   load=$(cut -d ' ' -f 1 /proc/loadavg) begin=${EPOCHREALTIME/./} busy=$(busy_time) own=$(own_time)
   watch_clocks "$folder/clocks" &
   watcher=$!
-  attended "$folder/run.log" "$progress" env -C "${trees[i]}" -u BUILD bash -c "$run $test_config"
+  attended "$folder/run.log" "$name" env -C "${trees[i]}" -u BUILD bash -c "$run $test_config"
   end_watcher
   local microseconds=$((${EPOCHREALTIME/./} - begin))
   # Ranks that srun starts are no children of ours: what others used is not known then.
-  other=''
   if [[ ${launch[0]} != srun ]]; then
     other=$(awk -v ticks=$(($(busy_time) - busy - $(own_time) + own)) -v hz="$(getconf CLK_TCK)" -v us="$microseconds" \
       'BEGIN { share = ticks / hz / us * 1e6; printf "%.2f", (share > 0 ? share : 0) }')
   fi
-  facts=$(jq -nc --arg revision "${names[i]}" --arg commit "${commits[i]}" --arg subject "${subjects[i]}" --argjson run "$2" --argjson order "$number" \
-    --argjson code "$code" --arg command "$run${test_config:+ $test_config}" --arg log "logs_$name/run.log" \
-    --arg host "${SLURM_JOB_NODELIST:-$(hostname)}" --arg date "$(date '+%F %T')" --argjson seconds "$((microseconds / 1000000))" \
-    --arg load "$load" --arg other "$other" --arg launch "$ZS_LAUNCH" --argjson clocks "$(clocks_of "$folder/clocks")" \
-    '{$revision, $commit, commit_subject: $subject, $run, $order, exit_code: $code, $command, $launch, $log, $host, $date, $seconds, load_before: $load,
-      other_load: $other} + $clocks | del(.[] | select(. == ""))')
+  mapfile -t clocks < <(clocks_of "$folder/clocks")
   rm -f "$folder/clocks"
-  describe '.condition_order += [$name] | .conditions[$name] = $facts' --arg name "$name" --argjson facts "$facts"
-  ((code == 0)) && return
-  say "$progress: FAILED with exit code $code (see $folder/run.log):"
-  tail -n 5 "$folder/run.log" | sed 's/^/    /' >&2
-  if (($2 == 1)); then
+  note "$name" "$i" "run=$2" "order=$number" "exit_code=$code" "command=$run${test_config:+ $test_config}" "launch=$ZS_LAUNCH" \
+    "log=logs_$name/run.log" "host=${SLURM_JOB_NODELIST:-$(hostname)}" "date=$(date '+%F %T')" \
+    "seconds=$((microseconds / 1000000))" "load_before=$load" "other_load=$other" "${clocks[@]}"
+  if ((code != 0 && $2 == 1)); then
     failed[i]=1
     say "${revisions[i]} is not run again"
+    zs-runs update "$output" runs_planned=$((total -= runs - 1)) || die "cannot write $output"
   fi
 }
 
@@ -253,20 +247,18 @@ end_watcher() {
   watcher=
 }
 
-# clocks_of FILE: a JSON object: the least and the mean clock seen, and what sets it.
+# clocks_of FILE: NAME=VALUE lines: the least and the mean clock seen, and what sets it.
 clocks_of() {
   awk '{ sum[$1] += $2; n[$1]++; if (n[$1] == 1 || $2 < least[$1]) least[$1] = $2 }
-    END { for (unit in n) printf "%s_mhz %.0f\n%s_mhz_least %.0f\n", unit, sum[unit] / n[unit], unit, least[unit] }' "$1" |
-    jq -Rn --arg governor "$(cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor 2>/dev/null)" \
-      --arg driver "$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)" \
-      '[inputs | split(" ") | {(.[0]): .[1]}] | add // {} | . + {cpu_governor: $governor, gpu_driver: $driver}'
+    END { for (unit in n) printf "%s_mhz=%.0f\n%s_mhz_least=%.0f\n", unit, sum[unit] / n[unit], unit, least[unit] }' "$1"
+  sed 's/^/cpu_governor=/' /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor 2>/dev/null
+  nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | sed -n '1s/^/gpu_driver=/p'
 }
 
 # report_comparison: the records, the data, the report. Ends with the verdict's status.
 report_comparison() {
-  local status=0 file
-  # The baseline stands first in all tables, also where the other failed before it ran.
-  describe '.condition_order |= map(select(. != $late)) + map(select(. == $late))' --arg late "${labels[1]}_build"
+  local status=0 file said
+  if ((${#late[@]})); then note "${late[@]}"; fi
   # A fault in a log (status 1) does not stop the evidence.
   cd "$output" || die "the folder $output is gone"
   zs-parse "${parse_words[@]}" . >.records || (($? == 1)) || die "the logs cannot be read; they are in $output"
@@ -277,7 +269,8 @@ report_comparison() {
       status=0 || status=$?
     ((status != 2)) || die "cannot write $output/$file"
   done
-  jq -r '.label + ": " + .text' revision_comparison_data.json
+  mapfile -t said < <(sed -nE 's/^  "(label|text)": "(.*)",$/\2/; T; s/\\(["\\])/\1/g; p' revision_comparison_data.json)
+  echo "${said[0]}: ${said[1]}"
   echo "report: $output/revision_comparison_report.html"
   judged=1
   exit "$status"

@@ -46,7 +46,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   run -1 batch full_comparison -- --seed 7
   sed -i 's/--zero_stage 3/--never/' bin/zs-train
   run -2 --separate-stderr batch --rerun results/results_*
-  [[ $stderr == "batch.sbatch: changed since this was submitted: "*/bin/zs-train* ]]
+  [[ $stderr == "zs-runs: changed since this was submitted: "*/bin/zs-train* ]]
   sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >results/results_*/frozen.sha256
   run -0 --separate-stderr batch --rerun results/results_*
   [ "$(grep -c ': done in' <<<"$stderr")" = 2 ]
@@ -64,7 +64,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ "$(jq -c '[.conditions[].exit_code] | unique, length' results/*/metadata.json)" = $'[0]\n'"$runs" ]
   for name in $(jq -r '.condition_order[]' results/*/metadata.json); do
     [ -s "$(echo results/*/configs/$name.yaml)" ] || complain "no configuration of $name"
-    grep -q "configs/$name.yaml --seed 7" results/*/${name}_detailed.log || complain "$name was trained with something else"
+    grep -q "configs/$name.yaml' --seed 7" results/*/${name}_detailed.log || complain "$name was trained with something else"
   done
   [ "$(head -n 1 results/*/report.md)" = "# Sweep of $runs conditions" ] || complain "not the report of a sweep: $(head -n 1 results/*/report.md)"
   run -2 bash "$ROOT/slurm/sweep.sbatch" no-such.yaml
@@ -110,7 +110,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 @test "batch: without Slurm --submit says what to do instead" {
   fake_trainer
   mkdir only
-  for tool in bash env realpath dirname sed jq sha256sum mkdir cat; do ln -s "$(command -v $tool)" only/; done
+  for tool in bash env realpath dirname sed mkdir cat; do ln -s "$(command -v $tool)" only/; done
   run -2 --separate-stderr env PATH="$PWD/only" bash "$ROOT/slurm/batch.sbatch" --submit minimal_test
   [ "$stderr" = "batch.sbatch: no Slurm here (sbatch is not on PATH): --local runs it without" ]
   [ ! -e results ]
@@ -144,7 +144,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   mkdir results
   run -2 --separate-stderr unshare -rm bash -c 'mount -t tmpfs -o size=8k none results && cd "$PWD" && mkdir -p results/x && head -c 20000 /dev/zero >results/full; exec bash "$ROOT/slurm/batch.sbatch" minimal_test'
   echo "$stderr"
-  [[ $stderr == *"batch.sbatch: cannot "*results* ]]
+  [[ $stderr == *"zs-runs: "*/results/results_*": write: No space left on device" ]]
 }
 
 @test "batch: a run whose process was killed is FAILED, not running for ever" {
@@ -159,6 +159,54 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [[ ${lines[1]} == $'FAILED\tits process on this host is gone, '*"/100000 steps in the metrics" ]]
   run -1 zs-runs rerun --failed
   [[ $output == *"no script has planned it: zs-train --resume "* ]]
+}
+
+@test "batch: what failed is named with the command that goes on, and how many have ended" {
+  fake_trainer
+  sed -i 's/^{/sleep 1; {/' bin/zs-train
+  run -1 --separate-stderr batch zero_comparison
+  results=$(realpath results/results_*)
+  [[ ${stderr_lines[0]} == "[1/3] z1_baseline" ]] || complain "${stderr_lines[0]}"
+  [[ $stderr == *"[1/3] z1_baseline: done in "*" s, state digest 0123456789abcdef0123456789abcdef; 1 of 3 have ended, the rest takes about 0:00:"* ]] ||
+    complain "no time left"
+  [[ $stderr == *"[3/3] z3_baseline: FAILED with exit code 42 after "*$'\n    zs-train: out of memory\n'*"3 of 3 have ended"* ]] || complain "no failure"
+  go_on=$(sed -n 's/^to go on: //p' <<<"$stderr")
+  [ "$go_on" = "zs-runs rerun '$results'" ] || complain "to go on: $go_on"
+  run -0 zs-runs show "$results"
+  [[ $output == *$'condition\tz1_baseline\tCOMPLETE: '*$'condition\tz3_baseline\tFAILED: '* ]] || complain "$output"
+  sed -i 's/--zero_stage 3/--never/' bin/zs-train
+  sha256sum bin/zs-train | sed "s|bin/|$PWD/bin/|" >"$results/frozen.sha256"
+  cd /
+  run -0 --separate-stderr bash -c "$go_on"
+  [[ $stderr == *"[3/3] z3_baseline: done in "* ]] || complain "not run again"
+  [[ $stderr != *"to go on"* ]] || complain "something is left"
+  verdict
+}
+
+@test "batch: two that go on with an experiment at once never get the same condition" {
+  fake_trainer
+  run -1 batch full_comparison
+  results=$(realpath results/results_*)
+  for i in {1..4}; do
+    zs-runs plan --again failed "$results" "host=$(hostname)" "process=$$:$(sed 's/.*) //' /proc/$$/stat | cut -d' ' -f20)" >got.$i &
+  done
+  wait
+  [ "$(cat got.* | cut -f1 | sort | xargs)" = "z3_baseline z3_deepcompile" ]
+}
+
+@test "batch: what cannot be started is told with a status of its own, and starts nothing" {
+  fake_trainer
+  one_condition
+  run -0 batch one
+  results=$(realpath results/results_*)
+  run -125 --separate-stderr zs-runs start "$results" b -- touch started
+  [ "$stderr" = "zs-runs: $results: has no condition 'b', did you mean 'a'?" ]
+  run -125 --separate-stderr zs-runs start "$results" a -- "$PWD/no-such-launcher"
+  [ "$stderr" = $'[1/1] a\nzs-runs: '"$PWD/no-such-launcher: No such file or directory" ]
+  echo >>bin/zs-train
+  run -125 --separate-stderr zs-runs start "$results" a -- touch started
+  [ "$stderr" = "zs-runs: changed since this was submitted: $PWD/bin/zs-train; submit again" ]
+  [ ! -e started ]
 }
 
 # A set of one condition, which trains.
@@ -179,7 +227,7 @@ one_condition() {
     '["--set","wandb.api_key=(withheld)","--set=hub.token=(withheld)","--set","wandb.project=plain"]' ] || complain "$(cat results/*/metadata.json)"
   run -0 bash "$ROOT/slurm/train.sbatch" -- --set "wandb.api_key=$secret" --seed 7
   run ! grep -ra "$secret" results saved_models
-  [ "$(cat saved_models/*/options | tr '\0' ' ')" = "--set wandb.api_key=(withheld) --seed 7 " ]
+  [[ $(zs-runs --filter condition=train --show command | tail -n 1) == *" --set 'wandb.api_key=(withheld)' --seed 7" ]]
   verdict
 }
 
@@ -187,7 +235,7 @@ one_condition() {
   fake_trainer
   printf 'sets: {u: {description: x, conditions: {a_detailed: {zero_stage: 1}, a: {zero_stage: 1, seed: 7}}}}\n' >set.yaml
   ZS_CONDITIONS=set.yaml run -2 --separate-stderr batch u
-  [ "$stderr" = "batch.sbatch: condition 'a_detailed': NAME_detailed.log is the log of condition NAME: call it something else" ]
+  [ "$stderr" = "zs-runs: condition 'a_detailed': NAME_detailed.log is the log of condition NAME: call it something else" ]
   [ ! -e saved_models ]
   [ -z "$(ls results)" ]
 }
@@ -222,10 +270,10 @@ one_condition() {
   one_condition
   run -0 batch one
   results=$(echo results/results_*)
-  for file in "$results" "$results"/{metadata.json,frozen.sha256,.cells,.cells/a.json}; do
+  for file in "$results" "$results"/{metadata.json,frozen.sha256,.cells,.lock}; do
     chown nobody "$file"
     run -2 --separate-stderr batch --rerun "$results"
-    [[ $stderr == "batch.sbatch: "*" belongs to nobody: what it says would run as you; --any_owner takes it" ]] || complain "$file: $stderr"
+    [[ $stderr == "zs-runs: "*" belongs to nobody: what it says would run as you (--any_owner runs it all the same)" ]] || complain "$file: $stderr"
     chown root "$file"
   done
   chown nobody "$results/metadata.json"
@@ -233,10 +281,9 @@ one_condition() {
   [[ $stderr == "nothing in "* ]]
   run=$(echo saved_models/2*)
   cp "$results/frozen.sha256" "$run/"
-  : >"$run/options"
-  chown nobody "$run/options"
+  chown nobody "$run/config.yaml"
   run -2 --separate-stderr bash "$ROOT/slurm/train.sbatch" --resume "$run"
-  [[ $stderr == "train.sbatch: "*"/options belongs to nobody: "* ]]
+  [[ $stderr == "zs-runs: "*"/config.yaml belongs to nobody: "* ]]
   mkdir -p config/zs
   echo 'touch pwned' >config/zs/site.sh
   for change in "chown nobody" "chmod 666"; do

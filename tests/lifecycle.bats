@@ -182,6 +182,25 @@ ends() {
   cmp before "$ZS_RUN/run.log"
 }
 
+@test "lifecycle: a run that was killed between its final checkpoint and its result has only that to say" {
+  words=("${SMALL[@]}" --max_steps 3 --output_dir reg)
+  ZS_RUN=$(zs-runs plan -- c "${words[@]}" | cut -f2)
+  export ZS_RUN
+  zs-train "${words[@]}" >log
+  digest=$(zs-runs -r reg --show state_digest | tail -n 1)
+  # As the kill leaves it.
+  zs-runs -r reg update "${ZS_RUN##*/}" status=running state_digest= final_train_loss=
+  sed -i '/^Summary: /d; /^state_digest: /d' "$ZS_RUN/run.log"
+  run -0 --separate-stderr zs-train "${words[@]}"
+  [[ $stderr != *"none is left"* ]]
+  [ "$(zs-runs -r reg --status --show state steps state_digest | tail -n 1)" = $'COMPLETE\t3/3\t'"$digest" ]
+  [ "$(grep -c '^state_digest: ' "$ZS_RUN/run.log")" = 1 ]
+  [ "$(grep -c ', Step 3, ' "$ZS_RUN/run.log")" = 1 ]
+  # One that has said it is done.
+  run -2 --separate-stderr env -u ZS_RUN zs-train --resume c --registry reg
+  [[ $stderr == *"of 3 none is left"* ]]
+}
+
 @test "lifecycle: --resume looks in --registry" {
   for registry in saved_models other; do
     zs-train "${SMALL[@]}" --max_steps 2 --save_steps 1 --run_name same --output_dir $registry >/dev/null

@@ -170,7 +170,7 @@ planned_by() {
   [ "$output" = "$PWD/reg/20261121_000000_aaaaaa" ]
   [ "$stderr" = "cd $PWD && bash $(realpath "$BUILD/..")/slurm/batch.sbatch --rerun $PWD/results --as_before --cells -" ]
   run -1 zs-runs -r reg rerun --failed
-  [[ $output == *"batch.sbatch: "* ]]
+  [[ $output == *"zs-runs: "*"/results/metadata.json: plans no training" ]]
   [ ! -e pwned ]
   ((EUID == 0)) || skip "the rest needs two users"
   for path in reg/2* reg/2*/record reg/2*/record/* reg/2*/config.yaml results results/metadata.json; do

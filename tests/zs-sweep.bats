@@ -116,3 +116,17 @@ setup() {
     [ -z "$stderr" ]
   done
 }
+
+@test "zs-sweep: --cells prints what zs-runs plan reads: names and words, defaults before them, the caller's behind" {
+  run -0 --separate-stderr zs-sweep base.yaml grid.yaml -o out --cells -- --dataset "a b.txt"
+  [ "${lines[5]}" = '["s_006","out/s_006.yaml","--dataset","a b.txt"]' ]
+  [ "${#lines[@]}" = 6 ]
+  printf 'sets: {one: {description: x, conditions: {a: "--run_name \x27x y\x27", b: {num_epochs: 2}}}}\n' >set.yaml
+  run -0 zs-sweep --conditions set.yaml one --cells "--defaults=--eval --max_steps 120 --lr_warmup_steps 3" -- --seed 7
+  [ "${lines[0]}" = '["a","--eval","--max_steps","120","--lr_warmup_steps","3","--run_name","x y","--seed","7"]' ]
+  [ "${lines[1]}" = '["b","--eval","--lr_warmup_steps","3","--num_epochs","2","--seed","7"]' ]
+  run -0 zs-sweep --conditions set.yaml one --cells "--defaults=--max_steps 120" -- --num_epochs 1
+  [[ ${lines[0]} != *max_steps* ]]
+  printf "sets: {one: {description: x, conditions: {a: \"--run_name it's\"}}}\n" >quote.yaml
+  refuses_with "zs-sweep: condition a: unmatched quote in --run_name it's" zs-sweep --conditions quote.yaml one --cells
+}

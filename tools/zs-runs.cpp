@@ -19,10 +19,11 @@
 #include "cli/run.hpp"
 #include "cli/table.hpp"
 #include "compare/records.hpp"
-#include "job/lease.hpp"
-#include "job/plan.hpp"
-#include "job/rerun.hpp"
-#include "job/state.hpp"
+#include "experiment/actions.hpp"
+#include "experiment/experiment.hpp"
+#include "experiment/lease.hpp"
+#include "experiment/rerun.hpp"
+#include "experiment/state.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/listing.hpp"
@@ -39,8 +40,9 @@ using zs::registry::Sheet;
 const zs::cli::Command kCommand = {
     "zs-runs",
     "List, filter, sort, show, compare and update runs",
-    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|rm RUN...|reindex|plan "
-    "[NAME=VALUE]...]",
+    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|rm RUN...|reindex|"
+    "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|"
+    "finish RESULTS CELL NAME=VALUE...|state RESULTS]",
     {
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'f',
@@ -62,7 +64,13 @@ const zs::cli::Command kCommand = {
         {0, "status", "", "find out what has become of each run: from its metrics, Slurm's queue, its process"},
         {0, "failed", "", "with rerun: all runs that have failed or are missing"},
         {0, "local", "", "with rerun: here, one after another, not by Slurm"},
-        {0, "any_owner", "", "with rerun: also what belongs to others, whose words then run as you"},
+        {0, "any_owner", "", "with rerun, plan, start: also what belongs to others, whose words then run as you"},
+        {0,
+         "again",
+         "WHICH",
+         "with plan: what was planned before: what failed or is missing, or all that is unfinished",
+         "",
+         {"failed", "unfinished"}},
         {0, "dry_run", "", "with rerun: only list the runs, and show the commands"},
         {0,
          "format",
@@ -72,15 +80,15 @@ const zs::cli::Command kCommand = {
          {"table", "tsv", "csv", "json"}},
         {'y', "yes", "", "remove without asking"},
     },
-    {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}}};
+    {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}, {125, "start: nothing was started"}}};
 
 std::string registry(const Args& args) { return zs::registry::place(args.text("registry")); }
 
 /// Reads the registry; damaged records are printed and counted in `faults`.
-Runs read(const Args& args, std::int64_t& faults, bool anew = false) {
-  Runs runs = zs::registry::read_runs(registry(args), zs::cli::fault_printer(kCommand, faults), anew);
+Runs read(const std::string& place, std::int64_t& faults, bool anew = false) {
+  Runs runs = zs::registry::read_runs(place, zs::cli::fault_printer(kCommand, faults), anew);
   if (runs.csv != "runs.csv")
-    zs::cli::warn(kCommand, registry(args) + "/runs.csv: zs has not written this, so it stays as it is; " +
+    zs::cli::warn(kCommand, place + "/runs.csv: zs has not written this, so it stays as it is; " +
                                 (runs.csv.empty() ? "and so does zs-runs.csv" : "the runs of zs are in " + runs.csv));
   return runs;
 }
@@ -132,15 +140,15 @@ zs::registry::Question question_of(const Args& args) {
 
 Status list(const Args& args) {
   std::int64_t faults = 0;
-  Runs runs = read(args, faults);
+  Runs runs = read(registry(args), faults);
   zs::registry::Question question = question_of(args);
   const std::size_t known = runs.columns.size();
-  if (args.has("status")) zs::job::find_states(registry(args), question, runs);
+  if (args.has("status")) zs::experiment::find_states(registry(args), question, runs);
   if (args.has("list_columns")) return print_sheet(args, zs::registry::column_listing(runs)), verdict(faults);
   const auto answer = zs::registry::ask(runs, question);
   // People are told what has become of a run, not what it said last.
   if (question.telling && !args.has("status") && question.show.empty())
-    zs::job::tell_states(registry(args), answer.rows, runs);
+    zs::experiment::tell_states(registry(args), answer.rows, runs);
   Sheet sheet = zs::registry::listing(runs, answer.rows, answer.columns);
   for (std::string& name : sheet.header) {
     if (question.telling && name == answer.sorted) name += question.descending ? " ▼" : " ▲";
@@ -169,10 +177,25 @@ std::vector<std::string> operands(const Args& args, std::size_t count, bool more
   return rest;
 }
 
+/// An experiment: its fields, and how each of its cells stands.
+Status show_experiment(const Args& args, const std::string& folder) {
+  auto experiment = zs::experiment::Experiment::read(folder);
+  experiment.judge();
+  Sheet sheet{{"topic", "field", "value"}, {}};
+  for (const auto& [key, value] : experiment.fields) sheet.rows.push_back({"experiment", key, value});
+  for (const auto& cell : experiment.cells) {
+    const std::string state = zs::registry::value(cell.fields, "found.state");
+    sheet.rows.push_back({"condition", cell.name, state + ": " + zs::registry::value(cell.fields, "found.basis")});
+  }
+  print_sheet(args, sheet);
+  return Status::done;
+}
+
 Status show(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 1, false, "RUN");
-  const Runs runs = read(args, faults);
+  if (zs::experiment::Experiment::at(names[0])) return show_experiment(args, names[0]);
+  const Runs runs = read(registry(args), faults);
   Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, names[0]));
   if (format(args) == "table") {  // values in full
     for (auto& cells : sheet.rows) cells[2] = zs::printable(zs::registry::escaped(cells[2]));
@@ -188,7 +211,7 @@ Status show(const Args& args) {
 /// Adds where the records part and what keeps them from being compared, if both runs have their metrics.
 void add_first_difference(const std::string& folder_a, const std::string& folder_b, Sheet& sheet) {
   if (!std::filesystem::exists(folder_a + "/metrics.h5") || !std::filesystem::exists(folder_b + "/metrics.h5")) return;
-  const zs::metric::Run x = zs::job::metrics_of(folder_a), y = zs::job::metrics_of(folder_b);
+  const zs::metric::Run x = zs::experiment::metrics_of(folder_a), y = zs::experiment::metrics_of(folder_b);
   const auto found = zs::compare::records({sheet.header[2], &x.records}, {sheet.header[3], &y.records}, {});
   if (found.first) {
     const zs::compare::Pair& first = *found.first;
@@ -203,7 +226,7 @@ void add_first_difference(const std::string& folder_a, const std::string& folder
 Status diff(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 2, false, "RUN RUN");
-  const Runs runs = read(args, faults);
+  const Runs runs = read(registry(args), faults);
   Sheet sheet =
       zs::registry::difference(runs, zs::registry::find_run(runs, names[0]), zs::registry::find_run(runs, names[1]));
   add_first_difference(registry(args) + "/" + sheet.header[2], registry(args) + "/" + sheet.header[3], sheet);
@@ -220,7 +243,7 @@ zs::registry::Run run_named(const Args& args, const std::string& name, std::int6
     return {folder.parent_path().string(), folder.filename().string()};
   }
   if (zs::registry::registered(registry(args), name)) return {registry(args), name};
-  const Runs runs = read(args, faults);
+  const Runs runs = read(registry(args), faults);
   return {registry(args), runs.text(zs::registry::find_run(runs, name), "run_id")};
 }
 
@@ -234,6 +257,14 @@ std::vector<std::string> cells(const std::string& line) {
 Status update(const Args& args) {
   std::int64_t faults = 0;
   std::vector<std::vector<std::string>> changes;
+  if (args.operands().size() > 1 && zs::experiment::Experiment::at(args.operands()[1])) {
+    auto words = operands(args, 2, true, "RESULTS NAME=VALUE...");
+    const zs::experiment::Lock lock(words[0]);
+    auto experiment = zs::experiment::Experiment::read(words[0]);
+    words.erase(words.begin());
+    for (const auto& [key, value] : zs::registry::parse_fields(words)) zs::registry::set(experiment.fields, key, value);
+    return experiment.write(), Status::done;
+  }
   if (args.operands() == std::vector<std::string>{"update", "-"}) {
     std::istringstream lines(zs::Input("-").read_all());
     for (std::string line; std::getline(lines, line);) changes.push_back(cells(line));
@@ -257,41 +288,51 @@ Status update(const Args& args) {
   return verdict(faults);
 }
 
-Status plan(const Args& args) {
-  const auto fields = zs::registry::parse_fields(operands(args, 0, true, "[NAME=VALUE]..."));
-  std::string text;
-  for (const auto& planned : zs::job::plan(zs::Input("-").read_all(), fields))
-    text += planned.name + "\t" + planned.folder + "\t" + planned.json() + "\n";
-  print(text);
-  return Status::done;
-}
-
-Status rerun(const Args& args) {
-  std::int64_t faults = 0;
-  const auto names = operands(args, 0, true, "[RUN]...");
-  if (names.empty() != args.has("failed")) throw zs::UsageError("rerun takes the runs, or --failed");
-  Runs runs = read(args, faults);
-  auto rows = zs::job::find_states(registry(args), question_of(args), runs);
-  if (!names.empty()) {
-    rows.clear();
-    for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
-  }
-  const auto jobs = zs::job::to_rerun(registry(args), runs, rows, {!names.empty(), args.has("any_owner")},
-                                      zs::cli::fault_printer(kCommand, faults));
+/// Runs again what of `rows` in the registry `place` has to be. Whether that succeeds.
+bool rerun_in(const Args& args, const std::string& place, const Runs& runs, const std::vector<std::size_t>& rows,
+              bool strict, std::int64_t& faults) {
+  const auto jobs = zs::experiment::to_rerun(place, runs, rows, {strict, args.has("any_owner")},
+                                             zs::cli::fault_printer(kCommand, faults));
   if (jobs.empty() && faults == 0) std::cerr << "nothing to run again\n";
   bool failed = false;
   for (const auto& job : jobs) {
     const auto command = job.command(args.has("local"));
     std::cerr << zs::printable("cd " + zs::shell_quoted({job.directory}) + " && " + zs::shell_quoted(command)) << "\n";
     if (!args.has("dry_run")) {
-      failed |= zs::job::rerun(job, command) != 0;
+      failed |= zs::experiment::rerun(job, command) != 0;
       continue;
     }
     std::string text;
     for (const auto& run : job.runs) text += run + "\n";
     print(text);
   }
-  return failed ? Status::no : verdict(faults);
+  return !failed;
+}
+
+Status rerun(const Args& args) {
+  std::int64_t faults = 0;
+  const auto names = operands(args, 0, true, "RESULTS or [RUN]...");
+  if (names.empty() != args.has("failed")) throw zs::UsageError("rerun takes runs, a results folder, or --failed");
+  const bool experiment = names.size() == 1 && zs::experiment::Experiment::at(names[0]);
+  zs::registry::Question question = question_of(args);
+  std::set<std::string> places = {registry(args)};
+  if (experiment) {
+    const auto found = zs::experiment::Experiment::read(names[0]);
+    question.filters.push_back("experiment=" + found.folder);
+    places.clear();
+    for (const auto& cell : found.cells) places.insert(std::filesystem::path(cell.run()).parent_path().string());
+  }
+  bool succeeded = true;
+  for (const std::string& place : places) {
+    Runs runs = read(place, faults);
+    auto rows = zs::experiment::find_states(place, question, runs);
+    if (!names.empty() && !experiment) {
+      rows.clear();
+      for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
+    }
+    succeeded &= rerun_in(args, place, runs, rows, !names.empty() && !experiment, faults);
+  }
+  return succeeded ? verdict(faults) : Status::no;
 }
 
 Status add(const Args& args) {
@@ -305,13 +346,13 @@ Status add(const Args& args) {
 Status remove(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 1, true, "RUN...");
-  Runs runs = read(args, faults);
+  Runs runs = read(registry(args), faults);
   std::vector<std::size_t> rows;
   for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
   // All are looked at before the first is removed.
-  const auto states = zs::job::add_states(registry(args), rows, runs);
+  const auto states = zs::experiment::add_states(registry(args), rows, runs);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (states[i].fate == zs::job::Fate::running)
+    if (states[i].fate == zs::experiment::Fate::running)
       throw zs::Error(runs.text(rows[i], "run_id"), 0, "is RUNNING (" + states[i].basis + "): end that first");
   }
   for (const std::size_t row : rows) {
@@ -324,7 +365,7 @@ Status remove(const Args& args) {
       std::string answer;
       if (!std::getline(std::cin, answer) || (answer != "y" && answer != "yes")) continue;
     }
-    if (const zs::job::Holder holder = zs::job::holder(registry(args) + "/" + id); holder.here)
+    if (const zs::experiment::Holder holder = zs::experiment::holder(registry(args) + "/" + id); holder.here)
       throw zs::Error(id, 0, "is being trained by " + holder.text + " (" + holder.basis + "): end that first");
     zs::registry::remove(registry(args), id);
   }
@@ -336,19 +377,21 @@ Status reindex(const Args& args) {
   std::int64_t faults = 0;
   operands(args, 0, false, "alone");
   zs::registry::tidy(registry(args));
-  print(std::to_string(read(args, faults, true).size()) + " runs\n");
+  print(std::to_string(read(registry(args), faults, true).size()) + " runs\n");
   return verdict(faults);
 }
 
 Status act(const Args& args) {
   static const std::map<std::string, Status (*)(const Args&)> kActions = {
-      {"show", show}, {"diff", diff}, {"rerun", rerun}, {"update", update},
-      {"add", add},   {"rm", remove}, {"plan", plan},   {"reindex", reindex}};
+      {"show", show}, {"diff", diff}, {"rerun", rerun},    {"update", update},
+      {"add", add},   {"rm", remove}, {"reindex", reindex}};
   if (args.operands().empty()) return list(args);
-  const auto action = kActions.find(args.operands()[0]);
-  if (action != kActions.end()) return action->second(args);
   std::vector<std::string> names;
-  for (const auto& [name, body] : kActions) names.push_back(name);
+  for (const auto* const actions : {&kActions, &zs::experiment::actions()}) {
+    const auto action = actions->find(args.operands()[0]);
+    if (action != actions->end()) return action->second(args);
+    for (const auto& [name, body] : *actions) names.push_back(name);
+  }
   throw zs::UsageError("unknown action '" + args.operands()[0] + "'" + zs::did_you_mean(args.operands()[0], names));
 }
 

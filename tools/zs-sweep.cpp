@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/file.hpp"
+#include "base/shell.hpp"
 #include "cli/run.hpp"
 #include "config/conditions.hpp"
 #include "config/sweep.hpp"
+#include "experiment/command.hpp"
+#include "experiment/plan.hpp"
 
 namespace {
 
@@ -11,7 +16,7 @@ using zs::cli::Args;
 const zs::cli::Command kCommand = {
     "zs-sweep",
     "Expand a sweep into configurations, or a condition set into options",
-    "[BASE.yaml SWEEP.yaml|SET]",
+    "[BASE.yaml SWEEP.yaml|SET] [-- WORD...]",
     {
         {'o', "output", "DIR", "folder for the configurations and manifest.tsv"},
         {'f', "force", "", "replace the sweep that DIR holds"},
@@ -19,6 +24,8 @@ const zs::cli::Command kCommand = {
         {'n', "dry_run", "", "print the manifest, and write nothing"},
         {'c', "conditions", "FILE",
          "print the conditions of SET in FILE instead: a path, or a name in share/conditions"},
+        {0, "cells", "", "print each run, or condition, as a line for zs-runs plan, with WORDs behind its own"},
+        {0, "defaults", "WORDS", "with --cells: options before those of a condition, quoted as for a shell"},
         {'l', "list", "", "list the sets of the conditions file (of batch, if none is named)"},
     }};
 
@@ -28,6 +35,35 @@ void print(const std::string& text) {
   out.commit();
 }
 
+/// The operands that stand before "--".
+std::vector<std::string> own_operands(const Args& args) {
+  return {args.operands().begin(), args.operands().end() - static_cast<std::ptrdiff_t>(args.behind().size())};
+}
+
+bool asks_for_epochs(const std::vector<std::string>& words) {
+  try {
+    return Args::parse(zs::experiment::train_command(), words).has("num_epochs");
+  } catch (const zs::UsageError&) {
+    return false;  // zs-runs plan refuses them, with the name of the condition
+  }
+}
+
+/// The line of a condition for zs-runs plan. A default length in steps is none where epochs are asked for.
+std::string condition_line(const Args& args, const zs::config::Condition& condition) {
+  std::vector<std::string> words, own;
+  try {
+    words = zs::shell_words(args.text("defaults"));
+    own = zs::shell_words(condition.options);
+  } catch (const zs::Error& error) {
+    throw zs::Error("condition " + condition.name + ": " + error.what());
+  }
+  own.insert(own.end(), args.behind().begin(), args.behind().end());
+  const auto steps = std::find(words.begin(), words.end(), "--max_steps");
+  if (steps != words.end() && asks_for_epochs(own)) words.erase(steps, steps + 2);
+  words.insert(words.end(), own.begin(), own.end());
+  return zs::experiment::cell_line(condition.name, words);
+}
+
 void print_conditions(const Args& args) {
   const std::string file = args.has("conditions") ? args.text("conditions") : "batch";
   const auto sets = zs::config::read_conditions(file);
@@ -35,18 +71,20 @@ void print_conditions(const Args& args) {
   if (args.has("list")) {
     for (const auto& set : sets) text += set.name + "\t" + set.description + "\n";
   } else {
-    const std::string name = args.operand("the name of a set (--list shows them)");
-    for (const auto& condition : zs::config::find_set(sets, name, file).conditions)
-      text += condition.name + "\t" + condition.options + "\n";
+    const auto names = own_operands(args);
+    if (names.size() != 1) throw zs::UsageError("expected the name of a set (--list shows them)");
+    for (const auto& condition : zs::config::find_set(sets, names[0], file).conditions)
+      text += args.has("cells") ? condition_line(args, condition) : condition.name + "\t" + condition.options + "\n";
   }
   print(text);
 }
 
 zs::Status sweep(const Args& args) {
   if (args.has("conditions") || args.has("list")) return print_conditions(args), zs::Status::done;
-  if (args.operands().size() != 2) throw zs::UsageError("expected BASE.yaml SWEEP.yaml");
-  const auto base = zs::config::Config::read(args.operands()[0]);
-  const auto plan = zs::config::read_sweep(args.operands()[1]);
+  const auto files = own_operands(args);
+  if (files.size() != 2) throw zs::UsageError("expected BASE.yaml SWEEP.yaml");
+  const auto base = zs::config::Config::read(files[0]);
+  const auto plan = zs::config::read_sweep(files[1]);
   for (const auto& text : base.warnings()) zs::cli::warn(kCommand, text);
   for (const auto& text : plan.warnings) zs::cli::warn(kCommand, text);
   if (args.has("count")) return print(std::to_string(zs::config::run_count(plan)) + "\n"), zs::Status::done;
@@ -54,10 +92,14 @@ zs::Status sweep(const Args& args) {
   const auto runs = zs::config::sweep_runs(base, plan);
   if (args.has("dry_run")) return print(zs::config::manifest(plan, runs)), zs::Status::done;
   if (!args.has("output")) throw zs::UsageError("expected --output DIR (or --count, --dry_run)");
-  std::string paths;
-  for (const auto& path : zs::config::write_sweep(plan, runs, args.text("output"), args.has("force")))
-    paths += path + "\n";
-  print(paths);
+  const auto paths = zs::config::write_sweep(plan, runs, args.text("output"), args.has("force"));
+  std::string text;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    std::vector<std::string> words = {paths[i]};
+    words.insert(words.end(), args.behind().begin(), args.behind().end());
+    text += args.has("cells") ? zs::experiment::cell_line(runs[i].name, words) : paths[i] + "\n";
+  }
+  print(text);
   return zs::Status::done;
 }
 

@@ -82,6 +82,7 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
   std::vector<std::string> normal;
   bool options_end = false;
   for (const std::string& word : words) {
+    if (options_end) args.behind_.push_back(word);
     options_end = options_end || word == "--";
     normal.push_back(options_end ? word : with_underscores(word));
   }

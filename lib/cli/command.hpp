@@ -55,6 +55,8 @@ class Args {
   double real(const std::string& name, double lowest, double highest) const;
 
   const std::vector<std::string>& operands() const { return operands_; }
+  /// Those of the operands that stand behind "--": the words of another program.
+  const std::vector<std::string>& behind() const { return behind_; }
   /// The operands as inputs: {"-"} (stdin) when there are none. Throws UsageError if stdin is a terminal then.
   std::vector<std::string> inputs() const;
   /// The only operand. Throws UsageError when there are none or several, saying `what` was expected.
@@ -71,7 +73,7 @@ class Args {
   const Command* command_ = nullptr;
   std::map<std::string, std::vector<std::string>> values_;
   std::vector<std::pair<std::string, std::string>> typed_;
-  std::vector<std::string> operands_;
+  std::vector<std::string> operands_, behind_;
   std::string line_;
 };
 

@@ -17,7 +17,7 @@
 #include "cli/run.hpp"
 #include "config/known.hpp"
 #include "device/tensor.hpp"
-#include "job/command.hpp"
+#include "experiment/command.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
@@ -242,7 +242,7 @@ metric::Run earlier_metrics(const std::string& folder, std::int64_t done) {
 Session::Start Session::start(const cli::Args& args, int ranks) {
   Start start;
   start.run = resumed_run(args);
-  start.config = job::configuration(args, start.run ? start.run->folder() + "/config.yaml" : "");
+  start.config = experiment::configuration(args, start.run ? start.run->folder() + "/config.yaml" : "");
   if (!start.run) {
     start.run = planned_run();
     start.planned = start.run.has_value();
@@ -264,6 +264,9 @@ void Session::choose_checkpoint(const cli::Args& args, Start& start) {
   const std::string newest =
       comm::broadcast(group, group.rank() == 0 ? checkpoint::latest(folder) : "", 0, "choice of the checkpoint");
   if (!newest.empty()) start.settings.checkpoint = newest;
+  const std::string status = comm::broadcast(
+      group, group.rank() == 0 ? registry::value(registry::read_record(folder), "status") : "", 0, "state of the run");
+  start.settings.may_be_done = !newest.empty() && status != "complete";
   if (newest.empty() && !start.planned) throw comm::SharedError(folder + ": has no checkpoint to go on from");
   if (start.settings.checkpoint.empty() || args.has("gradient_accumulation_steps")) return;
   comm::together(group, "reading of " + start.settings.checkpoint, [&] {
@@ -296,7 +299,7 @@ Status Session::train(const cli::Args& args) {
                       {"--print_plan", given("print_plan")}});
   comm::Group& group = ranks_.use(device, start.config.text("run.comm"));
   start.settings.model.device = device::torch_device(group.device()).type();
-  std::optional<job::Lease> lease;
+  std::optional<experiment::Lease> lease;
   if (start.run) {
     comm::together(group, "lease of " + start.run->folder(), [&] {
       if (!first || args.has("print_plan")) return;
@@ -326,7 +329,8 @@ Status Session::train(const cli::Args& args) {
   return record(args, start, lease, trainer);
 }
 
-Status Session::record(const cli::Args& args, const Start& begun, std::optional<job::Lease>& lease, Trainer& trainer) {
+Status Session::record(const cli::Args& args, const Start& begun, std::optional<experiment::Lease>& lease,
+                       Trainer& trainer) {
   const Settings& settings = begun.settings;
   const std::optional<registry::Run>& resumed = begun.run;
   const auto start = Clock::now();

@@ -5,7 +5,7 @@
 
 #include "cli/run.hpp"
 #include "config/config.hpp"
-#include "job/lease.hpp"
+#include "experiment/lease.hpp"
 #include "registry/run.hpp"
 #include "train/ranks.hpp"
 #include "train/settings.hpp"
@@ -35,7 +35,7 @@ class Session {
   /// Which checkpoint a run goes on from, as rank 0 sees it, and with how many accumulation steps. COLLECTIVE.
   void choose_checkpoint(const cli::Args& args, Start& start);
   /// Rank 0's part: registers the run, trains, and keeps its log, metrics and record.
-  Status record(const cli::Args& args, const Start& start, std::optional<job::Lease>& lease, Trainer& trainer);
+  Status record(const cli::Args& args, const Start& start, std::optional<experiment::Lease>& lease, Trainer& trainer);
 };
 
 }  // namespace zs::train

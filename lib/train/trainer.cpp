@@ -67,7 +67,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     if (!progress) return;
     require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
     done_ = progress->step;
-    if (done_ >= steps_) {
+    if (done_ > steps_ || (done_ == steps_ && !settings_.may_be_done)) {
       throw Error(settings_.checkpoint, 0,
                   "has " + to_text(done_) + " steps done, and they count: of " + to_text(steps_) +
                       " none is left. For as many more, set --max_steps " + to_text(done_ + steps_));
@@ -123,6 +123,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   std::string digest;
   std::int64_t step = done_;
   bool stopped = false;
+  if (step == steps_) digest = engine_->digest();  // only the result was missing
   while (step < steps_ && !stopped && diverged_.empty()) {
     ++step;
     const bool last = step == steps_;

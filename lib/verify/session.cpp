@@ -14,7 +14,7 @@
 #include "base/number.hpp"
 #include "compare/records.hpp"
 #include "config/known.hpp"
-#include "job/command.hpp"
+#include "experiment/command.hpp"
 #include "metric/file.hpp"
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
@@ -46,7 +46,7 @@ void print(const std::string& text) {
 }
 
 config::Config configuration(const cli::Args& args) {
-  config::Config config = job::configuration(args);
+  config::Config config = experiment::configuration(args);
   for (const Default& known : kDefaults) {
     const config::Entry* const entry = config.find(known.key);
     if (!entry || entry->origin == "default") config.set(known.key, known.value, "default");
@@ -128,7 +128,7 @@ void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const
 
 std::vector<cli::Option> options() {
   std::vector<cli::Option> all;
-  for (cli::Option option : job::config_options()) {
+  for (cli::Option option : experiment::config_options()) {
     const config::Known* const known = config::known_option(option.name);
     if (known && std::find(kUnused.begin(), kUnused.end(), known->key) != kUnused.end()) continue;
     for (const Default& own : kDefaults) {

@@ -8,7 +8,7 @@
 
 #include "registry/record.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 
 /// Whoever holds a run.
 struct Holder {
@@ -43,4 +43,4 @@ class Lease {
   std::int64_t number_ = 0;
 };
 
-}  // namespace zs::job
+}  // namespace zs::experiment

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/queue.hpp"
+#include "experiment/queue.hpp"
 
 #include <sys/wait.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/shell.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 namespace {
 
 constexpr std::array<std::string_view, 11> kEnded = {"BOOT_FAIL", "CANCELLED", "COMPLETED",     "DEADLINE",
@@ -91,4 +91,4 @@ Queue ask_slurm(const std::vector<std::string>& ids) {
   return queue;
 }
 
-}  // namespace zs::job
+}  // namespace zs::experiment

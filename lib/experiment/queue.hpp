@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace zs::job {
+namespace zs::experiment {
 
 struct Job {
   std::string state;  ///< "RUNNING", "PENDING", "NODE_FAIL", ...
@@ -30,4 +30,4 @@ Queue ask_slurm(const std::vector<std::string>& ids);
 /// lines, and sacct's of steps, are passed over.
 void add_jobs(std::string_view lines, std::map<std::string, Job>& jobs);
 
-}  // namespace zs::job
+}  // namespace zs::experiment

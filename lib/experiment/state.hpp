@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "job/queue.hpp"
+#include "experiment/queue.hpp"
 #include "metric/table.hpp"
 #include "registry/record.hpp"
 #include "registry/runs.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 
 /// COMPLETE  all expected steps are in the metrics, and nothing says that it failed
 /// DIVERGED  so, but the loss is not finite
@@ -59,12 +59,23 @@ struct Facts {
 };
 State judge(const Facts& facts);
 
-/// Judges the runs in `rows`, asking Slurm once, and adds to the table the columns state, steps ("80/120"), slurm_job
-/// ("12_3"), nodes and basis. Rows that are not named stay empty. The states, by row of `rows`.
+/// What was found out about a run.
+struct Found {
+  State state;
+  std::string steps;   ///< "80/120"
+  std::string job_id;  ///< "12_3"
+  std::string nodes;   ///< of the job
+};
+/// Judges the runs in these folders, asking Slurm once. `records` are theirs; where there are none, they are read. A
+/// folder that is gone is a run that is missing.
+std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records = {});
+
+/// find() for the runs in `rows`: adds to the table the columns state, steps, slurm_job, nodes and basis. Rows that are
+/// not named stay empty. The states, by row of `rows`.
 std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
 
 /// For people: puts the states of `rows` into the column status, in place of what the runs' records say. A run of which
 /// only the record is known keeps that.
 void tell_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
 
-}  // namespace zs::job
+}  // namespace zs::experiment

@@ -8,7 +8,7 @@
 #include "registry/listing.hpp"
 #include "registry/runs.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 
 /// add_states() for the runs that the question's filters let through, as far as they can be told without states.
 /// Afterwards filters may ask for state, steps, slurm_job, nodes and basis too: the rows that pass all.
@@ -39,7 +39,14 @@ struct Choice {
 std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& runs,
                             const std::vector<std::size_t>& rows, const Choice& choice, const FaultSink& faults);
 
+/// Throws Error where the results folder, or the folder of a run, or what in it decides how trainings are run, belongs
+/// to another or is a link: what it says would run as the caller.
+void require_own(const std::string& folder);
+
+/// The command by which a person goes on with the experiment in `folder`.
+std::string rerun_command(const std::string& folder);
+
 /// Calls the script; its exit status.
 int rerun(const Rerun& job, const std::vector<std::string>& command);
 
-}  // namespace zs::job
+}  // namespace zs::experiment

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/state.hpp"
+#include "experiment/state.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include "metric/file.hpp"
 #include "registry/run.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,40 +189,56 @@ State judge(const Facts& facts) {
   return {Fate::failed, *end + ", " + reached(facts.progress), true};
 }
 
-std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs) {
-  std::vector<registry::Fields> records;
+std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records) {
   std::vector<std::string> ids;
-  for (const std::size_t row : rows) {
-    records.push_back(runs.fields(row));
-    const std::string id = job_id(records.back());
-    if (!id.empty() && !ended(records.back())) ids.push_back(id.substr(0, id.find('_')));
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    if (i == records.size()) records.push_back(registry::read_record(folders[i]));
+    const std::string id = job_id(records[i]);
+    if (!id.empty() && !ended(records[i])) ids.push_back(id.substr(0, id.find('_')));
   }
   const Queue queue = ids.empty() ? Queue{} : ask_slurm(ids);
 
-  std::vector<State> states;
-  constexpr std::array<const char*, 5> kColumns = {"state", "steps", "slurm_job", "nodes", "basis"};
-  std::array<std::vector<std::string>, kColumns.size()> cells;
-  for (auto& column : cells) column.resize(runs.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::string folder = registry + "/" + value(records[i], "run_id");
+  std::vector<Found> found;
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    if (records[i].empty()) {
+      found.push_back({{Fate::missing, "its run is gone", false}, "", "", ""});
+      continue;
+    }
     Facts facts{.record = records[i],
-                .configured = fs::exists(folder + "/config.yaml") || value(records[i], "status") == "planned",
-                .progress = progress(folder),
+                .configured = fs::exists(folders[i] + "/config.yaml") || value(records[i], "status") == "planned",
+                .progress = progress(folders[i]),
                 .job_id = job_id(records[i]),
                 .silence = queue.silence,
                 .process = process(records[i]),
-                .quiet = quiet_for(folder)};
+                .quiet = quiet_for(folders[i])};
     const std::string cluster = value(facts.record, "slurm_cluster_name");
     if (facts.silence.empty() && !cluster.empty() && cluster != queue.cluster)
       facts.silence = "of cluster " + cluster + ", not " + queue.cluster;
     const auto job = queue.jobs.find(facts.job_id);
     if (facts.silence.empty() && job != queue.jobs.end()) facts.job = job->second;
-    states.push_back(judge(facts));
     const std::string nodes = value(facts.record, "slurm_job_nodelist");
-    const std::array<std::string, kColumns.size()> row = {
-        std::string(name(states.back().fate)), steps_text(facts.progress), facts.job_id,
-        nodes.empty() && facts.job ? facts.job->nodes : nodes, states.back().basis};
-    for (std::size_t c = 0; c < row.size(); ++c) cells[c][rows[i]] = row[c];
+    found.push_back({judge(facts), steps_text(facts.progress), facts.job_id,
+                     nodes.empty() && facts.job ? facts.job->nodes : nodes});
+  }
+  return found;
+}
+
+std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs) {
+  std::vector<std::string> folders;
+  std::vector<registry::Fields> records;
+  for (const std::size_t row : rows) {
+    records.push_back(runs.fields(row));
+    folders.push_back(registry + "/" + value(records.back(), "run_id"));
+  }
+  std::vector<State> states;
+  constexpr std::array<const char*, 5> kColumns = {"state", "steps", "slurm_job", "nodes", "basis"};
+  std::array<std::vector<std::string>, kColumns.size()> cells;
+  for (auto& column : cells) column.resize(runs.size());
+  for (const Found& found : find(folders, std::move(records))) {
+    const std::array<std::string, kColumns.size()> row = {std::string(name(found.state.fate)), found.steps,
+                                                          found.job_id, found.nodes, found.state.basis};
+    for (std::size_t c = 0; c < row.size(); ++c) cells[c][rows[states.size()]] = row[c];
+    states.push_back(found.state);
   }
   for (std::size_t c = 0; c < cells.size(); ++c) {
     std::erase_if(runs.columns, [&](const registry::Column& column) { return column.name == kColumns[c]; });
@@ -243,4 +259,4 @@ void tell_states(const std::string& registry, const std::vector<std::size_t>& ro
   if (status != runs.columns.end()) *status = column_of("status", cells);
 }
 
-}  // namespace zs::job
+}  // namespace zs::experiment

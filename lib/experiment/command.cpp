@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/command.hpp"
+#include "experiment/command.hpp"
 
 #include <array>
 
@@ -7,7 +7,7 @@
 #include "base/secret.hpp"
 #include "config/known.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 namespace {
 
 constexpr std::array kDtypeFlags = {std::pair{"bf16", "bfloat16"}, std::pair{"fp16", "float16"}};
@@ -119,4 +119,4 @@ cli::Command train_command() {
            {75, "stopped by a signal, with everything saved: go on with --resume"}}};
 }
 
-}  // namespace zs::job
+}  // namespace zs::experiment

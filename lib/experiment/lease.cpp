@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/lease.hpp"
+#include "experiment/lease.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,11 +14,11 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "job/queue.hpp"
-#include "job/state.hpp"
+#include "experiment/queue.hpp"
+#include "experiment/state.hpp"
 #include "registry/run.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 namespace {
 
 namespace fs = std::filesystem;
@@ -125,7 +125,7 @@ Holder read_holder(const std::string& folder, std::int64_t number) {
                     since = value(holder.fields, "since");
   holder.text = (pid.empty() ? "a process" : "process " + pid) + " on " + value(holder.fields, "host") +
                 (since.empty() ? "" : ", since " + since);
-  const Process process = job::process(holder.fields);
+  const Process process = experiment::process(holder.fields);
   if (process == Process::alive || process == Process::gone) {
     holder.live = holder.here = process == Process::alive;
     holder.basis = std::string("its process on this host is ") + (holder.live ? "alive" : "gone");
@@ -182,4 +182,4 @@ void Lease::check() const {
                                  : "was taken over by " + other.text + ": this training ends here");
 }
 
-}  // namespace zs::job
+}  // namespace zs::experiment

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/lease.hpp"
+#include "experiment/lease.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@
 #include "base/host.hpp"
 #include "registry/run.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 namespace {
 
 std::string error_of(const std::string& folder, bool take_over) {
@@ -101,4 +101,4 @@ TEST_CASE("lease: of many that want it at once, one gets it, and an owner file t
 }
 
 }  // namespace
-}  // namespace zs::job
+}  // namespace zs::experiment

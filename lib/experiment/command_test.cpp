@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/command.hpp"
+#include "experiment/command.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,8 +10,8 @@ using zs::cli::Args;
 namespace {
 
 zs::config::Config configured(const std::vector<std::string>& words) {
-  static const zs::cli::Command command = zs::job::train_command();
-  return zs::job::configuration(Args::parse(command, words));
+  static const zs::cli::Command command = zs::experiment::train_command();
+  return zs::experiment::configuration(Args::parse(command, words));
 }
 
 std::string refusal(const std::vector<std::string>& words) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/rerun.hpp"
+#include "experiment/rerun.hpp"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -13,12 +13,13 @@
 #include <filesystem>
 #include <set>
 
+#include "base/shell.hpp"
 #include "config/share.hpp"
-#include "job/state.hpp"
+#include "experiment/state.hpp"
 #include "registry/query.hpp"
 #include "registry/record.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,12 +34,13 @@ bool computed(const std::string& filter) {
 
 const std::string kOthersWords = ": what it says would run as you (--any_owner runs it all the same)";
 
+std::string belongs(uid_t owner) {
+  const passwd* const user = ::getpwuid(owner);
+  return "belongs to " + (user ? std::string(user->pw_name) : "user " + std::to_string(owner)) + kOthersWords;
+}
+
 /// Why not all of these are there and belong to the caller alone; "" if they do.
 std::string of_another(const std::vector<std::string>& paths, const std::set<uid_t>& record) {
-  const auto belongs = [](uid_t owner) {
-    const passwd* const user = ::getpwuid(owner);
-    return "belongs to " + (user ? std::string(user->pw_name) : "user " + std::to_string(owner)) + kOthersWords;
-  };
   for (const std::string& path : paths) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0) return path + ": " + errno_text();
@@ -139,6 +141,18 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
   return jobs;
 }
 
+void require_own(const std::string& folder) {
+  std::vector<std::string> paths = {folder};
+  for (const char* const name : {"/metadata.json", "/frozen.sha256", "/.cells", "/.cells/settings", "/.lock", "/record",
+                                 "/config.yaml", "/settings"}) {
+    if (fs::exists(fs::symlink_status(folder + name))) paths.push_back(folder + name);
+  }
+  const std::string other = of_another(paths, registry::record_of(folder).owners);
+  if (!other.empty()) throw Error(other);
+}
+
+std::string rerun_command(const std::string& folder) { return shell_quoted({"zs-runs", "rerun", folder}); }
+
 int rerun(const Rerun& job, const std::vector<std::string>& command) {
   if (!job.directory.empty() && !fs::is_directory(job.directory))
     throw Error(job.directory, 0, "the folder that this was planned in is gone");
@@ -175,4 +189,4 @@ int rerun(const Rerun& job, const std::vector<std::string>& command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-}  // namespace zs::job
+}  // namespace zs::experiment

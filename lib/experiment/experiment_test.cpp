@@ -12,16 +12,16 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
-#include "job/plan.hpp"
-#include "job/queue.hpp"
-#include "job/rerun.hpp"
-#include "job/state.hpp"
+#include "experiment/plan.hpp"
+#include "experiment/queue.hpp"
+#include "experiment/rerun.hpp"
+#include "experiment/state.hpp"
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/run.hpp"
 
 namespace fs = std::filesystem;
-using namespace zs::job;
+using namespace zs::experiment;
 using zs::registry::value;
 
 namespace {
@@ -187,10 +187,10 @@ TEST_CASE("plan: runs are there with their configuration, or none is") {
   const zs::TemporaryFolder place;
   const std::string to = "--output_dir\",\"" + place.path() + "/runs";
   const auto planned =
-      plan("[\"one\",\"" + to + "\",\"--seed\",\"7\"]\n[\"two\",\"" + to + "\",\"--run_name\",\"mine\"]\n",
+      plan(read_cells("[\"one\",\"" + to + "\",\"--seed\",\"7\"]\n[\"two\",\"" + to + "\",\"--run_name\",\"mine\"]\n"),
            {{"experiment", "e"}, {"script", "s.sbatch"}});
   REQUIRE(planned.size() == 2);
-  CHECK(fs::exists(planned[0].folder + "/config.yaml"));
+  CHECK(fs::exists(planned[0].run() + "/config.yaml"));
   const auto runs = zs::registry::read_runs(place.path() + "/runs", [](const zs::Fault& fault) { FAIL(fault.what); });
   CHECK(runs.text(0, "status") == "planned");
   CHECK(runs.text(0, "run_name") == "one");
@@ -200,10 +200,11 @@ TEST_CASE("plan: runs are there with their configuration, or none is") {
   CHECK(runs.text(0, "experiment") == "e");
   CHECK(runs.text(0, "host") == "");
 
-  CHECK_THROWS_WITH_AS(plan("[\"a\",\"--output_dir\",\"" + place.path() + "/none\"]\n[\"b\",\"--seeed\",\"7\"]\n", {}),
-                       "b: unknown option '--seeed', did you mean '--seed'?", zs::Error);
-  CHECK_THROWS_AS(plan("[]", {}), zs::UsageError);
-  CHECK_THROWS_AS(plan("{}", {}), zs::UsageError);
+  CHECK_THROWS_WITH_AS(
+      plan(read_cells("[\"a\",\"--output_dir\",\"" + place.path() + "/none\"]\n[\"b\",\"--seeed\",\"7\"]\n"), {}),
+      "b: unknown option '--seeed', did you mean '--seed'?", zs::Error);
+  CHECK_THROWS_AS(read_cells("[]"), zs::UsageError);
+  CHECK_THROWS_AS(read_cells("{}"), zs::UsageError);
   CHECK_FALSE(fs::exists(place.path() + "/none"));
 }
 
@@ -219,11 +220,11 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
   zs::write_file(own, "");
   zs::write_file(experiment + "/metadata.json", "{}");
   ::setenv("ZS_SHARE", place.file("share").c_str(), 1);
-  const auto planned = plan(line("a") + line("b") + line("c"),
+  const auto planned = plan(read_cells(line("a") + line("b") + line("c")),
                             {{"experiment", experiment}, {"script", "/elsewhere/batch.sbatch"}, {"directory", "/"}});
-  const zs::registry::Run done(registry, fs::path(planned[0].folder).filename());
+  const zs::registry::Run done(registry, fs::path(planned[0].run()).filename());
   done.update({{"exit_code", "0"}});
-  write_metrics(planned[0].folder, {1, 2}, 2, true);
+  write_metrics(planned[0].run(), {1, 2}, 2, true);
   const auto config = zs::config::Config::parse("model: {name: tiny}", "c.yaml");
   const auto single = zs::registry::Run::create(registry, config, {{"exit_code", "1"}});
   auto runs = zs::registry::read_runs(registry, [](const zs::Fault& fault) { FAIL(fault.what); });
@@ -248,7 +249,7 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
   CHECK(told[0] ==
         "no script has planned it: zs-train --resume " + single.id() + " goes on with it if it has a checkpoint");
 
-  const zs::registry::Run b(registry, fs::path(planned[1].folder).filename());
+  const zs::registry::Run b(registry, fs::path(planned[1].run()).filename());
   SUBCASE("what others may have written is not run, unless asked for") {
     if (::geteuid() != 0) return;  // only root can give files away
     std::string theirs;
@@ -301,12 +302,11 @@ TEST_CASE("state: metrics that are no file keep nobody waiting") {
 TEST_CASE("plan: secrets are withheld from the configuration, the record and the command") {
   const zs::TemporaryFolder place;
   zs::write_file(place.file("c.yaml"), "wandb: {api_key: s3cret}\n");
-  const auto planned = plan("[\"a\",\"" + place.file("c.yaml") + "\",\"--output_dir\",\"" + place.file("runs") +
-                                "\",\"--set\",\"hub.token=s3cret\"]",
-                            {});
-  const std::string folder = planned[0].folder;
-  CHECK(planned[0].words.back() == "hub.token=(withheld)");
-  CHECK(planned[0].json().find("s3cret") == std::string::npos);
+  const auto planned =
+      plan({{"a", {place.file("c.yaml"), "--output_dir", place.file("runs"), "--set", "hub.token=s3cret"}}}, {});
+  const std::string folder = planned[0].run();
+  CHECK(planned[0].arguments.back() == "hub.token=(withheld)");
+  CHECK(value(planned[0].fields, "command").find("s3cret") == std::string::npos);
   CHECK(zs::Input(folder + "/config.yaml").read_all().find("s3cret") == std::string::npos);
   const auto record = zs::registry::read_record(folder);
   for (const auto& [key, value] : record) CHECK_MESSAGE(value.find("s3cret") == std::string::npos, key);
@@ -316,8 +316,8 @@ TEST_CASE("plan: secrets are withheld from the configuration, the record and the
 TEST_CASE("registry: a run that goes on counts its restarts and keeps where its parts begin") {
   const zs::TemporaryFolder place;
   const std::string registry = place.path() + "/runs";
-  const auto planned = plan("[\"a\",\"--output_dir\",\"" + registry + "\"]", {});
-  const zs::registry::Run run(registry, fs::path(planned[0].folder).filename());
+  const auto planned = plan({{"a", {"--output_dir", registry}}}, {});
+  const zs::registry::Run run(registry, fs::path(planned[0].run()).filename());
   run.begin(0, {});
   auto record = zs::registry::read_record(run.folder());
   CHECK(value(record, "restarts") == "0");

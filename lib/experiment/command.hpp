@@ -7,7 +7,7 @@
 #include "cli/command.hpp"
 #include "config/config.hpp"
 
-namespace zs::job {
+namespace zs::experiment {
 
 /// The options of zs-train that stand for keys of a configuration, one row each, for a command's table.
 std::vector<cli::Option> config_options();
@@ -20,4 +20,4 @@ cli::Command train_command();
 /// not empty. Throws UsageError at a --set of what looks like a setting and is read by nothing.
 config::Config configuration(const cli::Args& args, const std::string& stored = "");
 
-}  // namespace zs::job
+}  // namespace zs::experiment

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/actions.hpp"
+
+#include <iostream>
+#include <sstream>
+
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "base/text.hpp"
+#include "cli/run.hpp"
+#include "experiment/plan.hpp"
+#include "experiment/rerun.hpp"
+#include "experiment/start.hpp"
+
+namespace zs::experiment {
+namespace {
+
+using Words = std::vector<std::string>;
+
+void print(const std::string& text) {
+  Output out("-");
+  out.write(text);
+  out.commit();
+}
+
+/// The operands between the action and "--": at least `count`, and no more unless `more`.
+Words operands(const cli::Args& args, std::size_t count, bool more, const std::string& what) {
+  const Words& all = args.operands();
+  const Words own(all.begin() + 1, all.end() - static_cast<std::ptrdiff_t>(args.behind().size()));
+  if (own.size() < count || (own.size() > count && !more)) throw UsageError("expected " + all[0] + " " + what);
+  return own;
+}
+
+/// Takes the operand at the front, a folder, whose words may be run.
+std::string take_folder(Words& words, const cli::Args& args) {
+  const std::string folder = words.front();
+  words.erase(words.begin());
+  if (!args.has("any_owner")) require_own(folder);
+  return folder;
+}
+
+Words lines_of(const std::string& text) {
+  Words words;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) words.push_back(line);
+  return words;
+}
+
+Status plan_again(const cli::Args& args) {
+  Words words = operands(args, 1, true, "--again WHICH FOLDER [NAME=VALUE]... [-]");
+  const std::string folder = take_folder(words, args);
+  const bool named = !words.empty() && words.back() == "-";
+  if (named) words.pop_back();
+  const Words names = named ? lines_of(Input("-").read_all()) : Words();
+  std::string text;
+  for (const Cell& cell : experiment::plan_again(folder, args.text("again") == "unfinished", named ? &names : nullptr,
+                                                 registry::parse_fields(words)))
+    text += cell.name + "\t" + cell.run() + "\n";
+  print(text);
+  return Status::done;
+}
+
+Status plan(const cli::Args& args) {
+  if (args.has("again")) return plan_again(args);
+  const auto fields = registry::parse_fields(operands(args, 0, true, "[NAME=VALUE]... [-- CELL WORD...]"));
+  std::vector<Cell> cells;
+  if (args.behind().empty())
+    cells = read_cells(Input("-").read_all());
+  else
+    cells.push_back({args.behind().front(), {args.behind().begin() + 1, args.behind().end()}});
+  const bool many = !registry::value(fields, "experiment").empty();
+  std::string text;
+  for (const Cell& cell : many ? plan_experiment(cells, fields).cells : experiment::plan(cells, fields)) {
+    if (!many) freeze(cell.run() + "/frozen.sha256", {cell.run() + "/config.yaml"});
+    text += cell.name + "\t" + cell.run() + "\n";
+  }
+  print(text);
+  return Status::done;
+}
+
+/// As env and timeout do: what they start may end with any smaller status.
+constexpr auto kNothingStarted = static_cast<Status>(125);
+
+Status start(const cli::Args& args) {
+  Words words = operands(args, 1, true, "FOLDER [CELL] -- LAUNCHER...");
+  if (words.size() > 2 || args.behind().empty()) throw UsageError("expected start FOLDER [CELL] -- LAUNCHER...");
+  try {
+    const std::string folder = take_folder(words, args);
+    const Start start = prepare(folder, words.empty() ? "" : words[0], args.behind());
+    if (!start.label.empty()) std::cerr << printable(start.label) << std::endl;
+    become(start);
+  } catch (const std::exception& error) {
+    cli::tell(args.command(), error.what());
+    return kNothingStarted;
+  }
+}
+
+Status finish(const cli::Args& args) {
+  const Words words = operands(args, 3, true, "FOLDER CELL exit_code=CODE [NAME=VALUE]...");
+  const auto fields = registry::parse_fields({words.begin() + 2, words.end()});
+  if (!parse_int(registry::value(fields, "exit_code"))) throw UsageError("finish needs exit_code=CODE, a number");
+  print(experiment::finish(words[0], words[1], fields) + "\n");
+  return Status::done;
+}
+
+Status state(const cli::Args& args) {
+  const std::string bad = conclude(operands(args, 1, false, "FOLDER").front());
+  print(bad);
+  return bad.empty() ? Status::done : Status::no;
+}
+
+}  // namespace
+
+const std::map<std::string, Status (*)(const cli::Args&)>& actions() {
+  static const std::map<std::string, Status (*)(const cli::Args&)> kActions = {
+      {"plan", plan}, {"start", start}, {"finish", finish}, {"state", state}};
+  return kActions;
+}
+
+}  // namespace zs::experiment

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The actions of zs-runs by which scripts run trainings.
+#pragma once
+#include <map>
+#include <string>
+
+#include "cli/command.hpp"
+
+namespace zs::experiment {
+
+/// plan, start, finish, state: by name, what each does with the command line.
+const std::map<std::string, Status (*)(const cli::Args&)>& actions();
+
+}  // namespace zs::experiment

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/host.hpp"
+#include "base/name.hpp"
+#include "base/secret.hpp"
+#include "base/shell.hpp"
+#include "cli/run.hpp"
+#include "experiment/command.hpp"
+#include "registry/index.hpp"
+#include "registry/run.hpp"
+
+namespace zs::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+using registry::value;
+
+config::Config configuration_of(const cli::Command& command, const Cell& cell) {
+  if (cell.name.empty()) throw UsageError("a training of the plan has no name");
+  try {
+    return configuration(cli::Args::parse(command, cell.arguments));
+  } catch (const Error& error) {
+    throw Error(cell.name + ": " + error.what());
+  }
+}
+
+registry::Run run_in(const std::string& folder) {
+  return {fs::path(folder).parent_path().string(), fs::path(folder).filename().string()};
+}
+
+void withdraw(const std::vector<Cell>& cells) {
+  for (const Cell& cell : cells) {
+    const fs::path path(cell.run());
+    if (!path.empty()) registry::remove(path.parent_path().string(), path.filename().string());
+  }
+}
+
+void check_name(const std::string& name) {
+  if (!names_file(name)) throw Error("condition '" + name + "': a name is made of letters, digits and _.-");
+  if (name.ends_with("_detailed"))
+    throw Error("condition '" + name + "': NAME_detailed.log is the log of condition NAME: call it something else");
+}
+
+void freeze_experiment(const Experiment& experiment) {
+  std::vector<std::string> files;
+  for (const Cell& cell : experiment.cells) files.push_back(cell.run() + "/config.yaml");
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(experiment.folder + "/configs", none)) {
+    if (entry.is_regular_file()) files.push_back(entry.path().string());
+  }
+  if (const std::string diff = experiment.folder + "/revision.diff"; fs::exists(diff)) files.push_back(diff);
+  freeze(experiment.folder + "/frozen.sha256", std::move(files));
+}
+
+}  // namespace
+
+std::vector<Cell> read_cells(std::string_view lines) {
+  std::vector<Cell> cells;
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    const std::string line(lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+    if (line.empty()) continue;
+    std::vector<std::string> words;
+    try {
+      words = nlohmann::json::parse(line).get<std::vector<std::string>>();
+    } catch (const nlohmann::json::exception&) {
+    }
+    if (words.empty()) throw UsageError("a plan's line is a JSON list, [\"NAME\", \"WORD\", ...], not " + line);
+    cells.push_back({words.front(), {words.begin() + 1, words.end()}});
+  }
+  return cells;
+}
+
+std::string cell_line(const std::string& name, const std::vector<std::string>& words) {
+  std::vector<std::string> all = {name};
+  all.insert(all.end(), words.begin(), words.end());
+  return nlohmann::json(all).dump() + "\n";
+}
+
+std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) {
+  const cli::Command command = train_command();
+  std::vector<config::Config> configurations;
+  for (const Cell& cell : cells) configurations.push_back(configuration_of(command, cell));
+  try {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      Cell& cell = cells[i];
+      cell.arguments = without_secrets(cell.arguments);
+      std::vector<std::string> words = cell.arguments;
+      words.insert(words.begin(), command.name);
+      registry::Fields all = fields;
+      registry::set(all, "condition", cell.name);
+      registry::set(all, "command", shell_quoted(words));
+      const std::string place = fs::absolute(registry::place(configurations[i].text("run.output_dir")));
+      const registry::Run run =
+          registry::Run::plan(fs::path(place).lexically_normal().string(), configurations[i], cell.name, all);
+      cell.fields = {{"command", value(all, "command")}, {"run", run.folder()}, {"exit_code", ""}};
+    }
+  } catch (const std::exception&) {
+    withdraw(cells);
+    throw;
+  }
+  return cells;
+}
+
+bool of_runs(std::string_view field) {
+  static constexpr std::array kOfRuns = {"experiment", "script", "directory", "host", "process"};
+  return field.starts_with("slurm_") || std::find(kOfRuns.begin(), kOfRuns.end(), field) != kOfRuns.end();
+}
+
+Experiment plan_experiment(std::vector<Cell> cells, const registry::Fields& fields) {
+  for (const Cell& cell : cells) check_name(cell.name);
+  registry::Fields own, common;
+  for (const auto& field : fields) (of_runs(field.first) ? common : own).push_back(field);
+  Experiment experiment{fs::canonical(value(fields, "experiment")).string()};
+  experiment.fields = {{"experiment_date", time_text()}, {"experiment", value(own, "title")}};
+  if (!cells.empty()) {
+    registry::set(experiment.fields, "host", host_name());
+    registry::set(experiment.fields, "version", "zs-train " + std::string(cli::version()));
+  }
+  for (const auto& [key, text] : own) {
+    if (key != "title") registry::set(experiment.fields, key, text);
+  }
+  if (!value(common, "slurm_job_id").empty())
+    registry::set(experiment.fields, "slurm_job_id", value(common, "slurm_job_id"));
+  registry::set(common, "experiment", experiment.folder);
+  experiment.cells = plan(std::move(cells), common);
+  try {
+    experiment.write();
+    if (!experiment.cells.empty()) freeze_experiment(experiment);
+  } catch (const std::exception&) {
+    withdraw(experiment.cells);
+    throw;
+  }
+  return experiment;
+}
+
+std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const std::vector<std::string>* names,
+                             const registry::Fields& fields) {
+  registry::Fields planned = {{"status", "planned"}, {"exit_code", ""},          {"error", ""},
+                              {"slurm_job_id", ""},  {"slurm_array_job_id", ""}, {"slurm_array_task_id", ""}};
+  for (const auto& [key, text] : fields) registry::set(planned, key, text);
+  if (!Experiment::at(folder)) {
+    require_frozen(folder + "/frozen.sha256");
+    run_in(folder).update(planned);
+    return {};
+  }
+  // Another call may just be at it: it marks what it takes before it lets go of the lock.
+  const Lock lock(folder);
+  Experiment experiment = Experiment::read(folder);
+  if (experiment.cells.empty()) throw Error(folder + "/metadata.json", 0, "plans no training");
+  const std::vector<State> states = experiment.judge();
+  std::vector<Cell*> chosen;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const Fate fate = states[i].fate;
+    Cell& cell = experiment.cells[i];
+    const bool again = unfinished ? fate != Fate::complete && fate != Fate::diverged : states[i].again;
+    const bool named = !names || std::find(names->begin(), names->end(), cell.name) != names->end();
+    if (again && named && !registry::read_record(cell.run()).empty()) chosen.push_back(&cell);
+  }
+  if (!chosen.empty()) require_frozen(experiment.folder + "/frozen.sha256");
+  std::vector<Cell> taken;
+  for (Cell* const cell : chosen) {
+    run_in(cell->run()).update(planned);
+    registry::refresh_soon(fs::path(cell->run()).parent_path().string());
+    cell->fields = {{"command", value(cell->fields, "command")}, {"run", cell->run()}, {"exit_code", ""}};
+    taken.push_back(*cell);
+  }
+  experiment.write();
+  return taken;
+}
+
+}  // namespace zs::experiment

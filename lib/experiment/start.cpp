@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/start.hpp"
+
+#include <fcntl.h>
+#include <re2/re2.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/host.hpp"
+#include "base/number.hpp"
+#include "base/shell.hpp"
+#include "cli/run.hpp"
+#include "experiment/plan.hpp"
+#include "registry/run.hpp"
+
+extern char** environ;
+
+namespace zs::experiment {
+namespace {
+
+namespace fs = std::filesystem;
+using registry::value;
+
+registry::Run run_in(const std::string& folder) {
+  return {fs::path(folder).parent_path().string(), fs::path(folder).filename().string()};
+}
+
+std::string variable(const char* name) {
+  const char* const text = std::getenv(name);
+  return text ? text : "";
+}
+
+/// Variables that say how a training is run, NAME=VALUE lines. Only names that are known to be harmless: others may be
+/// secrets (SLURM_JWT is one), and the log is for everybody.
+std::string harmless_environment() {
+  static const RE2 kHarmless(
+      "SLURM_(CLUSTER_NAME|JOB_(ID|NAME|PARTITION|QOS|NODELIST|NUM_NODES|CPUS_PER_NODE|GPUS)|ARRAY_(JOB_ID|TASK_ID)|"
+      "NTASKS.*|NPROCS|NNODES|TASKS_.*|CPUS_.*|GPUS_.*|MEM_PER_.*|(CPU|MEM|GPU)_BIND|NODELIST|RESTART_COUNT|MPI_TYPE|"
+      "DISTRIBUTION|SUBMIT_(DIR|HOST))|(OMP|KMP|MKL|OPENBLAS|NCCL)_.*|OMPI_MCA_(btl|pml|mtl|osc|coll|rmaps).*|"
+      "CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|MODULE_LOADING|HOME)|CUBLAS_WORKSPACE_CONFIG|"
+      "ZS_(RANKS|MPI|RUN|REGISTRY|CONDITIONS|SHARE|SANDBOX)");
+  // Not even these where they name a secret.
+  static const RE2 kSecret("(?i)JWT|TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH");
+  std::vector<std::string> lines;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string line = *entry, name = line.substr(0, line.find('='));
+    if (!RE2::FullMatch(name, kHarmless) || RE2::PartialMatch(name, kSecret)) continue;
+    lines.push_back(name + "=" + shell_quoted({line.substr(std::min(name.size() + 1, line.size()))}) + "\n");
+  }
+  std::sort(lines.begin(), lines.end());
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return text;
+}
+
+/// The step of the newest checkpoint in a run's folder; 0 where there is none.
+std::int64_t saved_steps(const std::string& run) {
+  std::int64_t newest = 0;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("checkpoint_")) newest = std::max(newest, parse_int(name.substr(11)).value_or(0));
+  }
+  return newest;
+}
+
+/// `log` without what was trained after step `done`, which will be trained again, and without what was said of its end.
+std::string log_up_to(const std::string& log, std::int64_t done) {
+  static const RE2 kStep("^Epoch .*, Step (\\d+), Loss: "), kEnd("^(Summary: |state_digest: |srun: |slurmstepd)");
+  std::istringstream lines(log);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    std::int64_t step = 0;
+    const bool later = RE2::PartialMatch(line, kStep, &step) && step > done;
+    if (!later && !RE2::PartialMatch(line, kEnd)) kept += line + "\n";
+  }
+  return kept;
+}
+
+void must_restart(const std::string& run, const std::string& name, const std::string& most) {
+  const auto restarts = parse_int(variable("SLURM_RESTART_COUNT")), limit = parse_int(most);
+  if (!restarts || !limit || *restarts <= *limit) return;
+  run_in(run).update({{"exit_code", to_text(static_cast<std::int64_t>(Status::try_again))}});
+  throw Error(name + ": restarted more than " + most + " times (--max_restarts)");
+}
+
+}  // namespace
+
+Start prepare(const std::string& folder, const std::string& name, const std::vector<std::string>& launch) {
+  Start start{launch, fs::canonical(folder).string(), "", ""};
+  std::vector<std::string> words;
+  if (name.empty()) {
+    require_frozen(start.run + "/frozen.sha256");
+    words = shell_words(value(registry::read_record(start.run), "command"));
+    // The file that it was planned with may have changed since; the run has its whole configuration.
+    if (words.size() > 1 && !words[1].starts_with("-")) words[1] = start.run + "/config.yaml";
+    start.words.insert(start.words.end(), words.begin(), words.end());
+    return start;
+  }
+  const Lock lock(folder);
+  Experiment experiment = Experiment::read(folder);
+  Cell& cell = experiment.cell(name);
+  start.run = cell.run();
+  start.log = experiment.log(cell);
+  start.words.emplace_back("zs-train");
+  start.words.insert(start.words.end(), cell.arguments.begin(), cell.arguments.end());
+  require_frozen(experiment.folder + "/frozen.sha256",
+                 {start.run + "/config.yaml", experiment.folder + "/configs/" + name + ".yaml"});
+  must_restart(start.run, name, value(experiment.fields, "max_restarts"));
+  registry::set(cell.fields, "launch", shell_quoted(launch));
+  experiment.write();
+  const std::int64_t saved = saved_steps(start.run);
+  if (fs::exists(start.log)) write_file(start.log, saved > 0 ? log_up_to(Input(start.log).read_all(), saved) : "");
+  append(experiment.detailed_log(cell),
+         "date: " + time_text() + "\nhost: " + host_name() + "\nfolder: " + fs::current_path().string() +
+             "\nlaunch: " + shell_quoted(start.words) + "\nranks: " + value(experiment.fields, "ranks") +
+             "\nzs-train " + cli::version() + "\n" + harmless_environment() + "\n");
+  const std::string restart = variable("SLURM_RESTART_COUNT");
+  start.label = experiment.label(cell) + (restart.empty() ? "" : ", restart " + restart);
+  return start;
+}
+
+void become(const Start& start) {
+  ::setenv("ZS_RUN", start.run.c_str(), 1);
+  std::signal(SIGXFSZ, SIG_DFL);  // as we were called
+  const int errors = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (!start.log.empty()) {
+    const int file = ::open(start.log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0 || ::dup2(file, STDOUT_FILENO) < 0 || ::dup2(file, STDERR_FILENO) < 0)
+      throw Error(start.log, 0, errno_text());
+  }
+  std::vector<std::string> words = start.words;
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  const std::string what = errno_text();
+  ::dup2(errors, STDERR_FILENO);  // who called us is to hear of it
+  throw Error(words[0], 0, what);
+}
+
+}  // namespace zs::experiment

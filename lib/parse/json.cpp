@@ -4,7 +4,7 @@
 #include "parse/json.hpp"
 
 #include <algorithm>
-#include <array>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "parse/names.hpp"
@@ -13,41 +13,6 @@ namespace zs::parse {
 namespace {
 
 constexpr int kDeepest = 32;
-
-void append_utf8(std::string& out, unsigned code) {
-  if (code == 0) code = 0xFFFD;  // no form of metric files holds a NUL
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | code >> 6);
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | code >> 12);
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | code >> 18);
-    out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
-}
-
-/// Removes and gives four hex digits; -1 if there are none.
-int take_hex(std::string_view& text) {
-  int code = 0;
-  if (text.size() < 4) return -1;
-  for (int i = 0; i < 4; ++i) {
-    const std::size_t digit =
-        std::string_view("0123456789abcdef")
-            .find(static_cast<char>(is_alpha(text[static_cast<std::size_t>(i)]) ? text[static_cast<std::size_t>(i)] | 32
-                                                                                : text[static_cast<std::size_t>(i)]));
-    if (digit == std::string_view::npos) return -1;
-    code = code * 16 + static_cast<int>(digit);
-  }
-  text.remove_prefix(4);
-  return code;
-}
 
 }  // namespace
 
@@ -148,42 +113,19 @@ bool FlatJson::skip_array(int depth) {
 }
 
 bool FlatJson::text(std::string_view& out) {
-  if (!skip(rest_, "\"")) return fail("expected '\"'");
-  const std::size_t plain = std::min(rest_.find_first_of("\"\\"), rest_.size());
-  if (plain < rest_.size() && rest_[plain] == '"') {
-    out = rest_.substr(0, plain);
-    rest_.remove_prefix(plain + 1);
-    return true;
+  if (!rest_.starts_with('"')) return fail("expected '\"'");
+  std::size_t end = 1;
+  while (end < rest_.size() && rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;
+  if (end >= rest_.size()) return rest_ = {}, fail("cut");
+  out = rest_.substr(1, end - 1);
+  if (out.find('\\') != std::string_view::npos) {
+    const auto decoded = nlohmann::json::parse(rest_.substr(0, end + 1), nullptr, false);
+    if (decoded.is_discarded()) return fail("a text with a wrong escape");
+    std::string& made = made_.emplace_back(decoded.get<std::string>());
+    for (std::size_t at; (at = made.find('\0')) != std::string::npos;) made.replace(at, 1, "\xEF\xBF\xBD");  // no form holds a NUL
+    out = made;
   }
-  std::string made;
-  while (!rest_.empty() && rest_.front() != '"') {
-    if (rest_.front() != '\\') {
-      made += rest_.front();
-      rest_.remove_prefix(1);
-      continue;
-    }
-    rest_.remove_prefix(1);
-    if (rest_.empty()) break;
-    static constexpr std::string_view kLetters = "bfnrt", kMeant = "\b\f\n\r\t";
-    const char letter = rest_.front();
-    rest_.remove_prefix(1);
-    if (const std::size_t at = kLetters.find(letter); at != std::string_view::npos) {
-      made += kMeant[at];
-    } else if (letter == 'u') {
-      int code = take_hex(rest_);
-      if (code < 0) return fail("expected 4 hex digits");
-      if (code >= 0xD800 && code < 0xDC00 && skip(rest_, "\\u")) {
-        const int low = take_hex(rest_);
-        if (low < 0) return fail("expected 4 hex digits");
-        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-      }
-      append_utf8(made, static_cast<unsigned>(std::max(0, code)));
-    } else {
-      made += letter;
-    }
-  }
-  if (!skip(rest_, "\"")) return fail("expected '\"'");
-  out = made_.emplace_back(std::move(made));
+  rest_.remove_prefix(end + 1);
   return true;
 }
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 
+#include "base/checksum.hpp"
 #include "base/number.hpp"
 #include "parse/pattern.hpp"
 
@@ -32,7 +34,7 @@ Markers markers_of(const std::vector<const Entry*>& entries) {
 
 }  // namespace
 
-LogReader::LogReader(Options options, Rows& rows, const FaultSink& faults)
+LogReader::LogReader(Options options, metric::Writer& rows, const FaultSink& faults)
     : options_(std::move(options)),
       rows_(rows),
       faults_(faults),
@@ -46,7 +48,9 @@ LogReader::~LogReader() = default;
 
 void LogReader::read(const std::string& path) {
   while (true) {
-    Source source(path);
+    std::optional<Checksum> checksum;
+    Input source(path, [&](std::string_view bytes) { checksum->add(bytes); });
+    checksum.emplace(source.size());
     path_ = source.name();
     number_ = 1;
     recent_.clear();
@@ -59,7 +63,7 @@ void LogReader::read(const std::string& path) {
     hint_ = 0;
     const std::string part = parts_ == 1 ? "" : "." + std::to_string(parts_);
     attributes_["source" + part] = path_;
-    attributes_["source_" + source.checksum().name() + part] = source.checksum().text();
+    attributes_["source_" + checksum->name() + part] = checksum->text();
     const bool rotated = options_.follow_until && !*options_.follow_until && source.replaced();
     if (rotated) continue;  // the path is another log now
     if (source.missing() > 0)
@@ -68,7 +72,7 @@ void LogReader::read(const std::string& path) {
   }
 }
 
-void LogReader::read_part(Source& source) {
+void LogReader::read_part(Input& source) {
   Blocks blocks(source, options_.block, options_.ahead && !options_.follow_until);
   while (true) {
     const std::string_view block = next_block(blocks, source);
@@ -101,7 +105,7 @@ void LogReader::take_carry() {
 }
 
 /// At the end of a log that is followed: waits, unless it is to be followed no more or another file has its name.
-std::string_view LogReader::next_block(Blocks& blocks, const Source& source) {
+std::string_view LogReader::next_block(Blocks& blocks, const Input& source) {
   while (true) {
     const std::string_view block = blocks.next();
     bytes_ += static_cast<std::int64_t>(block.size());

@@ -11,8 +11,8 @@
 namespace zs::parse {
 namespace {
 
-constexpr std::array<char, Rows::kNumber> kNothing{};
-static_assert(Rows::kNumber >= Template::kLongest && Blocks::kSlack >= Template::kSlack);
+constexpr std::array<char, metric::Writer::kNumber> kNothing{};
+static_assert(metric::Writer::kNumber >= Template::kLongest && Blocks::kSlack >= Template::kSlack);
 
 /// True and False of Python as 1 and 0; "" for anything else.
 std::string_view truth(std::string_view word) {
@@ -25,7 +25,7 @@ std::string_view truth(std::string_view word) {
 
 /// `value` at the end of the first half of `storage`, so that what is in front of it is free.
 std::string_view Records::decimal(std::int64_t value, Digits& storage) {
-  static_assert(sizeof(Digits) / 2 >= Rows::kNumber && sizeof(Digits) / 2 >= 20);
+  static_assert(sizeof(Digits) / 2 >= metric::Writer::kNumber && sizeof(Digits) / 2 >= 20);
   char* const end = storage.data() + storage.size() / 2;
   char* begin = end;
   for (std::int64_t rest = value; begin == end || rest != 0; rest /= 10) *--begin = static_cast<char>('0' + rest % 10);

@@ -97,19 +97,20 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
   metric::Store store;
   for (const Job& job : jobs) {
     for (const Fault& fault : job.faults) faults(fault);
-    std::unique_ptr<Rows> rows;  // the destination, behind what chooses ranks
+    std::unique_ptr<metric::Writer> rows;  // the destination, behind what chooses ranks
     if (form == Form::tsv) {
-      rows = std::make_unique<TsvRows>(job.run, writer);
+      rows = std::make_unique<metric::TextWriter>(writer);
     } else if (form == Form::jsonl) {
-      rows = std::make_unique<JsonlRows>(job.run, out);
+      rows = std::make_unique<metric::JsonlWriter>(out);
     } else {
-      store.runs.reserve(jobs.size());  // RunRows keep a reference
-      rows = std::make_unique<RunRows>(store.runs.emplace_back(metric::Run{job.run, {}, {}}));
+      store.runs.reserve(jobs.size());  // the writers keep a reference
+      rows = std::make_unique<metric::MemoryWriter>(store.runs.emplace_back());
     }
+    rows->begin(job.run, {});
     FirstRank first(*rows);
     MeanOfRanks mean(*rows);
-    Rows& chosen = options.ranks == Ranks::first  ? first
-                   : options.ranks == Ranks::mean ? static_cast<Rows&>(mean)
+    metric::Writer& chosen = options.ranks == Ranks::first  ? first
+                   : options.ranks == Ranks::mean ? static_cast<metric::Writer&>(mean)
                                                   : *rows;
     LogReader reader(options, chosen, faults);
     for (const std::string& log : job.logs) reader.read(log);

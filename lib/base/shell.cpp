@@ -19,4 +19,22 @@ std::string shell_quoted(const std::vector<std::string>& words) {
   return line;
 }
 
+std::vector<std::string> shell_words(std::string_view line) {
+  std::vector<std::string> words(1);
+  char quote = 0;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    if (c == '\\' && quote != '\'' && at + 1 < line.size())
+      words.back() += line[++at];
+    else if (quote ? c == quote : c == '\'' || c == '"')
+      quote = quote ? 0 : c;
+    else if (c == ' ' && !quote)
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  std::erase(words, "");
+  return words;
+}
+
 }  // namespace zs

@@ -2,11 +2,15 @@
 // Words for a shell.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace zs {
 
 /// `words` as one line that a shell reads back as the same words.
 std::string shell_quoted(const std::vector<std::string>& words);
+
+/// The words of `line`, split as a shell does: quotes and backslashes. Nothing is expanded; empty words are left out.
+std::vector<std::string> shell_words(std::string_view line);
 
 }  // namespace zs

@@ -313,7 +313,7 @@ void LogReader::finish() {
   std::int64_t known = stats_.faulty;
   for (const auto& [name, count] : stats_.matched) known += count;
   stats_.other = stats_.lines - known;
-  if (stats_.records == 0 && parts_ > 0)
+  if (stats_.records == 0 && parts_ > 0 && !options_.facts_only)
     fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"),
           "no metric line");
   rows_.finish(attributes_);

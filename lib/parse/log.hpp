@@ -26,6 +26,7 @@ struct Options {
   std::string pattern;  ///< a regular expression with named groups, tried before the dialects; or empty
   std::map<std::string, std::string> map;  ///< key of a log -> column that it means
   Ranks ranks = Ranks::all;
+  bool facts_only = false;      ///< the records are known from elsewhere: a log without any is as it should be
   std::size_t block = 1 << 18;  ///< bytes read at a time
   bool learn = true;            ///< read lines by the form of the line before; the result is the same
   bool ahead = true;            ///< read files on disk in a second thread; the result is the same

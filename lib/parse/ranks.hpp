@@ -19,6 +19,7 @@ enum class Ranks { all, first, mean };
 class FirstRank : public metric::Writer {
  public:
   explicit FirstRank(metric::Writer& next) : next_(next) {}
+  void begin(const std::string& run, const Facts& attributes) override { next_.begin(run, attributes); }
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
   void finish(const std::map<std::string, std::string>& attributes) override { next_.finish(attributes); }
   std::int64_t left_out() const { return left_out_; }
@@ -34,6 +35,7 @@ class FirstRank : public metric::Writer {
 class MeanOfRanks : public metric::Writer {
  public:
   explicit MeanOfRanks(metric::Writer& next) : next_(next) {}
+  void begin(const std::string& run, const Facts& attributes) override { next_.begin(run, attributes); }
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
   void finish(const std::map<std::string, std::string>& attributes) override;
 

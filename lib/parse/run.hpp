@@ -16,11 +16,12 @@ struct Job {
   std::map<std::string, std::string> attributes;  ///< known from elsewhere
   bool of_directory = false;                      ///< a condition, which may have failed before its first line
   std::vector<Fault> faults{};                    ///< found before the logs are read
+  std::string metrics{};                          ///< file of its records; the logs then only say how it ended
 };
 
 /// Operands as jobs: a log is a run, named after its file ("-" is "stdin"); run.log.2.gz, run.log.1, run.log are the
-/// parts of one; a folder is a results directory (a run per condition). With a `name`, all logs are parts of that run.
-/// Throws Error at two runs of one name, and at a folder without metadata.json.
+/// parts of one; a folder is a results directory (a run per condition), or a run's with metrics.h5. With a `name`, all
+/// logs are parts of that run. Throws Error at two runs of one name, and at another folder.
 std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::string& name);
 
 enum class Form { tsv, h5, jsonl };
@@ -35,6 +36,10 @@ struct Count {
 /// Reads all jobs and writes their records to `out`.
 std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out,
                            const FaultSink& faults);
+
+/// All runs of `jobs`, in memory; `counts`, if given, as convert() returns them.
+metric::Store collect(const std::vector<Job>& jobs, const Options& options, const FaultSink& faults,
+                      std::vector<Count>* counts = nullptr);
 
 /// The counts as rows of a table: run, what, count. The lines of a run add up to its lines read.
 std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts);

@@ -57,8 +57,8 @@ void FileWriter::flush(bool now) {
   const auto begin = std::chrono::steady_clock::now();
   write_file(path_, to_h5({{run_}, {}, {}, {}, {}}));
   using Seconds = std::chrono::seconds;
-  next_ = begin + std::max<std::chrono::steady_clock::duration>(
-                      Seconds(1), 100 * (std::chrono::steady_clock::now() - begin));
+  next_ = begin +
+          std::max<std::chrono::steady_clock::duration>(Seconds(1), 100 * (std::chrono::steady_clock::now() - begin));
 }
 
 void FileWriter::finish(const Facts& attributes) {

@@ -81,9 +81,9 @@ class JsonlWriter : public Writer {
   Output& out_;
 };
 
-/// The HDF5 form in a file that is complete whenever somebody reads it, also after a kill -9: it is replaced as a whole.
-/// (A file that grows in place cannot promise that: HDF5 refuses one whose writer was killed, and its SWMR mode needs
-/// a local file system.) A rewriting takes 2 to 3 ms for each MB; at most a hundredth of the time goes into it.
+/// The HDF5 form in a file that is complete whenever somebody reads it, also after a kill -9: it is replaced as a
+/// whole. (A file that grows in place cannot promise that: HDF5 refuses one whose writer was killed, and its SWMR mode
+/// needs a local file system.) A rewriting takes 2 to 3 ms for each MB; at most a hundredth of the time goes into it.
 class FileWriter : public Writer {
  public:
   explicit FileWriter(std::string path) : path_(std::move(path)), table_(run_) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parse/directory.hpp"
+#include "parse/run.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -127,7 +127,8 @@ uid_t owner(const std::string& path) {
 bool may_follow(const std::string& file, const std::string& folder, const std::string& said) {
   const uid_t writer = owner(said);
   const std::string inside = std::filesystem::canonical(folder).string() + "/";
-  return writer == ::geteuid() || owner(file) == writer || std::filesystem::canonical(file).string().starts_with(inside);
+  return writer == ::geteuid() || owner(file) == writer ||
+         std::filesystem::canonical(file).string().starts_with(inside);
 }
 
 }  // namespace
@@ -136,7 +137,8 @@ std::vector<Job> read_directory(const std::string& path) {
   const std::filesystem::path folder(path);
   const std::string metadata = (folder / "metadata.json").string(), log = (folder / "experiment_log.txt").string();
   const bool has_metadata = std::filesystem::exists(metadata), has_log = std::filesystem::exists(log);
-  if (!has_metadata && !has_log) throw Error(path, 0, "is a directory without metadata.json or metrics.h5; name its logs");
+  if (!has_metadata && !has_log)
+    throw Error(path, 0, "is a directory without metadata.json or metrics.h5; name its logs");
   Batch told = has_log ? read_experiment_log(log) : Batch{};
   const Batch batch = has_metadata ? read_metadata(metadata) : told;
   if (batch.conditions.empty()) throw Error(has_metadata ? metadata : log, 0, "names no condition");

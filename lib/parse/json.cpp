@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON lines: wandb-history.jsonl, and any flat object with a step and a number beside it.
 //   {"train/loss": 2.0751, "train/global_step": 40, "_step": 3, "_runtime": 61.4, "_timestamp": 1750132261.4}
-#include "parse/json.hpp"
-
 #include <algorithm>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "parse/dialect.hpp"
 #include "parse/names.hpp"
 
 namespace zs::parse {
@@ -14,15 +14,36 @@ namespace {
 
 constexpr int kDeepest = 32;
 
-}  // namespace
+/// An object on one line, read flat: nested objects become dotted keys. NaN and Infinity are values, as Python writes
+/// them, and numbers keep their digits: no JSON library does both.
+class FlatJson {
+ public:
+  /// Reads the object that `text` starts with. Null and arrays are left out. False, with fault() saying why, if it
+  /// is none; the fields read so far stay.
+  bool read(std::string_view text);
+  /// Views of the text, or of this reader.
+  const std::vector<Field>& fields() const { return fields_; }
+  const std::string& fault() const { return fault_; }
+
+ private:
+  bool object(const std::string& prefix, int depth);
+  bool value(std::string_view key, int depth);
+  bool text(std::string_view& out);
+  bool skip_array(int depth);
+  Token take_json_number();
+  bool fail(const std::string& what);
+
+  std::string_view all_, rest_;
+  std::vector<Field> fields_;
+  std::deque<std::string> made_;
+  std::string fault_;
+};
 
 bool FlatJson::fail(const std::string& what) {
   if (fault_.empty())
     fault_ = rest_.empty() ? "it is cut" : what + " at byte " + std::to_string(all_.size() - rest_.size() + 1);
   return false;
 }
-
-void FlatJson::skip_space() { skip_blanks(rest_); }
 
 bool FlatJson::read(std::string_view text) {
   all_ = rest_ = text;
@@ -35,18 +56,18 @@ bool FlatJson::read(std::string_view text) {
 bool FlatJson::object(const std::string& prefix, int depth) {
   if (depth > kDeepest) return fail("nested too deeply");
   if (!skip(rest_, "{")) return fail("expected '{'");
-  skip_space();
+  skip_blanks(rest_);
   if (skip(rest_, "}")) return true;
   while (true) {
-    skip_space();
+    skip_blanks(rest_);
     std::string_view key;
     if (!text(key)) return false;
-    skip_space();
+    skip_blanks(rest_);
     if (!skip(rest_, ":")) return fail("expected ':'");
-    skip_space();
+    skip_blanks(rest_);
     if (!prefix.empty()) key = made_.emplace_back(prefix + std::string(key));
     if (!value(key, depth)) return false;
-    skip_space();
+    skip_blanks(rest_);
     if (skip(rest_, "}")) return true;
     if (!skip(rest_, ",")) return fail("expected ',' or '}'");
   }
@@ -99,14 +120,14 @@ Token FlatJson::take_json_number() {
 bool FlatJson::skip_array(int depth) {
   if (depth > kDeepest) return fail("nested too deeply");
   skip(rest_, "[");
-  skip_space();
+  skip_blanks(rest_);
   if (skip(rest_, "]")) return true;
   while (true) {
-    skip_space();
+    skip_blanks(rest_);
     const std::size_t known = fields_.size();
     if (!value("", depth)) return false;
     fields_.resize(known);
-    skip_space();
+    skip_blanks(rest_);
     if (skip(rest_, "]")) return true;
     if (!skip(rest_, ",")) return fail("expected ',' or ']'");
   }
@@ -122,14 +143,13 @@ bool FlatJson::text(std::string_view& out) {
     const auto decoded = nlohmann::json::parse(rest_.substr(0, end + 1), nullptr, false);
     if (decoded.is_discarded()) return fail("a text with a wrong escape");
     std::string& made = made_.emplace_back(decoded.get<std::string>());
-    for (std::size_t at; (at = made.find('\0')) != std::string::npos;) made.replace(at, 1, "\xEF\xBF\xBD");  // no form holds a NUL
+    for (std::size_t at; (at = made.find('\0')) != std::string::npos;)
+      made.replace(at, 1, "\xEF\xBF\xBD");  // no form holds a NUL
     out = made;
   }
   rest_.remove_prefix(end + 1);
   return true;
 }
-
-namespace {
 
 class JsonLines : public Dialect {
  public:

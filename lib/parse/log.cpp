@@ -9,7 +9,6 @@
 
 #include "base/checksum.hpp"
 #include "base/number.hpp"
-#include "parse/pattern.hpp"
 
 namespace zs::parse {
 namespace {

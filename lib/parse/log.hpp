@@ -11,15 +11,17 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "metric/ranks.hpp"
+#include "metric/writer.hpp"
 #include "parse/blocks.hpp"
 #include "parse/dialect.hpp"
 #include "parse/marker.hpp"
-#include "parse/ranks.hpp"
 #include "parse/records.hpp"
-#include "metric/writer.hpp"
 #include "parse/template.hpp"
 
 namespace zs::parse {
+
+using metric::Ranks;
 
 struct Options {
   std::string dialect;  ///< the only one to try; empty: all

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "metric/writer.hpp"
 #include "parse/dialect.hpp"
 #include "parse/names.hpp"
-#include "metric/writer.hpp"
 #include "parse/template.hpp"
 
 namespace zs::parse {

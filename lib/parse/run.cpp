@@ -7,7 +7,6 @@
 #include "base/checksum.hpp"
 #include "base/number.hpp"
 #include "metric/file.hpp"
-#include "parse/directory.hpp"
 #include "parse/text.hpp"
 
 namespace zs::parse {
@@ -115,8 +114,8 @@ Count read_job(const Job& job, Options options, metric::Writer& rows, const Faul
   for (const Fault& fault : job.faults) faults(fault);
   options.facts_only = !job.metrics.empty();
   if (options.facts_only) options.dialect = "failure";
-  FirstRank first(rows);
-  MeanOfRanks mean(rows);
+  metric::FirstRank first(rows);
+  metric::MeanOfRanks mean(rows);
   metric::Writer& chosen = options.ranks == Ranks::first  ? first
                            : options.ranks == Ranks::mean ? static_cast<metric::Writer&>(mean)
                                                           : rows;
@@ -124,8 +123,7 @@ Count read_job(const Job& job, Options options, metric::Writer& rows, const Faul
   LogReader reader(options, chosen, faults);
   for (const std::string& log : job.logs) reader.read(log);
   const bool empty = reader.bytes() == 0 && !job.logs.empty() && !job.of_directory;
-  if (empty)
-    throw Error(job.logs.front() == "-" ? "stdin" : job.logs.front(), 0, "is empty, expected a training log");
+  if (empty) throw Error(job.logs.front() == "-" ? "stdin" : job.logs.front(), 0, "is empty, expected a training log");
   if (options.facts_only) read_metrics(job, chosen, reader);
   for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
   reader.finish();

@@ -19,6 +19,13 @@ struct Job {
   std::string metrics{};                          ///< file of its records; the logs then only say how it ended
 };
 
+/// A results directory: metadata.json, experiment_log.txt and a log per condition.
+/// A job per condition, in the order of "condition_order", with its command, exit_code and the like as attributes; also
+/// for a condition whose log is missing (which is a fault) or that failed before its first step.
+/// What experiment_log.txt says is added; it also serves alone, for a batch that was stopped before it wrote
+/// metadata.json. Throws Error without either, or with one that cannot be read.
+std::vector<Job> read_directory(const std::string& path);
+
 /// Operands as jobs: a log is a run, named after its file ("-" is "stdin"); run.log.2.gz, run.log.1, run.log are the
 /// parts of one; a folder is a results directory (a run per condition), or a run's with metrics.h5. With a `name`, all
 /// logs are parts of that run. Throws Error at two runs of one name, and at another folder.

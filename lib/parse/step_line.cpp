@@ -35,7 +35,8 @@ std::string earlier_lines(std::string_view log, std::int64_t done) {
     const bool result = line.starts_with("Summary: ") || line.starts_with("state_digest: ");
     if (result || end == std::string_view::npos) continue;
     const auto step = starts_step(line) ? read_step(line, true) : std::nullopt;
-    const bool later = step && (step->fields.empty() || parse_int(step->fields.front().value).value_or(done + 1) > done);
+    const bool later =
+        step && (step->fields.empty() || parse_int(step->fields.front().value).value_or(done + 1) > done);
     if (!later) kept.append(line) += '\n';
   }
   return kept;

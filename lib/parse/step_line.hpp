@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The metric line of the reference format, which is that of zs-train: written, read, and found in a log to cut it there.
+// The metric line of the reference format, which is that of zs-train: written, read, and found in a log to cut it
+// there.
 #pragma once
 #include <array>
 #include <optional>

@@ -349,10 +349,12 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
     display.show(line);
   };
   try {
-    const Outcome outcome = trainer.run(
-        run.folder(), attributes,
-        {write_line, {&metrics}, [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
-        earlier);
+    const Outcome outcome =
+        trainer.run(run.folder(), attributes,
+                    {write_line,
+                     {&metrics},
+                     [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
+                    earlier);
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
     if (outcome.stopped) {
       run.finish("preempted", {{"steps_done", to_text(outcome.steps)}});

@@ -258,6 +258,8 @@ END
     # shellcheck disable=SC2046
     kill -KILL $(marked zs-train) 2>/dev/null || true
     wait || true
+    # Whatever was killed when: the metrics are a whole file, which has each step from the first on.
+    zs-parse "killed/$id" | awk -F'\t' -v id="$id" '$1 == id && $2 != ++rows { exit 1 } END { exit !rows }'
     ((round == 4)) && break
     resume 2 "$id" --output_dir killed >>killed.log 2>/dev/null &
     sleep 1.5

@@ -220,3 +220,70 @@ column() { awk -F'\t' -v name="$1" '/^#/ { next } $2 == "step" { for (i = 1; i <
   [ "$(status batch)" = COMPLETE ] || complain "finished with exit code 0: $(status batch)"
   verdict
 }
+
+# results: a results folder batch/ of one condition, whose log has each second step and ends badly, and its run's folder.
+results() {
+  mkdir -p batch saved/r1
+  for step in 1 2 3 4; do echo "Epoch 1, Step $step, Loss: 2.00000000$step sync: True time: 0.5 alloc_mem: 1 peak_mem: 2"; done >all.log
+  (echo "run: seed=7"; cat all.log) >r1.log
+  zs-parse r1.log --format h5 -o saved/r1/metrics.h5
+  (sed -n '2~2s/00000000//p' all.log; echo "Epoch 1, Step torn"; echo "srun: error: node07: task 3: Exited with exit code 9") >batch/a.log
+  echo "{\"conditions\": {\"a\": {\"run\": \"$PWD/saved/r1\", \"command\": \"zs-train --zero_stage 3\"}}}" >batch/metadata.json
+}
+
+@test "zs-parse: of a results folder, the runs' own metrics count: every step, exact; a log says how its run ended" {
+  results
+  run -0 --separate-stderr zs-parse batch
+  [ "$(grep -c '^a' <<<"$output")" = 4 ]
+  [ "$(awk -F'\t' '$1 == "a" { print $4 }' <<<"$output" | xargs)" = "2.000000001 2.000000002 2.000000003 2.000000004" ]
+  for fact in seed=7 zero_stage=3 exit_code=9 exit_state=failed "source=$PWD/saved/r1/metrics.h5"; do
+    grep -qx "#@ a $fact" <<<"$output" || complain "no $fact"
+  done
+  [ "$(sed -n 's/^#@ a source_sha256=//p' <<<"$output")" = "$(sha256sum <saved/r1/metrics.h5 | cut -d' ' -f1)" ]
+  # The same in one step; and a run's folder alone.
+  run -1 --separate-stderr zs-aggregate --format json batch
+  [[ $output == *'"points":4'* || $output == *'"points": 4'* ]] || complain "$output"
+  [ "$(zs-parse saved/r1 | grep -c '^r1')" = 4 ]
+  [ "$(zs-aggregate --format tsv saved/r1 | cut -f1 | xargs)" = "condition r1" ]
+  # Without metrics the log is all there is.
+  rm saved/r1/metrics.h5
+  run -1 --separate-stderr zs-parse batch
+  [ "$(grep -c '^a' <<<"$output")" = 2 ]
+  [[ $stderr == *"a.log:3: malformed step line"* ]] || complain "$stderr"
+  verdict
+}
+
+@test "zs-parse: what another user's metadata.json names outside of its folder is not read" {
+  ((EUID == 0)) || skip "only root can give a file away"
+  results
+  chown nobody batch batch/metadata.json
+  run -1 --separate-stderr zs-parse batch
+  [[ $stderr == *"saved/r1/metrics.h5: is outside of batch, whose metadata.json another user wrote"* ]] || complain "$stderr"
+  [ "$(grep -c '^a' <<<"$output")" = 2 ] || complain "$output"
+  mv batch/a.log secret.log
+  for log in ../secret.log "$PWD/secret.log" link.log; do
+    ln -sf "$PWD/secret.log" batch/link.log
+    echo "{\"conditions\": {\"a\": {\"log\": \"$log\"}}}" >batch/metadata.json
+    run -1 --separate-stderr zs-parse batch
+    [[ $stderr == *"secret.log: is outside of batch"* || $stderr == *"link.log: is outside of batch"* ]] || complain "$log: $stderr"
+    [ "$(grep -c '^a' <<<"$output")" = 0 ] || complain "$log: $output"
+  done
+  chown nobody secret.log # its own
+  run zs-parse batch
+  [ "$(grep -c '^a' <<<"$output")" = 2 ] || complain "$output"
+  chown root secret.log batch/metadata.json # the caller's own words
+  run zs-parse batch
+  [ "$(grep -c '^a' <<<"$output")" = 2 ] || complain "$output"
+  verdict
+}
+
+@test "zs-parse: a number nearer to 0 than any double is a fault, and no 0" {
+  for loss in 2.5 2.25 1e-99999999999 2.125 4e-400 "0.$(printf '0%.0s' {1..400})1" 1e-300 0e-99999; do
+    echo "Epoch 1, Step $((++step)), Loss: $loss sync: True time: 0.5 alloc_mem: 1 peak_mem: 2"
+  done >run.log
+  run -1 --separate-stderr zs-parse run.log
+  [ "$(awk -F'\t' '$1 == "run" && NR > 4 { print $4 }' <<<"$output" | xargs)" = "2.5 2.25 2.125 1e-300 0e-99999" ]
+  [ "$(grep -c "' of 'loss' is not 0, but nearer to it than any double" <<<"$stderr")" = 3 ]
+  [[ $stderr == "zs-parse: run.log:3: malformed value: '1e-99999999999' of 'loss' is not 0"* ]]
+  zs-parse run.log | zs-aggregate --format json >/dev/null || (($? == 1))
+}

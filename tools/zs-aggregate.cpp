@@ -10,6 +10,7 @@
 #include "cli/table.hpp"
 #include "metric/file.hpp"
 #include "metric/summary_text.hpp"
+#include "parse/run.hpp"
 #include "stat/print.hpp"
 #include "stat/summary.hpp"
 
@@ -18,7 +19,7 @@ namespace {
 const zs::cli::Command kCommand = {
     "zs-aggregate",
     "Turn metric records into a summary: statistics per condition",
-    "[RECORDS]...",
+    "[RECORDS|DIR]...",
     {
         {'b', "by", "KEY[,KEY]", "group runs by these attributes, one condition per value"},
         {'w', "warmup", "N|auto",
@@ -90,14 +91,18 @@ zs::Status aggregate(const zs::cli::Args& args) {
   if (args.text("deviation") == "population") rule.deviation = zs::stat::Deviation::population;
   if (args.has("target")) rule.detail.target = args.real("target", -HUGE_VAL, HUGE_VAL);
   rule.detail.seed = static_cast<std::uint64_t>(args.integer("seed", 0));
-  zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(args.inputs()), rule);
+  std::int64_t faults = 0;
+  const auto of_folder = [&](const std::string& path) {
+    return zs::parse::collect(zs::parse::jobs_of({path}, ""), {}, zs::cli::fault_printer(kCommand, faults));
+  };
+  zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(args.inputs(), of_folder), rule);
   summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();
   for (const std::string& warning : summary.warnings) zs::cli::warn(kCommand, warning);
   const std::string format = args.has("format") ? args.text("format") : form_for(args.text("output"));
   if (format == "h5" && args.text("output") == "-" && ::isatty(STDOUT_FILENO))
     throw zs::UsageError("HDF5 is not for a terminal: redirect it, or use -o FILE");
   zs::write_file(args.text("output"), formatted(summary.store, format));
-  return complain(*summary.store.summary) > 0 ? zs::Status::no : zs::Status::done;
+  return complain(*summary.store.summary) > 0 || faults > 0 ? zs::Status::no : zs::Status::done;
 }
 
 }  // namespace

@@ -2,14 +2,11 @@
 #include "base/file.hpp"
 
 #include <fcntl.h>
-#include <openssl/sha.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
 
@@ -17,76 +14,6 @@
 #include "base/number.hpp"
 
 namespace zs {
-namespace {
-
-gzFile as_gz(void* stream) { return static_cast<gzFile>(stream); }
-
-/// stdin. Of a pipe or terminal that somebody else made non-blocking, an opening of our own that blocks, since zlib
-/// takes "nothing yet" for an error.
-int open_stdin() {
-  const int file = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-  const int flags = file < 0 ? 0 : ::fcntl(file, F_GETFL);
-  struct stat status {};
-  if (flags < 0 || (flags & O_NONBLOCK) == 0 || ::fstat(file, &status) != 0) return file;
-  if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return file;
-  const int own = ::open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (own < 0 || ::fcntl(own, F_SETFL, 0) != 0) return file;
-  ::close(file);
-  return own;
-}
-
-}  // namespace
-
-Input::Input(const std::string& path) : name_(path == "-" ? "stdin" : path) {
-  if (path.empty()) throw Error("'' names no file to read: is a variable empty?");
-  const int file = path == "-" ? open_stdin() : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) throw Error(name_, 0, errno_text());
-  struct stat status {};
-  if (::fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) {
-    ::close(file);
-    throw Error(name_, 0, "is a directory, expected a file");
-  }
-  stream_ = ::gzdopen(file, "rb");
-  if (!stream_) {
-    ::close(file);
-    throw Error(name_, 0, "out of memory");
-  }
-  ::gzbuffer(as_gz(stream_), 1 << 18);
-}
-
-Input::~Input() { ::gzclose_r(as_gz(stream_)); }
-
-std::size_t Input::read(char* buffer, std::size_t size) {
-  const int count = ::gzread(as_gz(stream_), buffer, static_cast<unsigned>(std::min<std::size_t>(size, 1U << 30)));
-  int code = Z_OK;
-  const char* const text = ::gzerror(as_gz(stream_), &code);
-  if (count < 0 || code == Z_BUF_ERROR) {
-    throw Error(name_, 0, code == Z_ERRNO ? errno_text() : code == Z_BUF_ERROR ? "truncated gzip data" : text);
-  }
-  return static_cast<std::size_t>(count);
-}
-
-std::uint64_t most_in_memory() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) / 4 * static_cast<std::uint64_t>(size)
-                               : std::uint64_t{1} << 32;
-}
-
-std::string Input::read_all(std::uint64_t most) {
-  std::string bytes;
-  std::size_t used = 0;
-  while (true) {
-    bytes.resize(std::max<std::size_t>(1 << 16, used * 2));
-    const std::size_t count = read(bytes.data() + used, bytes.size() - used);
-    if (count == 0) break;
-    used += count;
-    if (used > most)
-      throw Error(name_, 0, "holds more than " + to_bytes_text(static_cast<double>(most)) + ", too much to read");
-  }
-  bytes.resize(used);
-  return bytes;
-}
-
 Output::Output(const std::string& path) : path_(path) {
   if (path == "-" || path == "/dev/stdout") {
     path_ = "stdout";
@@ -205,12 +132,6 @@ Regular read_regular(const std::string& path, std::size_t limit) {
   }
   bytes.resize(used);
   return {std::move(bytes), status.st_uid, status.st_mode & 07777};
-}
-
-std::string sha256(std::string_view bytes) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
-  return to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 }  // namespace zs

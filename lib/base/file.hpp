@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,21 +20,41 @@ std::uint64_t most_in_memory();
 /// Every failure, a directory or a truncated gzip stream included, throws Error with the path.
 class Input {
  public:
-  explicit Input(const std::string& path);
+  using Raw = std::function<void(std::string_view)>;
+
+  /// `raw` is shown each byte that is read, as it lies on disk (compressed, if it is).
+  explicit Input(const std::string& path, Raw raw = {});
   ~Input();
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  /// Reads up to `size` bytes; 0 at the end.
+  /// Reads up to `size` > 1 bytes; 0 at the (present) end.
   std::size_t read(char* buffer, std::size_t size);
   /// All that is left. Throws Error where that is more than `most` bytes (a device without an end, a gzip bomb).
   std::string read_all(std::uint64_t most = most_in_memory());
   /// How the input is named in messages: the path, or "stdin".
   const std::string& name() const { return name_; }
 
+  /// True for a file on disk: a read() of it does not wait for another program.
+  bool on_disk() const { return on_disk_; }
+  /// Bytes on disk from where reading began, as they were when it did; 0 for what is no file.
+  std::int64_t size() const { return size_; }
+  /// Bytes that the file lost since then, 0 in the usual case. REQUIRES: at the end.
+  std::int64_t missing() const;
+  /// True if the path now names another file, or the file is shorter than what was read: a rotated log.
+  bool replaced() const;
+
  private:
-  std::string name_;
-  void* stream_ = nullptr;  // gzFile
+  struct Inflater;
+  std::size_t read_raw(char* buffer, std::size_t size);
+  std::size_t inflate(char* buffer, std::size_t size);
+
+  std::string name_, path_;
+  Raw raw_;
+  int file_ = -1;
+  bool on_disk_ = false, started_ = false;
+  std::int64_t size_ = 0, raw_read_ = 0;
+  std::unique_ptr<Inflater> inflater_;
 };
 
 /// A destination: a path, or "-" for stdout. A regular file is written beside itself, synced and renamed by
@@ -80,8 +101,5 @@ Regular read_regular(const std::string& path, std::size_t limit);
 
 /// Writes all of `bytes` to an open file; `name` is for the Error.
 void write_all(int file, std::string_view bytes, const std::string& name);
-
-/// SHA-256 of `bytes` (FIPS 180-4) as 64 hex digits.
-std::string sha256(std::string_view bytes);
 
 }  // namespace zs

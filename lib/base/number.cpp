@@ -92,10 +92,11 @@ std::optional<double> parse_real(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto [stop, failure] = std::from_chars(text.data(), end, value);
   if (stop != end || text.empty()) return {};
-  if (failure == std::errc::result_out_of_range) {  // 1e400, 1e-400: what strtod makes of them
-    return std::strtod(std::string(text).c_str(), nullptr);
-  }
-  if (failure != std::errc()) return {};
+  if (failure == std::errc::result_out_of_range) value = std::strtod(std::string(text).c_str(), nullptr);  // 1e400
+  if (failure != std::errc() && failure != std::errc::result_out_of_range) return {};
+  // 1e-400 is not 0, and no double is so small.
+  if (value == 0 && text.substr(0, text.find_first_of("eE")).find_first_of("123456789") != std::string_view::npos)
+    return {};
   if (text.back() == ')') return {};  // nan(payload) is C, not data
   return value;
 }

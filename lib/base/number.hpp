@@ -31,7 +31,8 @@ std::string to_hex(std::string_view bytes);
 std::int64_t product(std::string_view what, std::initializer_list<std::int64_t> factors);
 
 /// The whole of `text` as a number, or nothing. Accepts sign, exponent, and in any case
-/// nan, inf, infinity. No surrounding blanks.
+/// nan, inf, infinity; what is larger than any double is inf. No surrounding blanks, and nothing for what is not 0 but
+/// nearer to 0 than any double (1e-400).
 std::optional<double> parse_real(std::string_view text);
 
 /// The whole of `text` as a decimal integer, or nothing (also where it does not fit 64 bits).

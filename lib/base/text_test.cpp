@@ -3,6 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
+#include "base/number.hpp"
+#include "base/shell.hpp"
+
 namespace zs {
 
 TEST_CASE("printable leaves text as it is") {
@@ -31,6 +36,22 @@ TEST_CASE("what is not UTF-8 is spelt byte by byte") {
   CHECK(printable("\xF4\x90\x80\x80") == "\\xF4\\x90\\x80\\x80");  // above U+10FFFF
   CHECK(printable("\xE2\x82") == "\\xE2\\x82");                    // cut
   CHECK(printable("\xFFok") == "\\xFFok");
+}
+
+TEST_CASE("number: what no double can hold is inf above, and nothing below") {
+  CHECK(parse_real("1e400") == HUGE_VAL);
+  CHECK(parse_real("-1e99999999999") == -HUGE_VAL);
+  for (const char* const small : {"1e-99999999999", "-1e-400", "0.5e-400", "1e-324"}) CHECK(!parse_real(small));
+  CHECK(!parse_real("0." + std::string(400, '0') + "1"));
+  CHECK(parse_real("5e-324") == 5e-324);
+  for (const char* const zero : {"0", "-0", "0.0e-99999999999", "0e7"}) CHECK(parse_real(zero) == 0.0);
+}
+
+TEST_CASE("shell: words are split as a shell does, and what was quoted reads back") {
+  using Words = std::vector<std::string>;
+  CHECK(shell_words("a  'b c' \"d \\\" e\" f\\ g") == Words{"a", "b c", "d \" e", "f g"});
+  const Words words = {"--x", "it's", "a b", "$HOME", "\\"};
+  CHECK(shell_words(shell_quoted(words)) == words);
 }
 
 }  // namespace zs

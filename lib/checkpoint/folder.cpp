@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"

@@ -32,14 +32,15 @@ class Integers {
   const metric::Column* column_;
 };
 
+using Time = std::tuple<std::int64_t, std::int64_t>;  // epoch and step
+
 /// What is known of a rank while the table is read.
 struct Rank {
-  std::vector<std::size_t> standing;  ///< rows that no restart has replaced, by step
+  std::map<Time, std::size_t> standing;  ///< rows that no restart has replaced
+  std::size_t latest = 0;                ///< the row of the last one that has a step
   std::int64_t attempt = 1, epoch = kAbsentInteger;
   std::map<std::int64_t, std::int64_t> counts;  ///< by epoch, of rows without a step
 };
-
-std::tuple<std::int64_t, std::int64_t> time_of(const Place& place) { return {place.epoch, place.step}; }
 
 }  // namespace
 
@@ -87,9 +88,11 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
       continue;
     }
     std::vector<std::size_t> earlier;
-    if (!rank.standing.empty()) {
-      Row& last = all[rank.standing.back()];
-      if (time_of(last.place) == time_of(place)) {
+    const Time time{place.epoch, place.step};
+    // Only a step that comes again was trained again: logs of several writers may have theirs in another order.
+    if (const auto same = rank.standing.find(time); same != rank.standing.end()) {
+      if (same->second == rank.latest) {
+        Row& last = all[rank.latest];
         // A loss that comes twice was computed twice; other values may simply be told again.
         const bool repeated = std::any_of(values.begin(), values.end(), [&](const metric::Column* column) {
           const auto before = column->absent(row) ? std::nullopt : cell(*column, last);
@@ -101,14 +104,13 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
         }
         earlier = last.rows;  // what the repeated record does not say stays as it was
       }
-      if (time_of(place) <= time_of(last.place)) ++rank.attempt;
-    }
-    while (!rank.standing.empty() && time_of(all[rank.standing.back()].place) >= time_of(place)) {
-      all[rank.standing.back()].replaced = true;
-      rank.standing.pop_back();
+      ++rank.attempt;
+      for (auto later = same; later != rank.standing.end(); ++later) all[later->second].replaced = true;
+      rank.standing.erase(same, rank.standing.end());
     }
     place.attempt = rank.attempt;
-    rank.standing.push_back(all.size());
+    rank.latest = all.size();
+    rank.standing.emplace(time, all.size());
     earlier.push_back(row);
     all.push_back({place, std::move(earlier)});
   }

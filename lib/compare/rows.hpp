@@ -17,7 +17,7 @@ struct Place {
   std::int64_t step = metric::kAbsentInteger;
   std::int64_t count = 0;    ///< of rows without a step: the how manieth of its epoch and rank, from 1
   std::int64_t rank = 0;     ///< where the row has none: the lowest that the run has, else 0
-  std::int64_t attempt = 1;  ///< of its rank; a rank that goes back to an earlier step, or repeats one, was restarted
+  std::int64_t attempt = 1;  ///< of its rank; a rank that repeats a step was restarted
 
   auto operator<=>(const Place&) const = default;
   /// Whether it is the same but for the attempt.
@@ -31,7 +31,7 @@ std::string to_text(const Place& place);
 struct Row {
   Place place;
   std::vector<std::size_t> rows;  ///< of the table; where two give a value, the later one counts
-  bool replaced = false;          ///< a later attempt went back to this step or an earlier one
+  bool replaced = false;          ///< a later attempt repeated this step or an earlier one
 };
 
 /// All rows in the order of the table. Without `epochs` the column epoch is not looked at.

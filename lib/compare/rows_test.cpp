@@ -34,6 +34,10 @@ TEST_CASE("rows: a restart makes a new attempt, and what it replaces is kept") {
         "step 1; (step 2); (step 3); step 2, attempt 2; step 3, attempt 2");
   CHECK(told("run\tstep\tloss\na\t1\t3\na\t2\t3\na\t1\t3\n") == "(step 1); (step 2); step 1, attempt 2");
   CHECK(told("run\tstep\tloss\na\t1\t3\na\t2\t3\na\t2\t2\n") == "step 1; (step 2); step 2, attempt 2");
+  // What comes late is not what comes again.
+  CHECK(told("run\tstep\tloss\na\t2\t3\na\t1\t3\na\t3\t3\n") == "step 2; step 1; step 3");
+  CHECK(told("run\tstep\tloss\na\t2\t3\na\t1\t3\na\t2\t3\n") == "(step 2); step 1; step 2, attempt 2");
+  CHECK(told("run\tstep\tloss\tgrad_norm\na\t2\t3\t\na\t1\t3\t\na\t1\t\t5\n") == "step 2; step 1");
   // Ranks that are not level are not restarts.
   CHECK(told("run\trank\tstep\tloss\na\t0\t1\t3\na\t0\t2\t3\na\t1\t1\t3\na\t1\t2\t3\n") ==
         "step 1; step 2; step 1, rank 1; step 2, rank 1");

@@ -209,6 +209,30 @@ TEST_CASE("config: written back, it reads the same, and says where each value ca
   CHECK(again.find("run.note")->kind == Kind::quoted);
 }
 
+TEST_CASE("config: any text reads back the same, as a value, in a list, and as a key") {
+  for (const std::string text :
+       {"/data/what?", "?",         "a, b",       "it's \"so\"", "- x",         "--x", "x: y", ":x",    "x:",    "a #b",
+        "<<",          "=",         "---",        "...",         "[x",          "~",   "null", "No",    "1e-05", "",
+        " x ",         "tab\there", "two\nlines", "\x1b[3m",     "caf\xc3\xa9", "%x",  "@x",   "C:\\x", "{}"}) {
+    CAPTURE(text);
+    Config config;
+    config.set({"value", text, "test", Kind::quoted});
+    std::string quoted;
+    for (const char c : text)
+      quoted += c == '"' || c == '\\' ? std::string("\\") + c
+                : c == '\n'           ? "\\n"
+                : c == '\x1b'         ? "\\e"
+                                      : std::string(1, c);
+    config.set(Config::parse("list: [\"" + quoted + "\", x]\n", "test").entries().front());
+    const bool key = !text.empty() && text.find_first_of(".: ") != 0 && text.find('.') == std::string::npos;
+    if (key) config.set({"mine." + text, "v", "test", Kind::plain});
+    const Config back = Config::parse(config.to_yaml(), "back");
+    CHECK(back.text("value") == text);
+    CHECK(back.find("list")->value == config.find("list")->value);
+    if (key) CHECK(back.text("mine." + text) == "v");
+  }
+}
+
 TEST_CASE("config: the name of a file cannot write into the configuration that is kept") {
   const Config c = Config::parse("training: {seed: 3}\n", "a\ntraining:\n  seed: 4 #.yaml");
   const Config again = Config::parse(c.to_yaml(), "again");

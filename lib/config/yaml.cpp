@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <unordered_map>
 
 #include "base/error.hpp"
@@ -89,40 +88,6 @@ bool looks_typed(const std::string& text) {
   return text.empty() || parse_real(text) || std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
 }
 
-/// Whether `text` reads back as the same scalar when it is written bare, within a list too.
-bool plain(const std::string& text) {
-  if (text.empty() || text.front() == ' ' || text.back() == ' ' || text.back() == ':') return false;
-  if (std::string_view("-?:,[]{}#&*!|>'\"%@`=<").find(text.front()) != std::string_view::npos) {
-    const bool number = text.front() == '-' && text.size() > 1 && text[1] != ' ' && text[1] != '-';
-    if (!number) return false;
-  }
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c < 0x20 || c == 0x7F || std::string_view(",[]{}").find(text[i]) != std::string_view::npos) return false;
-    if (c == '#' && text[i - 1] == ' ') return false;
-    if (c == ':' && text[i + 1] == ' ') return false;
-  }
-  return text != "---" && text != "...";
-}
-
-std::string in_quotes(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    std::array<char, 8> code;
-    if (c == '"' || c == '\\')
-      out += std::string("\\") + c;
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\t')
-      out += "\\t";
-    else if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F)
-      out += c;
-    else
-      std::snprintf(code.data(), code.size(), "\\x%02x", static_cast<unsigned char>(c)), out += code.data();
-  }
-  return out + "\"";
-}
-
 }  // namespace
 
 YAML::Node document(std::string_view bytes, const std::string& name) {
@@ -148,7 +113,14 @@ std::int64_t line_of(const YAML::Node& node) { return node.Mark().is_null() ? 0 
 bool quoted(const YAML::Node& scalar) { return scalar.IsScalar() && scalar.Tag() == "!"; }
 
 std::string scalar_text(const std::string& text, bool keep_text) {
-  return plain(text) && !(keep_text && looks_typed(text)) ? text : in_quotes(text);
+  static constexpr std::array kMarks = {"<<", "=", "---", "..."};  // a merge, a default, the ends of documents
+  const bool typed = looks_typed(text);
+  if (typed && !keep_text && !text.empty()) return text;
+  const bool plain = !typed && std::find(kMarks.begin(), kMarks.end(), text) == kMarks.end() && !text.starts_with("--");
+  YAML::Emitter list;  // within one, more has to be quoted than elsewhere
+  list << YAML::Flow << YAML::BeginSeq << (plain ? YAML::Auto : YAML::DoubleQuoted) << text << YAML::EndSeq;
+  const std::string_view written = list.c_str();
+  return std::string(written.substr(1, written.size() - 2));
 }
 
 std::string flow_text(const YAML::Node& node) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -149,16 +150,25 @@ std::string content(Input& input) {
 
 }  // namespace
 
+std::string file_in(const std::string& folder) {
+  const std::string path = folder + "/metrics.h5";
+  std::error_code failure;
+  const bool found = std::filesystem::is_directory(folder, failure) && std::filesystem::is_regular_file(path, failure);
+  return found ? path : "";
+}
+
 Store read(const std::string& path) {
-  Input input(path);
+  const std::string file = file_in(path);
+  Input input(file.empty() ? path : file);
   return parse(content(input), input.name());
 }
 
-Store read(const std::vector<std::string>& paths) {
+Store read(const std::vector<std::string>& paths, const std::function<Store(const std::string&)>& other) {
   Store all;
   for (const std::string& path : paths) {
-    Input input(path);
-    join(all, parse(content(input), input.name()), input.name(), {});
+    std::error_code failure;
+    const bool theirs = other && file_in(path).empty() && std::filesystem::is_directory(path, failure);
+    join(all, theirs ? other(path) : read(path), path == "-" ? "stdin" : path, {});
   }
   return all;
 }

@@ -2,6 +2,7 @@
 // Metric files: one content, two forms (tab-separated text and HDF5), told apart by their first bytes.
 // The forms are described in zs-metrics(5).
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,13 +11,16 @@
 
 namespace zs::metric {
 
-/// Reads a file, or stdin for "-", in either form, several concatenated streams included.
+/// Where a training keeps its metrics, if `folder` is that of one: folder/metrics.h5; else "".
+std::string file_in(const std::string& folder);
+
+/// Reads a file, stdin for "-", or a training's folder, in either form, several concatenated streams included.
 /// Throws Error, with path and line, at the first malformed line, at a corrupt or truncated HDF5 image,
 /// at two runs of one name, and at an empty input.
 Store read(const std::string& path);
 
-/// As read(), over several inputs joined into one store.
-Store read(const std::vector<std::string>& paths);
+/// As read(), over several inputs joined into one store. `other` may know how to read another kind of folder.
+Store read(const std::vector<std::string>& paths, const std::function<Store(const std::string&)>& other = {});
 
 /// The text form of the runs (a summary has none: it is HDF5).
 std::string to_tsv(const std::vector<Run>& runs);

@@ -5,62 +5,46 @@
 
 namespace zs::parse {
 
-Blocks::Blocks(Source& source, std::size_t size, bool ahead)
-    : source_(source), size_(size), ahead_(ahead && source.on_disk()) {}
-
 Blocks::~Blocks() {
-  if (!reader_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-  }
-  changed_.notify_all();
-  reader_.join();
+  closing_ = true;
+  free_.release();
+  if (reader_.joinable()) reader_.join();
 }
 
 void Blocks::fill(Buffer& buffer) {
   if (!buffer.bytes) buffer.bytes = std::make_unique_for_overwrite<char[]>(size_ + kSlack);
-  buffer.used = source_.read(buffer.bytes.get(), size_);
+  buffer.used = input_.read(buffer.bytes.get(), size_);
   std::memset(buffer.bytes.get() + buffer.used, 0, kSlack);
 }
 
-/// Fills buffers up to the end of the source; the last one is empty.
+/// Fills the buffers behind the first up to the end of the input; the last one is empty.
 void Blocks::work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [&] { return closing_ || filled_ - released_ < kBuffers; });
+  for (std::size_t at = 1;; ++at) {
+    free_.acquire();
     if (closing_) return;
-    Buffer& buffer = buffers_[filled_ % kBuffers];
-    lock.unlock();
+    Buffer& buffer = buffers_[at % kBuffers];
     try {
       fill(buffer);
     } catch (...) {
       failure_ = std::current_exception();
       buffer.used = 0;
     }
-    lock.lock();
-    ++filled_;
-    changed_.notify_all();
-    if (buffer.used == 0) return;
+    const bool last = buffer.used == 0;
+    filled_.release();
+    if (last) return;
   }
 }
 
 std::string_view Blocks::next() {
   if (!reader_.joinable()) {
-    Buffer& buffer = buffers_[0];
-    fill(buffer);
-    if (ahead_ && buffer.used == size_) {  // most logs are smaller: not worth a thread
-      filled_ = taken_ = 1;
-      reader_ = std::thread([this] { work(); });
-    }
-    return {buffer.bytes.get(), buffer.used};
+    fill(buffers_[0]);
+    if (ahead_ && buffers_[0].used == size_) reader_ = std::thread([this] { work(); });  // not worth it for less
+    return {buffers_[0].bytes.get(), buffers_[0].used};
   }
-  std::unique_lock lock(mutex_);
-  ++released_;
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return filled_ > taken_; });
-  const Buffer& buffer = buffers_[taken_++ % kBuffers];
-  if (failure_ && buffer.used == 0) std::rethrow_exception(failure_);
+  free_.release();
+  filled_.acquire();
+  const Buffer& buffer = buffers_[++taken_ % kBuffers];
+  if (buffer.used == 0 && failure_) std::rethrow_exception(failure_);
   return {buffer.bytes.get(), buffer.used};
 }
 

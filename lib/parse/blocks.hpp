@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a source, block after block. Of a file on disk a second thread reads (checksum and gzip included) while
+// The text of an input, block after block. Of a file on disk a second thread reads (checksum and gzip included) while
 // the caller uses the block before.
 #pragma once
 #include <array>
-#include <condition_variable>
-#include <cstddef>
+#include <atomic>
 #include <exception>
 #include <memory>
-#include <mutex>
+#include <semaphore>
 #include <string_view>
 #include <thread>
 
-#include "parse/source.hpp"
+#include "base/file.hpp"
 
 namespace zs::parse {
 
@@ -20,18 +19,16 @@ class Blocks {
   /// Bytes behind a block that may be read; they are 0.
   static constexpr std::size_t kSlack = 64;
 
-  /// Blocks of at most `size` bytes. The source outlives this, and is not to be used until this is gone.
+  /// Blocks of at most `size` bytes. The input outlives this, and is not to be used until this is gone.
   /// `ahead`: a second thread may read; then next() is not to be called again after the end.
-  Blocks(Source& source, std::size_t size, bool ahead);
+  Blocks(Input& input, std::size_t size, bool ahead) : input_(input), size_(size), ahead_(ahead && input.on_disk()) {}
   ~Blocks();
-  Blocks(const Blocks&) = delete;
-  Blocks& operator=(const Blocks&) = delete;
 
-  /// The next block, empty at the (present) end; the one before is no longer valid. Throws what the source throws.
+  /// The next block, empty at the (present) end; the one before is no longer valid. Throws what the input throws.
   std::string_view next();
 
  private:
-  static constexpr std::size_t kBuffers = 8;
+  static constexpr std::ptrdiff_t kBuffers = 8;
   struct Buffer {
     std::unique_ptr<char[]> bytes;
     std::size_t used = 0;
@@ -39,16 +36,15 @@ class Blocks {
   void fill(Buffer& buffer);
   void work();
 
-  Source& source_;
+  Input& input_;
   const std::size_t size_;
   const bool ahead_;
   std::array<Buffer, kBuffers> buffers_;
-  std::thread reader_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t filled_ = 0, taken_ = 0, released_ = 0;  // buffers so far
-  bool closing_ = false;
+  std::size_t taken_ = 0;  // buffers so far
+  std::counting_semaphore<kBuffers> free_{kBuffers - 1}, filled_{0};
+  std::atomic<bool> closing_ = false;
   std::exception_ptr failure_;
+  std::thread reader_;
 };
 
 }  // namespace zs::parse

@@ -80,6 +80,10 @@ std::vector<std::string> dialect_names();
 /// The entry of that name; throws UsageError naming the nearest.
 const Entry& dialect_named(std::string_view name);
 
+/// The dialect that a user describes: a reader of every line that has a match (RE2 syntax; groups (?P<key>...) or
+/// (?<key>...)); each match is a record. Throws UsageError where the expression is wrong or has no named group.
+std::unique_ptr<Dialect> make_pattern(const std::string& pattern);
+
 std::unique_ptr<Dialect> make_reference();
 std::unique_ptr<Dialect> make_zs();
 std::unique_ptr<Dialect> make_launch();

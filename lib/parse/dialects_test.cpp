@@ -60,7 +60,7 @@ std::string filled(std::string_view line, std::string_view value) {
 }
 
 /// What comes out of a log: the cells of each column, and attributes with '=' behind their names.
-class Collected : public Rows {
+class Collected : public metric::Writer {
  public:
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override {
     for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parse/directory.hpp"
+#include "parse/run.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/shell.hpp"
+#include "metric/file.hpp"
 #include "parse/names.hpp"
 #include "parse/text.hpp"
 
@@ -94,20 +99,12 @@ Batch read_experiment_log(const std::string& path) {
 /// The options of a command line that say what the run was: "--zero_stage 1" -> zero_stage=1, "--compile" ->
 /// compile=true.
 void add_command(const std::string& command, Attributes& attributes) {
-  std::vector<std::string> words(1);  // as a shell splits them: quotes and backslashes
-  char quote = 0;
-  for (std::size_t at = 0; at < command.size(); ++at) {
-    const char c = command[at];
-    if (c == '\\' && quote != '\'' && at + 1 < command.size())
-      words.back() += command[++at];
-    else if (quote ? c == quote : c == '\'' || c == '"')
-      quote = quote ? 0 : c;
-    else if (c == ' ' && !quote)
-      words.emplace_back();
-    else
-      words.back() += c;
+  std::vector<std::string> words;
+  try {
+    words = shell_words(command);
+  } catch (const Error&) {
+    return;  // a line with half a quote is no command
   }
-  std::erase(words, "");
   Attributes typed;  // of an option typed twice, the last holds
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("--") || words[i].size() < 3) continue;
@@ -124,13 +121,29 @@ void add_command(const std::string& command, Attributes& attributes) {
   attributes.insert(typed.begin(), typed.end());
 }
 
+uid_t owner(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) throw Error(path, 0, errno_text());
+  return status.st_uid;
+}
+
+/// Whether `file` may be read because `said`, a file of `folder`, names it: what another user wrote leads nowhere but
+/// into its own folder and to that user's own files, since it could name what only the caller may read.
+bool may_follow(const std::string& file, const std::string& folder, const std::string& said) {
+  const uid_t writer = owner(said);
+  const std::string inside = std::filesystem::canonical(folder).string() + "/";
+  return writer == ::geteuid() || owner(file) == writer ||
+         std::filesystem::canonical(file).string().starts_with(inside);
+}
+
 }  // namespace
 
 std::vector<Job> read_directory(const std::string& path) {
   const std::filesystem::path folder(path);
   const std::string metadata = (folder / "metadata.json").string(), log = (folder / "experiment_log.txt").string();
   const bool has_metadata = std::filesystem::exists(metadata), has_log = std::filesystem::exists(log);
-  if (!has_metadata && !has_log) throw Error(path, 0, "is a directory without metadata.json; name its logs");
+  if (!has_metadata && !has_log)
+    throw Error(path, 0, "is a directory without metadata.json or metrics.h5; name its logs");
   Batch told = has_log ? read_experiment_log(log) : Batch{};
   const Batch batch = has_metadata ? read_metadata(metadata) : told;
   if (batch.conditions.empty()) throw Error(has_metadata ? metadata : log, 0, "names no condition");
@@ -146,15 +159,26 @@ std::vector<Job> read_directory(const std::string& path) {
         fault(metadata,
               "exit code of '" + name + "' is " + value + ", and " + other->at(key) + " in experiment_log.txt");
     }
-    const auto log = job.attributes.find("log");
-    const std::string expected = log == job.attributes.end() ? name + ".log" : log->second;
-    for (const std::string& file :
-         {(folder / expected).lexically_normal().string(), (folder / (expected + ".gz")).lexically_normal().string()}) {
-      if (job.logs.empty() && std::filesystem::exists(file)) job.logs.push_back(file);
+    const auto said = [&](const char* key, const std::string& otherwise) {
+      const auto found = job.attributes.find(key);
+      return (folder / (found == job.attributes.end() ? otherwise : found->second)).lexically_normal().string();
+    };
+    const auto follow = [&](const std::string& file) {
+      if (!std::filesystem::exists(file)) return false;
+      if (may_follow(file, path, has_metadata ? metadata : log)) return true;
+      fault(file, "is outside of " + path + ", whose metadata.json another user wrote: name that file yourself");
+      return false;
+    };
+    const std::string expected = said("log", name + ".log");
+    for (const std::string& file : {expected, expected + ".gz"}) {
+      if (job.logs.empty() && follow(file)) job.logs.push_back(file);
     }
     const bool silent = std::find(batch.silent.begin(), batch.silent.end(), name) != batch.silent.end();
-    if (job.logs.empty() && !silent)
-      fault((folder / expected).string(), "the log of condition '" + name + "' is missing");
+    if (job.logs.empty() && !silent && job.faults.empty())
+      fault(expected, "the log of condition '" + name + "' is missing");
+    // The run's own records have every step, and all its digits.
+    if (job.attributes.count("run")) job.metrics = metric::file_in(said("run", ""));
+    if (!job.metrics.empty() && !follow(job.metrics)) job.metrics.clear();
     if (job.attributes.count("command")) add_command(std::string(job.attributes["command"]), job.attributes);
     jobs.push_back(std::move(job));
   }

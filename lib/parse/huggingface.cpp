@@ -22,8 +22,7 @@ std::optional<Bar> bar_of(std::string_view text) {
     std::size_t first = slash;
     while (first > 0 && is_digit(text[first - 1])) --first;
     std::string_view rest = text.substr(slash + 1);
-    const std::string_view total = rest.substr(0, std::min(rest.size(), rest.find_first_not_of("0123456789")));
-    rest.remove_prefix(total.size());
+    const std::string_view total = take_digits(rest);
     if (first < slash && !total.empty() && rest.starts_with(" ["))
       return Bar{std::string(text.substr(first, slash - first)), std::string(total)};
   }

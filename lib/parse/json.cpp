@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON lines: wandb-history.jsonl, and any flat object with a step and a number beside it.
 //   {"train/loss": 2.0751, "train/global_step": 40, "_step": 3, "_runtime": 61.4, "_timestamp": 1750132261.4}
-#include "parse/json.hpp"
-
 #include <algorithm>
-#include <array>
+#include <deque>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "parse/dialect.hpp"
 #include "parse/names.hpp"
 
 namespace zs::parse {
@@ -14,50 +14,36 @@ namespace {
 
 constexpr int kDeepest = 32;
 
-void append_utf8(std::string& out, unsigned code) {
-  if (code == 0) code = 0xFFFD;  // no form of metric files holds a NUL
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | code >> 6);
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | code >> 12);
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | code >> 18);
-    out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
-}
+/// An object on one line, read flat: nested objects become dotted keys. NaN and Infinity are values, as Python writes
+/// them, and numbers keep their digits: no JSON library does both.
+class FlatJson {
+ public:
+  /// Reads the object that `text` starts with. Null and arrays are left out. False, with fault() saying why, if it
+  /// is none; the fields read so far stay.
+  bool read(std::string_view text);
+  /// Views of the text, or of this reader.
+  const std::vector<Field>& fields() const { return fields_; }
+  const std::string& fault() const { return fault_; }
 
-/// Removes and gives four hex digits; -1 if there are none.
-int take_hex(std::string_view& text) {
-  int code = 0;
-  if (text.size() < 4) return -1;
-  for (int i = 0; i < 4; ++i) {
-    const std::size_t digit =
-        std::string_view("0123456789abcdef")
-            .find(static_cast<char>(is_alpha(text[static_cast<std::size_t>(i)]) ? text[static_cast<std::size_t>(i)] | 32
-                                                                                : text[static_cast<std::size_t>(i)]));
-    if (digit == std::string_view::npos) return -1;
-    code = code * 16 + static_cast<int>(digit);
-  }
-  text.remove_prefix(4);
-  return code;
-}
+ private:
+  bool object(const std::string& prefix, int depth);
+  bool value(std::string_view key, int depth);
+  bool text(std::string_view& out);
+  bool skip_array(int depth);
+  Token take_json_number();
+  bool fail(const std::string& what);
 
-}  // namespace
+  std::string_view all_, rest_;
+  std::vector<Field> fields_;
+  std::deque<std::string> made_;
+  std::string fault_;
+};
 
 bool FlatJson::fail(const std::string& what) {
   if (fault_.empty())
     fault_ = rest_.empty() ? "it is cut" : what + " at byte " + std::to_string(all_.size() - rest_.size() + 1);
   return false;
 }
-
-void FlatJson::skip_space() { skip_blanks(rest_); }
 
 bool FlatJson::read(std::string_view text) {
   all_ = rest_ = text;
@@ -70,18 +56,18 @@ bool FlatJson::read(std::string_view text) {
 bool FlatJson::object(const std::string& prefix, int depth) {
   if (depth > kDeepest) return fail("nested too deeply");
   if (!skip(rest_, "{")) return fail("expected '{'");
-  skip_space();
+  skip_blanks(rest_);
   if (skip(rest_, "}")) return true;
   while (true) {
-    skip_space();
+    skip_blanks(rest_);
     std::string_view key;
     if (!text(key)) return false;
-    skip_space();
+    skip_blanks(rest_);
     if (!skip(rest_, ":")) return fail("expected ':'");
-    skip_space();
+    skip_blanks(rest_);
     if (!prefix.empty()) key = made_.emplace_back(prefix + std::string(key));
     if (!value(key, depth)) return false;
-    skip_space();
+    skip_blanks(rest_);
     if (skip(rest_, "}")) return true;
     if (!skip(rest_, ",")) return fail("expected ',' or '}'");
   }
@@ -134,60 +120,36 @@ Token FlatJson::take_json_number() {
 bool FlatJson::skip_array(int depth) {
   if (depth > kDeepest) return fail("nested too deeply");
   skip(rest_, "[");
-  skip_space();
+  skip_blanks(rest_);
   if (skip(rest_, "]")) return true;
   while (true) {
-    skip_space();
+    skip_blanks(rest_);
     const std::size_t known = fields_.size();
     if (!value("", depth)) return false;
     fields_.resize(known);
-    skip_space();
+    skip_blanks(rest_);
     if (skip(rest_, "]")) return true;
     if (!skip(rest_, ",")) return fail("expected ',' or ']'");
   }
 }
 
 bool FlatJson::text(std::string_view& out) {
-  if (!skip(rest_, "\"")) return fail("expected '\"'");
-  const std::size_t plain = std::min(rest_.find_first_of("\"\\"), rest_.size());
-  if (plain < rest_.size() && rest_[plain] == '"') {
-    out = rest_.substr(0, plain);
-    rest_.remove_prefix(plain + 1);
-    return true;
+  if (!rest_.starts_with('"')) return fail("expected '\"'");
+  std::size_t end = 1;
+  while (end < rest_.size() && rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;
+  if (end >= rest_.size()) return rest_ = {}, fail("cut");
+  out = rest_.substr(1, end - 1);
+  if (out.find('\\') != std::string_view::npos) {
+    const auto decoded = nlohmann::json::parse(rest_.substr(0, end + 1), nullptr, false);
+    if (decoded.is_discarded()) return fail("a text with a wrong escape");
+    std::string& made = made_.emplace_back(decoded.get<std::string>());
+    for (std::size_t at; (at = made.find('\0')) != std::string::npos;)
+      made.replace(at, 1, "\xEF\xBF\xBD");  // no form holds a NUL
+    out = made;
   }
-  std::string made;
-  while (!rest_.empty() && rest_.front() != '"') {
-    if (rest_.front() != '\\') {
-      made += rest_.front();
-      rest_.remove_prefix(1);
-      continue;
-    }
-    rest_.remove_prefix(1);
-    if (rest_.empty()) break;
-    static constexpr std::string_view kLetters = "bfnrt", kMeant = "\b\f\n\r\t";
-    const char letter = rest_.front();
-    rest_.remove_prefix(1);
-    if (const std::size_t at = kLetters.find(letter); at != std::string_view::npos) {
-      made += kMeant[at];
-    } else if (letter == 'u') {
-      int code = take_hex(rest_);
-      if (code < 0) return fail("expected 4 hex digits");
-      if (code >= 0xD800 && code < 0xDC00 && skip(rest_, "\\u")) {
-        const int low = take_hex(rest_);
-        if (low < 0) return fail("expected 4 hex digits");
-        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-      }
-      append_utf8(made, static_cast<unsigned>(std::max(0, code)));
-    } else {
-      made += letter;
-    }
-  }
-  if (!skip(rest_, "\"")) return fail("expected '\"'");
-  out = made_.emplace_back(std::move(made));
+  rest_.remove_prefix(end + 1);
   return true;
 }
-
-namespace {
 
 class JsonLines : public Dialect {
  public:

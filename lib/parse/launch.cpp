@@ -58,12 +58,6 @@ std::string_view unquoted(std::string_view literal) {
   return quoted ? literal.substr(1, literal.size() - 2) : literal;
 }
 
-std::string_view take_digits(std::string_view& text) {
-  const std::string_view digits = text.substr(0, std::min(text.size(), text.find_first_not_of("0123456789")));
-  text.remove_prefix(digits.size());
-  return digits;
-}
-
 class Launch : public Dialect {
  public:
   Verdict read(const Line& line, Findings& findings) override {

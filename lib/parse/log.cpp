@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 
+#include "base/checksum.hpp"
 #include "base/number.hpp"
-#include "parse/pattern.hpp"
 
 namespace zs::parse {
 namespace {
@@ -32,7 +33,7 @@ Markers markers_of(const std::vector<const Entry*>& entries) {
 
 }  // namespace
 
-LogReader::LogReader(Options options, Rows& rows, const FaultSink& faults)
+LogReader::LogReader(Options options, metric::Writer& rows, const FaultSink& faults)
     : options_(std::move(options)),
       rows_(rows),
       faults_(faults),
@@ -46,7 +47,9 @@ LogReader::~LogReader() = default;
 
 void LogReader::read(const std::string& path) {
   while (true) {
-    Source source(path);
+    std::optional<Checksum> checksum;
+    Input source(path, [&](std::string_view bytes) { checksum->add(bytes); });
+    checksum.emplace(source.size());
     path_ = source.name();
     number_ = 1;
     recent_.clear();
@@ -59,7 +62,7 @@ void LogReader::read(const std::string& path) {
     hint_ = 0;
     const std::string part = parts_ == 1 ? "" : "." + std::to_string(parts_);
     attributes_["source" + part] = path_;
-    attributes_["source_" + source.checksum().name() + part] = source.checksum().text();
+    attributes_["source_" + checksum->name() + part] = checksum->text();
     const bool rotated = options_.follow_until && !*options_.follow_until && source.replaced();
     if (rotated) continue;  // the path is another log now
     if (source.missing() > 0)
@@ -68,7 +71,7 @@ void LogReader::read(const std::string& path) {
   }
 }
 
-void LogReader::read_part(Source& source) {
+void LogReader::read_part(Input& source) {
   Blocks blocks(source, options_.block, options_.ahead && !options_.follow_until);
   while (true) {
     const std::string_view block = next_block(blocks, source);
@@ -101,7 +104,7 @@ void LogReader::take_carry() {
 }
 
 /// At the end of a log that is followed: waits, unless it is to be followed no more or another file has its name.
-std::string_view LogReader::next_block(Blocks& blocks, const Source& source) {
+std::string_view LogReader::next_block(Blocks& blocks, const Input& source) {
   while (true) {
     const std::string_view block = blocks.next();
     bytes_ += static_cast<std::int64_t>(block.size());
@@ -309,7 +312,7 @@ void LogReader::finish() {
   std::int64_t known = stats_.faulty;
   for (const auto& [name, count] : stats_.matched) known += count;
   stats_.other = stats_.lines - known;
-  if (stats_.records == 0 && parts_ > 0)
+  if (stats_.records == 0 && parts_ > 0 && !options_.facts_only)
     fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"),
           "no metric line");
   rows_.finish(attributes_);

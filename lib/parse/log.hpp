@@ -11,22 +11,24 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "metric/ranks.hpp"
+#include "metric/writer.hpp"
 #include "parse/blocks.hpp"
 #include "parse/dialect.hpp"
 #include "parse/marker.hpp"
-#include "parse/ranks.hpp"
 #include "parse/records.hpp"
-#include "parse/rows.hpp"
-#include "parse/source.hpp"
 #include "parse/template.hpp"
 
 namespace zs::parse {
+
+using metric::Ranks;
 
 struct Options {
   std::string dialect;  ///< the only one to try; empty: all
   std::string pattern;  ///< a regular expression with named groups, tried before the dialects; or empty
   std::map<std::string, std::string> map;  ///< key of a log -> column that it means
   Ranks ranks = Ranks::all;
+  bool facts_only = false;      ///< the records are known from elsewhere: a log without any is as it should be
   std::size_t block = 1 << 18;  ///< bytes read at a time
   bool learn = true;            ///< read lines by the form of the line before; the result is the same
   bool ahead = true;            ///< read files on disk in a second thread; the result is the same
@@ -45,7 +47,7 @@ struct Stats {
 class LogReader : private Findings {
  public:
   /// The sink and the rows outlive the reader.
-  LogReader(Options options, Rows& rows, const FaultSink& faults);
+  LogReader(Options options, metric::Writer& rows, const FaultSink& faults);
   ~LogReader() override;
 
   /// Reads a log to its end, in memory that does not grow with it. Several logs are parts of the run, in order.
@@ -72,8 +74,8 @@ class LogReader : private Findings {
   void fault(std::int64_t line, const std::string& what) override;
   void fault(std::int64_t line, const std::string& what, const std::string& kind);
 
-  void read_part(Source& source);
-  std::string_view next_block(Blocks& blocks, const Source& source);
+  void read_part(Input& source);
+  std::string_view next_block(Blocks& blocks, const Input& source);
   /// Whole lines. REQUIRES: Blocks::kSlack bytes behind `end` may be read.
   void take_block(const char* begin, const char* end);
   void take_carry();
@@ -85,7 +87,7 @@ class LogReader : private Findings {
   std::vector<Field> held_by_others(const std::vector<Field>& fields, std::string_view rank);
 
   const Options options_;
-  Rows& rows_;
+  metric::Writer& rows_;
   const FaultSink& faults_;
   Records records_;
   std::vector<Reader> readers_;

@@ -11,7 +11,7 @@ namespace zs::parse {
 namespace {
 
 /// All that comes out of a log, as one text.
-class Transcript : public Rows {
+class Transcript : public metric::Writer {
  public:
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override {
     for (std::size_t i = 0; i < cells.size(); ++i) text += columns[i].name + "=" + std::string(cells[i]) + " ";
@@ -36,7 +36,7 @@ class LogFile {
   std::string name_;
 };
 
-Stats read(const LogFile& log, const Options& options, Rows& rows, std::string& faults) {
+Stats read(const LogFile& log, const Options& options, metric::Writer& rows, std::string& faults) {
   const FaultSink sink = [&](const Fault& fault) { faults += std::to_string(fault.line) + ": " + fault.what + "\n"; };
   LogReader reader(options, rows, sink);
   reader.read(log.name());
@@ -50,7 +50,8 @@ Stats read(const LogFile& log, const Options& options, Transcript& out) { return
 std::string text_of(const LogFile& log, const Options& options) {
   std::string text, faults;
   metric::TsvWriter writer([&](std::string_view block) { text += block; });
-  TsvRows rows("run", writer);
+  metric::TextWriter rows(writer);
+  rows.begin("run", {});
   read(log, options, rows, faults);
   return text + faults;
 }

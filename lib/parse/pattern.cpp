@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Anyone's own format: a regular expression whose named groups are the keys of a record. RE2 takes time that grows with
 // the line only, whatever the expression.
-#include "parse/pattern.hpp"
-
 #include <re2/re2.h>
 
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "parse/dialect.hpp"
 
 namespace zs::parse {
 namespace {

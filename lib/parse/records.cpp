@@ -11,8 +11,8 @@
 namespace zs::parse {
 namespace {
 
-constexpr std::array<char, Rows::kNumber> kNothing{};
-static_assert(Rows::kNumber >= Template::kLongest && Blocks::kSlack >= Template::kSlack);
+constexpr std::array<char, metric::Writer::kNumber> kNothing{};
+static_assert(metric::Writer::kNumber >= Template::kLongest && Blocks::kSlack >= Template::kSlack);
 
 /// True and False of Python as 1 and 0; "" for anything else.
 std::string_view truth(std::string_view word) {
@@ -25,7 +25,7 @@ std::string_view truth(std::string_view word) {
 
 /// `value` at the end of the first half of `storage`, so that what is in front of it is free.
 std::string_view Records::decimal(std::int64_t value, Digits& storage) {
-  static_assert(sizeof(Digits) / 2 >= Rows::kNumber && sizeof(Digits) / 2 >= 20);
+  static_assert(sizeof(Digits) / 2 >= metric::Writer::kNumber && sizeof(Digits) / 2 >= 20);
   char* const end = storage.data() + storage.size() / 2;
   char* begin = end;
   for (std::int64_t rest = value; begin == end || rest != 0; rest /= 10) *--begin = static_cast<char>('0' + rest % 10);
@@ -128,7 +128,9 @@ bool Records::checked(const ColumnInfo& column, const Field& field, std::string_
   if (number && column.type == metric::Type::real) {
     const bool spelt = is_alpha(field.value.back());  // NaN, Infinity: as zs spells them
     if (spelt) cell = made_.emplace_back(to_text(*parse_real(field.value)));
-    return true;
+    const std::size_t e = std::min(field.value.find_first_of("eE"), field.value.size());
+    const bool usual = spelt || (e < 300 && field.value.size() - e < 4);  // too large or small for no double
+    return usual || parse_real(field.value).has_value();
   }
   if (field.kind == Kind::integer) return field.value.size() <= 18 || parse_int(field.value).has_value();
   if (number) {
@@ -162,9 +164,12 @@ std::vector<std::string> Records::add(const std::vector<Field>& fields, const Pl
     if (static_cast<std::size_t>(index) == line) line_column_ = column;
     if (checked(columns_[column], field, cells_[column])) continue;
     cells_[column] = {kNothing.data(), 0};
-    faults.push_back("malformed value: '" + std::string(field.value.substr(0, 40)) + "' is not " +
-                     (columns_[column].type == metric::Type::integer ? "a whole number" : "a number") + ", as '" +
-                     columns_[column].name + "' must be");
+    const std::string &name = columns_[column].name, text(field.value.substr(0, 40));
+    const bool whole = columns_[column].type == metric::Type::integer;
+    faults.push_back("malformed value: '" + text + "' " +
+                     (!whole && field.kind == Kind::real
+                          ? "of '" + name + "' is not 0, but nearer to it than any double"
+                          : std::string("is not a ") + (whole ? "whole " : "") + "number, as '" + name + "' must be"));
   }
   rows_.row(columns_, cells_);
   return faults;

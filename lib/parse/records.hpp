@@ -9,17 +9,19 @@
 #include <string_view>
 #include <vector>
 
+#include "metric/writer.hpp"
 #include "parse/dialect.hpp"
 #include "parse/names.hpp"
-#include "parse/rows.hpp"
 #include "parse/template.hpp"
 
 namespace zs::parse {
 
+using metric::ColumnInfo;
+
 class Records {
  public:
   /// `map`: key of a log -> column that it means, beside the known ones. Map and rows outlive this.
-  Records(const std::map<std::string, std::string>& map, Rows& rows) : map_(map), rows_(rows) {}
+  Records(const std::map<std::string, std::string>& map, metric::Writer& rows) : map_(map), rows_(rows) {}
 
   /// Where a record stands: rank as text, "" if unknown; part from 1.
   struct Place {
@@ -56,7 +58,7 @@ class Records {
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
 
   const std::map<std::string, std::string>& map_;
-  Rows& rows_;
+  metric::Writer& rows_;
   std::vector<ColumnInfo> columns_;
   std::vector<Shape> shapes_;
   std::size_t last_shape_ = 0;

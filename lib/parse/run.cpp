@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/checksum.hpp"
 #include "base/number.hpp"
 #include "metric/file.hpp"
-#include "parse/directory.hpp"
 #include "parse/text.hpp"
 
 namespace zs::parse {
@@ -59,7 +59,11 @@ std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::st
   std::vector<Part> parts;
   for (const std::string& operand : operands) {
     if (std::error_code ignored; operand != "-" && std::filesystem::is_directory(operand, ignored)) {
-      for (Job& job : read_directory(operand)) jobs.push_back(std::move(job));
+      if (const std::string metrics = metric::file_in(operand); !metrics.empty()) {  // of a training
+        jobs.push_back({std::filesystem::canonical(operand).filename().string(), {}, {}, false, {}, metrics});
+      } else {
+        for (Job& job : read_directory(operand)) jobs.push_back(std::move(job));
+      }
       continue;
     }
     const LogName log = name_of(operand);
@@ -89,38 +93,71 @@ std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::st
   return jobs;
 }
 
+namespace {
+
+/// What is known of `job` from its metrics file: the records go to `rows`, the rest becomes attributes.
+void read_metrics(const Job& job, metric::Writer& rows, LogReader& reader) {
+  Input input(job.metrics);
+  const std::string bytes = input.read_all();
+  metric::Store store = metric::parse(bytes, job.metrics);
+  if (store.runs.size() != 1)
+    throw Error(job.metrics, 0, "holds " + std::to_string(store.runs.size()) + " runs, expected one");
+  const metric::Run& run = store.runs.front();
+  for (std::size_t row = 0; row < run.records.rows(); ++row) metric::write_row(run.records, row, rows);
+  for (const auto& [key, value] : run.attributes) reader.set_attribute(key, value);
+  reader.set_attribute("source", job.metrics);
+  reader.set_attribute("source_sha256", sha256(bytes));
+}
+
+/// Reads a run into `rows`.
+Count read_job(const Job& job, Options options, metric::Writer& rows, const FaultSink& faults) {
+  for (const Fault& fault : job.faults) faults(fault);
+  options.facts_only = !job.metrics.empty();
+  if (options.facts_only) options.dialect = "failure";
+  metric::FirstRank first(rows);
+  metric::MeanOfRanks mean(rows);
+  metric::Writer& chosen = options.ranks == Ranks::first  ? first
+                           : options.ranks == Ranks::mean ? static_cast<metric::Writer&>(mean)
+                                                          : rows;
+  chosen.begin(job.run, {});
+  LogReader reader(options, chosen, faults);
+  for (const std::string& log : job.logs) reader.read(log);
+  const bool empty = reader.bytes() == 0 && !job.logs.empty() && !job.of_directory;
+  if (empty) throw Error(job.logs.front() == "-" ? "stdin" : job.logs.front(), 0, "is empty, expected a training log");
+  if (options.facts_only) read_metrics(job, chosen, reader);
+  for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
+  reader.finish();
+  return {job.run, reader.stats(), first.left_out()};
+}
+
+}  // namespace
+
+metric::Store collect(const std::vector<Job>& jobs, const Options& options, const FaultSink& faults,
+                      std::vector<Count>* counts) {
+  metric::Store store;
+  for (const Job& job : jobs) {
+    metric::MemoryWriter rows(store.runs.emplace_back());
+    const Count count = read_job(job, options, rows, faults);
+    if (counts) counts->push_back(count);
+  }
+  return store;
+}
+
 std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out,
                            const FaultSink& faults) {
   std::vector<Count> counts;
-  const bool hold = !options.follow_until;
-  metric::TsvWriter writer([&](std::string_view text) { out.write(text); }, hold ? kHeld : 0, hold ? kBlock : 0);
-  metric::Store store;
-  for (const Job& job : jobs) {
-    for (const Fault& fault : job.faults) faults(fault);
-    std::unique_ptr<Rows> rows;  // the destination, behind what chooses ranks
-    if (form == Form::tsv) {
-      rows = std::make_unique<TsvRows>(job.run, writer);
-    } else if (form == Form::jsonl) {
-      rows = std::make_unique<JsonlRows>(job.run, out);
-    } else {
-      store.runs.reserve(jobs.size());  // RunRows keep a reference
-      rows = std::make_unique<RunRows>(store.runs.emplace_back(metric::Run{job.run, {}, {}}));
-    }
-    FirstRank first(*rows);
-    MeanOfRanks mean(*rows);
-    Rows& chosen = options.ranks == Ranks::first  ? first
-                   : options.ranks == Ranks::mean ? static_cast<Rows&>(mean)
-                                                  : *rows;
-    LogReader reader(options, chosen, faults);
-    for (const std::string& log : job.logs) reader.read(log);
-    const bool empty = reader.bytes() == 0 && !job.logs.empty() && !job.of_directory;
-    if (empty)
-      throw Error(job.logs.front() == "-" ? "stdin" : job.logs.front(), 0, "is empty, expected a training log");
-    for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
-    reader.finish();
-    counts.push_back({job.run, reader.stats(), first.left_out()});
+  if (form == Form::h5) {
+    out.write(metric::to_h5(collect(jobs, options, faults, &counts)));
+    return counts;
   }
-  if (form == Form::h5) out.write(metric::to_h5(store));
+  const bool hold = !options.follow_until;
+  metric::TsvWriter text([&](std::string_view bytes) { out.write(bytes); }, hold ? kHeld : 0, hold ? kBlock : 0);
+  for (const Job& job : jobs) {
+    metric::TextWriter tsv(text);
+    metric::JsonlWriter jsonl(out);
+    metric::Writer& rows = form == Form::tsv ? static_cast<metric::Writer&>(tsv) : jsonl;
+    counts.push_back(read_job(job, options, rows, faults));
+  }
   return counts;
 }
 

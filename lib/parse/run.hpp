@@ -16,11 +16,19 @@ struct Job {
   std::map<std::string, std::string> attributes;  ///< known from elsewhere
   bool of_directory = false;                      ///< a condition, which may have failed before its first line
   std::vector<Fault> faults{};                    ///< found before the logs are read
+  std::string metrics{};                          ///< file of its records; the logs then only say how it ended
 };
 
+/// A results directory: metadata.json, experiment_log.txt and a log per condition.
+/// A job per condition, in the order of "condition_order", with its command, exit_code and the like as attributes; also
+/// for a condition whose log is missing (which is a fault) or that failed before its first step.
+/// What experiment_log.txt says is added; it also serves alone, for a batch that was stopped before it wrote
+/// metadata.json. Throws Error without either, or with one that cannot be read.
+std::vector<Job> read_directory(const std::string& path);
+
 /// Operands as jobs: a log is a run, named after its file ("-" is "stdin"); run.log.2.gz, run.log.1, run.log are the
-/// parts of one; a folder is a results directory (a run per condition). With a `name`, all logs are parts of that run.
-/// Throws Error at two runs of one name, and at a folder without metadata.json.
+/// parts of one; a folder is a results directory (a run per condition), or a run's with metrics.h5. With a `name`, all
+/// logs are parts of that run. Throws Error at two runs of one name, and at another folder.
 std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::string& name);
 
 enum class Form { tsv, h5, jsonl };
@@ -35,6 +43,10 @@ struct Count {
 /// Reads all jobs and writes their records to `out`.
 std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out,
                            const FaultSink& faults);
+
+/// All runs of `jobs`, in memory; `counts`, if given, as convert() returns them.
+metric::Store collect(const std::vector<Job>& jobs, const Options& options, const FaultSink& faults,
+                      std::vector<Count>* counts = nullptr);
 
 /// The counts as rows of a table: run, what, count. The lines of a run add up to its lines read.
 std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts);

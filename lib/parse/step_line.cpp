@@ -1,7 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parse/step_line.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "base/number.hpp"
+
 namespace zs::parse {
+
+std::string step_line(const metric::Table& records, std::size_t row) {
+  const auto text = [&](const metric::Column& column) {
+    return column.type() == metric::Type::real ? to_plain_text(column.reals()[row]) : column.text(row);
+  };
+  std::string line;
+  for (const auto& [key, name] : {std::pair("Epoch ", "epoch"),
+                                  {", Step ", "step"},
+                                  {", Loss: ", "loss"},
+                                  {" sync: True time: ", "iteration_time"}})
+    line += key + text(*records.find(name));
+  for (const metric::Column& column : records.columns) {
+    const bool written =
+        column.name == "epoch" || column.name == "step" || column.name == "loss" || column.name == "iteration_time";
+    if (!written && !column.absent(row)) line += " " + column.name + ": " + text(column);
+  }
+  return line;
+}
+
+std::string earlier_lines(std::string_view log, std::int64_t done) {
+  std::string kept;
+  while (!log.empty()) {
+    const std::size_t end = log.find('\n');
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(std::min(log.size(), line.size() + 1));
+    const bool result = line.starts_with("Summary: ") || line.starts_with("state_digest: ");
+    if (result || end == std::string_view::npos) continue;
+    const auto step = starts_step(line) ? read_step(line, true) : std::nullopt;
+    const bool later =
+        step && (step->fields.empty() || parse_int(step->fields.front().value).value_or(done + 1) > done);
+    if (!later) kept.append(line) += '\n';
+  }
+  return kept;
+}
 
 std::string quoted_start(std::string_view text) {
   std::string start(text.substr(0, 24));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One metric line of the reference format, read from a text that may go on with anything.
+// The metric line of the reference format, which is that of zs-train: written, read, and found in a log to cut it
+// there.
 #pragma once
 #include <array>
 #include <optional>
@@ -7,9 +8,17 @@
 #include <string_view>
 #include <vector>
 
+#include "metric/table.hpp"
 #include "parse/dialect.hpp"
 
 namespace zs::parse {
+
+/// Row `row` of a training's records as its log has it, without the line's end.
+std::string step_line(const metric::Table& records, std::size_t row);
+
+/// The log of a training that goes on behind step `done`: without the steps that will be trained again, and without its
+/// result, or a last line that is torn.
+std::string earlier_lines(std::string_view log, std::int64_t done);
 
 /// The keys that a whole line has behind the loss.
 inline constexpr std::array<std::string_view, 4> kCore = {"sync", "time", "alloc_mem", "peak_mem"};

@@ -62,7 +62,7 @@ const char* skip_number(const char* at, bool& whole) {
     whole = false;
     const char* const exponent = stop + 1 + (stop[1] == '-' || stop[1] == '+');
     others = ~digits32(exponent);
-    if (others == 0 || (others & 1) != 0) return nullptr;
+    if ((others & 7) == 0 || (others & 1) != 0) return nullptr;  // of three digits: perhaps no double is so small
     stop = exponent + std::countr_zero(others);
   }
   return stop;

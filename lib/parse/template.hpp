@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Most metric lines of a log differ in their numbers only. Once a dialect has read one, the text between the values is
-// known, and the next line of the same form is read at a tenth of the cost, with the same result.
+// known, and the next line of the same form is read at a twelfth of the cost, with the same result.
+//
+//   learned   "iter 100: loss 2.1234, time 135.12ms"  ->  text "iter ", number, text ": loss ", number, text ", time ",
+//   ... matched   "iter 110: loss 2.0967, time 134.87ms"      each text compared, each number found by a mask of its
+//   digits
+//
+// What must hold: a line that matches has the cells that the dialect would have found. So a match is refused wherever
+// that is not certain - other text, a number of another kind or of an unusual form, a longer one, nan - and the dialect
+// reads the line. Which columns are whole numbers was learned, and a fraction there is refused. Dialects that look at
+// more than one line say so (Dialect::repeats), and nothing is learned of them.
 #pragma once
 #include <array>
 #include <string>

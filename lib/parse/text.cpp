@@ -94,6 +94,12 @@ Token take_number(std::string_view& text) {
   return number;
 }
 
+std::string_view take_digits(std::string_view& text) {
+  const std::string_view digits = text.substr(0, std::min(text.size(), text.find_first_not_of("0123456789")));
+  text.remove_prefix(digits.size());
+  return digits;
+}
+
 std::string_view take_key(std::string_view& text) {
   std::size_t length = 0;
   while (length < text.size() && is_key(text[length])) ++length;
@@ -141,12 +147,6 @@ std::string bytes_of(std::string_view number, std::string_view unit) {
   return to_text(static_cast<std::int64_t>(std::llround(*value * found->second)));
 }
 
-std::string without_commas(std::string_view number) {
-  std::string plain(number);
-  plain.erase(std::remove(plain.begin(), plain.end(), ','), plain.end());
-  return plain;
-}
-
 std::string_view without_escapes(std::string_view text, std::string& storage) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 32 && c != '\t'; };
   const auto first = std::find_if(text.begin(), text.end(), is_control);
@@ -174,7 +174,7 @@ std::string_view rank_of(std::string_view prefix) {
   const auto number_after = [&](std::size_t at) -> std::string_view {
     std::string_view rest = prefix.substr(at);
     skip_blanks(rest);
-    const std::string_view digits = rest.substr(0, std::min(rest.size(), rest.find_first_not_of("0123456789")));
+    const std::string_view digits = take_digits(rest);
     return digits.size() <= 9 ? digits : std::string_view{};
   };
   static constexpr std::array<std::string_view, 4> kHeads = {"[rank", "[Rank", "[default", "(rank"};
@@ -191,8 +191,7 @@ std::string_view rank_of(std::string_view prefix) {
   rest = prefix;
   skip_blanks(rest);
   skip(rest, "rank ");
-  const std::string_view rank = rest.substr(0, std::min(rest.size(), rest.find_first_not_of("0123456789")));
-  rest.remove_prefix(rank.size());
+  const std::string_view rank = take_digits(rest);
   return !rank.empty() && rank.size() <= 9 && (rest.starts_with(": ") || rest == ":") ? rank : std::string_view{};
 }
 

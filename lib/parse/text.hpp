@@ -34,6 +34,8 @@ void skip_blanks(std::string_view& text);
 bool number_ends(std::string_view rest);
 /// Removes and gives the number in front; an empty token, and nothing changed, if there is none.
 Token take_number(std::string_view& text);
+/// Removes and gives the digits in front.
+std::string_view take_digits(std::string_view& text);
 /// Removes and gives the key in front.
 std::string_view take_key(std::string_view& text);
 
@@ -42,8 +44,6 @@ std::string shifted(std::string_view text, int places);
 /// "1.03" and "GiB" or "GB" (both 2^30, as PyTorch's tools mean them), "MB", "kB", "B": whole bytes as text; "" for
 /// another unit.
 std::string bytes_of(std::string_view number, std::string_view unit);
-/// "1,234" -> "1234".
-std::string without_commas(std::string_view number);
 
 /// `text` without terminal escape sequences (ESC [ ... letter, ESC ] ... BEL) and other control characters but TAB.
 /// Gives `text` itself where there are none, else a view of `storage`.

@@ -347,6 +347,21 @@ TEST_CASE("sheet: in a CSV no text is a formula, and numbers stay numbers") {
   for (const char* const number : {"-0.5", "+1e-3", "-inf", "7"}) CHECK(csv_cell(number) == number);
 }
 
+TEST_CASE("sheet: a CSV steers no terminal; lines and tabs stay data") {
+  CHECK(csv_cell("a\x1b[31mb\x7f\r") == "a\\x1B[31mb\\x7F\\r");
+  CHECK(csv_cell("\xc2\x9b" "2J\xff") == "\\u009B2J\\xFF");
+  CHECK(csv_cell("one\ntwo\tthree \xc3\xa9") == "\"one\ntwo\tthree \xc3\xa9\"");
+}
+
+TEST_CASE("registry: a configuration of many keys is recorded, each once") {
+  std::string yaml = "sweep_name: s\nmine:\n";
+  for (int key = 0; key < 30000; ++key) yaml += "  k" + std::to_string(key) + ": 1\n";
+  const auto fields = settings(zs::config::Config::parse(yaml, "c.yaml"));
+  CHECK(fields.size() == 30001);
+  CHECK(zs::registry::value(fields, "sweep_name") == "s");
+  CHECK(zs::registry::value(fields, "mine.k29999") == "1");
+}
+
 TEST_CASE("registry: a removed run is gone with its files, a registry that is none is an error") {
   const zs::TemporaryFolder place;
   const Run a = Run::create(place.path(), "a", {});

@@ -142,7 +142,10 @@ Fields settings(const config::Config& config) {
     if (names_secret(entry.key)) value = kWithheld;
     if (row && row->type == config::Type::boolean) value = config.boolean(entry.key) ? "true" : "false";  // yes, on, 1
     if (row && row->type == config::Type::count) value = to_text(config.integer(entry.key));
-    set(all, entry.key, value);
+    if (entry.key == "sweep_name")
+      all.front().second = value;
+    else
+      all.emplace_back(entry.key, value);  // a configuration has each key once
   }
   return all;
 }

@@ -77,7 +77,12 @@ std::string csv_cell(const std::string& raw) {
   // A spreadsheet would compute what begins so; numbers are numbers.
   const bool formula =
       !raw.empty() && std::string_view("=+-@\t\r").find(raw[0]) != std::string_view::npos && !parse_real(raw);
-  const std::string text = formula ? "'" + raw : raw;
+  std::string text(formula ? "'" : "");
+  for (std::string_view rest = raw; !rest.empty();) {  // lines and tabs are data, the rest would steer a terminal
+    const std::string_view character = rest.substr(0, std::max<std::size_t>(utf8_size(rest), 1));
+    text += character == "\n" || character == "\t" ? std::string(character) : printable(character);
+    rest.remove_prefix(character.size());
+  }
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);

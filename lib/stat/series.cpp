@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "compare/rows.hpp"
 
@@ -66,6 +67,12 @@ Series series(const metric::Run& run) {
     else
       made.points.push_back(point);
   }
+  const auto earlier = [](const Point& a, const Point& b) {
+    return std::tie(a.epoch, a.step) < std::tie(b.epoch, b.step);
+  };
+  const bool all =
+      std::none_of(made.points.begin(), made.points.end(), [](const Point& p) { return is_absent(p.step); });
+  if (all) std::stable_sort(made.points.begin(), made.points.end(), earlier);
   return made;
 }
 

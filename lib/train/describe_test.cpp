@@ -38,9 +38,10 @@ TEST_CASE("a run records its whole configuration and its arithmetic, each attrib
   Facts facts;
   zs::comm::run_in_process(1, [&](zs::comm::Group& group) {
     zs::train::Trainer trainer(group, zs::train::settings(config, 1));
-    trainer.run(
-        "", zs::train::configured(config),
-        {.log = {}, .metrics = [&](const zs::metric::Run& run, bool) { facts = run.attributes; }, .progress = {}});
+    zs::metric::Run run;
+    zs::metric::MemoryWriter memory(run);
+    trainer.run("", zs::train::configured(config), {.log = {}, .metrics = {&memory}, .progress = {}});
+    facts = run.attributes;
   });
   for (const zs::config::Known& row : zs::config::known()) {
     if (row.fallback.empty()) continue;

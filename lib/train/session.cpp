@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -19,6 +18,7 @@
 #include "device/tensor.hpp"
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
+#include "parse/step_line.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
@@ -79,55 +79,39 @@ class Progress {
   Clock::time_point start_ = Clock::now(), shown_{};
 };
 
-/// `log` without what was trained after step `done`, which will be trained again, and without the result until then.
-std::string earlier_lines(const std::string& log, std::int64_t done) {
-  std::string kept;
-  std::istringstream lines(log);
-  for (std::string line; std::getline(lines, line);) {
-    constexpr std::string_view kStep = ", Step ";
-    const std::size_t at = line.find(kStep);
-    const bool result = line.starts_with("Summary: ") || line.starts_with("state_digest: ");
-    const bool later = line.starts_with("Epoch ") && at != std::string::npos &&
-                       std::strtoll(line.c_str() + at + kStep.size(), nullptr, 10) > done;
-    if (!result && !later) kept += line + "\n";
-  }
-  return kept;
-}
-
-/// A run's log and metrics in its folder. The metrics are rewritten whole as the run goes on, so that readers always
-/// find a complete file.
-class Recorder {
+/// A run's log in its folder.
+class Log {
  public:
   /// Of a run whose first `done` steps are known.
-  Recorder(const registry::Run& run, std::int64_t done) : id_(run.id()), folder_(run.folder()) {
-    const std::string path = folder_ + "/run.log";
-    if (std::filesystem::exists(path)) write_file(path, done > 0 ? earlier_lines(Input(path).read_all(), done) : "");
-    log_.open(path, std::ios::app);
-    if (!log_) throw Error(path, 0, errno_text());
+  Log(const registry::Run& run, std::int64_t done) : path_(run.folder() + "/run.log") {
+    if (std::filesystem::exists(path_))
+      write_file(path_, done > 0 ? parse::earlier_lines(Input(path_).read_all(), done) : "");
+    log_.open(path_, std::ios::app);
+    if (!log_) throw Error(path_, 0, errno_text());
   }
 
-  void log(const std::string& line) {
+  void write(const std::string& line) {
     log_ << line << std::endl;
-    if (!log_) throw Error(folder_ + "/run.log", 0, "write: " + errno_text());
-  }
-
-  /// Whether it is time for metrics(): `now`, or not too soon after the last.
-  bool due(bool now) const { return now || Clock::now() >= next_; }
-
-  void metrics(const metric::Run& run) {
-    const auto begin = Clock::now();
-    metric::Store store;
-    store.runs.push_back(run);
-    store.runs.back().name = id_;
-    write_file(folder_ + "/metrics.h5", metric::to_h5(store));
-    // At most a hundredth of the time goes into this.
-    next_ = begin + std::max<Clock::duration>(std::chrono::seconds(1), 100 * (Clock::now() - begin));
+    if (!log_) throw Error(path_, 0, "write: " + errno_text());
   }
 
  private:
-  std::string id_, folder_;
+  std::string path_;
   std::ofstream log_;
-  Clock::time_point next_{};
+};
+
+/// A run's metrics in its folder, which another training may have taken over: that is seen before they are written.
+class Metrics : public metric::FileWriter {
+ public:
+  Metrics(const registry::Run& run, job::Lease& lease) : FileWriter(run.folder() + "/metrics.h5"), lease_(lease) {}
+  void flush(bool now) override {
+    if (!due(now)) return;
+    lease_.check();
+    FileWriter::flush(true);
+  }
+
+ private:
+  job::Lease& lease_;
 };
 
 /// How zs-train ends; every rank alike.
@@ -343,7 +327,8 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   // What this run itself has done: a checkpoint to begin with may be another's.
   const bool goes_on = resumed && settings.checkpoint.starts_with(run.folder() + "/");
   const std::int64_t done = goes_on ? trainer.done() : 0;
-  Recorder recorder(run, done);
+  Log log(run, done);
+  Metrics metrics(run, *lease);
   Progress progress;
   Display display(args.command(), run.folder() + "/run.log");
   attribute::Facts attributes = configured(begun.config);
@@ -362,20 +347,18 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   } else if (trainer.done() > 0) {
     attributes["begun_after_step"] = to_text(trainer.done());
   }
-  const auto log = [&](const std::string& line) {
-    if (recorder.due(false)) lease->check();
-    recorder.log(line);
+  const auto write_line = [&](const std::string& line) {
+    if (metrics.due(false)) lease->check();
+    log.write(line);
     display.show(line);
   };
-  // A checkpoint is never ahead of the metrics: what was lost to another training is seen before one is written.
-  const auto metrics = [&](const metric::Run& records, bool now) {
-    if (recorder.due(now)) lease->check(), recorder.metrics(records);
-  };
   try {
-    const Outcome outcome = trainer.run(
-        run.folder(), attributes,
-        {log, metrics, [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
-        earlier);
+    const Outcome outcome =
+        trainer.run(run.folder(), attributes,
+                    {write_line,
+                     {&metrics},
+                     [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
+                    earlier);
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
     if (outcome.stopped) {
       run.finish("preempted", {{"steps_done", to_text(outcome.steps)}});

@@ -15,6 +15,7 @@
 #include "comm/agree.hpp"
 #include "device/memory.hpp"
 #include "kernel/kernels.hpp"
+#include "parse/step_line.hpp"
 #include "train/agreement.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
@@ -117,6 +118,10 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + printable(value));
     for (const std::string& note : settings_.notes) sink_.log("note: " + printable(note));
   }
+  for (metric::Writer* const writer : sink_.metrics) {
+    writer->begin(run_.attribute("run_id"), run_.attributes);
+    for (std::size_t row = 0; row < run_.records.rows(); ++row) metric::write_row(run_.records, row, *writer);
+  }
   Saving saving(group_, *engine_, settings_, model_, folder);
   catch_stop_signals();
   device::reset_peak(group_.device());
@@ -142,9 +147,12 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     if (digests) run_.records.column("state_digest").texts().back() = digest;
     if (sink_.log &&
         (step == 1 || step % settings_.log_interval == 0 || last || stopped || !sound || evaluates || digests))
-      log_step();
+      sink_.log(parse::step_line(run_.records, run_.records.rows() - 1));
     // The metrics first: a checkpoint must never be ahead of them.
-    if (sink_.metrics) sink_.metrics(run_, saves);
+    for (metric::Writer* const writer : sink_.metrics) {
+      metric::write_row(run_.records, run_.records.rows() - 1, *writer);
+      writer->flush(saves);
+    }
     // What is not finite would take the place of what is.
     if (sound) saving.after(progress(step), last);
     if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
@@ -162,7 +170,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
               " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes));
     sink_.log("state_digest: " + digest);
   }
-  if (sink_.metrics) sink_.metrics(run_, true);
+  for (metric::Writer* const writer : sink_.metrics) writer->finish(run_.attributes);
   return result;
 }
 
@@ -235,23 +243,6 @@ void Trainer::train_step(std::int64_t step) {
                 to_text(loss ? result.loss : result.grad_norm) + " at step " + to_text(step);
   }
   for (metric::Column& column : records.columns) column.pad(records.rows());
-}
-
-void Trainer::log_step() {
-  const metric::Table& records = run_.records;
-  const std::size_t row = records.rows() - 1;
-  const auto text = [&](const char* name) {
-    const metric::Column& column = *records.find(name);
-    return column.type() == metric::Type::real ? to_plain_text(column.reals()[row]) : column.text(row);
-  };
-  std::string line = "Epoch " + text("epoch") + ", Step " + text("step") + ", Loss: " + text("loss") +
-                     " sync: True time: " + text("iteration_time");
-  for (const metric::Column& column : records.columns) {
-    const bool written =
-        column.name == "epoch" || column.name == "step" || column.name == "loss" || column.name == "iteration_time";
-    if (!written && !column.absent(row)) line += " " + column.name + ": " + text(column.name.c_str());
-  }
-  sink_.log(line);
 }
 
 Outcome Trainer::outcome(const std::string& digest, bool stopped) const {

@@ -5,10 +5,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "checkpoint/checkpoint.hpp"
 #include "comm/group.hpp"
-#include "metric/table.hpp"
+#include "metric/writer.hpp"
 #include "model/model.hpp"
 #include "train/batches.hpp"
 #include "train/settings.hpp"
@@ -17,8 +18,8 @@ namespace zs::train {
 
 /// Where a run's news go; called on rank 0 alone.
 struct Sink {
-  std::function<void(const std::string& line)> log;                ///< a line for the log, without its end
-  std::function<void(const metric::Run& run, bool last)> metrics;  ///< after every step, and at the end
+  std::function<void(const std::string& line)> log;  ///< a line for the log, without its end
+  std::vector<metric::Writer*> metrics;              ///< each gets every step; flush(true) in front of a checkpoint
   std::function<void(std::int64_t step, std::int64_t steps, double loss)> progress;
 };
 
@@ -70,7 +71,6 @@ class Trainer {
 
   void describe();
   void train_step(std::int64_t step);
-  void log_step();
   double learning_rate(std::int64_t step) const;
   checkpoint::Progress progress(std::int64_t step) const;
   Outcome outcome(const std::string& digest, bool stopped) const;

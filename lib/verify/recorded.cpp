@@ -15,11 +15,12 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The records of a log, and its numbers as they are spelt.
-class SpeltRows final : public parse::RunRows {
+class SpeltRows final : public metric::MemoryWriter {
  public:
-  SpeltRows(metric::Run& run, std::map<std::string, std::vector<std::string>>& spelt) : RunRows(run), spelt_(spelt) {}
+  SpeltRows(metric::Run& run, std::map<std::string, std::vector<std::string>>& spelt)
+      : MemoryWriter(run), spelt_(spelt) {}
   void row(const std::vector<parse::ColumnInfo>& columns, const std::vector<std::string_view>& cells) override {
-    RunRows::row(columns, cells);
+    MemoryWriter::row(columns, cells);
     for (std::size_t i = 0; i < columns.size(); ++i) {
       if (columns[i].type == metric::Type::real && !cells[i].empty()) spelt_[columns[i].name].emplace_back(cells[i]);
     }

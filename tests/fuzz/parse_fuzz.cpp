@@ -17,7 +17,7 @@ using zs::fuzz::require;
 namespace {
 
 // All that comes out, as one text.
-class Transcript : public parse::Rows {
+class Transcript : public zs::metric::Writer {
  public:
   void row(const std::vector<parse::ColumnInfo>& columns, const std::vector<std::string_view>& cells) override {
     require(columns.size() == cells.size());
@@ -30,7 +30,7 @@ class Transcript : public parse::Rows {
   std::string text;
 };
 
-parse::Stats read(const std::string& path, parse::Options options, parse::Rows& rows, std::string& faults) {
+parse::Stats read(const std::string& path, parse::Options options, zs::metric::Writer& rows, std::string& faults) {
   const zs::FaultSink sink = [&](const zs::Fault& fault) {
     faults += zs::located(fault.path, fault.line, fault.what) + "\n";
   };
@@ -64,7 +64,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto text_form = [&](const parse::Options& options) {
       std::string text;
       zs::metric::TsvWriter writer([&](std::string_view block) { text += block; }, size % 4 * 500, 1000);
-      parse::TsvRows rows("a run", writer);
+      zs::metric::TextWriter rows(writer);
+      rows.begin("a run", {});
       read(log.path(), options, rows, faults);
       return text;
     };

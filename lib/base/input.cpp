@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parse/source.hpp"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,10 +10,29 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/number.hpp"
 
-namespace zs::parse {
+namespace zs {
+namespace {
 
-struct Source::Inflater {
+/// stdin. Of a pipe or terminal that somebody else made non-blocking, an opening of our own that blocks, since zlib
+/// takes "nothing yet" for an error.
+int open_stdin() {
+  const int file = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+  const int flags = file < 0 ? 0 : ::fcntl(file, F_GETFL);
+  struct stat status {};
+  if (flags < 0 || (flags & O_NONBLOCK) == 0 || ::fstat(file, &status) != 0) return file;
+  if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return file;
+  const int own = ::open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (own < 0 || ::fcntl(own, F_SETFL, 0) != 0) return file;
+  ::close(file);
+  return own;
+}
+
+}  // namespace
+
+struct Input::Inflater {
   z_stream stream{};
   std::vector<char> raw = std::vector<char>(1 << 18);
   bool ended = false;  // at the end of a gzip member, where the file may end
@@ -28,8 +45,10 @@ struct Source::Inflater {
   Inflater& operator=(const Inflater&) = delete;
 };
 
-Source::Source(const std::string& path) : name_(path == "-" ? "stdin" : path), path_(path) {
-  file_ = path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+Input::Input(const std::string& path, Raw raw)
+    : name_(path == "-" ? "stdin" : path), path_(path), raw_(std::move(raw)) {
+  if (path.empty()) throw Error("'' names no file to read: is a variable empty?");
+  file_ = path == "-" ? open_stdin() : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file_ < 0) throw Error(name_, 0, errno_text());
   struct stat status {};
   if (::fstat(file_, &status) == 0 && S_ISDIR(status.st_mode)) {
@@ -38,24 +57,23 @@ Source::Source(const std::string& path) : name_(path == "-" ? "stdin" : path), p
   }
   // Of a file on stdin, another program may have read the start.
   on_disk_ = S_ISREG(status.st_mode);
-  if (on_disk_) size_at_open_ = status.st_size - std::max<off_t>(0, ::lseek(file_, 0, SEEK_CUR));
-  checksum_ = std::make_unique<Checksum>(size_at_open_);
+  if (on_disk_) size_ = status.st_size - std::max<off_t>(0, ::lseek(file_, 0, SEEK_CUR));
 }
 
-Source::~Source() { ::close(file_); }
+Input::~Input() { ::close(file_); }
 
-std::size_t Source::read_raw(char* buffer, std::size_t size) {
+std::size_t Input::read_raw(char* buffer, std::size_t size) {
   while (true) {
     const ssize_t count = ::read(file_, buffer, size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw Error(name_, 0, errno_text());
-    checksum_->add(buffer, static_cast<std::size_t>(count));
+    if (raw_) raw_({buffer, static_cast<std::size_t>(count)});
     raw_read_ += count;
     return static_cast<std::size_t>(count);
   }
 }
 
-std::size_t Source::read(char* buffer, std::size_t size) {
+std::size_t Input::read(char* buffer, std::size_t size) {
   if (inflater_) return inflate(buffer, size);
   std::size_t count = read_raw(buffer, size);
   if (started_ || count == 0) return count;
@@ -70,7 +88,7 @@ std::size_t Source::read(char* buffer, std::size_t size) {
   return inflate(buffer, size);
 }
 
-std::size_t Source::inflate(char* buffer, std::size_t size) {
+std::size_t Input::inflate(char* buffer, std::size_t size) {
   Inflater& gzip = *inflater_;
   gzip.stream.next_out = reinterpret_cast<Bytef*>(buffer);
   gzip.stream.avail_out = static_cast<uInt>(std::min<std::size_t>(size, 1U << 30));
@@ -100,13 +118,34 @@ std::size_t Source::inflate(char* buffer, std::size_t size) {
   return asked - gzip.stream.avail_out;
 }
 
-std::int64_t Source::missing() const { return std::max<std::int64_t>(0, size_at_open_ - raw_read_); }
+std::int64_t Input::missing() const { return std::max<std::int64_t>(0, size_ - raw_read_); }
 
-bool Source::replaced() const {
+bool Input::replaced() const {
   struct stat by_path {
   }, open{};
   if (path_ == "-" || ::stat(path_.c_str(), &by_path) != 0 || ::fstat(file_, &open) != 0) return false;
   return by_path.st_ino != open.st_ino || by_path.st_dev != open.st_dev || open.st_size < raw_read_;
 }
 
-}  // namespace zs::parse
+std::uint64_t most_in_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) / 4 * static_cast<std::uint64_t>(size)
+                               : std::uint64_t{1} << 32;
+}
+
+std::string Input::read_all(std::uint64_t most) {
+  std::string bytes;
+  std::size_t used = 0;
+  while (true) {
+    bytes.resize(std::max<std::size_t>(1 << 16, used * 2));
+    const std::size_t count = read(bytes.data() + used, bytes.size() - used);
+    if (count == 0) break;
+    used += count;
+    if (used > most)
+      throw Error(name_, 0, "holds more than " + to_bytes_text(static_cast<double>(most)) + ", too much to read");
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+}  // namespace zs

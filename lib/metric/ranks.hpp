@@ -7,31 +7,33 @@
 #include <string>
 #include <vector>
 
-#include "parse/rows.hpp"
+#include "metric/writer.hpp"
 
-namespace zs::parse {
+namespace zs::metric {
 
 enum class Ranks { all, first, mean };
 
 /// Passes on the rows of rank 0 and those without a rank.
-class FirstRank : public Rows {
+class FirstRank : public Writer {
  public:
-  explicit FirstRank(Rows& next) : next_(next) {}
+  explicit FirstRank(Writer& next) : next_(next) {}
+  void begin(const std::string& run, const Facts& attributes) override { next_.begin(run, attributes); }
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
   void finish(const std::map<std::string, std::string>& attributes) override { next_.finish(attributes); }
   std::int64_t left_out() const { return left_out_; }
 
  private:
-  Rows& next_;
+  Writer& next_;
   std::int64_t left_out_ = 0;
 };
 
 /// Joins the rows of one step: the mean of real columns, the largest of integers, the first of texts and of `line`;
 /// column `ranks` counts the rows. Rows of a step must come within 64 steps of each other; a rank that comes again
 /// begins another row.
-class MeanOfRanks : public Rows {
+class MeanOfRanks : public Writer {
  public:
-  explicit MeanOfRanks(Rows& next) : next_(next) {}
+  explicit MeanOfRanks(Writer& next) : next_(next) {}
+  void begin(const std::string& run, const Facts& attributes) override { next_.begin(run, attributes); }
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
   void finish(const std::map<std::string, std::string>& attributes) override;
 
@@ -43,11 +45,11 @@ class MeanOfRanks : public Rows {
   };
   void pass_on(const Group& group);
 
-  Rows& next_;
+  Writer& next_;
   std::vector<ColumnInfo> columns_;   // of the input
   std::vector<ColumnInfo> joined_;    // of the output: `rank` is missing, `ranks` is new
   std::vector<std::size_t> sources_;  // output column -> input column; that of `ranks` is the number of input columns
   std::deque<Group> open_;
 };
 
-}  // namespace zs::parse
+}  // namespace zs::metric

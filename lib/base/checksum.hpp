@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checksum that ties a record to the log it came from.
+// Checksums of content: they tie a record to its log, and a checkpoint to its files.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
-namespace zs::parse {
+namespace zs {
 
-/// SHA-256 of at most kLargest bytes; of more, the 128 bits of XXH3, since SHA-256 is slower than reading a log.
+/// SHA-256 of `bytes` (FIPS 180-4) as 64 hex digits.
+std::string sha256(std::string_view bytes);
+
+/// Of a stream: SHA-256 of at most kLargest bytes; of more, the 128 bits of XXH3, since SHA-256 is slower than reading.
 class Checksum {
  public:
   static constexpr std::int64_t kLargest = 64 << 20;
@@ -19,7 +22,7 @@ class Checksum {
   Checksum(const Checksum&) = delete;
   Checksum& operator=(const Checksum&) = delete;
 
-  void add(const char* bytes, std::size_t size);
+  void add(std::string_view bytes);
   /// "sha256" or "xxh128": what text() is.
   std::string name() const;
   /// Hex digits, as sha256sum and xxh128sum print them. REQUIRES: called once, after the last add().
@@ -30,4 +33,4 @@ class Checksum {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace zs::parse
+}  // namespace zs

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parse/ranks.hpp"
+#include "metric/ranks.hpp"
 
 #include <algorithm>
 
 #include "base/number.hpp"
 
-namespace zs::parse {
+namespace zs::metric {
 namespace {
 
 constexpr std::size_t kOpenSteps = 64;
@@ -35,7 +35,7 @@ void MeanOfRanks::row(const std::vector<ColumnInfo>& columns, const std::vector<
     sources_.push_back(i);
   }
   if (std::find(sources_.begin(), sources_.end(), kCounter) == sources_.end()) {
-    joined_.push_back({"ranks", metric::Type::integer});
+    joined_.push_back({"ranks", Type::integer});
     sources_.push_back(kCounter);
   }
   const std::string_view step = cell_of("step", columns, cells), part = cell_of("part", columns, cells);
@@ -69,14 +69,14 @@ void MeanOfRanks::pass_on(const Group& group) {
     for (const auto& row : group.rows) {
       if (source >= row.size() || row[source].empty()) continue;
       if (count == 0) texts[column] = row[source];
-      if (joined_[column].type == metric::Type::real) sum += *parse_real(row[source]);
-      if (joined_[column].type == metric::Type::integer)
+      if (joined_[column].type == Type::real) sum += *parse_real(row[source]);
+      if (joined_[column].type == Type::integer)
         largest = count == 0 ? *parse_int(row[source]) : std::max(largest, *parse_int(row[source]));
       ++count;
     }
     if (count < 2 || joined_[column].name == "line") continue;
-    if (joined_[column].type == metric::Type::real) texts[column] = to_text(sum / static_cast<double>(count));
-    if (joined_[column].type == metric::Type::integer) texts[column] = to_text(largest);
+    if (joined_[column].type == Type::real) texts[column] = to_text(sum / static_cast<double>(count));
+    if (joined_[column].type == Type::integer) texts[column] = to_text(largest);
   }
   next_.row(joined_, {texts.begin(), texts.end()});
 }
@@ -86,4 +86,4 @@ void MeanOfRanks::finish(const std::map<std::string, std::string>& attributes) {
   next_.finish(attributes);
 }
 
-}  // namespace zs::parse
+}  // namespace zs::metric

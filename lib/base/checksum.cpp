@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parse/checksum.hpp"
+#include "base/checksum.hpp"
 
 #include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <xxhash.h>
 
 #include <array>
@@ -10,7 +11,13 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 
-namespace zs::parse {
+namespace zs {
+
+std::string sha256(std::string_view bytes) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
+  return to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
+}
 
 struct Checksum::State {
   std::int64_t size = 0;
@@ -41,11 +48,11 @@ Checksum::~Checksum() {
   XXH3_freeState(state_->xxh);
 }
 
-void Checksum::add(const char* bytes, std::size_t size) {
-  state_->size += static_cast<std::int64_t>(size);
+void Checksum::add(std::string_view bytes) {
+  state_->size += static_cast<std::int64_t>(bytes.size());
   if (state_->sha && state_->size > kLargest) state_->drop_sha();
-  if (state_->sha) EVP_DigestUpdate(state_->sha, bytes, size);
-  XXH3_128bits_update(state_->xxh, bytes, size);
+  if (state_->sha) EVP_DigestUpdate(state_->sha, bytes.data(), bytes.size());
+  XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
 }
 
 std::string Checksum::name() const { return state_->name; }
@@ -61,4 +68,4 @@ std::string Checksum::text() {
   return to_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-}  // namespace zs::parse
+}  // namespace zs

@@ -63,10 +63,9 @@ class Writer {
 std::optional<Progress> peek(const std::string& folder);
 
 /// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise.
-/// `model_config` is the config.json of the engine's model. Throws zs::Error, located, at a file that is missing,
-/// damaged or not listed, at a checkpoint of another model, and where ranks read another content. COLLECTIVE.
-std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder,
-                             const std::string& model_config);
+/// Throws zs::Error, located, at a file that is missing, damaged or not listed, at weights of another model, and where
+/// ranks read another content. COLLECTIVE.
+std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
 
 /// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" where there is neither.
 std::string latest(const std::string& run_folder);

@@ -14,6 +14,7 @@ namespace zs::train {
 struct Settings {
   bool tf32 = false;
   model::Settings model;
+  bool begins_anew = false;  ///< init_type was asked for: a model's folder needs no weights
   zero::Settings engine;
   int stage = 0;
   std::string backend;

@@ -16,6 +16,7 @@
 #include "device/memory.hpp"
 #include "kernel/kernels.hpp"
 #include "train/agreement.hpp"
+#include "train/beginning.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
 #include "train/saving.hpp"
@@ -46,10 +47,12 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
   if (settings_.deterministic) refuse_nondeterministic();
   kernel::allow_tf32(settings_.tf32);
+  if (settings_.checkpoint.empty()) settings_.engine.begin = beginning_of(group_, settings_, model_);
   engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {
     const auto progress = checkpoint::peek(settings_.checkpoint);
+    model::require_same(model_, settings_.checkpoint);
     if (!progress) return;
     require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
     done_ = progress->step;
@@ -59,7 +62,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
                       " none is left. For as many more, set --max_steps " + to_text(done_ + steps_));
     }
   });
-  checkpoint::load(group_, *engine_, settings_.checkpoint, model_.config_json);
+  checkpoint::load(group_, *engine_, settings_.checkpoint);
 }
 
 void Trainer::describe() {

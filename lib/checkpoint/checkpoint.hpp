@@ -67,6 +67,12 @@ std::optional<Progress> peek(const std::string& folder);
 /// ranks read another content. COLLECTIVE.
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
 
+/// Writes the parameters as Hugging Face's from_pretrained loads them: model.safetensors, config.json, and copies of
+/// the tokenizer's files in the folder `tokenizer`, or "" for none. The folder is made. Throws zs::Error, located, also
+/// where weights in other files are there. COLLECTIVE.
+void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder,
+                     const std::string& model_config, const std::string& tokenizer);
+
 /// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" where there is neither.
 std::string latest(const std::string& run_folder);
 

@@ -50,8 +50,8 @@ Source find(const std::string& name) {
       list += (list.empty() ? "" : ", ") + known.name;
     }
   }
-  throw Error("model '" + name + "' is not known" + did_you_mean(name, names()) + ": it is no folder, and there are " +
-              list);
+  throw Error("model '" + name + "' is no folder, and not known" + did_you_mean(name, names()) + " (there are " + list +
+              ")");
 }
 
 }  // namespace

@@ -143,6 +143,7 @@ Settings settings(const config::Config& config, int ranks) {
   if (config.has("run.checkpoint")) s.checkpoint = config.text("run.checkpoint");
   s.save_steps = config.integer("training.save_steps");
   s.save_final = config.boolean("training.save_final");
+  if (config.has("training.save_pretrained")) s.save_pretrained = config.text("training.save_pretrained");
   s.keep_last = config.integer("training.keep_last");
   s.save_gradients = config.boolean("training.save_gradients");
   s.output_dir = config.text("run.output_dir");

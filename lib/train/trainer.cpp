@@ -54,7 +54,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     const auto progress = checkpoint::peek(settings_.checkpoint);
     model::require_same(model_, settings_.checkpoint);
     if (!progress) return;
-    require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
+    require_same(*progress, settings_, group_.size(), batches_.tokens().sha256());
     done_ = progress->step;
     if (done_ >= steps_) {
       throw Error(settings_.checkpoint, 0,
@@ -85,9 +85,9 @@ void Trainer::describe() {
                             {"global_batch_size", number(batches_.samples_per_step())},
                             {"passes", passes},
                             {"expected_steps", number(steps_)},
-                            {"dataset", batches_.corpus().path},
-                            {"dataset_sha256", batches_.corpus().sha256},
-                            {"dataset_tokens", number(batches_.corpus().tokens.size())},
+                            {"dataset", batches_.tokens().path()},
+                            {"dataset_sha256", batches_.tokens().sha256()},
+                            {"dataset_tokens", number(batches_.tokens().count())},
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
                             {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
@@ -166,7 +166,7 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .seed = static_cast<std::int64_t>(settings_.engine.seed),
           .sampler_position = step * batches_.samples_per_step(),
           .learning_rate = learning_rate(step),
-          .dataset_sha256 = batches_.corpus().sha256,
+          .dataset_sha256 = batches_.tokens().sha256(),
           .dtype = dtype_name(settings_.engine.dtype)};
 }
 

@@ -70,11 +70,12 @@ def loss_of(logits, targets):
 def write(folder, make, seed, sharded=False):
     torch.manual_seed(seed)
     model = make().train()
-    with torch.no_grad():  # weights that 16 bits hold exactly, and large enough that every part matters
+    std = 1.2 / model.config.hidden_size**0.5  # every part matters, and nothing grows from layer to layer
+    with torch.no_grad():  # weights that 16 bits hold exactly
         for name, p in model.named_parameters():
-            p.copy_((torch.randn_like(p) * 0.3 + (1 if "norm" in name or ".ln_" in name and "weight" in name else 0)).bfloat16().float())
+            p.copy_((torch.randn_like(p) * std + (1 if "norm" in name or ".ln_" in name and "weight" in name else 0)).bfloat16().float())
     model.to(torch.bfloat16).save_pretrained(folder, **({"max_shard_size": "10KB"} if sharded else {}))
-    model = model.float()
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).train()  # .to() rounded the rotary frequencies too
     tokens, targets = batch(model.config.vocab_size)
     expected = {"tokens": tokens, "targets": targets, "learning_rate": torch.tensor([LEARNING_RATE], dtype=torch.float64)}
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)

@@ -69,8 +69,8 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
 }
 
 @test "model: checkpoints of a Llama go on with the same bits, and are folders of a model themselves" {
-  train 2 --model_name llama --max_steps 4 --save_steps 2 --save_final true --zero_stage 3 --run_name go >whole.log
-  run=$(ls -d out/*go* out/2* 2>/dev/null | while read -r d; do [[ -d $d/checkpoint_2 ]] && echo "$d"; done | head -n 1)
+  train 2 --model_name llama --max_steps 4 --save_steps 2 --save_final true --zero_stage 3 --output_dir runs >whole.log
+  run=$(echo runs/2*)
   zs-train --model_name llama --seq_length 32 --max_steps 4 --gradient_accumulation_steps 4 --save_final false --output_dir out --zero_stage 1 \
     --checkpoint "$run/checkpoint_2" >rest.log
   [[ $(digest rest.log) == "$(digest whole.log)" ]] || complain "resumed: other bits"
@@ -178,7 +178,7 @@ config() {
   mkdir -p mixed
   touch mixed/pytorch_model.bin
   run -2 still --model_name llama --save_pretrained mixed
-  [[ $output == "zs-train: mixed/pytorch_model.bin: is of another model: give --save_pretrained an empty folder" ]] || complain "$output"
+  [[ $output == "zs-train: mixed/pytorch_model.bin: is there already: give --save_pretrained an empty folder" ]] || complain "$output"
   [ ! -e mixed/config.json ] || complain "half written"
   verdict
 }

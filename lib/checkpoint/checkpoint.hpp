@@ -68,10 +68,13 @@ std::optional<Progress> peek(const std::string& folder);
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
 
 /// Writes the parameters as Hugging Face's from_pretrained loads them: model.safetensors, config.json, and copies of
-/// the tokenizer's files in the folder `tokenizer`, or "" for none. The folder is made. Throws zs::Error, located, also
-/// where weights in other files are there. COLLECTIVE.
+/// the tokenizer's files in the folder `tokenizer`, or "" for none. Throws zs::Error, located. REQUIRES:
+/// prepare_pretrained(). COLLECTIVE.
 void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder,
                      const std::string& model_config, const std::string& tokenizer);
+/// Makes the folder for that. Throws zs::Error where it cannot be made, or holds weights in other files, which loaders
+/// would take for the same model. COLLECTIVE.
+void prepare_pretrained(comm::Group& group, const std::string& folder);
 
 /// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" where there is neither.
 std::string latest(const std::string& run_folder);

@@ -48,19 +48,21 @@ void copy_tokenizer(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder,
-                     const std::string& model_config, const std::string& tokenizer) {
+void prepare_pretrained(comm::Group& group, const std::string& folder) {
   comm::together(group, "making of " + folder, [&] {
     if (group.rank() != 0) return;
     std::error_code failure;
     fs::create_directories(folder, failure);
     if (failure) throw Error(folder, 0, failure.message());
-    // Loaders would take shards, or what torch.save wrote, for the same model.
     for (const char* const other :
          {"model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"})
       if (fs::exists(fs::path(folder) / other))
-        throw Error(folder + "/" + other, 0, "is of another model: give --save_pretrained an empty folder");
+        throw Error(folder + "/" + other, 0, "is there already: give --save_pretrained an empty folder");
   });
+}
+
+void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder,
+                     const std::string& model_config, const std::string& tokenizer) {
   // A unit is gathered where its first parameter stands in the file, and again where another's stood between.
   zero::UnitState* gathered = nullptr;
   at::Tensor whole;

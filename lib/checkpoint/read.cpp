@@ -220,10 +220,9 @@ std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std
   std::optional<Weights> weights;
   comm::together(group, "loading of " + folder,
                  [&] { weights.emplace(engine.units(), folder, ": it is a checkpoint of another model"); });
-  if (!ours) weights->require_same(group);  // of ours all bytes were compared
+  if (!ours) weights->check(group);  // of ours all bytes were compared
   std::optional<Progress> progress;
   comm::together(group, "loading of " + folder, [&] {
-    if (!ours) weights->verify();
     for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
       engine.states()[unit].set_parameters(
           [&](std::int64_t begin, std::span<float> values) { weights->read(unit, begin, values); });

@@ -82,16 +82,17 @@ void Weights::read(std::size_t unit, std::int64_t begin, std::span<float> values
   }
 }
 
-void Weights::require_same(comm::Group& group) const {
+void Weights::check(comm::Group& group) const {
   // Tensor i is rank i's, modulo their number, and read by the rank before it too.
   const int ranks = group.size();
-  if (ranks == 1) return;
   const auto hash_of = [&](int rank) {
     device::Hash hash;
     std::size_t number = 0;
     for (const auto& unit : units_) {
       for (const Place& place : unit) {
         if (static_cast<int>(number++ % static_cast<std::size_t>(ranks)) != rank) continue;
+        place.tensor.storage->verify();
+        if (ranks == 1) continue;
         tensorfile::stream(
             place.tensor, [&](std::string_view bytes) { hash.add(bytes); }, path());
         place.tensor.storage->forget();

@@ -21,11 +21,9 @@ class Weights {
 
   /// Fills part of a unit's flat buffer: values.size() elements from `begin` on.
   void read(std::size_t unit, std::int64_t begin, std::span<float> values) const;
-  /// Reads everything and throws zs::Error at a checksum in the file that differs.
-  void verify() const { file_.verify(); }
-  /// Throws comm::SharedError where a rank has other weights than the next, as the file of its own node may be. Each
-  /// tensor is read by two neighbouring ranks. COLLECTIVE.
-  void require_same(comm::Group& group) const;
+  /// Throws comm::SharedError at a checksum in the file that differs, and where a rank has other weights than the next,
+  /// as the file of its own node may be. Each tensor is read by two neighbouring ranks. COLLECTIVE.
+  void check(comm::Group& group) const;
 
   /// The file that was opened.
   const std::string& path() const { return file_.path(); }

@@ -17,13 +17,12 @@ unit::Beginning beginning_of(comm::Group& group, const Settings& settings, const
   comm::together(group, "reading of " + model.folder, [&] {
     if (settings.begins_anew && !tensorfile::has_state_dict(model.folder)) return;
     weights = std::make_shared<checkpoint::Weights>(model.units, model.folder, ", unlike its config.json");
-    weights->verify();
   });
   comm::require_same(
       group, {{"config.json", sha256(model.config_json)}, {"weights", weights ? "there are" : "there are none"}},
       model.folder);
   if (!weights) return {};
-  weights->require_same(group);
+  weights->check(group);
   return
       [weights](std::size_t unit, std::int64_t begin, std::span<float> values) { weights->read(unit, begin, values); };
 }

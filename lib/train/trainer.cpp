@@ -47,6 +47,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
   if (settings_.deterministic) refuse_nondeterministic();
   kernel::allow_tf32(settings_.tf32);
+  if (!settings_.save_pretrained.empty()) checkpoint::prepare_pretrained(group_, settings_.save_pretrained);
   if (settings_.checkpoint.empty()) settings_.engine.begin = beginning_of(group_, settings_, model_);
   engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;

@@ -15,7 +15,7 @@ import transformers
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-STEPS, LEARNING_RATE, B, T = 5, 1e-3, 2, 12
+STEPS, LEARNING_RATE, B, T = 5, 3e-4, 2, 12
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
 
 
@@ -51,6 +51,8 @@ VARIATIONS = {
     "llama-rope-linear": lambda: llama(rope_parameters={"rope_type": "linear", "factor": 2.5, "rope_theta": 1e4}),
     "llama-rope-llama3": lambda: llama(rope_parameters={**LLAMA3, "rope_theta": 5e5}),
     "llama-wide": lambda: llama(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
+    "llama-tied-bytes": lambda: llama(vocab_size=256, tie_word_embeddings=True, attention_bias=True, mlp_bias=True, head_dim=6,
+                                      rope_parameters={**LLAMA3, "rope_theta": 10000.0}),
     "gpt2-plain": lambda: gpt2(),
     "gpt2-1-layer": lambda: gpt2(n_layer=1),
     "gpt2-epsilon": lambda: gpt2(layer_norm_epsilon=1e-3),

@@ -165,6 +165,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "timing_warmup", .role = identity, .label = "warm-up of the timing", .key = "training.timing_warmup", .aliases = "warmup_step training.warmup_step", .unit = "steps", .type = kInt},
     {.name = "keep_last", .role = identity, .label = "checkpoints kept", .key = "training.keep_last", .type = kInt},
     {.name = "save_final", .role = identity, .label = "final model saved", .key = "training.save_final"},
+    {.name = "save_pretrained", .role = identity, .label = "folder for the trained model", .key = "training.save_pretrained"},
     {.name = "save_gradients", .role = identity, .label = "gradients saved", .key = "training.save_gradients"},
     {.name = "save_initial", .role = identity, .label = "initial weights written"},
     {.name = "dump_batches", .role = identity, .label = "batches written"},

@@ -63,10 +63,18 @@ class Writer {
 std::optional<Progress> peek(const std::string& folder);
 
 /// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise.
-/// `model_config` is the config.json of the engine's model. Throws zs::Error, located, at a file that is missing,
-/// damaged or not listed, at a checkpoint of another model, and where ranks read another content. COLLECTIVE.
-std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder,
-                             const std::string& model_config);
+/// Throws zs::Error, located, at a file that is missing, damaged or not listed, at weights of another model, and where
+/// ranks read another content. COLLECTIVE.
+std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);
+
+/// Writes the parameters as Hugging Face's from_pretrained loads them: model.safetensors, config.json, and copies of
+/// the tokenizer's files in the folder `tokenizer`, or "" for none. Throws zs::Error, located. REQUIRES:
+/// prepare_pretrained(). COLLECTIVE.
+void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder,
+                     const std::string& model_config, const std::string& tokenizer);
+/// Makes the folder for that. Throws zs::Error where it cannot be made, or holds weights in other files, which loaders
+/// would take for the same model. COLLECTIVE.
+void prepare_pretrained(comm::Group& group, const std::string& folder);
 
 /// The newest checkpoint_STEP of a run's folder, else its final_checkpoint; "" where there is neither.
 std::string latest(const std::string& run_folder);

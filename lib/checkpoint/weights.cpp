@@ -2,40 +2,17 @@
 #include "checkpoint/weights.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "comm/agree.hpp"
 #include "device/tensor.hpp"
-#include "tensorfile/state_dict.hpp"
 
 namespace zs::checkpoint {
 namespace {
 
 using tensorfile::StateDict;
 using tensorfile::Tensor;
-
-constexpr const char* kOther = ": it is a checkpoint of another model";
-
-nlohmann::json parsed(const std::string& text, const std::string& path) {
-  try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(path, 0, error.what());
-  }
-}
-
-/// A value of config.json in the one form that is compared.
-nlohmann::json canonical(const nlohmann::json& config, const char* key) {
-  const nlohmann::json value = config.at(key);
-  if (key == std::string("n_inner") && value.is_null() && config.contains("n_embd") &&
-      config["n_embd"].is_number_unsigned())
-    return 4 * config["n_embd"].get<std::uint64_t>();
-  if (value == "gelu_pytorch_tanh") return "gelu_new";  // the same formula
-  return value;
-}
 
 /// Whether two tensors have the same shape and values.
 bool same(const Tensor& a, const Tensor& b) {
@@ -52,12 +29,13 @@ std::string name_in(const StateDict& weights, const unit::Parameter& parameter) 
 }
 
 /// Throws unless a tensor that no parameter took may be left out.
-void check_extra(const StateDict& weights, const StateDict::Entry& entry, const std::vector<zero::UnitState>& states) {
-  for (const zero::UnitState& state : states) {
-    for (const unit::Extra& extra : state.unit().extras()) {
-      if (!entry.name.ends_with(extra.suffix)) continue;
+void check_extra(const StateDict& weights, const StateDict::Entry& entry, const unit::Units& units,
+                 const std::string& otherwise) {
+  for (const auto& unit : units) {
+    for (const unit::Extra& extra : unit->extras()) {
+      if (!entry.name.starts_with(extra.prefix) || !entry.name.ends_with(extra.suffix)) continue;
       if (extra.same_as.empty()) return;
-      for (const unit::Parameter& parameter : state.unit().parameters()) {
+      for (const unit::Parameter& parameter : unit->parameters()) {
         if (parameter.name != extra.same_as) continue;
         const Tensor* const tied = weights.find(name_in(weights, parameter));
         if (tied && same(entry.tensor, *tied)) return;
@@ -65,55 +43,79 @@ void check_extra(const StateDict& weights, const StateDict::Entry& entry, const 
       }
     }
   }
-  throw Error(weights.path(), 0, "has " + entry.name + ", which the model has not" + kOther);
-}
-
-/// Throws unless everything in the file that no parameter took may be left out.
-void check_rest(const StateDict& weights, const std::set<std::string>& taken,
-                const std::vector<zero::UnitState>& states) {
-  for (const StateDict::Entry& entry : weights.entries()) {
-    if (taken.count(entry.name) == 0) check_extra(weights, entry, states);
-  }
+  throw Error(weights.path(), 0, "has " + entry.name + ", which the model has not" + otherwise);
 }
 
 }  // namespace
 
-void require_same_model(const std::string& folder, const std::string& model_config) {
-  const std::string path = folder + "/config.json";
-  if (!std::filesystem::exists(path)) return;
-  const nlohmann::json theirs = parsed(Input(path).read_all(), path), ours = parsed(model_config, "config.json");
-  if (!theirs.is_object()) throw Error(path, 0, "is no object");
-  for (const char* const key : {"model_type", "n_layer", "n_head", "n_embd", "n_inner", "n_positions", "vocab_size",
-                                "activation_function", "layer_norm_epsilon", "tie_word_embeddings"}) {
-    if (!theirs.contains(key) || !ours.contains(key)) continue;
-    const nlohmann::json then = canonical(theirs, key), now = canonical(ours, key);
-    if (then != now)
-      throw Error(path, 0, std::string(key) + " is " + then.dump() + ", of the model " + now.dump() + kOther);
+Weights::Weights(const unit::Units& units, const std::string& folder, const std::string& otherwise)
+    : folder_(folder), file_(tensorfile::open_state_dict(folder)) {
+  std::set<std::string> taken;
+  for (const auto& unit : units) {
+    units_.emplace_back();
+    for (const unit::Parameter& parameter : unit->parameters()) {
+      const std::string name = name_in(file_, parameter);
+      const Tensor& tensor = file_.at(name);
+      if (tensor.shape != parameter.shape) {
+        throw Error(file_.path(), 0,
+                    name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
+                        tensorfile::to_text(parameter.shape) + " by " + parameter.keys + otherwise);
+      }
+      units_.back().push_back({parameter.offset, tensor, name});
+      taken.insert(name);
+    }
+  }
+  for (const StateDict::Entry& entry : file_.entries()) {
+    if (taken.count(entry.name) == 0) check_extra(file_, entry, units, otherwise);
   }
 }
 
-void load_parameters(zero::Engine& engine, const std::string& folder, bool verify, device::Hash& hash) {
-  const StateDict weights = tensorfile::open_state_dict(folder);
-  if (verify) weights.verify();
-  std::set<std::string> taken;
-  for (zero::UnitState& state : engine.states()) {
-    at::Tensor flat = at::empty({state.numel()});
-    for (const unit::Parameter& parameter : state.unit().parameters()) {
-      const std::string name = name_in(weights, parameter);
-      const Tensor& tensor = weights.at(name);
-      if (tensor.shape != parameter.shape) {
-        throw Error(weights.path(), 0,
-                    name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
-                        tensorfile::to_text(parameter.shape) + kOther);
-      }
-      tensorfile::read_f32(tensor, device::floats(flat).subspan(static_cast<std::size_t>(parameter.offset),
-                                                                static_cast<std::size_t>(parameter.numel())));
-      taken.insert(name);
-    }
-    hash.add(device::view(flat));
-    state.set_parameters(flat);
+void Weights::read(std::size_t unit, std::int64_t begin, std::span<float> values) const {
+  const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
+  for (const Place& place : units_[unit]) {
+    const std::int64_t first = std::max(begin, place.offset), last = std::min(end, place.offset + place.tensor.count());
+    if (first >= last) continue;
+    tensorfile::read_f32(
+        place.tensor, first - place.offset,
+        values.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first)));
+    place.tensor.storage->forget();
   }
-  check_rest(weights, taken, engine.states());
+}
+
+void Weights::check(comm::Group& group) const {
+  // Tensor i is rank i's, modulo their number, and read by the rank before it too.
+  const int ranks = group.size();
+  const auto hash_of = [&](int rank) {
+    device::Hash hash;
+    std::size_t number = 0;
+    for (const auto& unit : units_) {
+      for (const Place& place : unit) {
+        if (static_cast<int>(number++ % static_cast<std::size_t>(ranks)) != rank) continue;
+        place.tensor.storage->verify();
+        if (ranks == 1) continue;
+        tensorfile::stream(
+            place.tensor, [&](std::string_view bytes) { hash.add(bytes); }, path());
+        place.tensor.storage->forget();
+      }
+    }
+    return hash.text();
+  };
+  std::string own, next;
+  comm::together(group, "reading of " + path(), [&] {
+    own = hash_of(group.rank());
+    next = hash_of((group.rank() + 1) % ranks);
+  });
+  const std::vector<std::string> all = group.exchange(own + next, "agreement on " + folder_);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int neighbour = (rank + 1) % ranks;
+    if (all[static_cast<std::size_t>(rank)].substr(own.size()) ==
+        all[static_cast<std::size_t>(neighbour)].substr(0, own.size()))
+      continue;
+    throw comm::SharedError(folder_, 0,
+                            "the ranks differ in the weights: rank " + std::to_string(rank) + " on " +
+                                group.host(rank) + " has others than rank " + std::to_string(neighbour) + " on " +
+                                group.host(neighbour));
+  }
 }
 
 }  // namespace zs::checkpoint

@@ -1,21 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of a checkpoint, or of a folder that Python made, brought into an engine.
+// The parameters of a model as a file or folder of any program has them: a checkpoint of ours, or what Hugging Face's
+// save_pretrained wrote. Memory-mapped: what is not asked for is not read.
 #pragma once
 #include <string>
+#include <vector>
 
-#include "device/tensor.hpp"
-#include "zero/engine.hpp"
+#include "comm/group.hpp"
+#include "tensorfile/state_dict.hpp"
+#include "unit/unit.hpp"
 
 namespace zs::checkpoint {
 
-/// Compares the folder's config.json, if it has one, with `model_config`: every key that decides what is computed and
-/// that both have must be the same. Throws zs::Error, naming the key, where one is not.
-void require_same_model(const std::string& folder, const std::string& model_config);
+class Weights {
+ public:
+  /// Finds every parameter of the units, and compares all names and shapes before any value is read. Names may lack
+  /// what they begin with ("h.0." for "transformer.h.0."), as those of a model without its head do; what the units'
+  /// extras name may be there too. Anything else that is missing, is more, or has another shape is of another model:
+  /// zs::Error, located, which `otherwise` ends.
+  Weights(const unit::Units& units, const std::string& folder, const std::string& otherwise);
 
-/// Sets the engine's parameters from the weights in `folder`. Names may lack their first part ("h.0." for
-/// "transformer.h.0."), as on Hugging Face's hub; attention masks and a head equal to the embedding that it is tied to
-/// may be there too. Anything else that is missing, is more, or has another shape is of another model: zs::Error. With
-/// `verify`, checksums in the file are compared. What was set is added to `hash`.
-void load_parameters(zero::Engine& engine, const std::string& folder, bool verify, device::Hash& hash);
+  /// Fills part of a unit's flat buffer: values.size() elements from `begin` on.
+  void read(std::size_t unit, std::int64_t begin, std::span<float> values) const;
+  /// Throws comm::SharedError at a checksum in the file that differs, and where a rank has other weights than the next,
+  /// as the file of its own node may be. Each tensor is read by two neighbouring ranks. COLLECTIVE.
+  void check(comm::Group& group) const;
+
+  /// The file that was opened.
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  struct Place {
+    std::int64_t offset;  // in the unit's flat buffer
+    tensorfile::Tensor tensor;
+    std::string name;
+  };
+  std::string folder_;
+  tensorfile::StateDict file_;
+  std::vector<std::vector<Place>> units_;
+};
 
 }  // namespace zs::checkpoint

@@ -18,10 +18,10 @@ constexpr double kTiny = std::numeric_limits<double>::denorm_min();
 
 // clang-format off
 constexpr auto kKnown = std::to_array<Known>({
-    {"model.name", "model_name", Type::text, "NAME", "gpt2", "model: tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl"},
+    {"model.name", "model_name", Type::text, "NAME", "gpt2", "model: a folder that Hugging Face's save_pretrained wrote, with its weights, or one of tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl, tiny-llama, TinyLlama-1.1B, Llama-2-7b-hf, Meta-Llama-3-8B, Meta-Llama-3-70B, Meta-Llama-3.1-8B, Llama-3.2-1B, Llama-3.2-3B, with initial values"},
     {"model.context_length", "seq_length", Type::integer, "N", "", "tokens in a sequence; when not set the positions of the model, at most 512", "", 1, 1 << 24, "model.seq_length training.seq_length data.seq_length"},
-    {"model.num_layers", "num_layers", Type::integer, "N", "0", "transformer blocks; 0 means the model's own", "", 0, 1e5},
-    {"model.dropout", "dropout", Type::real, "P", "0", "probability of dropping an activation", "", 0, 1},
+    {"model.num_layers", "num_layers", Type::integer, "N", "0", "transformer blocks; 0 means the model's own; of a folder's, the first ones", "", 0, 1e5},
+    {"model.dropout", "dropout", Type::real, "P", "0", "probability of dropping an activation; of a Llama, an attention weight", "", 0, 1},
     {"model.vocab_size", "", Type::integer, "N", "", "size of the vocabulary; the tokenizer's own when not set", "", 1, 1e9},
     {"model.tokenizer", "", Type::text, "NAME", "bytes", "tokenizer: bytes, or a tokenizer.json"},
 
@@ -54,6 +54,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.eval_steps", "eval_steps", Type::integer, "N", "0", "steps between evaluations; 0 means none", "", 0, kMany},
     {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints; 0 means none but the final one", "", 0, kMany},
     {"training.save_final", "save_final", Type::boolean, "BOOL", "true", "save the final model, as final_checkpoint"},
+    {"training.save_pretrained", "save_pretrained", Type::text, "DIR", "", "write the trained model to DIR too, as Hugging Face's from_pretrained loads it: model.safetensors, config.json, the tokenizer of the model's folder"},
     {"training.keep_last", "keep_last", Type::integer, "N", "0", "newest checkpoints to keep; 0 keeps all", "", 0, kMany},
     {"training.save_gradients", "save_gradients", Type::boolean, "BOOL", "true", "save the gradients with a checkpoint"},
     {"training.log_interval", "log_interval", Type::integer, "N", "10", "steps between log lines", "", 1, kMany},
@@ -68,7 +69,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"zero.activation_checkpointing", "activation_checkpointing", Type::boolean, "", "false", "keep only the inputs of units, and compute their insides again in backward"},
     {"zero.memory_budget", "memory_budget", Type::count, "BYTES", "", "device memory that passes may fill: 16G", "", 1, kMany},
 
-    {"initialization.init_type", "init_type", Type::text, "HOW", "normal", "how parameters begin: normal as GPT-2 does, biases 0, norms 1, residual projections scaled down; gaussian draws all alike from init_mean and init_std", "normal gaussian", -kNoBound, kNoBound, "run.init_type"},
+    {"initialization.init_type", "init_type", Type::text, "HOW", "normal", "how parameters begin where the model is no folder with weights: normal draws matrices from init_mean and init_std, biases 0, norms 1, GPT-2's residual projections scaled down; gaussian draws all alike", "normal gaussian", -kNoBound, kNoBound, "run.init_type"},
     {"initialization.init_mean", "", Type::real, "X", "0", "mean of the initial weights"},
     {"initialization.init_std", "", Type::real, "X", "0.02", "standard deviation of the initial weights", "", 0, kNoBound},
 

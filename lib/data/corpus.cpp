@@ -24,36 +24,38 @@ std::vector<std::string> files_below(const std::string& folder) {
   return files;
 }
 
-void append(Corpus& corpus, const std::string& text) {
-  if (corpus.files++ > 0) corpus.tokens.push_back(kSeparator);
-  corpus.tokens.insert(corpus.tokens.end(), text.begin(), text.end());
-}
-
 bool is_text(const std::string& bytes) { return bytes.find('\0') == std::string::npos; }
 
 }  // namespace
 
-Corpus read_corpus(const std::string& path, double percentage, std::int64_t most) {
-  Corpus corpus;
-  corpus.path = path;
+Corpus::Corpus(const std::string& path, double percentage, std::int64_t most) : path_(path) {
   std::error_code failure;
   if (fs::is_directory(path, failure)) {
+    bool any = false;
     for (const std::string& file : files_below(path)) {
       const std::string text = Input(file).read_all();
-      if (is_text(text)) append(corpus, text);
+      if (!is_text(text)) continue;
+      if (any) bytes_.push_back(kSeparator);
+      append(text);
+      any = true;
     }
-    if (corpus.files == 0) throw Error(path, 0, "holds no text file");
+    if (!any) throw Error(path, 0, "holds no text file");
   } else {
     const std::string text = Input(path).read_all();
     if (!is_text(text)) throw Error(path, 0, "is not text: it holds NUL bytes");
-    append(corpus, text);
+    append(text);
   }
-  auto count = static_cast<std::int64_t>(static_cast<double>(corpus.tokens.size()) * percentage / 100);
+  auto count = static_cast<std::int64_t>(static_cast<double>(bytes_.size()) * percentage / 100);
   if (most > 0) count = std::min(count, most);
   if (count == 0) throw Error(path, 0, "holds no token");
-  corpus.tokens.resize(static_cast<std::size_t>(count));
-  corpus.sha256 = zs::sha256({reinterpret_cast<const char*>(corpus.tokens.data()), corpus.tokens.size()});
-  return corpus;
+  bytes_.resize(static_cast<std::size_t>(count));
+  sha256_ = zs::sha256({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
+}
+
+void Corpus::append(const std::string& text) { bytes_.insert(bytes_.end(), text.begin(), text.end()); }
+
+void Corpus::copy(std::int64_t first, std::span<std::int64_t> out) const {
+  std::copy_n(bytes_.begin() + first, out.size(), out.begin());
 }
 
 }  // namespace zs::data

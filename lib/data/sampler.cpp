@@ -3,11 +3,8 @@
 
 #include <xxhash.h>
 
-#include <algorithm>
 #include <numeric>
 #include <random>
-
-#include "base/error.hpp"
 
 namespace zs::data {
 
@@ -26,17 +23,6 @@ std::int64_t Sampler::at(std::int64_t position) {
     }
   }
   return order_[static_cast<std::size_t>(position % samples_)];
-}
-
-Windows windows(const std::string& path, std::int64_t tokens, std::int64_t length, double validation) {
-  const std::int64_t all = (tokens - 1) / length;
-  if (all < 2) {
-    throw Error(path, 0,
-                "holds " + std::to_string(tokens) + " tokens, too few for sequences of " + std::to_string(length) +
-                    ": name more text or a smaller --seq_length");
-  }
-  const auto held = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(all) * validation));
-  return {length, all - held, held};
 }
 
 }  // namespace zs::data

@@ -24,16 +24,4 @@ class Sampler {
   std::vector<std::int64_t> order_;
 };
 
-/// Windows of `length` + 1 tokens (inputs and, one later, targets) cut from a corpus without overlap of inputs;
-/// the last `validation` share is held out.
-struct Windows {
-  std::int64_t length = 0, training = 0, validation = 0;
-  /// First token of training window i, of validation window i.
-  std::int64_t training_start(std::int64_t i) const { return i * length; }
-  std::int64_t validation_start(std::int64_t i) const { return (training + i) * length; }
-};
-
-/// Throws zs::Error, naming `path`, if `tokens` do not make one window for training and one for validation.
-Windows windows(const std::string& path, std::int64_t tokens, std::int64_t length, double validation);
-
 }  // namespace zs::data

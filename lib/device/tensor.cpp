@@ -74,6 +74,8 @@ void Hash::add(const View& view) {
   XXH3_128bits_update(state_->hash, here.data_ptr(), here.nbytes());
 }
 
+void Hash::add(std::string_view bytes) { XXH3_128bits_update(state_->hash, bytes.data(), bytes.size()); }
+
 std::string Hash::text() const {
   const XXH128_hash_t value = XXH3_128bits_digest(state_->hash);
   char text[33];

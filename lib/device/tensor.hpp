@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <span>
+#include <string_view>
 
 #include "device/view.hpp"
 
@@ -41,6 +42,7 @@ class Hash {
   Hash(const Hash&) = delete;
   Hash& operator=(const Hash&) = delete;
   void add(const View& view);
+  void add(std::string_view bytes);
   /// 32 hex digits.
   std::string text() const;
 

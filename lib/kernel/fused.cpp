@@ -17,7 +17,6 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
 
-
 struct Linear : torch::autograd::Function<Linear> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
     ctx->save_for_backward({x_BTI, weight_IO, bias_O});
@@ -60,90 +59,137 @@ struct Gelu : torch::autograd::Function<Gelu> {
 /// Queries [begin, end) of one head see the keys [0, end). Blocks of queries leave out most of what causality masks.
 constexpr std::int64_t kQueries = 64;
 
-/// Queries, keys and values (or gradients by them) of one head: views [T, D] of qkv_BTE.
+/// Queries, keys and values (or gradients by them) of all heads: views [B, T, H*D] and [B, T, K*D].
+struct Heads {
+  Tensor q_BTE, k_BTF, v_BTF;
+  std::int64_t heads;
+
+  std::int64_t width() const { return q_BTE.size(2) / heads; }
+  /// Heads that share keys and values.
+  std::int64_t sharing() const { return q_BTE.size(2) / k_BTF.size(2); }
+  static Heads packed(const Tensor& qkv_BTE, std::int64_t heads) {
+    const std::int64_t C = qkv_BTE.size(2) / 3;
+    return {qkv_BTE.narrow(2, 0, C), qkv_BTE.narrow(2, C, C), qkv_BTE.narrow(2, 2 * C, C), heads};
+  }
+};
+
+/// Those of one head of one sample: [T, D].
 struct Head {
-  Head(const Tensor& qkv_BTE, std::int64_t sample, std::int64_t head, std::int64_t heads) {
-    const std::int64_t C = qkv_BTE.size(2) / 3, D = C / heads;
-    const Tensor qkv_TE = qkv_BTE.select(0, sample);
-    q_TD = qkv_TE.narrow(1, head * D, D);
-    k_TD = qkv_TE.narrow(1, C + head * D, D);
-    v_TD = qkv_TE.narrow(1, 2 * C + head * D, D);
+  Head(const Heads& all, std::int64_t sample, std::int64_t head) {
+    const std::int64_t D = all.width(), shared = head / all.sharing();
+    q_TD = all.q_BTE.select(0, sample).narrow(1, head * D, D);
+    k_TD = all.k_BTF.select(0, sample).narrow(1, shared * D, D);
+    v_TD = all.v_BTF.select(0, sample).narrow(1, shared * D, D);
   }
   Tensor q_TD, k_TD, v_TD;
 };
 
+Tensor mask_of(const Tensor& mask_BHTT, std::int64_t b, std::int64_t h, std::int64_t begin, std::int64_t end) {
+  return mask_BHTT.select(0, b).select(0, h).narrow(0, begin, end - begin).narrow(1, 0, end);
+}
+Tensor dropped(const Tensor& seen_QS, const Tensor& mask_BHTT, std::int64_t b, std::int64_t h, std::int64_t begin,
+               std::int64_t end) {
+  return mask_BHTT.defined() ? seen_QS * mask_of(mask_BHTT, b, h, begin, end) : seen_QS;
+}
+
+/// What attention gives, and keeps for backward.
+struct Attended {
+  Tensor out_BTE, weights_BHTT, mask_BHTT;
+};
+
+Attended attend(const Heads& all, double dropout, std::int64_t key) {
+  const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), E = all.q_BTE.size(2), D = all.width(),
+                     heads = all.heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(D));
+  Tensor out_BTE = at::empty({B, T, E}, all.q_BTE.options()),
+         weights_BHTT = at::empty({B, heads, T, T}, all.q_BTE.options());
+  Tensor mask_BHTT;
+  if (dropout > 0) mask_BHTT = unit::dropout_mask(weights_BHTT, dropout, static_cast<std::uint64_t>(key));
+  for (std::int64_t i = 0; i < B * heads; ++i) {
+    const std::int64_t b = i / heads, h = i % heads;
+    const Head head(all, b, h);
+    const Tensor out_TD = out_BTE.select(0, b).narrow(1, h * D, D);
+    const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
+    for (std::int64_t begin = 0; begin < T; begin += kQueries) {
+      const std::int64_t end = std::min(T, begin + kQueries);
+      const Tensor seen_QS = weights_TT.narrow(0, begin, end - begin).narrow(1, 0, end);
+      multiply(seen_QS, head.q_TD.narrow(0, begin, end - begin), head.k_TD.narrow(0, 0, end).t(), 0, scale);
+      for (std::int64_t query = begin; query < end; ++query) {
+        float* const row = weights_TT.data_ptr<float>() + query * T;
+        softmax(row, query + 1);
+        std::fill(row + query + 1, row + end, 0.0F);
+      }
+      const Tensor used_QS = dropped(seen_QS, mask_BHTT, b, h, begin, end);
+      multiply(out_TD.narrow(0, begin, end - begin), used_QS, head.v_TD.narrow(0, 0, end), 0);
+    }
+  }
+  return {out_BTE, weights_BHTT, mask_BHTT};
+}
+
+/// Sets `gradients` from that by the output.
+void attend_backward(const Heads& all, const Attended& attended, const Tensor& dout_BTE, const Heads& gradients) {
+  const Tensor &weights_BHTT = attended.weights_BHTT, &mask_BHTT = attended.mask_BHTT;
+  const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), D = all.width(), heads = all.heads;
+  const double scale = 1 / std::sqrt(static_cast<double>(D));
+  const Tensor scratch = at::empty({std::min(kQueries, T) * T}, all.q_BTE.options());
+  for (std::int64_t i = 0; i < B * heads; ++i) {
+    const std::int64_t b = i / heads, h = i % heads;
+    const Head head(all, b, h), d(gradients, b, h);
+    const Tensor dout_TD = dout_BTE.select(0, b).narrow(1, h * D, D);
+    const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
+    // The last block sees every key: with the first of the heads that share them it sets what the others add to.
+    for (std::int64_t begin = (T - 1) / kQueries * kQueries; begin >= 0; begin -= kQueries) {
+      const std::int64_t end = std::min(T, begin + kQueries), count = end - begin;
+      const double beta = end == T && h % all.sharing() == 0 ? 0 : 1;
+      const Tensor seen_QS = weights_TT.narrow(0, begin, count).narrow(1, 0, end),
+                   dout_QD = dout_TD.narrow(0, begin, count);
+      multiply(d.v_TD.narrow(0, 0, end), dropped(seen_QS, mask_BHTT, b, h, begin, end).t(), dout_QD, beta);
+      Tensor dseen_QS = scratch.narrow(0, 0, count * end).view({count, end});
+      multiply(dseen_QS, dout_QD, head.v_TD.narrow(0, 0, end).t(), 0);
+      if (mask_BHTT.defined()) dseen_QS.mul_(mask_of(mask_BHTT, b, h, begin, end));
+      for (std::int64_t query = begin; query < end; ++query)
+        softmax_backward(weights_TT.data_ptr<float>() + query * T, dseen_QS.data_ptr<float>() + (query - begin) * end,
+                         end);
+      multiply(d.q_TD.narrow(0, begin, count), dseen_QS, head.k_TD.narrow(0, 0, end), 0, scale);
+      multiply(d.k_TD.narrow(0, 0, end), dseen_QS.t(), head.q_TD.narrow(0, begin, count), beta, scale);
+    }
+  }
+}
+
 struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, std::int64_t heads, double dropout,
                         std::int64_t key) {
-    const std::int64_t B = qkv_BTE.size(0), T = qkv_BTE.size(1), C = qkv_BTE.size(2) / 3, D = C / heads;
-    const double scale = 1 / std::sqrt(static_cast<double>(D));
-    Tensor out_BTC = at::empty({B, T, C}, qkv_BTE.options()),
-           weights_BHTT = at::empty({B, heads, T, T}, qkv_BTE.options());
-    Tensor mask_BHTT;
-    if (dropout > 0) mask_BHTT = unit::dropout_mask(weights_BHTT, dropout, static_cast<std::uint64_t>(key));
-    for (std::int64_t i = 0; i < B * heads; ++i) {
-      const std::int64_t b = i / heads, h = i % heads;
-      const Head head(qkv_BTE, b, h, heads);
-      const Tensor out_TD = out_BTC.select(0, b).narrow(1, h * D, D);
-      const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
-      for (std::int64_t begin = 0; begin < T; begin += kQueries) {
-        const std::int64_t end = std::min(T, begin + kQueries);
-        const Tensor seen_QS = weights_TT.narrow(0, begin, end - begin).narrow(1, 0, end);
-        multiply(seen_QS, head.q_TD.narrow(0, begin, end - begin), head.k_TD.narrow(0, 0, end).t(), 0, scale);
-        for (std::int64_t query = begin; query < end; ++query) {
-          float* const row = weights_TT.data_ptr<float>() + query * T;
-          softmax(row, query + 1);
-          std::fill(row + query + 1, row + end, 0.0F);
-        }
-        const Tensor used_QS = dropped(seen_QS, mask_BHTT, b, h, begin, end);
-        multiply(out_TD.narrow(0, begin, end - begin), used_QS, head.v_TD.narrow(0, 0, end), 0);
-      }
-    }
-    ctx->save_for_backward({qkv_BTE, weights_BHTT, mask_BHTT});
+    const Attended attended = attend(Heads::packed(qkv_BTE, heads), dropout, key);
+    ctx->save_for_backward({qkv_BTE, attended.weights_BHTT, attended.mask_BHTT});
     ctx->saved_data["heads"] = heads;
-    return out_BTC;
+    return attended.out_BTE;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    const Tensor &qkv_BTE = saved[0], &weights_BHTT = saved[1], &mask_BHTT = saved[2];
     const std::int64_t heads = ctx->saved_data["heads"].toInt();
-    const std::int64_t B = qkv_BTE.size(0), T = qkv_BTE.size(1), D = qkv_BTE.size(2) / 3 / heads;
-    const double scale = 1 / std::sqrt(static_cast<double>(D));
-    Tensor dqkv_BTE = at::empty_like(qkv_BTE);
-    const Tensor scratch = at::empty({std::min(kQueries, T) * T}, qkv_BTE.options());
-    for (std::int64_t i = 0; i < B * heads; ++i) {
-      const std::int64_t b = i / heads, h = i % heads;
-      const Head head(qkv_BTE, b, h, heads), d(dqkv_BTE, b, h, heads);
-      const Tensor dout_TD = gradients[0].select(0, b).narrow(1, h * D, D);
-      const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
-      // The last block sees every key: it sets what the others add to.
-      for (std::int64_t begin = (T - 1) / kQueries * kQueries; begin >= 0; begin -= kQueries) {
-        const std::int64_t end = std::min(T, begin + kQueries), count = end - begin;
-        const double beta = end == T ? 0 : 1;
-        const Tensor seen_QS = weights_TT.narrow(0, begin, count).narrow(1, 0, end),
-                     dout_QD = dout_TD.narrow(0, begin, count);
-        multiply(d.v_TD.narrow(0, 0, end), dropped(seen_QS, mask_BHTT, b, h, begin, end).t(), dout_QD, beta);
-        Tensor dseen_QS = scratch.narrow(0, 0, count * end).view({count, end});
-        multiply(dseen_QS, dout_QD, head.v_TD.narrow(0, 0, end).t(), 0);
-        if (mask_BHTT.defined()) dseen_QS.mul_(mask_of(mask_BHTT, b, h, begin, end));
-        for (std::int64_t query = begin; query < end; ++query)
-          softmax_backward(weights_TT.data_ptr<float>() + query * T, dseen_QS.data_ptr<float>() + (query - begin) * end,
-                           end);
-        multiply(d.q_TD.narrow(0, begin, count), dseen_QS, head.k_TD.narrow(0, 0, end), 0, scale);
-        multiply(d.k_TD.narrow(0, 0, end), dseen_QS.t(), head.q_TD.narrow(0, begin, count), beta, scale);
-      }
-    }
+    const Tensor dqkv_BTE = at::empty_like(saved[0]);
+    attend_backward(Heads::packed(saved[0], heads), {{}, saved[1], saved[2]}, gradients[0],
+                    Heads::packed(dqkv_BTE, heads));
     return {dqkv_BTE, Tensor(), Tensor(), Tensor()};
   }
+};
 
- private:
-  static Tensor mask_of(const Tensor& mask_BHTT, std::int64_t b, std::int64_t h, std::int64_t begin, std::int64_t end) {
-    return mask_BHTT.select(0, b).select(0, h).narrow(0, begin, end - begin).narrow(1, 0, end);
+struct GroupedAttention : torch::autograd::Function<GroupedAttention> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
+                        std::int64_t heads, double dropout, std::int64_t key) {
+    const Attended attended = attend({q_BTE, k_BTF, v_BTF, heads}, dropout, key);
+    ctx->save_for_backward({q_BTE, k_BTF, v_BTF, attended.weights_BHTT, attended.mask_BHTT});
+    ctx->saved_data["heads"] = heads;
+    return attended.out_BTE;
   }
-  static Tensor dropped(const Tensor& seen_QS, const Tensor& mask_BHTT, std::int64_t b, std::int64_t h,
-                        std::int64_t begin, std::int64_t end) {
-    return mask_BHTT.defined() ? seen_QS * mask_of(mask_BHTT, b, h, begin, end) : seen_QS;
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const std::int64_t heads = ctx->saved_data["heads"].toInt();
+    const Heads d = {at::empty_like(saved[0]), at::empty_like(saved[1]), at::empty_like(saved[2]), heads};
+    attend_backward({saved[0], saved[1], saved[2], heads}, {{}, saved[3], saved[4]}, gradients[0], d);
+    return {d.q_BTE, d.k_BTF, d.v_BTF, Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -221,6 +267,113 @@ struct Loss : torch::autograd::Function<Loss> {
   }
 };
 
+struct RmsNorm : torch::autograd::Function<RmsNorm> {
+  static Variables forward(AutogradContext* ctx, const Tensor& given_BTC, const Tensor& weight_C, double epsilon) {
+    const Tensor x_BTC = given_BTC.contiguous();
+    const std::int64_t C = x_BTC.size(-1), N = x_BTC.numel() / C;
+    Tensor y_BTC = at::empty_like(x_BTC), scale_N = at::empty({N}, x_BTC.options());
+    for (std::int64_t n = 0; n < N; ++n) {
+      scale_N.data_ptr<float>()[n] = rms_norm(x_BTC.data_ptr<float>() + n * C, weight_C.data_ptr<float>(),
+                                              y_BTC.data_ptr<float>() + n * C, C, static_cast<float>(epsilon));
+    }
+    ctx->save_for_backward({x_BTC, weight_C, scale_N});
+    ctx->set_materialize_grads(false);
+    return {x_BTC, y_BTC};
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const Tensor &x_BTC = saved[0], &weight_C = saved[1], &scale_N = saved[2];
+    Gradient weight(weight_C);
+    if (!gradients[1].defined()) return {gradients[0], weight.returned(), Tensor()};
+    const std::int64_t C = x_BTC.size(-1), N = scale_N.numel();
+    const Tensor dy_BTC = gradients[1].contiguous();
+    const Tensor past_BTC = gradients[0].defined() ? gradients[0].contiguous() : Tensor();
+    const Tensor dx_BTC = at::empty_like(x_BTC);
+    // Added up first, as a gradient of its own: then what else arrives adds to their sum.
+    const Tensor sum_C = at::zeros({C}, x_BTC.options());
+    for (std::int64_t n = 0; n < N; ++n) {
+      rms_norm_backward(x_BTC.data_ptr<float>() + n * C, weight_C.data_ptr<float>(), dy_BTC.data_ptr<float>() + n * C,
+                        past_BTC.defined() ? past_BTC.data_ptr<float>() + n * C : nullptr, scale_N.data_ptr<float>()[n],
+                        dx_BTC.data_ptr<float>() + n * C, sum_C.data_ptr<float>(), C);
+    }
+    weight.sum().add_(sum_C);
+    return {dx_BTC, weight.returned(), Tensor()};
+  }
+};
+
+struct Project : torch::autograd::Function<Project> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_OI,
+                        const std::optional<Tensor>& bias) {
+    const Tensor bias_O = bias.value_or(Tensor());
+    ctx->save_for_backward({x_BTI, weight_OI, bias_O});
+    const Tensor x_NI = x_BTI.reshape({-1, weight_OI.size(1)});
+    const Tensor y_NO = at::empty({x_NI.size(0), weight_OI.size(0)}, x_NI.options());
+    if (bias_O.defined()) y_NO.copy_(bias_O);
+    multiply(y_NO, x_NI, weight_OI.t(), bias_O.defined() ? 1 : 0);
+    return y_NO.view({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)});
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const Tensor &x_BTI = saved[0], &weight_OI = saved[1];
+    const Tensor dy_NO = gradients[0].reshape({-1, weight_OI.size(0)}), x_NI = x_BTI.reshape({-1, weight_OI.size(1)});
+    Gradient weight(weight_OI);
+    multiply(weight.sum(), dy_NO.t(), x_NI, 1);
+    Tensor dbias_O;
+    if (saved[2].defined()) {
+      Gradient bias(saved[2]);
+      bias.sum().add_(dy_NO.sum(0));
+      dbias_O = bias.returned();
+    }
+    const Tensor dx_NI = at::empty_like(x_NI);
+    multiply(dx_NI, dy_NO, weight_OI, 0);
+    return {dx_NI.view(x_BTI.sizes()), weight.returned(), dbias_O};
+  }
+};
+
+struct Swiglu : torch::autograd::Function<Swiglu> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& gate, const Tensor& up) {
+    ctx->save_for_backward({gate, up});
+    Tensor y = at::empty_like(gate);
+    swiglu(gate.data_ptr<float>(), up.data_ptr<float>(), y.data_ptr<float>(), gate.numel());
+    return y;
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const Tensor &gate = saved[0], &up = saved[1], dy = gradients[0].contiguous();
+    Tensor dgate = at::empty_like(gate), dup = at::empty_like(up);
+    swiglu_backward(gate.data_ptr<float>(), up.data_ptr<float>(), dy.data_ptr<float>(), dgate.data_ptr<float>(),
+                    dup.data_ptr<float>(), gate.numel());
+    return {dgate, dup};
+  }
+};
+
+struct Rotate : torch::autograd::Function<Rotate> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
+    ctx->save_for_backward({cos_TR, sin_TR});
+    return turned(x_BTE.contiguous(), cos_TR, sin_TR, /*back=*/false);
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    return {turned(gradients[0].contiguous(), saved[0], saved[1], /*back=*/true), Tensor(), Tensor()};
+  }
+
+ private:
+  static Tensor turned(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR, bool back) {
+    const std::int64_t T = x_BTE.size(1), R = cos_TR.size(1), H = x_BTE.size(2) / (2 * R);
+    const Tensor y_BTE = at::empty_like(x_BTE);
+    for (std::int64_t i = 0; i < x_BTE.size(0) * T * H; ++i) {
+      const std::int64_t t = i / H % T, head = i * 2 * R;
+      rotate(x_BTE.data_ptr<float>() + head, cos_TR.data_ptr<float>() + t * R, sin_TR.data_ptr<float>() + t * R, back,
+             y_BTE.data_ptr<float>() + head, R);
+    }
+    return y_BTE;
+  }
+};
+
 }  // namespace
 
 const Kernels& fused() {
@@ -242,6 +395,21 @@ const Kernels& fused() {
       [](const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
         const bool differentiated = at::GradMode::is_enabled() && (x_NC.requires_grad() || weight_VC.requires_grad());
         return Loss::apply(x_NC, weight_VC, targets_N.contiguous(), differentiated);
+      },
+      [](const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
+        const Variables made = RmsNorm::apply(x_BTC, weight_C, epsilon);
+        return Normed{made[0], made[1]};
+      },
+      [](const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {
+        return Project::apply(x_BTI, weight_OI, bias_O.defined() ? std::optional<Tensor>(bias_O) : std::nullopt);
+      },
+      [](const Tensor& gate_BTI, const Tensor& up_BTI) { return Swiglu::apply(gate_BTI, up_BTI); },
+      [](const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
+        return Rotate::apply(x_BTE, cos_TR, sin_TR);
+      },
+      [](const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, std::int64_t heads, double dropout,
+         std::uint64_t key) {
+        return GroupedAttention::apply(q_BTE, k_BTF, v_BTF, heads, dropout, static_cast<std::int64_t>(key));
       },
   };
   return kernels;

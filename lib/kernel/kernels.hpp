@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers that cost a transformer its time, in two forms: as LibTorch's own operations, and fused (--compile).
 // Both are differentiable and deterministic; they agree to rounding, not to the bit.
-// Shapes: B samples, T tokens, N = B*T, C width, E = 3*C, H heads, I inner and O outer width, V vocabulary.
+// Shapes: B samples, T tokens, N = B*T, C width, E = 3*C, H heads, I inner and O outer width, V vocabulary; D numbers
+// of a head, K heads of keys and values, F = K*D, R = D/2.
 #pragma once
 #include <cstdint>
 
@@ -31,6 +32,21 @@ struct Kernels {
   at::Tensor (*embedding)(const at::Tensor& weight_VC, const at::Tensor& tokens_BT);
   /// Mean cross-entropy of the next token under the logits x_NC times the transpose of weight_VC: a scalar.
   at::Tensor (*loss)(const at::Tensor& x_NC, const at::Tensor& weight_VC, const at::Tensor& targets_N);
+
+  // A device's own kernels may leave out what follows: chosen() fills in the plain ones.
+
+  /// x times weight over its root mean square, over the last dimension (Zhang & Sennrich 2019).
+  Normed (*rms_norm)(const at::Tensor& x_BTC, const at::Tensor& weight_C, double epsilon) = nullptr;
+  /// x_BTI times the transpose of weight_OI, plus bias_O where that is defined: [B, T, O].
+  at::Tensor (*project)(const at::Tensor& x_BTI, const at::Tensor& weight_OI, const at::Tensor& bias_O) = nullptr;
+  /// SiLU of the gate, times `up` (Shazeer 2020).
+  at::Tensor (*swiglu)(const at::Tensor& gate_BTI, const at::Tensor& up_BTI) = nullptr;
+  /// Heads of D numbers turned by their position: number r of the first half with number r of the second.
+  at::Tensor (*rotate)(const at::Tensor& x_BTE, const at::Tensor& cos_TR, const at::Tensor& sin_TR) = nullptr;
+  /// Causal self-attention of H heads, each H/K of which share keys and values, with dropout of the weights: [B, T,
+  /// H*D].
+  at::Tensor (*grouped_attention)(const at::Tensor& q_BTE, const at::Tensor& k_BTF, const at::Tensor& v_BTF,
+                                  std::int64_t heads, double dropout, std::uint64_t key) = nullptr;
 };
 
 /// LibTorch's operations, on any device.

@@ -90,6 +90,62 @@ TEST_CASE("kernel: attention at lengths within, at and beyond a block of queries
   }
 }
 
+TEST_CASE("kernel: projection, with a bias and without") {
+  agree([](const Kernels& k, const auto& in) { return k.project(in[0], in[1], in[2]); },
+        {random({2, 5, 24}, 1), random({40, 24}, 2), random({40}, 3)});
+  agree([](const Kernels& k, const auto& in) { return k.project(in[0], in[1], Tensor()); },
+        {random({2, 5, 24}, 1), random({40, 24}, 2)});
+}
+
+TEST_CASE("kernel: RMS norm that gives its input on") {
+  agree(
+      [](const Kernels& k, const auto& in) {
+        const Normed made = k.rms_norm(in[0], in[1], 1e-5);
+        return made.x * 3 + made.y;
+      },
+      {random({2, 5, 37}, 1), random({37}, 2)});
+}
+
+TEST_CASE("kernel: SwiGLU, also far from zero") {
+  agree([](const Kernels& k, const auto& in) { return k.swiglu(in[0], in[1]); },
+        {random({3, 7, 33}, 1, 8), random({3, 7, 33}, 2)});
+}
+
+TEST_CASE("kernel: rotation by position keeps lengths, and does nothing at position 0") {
+  const Tensor angles_TR = random({9, 4}, 7);
+  angles_TR[0].zero_();
+  const Tensor cos_TR = angles_TR.cos(), sin_TR = angles_TR.sin(), x_BTE = random({2, 7, 3 * 8}, 1);
+  agree([&](const Kernels& k, const auto& in) { return k.rotate(in[0], cos_TR, sin_TR); }, {x_BTE});
+  for (const Kernels* const kernels : {&plain(), &fused()}) {
+    const Tensor y_BTE = kernels->rotate(x_BTE, cos_TR, sin_TR);
+    CHECK(at::equal(y_BTE.select(1, 0), x_BTE.select(1, 0)));
+    CHECK(distance(y_BTE.view({2, 7, 3, 8}).norm(2, -1), x_BTE.view({2, 7, 3, 8}).norm(2, -1)) < 1e-6);
+    CHECK(distance(y_BTE, x_BTE) > 0.1);
+  }
+}
+
+TEST_CASE("kernel: attention whose heads share keys and values; with as many of them as queries it is the other one") {
+  for (const double dropout : {0.0, 0.3}) {
+    for (const std::int64_t length : {2, 64, 130}) {
+      for (const std::int64_t shared : {1, 2, 6}) {
+        CAPTURE(dropout);
+        CAPTURE(length);
+        CAPTURE(shared);
+        agree(
+            [=](const Kernels& k, const auto& in) { return k.grouped_attention(in[0], in[1], in[2], 6, dropout, 17); },
+            {random({2, length, 6 * 8}, 5), random({2, length, shared * 8}, 6), random({2, length, shared * 8}, 7)});
+      }
+    }
+  }
+  const Tensor qkv_BTE = random({2, 70, 3 * 48}, 1);
+  for (const Kernels* const kernels : {&plain(), &fused()}) {
+    CHECK(at::equal(
+        kernels->attention(qkv_BTE, 6, 0, 0),
+        kernels->grouped_attention(qkv_BTE.narrow(2, 0, 48).contiguous(), qkv_BTE.narrow(2, 48, 48).contiguous(),
+                                   qkv_BTE.narrow(2, 96, 48).contiguous(), 6, 0, 0)));
+  }
+}
+
 TEST_CASE("kernel: attention does not look ahead") {
   const Tensor qkv_BTE = random({1, 100, 48}, 1);
   Tensor changed_BTE = qkv_BTE.clone();

@@ -26,19 +26,57 @@ Tensor linear_add(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bi
   return residual_BTO + linear(x_BTI, weight_IO, bias_O);
 }
 
-Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
-  const std::int64_t B = qkv_BTE.size(0), T = qkv_BTE.size(1), C = qkv_BTE.size(2) / 3, H = heads, D = C / H;
-  const Tensor qkv_3BHTD = qkv_BTE.view({B, T, 3, H, D}).permute({2, 0, 3, 1, 4});
-  if (qkv_BTE.is_cuda() && dropout == 0) {  // LibTorch's own choice among its deterministic kernels
-    return at::scaled_dot_product_attention(qkv_3BHTD[0], qkv_3BHTD[1], qkv_3BHTD[2], {}, 0, /*is_causal=*/true)
+/// Of queries, keys and values of as many heads: [B, T, H*D].
+Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BHTD, double dropout, std::uint64_t key) {
+  const std::int64_t B = all_q_BHTD.size(0), H = all_q_BHTD.size(1), T = all_q_BHTD.size(2), D = all_q_BHTD.size(3);
+  if (all_q_BHTD.is_cuda() && dropout == 0) {  // LibTorch's own choice among its deterministic kernels
+    return at::scaled_dot_product_attention(all_q_BHTD, k_BHTD, v_BHTD, {}, 0, /*is_causal=*/true)
         .transpose(1, 2)
-        .reshape({B, T, C});
+        .reshape({B, T, H * D});
   }
-  const Tensor q_BHTD = qkv_3BHTD[0] * (1 / std::sqrt(static_cast<double>(D)));
-  const Tensor mask_TT = at::full({T, T}, -INFINITY, qkv_BTE.options()).triu_(1);
-  const Tensor scores_BHTT = at::matmul(q_BHTD, qkv_3BHTD[1].transpose(-2, -1)) + mask_TT;
+  const Tensor q_BHTD = all_q_BHTD * (1 / std::sqrt(static_cast<double>(D)));
+  const Tensor mask_TT = at::full({T, T}, -INFINITY, q_BHTD.options()).triu_(1);
+  const Tensor scores_BHTT = at::matmul(q_BHTD, k_BHTD.transpose(-2, -1)) + mask_TT;
   const Tensor weights_BHTT = unit::dropout(at::softmax(scores_BHTT, -1), dropout, key);
-  return at::matmul(weights_BHTT, qkv_3BHTD[2]).transpose(1, 2).reshape({B, T, C});
+  return at::matmul(weights_BHTT, v_BHTD).transpose(1, 2).reshape({B, T, H * D});
+}
+
+Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
+  const std::int64_t B = qkv_BTE.size(0), T = qkv_BTE.size(1), H = heads, D = qkv_BTE.size(2) / 3 / H;
+  const Tensor qkv_3BHTD = qkv_BTE.view({B, T, 3, H, D}).permute({2, 0, 3, 1, 4});
+  return attend(qkv_3BHTD[0], qkv_3BHTD[1], qkv_3BHTD[2], dropout, key);
+}
+
+Tensor grouped_attention(const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, std::int64_t heads,
+                         double dropout, std::uint64_t key) {
+  const std::int64_t B = q_BTE.size(0), T = q_BTE.size(1), H = heads, D = q_BTE.size(2) / H, K = k_BTF.size(2) / D;
+  const auto for_all = [&](const Tensor& of_BTF) {
+    const Tensor of_BKTD = of_BTF.view({B, T, K, D}).transpose(1, 2);
+    return K == H ? of_BKTD : of_BKTD.unsqueeze(2).expand({B, K, H / K, T, D}).reshape({B, H, T, D});
+  };
+  return attend(q_BTE.view({B, T, H, D}).transpose(1, 2), for_all(k_BTF), for_all(v_BTF), dropout, key);
+}
+
+Normed rms_norm(const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
+  const Tensor wide_BTC = x_BTC.to(at::kFloat);  // as Hugging Face's, also of 16 bits
+  const Tensor scaled_BTC = wide_BTC * at::rsqrt(wide_BTC.pow(2).mean(-1, /*keepdim=*/true) + epsilon);
+  return {x_BTC, weight_C * scaled_BTC.to(x_BTC.scalar_type())};
+}
+
+Tensor project(const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {
+  const Tensor x_NI = x_BTI.view({-1, weight_OI.size(1)});
+  const Tensor y_NO = bias_O.defined() ? at::addmm(bias_O, x_NI, weight_OI.t()) : at::mm(x_NI, weight_OI.t());
+  return y_NO.view({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)});
+}
+
+Tensor swiglu(const Tensor& gate_BTI, const Tensor& up_BTI) { return at::silu(gate_BTI) * up_BTI; }
+
+Tensor rotate(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
+  const std::int64_t B = x_BTE.size(0), T = x_BTE.size(1), R = cos_TR.size(1);
+  const Tensor x_BTH2R = x_BTE.view({B, T, -1, 2, R}), a_BTHR = x_BTH2R.select(3, 0), b_BTHR = x_BTH2R.select(3, 1);
+  const auto of_heads = [&](const Tensor& of_TR) { return of_TR.narrow(0, 0, T).unsqueeze(1).to(x_BTE.options()); };
+  const Tensor cos_T1R = of_heads(cos_TR), sin_T1R = of_heads(sin_TR);
+  return at::stack({a_BTHR * cos_T1R - b_BTHR * sin_T1R, b_BTHR * cos_T1R + a_BTHR * sin_T1R}, 3).view(x_BTE.sizes());
 }
 
 Tensor embedding(const Tensor& weight_VC, const Tensor& tokens_BT) { return at::embedding(weight_VC, tokens_BT); }
@@ -50,7 +88,8 @@ Tensor loss(const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N
 }  // namespace
 
 const Kernels& plain() {
-  static constexpr Kernels kernels = {norm, linear, linear_gelu, linear_add, attention, embedding, loss};
+  static constexpr Kernels kernels = {norm, linear,   linear_gelu, linear_add, attention, embedding,
+                                      loss, rms_norm, project,     swiglu,     rotate,    grouped_attention};
   return kernels;
 }
 

@@ -98,6 +98,54 @@ ZS_VECTORISED void gelu_backward(const float* x, const float* dy, float* dx, std
   }
 }
 
+ZS_VECTORISED void swiglu(const float* gate, const float* up, float* y, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] = gate[i] * sigmoid(gate[i]) * up[i];
+}
+
+ZS_VECTORISED void swiglu_backward(const float* gate, const float* up, const float* dy, float* dgate, float* dup,
+                                   std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float g = gate[i], s = sigmoid(g), u = up[i], d = dy[i];
+    dup[i] = d * (g * s);
+    dgate[i] = d * u * (s + g * s * (1.0F - s));
+  }
+}
+
+ZS_VECTORISED float rms_norm(const float* x, const float* weight, float* y, std::int64_t n, float epsilon) {
+  const float scale = 1.0F / std::sqrt(sum(x, x, n) / static_cast<float>(n) + epsilon);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) y[i] = weight[i] * (x[i] * scale);
+  return scale;
+}
+
+ZS_VECTORISED void rms_norm_backward(const float* x, const float* weight, const float* dy, const float* past,
+                                     float scale, float* dx, float* dweight, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * weight[i];
+  // y = w x s, and ds/dx = -s^3 x / n.
+  const float factor = sum(dx, x, n) * scale * scale / static_cast<float>(n);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    dweight[i] += dy[i] * (x[i] * scale);
+    dx[i] = (dx[i] - x[i] * factor) * scale;
+  }
+  if (!past) return;
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) dx[i] += past[i];
+}
+
+ZS_VECTORISED void rotate(const float* x, const float* cos, const float* sin, bool back, float* y, std::int64_t r) {
+  const float sign = back ? -1.0F : 1.0F;
+#pragma omp simd
+  for (std::int64_t i = 0; i < r; ++i) {
+    const float a = x[i], b = x[r + i], turn = sign * sin[i];
+    y[i] = a * cos[i] - b * turn;
+    y[r + i] = b * cos[i] + a * turn;
+  }
+}
+
 ZS_VECTORISED void softmax(float* row, std::int64_t n) {
   const float most = largest(row, n);
 #pragma omp simd

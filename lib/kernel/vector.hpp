@@ -11,6 +11,21 @@ void gelu(const float* x, float* y, std::int64_t n);
 /// dx = dy times the derivative of GELU at x.
 void gelu_backward(const float* x, const float* dy, float* dx, std::int64_t n);
 
+/// y = SiLU of gate times up, n elements.
+void swiglu(const float* gate, const float* up, float* y, std::int64_t n);
+/// The gradients by gate and up.
+void swiglu_backward(const float* gate, const float* up, const float* dy, float* dgate, float* dup, std::int64_t n);
+
+/// y = x times weight times 1 / sqrt(mean(x^2) + epsilon), which is given back. n > 0.
+float rms_norm(const float* x, const float* weight, float* y, std::int64_t n, float epsilon);
+/// dx = the gradient by x, plus `past` where that is not null; dweight += the gradient by weight. `scale` is what
+/// rms_norm gave.
+void rms_norm_backward(const float* x, const float* weight, const float* dy, const float* past, float scale, float* dx,
+                       float* dweight, std::int64_t n);
+
+/// y = the halves a, b of x, r numbers each, turned: a cos - b sin, b cos + a sin (back: with -sin).
+void rotate(const float* x, const float* cos, const float* sin, bool back, float* y, std::int64_t r);
+
 /// row = its softmax, in place. n > 0.
 void softmax(float* row, std::int64_t n);
 /// dp = p (dp - sum(dp p)): from the gradient by a softmax row p to that by its logits, in place.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes: B samples, T tokens, C width, H heads, D = C/H, V vocabulary.
+// Shapes: B samples, T tokens, C width, H heads, D = C/H, I inner width, V vocabulary.
 #include "model/gpt2.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
+#include "base/number.hpp"
 #include "kernel/kernels.hpp"
 #include "unit/random.hpp"
 
@@ -19,41 +17,30 @@ using unit::Parameter;
 using unit::Pass;
 using Init = unit::Parameter::Init;
 
-struct Size {
-  std::string_view name;
-  std::int64_t layers, heads, width, positions, vocabulary;
-};
-constexpr std::array<Size, 5> kSizes = {{
-    {"tiny", 4, 4, 128, 256, 256},
-    {"gpt2", 12, 12, 768, 1024, 50257},
-    {"gpt2-medium", 24, 16, 1024, 1024, 50257},
-    {"gpt2-large", 36, 20, 1280, 1024, 50257},
-    {"gpt2-xl", 48, 25, 1600, 1024, 50257},
-}};
-constexpr double kNormEpsilon = 1e-5;
-
 struct Shared {
-  std::int64_t C, H, T, V;
-  double dropout;
+  std::int64_t C, H, T, V, I;  // I: inner width
+  double epsilon, dropout;
   const kernel::Kernels* kernels;
 };
 
-/// How parameters begin, and their names on Hugging Face's hub, which lack the first part.
-std::vector<Parameter> made(std::vector<Parameter> parameters, const Settings& settings) {
-  for (Parameter& parameter : parameters) parameter.other_name = parameter.name.substr(parameter.name.find('.') + 1);
-  return begun(std::move(parameters), settings);
-}
+constexpr const char* kPrefix = "transformer.";
 
 class Embedding final : public unit::Unit {
  public:
   Embedding(const Shared& shared, const Settings& settings)
-      : Unit(
-            "embedding",
-            made(
-                {{"transformer.wte.weight", {shared.V, shared.C}, Init::normal, settings.init_mean, settings.init_std},
-                 {"transformer.wpe.weight", {shared.T, shared.C}, Init::normal, settings.init_mean, settings.init_std}},
-                settings),
-            -1, {{"lm_head.weight", "transformer.wte.weight"}}),
+      : Unit("embedding",
+             begun({{.name = "transformer.wte.weight",
+                     .shape = {shared.V, shared.C},
+                     .mean = settings.init_mean,
+                     .std = settings.init_std,
+                     .keys = "vocab_size, n_embd"},
+                    {.name = "transformer.wpe.weight",
+                     .shape = {shared.T, shared.C},
+                     .mean = settings.init_mean,
+                     .std = settings.init_std,
+                     .keys = "n_positions, n_embd"}},
+                   kPrefix, settings),
+             -1, {{"lm_head.weight", "transformer.wte.weight"}}),
         shared_(shared) {}
 
   Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>, const Pass& pass) const override {
@@ -70,8 +57,8 @@ class Block final : public unit::Unit {
  public:
   Block(std::int64_t index, const Shared& shared, const Settings& settings, double residual_std)
       : Unit("h." + std::to_string(index),
-             made(parameters("transformer.h." + std::to_string(index) + ".", shared.C, settings, residual_std),
-                  settings),
+             begun(parameters("transformer.h." + std::to_string(index) + ".", shared, settings, residual_std), kPrefix,
+                   settings),
              -1,
              // Older transformers save the causal mask with each attention.
              {{".attn.bias", ""}, {".attn.masked_bias", ""}}),
@@ -83,7 +70,7 @@ class Block final : public unit::Unit {
     const std::uint64_t key = unit::mix(pass.stream, name());
     const auto& kernels = *shared_.kernels;
     const auto norm = [&](const Tensor& in, int weight) {
-      return kernels.norm(in, own[weight], own[weight + 1], kNormEpsilon);
+      return kernels.norm(in, own[weight], own[weight + 1], shared_.epsilon);
     };
     const auto add = [&](const Tensor& residual, const Tensor& in, int weight, std::uint64_t site) {
       if (p == 0) return kernels.linear_add(in, own[weight], own[weight + 1], residual);
@@ -99,111 +86,156 @@ class Block final : public unit::Unit {
  private:
   Shared shared_;
 
-  static std::vector<Parameter> parameters(const std::string& prefix, std::int64_t C, const Settings& settings,
+  static std::vector<Parameter> parameters(const std::string& prefix, const Shared& shared, const Settings& settings,
                                            double residual_std) {
     const double mean = settings.init_mean, std = settings.init_std;
+    const std::int64_t C = shared.C, I = shared.I;
     std::vector<Parameter> all;
     const auto layer_norm = [&](const std::string& name) {
-      all.push_back({prefix + name + ".weight", {C}, Init::ones, 0, 0, false});
-      all.push_back({prefix + name + ".bias", {C}, Init::zeros, 0, 0, false});
+      all.push_back(
+          {.name = prefix + name + ".weight", .shape = {C}, .init = Init::ones, .decay = false, .keys = "n_embd"});
+      all.push_back(
+          {.name = prefix + name + ".bias", .shape = {C}, .init = Init::zeros, .decay = false, .keys = "n_embd"});
     };
-    const auto matrix = [&](const std::string& name, std::int64_t in, std::int64_t out, double its_std) {
-      all.push_back({prefix + name + ".weight", {in, out}, Init::normal, mean, its_std});
-      all.push_back({prefix + name + ".bias", {out}, Init::zeros, 0, 0, false});
+    const auto matrix = [&](const std::string& name, std::int64_t in, std::int64_t out, double its_std,
+                            const char* keys = "n_embd") {
+      all.push_back(
+          {.name = prefix + name + ".weight", .shape = {in, out}, .mean = mean, .std = its_std, .keys = keys});
+      all.push_back(
+          {.name = prefix + name + ".bias", .shape = {out}, .init = Init::zeros, .decay = false, .keys = keys});
     };
     layer_norm("ln_1");
     matrix("attn.c_attn", C, 3 * C, std);
     matrix("attn.c_proj", C, C, residual_std);
     layer_norm("ln_2");
-    matrix("mlp.c_fc", C, 4 * C, std);
-    matrix("mlp.c_proj", 4 * C, C, residual_std);
+    matrix("mlp.c_fc", C, I, std, "n_embd, n_inner");
+    matrix("mlp.c_proj", I, C, residual_std, "n_inner, n_embd");
     return all;
   }
 };
 
 class Head final : public unit::Unit {
  public:
-  Head(const Shared& shared, const Settings& settings)
+  Head(const Shared& shared, const Settings& settings, std::vector<unit::Extra> left_out)
       : Unit("head",
-             made({{"transformer.ln_f.weight", {shared.C}, Init::ones, 0, 0, false},
-                   {"transformer.ln_f.bias", {shared.C}, Init::zeros, 0, 0, false}},
-                  settings),
-             /*borrows=*/0),
-        kernels_(shared.kernels) {}
+             begun({{.name = "transformer.ln_f.weight",
+                     .shape = {shared.C},
+                     .init = Init::ones,
+                     .decay = false,
+                     .keys = "n_embd"},
+                    {.name = "transformer.ln_f.bias",
+                     .shape = {shared.C},
+                     .init = Init::zeros,
+                     .decay = false,
+                     .keys = "n_embd"}},
+                   kPrefix, settings),
+             /*borrows=*/0, std::move(left_out)),
+        shared_(shared) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
                  const Pass& pass) const override {
-    const Tensor x_NC = kernels_->norm(x_BTC, own[0], own[1], kNormEpsilon).y.view({-1, x_BTC.size(2)});
-    return kernels_->loss(x_NC, borrowed[0], pass.batch.targets.view({-1}));
+    const Tensor x_NC = shared_.kernels->norm(x_BTC, own[0], own[1], shared_.epsilon).y.view({-1, x_BTC.size(2)});
+    if (pass.logits) *pass.logits = at::mm(x_NC, borrowed[0].t()).view({x_BTC.size(0), x_BTC.size(1), -1});
+    return shared_.kernels->loss(x_NC, borrowed[0], pass.batch.targets.view({-1}));
   }
 
  private:
-  const kernel::Kernels* kernels_;
+  Shared shared_;
 };
 
-std::vector<std::string> gpt2_names() {
-  std::vector<std::string> all;
-  for (const Size& size : kSizes) all.emplace_back(size.name);
-  return all;
+Size size(const Configuration& config) {
+  const Size size = {config.integer("n_layer", 12), config.integer("n_embd", 768), config.integer("n_head", 12),
+                     config.integer("n_positions", 1024), config.integer("vocab_size", 50257)};
+  if (size.width % size.heads != 0)
+    config.refuse("n_embd", "is " + to_text(size.width) + ", which n_head " + to_text(size.heads) + " does not divide");
+  return size;
+}
+
+std::int64_t inner_width(const Configuration& config) {
+  return config.integer("n_inner", 4 * config.integer("n_embd", 768));
 }
 
 /// As GPT2Config writes it.
-std::string config_json(const Model& model, const Settings& settings) {
-  const nlohmann::ordered_json json = {{"architectures", {"GPT2LMHeadModel"}},
-                                       {"model_type", "gpt2"},
-                                       {"n_layer", model.num_layers},
-                                       {"n_head", model.num_heads},
-                                       {"n_embd", model.width},
-                                       {"n_inner", nullptr},
-                                       {"n_positions", model.positions},
-                                       {"vocab_size", model.vocab_size},
-                                       {"activation_function", "gelu_new"},
-                                       {"layer_norm_epsilon", kNormEpsilon},
-                                       {"embd_pdrop", settings.dropout},
-                                       {"attn_pdrop", settings.dropout},
-                                       {"resid_pdrop", settings.dropout},
-                                       {"initializer_range", settings.init_std},
-                                       {"tie_word_embeddings", true},
-                                       {"torch_dtype", "float32"}};
+std::string config_json(const Model& model, const Shared& shared, const Settings& settings) {
+  const nlohmann::ordered_json json = {
+      {"architectures", {"GPT2LMHeadModel"}},
+      {"model_type", "gpt2"},
+      {"n_layer", model.num_layers},
+      {"n_head", model.num_heads},
+      {"n_embd", model.width},
+      {"n_inner", shared.I == 4 * shared.C ? nlohmann::ordered_json() : nlohmann::ordered_json(shared.I)},
+      {"n_positions", model.positions},
+      {"vocab_size", model.vocab_size},
+      {"activation_function", "gelu_new"},
+      {"layer_norm_epsilon", shared.epsilon},
+      {"embd_pdrop", settings.dropout},
+      {"attn_pdrop", settings.dropout},
+      {"resid_pdrop", settings.dropout},
+      {"initializer_range", settings.init_std},
+      {"tie_word_embeddings", true},
+      {"torch_dtype", "float32"}};
   return json.dump(2) + "\n";
 }
 
-Model make_gpt2(const Settings& settings) {
-  for (const Size& size : kSizes) {
-    if (size.name != settings.name) continue;
-    if (settings.seq_length < 0 || settings.seq_length > size.positions) {
-      throw Error("model " + settings.name + " takes sequences of 1 to " + std::to_string(size.positions) +
-                  " tokens, not " + std::to_string(settings.seq_length));
-    }
-    Model model;
-    model.name = settings.name;
-    model.num_layers = settings.num_layers > 0 ? settings.num_layers : size.layers;
-    model.width = size.width;
-    model.num_heads = size.heads;
-    model.positions = size.positions;
-    model.seq_length = settings.seq_length > 0 ? settings.seq_length : std::min(size.positions, kUsualLength);
-    model.vocab_size = settings.vocab_size > 0 ? settings.vocab_size : size.vocabulary;
-    const Shared shared{size.width,       size.heads,       size.positions,
-                        model.vocab_size, settings.dropout, &kernel::chosen(settings.fused, settings.device)};
-    const double residual_std = settings.init_std / std::sqrt(2.0 * static_cast<double>(model.num_layers));
-    model.units.push_back(std::make_unique<Embedding>(shared, settings));
-    for (std::int64_t i = 0; i < model.num_layers; ++i)
-      model.units.push_back(std::make_unique<Block>(i, shared, settings, residual_std));
-    model.units.push_back(std::make_unique<Head>(shared, settings));
-    const double matrices =
-        static_cast<double>(model.num_layers * 12 * size.width * size.width + model.vocab_size * size.width);
-    const double attention = static_cast<double>(model.num_layers * 2 * size.width * model.seq_length);
-    model.flops_per_token = 6 * (matrices + attention);
-    model.config_json = config_json(model, settings);
-    return model;
+void build(Model& model, const Configuration& config, const Settings& settings, std::int64_t total) {
+  config.require("activation_function", {"gelu_new", "gelu_pytorch_tanh"});
+  config.require("tie_word_embeddings", {true});
+  config.require("scale_attn_weights", {true});
+  config.require("scale_attn_by_inverse_layer_idx", {false});
+  config.require("add_cross_attention", {false});
+  const Shared shared{.C = model.width,
+                      .H = model.num_heads,
+                      .T = model.positions,
+                      .V = model.vocab_size,
+                      .I = inner_width(config),
+                      .epsilon = config.real("layer_norm_epsilon", 1e-5),
+                      .dropout = settings.dropout,
+                      .kernels = &kernel::chosen(settings.fused, settings.device)};
+  const double residual_std = settings.init_std / std::sqrt(2.0 * static_cast<double>(model.num_layers));
+  model.units.push_back(std::make_unique<Embedding>(shared, settings));
+  for (std::int64_t i = 0; i < model.num_layers; ++i)
+    model.units.push_back(std::make_unique<Block>(i, shared, settings, residual_std));
+  std::vector<unit::Extra> left_out;
+  for (std::int64_t i = model.num_layers; i < total; ++i) {
+    for (const char* const prefix : {"transformer.h.", "h."})
+      left_out.push_back({.prefix = prefix + std::to_string(i) + "."});
   }
-  throw Error("model '" + settings.name + "' is not one of GPT-2's");
+  model.units.push_back(std::make_unique<Head>(shared, settings, std::move(left_out)));
+  const double matrices = static_cast<double>(model.num_layers * (4 * shared.C * shared.C + 2 * shared.C * shared.I) +
+                                              model.vocab_size * shared.C);
+  const double attention = static_cast<double>(model.num_layers * 2 * shared.C * model.seq_length);
+  model.flops_per_token = 6 * (matrices + attention);
+  model.config_json = config_json(model, shared, settings);
+}
+
+nlohmann::json meaning(const Configuration& config) {
+  nlohmann::json decides = nlohmann::json::object();
+  for (const char* const key : {"n_layer", "n_head", "n_embd", "n_positions", "vocab_size", "activation_function",
+                                "layer_norm_epsilon", "tie_word_embeddings"}) {
+    if (config.has(key)) decides[key] = config.values()[key];
+  }
+  // The same formula under two names.
+  if (decides.value("activation_function", nlohmann::json()) == "gelu_pytorch_tanh")
+    decides["activation_function"] = "gelu_new";
+  if (config.values().contains("n_inner") && decides.value("n_embd", nlohmann::json()).is_number_unsigned())
+    decides["n_inner"] =
+        config.has("n_inner") ? config.values()["n_inner"] : nlohmann::json(4 * decides["n_embd"].get<std::uint64_t>());
+  return decides;
 }
 
 }  // namespace
 
 const Family& gpt2() {
-  static const Family family = {"gpt2", gpt2_names(), make_gpt2};
+  static const Family family = {
+      "gpt2",
+      {{"tiny", "zs", R"({"n_layer": 4, "n_head": 4, "n_embd": 128, "n_positions": 256, "vocab_size": 256})"},
+       {"gpt2", "openai-community", "{}"},
+       {"gpt2-medium", "openai-community", R"({"n_layer": 24, "n_head": 16, "n_embd": 1024})"},
+       {"gpt2-large", "openai-community", R"({"n_layer": 36, "n_head": 20, "n_embd": 1280})"},
+       {"gpt2-xl", "openai-community", R"({"n_layer": 48, "n_head": 25, "n_embd": 1600})"}},
+      size,
+      build,
+      meaning};
   return family;
 }
 

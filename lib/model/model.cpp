@@ -1,25 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.hpp"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "base/number.hpp"
 #include "model/gpt2.hpp"
+#include "model/llama.hpp"
 
 namespace zs::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Family& family_of(const Configuration& config) {
+  const std::string type = config.text("model_type", "");
+  std::string list;
+  for (const Family* const family : families()) {
+    if (family->name == type) return *family;
+    list += (list.empty() ? "" : ", ") + family->name;
+  }
+  config.refuse("model_type", type.empty() ? "is missing (zs knows " + list + ")"
+                                           : "'" + type + "' is not known (zs knows " + list + ")");
+}
+
+/// A model's configuration, and the folder that it is in.
+struct Source {
+  Configuration config;
+  std::string folder;
+};
+
+Source find(const std::string& name) {
+  std::error_code ignored;
+  if (fs::is_directory(name, ignored)) {
+    std::string folder = name;
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    return {Configuration::read(folder + "/config.json"), folder};
+  }
+  std::string list;
+  for (const Family* const family : families()) {
+    for (const Known& known : family->models) {
+      if (name == known.name || name == known.owner + "/" + known.name) {
+        nlohmann::json values = nlohmann::json::parse(known.config);
+        values["model_type"] = family->name;
+        return {{"model " + known.name, std::move(values)}, ""};
+      }
+      list += (list.empty() ? "" : ", ") + known.name;
+    }
+  }
+  throw Error("model '" + name + "' is no folder, and not known" + did_you_mean(name, names()) + " (there are " + list +
+              ")");
+}
+
+}  // namespace
 
 const std::vector<const Family*>& families() {
-  static const std::vector<const Family*> all = {&gpt2()};
+  static const std::vector<const Family*> all = {&gpt2(), &llama()};
   return all;
 }
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
-  for (const Family* const family : families()) all.insert(all.end(), family->models.begin(), family->models.end());
+  for (const Family* const family : families()) {
+    for (const Known& known : family->models) all.push_back(known.name);
+  }
   return all;
 }
 
-std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const Settings& settings) {
+std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const std::string& prefix,
+                                   const Settings& settings) {
   for (unit::Parameter& parameter : parameters) {
+    if (parameter.name.starts_with(prefix)) parameter.other_name = parameter.name.substr(prefix.size());
     if (!settings.init_gaussian) continue;
     parameter.init = unit::Parameter::Init::normal;
     parameter.mean = settings.init_mean;
@@ -29,15 +82,55 @@ std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, cons
 }
 
 Model make(const Settings& settings) {
-  std::string list;
-  for (const Family* const family : families()) {
-    for (const std::string& name : family->models) {
-      if (name == settings.name) return family->make(settings);
-      list += (list.empty() ? "" : ", ") + name;
-    }
+  const auto [config, folder] = find(settings.name);
+  const Family& family = family_of(config);
+  if (config.has("quantization_config"))
+    config.refuse("quantization_config", "is set: zs reads weights of 16 bits and more, give it the model as it was");
+  const Size size = family.size(config);
+  if (settings.num_layers > size.layers && !folder.empty()) {
+    throw Error(config.where(), 0,
+                "the model has " + to_text(size.layers) + " layers: --num_layers " + to_text(settings.num_layers) +
+                    " can only leave some out");
   }
-  throw Error("model '" + settings.name + "' is not known" + did_you_mean(settings.name, names()) + " (there are " +
-              list + ")");
+  if (settings.seq_length < 0 || settings.seq_length > size.positions) {
+    throw Error("model " + settings.name + " takes sequences of 1 to " + to_text(size.positions) + " tokens, not " +
+                to_text(settings.seq_length));
+  }
+  if (settings.vocab_size > 0 && settings.vocab_size != size.vocabulary && !folder.empty()) {
+    throw Error(config.where(), 0,
+                "vocab_size is " + to_text(size.vocabulary) + ", model.vocab_size " + to_text(settings.vocab_size) +
+                    ": leave model.vocab_size out");
+  }
+  Model model;
+  model.name = folder.empty() ? config.where().substr(std::string_view("model ").size()) : folder;
+  model.family = family.name;
+  model.folder = folder;
+  model.num_layers = settings.num_layers > 0 ? settings.num_layers : size.layers;
+  model.width = size.width;
+  model.num_heads = size.heads;
+  model.positions = size.positions;
+  model.seq_length = settings.seq_length > 0 ? settings.seq_length : std::min(size.positions, kUsualLength);
+  model.vocab_size = settings.vocab_size > 0 ? settings.vocab_size : size.vocabulary;
+  family.build(model, config, settings, std::max(size.layers, model.num_layers));
+  return model;
+}
+
+void require_same(const Model& model, const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  if (!fs::exists(path)) return;
+  const Configuration theirs = Configuration::read(path), ours("config.json", nlohmann::json::parse(model.config_json));
+  const auto differ = [&](const char* key, const nlohmann::json& then, const nlohmann::json& now) {
+    if (then == now) return;
+    throw Error(path, 0,
+                std::string(key) + " is " + then.dump() + ", of the model " + now.dump() +
+                    ": it is a checkpoint of another model");
+  };
+  if (theirs.has("model_type")) differ("model_type", theirs.values()["model_type"], model.family);
+  const Family& family = family_of(ours);
+  const nlohmann::json now = family.meaning(ours), then = family.meaning(theirs);
+  for (const auto& [key, value] : then.items()) {
+    if (now.contains(key)) differ(key.c_str(), value, now[key]);
+  }
 }
 
 }  // namespace zs::model

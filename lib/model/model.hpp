@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models by name. A model is a list of units; each family is a file pair of its own.
+// The models, by name or by the folder that Hugging Face's save_pretrained writes. A model is a list of units; each
+// family is a file pair of its own.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "model/configuration.hpp"
 #include "unit/unit.hpp"
 
 namespace zs::model {
 
 /// What a model is made from; 0 and negative values mean "as the name says".
 struct Settings {
-  std::string name = "tiny";
+  std::string name = "tiny";  ///< one of names(), or a folder with a config.json
   std::int64_t num_layers = 0;
   std::int64_t vocab_size = 0;
   std::int64_t seq_length = 0;  ///< tokens in a sample; at most the model's positions
-  double dropout = 0;           ///< embedding, attention and residual dropout
+  double dropout = 0;           ///< of what the family drops, in place of config.json's
   double init_mean = 0, init_std = 0.02;
   bool init_gaussian = false;        ///< every parameter begins as N(init_mean, init_std), biases and norms too
   bool fused = false;                ///< fused kernels instead of LibTorch's operations
@@ -23,7 +25,8 @@ struct Settings {
 };
 
 struct Model {
-  std::string name;
+  std::string name, family;
+  std::string folder;  ///< where config.json and weights are, or "" for a known name
   unit::Units units;
   std::int64_t vocab_size = 0, positions = 0;
   std::int64_t seq_length = 0;  ///< tokens in a sample: as asked for, else the positions, but no more than kUsualLength
@@ -35,11 +38,27 @@ struct Model {
 /// Tokens in a sample where nothing is asked for and the model has more positions: what a laptop trains in seconds.
 inline constexpr std::int64_t kUsualLength = 512;
 
+/// What a config.json says of a model's size, each under the key that its family has for it.
+struct Size {
+  std::int64_t layers, width, heads, positions, vocabulary;
+};
+
+/// A model that is known by its name.
+struct Known {
+  std::string name, owner;  ///< "owner/name" is known too, as on Hugging Face's hub
+  const char* config;       ///< what its config.json has beside the defaults
+};
+
 /// Models of one kind. How Hugging Face names their tensors stands with their units: unit::Parameter, unit::Extra.
 struct Family {
-  std::string name;                 ///< config.json's model_type
-  std::vector<std::string> models;  ///< names of models
-  Model (*make)(const Settings&);   ///< of a name of `models`; throws zs::Error at settings that do not suit
+  std::string name;  ///< config.json's model_type
+  std::vector<Known> models;
+  Size (*size)(const Configuration&);
+  /// Fills in units, flops_per_token and config_json of a model whose other members are set; `total` is the number of
+  /// layers before any was left out. Throws zs::Error at what the family does not know.
+  void (*build)(Model&, const Configuration&, const Settings&, std::int64_t total);
+  /// What of a config.json decides what is computed, key by key, in one form however old the file is.
+  nlohmann::json (*meaning)(const Configuration&);
 };
 /// All families; a new one is a line in model.cpp.
 const std::vector<const Family*>& families();
@@ -47,10 +66,17 @@ const std::vector<const Family*>& families();
 /// Names of the models that make() knows.
 std::vector<std::string> names();
 
-/// How `parameters` begin: as they are, or as init_gaussian says. For the models themselves.
-std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const Settings& settings);
+/// How `parameters` begin: as they are, or as init_gaussian says. For the models themselves. `prefix`, with which their
+/// names begin, is left out by files of the model without its head.
+std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const std::string& prefix,
+                                   const Settings& settings);
 
-/// Throws zs::Error at an unknown name (naming the nearest) and at settings that do not suit.
+/// Throws zs::Error at an unknown name (naming the nearest), at a config.json that zs does not understand whole, and at
+/// settings that do not suit.
 Model make(const Settings& settings);
+
+/// Compares a folder's config.json, if it has one, with the model: every key that decides what is computed and that
+/// both have must be the same. Throws zs::Error, naming the key, where one is not.
+void require_same(const Model& model, const std::string& folder);
 
 }  // namespace zs::model

@@ -139,6 +139,11 @@ std::size_t StateDict::verify() const {
       std::count_if(storages.begin(), storages.end(), [](const StoragePtr& storage) { return storage->verify(); }));
 }
 
+bool has_state_dict(const std::string& folder) {
+  return std::any_of(kFiles.begin(), kFiles.end(),
+                     [&](const char* name) { return fs::exists(fs::path(folder) / name); });
+}
+
 StateDict open_state_dict(const std::string& path) {
   const std::string file = fs::is_directory(path) ? choose(path) : path;
   StateDict dict(file);

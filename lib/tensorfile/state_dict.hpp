@@ -44,6 +44,9 @@ class StateDict {
   std::vector<std::string> others_;
 };
 
+/// Whether a folder holds one of the files that open_state_dict() looks for.
+bool has_state_dict(const std::string& folder);
+
 /// Opens a file of torch.save, a safetensors file, an index of shards (`*.index.json`), or a folder that holds, in
 /// this order of preference, model.safetensors, model.safetensors.index.json, pytorch_model.bin or
 /// pytorch_model.bin.index.json. In a file of torch.save the tensors of the outermost dict are taken; where it has

@@ -68,11 +68,10 @@ Batches read_batches(comm::Group& group, const Settings& settings, const model::
     batches.emplace(settings, model, static_cast<std::int64_t>(group.size()) * settings.micro_steps);
     batches->steps();  // throws where they do not fill one step
   });
-  comm::require_same(
-      group,
-      {{"the tokens of the data set", to_text(static_cast<std::int64_t>(batches->corpus().tokens.size()))},
-       {"the SHA-256 of the data set's tokens", batches->corpus().sha256}},
-      settings.dataset);
+  comm::require_same(group,
+                     {{"the tokens of the data set", to_text(batches->tokens().count())},
+                      {"the SHA-256 of the data set's tokens", batches->tokens().sha256()}},
+                     settings.dataset);
   return *std::move(batches);
 }
 

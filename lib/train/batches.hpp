@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tokens belong to which micro-batch of a training: the same for every stage, rank count and checker.
+// Which samples belong to which micro-batch of a training: the same for every stage, rank count and checker.
 #pragma once
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <string>
 
-#include "data/corpus.hpp"
-#include "data/sampler.hpp"
+#include "data/loader.hpp"
+#include "data/tokens.hpp"
 #include "model/model.hpp"
 #include "train/settings.hpp"
 #include "unit/unit.hpp"
@@ -31,22 +31,21 @@ class Batches {
   /// "max_steps 120 is ..." where max_steps ends a training before the epochs that were asked for, else "".
   std::string cut_short() const;
   /// The epoch that a step begins in, from 1.
-  std::int64_t epoch(std::int64_t step) const { return sampler_.epoch((step - 1) * samples_per_step()) + 1; }
+  std::int64_t epoch(std::int64_t step) const { return loader_.epoch(step) + 1; }
   std::int64_t samples_per_step() const { return samples_per_step_; }
   double steps_per_epoch() const {
-    return static_cast<double>(windows_.training) / static_cast<double>(samples_per_step());
+    return static_cast<double>(split_.training->size()) / static_cast<double>(samples_per_step());
   }
-  const data::Corpus& corpus() const { return corpus_; }
+  const data::Tokens& tokens() const { return *tokens_; }
 
  private:
   Settings settings_;
-  data::Corpus corpus_;
-  data::Windows windows_;
-  data::Sampler sampler_;
+  std::shared_ptr<const data::Tokens> tokens_;
+  data::Split split_;
   std::int64_t samples_per_step_;
+  data::Loader loader_;
 
   std::int64_t steps_of_epochs() const;
-  unit::Batch batch(std::int64_t samples, const std::function<std::int64_t(std::int64_t)>& start) const;
 };
 
 }  // namespace zs::train

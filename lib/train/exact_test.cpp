@@ -15,6 +15,7 @@ struct Case {
   bool compiled = false, checkpointing = false;
   double max_grad_norm = 1;
   bool fused = false;
+  const char* model = "tiny";
 };
 
 unit::Batch batch(std::int64_t step, std::int64_t leaf) {
@@ -34,7 +35,7 @@ Outcome trained(const Case& c) {
   Outcome outcome;
   comm::run_in_process(c.ranks, [&](comm::Group& group) {
     const model::Model model =
-        model::make({.name = "tiny", .num_layers = 2, .seq_length = 16, .dropout = 0.1, .fused = c.fused});
+        model::make({.name = c.model, .num_layers = 2, .seq_length = 16, .dropout = 0.1, .fused = c.fused});
     const auto engine = zero::make_engine(
         group, model.units,
         {c.stage, c.micro_steps, c.checkpointing, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}},
@@ -51,13 +52,21 @@ Outcome trained(const Case& c) {
 
 TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the same bits") {
   at::globalContext().setDeterministicAlgorithms(true, false);
-  for (const auto& [fused, max_grad_norm] : {std::pair{false, 0.0}, {false, 0.5}, {true, 0.5}}) {
-    const Outcome expected = trained({.max_grad_norm = max_grad_norm, .fused = fused});
+  struct Kind {
+    bool fused;
+    double max_grad_norm;
+    const char* model;
+  };
+  for (const auto& [fused, max_grad_norm, name] :
+       {Kind{false, 0.0, "tiny"}, Kind{false, 0.5, "tiny"}, Kind{true, 0.5, "tiny"}, Kind{false, 0.5, "tiny-llama"},
+        Kind{true, 0.5, "tiny-llama"}}) {
+    CAPTURE(name);
+    const Outcome expected = trained({.max_grad_norm = max_grad_norm, .fused = fused, .model = name});
     CHECK(expected.loss > 1);
     CHECK(expected.norm > 0.5);
     for (const int stage : {0, 1, 2, 3}) {
       for (const int ranks : {1, 2, 4, 8}) {
-        const Case c{stage, ranks, 8 / ranks, ranks % 4 == 2, ranks > 2, max_grad_norm, fused};
+        const Case c{stage, ranks, 8 / ranks, ranks % 4 == 2, ranks > 2, max_grad_norm, fused, name};
         CAPTURE(stage);
         CAPTURE(ranks);
         const Outcome outcome = trained(c);
@@ -70,10 +79,13 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
 }
 
 TEST_CASE("exact: fused kernels follow the plain ones, to rounding") {
-  const Outcome plain = trained({}), fused = trained({.fused = true});
-  CHECK(fused.loss == doctest::Approx(plain.loss).epsilon(1e-5));
-  CHECK(fused.norm == doctest::Approx(plain.norm).epsilon(1e-4));
-  CHECK(fused.digest != plain.digest);
+  for (const char* const name : {"tiny", "tiny-llama"}) {
+    CAPTURE(name);
+    const Outcome plain = trained({.model = name}), fused = trained({.fused = true, .model = name});
+    CHECK(fused.loss == doctest::Approx(plain.loss).epsilon(1e-5));
+    CHECK(fused.norm == doctest::Approx(plain.norm).epsilon(1e-4));
+    CHECK(fused.digest != plain.digest);
+  }
 }
 
 TEST_CASE("exact: another seed, batch or clipping is another digest") {

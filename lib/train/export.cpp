@@ -11,7 +11,8 @@
 
 namespace zs::train {
 
-void save_initial(const std::string& folder, const unit::Units& units, std::uint64_t seed) {
+void save_initial(const std::string& folder, const unit::Units& units, std::uint64_t seed,
+                  const unit::Beginning& begin) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) throw Error(folder, 0, failure.message());
@@ -19,7 +20,10 @@ void save_initial(const std::string& folder, const unit::Units& units, std::uint
   tensorfile::Dict weights;
   for (const auto& unit : units) {
     const at::Tensor flat = kept.emplace_back(at::empty({unit->numel()}));
-    unit::initialise(*unit, seed, flat);
+    if (begin)
+      begin(kept.size() - 1, 0, device::floats(flat));
+    else
+      unit::initialise(*unit, seed, flat);
     for (const unit::Parameter& parameter : unit->parameters()) {
       const std::span<const float> values = device::floats(flat).subspan(static_cast<std::size_t>(parameter.offset),
                                                                          static_cast<std::size_t>(parameter.numel()));

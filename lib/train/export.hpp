@@ -7,9 +7,11 @@
 
 namespace zs::train {
 
-/// Writes DIR/pytorch_model.bin, which torch.load reads: the initial float32 weights by their Hugging Face names. The
-/// folder is made. Throws zs::Error.
-void save_initial(const std::string& folder, const unit::Units& units, std::uint64_t seed);
+/// Writes DIR/pytorch_model.bin, which torch.load reads: the float32 weights that a training begins with, by their
+/// Hugging Face names: what `begin` gives, or, where it is null, the units' own by the seed. The folder is made. Throws
+/// zs::Error.
+void save_initial(const std::string& folder, const unit::Units& units, std::uint64_t seed,
+                  const unit::Beginning& begin);
 
 /// Writes an HDF5 file with the int64 arrays `tokens` and `targets` of [steps, leaves, batch_size, seq_length]: every
 /// micro-batch in the order of the summation tree. Throws zs::Error.

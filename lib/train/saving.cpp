@@ -14,7 +14,8 @@ Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& setting
       engine_(engine),
       settings_(settings),
       folder_(comm::broadcast(group, folder, 0, "agreement on the run's folder")),
-      model_config_(model.config_json) {}
+      model_config_(model.config_json),
+      model_folder_(model.folder) {}
 
 std::string Saving::name(std::int64_t step, bool last) const {
   return folder_ + (last && settings_.save_final ? "/final_checkpoint" : "/checkpoint_" + to_text(step));
@@ -36,6 +37,8 @@ void Saving::write_gradients(std::int64_t step, bool last) {
 
 void Saving::after(const checkpoint::Progress& progress, bool last) {
   engine_.observe({});
+  if (last && !settings_.save_pretrained.empty())
+    checkpoint::save_pretrained(group_, engine_, settings_.save_pretrained, model_config_, model_folder_);
   if (!due(progress.step, last) && !stopping_) return;
   if (!writer_)
     writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(progress.step, last), model_config_);

@@ -32,7 +32,7 @@ class Saving {
   comm::Group& group_;
   zero::Engine& engine_;
   Settings settings_;
-  std::string folder_, model_config_;
+  std::string folder_, model_config_, model_folder_;
   std::unique_ptr<checkpoint::Writer> writer_;
   bool stopping_ = false;
 

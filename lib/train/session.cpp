@@ -305,7 +305,7 @@ Status Session::train(const cli::Args& args) {
   }
   if (!first) return status(trainer.run("", {}, {}));
   if (args.has("save_initial"))
-    save_initial(args.text("save_initial"), trainer.model().units, start.settings.engine.seed);
+    save_initial(args.text("save_initial"), trainer.model().units, start.settings.engine.seed, trainer.beginning());
   if (args.has("dump_batches")) {
     dump_batches(args.text("dump_batches"), trainer.batches(), trainer.steps(),
                  std::int64_t{group.size()} * start.settings.micro_steps);

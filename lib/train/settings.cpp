@@ -66,6 +66,7 @@ void choose_model(const config::Config& config, Settings& s) {
   s.model.init_mean = config.real("initialization.init_mean");
   s.model.init_std = config.real("initialization.init_std");
   s.model.init_gaussian = config.text("initialization.init_type") == "gaussian";
+  s.begins_anew = config.find("initialization.init_type")->origin != "default";
   if (config.has("model.context_length")) s.model.seq_length = config.integer("model.context_length");
   const model::Model model = model::make(s.model);
   if (s.model.seq_length == model.seq_length) return;
@@ -142,6 +143,7 @@ Settings settings(const config::Config& config, int ranks) {
   if (config.has("run.checkpoint")) s.checkpoint = config.text("run.checkpoint");
   s.save_steps = config.integer("training.save_steps");
   s.save_final = config.boolean("training.save_final");
+  if (config.has("training.save_pretrained")) s.save_pretrained = config.text("training.save_pretrained");
   s.keep_last = config.integer("training.keep_last");
   s.save_gradients = config.boolean("training.save_gradients");
   s.output_dir = config.text("run.output_dir");

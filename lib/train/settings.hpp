@@ -14,6 +14,7 @@ namespace zs::train {
 struct Settings {
   bool tf32 = false;
   model::Settings model;
+  bool begins_anew = false;  ///< init_type was asked for: a model's folder needs no weights
   zero::Settings engine;
   int stage = 0;
   std::string backend;
@@ -39,6 +40,7 @@ struct Settings {
   std::string checkpoint;       ///< folder to go on from, or ""
   std::int64_t save_steps = 0;  ///< 0: none but the final one
   bool save_final = true;
+  std::string save_pretrained;  ///< folder for the trained model, or ""
   bool deterministic = true;   ///< only operations that repeat their bits
   std::int64_t keep_last = 0;  ///< 0: all
   bool save_gradients = true;

@@ -17,6 +17,7 @@
 #include "kernel/kernels.hpp"
 #include "parse/step_line.hpp"
 #include "train/agreement.hpp"
+#include "train/beginning.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
 #include "train/saving.hpp"
@@ -61,12 +62,15 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
   if (settings_.deterministic) refuse_nondeterministic();
   kernel::allow_tf32(settings_.tf32);
+  if (!settings_.save_pretrained.empty()) checkpoint::prepare_pretrained(group_, settings_.save_pretrained);
+  if (settings_.checkpoint.empty()) settings_.engine.begin = beginning_of(group_, settings_, model_);
   engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {
     const auto progress = checkpoint::peek(settings_.checkpoint);
+    model::require_same(model_, settings_.checkpoint);
     if (!progress) return;
-    require_same(*progress, settings_, group_.size(), batches_.corpus().sha256);
+    require_same(*progress, settings_, group_.size(), batches_.tokens().sha256());
     done_ = progress->step;
     if (done_ > steps_ || (done_ == steps_ && !settings_.may_be_done)) {
       throw Error(settings_.checkpoint, 0,
@@ -74,7 +78,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
                       " none is left. For as many more, set --max_steps " + to_text(done_ + steps_));
     }
   });
-  checkpoint::load(group_, *engine_, settings_.checkpoint, model_.config_json);
+  checkpoint::load(group_, *engine_, settings_.checkpoint);
 }
 
 void Trainer::describe() {
@@ -97,9 +101,9 @@ void Trainer::describe() {
                             {"global_batch_size", number(batches_.samples_per_step())},
                             {"passes", passes},
                             {"expected_steps", number(steps_)},
-                            {"dataset", batches_.corpus().path},
-                            {"dataset_sha256", batches_.corpus().sha256},
-                            {"dataset_tokens", number(batches_.corpus().tokens.size())},
+                            {"dataset", batches_.tokens().path()},
+                            {"dataset_sha256", batches_.tokens().sha256()},
+                            {"dataset_tokens", number(batches_.tokens().count())},
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
                             {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
@@ -186,7 +190,7 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .seed = static_cast<std::int64_t>(settings_.engine.seed),
           .sampler_position = step * batches_.samples_per_step(),
           .learning_rate = learning_rate(step),
-          .dataset_sha256 = batches_.corpus().sha256,
+          .dataset_sha256 = batches_.tokens().sha256(),
           .dtype = dtype_name(settings_.engine.dtype)};
 }
 

@@ -46,6 +46,8 @@ class Trainer {
   const plan::Plan& plan() const { return engine_->plan(); }
   std::int64_t steps() const { return steps_; }
   const model::Model& model() const { return model_; }
+  /// What its parameters begin with, null where that is the units' own.
+  const unit::Beginning& beginning() const { return settings_.engine.begin; }
   Batches& batches() { return batches_; }
 
   /// The step that run() begins behind: 0, or that of the checkpoint.

@@ -3,6 +3,7 @@
 // flat buffer, and a forward that LibTorch can differentiate.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,13 +16,14 @@ namespace zs::unit {
 /// One parameter tensor: where it lies in its unit's flat buffer (row-major, no padding), and how it begins.
 struct Parameter {
   enum class Init { normal, zeros, ones };
-  std::string name;  ///< as Hugging Face's state_dict calls it
-  std::vector<std::int64_t> shape;
+  std::string name{};  ///< as Hugging Face's state_dict calls it
+  std::vector<std::int64_t> shape{};
   Init init = Init::normal;
   double mean = 0, std = 0;  ///< for normal
   bool decay = true;         ///< false for biases and norms, which weight decay may leave out
   std::int64_t offset = 0;   ///< elements from the start of the flat buffer; set by Unit
   std::string other_name{};  ///< under which files of other programs may have it too, or ""
+  std::string keys{};        ///< keys of config.json that its shape comes from: "vocab_size, n_embd"
 
   std::int64_t numel() const;
 };
@@ -37,15 +39,20 @@ struct Batch {
 /// What a forward may know beside its inputs. Random streams depend on the leaf and the unit, not on the rank.
 struct Pass {
   const Batch& batch;
-  std::uint64_t stream = 0;  ///< key of (seed, step, leaf)
-  bool training = true;      ///< false turns dropout off
+  std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
+  bool training = true;          ///< false turns dropout off
+  at::Tensor* logits = nullptr;  ///< where the last unit leaves what its loss is of, [B, T, V]; null: nowhere
 };
 
 /// A tensor that files of other programs have beside a unit's parameters, and that may be left out.
 struct Extra {
-  std::string suffix;   ///< its name ends so
-  std::string same_as;  ///< only where it equals this parameter (a copy of what is tied); "": whatever it holds
+  std::string suffix{};   ///< its name ends so
+  std::string same_as{};  ///< only where it equals this parameter (a copy of what is tied); "": whatever it holds
+  std::string prefix{};   ///< and begins so
 };
+
+/// Fills part of a unit's flat buffer with what a training begins with: as many elements as `values` from `begin` on.
+using Beginning = std::function<void(std::size_t unit, std::int64_t begin, std::span<float> values)>;
 
 /// Immutable; the tensors of its parameters are given to forward, views of a flat buffer in parameters() order.
 class Unit {

@@ -124,7 +124,10 @@ Reference::Reference(const unit::Units& units, const ReferenceSettings& settings
       loss_scale_(settings.dtype == at::kHalf ? kFirstLossScale : 1) {
   for (const auto& unit : units) {
     const at::Tensor flat = at::empty({unit->numel()});
-    unit::initialise(*unit, settings.seed, flat);
+    if (settings.begin)
+      settings.begin(masters_.size(), 0, {flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
+    else
+      unit::initialise(*unit, settings.seed, flat);
     masters_.emplace_back();
     for (const at::Tensor& view : unit::views(*unit, flat))
       masters_.back().push_back(view.clone().requires_grad_(true));

@@ -23,6 +23,7 @@ struct ReferenceSettings {
   bool decay_all = true;     ///< false: weight decay leaves biases and norms out
   double max_grad_norm = 0;  ///< 0: no clipping
   std::uint64_t seed = 1;
+  unit::Beginning begin{};  ///< what parameters begin with; null: the units' own, by the seed
 };
 
 /// What one step computes, before the update.

@@ -31,7 +31,7 @@ constexpr std::array kUnused = {"training.eval",       "training.eval_steps",   
                                 "training.save_steps", "training.log_interval", "training.timing_warmup",
                                 "training.num_epochs", "training.max_steps",    "run.name",
                                 "run.output_dir",      "run.digest_every",      "run.checkpoint",
-                                "training.keep_last",  "training.save_final"};
+                                "training.keep_last",  "training.save_final",   "training.save_pretrained"};
 /// What a small model needs to be compared in seconds.
 struct Default {
   const char *key, *value;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "train/agreement.hpp"
+#include "train/beginning.hpp"
 #include "train/schedule.hpp"
 #include "verify/probe.hpp"
 #include "verify/reference.hpp"
@@ -24,7 +25,8 @@ ReferenceSettings reference_settings(const train::Settings& s) {
           .torch_adamw = s.engine.use_torch_adam,
           .decay_all = s.engine.decay_all,
           .max_grad_norm = s.engine.max_grad_norm,
-          .seed = s.engine.seed};
+          .seed = s.engine.seed,
+          .begin = s.engine.begin};
 }
 
 /// Plain data as bytes, and back.
@@ -52,6 +54,11 @@ struct SideBySide::State {
   Reference reference;
   Probe probe;
   std::int64_t skipped = 0;
+  /// The settings, with what parameters begin with.
+  const train::Settings& begun(comm::Group& g) {
+    request.train.engine.begin = train::beginning_of(g, request.train, model);
+    return request.train;
+  }
   double lowest_loss = INFINITY, highest_loss = -INFINITY, lowest_target = INFINITY, highest_target = -INFINITY;
 
   State(comm::Group& g, const Request& r)
@@ -60,8 +67,8 @@ struct SideBySide::State {
         model(model::make(r.train.model)),
         leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
         batches(train::read_batches(g, r.train, model)),
-        engine(zero::make_engine(g, model.units, r.train.strategy(), r.train.engine)),
-        reference(model.units, reference_settings(r.train), leaves),
+        engine(zero::make_engine(g, model.units, r.train.strategy(), begun(g).engine)),
+        reference(model.units, reference_settings(request.train), leaves),
         probe(*engine, model.units, g.rank(), r.tolerance,
               r.fault.empty()
                   ? std::nullopt

@@ -85,6 +85,12 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
     };
     const Layout layout = zero::layout(*unit, group, plan_.shape.stage, device::type_of(settings.dtype));
     states_.emplace_back(*unit, group, pool_, layout, optimizer);
+    if (settings.begin) {
+      states_.back().set_parameters([&, index = states_.size() - 1](std::int64_t begin, std::span<float> values) {
+        settings.begin(index, begin, values);
+      });
+      continue;
+    }
     at::Tensor flat = at::empty({unit->numel()});
     unit::initialise(*unit, settings.seed, flat);
     states_.back().set_parameters(flat);

@@ -32,6 +32,7 @@ struct Settings {
   /// Only rank and micro-step counts whose sums have the same bits in every stage and on every number of ranks: powers
   /// of two. Without it any count runs, and repeats its own bits alone.
   bool exact = true;
+  unit::Beginning begin{};  ///< null: every unit's own initial values, by the seed
 };
 
 /// How a step is divided among ranks and in time.
@@ -95,6 +96,7 @@ class Engine {
   Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }
 
   const plan::Plan& plan() const { return plan_; }
+  const unit::Units& units() const { return units_; }
   std::vector<UnitState>& states() { return states_; }
 
  private:

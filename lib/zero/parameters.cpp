@@ -44,12 +44,7 @@ device::View Parameters::owned() const {
                 : view(whole_).part(layout_.owned.begin, layout_.owned.end);
 }
 
-void Parameters::set(const at::Tensor& flat) {
-  if (slice_)
-    device::copy(owned(), device::view(flat).part(layout_.slice.begin, layout_.slice.end));
-  else
-    device::copy(view(whole_), device::view(flat));
-}
+void Parameters::set(const at::Tensor& values) { device::copy(slice_ ? owned() : view(whole_), device::view(values)); }
 
 at::Tensor Parameters::whole() {
   return gather(*group_, slice_ ? owned() : view(whole_), layout_.numel, "all-gather of the parameters of " + name_)

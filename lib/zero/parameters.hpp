@@ -13,8 +13,10 @@ class Parameters {
   /// COLLECTIVE: takes its lasting memory from the pool. The values are not set.
   Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout);
 
-  /// Sets this rank's part from float32[numel] on the host, the same on every rank.
-  void set(const at::Tensor& flat);
+  /// What this rank keeps of them: its slice, or all.
+  comm::Slice kept() const { return slice_ ? layout_.slice : comm::Slice{0, layout_.numel}; }
+  /// Sets what it keeps, from float32 on the host.
+  void set(const at::Tensor& values);
   /// The part that this rank owns, where it lasts.
   device::View owned() const;
   /// What this rank would compute with now, as float32[numel] on the host: its own whole copy where it keeps one

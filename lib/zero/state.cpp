@@ -15,8 +15,19 @@ UnitState::UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, con
       layout_(layout) {}
 
 void UnitState::set_parameters(const at::Tensor& flat) {
-  parameters.set(flat);
-  optimizer->set(device::view(flat).part(layout_.owned.begin, layout_.owned.end));
+  set_parameters([&](std::int64_t begin, std::span<float> values) {
+    const std::span<float> from = device::floats(flat).subspan(static_cast<std::size_t>(begin), values.size());
+    std::copy(from.begin(), from.end(), values.begin());
+  });
+}
+
+void UnitState::set_parameters(const std::function<void(std::int64_t, std::span<float>)>& fill) {
+  // A rank that owns all keeps all.
+  const comm::Slice kept = parameters.kept(), owned = layout_.owned;
+  const at::Tensor values = at::empty({kept.size()});
+  fill(kept.begin, device::floats(values));
+  parameters.set(values);
+  optimizer->set(device::view(values).part(owned.begin - kept.begin, owned.end - kept.begin));
 }
 
 at::Tensor UnitState::gather_parameters() {

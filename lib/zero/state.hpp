@@ -24,6 +24,8 @@ class UnitState {
 
   /// Sets parameters from float32[numel] on the host, the same on every rank.
   void set_parameters(const at::Tensor& flat);
+  /// The same from what `fill` puts into a span: the elements from `begin` on. Asks for no more than this rank keeps.
+  void set_parameters(const std::function<void(std::int64_t begin, std::span<float> values)>& fill);
   /// The whole float32[numel] from the masters of all ranks, on the host. COLLECTIVE.
   at::Tensor gather_parameters();
   /// The sum over all leaves, whole, as float32[numel] on the host, between its reduction and the update. COLLECTIVE.

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "checkpoint/checkpoint.hpp"
+#include "comm/agree.hpp"
+#include "device/tensor.hpp"
+#include "tensorfile/safetensors.hpp"
+
+namespace zs::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What tokenizers are read from.
+constexpr std::array kTokenizer = {"tokenizer.json", "tokenizer.model",         "tokenizer_config.json", "vocab.json",
+                                   "merges.txt",     "special_tokens_map.json", "added_tokens.json"};
+
+/// A parameter and the unit that it is of.
+struct Place {
+  zero::UnitState* state;
+  const unit::Parameter* parameter;
+};
+
+/// In the order in which the file has them: all are float32, so by name.
+std::vector<Place> places(zero::Engine& engine) {
+  std::vector<Place> all;
+  for (zero::UnitState& state : engine.states()) {
+    for (const unit::Parameter& parameter : state.unit().parameters()) all.push_back({&state, &parameter});
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Place& a, const Place& b) { return a.parameter->name < b.parameter->name; });
+  return all;
+}
+
+void copy_tokenizer(const std::string& from, const std::string& to) {
+  std::error_code failure;
+  for (const char* const name : kTokenizer) {
+    const fs::path file = fs::path(from) / name, copy = fs::path(to) / name;
+    if (!fs::exists(file) || fs::equivalent(from, to, failure)) continue;
+    fs::copy_file(file, copy, fs::copy_options::overwrite_existing, failure);
+    if (failure) throw Error(copy.string(), 0, failure.message());
+  }
+}
+
+}  // namespace
+
+void prepare_pretrained(comm::Group& group, const std::string& folder) {
+  comm::together(group, "making of " + folder, [&] {
+    if (group.rank() != 0) return;
+    std::error_code failure;
+    fs::create_directories(folder, failure);
+    if (failure) throw Error(folder, 0, failure.message());
+    for (const char* const other :
+         {"model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"})
+      if (fs::exists(fs::path(folder) / other))
+        throw Error(folder + "/" + other, 0, "is there already: give --save_pretrained an empty folder");
+  });
+}
+
+void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string& folder,
+                     const std::string& model_config, const std::string& tokenizer) {
+  // A unit is gathered where its first parameter stands in the file, and again where another's stood between.
+  zero::UnitState* gathered = nullptr;
+  at::Tensor whole;
+  const auto gather = [&](const Place& place) {
+    if (place.state != gathered) whole = place.state->gather_parameters();
+    gathered = place.state;
+  };
+  const std::vector<Place> all = places(engine);
+  if (group.rank() != 0) {
+    for (const Place& place : all) gather(place);
+  } else {
+    tensorfile::NamedTensors tensors;
+    for (const Place& place : all) {
+      const auto produce = [&, place](const tensorfile::Sink& sink) {
+        gather(place);
+        const auto values = device::floats(whole).subspan(static_cast<std::size_t>(place.parameter->offset),
+                                                          static_cast<std::size_t>(place.parameter->numel()));
+        sink({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
+      };
+      const auto size = static_cast<std::uint64_t>(place.parameter->numel()) * sizeof(float);
+      tensors.emplace_back(place.parameter->name,
+                           tensorfile::make_tensor(tensorfile::Dtype::f32, place.parameter->shape,
+                                                   tensorfile::Storage::produce(size, produce)));
+    }
+    tensorfile::write_safetensors(folder + "/model.safetensors", tensors);
+  }
+  comm::together(group, "writing of " + folder, [&] {
+    if (group.rank() != 0) return;
+    write_file(folder + "/config.json", model_config);
+    if (!tokenizer.empty()) copy_tokenizer(tokenizer, folder);
+  });
+}
+
+}  // namespace zs::checkpoint

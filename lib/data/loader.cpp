@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/loader.hpp"
+
+#include <algorithm>
+#include <future>
+
+#include "data/sampler.hpp"
+
+namespace zs::data {
+namespace {
+
+Samples empty(const Dataset& dataset, std::int64_t count) {
+  const auto numbers = static_cast<std::size_t>(count * dataset.length());
+  return {count, std::vector<std::int64_t>(numbers), std::vector<std::int64_t>(numbers)};
+}
+
+void put(const Dataset& dataset, std::int64_t sample, Samples& into, std::int64_t place) {
+  const auto length = static_cast<std::size_t>(dataset.length()), begin = static_cast<std::size_t>(place) * length;
+  dataset.sample(sample, std::span(into.inputs).subspan(begin, length), std::span(into.targets).subspan(begin, length));
+}
+
+struct Leaf {
+  std::int64_t step = 0, leaf = 0;
+  bool operator==(const Leaf&) const = default;
+};
+
+}  // namespace
+
+Samples read(const Dataset& dataset, std::int64_t first, std::int64_t count) {
+  Samples samples = empty(dataset, count);
+  for (std::int64_t i = 0; i < count; ++i) put(dataset, first + i, samples, i);
+  return samples;
+}
+
+struct Loader::State {
+  const Dataset& dataset;
+  std::int64_t batch_size, leaves;
+  Sampler order;
+  std::vector<std::int64_t> asked, asked_before;  // leaves of this step and of the one before, in their order
+  std::int64_t step = 0;
+  Leaf ahead;
+  std::future<Samples> samples_ahead;  // last: its thread uses the others
+
+  Samples load(Leaf at) {
+    const std::int64_t position = ((at.step - 1) * leaves + at.leaf) * batch_size;
+    Samples samples = empty(dataset, batch_size);
+    for (std::int64_t i = 0; i < batch_size; ++i) put(dataset, order.at(position + i), samples, i);
+    return samples;
+  }
+
+  /// What follows if steps are alike. The first step has none to be like.
+  Leaf next() const {
+    if (asked.size() < asked_before.size()) return {step, asked_before[asked.size()]};
+    return asked_before.empty() ? Leaf() : Leaf{step + 1, asked.front()};
+  }
+};
+
+Loader::Loader(const Dataset& dataset, std::int64_t batch_size, std::int64_t leaves, std::uint64_t seed)
+    : state_(new State{dataset, batch_size, leaves, Sampler(dataset.size(), seed), {}, {}, 0, {}, {}}) {}
+Loader::~Loader() = default;
+Loader::Loader(Loader&&) noexcept = default;
+
+std::int64_t Loader::epoch(std::int64_t step) const {
+  return state_->order.epoch((step - 1) * state_->leaves * state_->batch_size);
+}
+
+Samples Loader::read(std::int64_t step, std::int64_t leaf) {
+  State& s = *state_;
+  const Leaf wanted{step, leaf};
+  Samples samples;
+  // One thread at a time reads: the order is made anew in each epoch.
+  if (s.samples_ahead.valid()) samples = s.samples_ahead.get();
+  if (samples.count == 0 || s.ahead != wanted) samples = s.load(wanted);
+  if (step != s.step) s.asked_before = std::exchange(s.asked, {});
+  s.step = step;
+  s.asked.push_back(leaf);
+  if (s.ahead = s.next(); s.ahead.step > 0)
+    s.samples_ahead = std::async(std::launch::async, [&s] { return s.load(s.ahead); });
+  return samples;
+}
+
+}  // namespace zs::data

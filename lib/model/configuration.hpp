@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's config.json, as Hugging Face's classes write it: values by key, each asked for with what it may be.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace zs::model {
+
+class Configuration {
+ public:
+  /// `where` leads in errors: the path of the file, or the model's name.
+  Configuration(std::string where, nlohmann::json values);
+  /// A file. Throws zs::Error, located, where it is no JSON object.
+  static Configuration read(const std::string& path);
+
+  /// A key that is not there, or null, has its fallback, as in Hugging Face's classes. Each throws zs::Error, naming
+  /// file and key, at a value of another kind or out of its range.
+  std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t lowest = 1) const;
+  double real(const char* key, double fallback, double lowest = 0) const;
+  bool boolean(const char* key, bool fallback) const;
+  std::string text(const char* key, const std::string& fallback) const;
+  /// An object; empty where the key is not there.
+  Configuration part(const char* key) const;
+  bool has(const char* key) const;
+
+  /// Throws zs::Error unless the key is not there or has one of the `values` that zs knows.
+  void require(const char* key, std::initializer_list<nlohmann::json> values) const;
+  /// Throws zs::Error: where, the key and `why`.
+  [[noreturn]] void refuse(const std::string& key, const std::string& why) const;
+
+  const std::string& where() const { return where_; }
+  const nlohmann::json& values() const { return values_; }
+
+ private:
+  std::string where_, prefix_;
+  nlohmann::json values_;
+};
+
+}  // namespace zs::model

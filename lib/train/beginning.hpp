@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parameters of a training begin with.
+#pragma once
+#include "comm/group.hpp"
+#include "model/model.hpp"
+#include "train/settings.hpp"
+
+namespace zs::train {
+
+/// The weights in the folder of a model, the same on every rank; null where the model is a known name, or its folder
+/// has no weights and init_type was asked for: every unit's own initial values. Throws zs::Error, located, where the
+/// weights are missing, damaged, or not those of config.json. COLLECTIVE.
+unit::Beginning beginning_of(comm::Group& group, const Settings& settings, const model::Model& model);
+
+}  // namespace zs::train

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Against what transformers computed: folders that tests/peers/model.py wrote, each a model as save_pretrained leaves
+// it and, in expected.safetensors, a batch, its logits, the gradients, and the losses of five steps of AdamW. Small
+// ones are in tests/data/peers; $ZS_PEERS names a folder of more.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "checkpoint/weights.hpp"
+#include "device/tensor.hpp"
+#include "model/model.hpp"
+#include "tensorfile/state_dict.hpp"
+#include "zero/engine.hpp"
+
+namespace zs {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> folders() {
+  std::vector<std::string> all;
+  const char* const more = std::getenv("ZS_PEERS");
+  for (const fs::path& root : {fs::path("tests/data/peers"), fs::path(more ? more : "")}) {
+    if (root.empty()) continue;
+    for (const auto& entry : fs::directory_iterator(root)) {
+      if (fs::exists(entry.path() / "expected.safetensors")) all.push_back(entry.path().string());
+    }
+  }
+  return all;
+}
+
+at::Tensor read(const tensorfile::StateDict& from, const std::string& name) {
+  const tensorfile::Tensor& tensor = from.at(name);
+  const at::Tensor values = at::empty(tensor.shape);
+  tensorfile::read_f32(tensor, device::floats(values));
+  return values;
+}
+
+/// The largest difference, relative to the largest number there.
+double apart(const at::Tensor& a, const at::Tensor& b) {
+  REQUIRE(a.sizes() == b.sizes());
+  const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  return ((x - y).abs().max() / y.abs().max()).item<double>();
+}
+
+struct Computed {
+  at::Tensor logits, loss;
+  std::vector<at::Tensor> gradients;  // in the order of units and parameters
+};
+
+/// Forward and backward as one graph.
+Computed computed(const model::Model& model, const checkpoint::Weights& weights, const unit::Batch& batch) {
+  std::vector<std::vector<at::Tensor>> parameters;
+  std::vector<at::Tensor> all;
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    const at::Tensor flat = at::empty({model.units[u]->numel()});
+    weights.read(u, 0, device::floats(flat));
+    parameters.emplace_back();
+    for (const at::Tensor& view : unit::views(*model.units[u], flat)) {
+      parameters.back().push_back(view.clone().requires_grad_(true));
+      all.push_back(parameters.back().back());
+    }
+  }
+  Computed result;
+  const unit::Pass pass{.batch = batch, .logits = &result.logits};
+  at::Tensor x;
+  for (std::size_t u = 0; u < model.units.size(); ++u) {
+    const int borrows = model.units[u]->borrows();
+    x = model.units[u]->forward(
+        x, parameters[u], borrows < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(borrows)],
+        pass);
+  }
+  result.logits = result.logits.detach();
+  result.loss = x.detach();
+  result.gradients = torch::autograd::grad({x}, all);
+  return result;
+}
+
+/// Losses of as many steps of AdamW as are expected.
+std::vector<double> trained(const model::Model& model, const checkpoint::Weights& weights, const unit::Batch& batch,
+                            std::int64_t steps, double learning_rate) {
+  std::vector<double> losses;
+  comm::run_in_process(1, [&](comm::Group& group) {
+    const auto engine = zero::make_engine(
+        group, model.units, {},
+        {.begin = [&](std::size_t u, std::int64_t begin, std::span<float> values) { weights.read(u, begin, values); }});
+    for (std::int64_t step = 1; step <= steps; ++step)
+      losses.push_back(engine->step(step, learning_rate, [&](std::int64_t) { return batch; }).loss);
+  });
+  return losses;
+}
+
+TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers has them") {
+  const std::vector<std::string> all = folders();
+  REQUIRE(all.size() >= 3);
+  for (const std::string& folder : all) {
+    CAPTURE(folder);
+    const tensorfile::StateDict expected = tensorfile::open_state_dict(folder + "/expected.safetensors");
+    const unit::Batch batch{read(expected, "tokens").to(at::kLong), read(expected, "targets").to(at::kLong)};
+    const at::Tensor losses = read(expected, "losses");
+    for (const bool fused : {false, true}) {
+      CAPTURE(fused);
+      const model::Model model = model::make({.name = folder, .seq_length = batch.inputs.size(1), .fused = fused});
+      const checkpoint::Weights weights(model.units, folder, "");
+      const Computed got = computed(model, weights, batch);
+      CHECK(apart(got.logits, read(expected, "logits")) < 2e-6);
+      CHECK(apart(got.loss.view({1}), losses.narrow(0, 0, 1)) < 1e-6);
+      std::size_t next = 0;
+      for (const auto& unit : model.units) {
+        for (const unit::Parameter& parameter : unit->parameters()) {
+          CAPTURE(parameter.name);
+          CHECK(apart(got.gradients[next++], read(expected, "gradient." + parameter.name)) < 1e-5);
+        }
+      }
+      const std::vector<double> own =
+          trained(model, weights, batch, losses.size(0), read(expected, "learning_rate").item<double>());
+      for (std::size_t step = 0; step < own.size(); ++step) {
+        CAPTURE(step);
+        const double theirs = losses[static_cast<std::int64_t>(step)].item<double>();
+        CHECK(std::fabs(own[step] - theirs) <= 1e-6 * std::fabs(theirs));
+      }
+      CHECK(own.back() < own.front());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zs

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Random small models of Hugging Face's transformers, and what it computes with them, for lib/train/peer_test.cpp.
+
+model.py write DIR         a folder for every variation of a configuration
+model.py record DIR        the small ones that are checked in (tests/data/peers)
+model.py same A B          whether two folders of one model give the same logits, bit by bit; status 1 if not
+"""
+import json
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+STEPS, LEARNING_RATE, B, T = 5, 3e-4, 2, 12
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
+
+
+def llama(**changes):
+    sizes = dict(vocab_size=64, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                 max_position_embeddings=64, bos_token_id=0, eos_token_id=1)
+    return LlamaForCausalLM(LlamaConfig(**{**sizes, **changes}))
+
+
+def gpt2(**changes):
+    sizes = dict(vocab_size=64, n_embd=16, n_layer=2, n_head=4, n_positions=32, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
+                 bos_token_id=0, eos_token_id=1)
+    return GPT2LMHeadModel(GPT2Config(**{**sizes, **changes}))
+
+
+RECORDED = {
+    "llama": lambda: llama(rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 500.0}),
+    "llama-tied": lambda: llama(tie_word_embeddings=True, attention_bias=True, mlp_bias=True, head_dim=6, num_key_value_heads=1,
+                                rope_parameters={**LLAMA3, "rope_theta": 10000.0}),
+    "gpt2": lambda: gpt2(n_inner=40),
+}
+VARIATIONS = {
+    **RECORDED,
+    "llama-1-layer": lambda: llama(num_hidden_layers=1),
+    "llama-5-layers": lambda: llama(num_hidden_layers=5),
+    "llama-mha": lambda: llama(num_key_value_heads=4),
+    "llama-mqa": lambda: llama(num_key_value_heads=1),
+    "llama-gqa-3": lambda: llama(hidden_size=36, num_attention_heads=6, num_key_value_heads=2),
+    "llama-head-dim-32": lambda: llama(head_dim=32),
+    "llama-tied-plain": lambda: llama(tie_word_embeddings=True),
+    "llama-attention-bias": lambda: llama(attention_bias=True),
+    "llama-mlp-bias": lambda: llama(mlp_bias=True),
+    "llama-rope-linear": lambda: llama(rope_parameters={"rope_type": "linear", "factor": 2.5, "rope_theta": 1e4}),
+    "llama-rope-llama3": lambda: llama(rope_parameters={**LLAMA3, "rope_theta": 5e5}),
+    "llama-wide": lambda: llama(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
+    "llama-tied-bytes": lambda: llama(vocab_size=256, tie_word_embeddings=True, attention_bias=True, mlp_bias=True, head_dim=6,
+                                      rope_parameters={**LLAMA3, "rope_theta": 10000.0}),
+    "gpt2-plain": lambda: gpt2(),
+    "gpt2-1-layer": lambda: gpt2(n_layer=1),
+    "gpt2-epsilon": lambda: gpt2(layer_norm_epsilon=1e-3),
+    "gpt2-wide": lambda: gpt2(n_embd=128, vocab_size=256, n_head=2),
+}
+
+
+def batch(vocabulary):
+    tokens = torch.randint(0, vocabulary, (B, T + 1))
+    return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+
+
+def loss_of(logits, targets):
+    return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+
+
+def write(folder, make, seed, sharded=False):
+    torch.manual_seed(seed)
+    model = make().train()
+    std = 1.2 / model.config.hidden_size**0.5  # every part matters, and nothing grows from layer to layer
+    with torch.no_grad():  # weights that 16 bits hold exactly
+        for name, p in model.named_parameters():
+            p.copy_((torch.randn_like(p) * std + (1 if "norm" in name or ".ln_" in name and "weight" in name else 0)).bfloat16().float())
+    model.to(torch.bfloat16).save_pretrained(folder, **({"max_shard_size": "10KB"} if sharded else {}))
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).train()  # .to() rounded the rotary frequencies too
+    tokens, targets = batch(model.config.vocab_size)
+    expected = {"tokens": tokens, "targets": targets, "learning_rate": torch.tensor([LEARNING_RATE], dtype=torch.float64)}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+    losses = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        logits = model(input_ids=tokens).logits
+        loss = loss_of(logits, targets)
+        loss.backward()
+        losses.append(loss.item())
+        if step == 0:
+            expected["logits"] = logits.detach().clone()
+            for name, p in model.named_parameters():
+                expected["gradient." + name] = p.grad.clone()
+        optimizer.step()
+    expected["losses"] = torch.tensor(losses)
+    save_file({name: tensor.contiguous() for name, tensor in expected.items()}, str(Path(folder) / "expected.safetensors"))
+
+
+def old_names(folder):
+    """As transformers 4 wrote it: rope_theta and rope_scaling; and as the hub's oldest folders are: no prefix, torch.save."""
+    config = json.loads((folder / "config.json").read_text())
+    if rope := config.pop("rope_parameters", None):
+        config["rope_theta"] = rope.pop("rope_theta")
+        config["rope_scaling"] = rope if rope["rope_type"] != "default" else None
+    config["torch_dtype"] = config.pop("dtype")
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "generation_config.json").unlink(missing_ok=True)
+
+
+def to_torch_save(folder):
+    from safetensors.torch import load_file
+    weights = load_file(folder / "model.safetensors")
+    torch.save({k.removeprefix("transformer."): v for k, v in weights.items()}, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def logits_of(folder):
+    torch.manual_seed(7)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    with torch.no_grad():
+        return model(input_ids=batch(model.config.vocab_size)[0]).logits
+
+
+def main():
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    if sys.argv[1] == "same":
+        if not torch.equal(logits_of(sys.argv[2]), logits_of(sys.argv[3])):
+            sys.exit(f"{sys.argv[2]} and {sys.argv[3]} give other logits")
+        return
+    root = Path(sys.argv[2])
+    recording = sys.argv[1] == "record"
+    for seed, (name, make) in enumerate((RECORDED if recording else VARIATIONS).items()):
+        write(root / name, make, seed)
+        if recording:
+            (root / name / "generation_config.json").unlink(missing_ok=True)
+    if not recording:
+        for name in ("llama", "llama-rope-llama3", "gpt2"):
+            write(root / f"{name}-old", VARIATIONS[name], 99)
+            old_names(root / f"{name}-old")
+        to_torch_save(root / "gpt2-old")
+        write(root / "llama-sharded", VARIATIONS["llama-wide"], 98, sharded=True)
+    print(f"transformers {transformers.__version__}, torch {torch.__version__}")
+
+
+main()

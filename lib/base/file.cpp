@@ -54,9 +54,34 @@ Input::Input(const std::string& path) : name_(path == "-" ? "stdin" : path) {
   ::gzbuffer(as_gz(stream_), 1 << 18);
 }
 
+/// Looks at the first bytes, once. Not in the constructor: a terminal or a pipe is waited for when it is read.
+void Input::begin() {
+  begun_ = true;
+  begin_.resize(kZstandardMagic.size());
+  std::size_t size = 0;
+  while (size < begin_.size()) {
+    const std::size_t count = read_gzip(begin_.data() + size, begin_.size() - size);
+    if (count == 0) break;
+    size += count;
+  }
+  begin_.resize(size);
+  if (begin_ != kZstandardMagic) return;
+  unzstd_ = std::make_unique<Unzstd>([this](char* buffer, std::size_t most) { return read_gzip(buffer, most); }, begin_,
+                                     name_);
+}
+
 Input::~Input() { ::gzclose_r(as_gz(stream_)); }
 
 std::size_t Input::read(char* buffer, std::size_t size) {
+  if (!begun_) begin();
+  if (unzstd_) return unzstd_->read(buffer, size);
+  if (begin_.empty()) return read_gzip(buffer, size);
+  const std::size_t count = begin_.copy(buffer, size);
+  begin_.erase(0, count);
+  return count;
+}
+
+std::size_t Input::read_gzip(char* buffer, std::size_t size) {
   const int count = ::gzread(as_gz(stream_), buffer, static_cast<unsigned>(std::min<std::size_t>(size, 1U << 30)));
   int code = Z_OK;
   const char* const text = ::gzerror(as_gz(stream_), &code);

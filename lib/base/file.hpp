@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes in and out: input from a file or stdin, gzip or not; output that appears whole or not at all.
+// Bytes in and out: input from a file or stdin, compressed or not; output that appears whole or not at all.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,14 +9,15 @@
 #include <string_view>
 
 #include "base/temporary.hpp"
+#include "base/zstandard.hpp"
 
 namespace zs {
 
 /// What one input may fill of this machine's memory: a quarter of it.
 std::uint64_t most_in_memory();
 
-/// A file, or stdin for "-". Gzip is recognised by its magic and read through.
-/// Every failure, a directory or a truncated gzip stream included, throws Error with the path.
+/// A file, or stdin for "-". Gzip and Zstandard are recognised by their magic and read through.
+/// Every failure, a directory or a truncated stream included, throws Error with the path.
 class Input {
  public:
   explicit Input(const std::string& path);
@@ -34,6 +35,11 @@ class Input {
  private:
   std::string name_;
   void* stream_ = nullptr;  // gzFile
+  bool begun_ = false;
+  std::string begin_;  // read to see what it is
+  std::unique_ptr<Unzstd> unzstd_;
+  void begin();
+  std::size_t read_gzip(char* buffer, std::size_t size);
 };
 
 /// A destination: a path, or "-" for stdout. A regular file is written beside itself, synced and renamed by

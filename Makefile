@@ -169,6 +169,9 @@ check-attack: all tests  ## attack zs again with all that once broke it (minutes
 check-revisions: all  ## 20 comparisons of this revision with itself, for real (minutes; on an idle machine)
 	@BUILD=$(BUILD) tests/same-revision
 
+check-peers: all  ## compare with the Python packages that zs stands in for, which it gets from PyPI (minutes)
+	@for peer in tests/peers/*; do [ ! -x $$peer ] || BUILD=$(BUILD) PEERS=$(PEERS) $$peer || exit 1; done
+
 check-gpu: all  ## what needs a GPU, on this machine's GPUs: one digest an arithmetic, checkpoints, a stopped rank (minutes)
 	@BUILD=$(BUILD) tests/gpu
 
@@ -214,6 +217,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-attack check-gpu check-matrix check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench bench-peers fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-attack check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench bench-peers fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

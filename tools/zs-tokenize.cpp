@@ -90,13 +90,13 @@ void encode(const Args& args) {
     }
     std::vector<std::string> left_out;
     const auto divisions = zs::token::divisions(path, left_out);
-    for (const auto& file : left_out) zs::cli::warn(kCommand, file + ": is named for no division, and left out");
     if (divisions.front().name.empty()) {
       files.insert(files.end(), divisions.front().files.begin(), divisions.front().files.end());
       continue;
     }
     if (args.inputs().size() > 1) throw zs::UsageError(path + ": a folder with train, val or test stands alone");
     if (output == "-") throw zs::UsageError(path + ": holds train, val or test: name a folder for them by --output");
+    for (const auto& file : left_out) zs::cli::warn(kCommand, file + ": is named for no division, and left out");
     fs::create_directories(output);
     for (const auto& division : divisions)
       write_tokens(args, *tokenizer, division.files, (fs::path(output) / (division.name + ".bin")).string());

@@ -62,7 +62,7 @@ class ByteLevel : public Tokenizer {
         vocabulary_[token.content] = token.id;
       }
     }
-    if (!parts.end.empty()) end_ = find(parts.end);
+    end_ = end_by(parts);
   }
 
   std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const override;
@@ -86,6 +86,18 @@ class ByteLevel : public Tokenizer {
   std::vector<std::string> texts_;  // by id
   std::optional<Id> end_;
 
+  /// By the content that was told; else by the usual ones, if the tokenizer has exactly one of them as an added token.
+  std::optional<Id> end_by(const ByteLevelParts& parts) const {
+    if (!parts.end.empty()) return find(parts.end);
+    std::vector<Id> usual;
+    for (const auto* tokens : {&parts.added, &parts.normalized}) {
+      for (const AddedToken& token : *tokens) {
+        if (token.content == "<|endoftext|>" || token.content == "<|end_of_text|>" || token.content == "</s>")
+          usual.push_back(token.id);
+      }
+    }
+    return usual.size() == 1 ? std::optional(usual.front()) : std::nullopt;
+  }
   std::string& text_of(Id id) {
     if (id >= texts_.size()) texts_.resize(id + 1);
     return texts_[id];

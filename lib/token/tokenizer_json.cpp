@@ -169,7 +169,8 @@ void add_merge(const std::pair<std::string, std::string>& pair, std::uint32_t ra
     if (at == parts.vocabulary.end()) wrong("'" + printable(token) + "' is not in the vocabulary");
     return at->second;
   };
-  parts.bpe.merges.add(id(pair.first), id(pair.second), {rank, id(pair.first + pair.second)});
+  const Id left = id(pair.first), right = id(pair.second);
+  parts.bpe.merges.add(left, right, {rank, id(pair.first + pair.second)});
 }
 
 void read_model(const Value& model, ByteLevelParts& parts) {

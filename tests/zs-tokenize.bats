@@ -169,7 +169,7 @@ assert strip("text") == strip("back")'
 .truncation = {max_length: 5}~truncation: changes the ids of a text: set it to null
 .version = "2.0"~version: "2.0" is not known to zs
 .surprise = 1~surprise: 1 is not known to zs
-.added_tokens[1].id = 9999|added_tokens[1].id: 9999, but the place of '<|endoftext~>' in the vocabulary gives it 1501
+.added_tokens[1].id = 9999~added_tokens[1].id: 9999, but the place of '<|endoftext|>' in the vocabulary gives it 1501
 .added_tokens[0].lstrip = "yes"~added_tokens[0].lstrip: expected true or false
 .added_tokens[0].wide = true~added_tokens[0].wide: true is not known to zs
 END
@@ -190,7 +190,7 @@ END
   refuses_with "zs-tokenize: merges.txt:4: 'zz' is not in the vocabulary" zs-tokenize -t vocab.json "$data/sample.txt" -o x.bin
   echo '{"pad": 1}' >added_tokens.json
   refuses_with "zs-tokenize: ./added_tokens.json: adds tokens that vocab.json does not know: name the tokenizer.json that has them, or take this file away" zs-tokenize -t . "$data/sample.txt" -o x.bin
-  edited 'del(.model.vocab["a"]) | .model.merges = []'
+  edited 'del(.model.vocab["a"]) | .model.merges = [] | .added_tokens = []'
   printf 'cab' >text
   refuses_with "zs-tokenize: text: the byte 0x61 has no token, and the tokenizer has none for what is unknown" zs-tokenize -t x.json text -o x.bin --no_separator
   printf '{"text": "a"}\n{"txt": "b"}\n' >d.jsonl

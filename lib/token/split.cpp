@@ -23,6 +23,7 @@ bool Splitter::can_split_in_parts() const {
 
 std::size_t Splitter::split_part(std::string_view text, std::size_t begin, std::size_t limit, const Sink& sink) {
   const Step& step = steps_->front();
+  limit = std::min(limit, text.size());
   const auto hand = [&](std::size_t from, std::size_t to, bool match) {
     if (from < to && (step.behaviour == Behaviour::isolated || match == step.invert))
       split(text.substr(from, to - from), 1, sink);

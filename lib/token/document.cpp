@@ -15,13 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool names_json_lines(std::string name) {
-  for (const char* ending : {".gz", ".zst"}) {
-    if (name.ends_with(ending)) name.resize(name.size() - std::string_view(ending).size());
-  }
-  return name.ends_with(".jsonl") || name.ends_with(".ndjson");
-}
-
 /// "val" for "wiki.valid.raw": the first part of a name between dots that names a division; "" where none does.
 std::string division_of(std::string_view name) {
   while (!name.empty()) {
@@ -34,6 +27,13 @@ std::string division_of(std::string_view name) {
 }
 
 }  // namespace
+
+bool names_json_lines(std::string name) {
+  for (const char* ending : {".gz", ".zst"}) {
+    if (name.ends_with(ending)) name.resize(name.size() - std::string_view(ending).size());
+  }
+  return name.ends_with(".jsonl") || name.ends_with(".ndjson");
+}
 
 DocumentReader::DocumentReader(const std::string& path, const std::string& text_key)
     : input_(path),

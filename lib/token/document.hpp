@@ -10,10 +10,13 @@
 
 namespace zs::token {
 
+/// Whether a file's name says JSON Lines: *.jsonl, *.ndjson, also with .gz, .zst.
+bool names_json_lines(std::string name);
+
 /// The documents of a file, or of stdin for "-"; gzip and Zstandard are read through.
 class DocumentReader {
  public:
-  /// JSON Lines if `text_key` is given, and by its name (*.jsonl, *.ndjson, also with .gz, .zst), with the key "text".
+  /// JSON Lines if `text_key` is given, and where names_json_lines(path), with the key "text".
   DocumentReader(const std::string& path, const std::string& text_key);
   /// The next document; false at the end. Throws Error with file and line at what is no JSON object with that text.
   bool next(std::string& document);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "token/cache.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <cstdlib>
@@ -31,6 +34,23 @@ std::string line_of(const std::string& path) {
   return hex(XXH3_128bits(bytes.data(), bytes.size())) + " " + (names_json_lines(path) ? "jsonl" : "text") + "\n";
 }
 
+/// Lets one process of those that share a folder make files in it, while the others wait; where the file system cannot
+/// do that, all make them.
+class Turn {
+ public:
+  explicit Turn(const std::string& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (folder_ >= 0) ::flock(folder_, LOCK_EX);
+  }
+  ~Turn() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  int folder_;
+};
+
 }  // namespace
 
 std::vector<Tokenized> tokenized(const std::string& path, const std::string& tokenizer, const std::string& folder,
@@ -48,11 +68,13 @@ std::vector<Tokenized> tokenized(const std::string& path, const std::string& tok
     const std::string name = folder + "/" + hex(XXH3_128bits(key.data(), key.size())) + ".bin";
     all.push_back({part.name, name});
     if (fs::exists(name, failure)) continue;
+    fs::create_directories(folder, failure);
+    if (failure) throw Error(folder, 0, failure.message());
+    const Turn turn(folder);
+    if (fs::exists(name, failure)) continue;
     if (!opened) opened = open_tokenizer(tokenizer);
     const auto end = opened->end_of_text();
     if (!end) throw Error(tokenizer, 0, "names no end of text: make a token file by zs-tokenize --separator TOKEN");
-    fs::create_directories(folder, failure);
-    if (failure) throw Error(folder, 0, failure.message());
     TokenWriter writer(name, Layout::llmc, opened->size());
     tokenize(*opened, {part.files, ""}, threads, [&](std::vector<Id>& ids) {
       ids.push_back(*end);

@@ -16,9 +16,9 @@ struct Tokenized {
 
 /// Token files of the text at `path`, a file or a folder as divisions() reads it, with the end of text behind each
 /// document: those that `folder` holds, or new ones there. Their names are checksums of the bytes of the texts and of
-/// the tokenizer's files, so that what has changed is tokenised anew. Processes that make the same at once do no harm:
-/// a file appears whole. `left_out` gets what divisions() leaves out. Throws Error as open_tokenizer(), tokenize() and
-/// TokenWriter do, and where the tokenizer names no end of text.
+/// the tokenizer's files, so that what has changed is tokenised anew. Of processes that want the same at once one
+/// makes it; a file appears whole. `left_out` gets what divisions() leaves out. Throws Error as open_tokenizer(),
+/// tokenize() and TokenWriter do, and where the tokenizer names no end of text.
 std::vector<Tokenized> tokenized(const std::string& path, const std::string& tokenizer, const std::string& folder,
                                  int threads, std::vector<std::string>& left_out);
 

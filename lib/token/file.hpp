@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/file.hpp"
@@ -33,6 +34,8 @@ class TokenFile {
   void copy(std::int64_t i, std::int64_t n, T* out) const {
     for (std::int64_t k = 0; k < n; ++k) out[k] = static_cast<T>(id(i + k));
   }
+  /// The first `n` ids as the file has them, for a checksum. REQUIRES: n <= count().
+  std::string_view bytes(std::int64_t n) const { return {ids_, static_cast<std::size_t>(n * width_)}; }
   /// The largest id; looks at all of them.
   Id largest() const;
   Layout layout() const { return layout_; }

@@ -12,6 +12,7 @@ reading() {
     zs-plot) line=(zs-plot loss "$2" -o picture.svg) ;;
     zs-runs) line=(zs-runs --registry "$2") ;;
     zs-sweep) line=(zs-sweep "$2" "$2") ;;
+    zs-tokenize) line=(zs-tokenize --info "$2") ;;
     *) line=("$1" "$2") ;;
   esac
 }

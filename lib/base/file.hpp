@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes in and out: input from a file or stdin, gzip or not; output that appears whole or not at all.
+// Bytes in and out: input from a file or stdin, compressed or not; output that appears whole or not at all.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,14 +10,15 @@
 #include <string_view>
 
 #include "base/temporary.hpp"
+#include "base/zstandard.hpp"
 
 namespace zs {
 
 /// What one input may fill of this machine's memory: a quarter of it.
 std::uint64_t most_in_memory();
 
-/// A file, or stdin for "-". Gzip is recognised by its magic and read through.
-/// Every failure, a directory or a truncated gzip stream included, throws Error with the path.
+/// A file, or stdin for "-". Gzip and Zstandard are recognised by their magic and read through.
+/// Every failure, a directory or a truncated stream included, throws Error with the path.
 class Input {
  public:
   using Raw = std::function<void(std::string_view)>;
@@ -55,6 +56,7 @@ class Input {
   bool on_disk_ = false, started_ = false;
   std::int64_t size_ = 0, raw_read_ = 0;
   std::unique_ptr<Inflater> inflater_;
+  std::unique_ptr<Unzstd> unzstd_;
 };
 
 /// A destination: a path, or "-" for stdout. A regular file is written beside itself, synced and renamed by

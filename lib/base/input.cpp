@@ -16,6 +16,8 @@
 namespace zs {
 namespace {
 
+constexpr std::string_view kGzipMagic = "\x1f\x8b";
+
 /// stdin. Of a pipe or terminal that somebody else made non-blocking, an opening of our own that blocks, since zlib
 /// takes "nothing yet" for an error.
 int open_stdin() {
@@ -75,11 +77,26 @@ std::size_t Input::read_raw(char* buffer, std::size_t size) {
 
 std::size_t Input::read(char* buffer, std::size_t size) {
   if (inflater_) return inflate(buffer, size);
+  if (unzstd_) return unzstd_->read(buffer, size);
   std::size_t count = read_raw(buffer, size);
   if (started_ || count == 0) return count;
-  if (count == 1) count += read_raw(buffer + 1, size - 1);  // a pipe may give less than the magic
+  const auto may_be = [&](std::string_view magic) {
+    return magic.starts_with({buffer, std::min(count, magic.size())});
+  };
+  // A pipe may give less than the magic.
+  while ((count < kGzipMagic.size() && may_be(kGzipMagic)) ||
+         (count < kZstandardMagic.size() && may_be(kZstandardMagic))) {
+    const std::size_t more = count < size ? read_raw(buffer + count, size - count) : 0;
+    if (more == 0) break;
+    count += more;
+  }
   started_ = true;
-  if (count < 2 || buffer[0] != '\x1f' || buffer[1] != '\x8b') return count;
+  if (count >= kZstandardMagic.size() && may_be(kZstandardMagic)) {
+    unzstd_ = std::make_unique<Unzstd>([this](char* into, std::size_t most) { return read_raw(into, most); },
+                                       std::string_view(buffer, count), name_);
+    return unzstd_->read(buffer, size);
+  }
+  if (count < kGzipMagic.size() || !may_be(kGzipMagic)) return count;
   inflater_ = std::make_unique<Inflater>();
   if (inflater_->raw.size() < count) inflater_->raw.resize(count);
   std::memcpy(inflater_->raw.data(), buffer, count);

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/mapped.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <mutex>
+
+#include "base/error.hpp"
 
 namespace zs {
 namespace {
@@ -36,6 +43,36 @@ MappedRange::MappedRange(const void* begin, std::size_t size, const std::string&
 }
 
 MappedRange::~MappedRange() { static_cast<Entry*>(entry_)->begin = nullptr; }
+
+std::shared_ptr<const Mapping> Mapping::open(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw Error(path, 0, errno_text());
+  std::shared_ptr<Mapping> mapping(new Mapping);
+  mapping->path_ = path;
+  struct stat status {};
+  std::string wrong;
+  if (::fstat(file, &status) != 0) {
+    wrong = errno_text();
+  } else if (!S_ISREG(status.st_mode)) {
+    wrong = S_ISDIR(status.st_mode) ? "is a directory, expected a file" : "is not a regular file, cannot be mapped";
+  } else if (status.st_size > 0) {
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* const start = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
+    if (start == MAP_FAILED) {
+      wrong = "map: " + errno_text();
+    } else {
+      mapping->bytes_ = {static_cast<const char*>(start), size};
+      mapping->range_ = std::make_unique<MappedRange>(start, size, path);
+    }
+  }
+  ::close(file);
+  if (!wrong.empty()) throw Error(path, 0, wrong);
+  return mapping;
+}
+
+Mapping::~Mapping() {
+  if (!bytes_.empty()) ::munmap(const_cast<char*>(bytes_.data()), bytes_.size());
+}
 
 const char* mapped_file(const void* address) noexcept {
   for (const Entry* entry = entries; entry; entry = entry->next) {

@@ -105,7 +105,7 @@ std::map<std::string, std::string> read_sums(const std::string& folder) {
 
 void verify(const std::string& folder, const std::string& file, const std::string& digest) {
   const std::string path = folder + "/" + file;
-  if (sha256(tensorfile::Mapping::open(path)->bytes()) != digest) {
+  if (sha256(Mapping::open(path)->bytes()) != digest) {
     throw Error(path, 0,
                 "does not have the checksum that SHA256SUMS gives: the file is damaged, use another checkpoint");
   }

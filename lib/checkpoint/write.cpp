@@ -168,7 +168,7 @@ void Writer::commit(const Progress& progress) {
 void Writer::seal() {
   std::string sums;
   for (const std::string& file : files(temporary_)) {
-    sums += sha256(tensorfile::Mapping::open(temporary_ + "/" + file)->bytes()) + "  " + file + "\n";
+    sums += sha256(Mapping::open(temporary_ + "/" + file)->bytes()) + "  " + file + "\n";
   }
   write_file(temporary_ + "/SHA256SUMS", sums);
   sync_folder(temporary_ + "/accelerator_states");

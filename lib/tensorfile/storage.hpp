@@ -20,27 +20,6 @@ using Sink = std::function<void(std::string_view)>;
 /// Hands its bytes, in order and in pieces of any size, to the sink; may throw.
 using Producer = std::function<void(const Sink&)>;
 
-/// A file mapped for reading, so that its bytes come from disk when they are first looked at.
-/// A file that another process cuts short afterwards raises SIGBUS, which cli::run reports with the path; files of ours
-/// are replaced, never cut.
-class Mapping {
- public:
-  /// Throws Error with the path: no such file, a directory, no regular file.
-  static std::shared_ptr<const Mapping> open(const std::string& path);
-  ~Mapping();
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-
-  std::string_view bytes() const { return bytes_; }
-  const std::string& path() const { return path_; }
-
- private:
-  Mapping() = default;
-  std::string path_;
-  std::string_view bytes_;
-  std::unique_ptr<MappedRange> range_;
-};
-
 class Storage {
  public:
   /// Bytes of the caller, who keeps them until the last use of the storage.

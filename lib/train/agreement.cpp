@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 5> kPlaces = {"run.name", "run.output_dir
 std::string binary() {
   std::string text = cli::version();
   if (text.ends_with("-dirty") || text == "unknown") {
-    const auto program = tensorfile::Mapping::open("/proc/self/exe");
+    const auto program = Mapping::open("/proc/self/exe");
     text += " " + to_text(std::int64_t{tensorfile::crc32_of(program->bytes())});
   }
   return text;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Zstandard, read as a stream.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zs {
+
+/// The four bytes that a Zstandard file begins with.
+inline constexpr std::string_view kZstandardMagic = "\x28\xB5\x2F\xFD";
+
+/// The content of a Zstandard stream. Throws Error, led by `name`, where it is damaged or cut short.
+class Unzstd {
+ public:
+  /// Reads up to `size` bytes of the compressed stream; 0 at its end.
+  using Read = std::function<std::size_t(char* buffer, std::size_t size)>;
+
+  /// `begin` is what was read of the stream before.
+  Unzstd(Read read, std::string_view begin, std::string name);
+  ~Unzstd();
+  Unzstd(const Unzstd&) = delete;
+  Unzstd& operator=(const Unzstd&) = delete;
+
+  /// Reads up to `size` bytes; 0 at the end.
+  std::size_t read(char* buffer, std::size_t size);
+
+ private:
+  Read read_;
+  std::string name_;
+  std::vector<char> input_;
+  std::size_t begin_ = 0, end_ = 0;  // of input_, what waits
+  bool within_ = true;               // a frame that has not ended
+  void* stream_ = nullptr;           // ZSTD_DStream
+};
+
+}  // namespace zs

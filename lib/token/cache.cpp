@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "token/cache.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/mapped.hpp"
+#include "base/number.hpp"
+#include "token/document.hpp"
+#include "token/file.hpp"
+#include "token/tokenize.hpp"
+
+namespace zs::token {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hex(XXH128_hash_t hash) {
+  XXH128_canonical_t bytes;
+  XXH128_canonicalFromHash(&bytes, hash);
+  return to_hex({reinterpret_cast<const char*>(bytes.digest), sizeof bytes.digest});
+}
+
+/// A line about a file: its name's ending, which decides how it is read, and its bytes.
+std::string line_of(const std::string& path) {
+  const auto mapping = Mapping::open(path);
+  const std::string_view bytes = mapping->bytes();
+  return hex(XXH3_128bits(bytes.data(), bytes.size())) + " " + (names_json_lines(path) ? "jsonl" : "text") + "\n";
+}
+
+/// Lets one process of those that share a folder make files in it, while the others wait; where the file system cannot
+/// do that, all make them.
+class Turn {
+ public:
+  explicit Turn(const std::string& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (folder_ >= 0) ::flock(folder_, LOCK_EX);
+  }
+  ~Turn() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  int folder_;
+};
+
+}  // namespace
+
+std::vector<Tokenized> tokenized(const std::string& path, const std::string& tokenizer, const std::string& folder,
+                                 int threads, std::vector<std::string>& left_out) {
+  std::string base = "zs tokens 1\n";  // another number, when what is made of the same files becomes another
+  for (const std::string& file : tokenizer_files(tokenizer))
+    base += fs::path(file).filename().string() + " " + line_of(file);
+  std::error_code failure;
+  const auto parts = fs::is_directory(path, failure) ? divisions(path, left_out) : std::vector<Division>{{"", {path}}};
+  std::unique_ptr<Tokenizer> opened;
+  std::vector<Tokenized> all;
+  for (const Division& part : parts) {
+    std::string key = base;
+    for (const std::string& file : part.files) key += line_of(file);
+    const std::string name = folder + "/" + hex(XXH3_128bits(key.data(), key.size())) + ".bin";
+    all.push_back({part.name, name});
+    if (fs::exists(name, failure)) continue;
+    fs::create_directories(folder, failure);
+    if (failure) throw Error(folder, 0, failure.message());
+    const Turn turn(folder);
+    if (fs::exists(name, failure)) continue;
+    if (!opened) opened = open_tokenizer(tokenizer);
+    const auto end = opened->end_of_text();
+    if (!end) throw Error(tokenizer, 0, "names no end of text: make a token file by zs-tokenize --separator TOKEN");
+    TokenWriter writer(name, Layout::llmc, opened->size());
+    tokenize(*opened, {part.files, ""}, threads, [&](std::vector<Id>& ids) {
+      ids.push_back(*end);
+      writer.write(ids);
+    });
+    writer.commit();
+  }
+  return all;
+}
+
+std::string token_cache() {
+  const auto under = [](const char* variable, const char* below) -> std::string {
+    const char* const value = std::getenv(variable);
+    return value && *value ? value + std::string(below) : "";
+  };
+  for (const auto& [variable, below] :
+       {std::pair{"ZS_CACHE", "/tokens"}, {"XDG_CACHE_HOME", "/zs/tokens"}, {"HOME", "/.cache/zs/tokens"}}) {
+    if (std::string folder = under(variable, below); !folder.empty()) return folder;
+  }
+  throw Error("no folder for tokens: set ZS_CACHE, XDG_CACHE_HOME or HOME");
+}
+
+}  // namespace zs::token

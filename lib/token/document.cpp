@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "token/document.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "token/unicode.hpp"
+
+namespace zs::token {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "val" for "wiki.valid.raw": the first part of a name between dots that names a division; "" where none does.
+std::string division_of(std::string_view name) {
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, name.find('.'));
+    name.remove_prefix(std::min(part.size() + 1, name.size()));
+    if (part == "train" || part == "test") return std::string(part);
+    if (part == "val" || part == "valid" || part == "validation" || part == "dev") return "val";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool names_json_lines(std::string name) {
+  for (const char* ending : {".gz", ".zst"}) {
+    if (name.ends_with(ending)) name.resize(name.size() - std::string_view(ending).size());
+  }
+  return name.ends_with(".jsonl") || name.ends_with(".ndjson");
+}
+
+DocumentReader::DocumentReader(const std::string& path, const std::string& text_key)
+    : input_(path),
+      key_(!text_key.empty()        ? text_key
+           : names_json_lines(path) ? "text"
+                                    : "") {}
+
+bool DocumentReader::next_line(std::string& line) {
+  while (true) {
+    const std::size_t end = buffer_.find('\n', at_);
+    if (end != std::string::npos || (end_ && at_ < buffer_.size())) {
+      line = buffer_.substr(at_, end == std::string::npos ? end : end - at_);
+      at_ = end == std::string::npos ? buffer_.size() : end + 1;
+      ++line_;
+      return true;
+    }
+    if (end_) return false;
+    buffer_.erase(0, at_);
+    at_ = buffer_.size();
+    constexpr std::size_t kMore = 1 << 20;
+    buffer_.resize(at_ + kMore);
+    const std::size_t count = input_.read(buffer_.data() + at_, kMore);
+    buffer_.resize(at_ + count);
+    end_ = count == 0;
+    at_ = 0;
+    if (buffer_.size() > most_in_memory()) throw Error(input_.name(), line_ + 1, "a line without an end");
+  }
+}
+
+bool DocumentReader::next(std::string& document) {
+  if (key_.empty()) {
+    if (end_) return false;
+    end_ = true;
+    document = input_.read_all();
+    return true;
+  }
+  std::string line, room;
+  do {
+    if (!next_line(line)) return false;
+  } while (line.find_first_not_of(" \t\r") == std::string::npos);
+  const auto json = nlohmann::json::parse(as_utf8(line, room), nullptr, false);
+  const auto wrong = [&](const std::string& what) { throw Error(input_.name(), line_, what); };
+  if (!json.is_object()) wrong("is no JSON object");
+  const auto at = json.find(key_);
+  if (at == json.end()) wrong("has no \"" + printable(key_) + "\": name the field of the text by --text_key");
+  if (!at->is_string()) wrong("\"" + printable(key_) + "\" is no text");
+  document = at->get<std::string>();
+  return true;
+}
+
+std::vector<Division> divisions(const std::string& folder, std::vector<std::string>& left_out) {
+  std::vector<fs::path> files;
+  std::error_code failure;
+  for (fs::recursive_directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
+    const bool hidden = at->path().filename().string().starts_with(".");
+    if (hidden && at->is_directory()) at.disable_recursion_pending();
+    if (!hidden && !at->is_symlink() && at->is_regular_file()) files.push_back(at->path());
+  }
+  if (failure) throw Error(folder, 0, failure.message());
+  if (files.empty()) throw Error(folder, 0, "holds no file");
+  std::sort(files.begin(), files.end());
+  std::map<std::string, Division> found;
+  for (const fs::path& file : files) {
+    std::string name;
+    for (const fs::path& part : file.lexically_relative(folder)) {
+      if (name.empty()) name = division_of(part.string());
+    }
+    found[name].files.push_back(file.string());
+  }
+  std::vector<Division> all;
+  for (const char* name : {"train", "val", "test"}) {
+    if (const auto at = found.find(name); at != found.end()) all.push_back({name, at->second.files});
+  }
+  if (all.empty()) return {{"", found[""].files}};
+  left_out = found[""].files;
+  return all;
+}
+
+}  // namespace zs::token

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// SentencePiece models, by the library itself.
+#include <sentencepiece_processor.h>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/text.hpp"
+#include "token/tokenizer.hpp"
+#include "token/unicode.hpp"
+#include "token/work.hpp"
+
+namespace zs::token {
+namespace {
+
+constexpr std::string_view kSpace = "\u2581";  // what a blank becomes
+
+/// The numbers and byte strings of a protobuf message, handed on by field; stops at what is none.
+template <typename Number, typename Bytes>
+void read_message(std::string_view message, Number&& number, Bytes&& bytes) {
+  const auto varint = [&](std::uint64_t& value) {
+    value = 0;
+    for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(message.front());
+      message.remove_prefix(1);
+      value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) return true;
+    }
+    return false;
+  };
+  std::uint64_t key = 0, value = 0;
+  while (varint(key)) {
+    const std::uint64_t wire = key & 7;
+    if (wire == 0) {
+      if (!varint(value)) return;
+      number(key >> 3, value);
+      continue;
+    }
+    if (wire == 2 ? !varint(value) : wire != 1 && wire != 5) return;
+    if (wire != 2) value = wire == 1 ? 8 : 4;
+    if (value > message.size()) return;
+    if (wire == 2) bytes(key >> 3, message.substr(0, value));
+    message.remove_prefix(value);
+  }
+}
+
+/// Whether a text may be cut at a blank between two words, and the words behind it be a text of their own: a BPE that
+/// leaves characters as they are and puts a blank in front of a text, and of whose pieces none goes on behind a word's
+/// end. Not so for Unigram, which adds up the scores of a whole text and rounds.
+bool may_be_cut(const sentencepiece::SentencePieceProcessor& model) {
+  bool bpe = false, prefix = true, removes = true, escapes = true, maps = false, suffix = false;
+  const auto number = [](auto, auto) {};
+  const std::string proto = model.serialized_model_proto();
+  read_message(proto, number, [&](std::uint64_t field, std::string_view part) {
+    if (field == 2) {  // trainer_spec
+      read_message(
+          part,
+          [&](std::uint64_t key, std::uint64_t value) {
+            if (key == 3) bpe = value == 2;
+            if (key == 24) suffix = value != 0;
+          },
+          number);
+    } else if (field == 3) {  // normalizer_spec
+      read_message(
+          part,
+          [&](std::uint64_t key, std::uint64_t value) {
+            if (key == 3) prefix = value != 0;
+            if (key == 4) removes = value != 0;
+            if (key == 5) escapes = value != 0;
+          },
+          [&](std::uint64_t key, std::string_view value) { maps |= (key == 2 || key == 6) && !value.empty(); });
+    }
+  });
+  if (!bpe || !prefix || removes || !escapes || maps || suffix) return false;
+  for (int id = 0; id < model.GetPieceSize(); ++id) {
+    std::string_view piece = model.IdToPiece(id);
+    if (piece.find(' ') != std::string_view::npos) return false;
+    while (piece.starts_with(kSpace)) piece.remove_prefix(kSpace.size());
+    if (piece.find(kSpace) != std::string_view::npos) return false;
+  }
+  return true;
+}
+
+/// The blank to cut at, from `at` on; the end of the text where there is none.
+std::size_t cut(std::string_view text, std::size_t at) {
+  while ((at = text.find(' ', at)) != std::string_view::npos) {
+    const std::string_view before = text.substr(0, at), behind = text.substr(at + 1);
+    const bool word = !before.empty() && !before.ends_with(' ') && !before.ends_with(kSpace);
+    if (word && !behind.empty() && !behind.starts_with(' ') && !behind.starts_with(kSpace)) return at;
+    ++at;
+  }
+  return text.size();
+}
+
+class SentencePiece : public Tokenizer {
+ public:
+  explicit SentencePiece(const std::string& path) : path_(path) {
+    check(model_.LoadFromSerializedProto(Input(path).read_all()));
+    if (model_.GetPieceSize() <= 0) throw Error(path, 0, "is no SentencePiece model: it holds no piece");
+    may_be_cut_ = token::may_be_cut(model_);
+  }
+
+  std::vector<std::vector<Id>> encode(const std::vector<std::string_view>& texts, int threads) const override {
+    constexpr std::size_t kPart = 1 << 14;
+    std::vector<std::string> rooms(texts.size());  // where a text is not UTF-8
+    std::vector<std::string_view> parts;
+    std::vector<std::size_t> ends;  // of the parts of each text
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const std::string_view text = as_utf8(texts[i], rooms[i]);
+      for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = may_be_cut_ ? cut(text, begin + kPart) : text.size();
+        parts.push_back(text.substr(begin, end - begin));
+        begin = end + 1;  // the blank: the next part gets its own
+      }
+      ends.push_back(parts.size());
+    }
+    std::vector<std::vector<int>> found(parts.size());
+    share(parts.size(), threads, [&](const Take& take) {
+      for (std::size_t i = 0; take(i);) check(model_.Encode({parts[i].data(), parts[i].size()}, &found[i]));
+    });
+    std::vector<std::vector<Id>> ids(texts.size());
+    for (std::size_t i = 0, part = 0; i < texts.size(); ++i) {
+      for (; part < ends[i]; ++part) ids[i].insert(ids[i].end(), found[part].begin(), found[part].end());
+    }
+    return ids;
+  }
+  std::string decode(const std::vector<Id>& ids) const override {
+    std::string text;
+    check(model_.Decode(std::vector<int>(ids.begin(), ids.end()), &text));
+    return text;
+  }
+  Id size() const override { return static_cast<Id>(model_.GetPieceSize()); }
+  std::optional<Id> find(const std::string& token) const override {
+    const int id = model_.PieceToId(token);
+    // What is not there has the id of what is unknown.
+    if (id < 0 || model_.IdToPiece(id) != token) return {};
+    return static_cast<Id>(id);
+  }
+  std::optional<Id> end_of_text() const override {
+    return model_.eos_id() < 0 ? std::nullopt : std::optional(static_cast<Id>(model_.eos_id()));
+  }
+
+ private:
+  std::string path_;
+  sentencepiece::SentencePieceProcessor model_;
+  bool may_be_cut_ = false;
+
+  void check(const sentencepiece::util::Status& status) const {
+    if (!status.ok()) throw Error(path_, 0, "SentencePiece: " + printable(status.ToString()));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path) { return std::make_unique<SentencePiece>(path); }
+
+}  // namespace zs::token

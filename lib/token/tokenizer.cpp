@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "token/tokenizer.hpp"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+
+namespace zs::token {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+bool is_there(const fs::path& path) {
+  std::error_code failure;
+  return fs::exists(path, failure);
+}
+
+/// The file to open for a path: itself, or what a folder holds.
+std::string chosen(const std::string& path) {
+  std::error_code failure;
+  if (!fs::is_directory(path, failure)) return path;
+  for (const char* name : {"tokenizer.model", "tokenizer.json", "vocab.json"}) {
+    if (is_there(fs::path(path) / name)) return (fs::path(path) / name).string();
+  }
+  throw Error(path, 0, "holds no tokenizer: neither tokenizer.model nor tokenizer.json nor vocab.json");
+}
+
+/// The end-of-text token's content by the files beside a tokenizer: text, or an object with its "content".
+std::string end_by(const fs::path& folder) {
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    const std::string path = (folder / name).string();
+    if (!is_there(path)) continue;
+    const Json json = Json::parse(Input(path).read_all(), nullptr, false);
+    if (!json.is_object()) throw Error(path, 0, "is no JSON object");
+    const auto at = json.find("eos_token");
+    if (at == json.end() || at->is_null()) continue;
+    const Json content = at->is_object() ? at->value("content", Json()) : *at;
+    if (!content.is_string()) throw Error(path, 0, "eos_token: expected text");
+    return content.get<std::string>();
+  }
+  return "";
+}
+
+/// A folder may add tokens to a model that its file does not know.
+void refuse_added(const fs::path& folder, const std::string& file) {
+  const std::string path = (folder / "added_tokens.json").string();
+  if (is_there(path)) {
+    throw Error(path, 0,
+                "adds tokens that " + fs::path(file).filename().string() +
+                    " does not know: name the tokenizer.json that has them, or take this file away");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> tokenizer_files(const std::string& path) {
+  const std::string file = chosen(path);
+  const fs::path folder = fs::path(file).parent_path();
+  std::vector<std::string> files = {file};
+  if (fs::path(file).filename() == "vocab.json") files.push_back((folder / "merges.txt").string());
+  for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    if (is_there(folder / name)) files.push_back((folder / name).string());
+  }
+  return files;
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path) {
+  const std::string file = chosen(path);
+  const fs::path folder = fs::path(file).parent_path();
+  if (file.ends_with(".model")) {
+    if (file != path) refuse_added(folder, file);
+    return open_sentencepiece(file);
+  }
+  std::string end = end_by(folder);
+  if (fs::path(file).filename() == "vocab.json") {
+    refuse_added(folder, file);
+    return open_vocabulary(file, (folder / "merges.txt").string(), end.empty() ? "<|endoftext|>" : end);
+  }
+  if (!file.ends_with(".json"))
+    throw Error(file, 0, "is no tokenizer by its name: expected *.json, *.model or a folder with one");
+  return open_tokenizer_json(file, end);
+}
+
+}  // namespace zs::token

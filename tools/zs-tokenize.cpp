@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "cli/run.hpp"
+#include "token/document.hpp"
+#include "token/file.hpp"
+#include "token/ids.hpp"
+#include "token/tokenize.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using zs::cli::Args;
+using zs::token::Id;
+using zs::token::Layout;
+using zs::token::Tokenizer;
+
+const zs::cli::Command kCommand = {
+    "zs-tokenize",
+    "Turn text into a token file, with exactly the ids of the model's tokenizer, or back",
+    "[FILE]...",
+    {
+        {'t', "tokenizer", "PATH", "tokenizer.json, *.model, vocab.json, or a folder that holds one"},
+        {'o', "output", "FILE|DIR", "write a token file; of a folder that is divided, DIR/train.bin, val.bin, test.bin",
+         "-"},
+        {'f',
+         "format",
+         "NAME",
+         "of token files; ids: text, a line for each document [ids on stdout, llmc in files]",
+         "",
+         {"llmc", "nanogpt", "ids"}},
+        {0, "separator", "TOKEN", "the token behind each document in a token file [the tokenizer's end of text]"},
+        {0, "no_separator", "", "put nothing behind documents"},
+        {0, "text_key", "KEY", "the inputs are JSON Lines with the text in this field [text, of *.jsonl]"},
+        {0, "threads", "N", "threads [one for each processor]"},
+        {'d', "decode", "", "print the text of token files, or with --format ids of ids"},
+        {'i', "info", "", "print what token files hold: layout, bytes of an id, number of ids, largest id"},
+    }};
+
+std::unique_ptr<Tokenizer> tokenizer_of(const Args& args) {
+  if (!args.has("tokenizer")) throw zs::UsageError("expected --tokenizer PATH");
+  return zs::token::open_tokenizer(args.text("tokenizer"));
+}
+
+int threads_of(const Args& args) {
+  return args.has("threads") ? static_cast<int>(args.integer("threads", 1, 1024)) : zs::token::processors();
+}
+
+/// Nothing, or the id behind each document.
+std::optional<Id> separator_of(const Args& args, const Tokenizer& tokenizer) {
+  if (args.has("no_separator")) return {};
+  if (args.has("separator")) {
+    const auto id = tokenizer.find(args.text("separator"));
+    if (!id) throw zs::UsageError("--separator: the tokenizer has no token '" + args.text("separator") + "'");
+    return id;
+  }
+  if (const auto id = tokenizer.end_of_text()) return id;
+  throw zs::UsageError("the tokenizer names no end of text: name a token by --separator, or give --no_separator");
+}
+
+void write_tokens(const Args& args, const Tokenizer& tokenizer, const std::vector<std::string>& files,
+                  const std::string& output) {
+  const zs::token::Texts texts{files, args.text("text_key")};
+  if (args.text("format") == "ids" || (!args.has("format") && output == "-")) {
+    zs::Output out(output);
+    zs::token::tokenize(tokenizer, texts, threads_of(args),
+                        [&](std::vector<Id>& ids) { out.write(zs::token::ids_text(ids)); });
+    return out.commit();
+  }
+  const auto separator = separator_of(args, tokenizer);
+  zs::token::TokenWriter out(output, args.text("format") == "nanogpt" ? Layout::nanogpt : Layout::llmc,
+                             tokenizer.size());
+  zs::token::tokenize(tokenizer, texts, threads_of(args), [&](std::vector<Id>& ids) {
+    if (separator) ids.push_back(*separator);
+    out.write(ids);
+  });
+  out.commit();
+}
+
+void encode(const Args& args) {
+  const auto tokenizer = tokenizer_of(args);
+  const std::string output = args.text("output");
+  std::vector<std::string> files;
+  for (const std::string& path : args.inputs()) {
+    if (path == "-" || !fs::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> left_out;
+    const auto divisions = zs::token::divisions(path, left_out);
+    if (divisions.front().name.empty()) {
+      files.insert(files.end(), divisions.front().files.begin(), divisions.front().files.end());
+      continue;
+    }
+    if (args.inputs().size() > 1) throw zs::UsageError(path + ": a folder with train, val or test stands alone");
+    if (output == "-") throw zs::UsageError(path + ": holds train, val or test: name a folder for them by --output");
+    for (const auto& file : left_out) zs::cli::warn(kCommand, file + ": is named for no division, and left out");
+    fs::create_directories(output);
+    for (const auto& division : divisions)
+      write_tokens(args, *tokenizer, division.files, (fs::path(output) / (division.name + ".bin")).string());
+    return;
+  }
+  write_tokens(args, *tokenizer, files, output);
+}
+
+void decode(const Args& args) {
+  const auto tokenizer = tokenizer_of(args);
+  zs::Output out(args.text("output"));
+  const auto text = [&](const std::vector<Id>& ids) { out.write(tokenizer->decode(ids)); };
+  for (const std::string& path : args.inputs()) {
+    if (args.text("format") == "ids")
+      zs::token::read_ids(path, tokenizer->size(), text);
+    else
+      zs::token::read_documents(zs::token::TokenFile(path, tokenizer->size()), tokenizer->end_of_text(), text);
+  }
+  out.commit();
+}
+
+void describe(const Args& args) {
+  zs::Output out("-");
+  for (const std::string& path : args.operands()) {
+    const zs::token::TokenFile file(path);
+    out.write(path + ": " + (file.layout() == Layout::llmc ? "llmc" : "nanogpt") + ", " + std::to_string(file.width()) +
+              " bytes an id, " + std::to_string(file.count()) + " ids, the largest " + std::to_string(file.largest()) +
+              "\n");
+  }
+  if (args.operands().empty()) throw zs::UsageError("expected a token file");
+  out.commit();
+}
+
+zs::Status run(const Args& args) {
+  if (args.has("decode") && args.has("info")) throw zs::UsageError("--decode and --info exclude each other");
+  if (args.has("info"))
+    describe(args);
+  else if (args.has("decode"))
+    decode(args);
+  else
+    encode(args);
+  return zs::Status::done;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return zs::cli::run(kCommand, argc, argv, run); }

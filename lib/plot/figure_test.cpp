@@ -8,7 +8,7 @@
 
 #include "plot/axis.hpp"
 #include "plot/figures.hpp"
-#include "plot/sample.hpp"
+#include "plot/sample_test.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::plot {

@@ -13,7 +13,7 @@ namespace zs::plot {
 /// The format that a file's name asks for (.png, .svg, .pdf, in any case), or nothing.
 std::optional<Format> format_of(const std::string& path);
 
-/// Draws with gnuplot and checks that the whole picture came. Throws Error otherwise.
+/// PNG and PDF are drawn with gnuplot. Throws Error where the whole picture did not come.
 std::string picture(const Figure& figure, const Theme& theme, Format format);
 
 }  // namespace zs::plot

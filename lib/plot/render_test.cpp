@@ -14,7 +14,7 @@
 #include "plot/curves_json.hpp"
 #include "plot/figures.hpp"
 #include "plot/picture.hpp"
-#include "plot/sample.hpp"
+#include "plot/sample_test.hpp"
 #include "plot/script.hpp"
 #include "plot/svg.hpp"
 #include "plot/terminal.hpp"

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure as a gnuplot 5.4 script that writes the picture to its stdout.
+// A scene as commands of gnuplot, which has the fonts, PNG and PDF.
 #pragma once
 #include <string>
 
-#include "plot/figure.hpp"
-#include "plot/theme.hpp"
+#include "plot/scene.hpp"
 
 namespace zs::plot {
 
 enum class Format { png, svg, pdf };
 
-/// The script, data included. Names are written literally, whatever characters they hold.
-std::string script(const Figure& figure, const Theme& theme, Format format);
+/// The commands that draw the scene as `format`, not svg, to gnuplot's stdout. No text of a scene is taken for one.
+std::string script(const Scene& scene, const Theme& theme, Format format);
 
 }  // namespace zs::plot

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure as SVG that stands inside an HTML page: it takes colours from the page's style, so it follows dark mode,
-// and carries what a script needs to show values under the pointer.
+// A scene as SVG: inside of a page, whose CSS has the theme's colours, or as a file that stands alone.
 #pragma once
 #include <string>
 
-#include "plot/figure.hpp"
-#include "plot/theme.hpp"
+#include "plot/scene.hpp"
 
 namespace zs::plot {
 
-/// An <svg> element of `width` user units; its height follows. Below 500 it is laid out for a phone: names stand above
-/// their bars. Colours are CSS variables --c0, --c1, ... (palette), --ink, --grid, --paper, --bad, --quiet; see
-/// css(). Curves of more points than can be seen are thinned to the extremes of each pixel column.
-std::string svg(const Figure& figure, const Theme& theme, int width);
+/// An <svg class="CLASS"> element with colours from the page's variables (theme.hpp), named `title` for those who do
+/// not see it.
+std::string svg_element(const Scene& scene, const Theme& theme, const std::string& title, const std::string& classes);
 
-/// Text with &, <, > and quotes escaped for HTML and XML; control characters dropped.
+/// A file, as the theme has it.
+std::string svg_file(const Scene& scene, const Theme& theme, const std::string& title);
+
+/// Text as XML content or attribute value. Control characters are left out.
 std::string escaped(const std::string& text);
 
 }  // namespace zs::plot

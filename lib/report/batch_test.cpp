@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "plot/figure.hpp"
-#include "plot/sample.hpp"
+#include "plot/sample_test.hpp"
 #include "report/render.hpp"
 
 namespace zs::report {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "plot/sample.hpp"
+#include "plot/sample_test.hpp"
 #include "stat/divergence.hpp"
 #include "stat/summary.hpp"
 

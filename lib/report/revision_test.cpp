@@ -7,7 +7,7 @@
 #include <random>
 
 #include "base/error.hpp"
-#include "plot/sample.hpp"
+#include "plot/sample_test.hpp"
 #include "report/ratio.hpp"
 #include "stat/summary.hpp"
 #include "summary/condition.hpp"

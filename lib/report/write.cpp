@@ -72,7 +72,12 @@ std::vector<std::string> write(const Document& document, Format format, const st
   }
   if (output != "-" || !figures.empty())
     paths = draw(document, figures.empty() ? folder : figures, folder, theme, warnings);
-  write_file(output, to_markdown(document, paths));
+  std::string origins;
+  if (output != "-" && !document.origins.empty()) {
+    origins = fs::path(output).stem().string() + "_numbers.tsv";
+    write_file((fs::path(folder) / origins).string(), to_origins(document));
+  }
+  write_file(output, to_markdown(document, paths, origins));
   return warnings;
 }
 

@@ -45,7 +45,7 @@ double Layout::bars(const Panel& panel, const Frame& frame) {
   const bool column = panel.style == Panel::Style::points;  // values stand in a column, not behind their ranges
   const double x0 = above ? frame.left + 2 : frame.left + static_cast<double>(names) * kChar + 12,
                x1 = frame.right() - 8 - (column ? static_cast<double>(labels) * kChar + 8 : 0);
-  const double pitch = above ? (boxes ? 50 : 44) : boxes ? 42 : column ? 24 : 32;
+  const double pitch = above ? (boxes ? 50 : 44) : boxes ? 44 : column ? 24 : 32;
   const double head = frame.top + 4, foot = head + pitch * static_cast<double>(panel.bars.size());
   const Axis px{bar_range(panel, x1 - x0), x0, x1, panel.log_x};
   if (std::isfinite(panel.shade_low))
@@ -72,7 +72,7 @@ double Layout::bars(const Panel& panel, const Frame& frame) {
     if (column)
       text(one.label, frame.right() - 8, middle, Anchor::end, ink);
     else if (boxes && drawn)
-      text(one.label, px(one.inner), middle - kThick / 2 - 8, Anchor::middle, ink).size = 0.9;
+      text(one.label, px(one.inner), middle - kThick / 2 - 11, Anchor::middle, ink).size = 0.9;
     else
       text(one.label, (drawn ? px(bar_reach(one)) : x0) + 8, middle, Anchor::start, ink).halo = true;
   }

@@ -102,7 +102,7 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
   for (const Tick& tick : up) longest = std::max(longest, length(tick.label));
   text(panel.y_label, frame.left, frame.top + 9, Anchor::start, Ink::Role::note);
   const double x0 = frame.left + static_cast<double>(longest) * kChar + 10, y0 = frame.top + 26, y1 = y0 + height;
-  const double x1 = frame.right() - 12 - (at_ends ? static_cast<double>(std::min<std::size_t>(name, 26)) * kChar : 0);
+  const double x1 = frame.right() - 12 - (at_ends ? static_cast<double>(std::min<std::size_t>(name, 26)) * kChar + 16 : 0);
   const Axis px{xs, x0, x1, panel.log_x}, py{ys, y1, y0, panel.log_y};
   for (const Tick& tick : up) {
     line({{x0, py(tick.at)}, {x1, py(tick.at)}}, Ink::Role::grid);
@@ -143,8 +143,10 @@ void Layout::name_at_ends(const std::vector<const Series*>& named, const Axis& p
   double free = py.from;
   for (End& end : ends) {
     const double at = std::min(end.y, free);
-    const Ink ink = end.series->note.empty() ? end.series->colour : Ink(Ink::Role::failure);
-    text(shortened(legend_name(*end.series), 26), std::max(end.x, px.to) + 8, at, Anchor::start, ink);
+    const double x = std::max(end.x, px.to) + 6;
+    box(x, at - 2.5, 10, 5, end.series->colour);
+    text(shortened(legend_name(*end.series), 26), x + 14, at, Anchor::start,
+         end.series->note.empty() ? Ink::Role::text : Ink::Role::failure);
     free = at - 15;
   }
 }

@@ -257,6 +257,7 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
   }
   if (largest(values(found, &Condition::peak_mem)) > 0)
     add("memory_usage_comparison", "peak memory of a rank per condition", plot::memory_figure);
+  if (section.blocks.size() == 1) std::get<Picture>(section.blocks[0]).half = false;
 }
 
 /// How many conditions completed, and how many steps, where that is one number.
@@ -284,21 +285,20 @@ Section summary_section(const metric::Store& store, const Findings& found) {
   section.blocks.emplace_back(std::move(list));
   const summary::Unit seconds = summary::time_unit(largest(values(found, &Condition::time_mean))),
                       bytes = summary::bytes_unit(largest(values(found, &Condition::peak_mem)));
-  Grid grid{
-      "",
-      {"condition", "status", "final loss", "mean time (" + seconds.name + ")", "peak memory (" + bytes.name + ")"},
-      {false, false, true, true, true},
-      {}};
+  Grid grid{"", {"condition", "status"}, {false, false}, {}};
   for (const Condition& c : found.conditions) grid.rows.push_back({name_cell(c, false), status_cell(c)});
-  const auto add = [&](auto member, double factor, int digits) {
+  const auto add = [&](const std::string& title, auto member, double factor, int digits) {
+    if (std::none_of(found.conditions.begin(), found.conditions.end(), [&](const Condition& c) { return (c.*member).has_value(); })) return;
+    grid.header.push_back(title), grid.numeric.push_back(true);
     std::vector<double> all = values(found, member);
     for (double& value : all) value /= factor;
     const std::vector<std::string> texts = summary::column(all, digits);
     for (std::size_t i = 0; i < all.size(); ++i)
       grid.rows[i].push_back(found.conditions[i].*member ? Cell{Text(texts[i]), all[i]} : nothing());
   };
-  add(&Condition::final_loss, 1, 7), add(&Condition::time_mean, seconds.factor, 4);
-  add(&Condition::peak_mem, bytes.factor, 4);
+  add("final loss", &Condition::final_loss, 1, 7);
+  add("mean time (" + seconds.name + ")", &Condition::time_mean, seconds.factor, 4);
+  add("peak memory (" + bytes.name + ")", &Condition::peak_mem, bytes.factor, 4);
   section.blocks.emplace_back(std::move(grid));
   return section;
 }

@@ -51,8 +51,8 @@ std::string Unit::text(double value, std::optional<double> uncertainty) const {
   const double scaled = value / factor, half = uncertainty.value_or(0) / factor;
   if (!std::isfinite(scaled) || !std::isfinite(half) || !(half > 0) || !plain(scaled)) return text(value);
   const int decimals = std::min(9, 2 - whole_digits(half));
-  const double place = std::pow(10, -std::min(0, decimals));  // 1340 +- 140: neither has more digits than it means
-  const auto rounded = [&](double one) { return fixed(std::round(one / place) * place, decimals); };
+  const double place = std::pow(10, -decimals);  // 1340 +- 140: neither has more digits than it means
+  const auto rounded = [&](double one) { return fixed(decimals < 0 ? std::round(one / place) * place : one, decimals); };
   return rounded(scaled) + " ± " + rounded(half) + (name.empty() ? "" : " " + name);
 }
 

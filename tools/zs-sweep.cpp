@@ -20,7 +20,10 @@ const zs::cli::Command kCommand = {
         {'c', "conditions", "FILE",
          "print the conditions of SET in FILE instead: a path, or a name in share/conditions"},
         {'l', "list", "", "list the sets of the conditions file (of batch, if none is named)"},
-    }};
+    },
+    {},
+    {"zs-sweep config.yaml sweep.yaml --count", "zs-sweep config.yaml sweep.yaml --dry_run",
+     "zs-sweep --conditions batch full_comparison"}};
 
 void print(const std::string& text) {
   zs::Output out("-");

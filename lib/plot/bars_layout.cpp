@@ -118,7 +118,7 @@ void Layout::bar(const Bar& bar, const Panel& panel, const Axis& px, double midd
 double Layout::heat_map(const Panel& panel, const Frame& frame) {
   std::size_t names = length(panel.y_label);
   for (const std::string& row : panel.rows) names = std::max(names, std::min<std::size_t>(length(row), 30));
-  const double x0 = frame.left + static_cast<double>(names) * kChar + 12, tall = 40;
+  const double x0 = frame.left + static_cast<double>(names) * kChar + 12, tall = panel.rows.size() > 12 ? 22 : 40;
   const double wide = (frame.right() - x0) / static_cast<double>(std::max<std::size_t>(1, panel.columns.size()));
   const double y0 = frame.top + 2 * kLine + 6;
   text(panel.y_label, x0 - 8, y0 - 13, Anchor::end, Ink::Role::note);
@@ -158,7 +158,7 @@ void Layout::colour_key(const Range& range, const Panel& panel, const Frame& fra
   double x = frame.left;
   text(label(range.low), x, top, Anchor::start, Ink::Role::note), x += static_cast<double>(length(label(range.low))) * kChar + 8;
   for (int i = 0; i < 5; ++i) box(x, top - 6, 26, 12, 0, tint(i / 4.0)), x += 28;
-  text(label(range.high) + (panel.key.empty() ? "" : "   " + panel.key), x + 6, top, Anchor::start, Ink::Role::note);
+  text(label(range.high) + (panel.key.empty() ? "" : ", " + panel.key), x + 6, top, Anchor::start, Ink::Role::note);
 }
 
 }  // namespace zs::plot

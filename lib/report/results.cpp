@@ -130,9 +130,6 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   maker.number("mean", "mean_loss", &Condition::mean_loss, 1, 7);
   maker.number("validation", "valid_loss", &Condition::valid_loss, 1, 7);
   section.blocks.emplace_back(maker.take());
-  if (plot::nearly_equal(found.conditions))
-    section.blocks.emplace_back(Picture{"loss_difference", "loss minus that of the first condition, at the same step",
-                                        plot::difference_figure(found.conditions)});
   return section;
 }
 
@@ -251,6 +248,8 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
   if (losses) add("loss_comparison", "training loss by step, one curve per condition", plot::loss_figure);
   if (largest(values(found, &Condition::time_mean)) > 0)
     add("iteration_time_comparison", "mean iteration time per condition with its 95 % interval", plot::time_figure);
+  if (losses && plot::nearly_equal(found.conditions))
+    add("loss_difference", "loss minus that of the first condition, at the same step", plot::difference_figure);
   if (losses && std::all_of(found.conditions.begin(), found.conditions.end(), has_times)) {
     options.x_axis = "time";
     add("loss_over_time", "training loss over the time of the steps", plot::loss_figure);

@@ -84,7 +84,11 @@ zs::report::Document of_inputs(const zs::cli::Args& args, const std::string& fol
   };
   listener.warn = [](const std::string& text) { zs::cli::warn(kCommand, text); };
   const zs::metric::Store store = zs::summary::read(inputs, zs::registry::place(args.text("registry")), listener);
-  return document(args, store, inputs.size() > 1 ? std::to_string(inputs.size()) + " inputs" : inputs[0] == "-" ? "stdin" : inputs[0], folder);
+  return document(args, store,
+                  inputs.size() > 1  ? std::to_string(inputs.size()) + " inputs"
+                  : inputs[0] == "-" ? "stdin"
+                                     : inputs[0],
+                  folder);
 }
 
 /// The report of runs and checkpoints.
@@ -103,7 +107,8 @@ void require_ours(const std::string& path) {
 
 zs::Status report(const zs::cli::Args& args) {
   const std::string first = args.operands().empty() ? "" : args.operands()[0];
-  const bool beside = !args.has("output") && !args.has("format") && args.operands().size() == 1 && fs::is_directory(first);
+  const bool beside =
+      !args.has("output") && !args.has("format") && args.operands().size() == 1 && fs::is_directory(first);
   const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
   std::vector<std::string> outputs = {args.text("output")};
   if (beside) outputs = {(fs::path(first) / "report.html").string(), (fs::path(first) / "report.md").string()};

@@ -7,7 +7,8 @@ namespace {
 
 const zs::cli::Command kCommand = {
     "zs-verify",
-    "Train a model beside plain PyTorch semantics and say where they differ, or compare two recorded runs or checkpoints",
+    "Train a model beside plain PyTorch semantics and say where they differ, or compare two recorded runs or "
+    "checkpoints",
     "[CONFIG.yaml | RUN RUN | TENSORS TENSORS]",
     zs::verify::options(),
     {{0, "no difference beyond the tolerance"},

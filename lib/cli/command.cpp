@@ -8,8 +8,8 @@
 #include <boost/program_options.hpp>
 
 #include "base/name.hpp"
-#include "base/secret.hpp"
 #include "base/number.hpp"
+#include "base/secret.hpp"
 
 namespace zs::cli {
 namespace {
@@ -88,7 +88,8 @@ bool is_synonym(const std::string& word, const Option& option) {
     const std::string word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
     std::vector<std::string> known;
     for (const Option& option : command.options) {
-      if (is_synonym(word, option)) throw UsageError("unknown option '" + name + "', did you mean '--" + option.name + "'?");
+      if (is_synonym(word, option))
+        throw UsageError("unknown option '" + name + "', did you mean '--" + option.name + "'?");
       known.push_back(option.name);
     }
     const std::vector<std::string> near = nearest(word, known);

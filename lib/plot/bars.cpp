@@ -20,7 +20,8 @@ struct Reading {
 
 /// A bar for each condition, labelled with its value, half its interval, and its status where it failed.
 template <typename Read>
-std::vector<Bar> bars(const std::vector<Condition>& conditions, const Unit& unit, const std::string& missing, Read read) {
+std::vector<Bar> bars(const std::vector<Condition>& conditions, const Unit& unit, const std::string& missing,
+                      Read read) {
   std::vector<Bar> made;
   const std::vector<Look> look = looks(conditions);
   for (std::size_t i = 0; i < conditions.size(); ++i) {
@@ -71,7 +72,8 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
   const char* const over = repeated == 0                   ? "steps"
                            : repeated == conditions.size() ? "runs"
                                                            : "runs, or steps of a single one";
-  if (std::any_of(panel.bars.begin(), panel.bars.end(), [](const Bar& bar) { return std::isfinite(bar.high - bar.low); }))
+  if (std::any_of(panel.bars.begin(), panel.bars.end(),
+                  [](const Bar& bar) { return std::isfinite(bar.high - bar.low); }))
     panel.notes.push_back(std::string("± and error bars: 95 % interval of the mean over ") + over);
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);
   return {"Iteration time", {std::move(panel)}};
@@ -86,7 +88,9 @@ Figure memory_figure(const std::vector<Condition>& conditions, const Options&) {
   }
   if (largest == 0) throw Error("no condition of the summary has a peak memory");
   const Unit unit = summary::bytes_unit(largest);
-  const auto bytes = [](const std::optional<std::int64_t>& value) { return value ? static_cast<double>(*value) : kNone; };
+  const auto bytes = [](const std::optional<std::int64_t>& value) {
+    return value ? static_cast<double>(*value) : kNone;
+  };
   Panel panel;
   panel.x_label = "peak memory of a rank (" + unit.name + ")";
   panel.bars = bars(conditions, unit, "no memory", [&](const Condition& condition) {
@@ -126,7 +130,8 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
       (few ? dots : boxes) = true;
     }
     const std::string median = times.empty() ? "" : unit.text(stat::quantile(times, 0.5));
-    bar.label = !bar.failed ? (median.empty() ? "no time" : median) : (median.empty() ? "" : median + "  ") + conditions[i].status;
+    bar.label = !bar.failed ? (median.empty() ? "no time" : median)
+                            : (median.empty() ? "" : median + "  ") + conditions[i].status;
     panel.bars.push_back(std::move(bar));
   }
   if (boxes)

@@ -56,7 +56,8 @@ double Layout::bars(const Panel& panel, const Frame& frame) {
     const bool edge = above && px(tick.at) < x0 + 8;
     text(tick.label, px(tick.at), foot + 13, edge ? Anchor::start : Anchor::middle, Ink::Role::note);
   }
-  if (std::isfinite(panel.reference)) line({{px(panel.reference), head}, {px(panel.reference), foot}}, Ink::Role::note, 1.5);
+  if (std::isfinite(panel.reference))
+    line({{px(panel.reference), head}, {px(panel.reference), foot}}, Ink::Role::note, 1.5);
   for (std::size_t i = 0; i < panel.bars.size(); ++i) {
     const Bar& one = panel.bars[i];
     const double row = head + pitch * static_cast<double>(i);
@@ -112,7 +113,8 @@ void Layout::bar(const Bar& bar, const Panel& panel, const Axis& px, double midd
   if (!std::isfinite(bar.inner)) return;
   const double out = boxes ? 3 : 0;  // a median is seen beyond its box too
   if (boxes) line({{px(bar.inner), top - out}, {px(bar.inner), top + kThick + out}}, Ink::Role::paper, 5);
-  line({{px(bar.inner), top - out}, {px(bar.inner), top + kThick + out}}, boxes ? Ink::Role::text : Ink::Role::paper, 2.5);
+  line({{px(bar.inner), top - out}, {px(bar.inner), top + kThick + out}}, boxes ? Ink::Role::text : Ink::Role::paper,
+       2.5);
 }
 
 double Layout::heat_map(const Panel& panel, const Frame& frame) {
@@ -124,8 +126,8 @@ double Layout::heat_map(const Panel& panel, const Frame& frame) {
   text(panel.y_label, x0 - 8, y0 - 13, Anchor::end, Ink::Role::note);
   text(panel.x_label, (x0 + frame.right()) / 2, frame.top + 9, Anchor::middle, Ink::Role::note);
   for (std::size_t i = 0; i < panel.columns.size(); ++i) {
-    text(shortened(panel.columns[i], static_cast<std::size_t>(wide / kChar)), x0 + wide * (static_cast<double>(i) + 0.5),
-         y0 - 13, Anchor::middle, Ink::Role::text);
+    text(shortened(panel.columns[i], static_cast<std::size_t>(wide / kChar)),
+         x0 + wide * (static_cast<double>(i) + 0.5), y0 - 13, Anchor::middle, Ink::Role::text);
   }
   for (std::size_t i = 0; i < panel.rows.size(); ++i) {
     text(shortened(panel.rows[i], 30), x0 - 8, y0 + tall * (static_cast<double>(i) + 0.5), Anchor::end,
@@ -135,8 +137,7 @@ double Layout::heat_map(const Panel& panel, const Frame& frame) {
   for (const Cell& cell : panel.cells) range.include(cell.value);
   for (const Cell& cell : panel.cells) {
     const double x = x0 + wide * static_cast<double>(cell.column), y = y0 + tall * static_cast<double>(cell.row);
-    if (std::isfinite(cell.value))
-      box(x + 1, y + 1, wide - 2, tall - 2, 0, tint(share(cell.value, range, false)));
+    if (std::isfinite(cell.value)) box(x + 1, y + 1, wide - 2, tall - 2, 0, tint(share(cell.value, range, false)));
     if (cell.best) {
       const double right = x + wide - 3, bottom = y + tall - 3;
       line({{x + 3, y + 3}, {right, y + 3}, {right, bottom}, {x + 3, bottom}, {x + 3, y + 1.5}}, 5, 3);
@@ -152,11 +153,13 @@ double Layout::heat_map(const Panel& panel, const Frame& frame) {
 /// What the tints stand for: five of them between the smallest and the largest value.
 void Layout::colour_key(const Range& range, const Panel& panel, const Frame& frame, double top) {
   const auto label = [&](double value) {
-    const auto cell = std::find_if(panel.cells.begin(), panel.cells.end(), [&](const Cell& one) { return one.value == value; });
+    const auto cell =
+        std::find_if(panel.cells.begin(), panel.cells.end(), [&](const Cell& one) { return one.value == value; });
     return cell == panel.cells.end() ? to_rounded_text(value, 4) : cell->label;
   };
   double x = frame.left;
-  text(label(range.low), x, top, Anchor::start, Ink::Role::note), x += static_cast<double>(length(label(range.low))) * kChar + 8;
+  text(label(range.low), x, top, Anchor::start, Ink::Role::note),
+      x += static_cast<double>(length(label(range.low))) * kChar + 8;
   for (int i = 0; i < 5; ++i) box(x, top - 6, 26, 12, 0, tint(i / 4.0)), x += 28;
   text(label(range.high) + (panel.key.empty() ? "" : ", " + panel.key), x + 6, top, Anchor::start, Ink::Role::note);
 }

@@ -12,7 +12,8 @@ Series loss_curve(const Condition& condition, const Look& look, const Options& o
 
 /// Points that a curve is smoothed over: what was asked for, or what suits so many.
 std::size_t smoothing(const Options& options, std::size_t points);
-/// The mean of `count` values around each; of fewer at the ends and beside values that are not finite, which stay, alone.
+/// The mean of `count` values around each; of fewer at the ends and beside values that are not finite, which stay,
+/// alone.
 std::vector<double> smoothed(const std::vector<double>& values, std::size_t count);
 
 /// What the x axis is called.

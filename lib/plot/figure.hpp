@@ -10,8 +10,8 @@ namespace zs::plot {
 
 inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// A colour of the theme: a hue of the palette, plain or strong (darker on paper, lighter on a dark page), or one of the
-/// roles that every picture has.
+/// A colour of the theme: a hue of the palette, plain or strong (darker on paper, lighter on a dark page), or one of
+/// the roles that every picture has.
 struct Ink {
   enum class Role : std::uint8_t { palette, text, note, grid, paper, failure };
   std::size_t hue = 0;
@@ -26,7 +26,7 @@ struct Ink {
 
 /// One curve. A non-finite y is a gap.
 struct Series {
-  std::string name;                   ///< as in the legend
+  std::string name;  ///< as in the legend
   Ink colour{};
   std::vector<double> x, y;           ///< equal length, x ascending
   std::vector<double> raw{};          ///< where y is smoothed: the values, drawn faintly behind it; as long as y
@@ -70,13 +70,13 @@ struct Panel {
   std::vector<Bar> bars{};
   std::vector<std::string> columns{}, rows{};  ///< of a heat map, in order
   std::vector<Cell> cells{};
-  std::string key{};  ///< of a heat map: which end is the better one
+  std::string key{};                 ///< of a heat map: which end is the better one
   std::vector<std::string> notes{};  ///< sentences under the axes
   bool from_zero = false;            ///< the y axis starts at 0
   bool x_from_zero = false;          ///< the x axis of curves starts at 0
   Style style = Style::bars;
-  double reference = kNone;                          ///< points: a line across them
-  double shade_low = kNone, shade_high = kNone;      ///< points: what is as good as the reference
+  double reference = kNone;                      ///< points: a line across them
+  double shade_low = kNone, shade_high = kNone;  ///< points: what is as good as the reference
 };
 
 inline bool is_map(const Panel& panel) { return !panel.cells.empty(); }

@@ -26,8 +26,8 @@ struct Options {
   double gate = 0.03;             ///< revision: a ratio within so much of 1 is as good
 };
 
-/// How a condition looks in every figure of these conditions: stages are hues, what is compiled is strong; else each has
-/// a hue. Of more than the palette has, the five with the lowest final losses have one, and the rest is grey.
+/// How a condition looks in every figure of these conditions: stages are hues, what is compiled is strong; else each
+/// has a hue. Of more than the palette has, the five with the lowest final losses have one, and the rest is grey.
 struct Look {
   Ink ink;
   bool rest = false;
@@ -50,8 +50,8 @@ Figure memory_figure(const std::vector<Condition>& conditions, const Options& op
 Figure throughput_figure(const std::vector<Condition>& conditions, const Options& options = {});
 /// Throughput and efficiency over the number of ranks; a curve for all conditions that differ in nothing else.
 Figure scaling_figure(const std::vector<Condition>& conditions, const Options& options = {});
-/// The ratios of time and memory to a baseline with their intervals, and the loss curves. Throws UsageError at an unknown
-/// baseline.
+/// The ratios of time and memory to a baseline with their intervals, and the loss curves. Throws UsageError at an
+/// unknown baseline.
 Figure revision_figure(const std::vector<Condition>& conditions, const Options& options = {});
 /// A heat map of one result over two attributes, or bars over one; the best is marked.
 Figure sweep_figure(const std::vector<Condition>& conditions, const Options& options = {});

@@ -180,7 +180,8 @@ Figure gradient_figure(const History& history) {
   const std::vector<std::size_t> shown = shown_layers(history);
   Figure figure{"Gradients of " + history.subject, {bars(history, findings, shown)}};
   if (history.checkpoints.size() > 1) figure.panels.push_back(evolution(history, findings, shown));
-  if (history.checkpoints.size() > 1 && shown.size() < history.layers.size()) figure.panels.push_back(depth_map(history));
+  if (history.checkpoints.size() > 1 && shown.size() < history.layers.size())
+    figure.panels.push_back(depth_map(history));
   figure.panels.back().notes.emplace_back("of the mean gradient, before clipping");
   if (!history.without.empty())
     figure.panels.back().notes.push_back(counted(history.without.size(), "checkpoint") + " without gradients left out");

@@ -37,7 +37,8 @@ Layout::Layout(const Figure& figure, const Shape& shape) : shape_(shape) {
   const bool phone = shape.width < 500;
   const std::size_t columns = phone ? 1 : std::max<std::size_t>(1, figure.columns);
   const double gap = 28, margin = shape.title ? 14 : 0;
-  const double each = (shape.width - 2 * margin - gap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
+  const double each =
+      (shape.width - 2 * margin - gap * static_cast<double>(columns - 1)) / static_cast<double>(columns);
   double top = margin, bottom = top;
   if (shape.title) text(figure.title, margin, top + 11, Anchor::start, Ink::Role::text).size = 1.3, top += 36;
   for (std::size_t i = 0; i < figure.panels.size(); ++i) {
@@ -70,9 +71,7 @@ void Layout::dot(double x, double y, double radius, Ink ink) {
 double Layout::panel(const Panel& panel, std::size_t index, Frame frame) {
   if (!panel.title.empty())
     text(panel.title, frame.left, frame.top + 10, Anchor::start, Ink::Role::text).bold = true, frame.top += 1.4 * kLine;
-  double y = is_map(panel)    ? heat_map(panel, frame)
-             : is_bars(panel) ? bars(panel, frame)
-                              : curves(panel, index, frame);
+  double y = is_map(panel) ? heat_map(panel, frame) : is_bars(panel) ? bars(panel, frame) : curves(panel, index, frame);
   for (const std::string& note : panel.notes) {
     for (const std::string& words : wrapped(note, static_cast<std::size_t>(frame.width / 6.8)))
       text(words, frame.left, y + 12, Anchor::start, Ink::Role::note).size = 0.94, y += 17;
@@ -102,7 +101,8 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
   for (const Tick& tick : up) longest = std::max(longest, length(tick.label));
   text(panel.y_label, frame.left, frame.top + 9, Anchor::start, Ink::Role::note);
   const double x0 = frame.left + static_cast<double>(longest) * kChar + 10, y0 = frame.top + 26, y1 = y0 + height;
-  const double x1 = frame.right() - 12 - (at_ends ? static_cast<double>(std::min<std::size_t>(name, 26)) * kChar + 16 : 0);
+  const double x1 =
+      frame.right() - 12 - (at_ends ? static_cast<double>(std::min<std::size_t>(name, 26)) * kChar + 16 : 0);
   const Axis px{xs, x0, x1, panel.log_x}, py{ys, y1, y0, panel.log_y};
   for (const Tick& tick : up) {
     line({{x0, py(tick.at)}, {x1, py(tick.at)}}, Ink::Role::grid);

@@ -20,9 +20,9 @@ struct Mark {
   Shape shape = Shape::line;
   std::vector<Point> at;  ///< of a dot its centre; of a text its anchor, half-way up a small letter
   Ink ink{};
-  double size = 1;              ///< width of a line, radius of a dot, height of a text relative to the usual one
+  double size = 1;  ///< width of a line, radius of a dot, height of a text relative to the usual one
   double opacity = 1;
-  double dash = 0, gap = 0;     ///< of a line; 0: solid
+  double dash = 0, gap = 0;  ///< of a line; 0: solid
   std::string text{};
   Anchor anchor = Anchor::start;
   bool bold = false, halo = false;  ///< halo: on a rim of the paper's colour

@@ -64,7 +64,8 @@ std::string style(const Mark& mark, const Theme& theme) {
   if (mark.dash > 0) text += " dashtype (" + zs::to_text(mark.dash) + "," + zs::to_text(mark.gap) + ")";
   // A line that shines through is mixed with the paper: gnuplot's own transparency adds up where a line meets itself.
   const Ink mixed = mark.ink;
-  return text + " linecolor rgb " + quoted(mark.opacity < 1 ? faint(colour(mixed, theme), theme, mark.opacity) : colour(mixed, theme));
+  return text + " linecolor rgb " +
+         quoted(mark.opacity < 1 ? faint(colour(mixed, theme), theme, mark.opacity) : colour(mixed, theme));
 }
 
 }  // namespace

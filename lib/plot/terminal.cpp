@@ -109,9 +109,8 @@ class Drawing {
       if (i % columns == 0) lines.emplace_back(" ");
       const std::string sign =
           screen_.colour && screen_.unicode ? "\xE2\x94\x81\xE2\x94\x81" : std::string("=") + letter(i);
-      lines.back() +=
-          " " + inked(screen_.colour ? sign : std::string(1, letter(i)) + " ", ink(panel.series[i])) +
-          " " + padded_right(shortened(name(panel.series[i]), longest), longest) + " ";
+      lines.back() += " " + inked(screen_.colour ? sign : std::string(1, letter(i)) + " ", ink(panel.series[i])) + " " +
+                      padded_right(shortened(name(panel.series[i]), longest), longest) + " ";
     }
     return lines;
   }
@@ -173,8 +172,7 @@ class Drawing {
     for (std::size_t column = 0; column < columns; ++column) {
       const Canvas::Cell cell = canvas.cell(column, row, screen_.unicode ? 3 : 1);
       // Without colour, letters tell the curves apart: all along in ASCII, now and then among braille dots.
-      const bool lettered =
-          !cell.empty && !screen_.colour && (!screen_.unicode || column % 3 == 0);
+      const bool lettered = !cell.empty && !screen_.colour && (!screen_.unicode || column % 3 == 0);
       if (cell.empty)
         text += " ";
       else if (lettered || !screen_.unicode)

@@ -170,8 +170,8 @@ std::string css(const Theme& theme, bool dark) {
                                  ";--paper:" + theme.background + ";--bad:" + theme.failure + ";";
   for (std::size_t i = 0; i < theme.palette.size(); ++i) {
     const std::string& hue = theme.palette[i];
-    style += "--c" + std::to_string(i) + ":" + (dark ? mixed(hue, "#FFFFFF", 0.25) : hue) + ";--s" +
-             std::to_string(i) + ":" + strong(hue, dark) + ";";
+    style += "--c" + std::to_string(i) + ":" + (dark ? mixed(hue, "#FFFFFF", 0.25) : hue) + ";--s" + std::to_string(i) +
+             ":" + strong(hue, dark) + ";";
   }
   return style;
 }

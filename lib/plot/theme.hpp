@@ -19,7 +19,6 @@ struct Theme {
   int width = 900;        ///< pixels at scale 1, of one panel column
   int height = 480;       ///< pixels at scale 1, of one panel of curves; bars take what they need
   double scale = 2;       ///< of PNG, so that it stays sharp on dense screens
-
 };
 
 /// A colour as #RRGGBB, as a page's variable, and mixed with so much of the paper that `opacity` of it is left.
@@ -34,8 +33,8 @@ Theme read_theme(const std::string& path);
 /// The theme as the text that read_theme reads.
 std::string to_text(const Theme& theme);
 
-/// Its colours as CSS variables, --c0, --c1, ... (palette), --s0, ... (strong), --ink, --quiet, --grid, --paper, --bad: as they are, or for
-/// a dark page.
+/// Its colours as CSS variables, --c0, --c1, ... (palette), --s0, ... (strong), --ink, --quiet, --grid, --paper, --bad:
+/// as they are, or for a dark page.
 std::string css(const Theme& theme, bool dark);
 
 }  // namespace zs::plot

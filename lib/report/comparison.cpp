@@ -55,7 +55,8 @@ Numerics made(Verdict verdict, std::string found, Text text) {
 
 Numerics judged(const summary::Pair& pair, const Condition& baseline, const Condition& other) {
   const auto step = [](const std::optional<std::int64_t>& value) { return value ? to_text(*value) : ""; };
-  const bool inside = pair.verdict == "inside", same_digest = !baseline.state_digest.empty() && baseline.state_digest == other.state_digest;
+  const bool inside = pair.verdict == "inside",
+             same_digest = !baseline.state_digest.empty() && baseline.state_digest == other.state_digest;
   const std::string at_most = pair.loss_difference ? loss_text(*pair.loss_difference) : "an unknown amount";
   const Text digest = say(" (state digest {})", code(other.state_digest));
   // What a revision's own runs differ by excuses nothing where the baseline's do not differ at all.
@@ -92,8 +93,9 @@ Numerics judged(const summary::Pair& pair, const Condition& baseline, const Cond
                 say("{} at all {} logged steps; without state digests the parameters are not shown to be equal",
                     strong("identical losses"), steps));
   if (pair.verdict == "incomplete")
-    return made(Verdict::open, "unknown",
-                say("equal losses at the {} steps that both logged; {} are in one alone", steps, step(pair.steps_missing)));
+    return made(
+        Verdict::open, "unknown",
+        say("equal losses at the {} steps that both logged; {} are in one alone", steps, step(pair.steps_missing)));
   return made(Verdict::open, "unknown", "not known: no step in common");
 }
 

@@ -155,7 +155,8 @@ Findings findings(const metric::Store& store, const std::string& source) {
   std::vector<Reading> times, memories, final_losses;
   const auto read = [](std::vector<Reading>& into, const Condition& one, const std::optional<double>& value,
                        const std::optional<double>& low, const std::optional<double>& high) {
-    if (value && std::isfinite(*value)) into.push_back({&one, *value, low.value_or(plot::kNone), high.value_or(plot::kNone)});
+    if (value && std::isfinite(*value))
+      into.push_back({&one, *value, low.value_or(plot::kNone), high.value_or(plot::kNone)});
   };
   for (const Condition* const one : found.healthy) {
     if (one->time_mean > 0) read(times, *one, one->time_mean, one->time_low, one->time_high);

@@ -51,9 +51,9 @@ struct Findings {
   std::vector<attribute::Difference> unlike;            ///< what decides or rounds, and differs between the classes
   std::vector<DigestGroup> shared;                      ///< digests with which runs of several classes end
   std::string unlike_work;  ///< why the times and memories of healthy conditions are not of like with like; or ""
-  summary::Losses losses;  ///< of healthy conditions
-  Best time, memory;  ///< among healthy conditions
-  Best loss;          ///< final loss, among healthy conditions; intervals where each ran at least twice
+  summary::Losses losses;   ///< of healthy conditions
+  Best time, memory;        ///< among healthy conditions
+  Best loss;                ///< final loss, among healthy conditions; intervals where each ran at least twice
   /// Digests of runs that are known to train the same thing in the same arithmetic differ: a fault.
   bool digests_differ() const;
   /// At least two runs trained the same thing and have a digest.

@@ -55,7 +55,8 @@ class Html {
       bool row = false;  // of half pictures
       for (const Block& block : section.blocks) {
         const auto* const picture = std::get_if<Picture>(&block);
-        if (const bool half = picture && picture->half; half != row) out_ += (row = half) ? "<div class=\"row\">\n" : "</div>\n";
+        if (const bool half = picture && picture->half; half != row)
+          out_ += (row = half) ? "<div class=\"row\">\n" : "</div>\n";
         std::visit([this](const auto& one) { write(one); }, block);
       }
       out_ += row ? "</div>\n</section>\n" : "</section>\n";

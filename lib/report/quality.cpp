@@ -102,9 +102,9 @@ Section quality_section(const metric::Store& store, const Findings& found) {
   Section section{"Data quality", {}};
   List list;
   for (const Condition* const condition : found.bad)
-    list.items.push_back(say("{}: {}{}", code(condition->name), bad(status_text(*condition)),
-                             condition->points.value_or(0) == 0 ? "; it has no values."
-                                                                : "; what it logged is shown but not compared."));
+    list.items.push_back(say(
+        "{}: {}{}", code(condition->name), bad(status_text(*condition)),
+        condition->points.value_or(0) == 0 ? "; it has no values." : "; what it logged is shown but not compared."));
   if (!found.unknown.empty())
     list.items.push_back(
         say("{}: whether {} complete cannot be told; the records do not say how many steps were expected.",
@@ -121,7 +121,8 @@ Section quality_section(const metric::Store& store, const Findings& found) {
   }
   const auto remark = [&](const Text& text) { list.items.push_back(text); };
   if (hosts.size() > 1)
-    remark(say("The runs were on {}: differences in time may be differences between hosts.", counted(hosts.size(), "host")));
+    remark(say("The runs were on {}: differences in time may be differences between hosts.",
+               counted(hosts.size(), "host")));
   if (!store.runs.empty() && store.tables.count("runs") == 0)
     remark(
         "The summary does not say what its runs come to (another zs-aggregate made it): make it again from the "
@@ -177,11 +178,13 @@ Text loss_advice(const Findings& found) {
   if (found.losses.equal) return "none is better; the losses are equal.";
   if (!found.unlike_work.empty()) return say("none; {}.", found.unlike_work);
   if (!loss.intervals)
-    return "none; a difference between single runs is not a reason to choose. Repeat each condition with other seeds to "
+    return "none; a difference between single runs is not a reason to choose. Repeat each condition with other seeds "
+           "to "
            "get an interval.";
   if (loss.compared < 2) return {};
   if (loss.level.empty())
-    return say("{}. The 95 % interval of its final loss over its runs lies below every other.", code(loss.winner->name));
+    return say("{}. The 95 % interval of its final loss over its runs lies below every other.",
+               code(loss.winner->name));
   return say("none; the intervals of the final loss over runs overlap between {} and {}.", code(loss.winner->name),
              names(loss.level));
 }
@@ -195,15 +198,15 @@ Section recommendation_section(const Findings& found) {
     if (!text.empty()) list.items.push_back(say("{}{}", strong(what), text));
   };
   if (!found.bad.empty())
-    list.items.push_back(
-        say("Find out why {} did not complete before using this comparison; the exit code and the end of the log are the "
-            "place to start.",
-            names(found.bad)));
+    list.items.push_back(say(
+        "Find out why {} did not complete before using this comparison; the exit code and the end of the log are the "
+        "place to start.",
+        names(found.bad)));
   if (found.digests_differ())
-    list.items.push_back(
-        say("Do not choose by speed before the difference in bits is explained: run {} on the first two conditions that "
-            "differ.",
-            code("zs-verify")));
+    list.items.push_back(say(
+        "Do not choose by speed before the difference in bits is explained: run {} on the first two conditions that "
+        "differ.",
+        code("zs-verify")));
   const bool fair = found.unlike_work.empty();
   if (!fair && found.time.compared + found.memory.compared > 2)
     advise("For time and memory: ",
@@ -212,8 +215,9 @@ Section recommendation_section(const Findings& found) {
   if (fair && found.memory.compared > 1) advise("For memory: ", memory_advice(found.memory));
   if (found.healthy.size() > 1 && found.losses.pairs > 0) advise("For loss: ", loss_advice(found));
   if (!found.without_digest.empty() && found.healthy.size() > 1)
-    list.items.push_back(say("Train with {}, or log a state digest, to learn whether the conditions compute the same bits.",
-                             code("zs-train")));
+    list.items.push_back(
+        say("Train with {}, or log a state digest, to learn whether the conditions compute the same bits.",
+            code("zs-train")));
   if (list.items.empty())
     section.blocks.emplace_back(Paragraph{"The data support no recommendation."});
   else

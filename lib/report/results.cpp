@@ -82,8 +82,9 @@ class GridMaker {
         if (!value) return nothing();
         const auto real = static_cast<double>(*value);
         if (part == 0) cell.key = real;
-        cell.text += say("{}{}", part ? " to " : "",
-                         tracer_.number(condition, columns[part].first, real, texts[part * found_.conditions.size() + i]));
+        cell.text +=
+            say("{}{}", part ? " to " : "",
+                tracer_.number(condition, columns[part].first, real, texts[part * found_.conditions.size() + i]));
       }
       return cell;
     });
@@ -114,8 +115,8 @@ Text loss_sentence(const Findings& found) {
   const std::string what =
       !std::isfinite(all.largest->difference)
           ? "at step " + step + " one of them is not finite."
-          : "the largest difference at one step is " + loss_text(all.largest->difference) + " nats/token (step " + step +
-                (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
+          : "the largest difference at one step is " + loss_text(all.largest->difference) + " nats/token (step " +
+                step + (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
   return say("The losses first differ at step {}; {}", to_text(*all.first_step), what);
 }
 
@@ -142,12 +143,14 @@ Text time_sentence(const Findings& found) {
   if (time.compared == 1) return say("{} {} has an iteration time.", only, mean);
   if (!time.intervals)
     return say(
-        "{} has the smallest mean iteration time, but not every condition has an interval, so the data do not show that "
+        "{} has the smallest mean iteration time, but not every condition has an interval, so the data do not show "
+        "that "
         "it is fastest.",
         mean);
   if (!time.level.empty())
     return say(
-        "{} has the smallest mean iteration time, but its 95 % interval overlaps that of {}: the data do not show which "
+        "{} has the smallest mean iteration time, but its 95 % interval overlaps that of {}: the data do not show "
+        "which "
         "is fastest.",
         mean, names(time.level));
   return say("{} {} {} less time for a step than the next, {}, and its 95 % interval lies below every other.", mean,
@@ -209,8 +212,8 @@ Text memory_sentence(const Findings& found) {
     return "All conditions that did not fail peak within one percent of the same memory: it gives no reason to choose.";
   if (!memory.level.empty())
     return say("{} has the lowest peak memory, with {} within one percent of it.", winner, names(memory.level));
-  return say("{} has the lowest peak memory: {} less than the next, {}.", winner, percent(1 - least / peak(*memory.next)),
-             code(memory.next->name));
+  return say("{} has the lowest peak memory: {} less than the next, {}.", winner,
+             percent(1 - least / peak(*memory.next)), code(memory.next->name));
 }
 
 Section memory_section(const Findings& found, Tracer& tracer) {
@@ -278,7 +281,8 @@ Section summary_section(const metric::Store& store, const Findings& found) {
   if (found.bad.empty() && found.unknown.empty()) list.items.push_back(say("{}{}", strong("Runs. "), completed(found)));
   if (found.healthy.size() > 1) list.items.push_back(say("{}{}", strong("Loss. "), loss_sentence(found)));
   if (found.healthy.size() > 1 && !found.unlike_work.empty())
-    list.items.push_back(say("{}The steps are not known to be the same work: {}.", strong("Work. "), found.unlike_work));
+    list.items.push_back(
+        say("{}The steps are not known to be the same work: {}.", strong("Work. "), found.unlike_work));
   list.items.push_back(say("{}{}", strong("Time. "), time_sentence(found)));
   list.items.push_back(say("{}{}", strong("Memory. "), memory_sentence(found)));
   section.blocks.emplace_back(std::move(list));
@@ -287,7 +291,9 @@ Section summary_section(const metric::Store& store, const Findings& found) {
   Grid grid{"", {"condition", "status"}, {false, false}, {}};
   for (const Condition& c : found.conditions) grid.rows.push_back({name_cell(c, false), status_cell(c)});
   const auto add = [&](const std::string& title, auto member, double factor, int digits) {
-    if (std::none_of(found.conditions.begin(), found.conditions.end(), [&](const Condition& c) { return (c.*member).has_value(); })) return;
+    if (std::none_of(found.conditions.begin(), found.conditions.end(),
+                     [&](const Condition& c) { return (c.*member).has_value(); }))
+      return;
     grid.header.push_back(title), grid.numeric.push_back(true);
     std::vector<double> all = values(found, member);
     for (double& value : all) value /= factor;

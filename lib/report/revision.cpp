@@ -23,10 +23,12 @@ Text method(const Condition& baseline, const std::vector<Comparison>& comparison
   const bool paired =
       std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.ratios.pairs > 0; });
   return say(
-      "A ratio above 1 is slower, or more memory, than {}. Intervals are 95 % together for time and memory (Holm), from {}; "
+      "A ratio above 1 is slower, or more memory, than {}. Intervals are 95 % together for time and memory (Holm), "
+      "from {}; "
       "a change as large as the least named is found in four cases of five.",
       code(baseline.name),
-      paired ? "the ratios of mean iteration times in pairs of runs that were next to each other: the trimmed mean of their "
+      paired ? "the ratios of mean iteration times in pairs of runs that were next to each other: the trimmed mean of "
+               "their "
                "logarithms, where of six pairs or more a fifth at either end count as the next ones"
              : "Welch's test on logarithms of the runs' mean iteration times");
 }
@@ -142,9 +144,9 @@ Section measurement_section(const Findings& found) {
     least = std::min(least, load), most = std::max(most, load);
   }
   if (most > kIdle) {
-    section.blocks.emplace_back(
-        Paragraph{say("Other programs used {} to {} processors during the runs: times are worth more on an idle machine.",
-                      to_rounded_text(least, 2), to_rounded_text(most, 2))});
+    section.blocks.emplace_back(Paragraph{
+        say("Other programs used {} to {} processors during the runs: times are worth more on an idle machine.",
+            to_rounded_text(least, 2), to_rounded_text(most, 2))});
   }
   Grid grid{"", {"run"}, {false}, {}};
   for (const metric::Run* const run : runs) grid.rows.push_back({{Text(code(run->name))}});

@@ -150,8 +150,7 @@ Section setup_section(const Findings& found, bool differences) {
   silent({"expected_steps"}, "how many steps were expected");
   silent({"cpu", "gpu", "host"}, "the hardware");
   silent({"revision"}, "the revision of the code");
-  if (!missing.empty())
-    section.blocks.emplace_back(Paragraph{say("The records do not say: {}.", joined(missing))});
+  if (!missing.empty()) section.blocks.emplace_back(Paragraph{say("The records do not say: {}.", joined(missing))});
   return section;
 }
 

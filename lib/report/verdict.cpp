@@ -78,11 +78,11 @@ Text shared(const Findings& found) {
 Text same(const Findings& found) {
   const std::size_t with = found.healthy.size() - found.without_digest.size();
   const bool all = found.without_digest.empty();
-  const std::string who =
-      all && found.bad.empty() && with == 1 ? "All " + counted(found.digests[0].runs, "run")
-      : all && found.bad.empty()            ? all_of(with, "condition")
-      : all && with > 1                     ? all_of(with, "condition") + " that did not fail"
-                        : counted(with, "condition") + " of " + std::to_string(found.healthy.size()) + " that did not fail";
+  const std::string who = all && found.bad.empty() && with == 1 ? "All " + counted(found.digests[0].runs, "run")
+                          : all && found.bad.empty()            ? all_of(with, "condition")
+                          : all && with > 1                     ? all_of(with, "condition") + " that did not fail"
+                                                                : counted(with, "condition") + " of " +
+                                                  std::to_string(found.healthy.size()) + " that did not fail";
   return say("{}, {}: their parameters are the same to the last bit.", strong(who + " end with the same state digest"),
              code(found.digests[0].groups[0].digest));
 }
@@ -113,8 +113,8 @@ Text digests(const Findings& found, Verdict& verdict) {
   }
   if (!found.digests_compared() && found.digests.size() > 1) {
     return say("{} {}. Their state digests are not compared.{}",
-               found.healthy.size() == 2 ? names(found.healthy) : Text("The conditions"), attribute::reason(found.unlike),
-               shared(found));
+               found.healthy.size() == 2 ? names(found.healthy) : Text("The conditions"),
+               attribute::reason(found.unlike), shared(found));
   }
   if (!found.digests_compared()) return too_few(found);
   Text text;
@@ -139,11 +139,11 @@ Text digests(const Findings& found, Verdict& verdict) {
 /// Where the losses of conditions part, and by how much.
 Text largest_difference(const Findings& found) {
   const summary::Losses::Largest& most = *found.losses.largest;
-  Text text = say("At the same step the losses differ by up to {} (step {}: {} {}, {} {})",
-                  std::isfinite(most.difference) ? strong(loss_text(most.difference) + " nats/token")
-                                                 : bad("more than any number (one is not finite)"),
-                  to_text(most.step), code(most.a->name), loss_text(most.loss_a), code(most.b->name),
-                  loss_text(most.loss_b));
+  Text text =
+      say("At the same step the losses differ by up to {} (step {}: {} {}, {} {})",
+          std::isfinite(most.difference) ? strong(loss_text(most.difference) + " nats/token")
+                                         : bad("more than any number (one is not finite)"),
+          to_text(most.step), code(most.a->name), loss_text(most.loss_a), code(most.b->name), loss_text(most.loss_b));
   if (!found.losses.envelope) return text += "; with one run of each condition nothing here tells noise from a fault.";
   const std::string envelope = loss_text(*found.losses.envelope);
   if (found.losses.outside.empty()) {
@@ -156,8 +156,9 @@ Text largest_difference(const Findings& found) {
     each.push_back(say("{} leaves {} at step {}", code(one.condition), code(one.baseline), to_text(one.step)));
   }
   const std::size_t more = found.losses.outside.size() - each.size();
-  return text += say(", and {}{} by more than repeated runs of one condition do ({} nats/token).", joined(each, ", ", ", "),
-                     more > 0 ? " and " + std::to_string(more) + " more pairs part" : "", envelope);
+  return text +=
+         say(", and {}{} by more than repeated runs of one condition do ({} nats/token).", joined(each, ", ", ", "),
+             more > 0 ? " and " + std::to_string(more) + " more pairs part" : "", envelope);
 }
 
 /// What the losses say where the digests cannot.

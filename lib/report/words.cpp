@@ -82,7 +82,8 @@ std::string counted(std::size_t count, const std::string& noun) {
 
 Text joined(const std::vector<Text>& all, const char* between, const char* last) {
   Text text;
-  for (std::size_t i = 0; i < all.size(); ++i) text += say("{}{}", i == 0 ? "" : i + 1 == all.size() ? last : between, all[i]);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += say("{}{}", i == 0 ? "" : i + 1 == all.size() ? last : between, all[i]);
   return text;
 }
 

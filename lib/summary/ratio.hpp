@@ -46,8 +46,8 @@ struct Ratios {
   bool has_memory = true;
 };
 
-/// Over the runs' mean times and peaks. Runs are pairs where their attribute "run" says so: the kth of the one ran beside
-/// the kth of the other.
+/// Over the runs' mean times and peaks. Runs are pairs where their attribute "run" says so: the kth of the one ran
+/// beside the kth of the other.
 Ratios ratios(const Condition& baseline, const Condition& other);
 
 }  // namespace zs::summary

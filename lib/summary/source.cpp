@@ -38,7 +38,8 @@ bool is_metric_file(const std::string& path) {
 bool looks_like_log(const fs::path& path) {
   static const std::set<std::string> kEndings = {".log", ".out", ".txt", ".jsonl", ".json", ".csv", ".h5", ".tsv"};
   std::string name = path.filename().string();
-  if (name.starts_with(".") || name == "runs.csv" || name == "summary.h5") return false;
+  if (name.starts_with(".") || name == "runs.csv" || name == "summary.h5" || name.ends_with("_numbers.tsv"))
+    return false;  // what zs itself puts beside logs
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const fs::path plain = name;
   const std::string rotation = plain.extension().string();
@@ -46,8 +47,8 @@ bool looks_like_log(const fs::path& path) {
   return kEndings.count((rotated ? plain.stem() : plain).extension().string()) > 0;
 }
 
-void add_logs(const std::vector<std::string>& paths, const std::string& name, std::vector<Input>& inputs) {
-  for (parse::Job& job : parse::jobs_of(paths, name)) {
+void add_logs(const std::vector<std::string>& paths, std::vector<Input>& inputs) {
+  for (parse::Job& job : parse::jobs_of(paths, "")) {
     const std::string run = job.run;
     inputs.push_back({run, "", std::move(job)});
   }
@@ -56,7 +57,7 @@ void add_logs(const std::vector<std::string>& paths, const std::string& name, st
 void add_folder(const std::string& folder, std::vector<Input>& inputs) {
   const fs::path path(folder);
   const auto has = [](const fs::path& file) { return fs::exists(file); };
-  if (has(path / "metadata.json") || has(path / "experiment_log.txt")) return add_logs({folder}, "", inputs);
+  if (has(path / "metadata.json") || has(path / "experiment_log.txt")) return add_logs({folder}, inputs);
   if (has(path / "metrics.h5")) return inputs.push_back({folder, (path / "metrics.h5").string(), {}});
   std::vector<std::string> runs, logs;
   for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
@@ -70,10 +71,11 @@ void add_folder(const std::string& folder, std::vector<Input>& inputs) {
     for (const std::string& run : runs) add_folder(run, inputs);
     return;
   }
-  const auto metrics = std::stable_partition(logs.begin(), logs.end(), [](const auto& log) { return !is_metric_file(log); });
+  const auto metrics =
+      std::stable_partition(logs.begin(), logs.end(), [](const auto& log) { return !is_metric_file(log); });
   for (auto one = metrics; one != logs.end(); ++one) inputs.push_back({*one, *one, {}});
   logs.erase(metrics, logs.end());
-  if (!logs.empty()) add_logs(logs, "", inputs);
+  if (!logs.empty()) add_logs(logs, inputs);
 }
 
 /// The folder of a run by its id or name; "" where the registry does not have it.
@@ -111,12 +113,16 @@ void rename(metric::Store& store) {
   }
 }
 
+/// A log that somebody named has a metric line; a condition of a batch may have failed before its first.
 metric::Run parsed(const parse::Job& job, const FaultSink& faults) {
   metric::Run run{job.run, {}, {}};
   for (const Fault& fault : job.faults) faults(fault);
   parse::RunRows rows(run);
   parse::LogReader reader({}, rows, faults);
   for (const std::string& log : job.logs) reader.read(log);
+  if (!job.of_directory && reader.bytes() == 0) throw Error(job.logs.front(), 0, "is empty, expected records or a log");
+  if (!job.of_directory && reader.stats().records == 0)
+    throw Error(job.logs.front(), 0, "holds no records, and no metric line of a log that zs-parse reads");
   for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
   reader.finish();
   return run;
@@ -128,7 +134,7 @@ metric::Store read(const std::vector<std::string>& operands, const std::string& 
   std::vector<Input> inputs;
   std::vector<std::string> logs;
   for (const std::string& operand : operands) add(operand, registry, inputs, logs);
-  if (!logs.empty()) add_logs(logs, "", inputs);
+  if (!logs.empty()) add_logs(logs, inputs);
   metric::Store store;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (listener.progress) listener.progress(i, inputs.size(), inputs[i].name);
@@ -137,8 +143,10 @@ metric::Store read(const std::vector<std::string>& operands, const std::string& 
       continue;
     }
     metric::Store one = metric::read(inputs[i].metrics);
-    if (inputs.size() == 1) store = std::move(one);
-    else std::move(one.runs.begin(), one.runs.end(), std::back_inserter(store.runs));
+    if (inputs.size() == 1)
+      store = std::move(one);
+    else
+      std::move(one.runs.begin(), one.runs.end(), std::back_inserter(store.runs));
   }
   if (listener.progress) listener.progress(inputs.size(), inputs.size(), "");
   if (store.summary) return store;

@@ -18,7 +18,9 @@ std::string fixed(double value, int decimals) {
 }
 
 /// Digits before the point, and 1 for what has none there: of 0.05 -1.
-int whole_digits(double value) { return value == 0 ? 1 : static_cast<int>(std::floor(std::log10(std::fabs(value)))) + 1; }
+int whole_digits(double value) {
+  return value == 0 ? 1 : static_cast<int>(std::floor(std::log10(std::fabs(value)))) + 1;
+}
 
 /// A size that is read with all its digits.
 bool plain(double value) { return value == 0 || (std::fabs(value) >= 1e-4 && std::fabs(value) < 1e15); }
@@ -52,7 +54,9 @@ std::string Unit::text(double value, std::optional<double> uncertainty) const {
   if (!std::isfinite(scaled) || !std::isfinite(half) || !(half > 0) || !plain(scaled)) return text(value);
   const int decimals = std::min(9, 2 - whole_digits(half));
   const double place = std::pow(10, -decimals);  // 1340 +- 140: neither has more digits than it means
-  const auto rounded = [&](double one) { return fixed(decimals < 0 ? std::round(one / place) * place : one, decimals); };
+  const auto rounded = [&](double one) {
+    return fixed(decimals < 0 ? std::round(one / place) * place : one, decimals);
+  };
   return rounded(scaled) + " ± " + rounded(half) + (name.empty() ? "" : " " + name);
 }
 
@@ -67,9 +71,11 @@ std::vector<std::string> column(const std::vector<double>& values, int digits) {
     all_plain = all_plain && plain(value);
   }
   std::vector<std::string> texts;
-  const int decimals = std::clamp(digits - std::max(1, whole_digits(largest)), 0, needed);
+  const int decimals = std::clamp(digits - whole_digits(largest), 0, needed);
   for (const double value : values)
-    texts.push_back(!std::isfinite(value) ? to_text(value) : all_plain ? fixed(value, decimals) : to_rounded_text(value, digits));
+    texts.push_back(!std::isfinite(value) ? to_text(value)
+                    : all_plain           ? fixed(value, decimals)
+                                          : to_rounded_text(value, digits));
   return texts;
 }
 

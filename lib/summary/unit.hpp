@@ -19,8 +19,8 @@ struct Unit {
   std::string number(double value, int digits = 4) const;
 };
 
-/// `values` as a column has them: all with as many decimals as the largest needs for `digits` significant digits, but no
-/// more than any of them has; zeros at the end stay. Not finite ones as they are.
+/// `values` as a column has them: all with as many decimals as the largest needs for `digits` significant digits, but
+/// no more than any of them has; zeros at the end stay. Not finite ones as they are.
 std::vector<std::string> column(const std::vector<double>& values, int digits);
 
 /// h, min, s, ms or us by `largest` seconds.

@@ -11,7 +11,7 @@
 namespace zs::train {
 namespace {
 
-constexpr double kLong = 120;         // s: work of which people like to know before
+constexpr double kLong = 120;          // s: work of which people like to know before
 constexpr std::int64_t kMeasured = 3;  // steps that tell how long the rest takes
 
 /// "12.3 k", "950".
@@ -26,8 +26,8 @@ std::string rate_text(double per_second) {
 
 std::string progress_line(std::int64_t step, std::int64_t steps, double loss, double tokens_per_second, double left) {
   const double share = static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(steps, 1));
-  std::string text = cli::bar(share, 22) + " step " + to_text(step) + "/" + to_text(steps) + "  loss " +
-                     to_rounded_text(loss, 5);
+  std::string text =
+      cli::bar(share, 22) + " step " + to_text(step) + "/" + to_text(steps) + "  loss " + to_rounded_text(loss, 5);
   if (tokens_per_second > 0) text += "  " + rate_text(tokens_per_second) + " tokens/s";
   return text + "  " + cli::clock_text(left) + " left";
 }
@@ -63,15 +63,18 @@ void Display::step(const metric::Table& records, std::int64_t steps) {
     return column && column->size() > 0 && !column->absent(column->size() - 1) ? column->real(column->size() - 1) : 0.0;
   };
   const auto step = static_cast<std::int64_t>(last("step"));
-  if (first_ == Clock::time_point{}) first_ = Clock::now();
-  else ++counted_;
+  if (first_ == Clock::time_point{})
+    first_ = Clock::now();
+  else
+    ++counted_;
   const double passed = std::chrono::duration<double>(Clock::now() - first_).count();
   const double each = counted_ > 0 ? passed / static_cast<double>(counted_) : last("iteration_time");
   const double left = each * static_cast<double>(steps - step);
   if (!told_ && counted_ >= kMeasured) {
     told_ = true;
     line_.clear();
-    if (left > kLong) cli::tell(command_, cli::about(left) + " for " + to_text(steps - step) + " more steps; Ctrl-C saves and stops");
+    if (left > kLong)
+      cli::tell(command_, cli::about(left) + " for " + to_text(steps - step) + " more steps; Ctrl-C saves and stops");
   }
   if (!line_.due(step == steps)) return;
   line_.show(progress_line(step, steps, last("loss"), each > 0 ? last("tokens") / each : 0, left));

@@ -6,8 +6,8 @@
 #include "gradient/history.hpp"
 #include "plot/gradients.hpp"
 #include "plot/kind.hpp"
-#include "plot/picture.hpp"
-#include "plot/terminal.hpp"
+#include "figure/picture.hpp"
+#include "figure/terminal.hpp"
 #include "registry/run.hpp"
 #include "summary/source.hpp"
 
@@ -44,11 +44,11 @@ const zs::cli::Command kCommand = {
     {},
     {"zs-plot loss a.log b.log", "zs-plot time summary.h5 -o iteration_time_comparison.png", "zs-plot gradients a"}};
 
-zs::plot::Format format(const Args& args) {
-  using zs::plot::Format;
+zs::figure::Format format(const Args& args) {
+  using zs::figure::Format;
   const std::string name = args.text("format");
   if (!name.empty()) return name == "png" ? Format::png : name == "svg" ? Format::svg : Format::pdf;
-  if (const auto found = zs::plot::format_of(args.text("output"))) return *found;
+  if (const auto found = zs::figure::format_of(args.text("output"))) return *found;
   throw zs::UsageError("cannot tell the format of '" + args.text("output") +
                        "': name it .png, .svg or .pdf, or give --format");
 }
@@ -72,7 +72,7 @@ std::string list() {
 }
 
 /// The figure of what was named: a summary, logs, runs, folders; without any, of stdin. `faults` are defects of logs.
-zs::plot::Figure of_inputs(const Args& args, std::int64_t& faults) {
+zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
   std::vector<std::string> inputs(args.operands().begin() + 1, args.operands().end());
   if (inputs.empty() && isatty(STDIN_FILENO))
     throw zs::UsageError(args.operands()[0] + " of what? name logs, runs, folders or a summary");
@@ -85,7 +85,7 @@ zs::plot::Figure of_inputs(const Args& args, std::int64_t& faults) {
 }
 
 /// The figure of runs and checkpoints.
-zs::plot::Figure of_gradients(const Args& args) {
+zs::figure::Figure of_gradients(const Args& args) {
   const std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
   if (names.empty()) throw zs::UsageError("gradients of what? give a run or checkpoints");
   return zs::plot::gradient_figure(zs::gradient::read(
@@ -97,15 +97,15 @@ zs::Status plot(const Args& args) {
   if (args.operands().empty()) throw zs::UsageError("which figure? give its kind; --list lists them");
   zs::plot::require_kind(args.operands()[0]);
   const bool to_file = args.has("output") && !args.has("terminal");
-  const auto picture_format = to_file ? format(args) : zs::plot::Format::png;
-  const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
+  const auto picture_format = to_file ? format(args) : zs::figure::Format::png;
+  const zs::figure::Theme theme = args.has("theme") ? zs::figure::read_theme(args.text("theme")) : zs::figure::Theme();
   std::int64_t faults = 0;
-  zs::plot::Figure figure = args.operands()[0] == zs::plot::kGradients ? of_gradients(args) : of_inputs(args, faults);
+  zs::figure::Figure figure = args.operands()[0] == zs::plot::kGradients ? of_gradients(args) : of_inputs(args, faults);
   if (args.has("title")) figure.title = args.text("title");
   if (to_file)
-    zs::write_file(args.text("output"), zs::plot::picture(figure, theme, picture_format));
+    zs::write_file(args.text("output"), zs::figure::picture(figure, theme, picture_format));
   else
-    zs::write_file("-", zs::plot::terminal_text(figure, theme, zs::plot::screen_of_stdout()));
+    zs::write_file("-", zs::figure::terminal_text(figure, theme, zs::figure::screen_of_stdout()));
   return faults > 0 ? zs::Status::no : zs::Status::done;
 }
 

@@ -109,7 +109,7 @@ zs::Status report(const zs::cli::Args& args) {
   const std::string first = args.operands().empty() ? "" : args.operands()[0];
   const bool beside =
       !args.has("output") && !args.has("format") && args.operands().size() == 1 && fs::is_directory(first);
-  const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
+  const zs::figure::Theme theme = args.has("theme") ? zs::figure::read_theme(args.text("theme")) : zs::figure::Theme();
   std::vector<std::string> outputs = {args.text("output")};
   if (beside) outputs = {(fs::path(first) / "report.html").string(), (fs::path(first) / "report.md").string()};
   if (beside) std::for_each(outputs.begin(), outputs.end(), require_ours);

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "plot/axis.hpp"
+#include "figure/axis.hpp"
 #include "plot/curve.hpp"
 #include "plot/figures.hpp"
 #include "plot/sample_test.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::plot {
+
+using namespace figure;  // NOLINT: its tests too
 
 TEST_CASE("curves that lie on one another are striped, others are not") {
   std::vector<Series> series(4);

@@ -4,12 +4,20 @@
 #include <string>
 #include <vector>
 
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 #include "summary/condition.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::plot {
 
+using figure::Bar;
+using figure::Cell;
+using figure::Figure;
+using figure::Ink;
+using figure::kNone;
+using figure::Panel;
+using figure::Range;
+using figure::Series;
 using summary::Condition;
 using summary::Unit;
 

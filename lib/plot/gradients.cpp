@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "plot/curve.hpp"
-#include "plot/theme.hpp"
+#include "figure/theme.hpp"
 
 namespace zs::plot {
 namespace {
@@ -141,14 +141,14 @@ Panel evolution(const History& history, const std::vector<Finding>& findings, co
       panel.notes.push_back(panel.series[i].name + ": zero at " + counted(zero, "checkpoint") +
                             ", which a logarithmic axis cannot show");
   }
-  stripe_coinciding(panel.series, 0.004, true);
+  figure::stripe_coinciding(panel.series, 0.004, true);
   return panel;
 }
 
 }  // namespace
 
 std::vector<std::size_t> shown_layers(const History& history) {
-  const std::size_t most = Theme().palette.size();
+  const std::size_t most = figure::Theme().palette.size();
   std::vector<std::size_t> blocks, others;
   std::set<std::size_t> chosen;
   for (std::size_t layer = 0; layer < history.layers.size(); ++layer)
@@ -194,7 +194,7 @@ Figure cosine_figure(const History& history) {
   add_curves(
       history, shown_layers(history), 1,
       [&](std::size_t checkpoint, std::size_t layer) { return history.layer_cosine(checkpoint, layer); }, panel);
-  stripe_coinciding(panel.series);
+  figure::stripe_coinciding(panel.series);
   return {"Direction of the gradients of " + history.subject, {std::move(panel)}};
 }
 

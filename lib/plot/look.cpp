@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "plot/figures.hpp"
-#include "plot/theme.hpp"
+#include "figure/theme.hpp"
 #include "summary/result.hpp"
 
 namespace zs::plot {
@@ -32,7 +32,7 @@ std::vector<Look> by_stage(const std::vector<Condition>& conditions) {
 }  // namespace
 
 std::vector<Look> looks(const std::vector<Condition>& conditions) {
-  const std::size_t hues = Theme().palette.size();
+  const std::size_t hues = figure::Theme().palette.size();
   if (conditions.size() <= hues) {
     std::vector<Look> made = by_stage(conditions);
     for (std::size_t i = made.size(); i < conditions.size(); ++i) made.push_back({Ink(i)});

@@ -96,7 +96,7 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
     panel.series.push_back(std::move(series));
   }
   if (drawn == 0) throw Error("no condition of the summary has a loss curve");
-  stripe_coinciding(panel.series, 0.004, options.log);
+  figure::stripe_coinciding(panel.series, 0.004, options.log);
   const std::string note = coincidence(conditions, panel.series);
   if (!note.empty()) panel.notes.insert(panel.notes.begin(), note);
   for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
@@ -136,7 +136,7 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
     panel.series.push_back(std::move(series));
   }
   if (panel.series.empty()) throw Error("there is no condition beside the baseline '" + base.name + "'");
-  stripe_coinciding(panel.series);
+  figure::stripe_coinciding(panel.series);
   if (unchanged > 0) {
     panel.notes.push_back((unchanged == compared ? "no difference at any step they share: "
                                                  : "of which no difference at any step they share: ") +

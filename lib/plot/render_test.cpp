@@ -11,16 +11,18 @@
 #include <fstream>
 
 #include "base/error.hpp"
-#include "plot/canvas.hpp"
-#include "plot/curves_json.hpp"
+#include "figure/canvas.hpp"
+#include "figure/curves_json.hpp"
 #include "plot/figures.hpp"
-#include "plot/picture.hpp"
+#include "figure/picture.hpp"
 #include "plot/sample_test.hpp"
-#include "plot/script.hpp"
-#include "plot/svg.hpp"
-#include "plot/terminal.hpp"
+#include "figure/script.hpp"
+#include "figure/svg.hpp"
+#include "figure/terminal.hpp"
 
 namespace zs::plot {
+
+using namespace figure;  // NOLINT: its tests too
 namespace {
 
 Figure two_curves() {

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 
 namespace zs::report {
 
@@ -78,7 +78,7 @@ struct Grid {
 struct Picture {
   std::string name;     ///< of the file beside a Markdown report, without folder and suffix
   std::string caption;  ///< what it shows, for those who cannot see it
-  plot::Figure figure;
+  figure::Figure figure;
   bool half = false;  ///< two of them stand side by side where there is room
 };
 struct Subtitle {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 #include "summary/difference.hpp"
 
 namespace zs::report {
@@ -156,7 +156,7 @@ Findings findings(const metric::Store& store, const std::string& source) {
   const auto read = [](std::vector<Reading>& into, const Condition& one, const std::optional<double>& value,
                        const std::optional<double>& low, const std::optional<double>& high) {
     if (value && std::isfinite(*value))
-      into.push_back({&one, *value, low.value_or(plot::kNone), high.value_or(plot::kNone)});
+      into.push_back({&one, *value, low.value_or(figure::kNone), high.value_or(figure::kNone)});
   };
   for (const Condition* const one : found.healthy) {
     if (one->time_mean > 0) read(times, *one, one->time_mean, one->time_low, one->time_high);

@@ -3,15 +3,15 @@
 #include <cmath>
 
 #include "base/number.hpp"
-#include "plot/curves_json.hpp"
-#include "plot/svg.hpp"
+#include "figure/curves_json.hpp"
+#include "figure/svg.hpp"
 #include "report/render.hpp"
 #include "report/style.hpp"
 
 namespace zs::report {
 namespace {
 
-using plot::escaped;
+using figure::escaped;
 
 constexpr double kWide = 1000, kHalf = 520, kNarrow = 380;  // figures for a screen, two beside each other, a phone
 
@@ -34,7 +34,7 @@ std::string unbroken(std::string text) {
 
 class Html {
  public:
-  Html(const Document& document, const plot::Theme& theme) : document_(document), theme_(theme) {}
+  Html(const Document& document, const figure::Theme& theme) : document_(document), theme_(theme) {}
 
   std::string text() {
     head();
@@ -69,12 +69,12 @@ class Html {
 
  private:
   const Document& document_;
-  const plot::Theme& theme_;
+  const figure::Theme& theme_;
   std::string out_;
 
   void head() {
-    const std::string light = plot::css(theme_, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
-    const std::string dark = plot::css(theme_, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
+    const std::string light = figure::css(theme_, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
+    const std::string dark = figure::css(theme_, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
     out_ +=
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"color-scheme\" "
@@ -117,12 +117,12 @@ class Html {
   void write(const Picture& picture) {
     const std::string name = picture.figure.title;
     const double wide = picture.half ? kHalf : kWide;
-    out_ += "<figure>\n" + plot::svg_element(plot::scene(picture.figure, {wide}), theme_, name, "figure wide") +
-            plot::svg_element(plot::scene(picture.figure, {kNarrow}), theme_, name, "figure narrow");
+    out_ += "<figure>\n" + figure::svg_element(figure::scene(picture.figure, {wide}), theme_, name, "figure wide") +
+            figure::svg_element(figure::scene(picture.figure, {kNarrow}), theme_, name, "figure narrow");
     std::string curves;
     bool any = false;
-    for (const plot::Panel& panel : picture.figure.panels) {
-      curves += (curves.empty() ? "" : ",") + plot::curves_json(panel, theme_);
+    for (const figure::Panel& panel : picture.figure.panels) {
+      curves += (curves.empty() ? "" : ",") + figure::curves_json(panel, theme_);
       any = any || !panel.series.empty();
     }
     if (any) out_ += "<script type=\"application/json\">[" + curves + "]</script>\n";
@@ -189,6 +189,6 @@ class Html {
 
 }  // namespace
 
-std::string to_html(const Document& document, const plot::Theme& theme) { return Html(document, theme).text(); }
+std::string to_html(const Document& document, const figure::Theme& theme) { return Html(document, theme).text(); }
 
 }  // namespace zs::report

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "plot/theme.hpp"
+#include "figure/theme.hpp"
 #include "report/document.hpp"
 
 namespace zs::report {
@@ -19,7 +19,7 @@ std::string to_markdown(const Document& document, const std::map<std::string, st
 std::string to_origins(const Document& document);
 
 /// One self-contained HTML file: no request leaves it. Figures are inline, numbers link to the list of origins.
-std::string to_html(const Document& document, const plot::Theme& theme);
+std::string to_html(const Document& document, const figure::Theme& theme);
 
 /// The names and figures of all pictures, in order.
 std::vector<const Picture*> pictures(const Document& document);

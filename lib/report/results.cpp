@@ -35,7 +35,7 @@ template <typename Member>
 std::vector<double> values(const Findings& found, Member member) {
   std::vector<double> all;
   for (const Condition& condition : found.conditions)
-    all.push_back(condition.*member ? static_cast<double>(*(condition.*member)) : plot::kNone);
+    all.push_back(condition.*member ? static_cast<double>(*(condition.*member)) : figure::kNone);
   return all;
 }
 

@@ -157,7 +157,7 @@ Section measurement_section(const Findings& found) {
     grid.numeric.push_back(row.type != attribute::Type::text);
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const std::string value = runs[i]->attribute(key);
-      grid.rows[i].push_back({Text(value.empty() ? "-" : value), parse_real(value).value_or(plot::kNone)});
+      grid.rows[i].push_back({Text(value.empty() ? "-" : value), parse_real(value).value_or(figure::kNone)});
     }
   }
   if (grid.header.size() > 1) section.blocks.emplace_back(std::move(grid));

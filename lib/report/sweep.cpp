@@ -47,7 +47,7 @@ void effects(const Findings& found, const summary::Result& result, const std::ve
     Grid grid{
         label, {label, "conditions", "failed", "mean " + result.label, "best"}, {false, true, true, true, true}, {}};
     for (const std::string& level : levels) {
-      double sum = 0, best = plot::kNone;
+      double sum = 0, best = figure::kNone;
       std::size_t count = 0, members = 0, failed = 0;
       for (const Condition& condition : found.conditions) {
         const std::string value = condition.attribute(key);
@@ -64,7 +64,7 @@ void effects(const Findings& found, const summary::Result& result, const std::ve
         return Cell{Text(std::to_string(value)), static_cast<double>(value)};
       };
       const auto number = parse_real(level);
-      grid.rows.push_back({{Text(level), number ? *number : plot::kNone},
+      grid.rows.push_back({{Text(level), number ? *number : figure::kNone},
                            whole(members),
                            whole(failed),
                            cell(sum / static_cast<double>(count)),
@@ -93,7 +93,7 @@ Section table_of(const Findings& found, const summary::Result& result, const std
                              {c.bad() ? Text(bad(c.status)) : Text(c.status)}};
     for (const std::string& key : keys) {
       const auto number = parse_real(c.attribute(key));
-      row.push_back({Text(c.attribute(key).empty() ? "-" : c.attribute(key)), number ? *number : plot::kNone});
+      row.push_back({Text(c.attribute(key).empty() ? "-" : c.attribute(key)), number ? *number : figure::kNone});
     }
     const double value = result.of(c);
     row.push_back(std::isnan(value) ? Cell{Text("-")}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/curves_json.hpp"
+#include "figure/curves_json.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 
 #include "base/number.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 bool same_values(const Series& a, const Series& b) {
@@ -57,4 +57,4 @@ std::string curves_json(const Panel& panel, const Theme& theme) {
   return "{\"x\":" + json_text(panel.x_label) + ",\"series\":[" + text + "]}";
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 /// What a logarithmic axis shows of each y; NaN where that is nothing.
@@ -162,4 +162,4 @@ Range y_axis(const Panel& panel) {
   return {zero ? 0 : range.low - margin, range.high + margin};
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <utility>
 
-#include "plot/axis.hpp"
-#include "plot/scene.hpp"
+#include "figure/axis.hpp"
+#include "figure/scene.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 inline constexpr double kChar = 7.4;  // width of a character, generously
 inline constexpr double kLine = 19;   // height of a line of text
@@ -66,4 +66,4 @@ class Layout {
   void colour_key(const Range& range, const Panel& panel, const Frame& frame, double top);
 };
 
-}  // namespace zs::plot
+}  // namespace zs::figure

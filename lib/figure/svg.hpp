@@ -3,9 +3,9 @@
 #pragma once
 #include <string>
 
-#include "plot/scene.hpp"
+#include "figure/scene.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 /// An <svg class="CLASS"> element with colours from the page's variables (theme.hpp), named `title` for those who do
 /// not see it.
@@ -17,4 +17,4 @@ std::string svg_file(const Scene& scene, const Theme& theme, const std::string& 
 /// Text as XML content or attribute value. Control characters are left out.
 std::string escaped(const std::string& text);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page and its curves.
-#include "plot/layout.hpp"
+#include "figure/layout.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/number.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 constexpr double kStripe = 11;            // length of a stripe where curves coincide
@@ -238,4 +238,4 @@ Scene scene(const Figure& figure, const Theme& theme) {
   return scene(figure, Shape{std::max(width / unit, 120.0), theme.height / unit, true});
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -3,13 +3,13 @@
 #pragma once
 #include <string>
 
-#include "plot/scene.hpp"
+#include "figure/scene.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 enum class Format { png, svg, pdf };
 
 /// The commands that draw the scene as `format`, not svg, to gnuplot's stdout. No text of a scene is taken for one.
 std::string script(const Scene& scene, const Theme& theme, Format format);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/theme.hpp"
+#include "figure/theme.hpp"
 
 #include <array>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "base/name.hpp"
 #include "base/number.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 bool is_colour(const std::string& text) {
@@ -176,4 +176,4 @@ std::string css(const Theme& theme, bool dark) {
   return style;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 struct Theme {
   /// Okabe and Ito's colours, as #RRGGBB: told apart with any common colour blindness.
@@ -37,4 +37,4 @@ std::string to_text(const Theme& theme);
 /// as they are, or for a dark page.
 std::string css(const Theme& theme, bool dark);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/number.hpp"
-#include "plot/layout.hpp"
+#include "figure/layout.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 constexpr double kThick = 20;         // of a bar
@@ -164,4 +164,4 @@ void Layout::colour_key(const Range& range, const Panel& panel, const Frame& fra
   text(label(range.high) + (panel.key.empty() ? "" : ", " + panel.key), x + 6, top, Anchor::start, Ink::Role::note);
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "plot/figure.hpp"
-#include "plot/theme.hpp"
+#include "figure/figure.hpp"
+#include "figure/theme.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 /// In units of which text is 13 high, from the top left corner.
 struct Point {
@@ -54,4 +54,4 @@ Scene scene(const Figure& figure, const Shape& shape);
 Scene scene(const Figure& figure, const Theme& theme);
 double pixels(const Theme& theme);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/script.hpp"
+#include "figure/script.hpp"
 
 #include <array>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "base/number.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 /// Text as a gnuplot string. In double quotes gnuplot would run what stands between backquotes; in single quotes
@@ -99,4 +99,4 @@ std::string script(const Scene& scene, const Theme& theme, Format format) {
   return opening(scene, theme, format) + labels + data + "plot " + (parts.empty() ? "-1" : parts) + "\n";
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

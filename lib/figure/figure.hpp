@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace zs::plot {
+namespace zs::figure {
 
 inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -110,4 +110,4 @@ Range y_range(const Panel& panel);
 /// What the y axis of curves shows: y_range with a margin, or from 0 where asked. Empty where no value is finite.
 Range y_axis(const Panel& panel);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/svg.hpp"
+#include "figure/svg.hpp"
 
 #include <array>
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 #include "base/number.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 /// A coordinate: a tenth of a unit is finer than anyone sees.
@@ -123,4 +123,4 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

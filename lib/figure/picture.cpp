@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/picture.hpp"
+#include "figure/picture.hpp"
 
 #include <algorithm>
 #include <cctype>
 
 #include "base/error.hpp"
-#include "plot/gnuplot.hpp"
-#include "plot/svg.hpp"
+#include "figure/gnuplot.hpp"
+#include "figure/svg.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 std::optional<Format> format_of(const std::string& path) {
   std::string name = path;
@@ -31,4 +31,4 @@ std::string picture(const Figure& figure, const Theme& theme, Format format) {
   return bytes;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/terminal.hpp"
+#include "figure/terminal.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -10,10 +10,10 @@
 #include <cstdlib>
 
 #include "base/number.hpp"
-#include "plot/axis.hpp"
-#include "plot/canvas.hpp"
+#include "figure/axis.hpp"
+#include "figure/canvas.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 std::string environment(const char* name) {
@@ -337,4 +337,4 @@ std::string terminal_text(const Figure& figure, const Theme& theme, const Screen
   return Drawing(theme, screen).text(drawable(figure));
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 struct Tick {
   double at = 0;
@@ -36,4 +36,4 @@ std::size_t length(const std::string& text);
 /// `text` in lines of at most `width` code points, broken at blanks; a longer word stands alone.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -31,6 +31,21 @@ std::vector<std::size_t> visible(const Series& series, const std::vector<double>
   return kept;
 }
 
+/// A curve in pieces: a value without a place on the axis ends one.
+template <typename Axis>
+std::vector<std::vector<Point>> paths(const Series& series, const std::vector<double>& values, const Axis& px,
+                                      const Axis& py) {
+  std::vector<std::vector<Point>> all(1);
+  for (const std::size_t row : visible(series, values, px)) {
+    if (shown_on(values[row], py.log))
+      all.back().push_back({px(series.x[row]), py(values[row])});
+    else if (!all.back().empty())
+      all.emplace_back();
+  }
+  if (all.back().empty()) all.pop_back();
+  return all;
+}
+
 }  // namespace
 
 Layout::Layout(const Figure& figure, const Shape& shape) : shape_(shape) {
@@ -115,6 +130,10 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
   line({{x0, y1}, {x1, y1}}, Ink::Role::note);
   text(panel.x_label, (x0 + x1) / 2, y1 + 33, Anchor::middle, Ink::Role::note);
   for (const Series& series : panel.series) band(series, px, py);
+  for (const Series& series : panel.series) {  // below all lines
+    if (series.raw.empty() || series.layer > 0) continue;
+    for (const std::vector<Point>& path : paths(series, series.raw, px, py)) line(path, series.colour).opacity = 0.35;
+  }
   for (const bool rest : {true, false}) {  // those with a colour lie on top
     for (const Series& series : panel.series) {
       if (series.rest == rest) curve(series, px, py, most <= kMarkersUpTo);
@@ -177,40 +196,23 @@ double Layout::legend(const std::vector<const Series*>& named, std::size_t other
 }
 
 void Layout::curve(const Series& series, const Axis& px, const Axis& py, bool markers) {
-  const bool has_raw = !series.raw.empty() && series.layer == 0;
   const Ink ink = series.rest ? Ink(Ink::Role::grid) : series.colour;
   const double width = series.rest ? 1.4 : series.layers > 1 ? 3.4 : 2.2;
+  std::vector<Point> dots;
   Point last{kNone, kNone};
-  for (const bool raw : {true, false}) {
-    if (raw && !has_raw) continue;
-    const std::vector<double>& values = raw ? series.raw : series.y;
-    const std::vector<std::size_t> rows = visible(series, values, px);
-    std::vector<Point> path;
-    std::vector<Point> dots;
-    const auto end_path = [&] {
-      if (path.size() == 1 && !raw) dots.push_back(path[0]);
-      if (path.size() > 1) {
-        Mark& drawn = line(path, ink, raw ? 1 : width);
-        if (raw) drawn.opacity = 0.35;
-        if (!raw && series.layer > 0) {  // curves on one another: each later one covers a part of every period
-          drawn.dash = kStripe * static_cast<double>(series.layers - series.layer);
-          drawn.gap = kStripe * static_cast<double>(series.layer);
-        }
-      }
-      path.clear();
-    };
-    for (const std::size_t row : rows) {
-      if (!shown_on(values[row], py.log)) {
-        end_path();
-        continue;
-      }
-      path.push_back({px(series.x[row]), py(values[row])});
-      if (!raw) last = path.back();
-      if (!raw && markers && row % series.layers == series.layer) dots.push_back(last);
-    }
-    end_path();
-    for (const Point& at : dots) dot(at.x, at.y, 3, ink);
+  for (const std::vector<Point>& path : paths(series, series.y, px, py)) {
+    last = path.back();
+    if (path.size() == 1) dots.push_back(last);
+    if (path.size() < 2) continue;
+    Mark& drawn = line(path, ink, width);
+    if (series.layer == 0) continue;  // curves on one another: each later one covers a part of every period
+    drawn.dash = kStripe * static_cast<double>(series.layers - series.layer);
+    drawn.gap = kStripe * static_cast<double>(series.layer);
   }
+  for (std::size_t row = series.layer; markers && row < series.x.size(); row += series.layers) {
+    if (shown_on(series.y[row], py.log)) dots.push_back({px(series.x[row]), py(series.y[row])});
+  }
+  for (const Point& at : dots) dot(at.x, at.y, 3, ink);
   if (series.note.empty() || !std::isfinite(last.x)) return;
   line({{last.x - 5, last.y - 5}, {last.x + 5, last.y + 5}}, Ink::Role::failure, 2.5);
   line({{last.x - 5, last.y + 5}, {last.x + 5, last.y - 5}}, Ink::Role::failure, 2.5);

@@ -34,7 +34,7 @@ std::vector<Bar> bars(const std::vector<Condition>& conditions, const Unit& unit
     bar.value = found.value / unit.factor, bar.inner = found.inner / unit.factor;
     bar.low = found.low / unit.factor, bar.high = found.high / unit.factor;
     if (std::isfinite(found.value)) {
-      bar.label = unit.text(found.value, std::optional((found.high - found.low) / 2)) +
+      bar.label = unit.measured(found.value, (found.high - found.low) / 2) +
                   (condition.bad() ? "  " + condition.status : "");
     } else {
       bar.label = condition.bad() ? condition.status : missing;

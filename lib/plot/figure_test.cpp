@@ -174,11 +174,11 @@ TEST_CASE("curves at both ends of the doubles are not said to coincide") {
 }
 
 TEST_CASE("a value has the places that its uncertainty means, and a column one number of decimals") {
-  CHECK(summary::time_unit(0.2).text(0.1999, 0.0141) == "200 ± 14 ms");
-  CHECK(summary::time_unit(2).text(1.3224, 0.149) == "1.32 ± 0.15 s");
-  CHECK(summary::Unit{}.text(0.397731, 0.000771) == "0.39773 ± 0.00077");
-  CHECK(summary::Unit{}.text(1341, 140.2) == "1340 ± 140");
-  CHECK(summary::time_unit(2).text(1.5, kNone) == "1.500 s");
+  CHECK(summary::time_unit(0.2).measured(0.1999, 0.0141) == "200 ± 14 ms");
+  CHECK(summary::time_unit(2).measured(1.3224, 0.149) == "1.32 ± 0.15 s");
+  CHECK(summary::Unit{}.measured(0.397731, 0.000771) == "0.39773 ± 0.00077");
+  CHECK(summary::Unit{}.measured(1341, 140.2) == "1340 ± 140");
+  CHECK(summary::time_unit(2).measured(1.5, kNone) == "1.500 s");
   using Texts = std::vector<std::string>;
   CHECK(summary::column({10.5554, 9.852737, 3.911}, 7) == Texts{"10.55540", "9.85274", "3.91100"});
   CHECK(summary::column({1.5, 2, kNone}, 7) == Texts{"1.5", "2.0", "nan"});

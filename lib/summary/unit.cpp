@@ -49,8 +49,8 @@ std::string Unit::number(double value, int digits) const {
   return fixed(scaled, std::min(9, digits - whole_digits(scaled)));
 }
 
-std::string Unit::text(double value, std::optional<double> uncertainty) const {
-  const double scaled = value / factor, half = uncertainty.value_or(0) / factor;
+std::string Unit::measured(double value, double uncertainty) const {
+  const double scaled = value / factor, half = uncertainty / factor;
   if (!std::isfinite(scaled) || !std::isfinite(half) || !(half > 0) || !plain(scaled)) return text(value);
   const int decimals = std::min(9, 2 - whole_digits(half));
   const double place = std::pow(10, -decimals);  // 1340 +- 140: neither has more digits than it means

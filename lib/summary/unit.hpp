@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values with the unit that suits a whole figure or table: one unit for all, chosen by the largest.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +12,8 @@ struct Unit {
 
   /// "12.3 ms": `digits` significant digits, never fewer than the whole part needs.
   std::string text(double value, int digits = 4) const;
-  /// "1.32 ± 0.15 s": the value to the place that the second digit of its uncertainty has.
-  std::string text(double value, std::optional<double> uncertainty) const;
+  /// "1.32 ± 0.15 s": the value to the place that the second digit of its uncertainty has; without one as text().
+  std::string measured(double value, double uncertainty) const;
   /// As text(), without the unit.
   std::string number(double value, int digits = 4) const;
 };

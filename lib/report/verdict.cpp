@@ -21,7 +21,7 @@ std::string all_of(std::size_t count, const std::string& noun) {
 Text failures(const Findings& found) {
   std::vector<Text> each;
   for (const Condition* const one : found.bad) each.push_back(say("{} {}", code(one->name), status_text(*one)));
-  return say("{}{}. ", bad(failed_count(found)), joined(each));
+  return say("{}{}.", bad(failed_count(found)), joined(each));
 }
 
 /// "a and c end with X; b ends with Y", or how many there are where the list would hide the sentence.
@@ -216,28 +216,26 @@ Text bits_sentence(const Findings& found) {
 
 void write_verdict(const Findings& found, Document& document) {
   document.verdict = found.bad.empty() ? Verdict::open : Verdict::bad;
-  Text& text = document.verdict_text;
-  if (!found.bad.empty()) text += failures(found);
+  std::vector<Text> said;
+  if (!found.bad.empty()) said.push_back(failures(found));
   if (found.healthy.empty()) {
-    text += "Nothing can be compared.";
-    document.label = label(found, document.verdict);
-    return;
-  }
-  if (found.digests.empty() && found.healthy.size() > 1) {
-    text += without_digests(found);
+    said.emplace_back("Nothing can be compared.");
+  } else if (found.digests.empty() && found.healthy.size() > 1) {
+    said.push_back(without_digests(found));
   } else {
-    text += digests(found, document.verdict);
-    if (!found.digests_differ() && !found.without_digest.empty()) text += say(" {}", losses(found));
+    said.push_back(digests(found, document.verdict));
+    if (!found.digests_differ() && !found.without_digest.empty()) said.push_back(losses(found));
   }
   if (!found.unknown.empty()) {
     if (document.verdict == Verdict::good) document.verdict = Verdict::open;
-    text += say(" Whether {} complete is not known: the records do not say how many steps were expected.",
-                found.unknown.size() == found.conditions.size()
-                    ? Text("they are")
-                    : say(found.unknown.size() == 1 ? "{} is" : "{} are", names(found.unknown)));
-  } else if (text.empty()) {
-    text = say("{} completed.", code(found.healthy[0]->name));
+    said.push_back(say("Whether {} complete is not known: the records do not say how many steps were expected.",
+                       found.unknown.size() == found.conditions.size()
+                           ? Text("they are")
+                           : say(found.unknown.size() == 1 ? "{} is" : "{} are", names(found.unknown))));
   }
+  std::erase_if(said, [](const Text& one) { return one.empty(); });
+  if (said.empty()) said.push_back(say("{} completed.", code(found.healthy[0]->name)));
+  document.verdict_text = joined(said, " ", " ");
   document.label = label(found, document.verdict);
 }
 

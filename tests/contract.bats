@@ -37,6 +37,17 @@ refuses() {
   verdict
 }
 
+@test "--help ends with three examples and the name of the page" {
+  for tool in $(tools); do
+    run -0 "$tool" --help
+    [ "${lines[-1]}" = "More: man $tool" ] || complain "$tool: ${lines[-1]}"
+    sed -n '/^Examples:$/,/^More: /p' <<<"$output" >examples
+    [ "$(grep -c "^  .*$tool" examples)" = 3 ] || complain "$tool: $(cat examples)"
+    [ -e "$ROOT/man/$tool.1" ] || complain "$tool has no page"
+  done
+  verdict
+}
+
 @test "--version names the tool and a version, on one line" {
   for tool in $(tools); do
     run -0 --separate-stderr "$tool" --version

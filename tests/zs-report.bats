@@ -37,7 +37,7 @@ first_paragraph() { sed -n 3p "$1"; }
     [ -s "out/$picture" ] || complain "$picture"
     count=$((count + 1))
   done
-  [ $count = 3 ]
+  [ $count = 4 ]
   zs-report summary.h5 -o out/other.md --figures pictures
   grep -qF '](../pictures/loss_comparison.png)' out/other.md || complain "not relative to the report"
   [ -s pictures/loss_comparison.png ] || complain "not drawn into --figures"
@@ -138,7 +138,8 @@ first_paragraph() { sed -n 3p "$1"; }
   summary z1.log z2.log
   run -0 zs-report summary.h5 -o report.md
   grep -q '^The records do not say: the model, the data, the number format, the number of ranks,' report.md
-  [[ $(first_paragraph report.md) == "**Bits not known.** No condition logged a state digest, so whether the parameters are the same bits cannot be told. Their losses are equal, as logged, at every one of 8 steps."* ]]
+  [[ $(first_paragraph report.md) == "**Equal losses.** Their losses are equal, as logged, at every one of 8 steps. \`z1\` (0.101 s) has the shortest steps:"* ]]
+  [[ $(first_paragraph report.md) == *" No condition logged a state digest, so whether the parameters are the same bits cannot be told. Whether they are complete is not known:"* ]]
 }
 
 @test "every number leads to a line of the log that holds it" {
@@ -151,8 +152,11 @@ first_paragraph() { sed -n 3p "$1"; }
     line=$(sed -E 's/.*:([0-9]+)`.*/\1/' <<<"$place")
     sed -n "${line}p" "$file" | grep -qF "Loss: ${value// /} " || complain "$what: $value is not at $file:$line"
     checked=$((checked + 1))
-  done < <(sed -n '/Where the numbers come from/,$p' report.md)
+  done < <(zs-report summary.h5 | sed -n '/Where the numbers come from/,$p')
   [ $checked = 9 ] || complain "$checked numbers checked"
+  # Beside a file they are in one of their own: number, value, run, step, place.
+  grep -qE $'^final_loss of z2\t2\tz2\t8\tz2.log:[0-9]+$' report_numbers.tsv || complain "$(grep final_loss report_numbers.tsv)"
+  grep -qF '(report_numbers.tsv)' report.md || complain "the report does not name the file of its numbers"
   grep -qE '^\[[0-9]+\]: z1.log#L[0-9]+$' report.md || complain "no link to a line"
   verdict
 }
@@ -207,9 +211,8 @@ first_paragraph() { sed -n 3p "$1"; }
   sed -i -E 's/time: 0.[0-9]+/time: -1/' z2.log
   summary z1.log z2.log
   run -0 zs-report summary.h5 -o report.md
-  grep -qF -- '- `z1`: 8 iteration times of 8 not a time: not above 0, or not finite.' report.md || complain "time 0"
+  grep -qF -- '- `z1` and `z2`: 8 iteration times of 8 not a time: not above 0, or not finite.' report.md || complain "time 0 and -1"
   grep -qF -- '- `z1`: the peak memory is -5 bytes.' report.md || complain "memory"
-  grep -qF -- '- `z2`: 8 iteration times of 8 not a time' report.md || complain "time -1"
   if grep -qE 'For (time|memory):\*\* `|nan' report.md; then complain "$(grep -E 'For (time|memory)|nan' report.md)"; fi
   verdict
 }
@@ -352,8 +355,70 @@ first_paragraph() { sed -n 3p "$1"; }
   zs-parse "$batch"/z1_baseline.log "$batch"/z3_deepcompile.log | zs-aggregate -o summary.h5
   run -0 zs-report summary.h5
   for number in 1.620094 0.363938 1.628428 0.367286; do grep -qF "$number" <<<"$output" || complain "lacks $number"; done
-  [[ ${lines[1]} == "**Bits not known.** No condition logged a state digest,"* ]] || complain "${lines[1]}"
+  [[ ${lines[1]} == "**Losses differ.** At the same step the losses differ by up to "*" No condition logged a state digest,"* ]] || complain "${lines[1]}"
   verdict
+}
+
+@test "a folder is enough: of logs, of a batch, of runs; its report stands in it" {
+  for name in logs batch runs/x runs/y; do mkdir -p $name; done
+  cp z1.log z2.log logs/
+  cp z1.log z2.log batch/
+  echo '{"conditions": {"z1": {"exit_code": 0}, "z2": {"exit_code": 0}}, "condition_order": ["z1", "z2"]}' >batch/metadata.json
+  zs-parse z1.log --format h5 -o runs/x/metrics.h5
+  zs-parse z2.log --format h5 -o runs/y/metrics.h5
+  for folder in logs batch runs; do
+    run -0 --separate-stderr zs-report $folder
+    [ "$output" = "Same bits: $folder/report.html, $folder/report.md" ] || complain "$folder: $output"
+    [ -z "$stderr" ] || complain "$folder: $stderr"
+    for file in report.html report.md report_numbers.tsv loss_comparison.png iteration_time_comparison.png memory_usage_comparison.png; do
+      [ -s $folder/$file ] || complain "$folder: no $file"
+    done
+    cp $folder/report.md first.md
+    zs-report $folder >/dev/null || complain "$folder: not again"
+    cmp first.md $folder/report.md || complain "$folder: another report the second time"
+  done
+  zs-report z1.log z2.log -o two.html || complain "two logs"
+  [ -s two.html ] || complain "no two.html"
+  # What somebody else wrote is not written over, and nothing is written then.
+  rm logs/report.html
+  echo 'my notes' >logs/report.md
+  refuses_with "zs-report: logs/report.md: is no report of zs-report, and would be written over: name another file with -o" zs-report logs
+  [ ! -e logs/report.html ] || complain "written in part"
+  mkdir empty
+  refuses_with "zs-report: empty: holds neither runs nor logs" zs-report empty
+  verdict
+}
+
+@test "a log with a fault makes a report, says where, and ends with 1" {
+  sed -i 's/Loss: 2.75 /Loss: 2,75 /' z1.log
+  mkdir logs
+  mv z1.log z2.log logs/
+  run -1 --separate-stderr zs-report logs
+  [[ $stderr == "zs-report: logs/z1.log:11: "* ]] || complain "$stderr"
+  [ -s logs/report.md ]
+  verdict
+}
+
+@test "a report opens with its pictures, its setup is folded, and a remark on several conditions stands once" {
+  sed -i 's/Step 4, /Step 9, /; /Step [5678],/d' z1.log z2.log
+  summary z1.log z2.log z3.log
+  zs-report summary.h5 -o report.html || (($? == 1))
+  awk '/class="verdict/ { verdict = NR } /<figure>/ && !figure { figure = NR } /id="loss"/ { loss = NR } /id="setup"/ { setup = NR } /<details><summary>What all conditions share/ { fold = NR }
+    END { exit !(verdict < figure && figure < loss && loss < setup && setup < fold) }' report.html || complain "another order"
+  [ "$(grep -c '<figure>' report.html)" = 4 ] || complain "$(grep -c '<figure>' report.html) pictures"
+  grep -q '95&nbsp;%' report.html || complain "95 % breaks over a line"
+  [ "$(zs-report summary.h5 | grep -c 'between logged steps')" -le 1 ] || complain "a remark stands twice"
+  verdict
+}
+
+@test "a trainer that counts micro-steps: the tokens of a logged step are those of one" {
+  for log in z1 z2; do
+    { printf 'run: %s\n' log_interval=1 batch_size=2 seq_length=64 gradient_accumulation_steps=4
+      awk '/expected_steps/ { next } match($0, /Step [0-9]+/) { sub(/Step [0-9]+/, "Step " 4 * substr($0, RSTART + 5, RLENGTH - 5)) } 1' $log.log; } >micro_$log.log
+  done
+  summary micro_z1.log micro_z2.log
+  run zs-report summary.h5
+  [[ $output == *"| tokens of a logged step (a micro-step) | 256 |"* ]]
 }
 
 @test "unwritable places and bad input are errors, and no part of a report remains" {

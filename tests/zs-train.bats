@@ -156,3 +156,18 @@ END
   [ -z "$(marked zs-train)" ]
   run -1 zs-aggregate --format tsv out5/*/metrics.h5 # TRUNCATED, and readable
 }
+
+@test "on a terminal one line shows how far it is, and the log is in its file; a pipe gets the log" {
+  command -v script >/dev/null || skip "script(1) is not installed"
+  cd "$BATS_TEST_TMPDIR"
+  small="zs-train --model_name tiny --num_layers 1 --seq_length 32 --max_steps 30 --log_interval 1"
+  TERM=xterm script -qec "$small --run_name seen" /dev/null </dev/null >screen
+  grep -qE '\[#+-*\] step [0-9]+/30  loss [0-9.]+  .*tokens/s  [0-9]+:[0-9]{2}:[0-9]{2} left' screen || complain "no progress: $(cat -v screen)"
+  grep -qE 'final loss [0-9.]+, state digest [0-9a-f]{32}' screen || complain "no result: $(cat -v screen)"
+  if grep -q 'Epoch 1, Step' screen; then complain "log lines on a terminal"; fi
+  [ "$(grep -c '^Epoch 1, Step' saved_models/*/run.log)" -eq 30 ] || complain "the log is not whole"
+  run -0 --separate-stderr $small
+  [ "$(grep -c '^Epoch 1, Step' <<<"$output")" -eq 30 ] || complain "a pipe gets no log"
+  [ -z "$stderr" ] || complain "stderr: $stderr"
+  verdict
+}

@@ -37,7 +37,9 @@ const zs::cli::Command kCommand = {
          {"h5", "text", "table", "tsv", "json"}},
         {'o', "output", "FILE", "write the summary to FILE, '-' for stdout", "-"},
     },
-    {{1, "a run is TRUNCATED, DEAD, DIVERGED or FAILED: said on stderr; the summary was written"}}};
+    {{1, "a run is TRUNCATED, DEAD, DIVERGED or FAILED: said on stderr; the summary was written"}},
+    {"zs-parse run.log | zs-aggregate --format table", "zs-parse run.log | zs-aggregate > summary.h5",
+     "zs-parse a.log b.log | zs-aggregate --by zero_stage --format json"}};
 
 /// "a,b" as a and b.
 std::vector<std::string> words(const std::string& list) {

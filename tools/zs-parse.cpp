@@ -26,7 +26,8 @@ const zs::cli::Command kCommand = {
         {'f', "follow", "", "wait for more at the end of the log, until interrupted"},
     },
     {{1, "there were faults: malformed metric lines, or none at all; the rest was written"}},
-};
+    {"zs-parse run.log", "zs-parse a.log b.log | zs-aggregate --format table",
+     "zs-parse --format h5 -o run.h5 run.log"}};
 
 std::atomic<bool> interrupted = false;
 

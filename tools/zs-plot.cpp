@@ -4,12 +4,12 @@
 #include "base/file.hpp"
 #include "cli/run.hpp"
 #include "gradient/history.hpp"
-#include "metric/file.hpp"
 #include "plot/gradients.hpp"
 #include "plot/kind.hpp"
-#include "plot/picture.hpp"
-#include "plot/terminal.hpp"
+#include "figure/picture.hpp"
+#include "figure/terminal.hpp"
 #include "registry/run.hpp"
+#include "summary/source.hpp"
 
 namespace {
 
@@ -18,7 +18,7 @@ using zs::cli::Args;
 const zs::cli::Command kCommand = {
     "zs-plot",
     "Draw a summary as a picture or in the terminal",
-    "KIND [SUMMARY|RUN|CHECKPOINT...]",
+    "KIND [SUMMARY|LOG|RUN|DIR]...",
     {
         {'o', "output", "FILE",
          "write the picture to FILE (.png, .svg, .pdf), '-' for stdout; without it, draw in the terminal"},
@@ -30,30 +30,32 @@ const zs::cli::Command kCommand = {
          {"png", "svg", "pdf"}},
         {'t', "terminal", "", "draw in the terminal, in colour and Unicode where it has them"},
         {'l', "list", "", "list the kinds of figures"},
-        {0, "smooth", "N", "curves: the mean of N logged points around each", "1"},
+        {0, "smooth", "N", "curves: the mean of N logged points around each; 0: chosen by their number", "0"},
         {0, "log", "", "curves: a logarithmic axis of losses"},
         {0, "xaxis", "NAME", "curves: the x axis", "step", {"step", "tokens", "time"}},
-        {0, "baseline", "CONDITION", "difference: the condition to compare with; without it, the first"},
+        {0, "baseline", "CONDITION", "difference, revision: the condition to compare with; without it, the first"},
         {0, "rows", "KEY", "sweep: the attribute down the side; without it, the first that differs"},
         {0, "columns", "KEY", "sweep: the attribute along the top; without it, the next that differs"},
         {0, "value", "COLUMN", "sweep: the result to show; without it, valid_loss if there is one, else final_loss"},
-        {'r', "registry", "DIR", "gradients: folder of the runs [$ZS_REGISTRY, else saved_models]"},
+        {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {0, "theme", "FILE", "colours, fonts and sizes; share/plot/theme is an example"},
         {0, "title", "TEXT", "the title above the figure"},
-    }};
+    },
+    {},
+    {"zs-plot loss a.log b.log", "zs-plot time summary.h5 -o iteration_time_comparison.png", "zs-plot gradients a"}};
 
-zs::plot::Format format(const Args& args) {
-  using zs::plot::Format;
+zs::figure::Format format(const Args& args) {
+  using zs::figure::Format;
   const std::string name = args.text("format");
   if (!name.empty()) return name == "png" ? Format::png : name == "svg" ? Format::svg : Format::pdf;
-  if (const auto found = zs::plot::format_of(args.text("output"))) return *found;
+  if (const auto found = zs::figure::format_of(args.text("output"))) return *found;
   throw zs::UsageError("cannot tell the format of '" + args.text("output") +
                        "': name it .png, .svg or .pdf, or give --format");
 }
 
 zs::plot::Options options(const Args& args) {
   zs::plot::Options chosen;
-  chosen.smooth = static_cast<std::size_t>(args.integer("smooth", 1, 1'000'000));
+  chosen.smooth = static_cast<std::size_t>(args.integer("smooth", 0, 1'000'000));
   chosen.log = args.has("log");
   chosen.x_axis = args.text("xaxis");
   chosen.baseline = args.text("baseline");
@@ -69,20 +71,21 @@ std::string list() {
   return text;
 }
 
-/// The figure of a summary, from a file or stdin.
-zs::plot::Figure of_summary(const Args& args) {
-  const auto& operands = args.operands();
-  if (operands.size() > 2) throw zs::UsageError("takes a kind and one summary, got also '" + operands[2] + "'");
-  const std::string input = operands.size() == 2 ? operands[1] : "-";
-  if (input == "-" && isatty(STDIN_FILENO)) throw zs::UsageError("no summary given, and stdin is a terminal");
-  std::vector<std::string> warnings;
-  const zs::metric::Store store = zs::summary::summarized(zs::metric::read(input), warnings);
-  for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);
-  return zs::plot::figure(operands[0], store, input == "-" ? "stdin" : input, options(args));
+/// The figure of what was named: a summary, logs, runs, folders; without any, of stdin. `faults` are defects of logs.
+zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
+  std::vector<std::string> inputs(args.operands().begin() + 1, args.operands().end());
+  if (inputs.empty() && isatty(STDIN_FILENO))
+    throw zs::UsageError(args.operands()[0] + " of what? name logs, runs, folders or a summary");
+  if (inputs.empty()) inputs = {"-"};
+  const zs::metric::Store store =
+      zs::summary::read(inputs, zs::registry::place(args.text("registry")),
+                        {.fault = zs::cli::fault_printer(kCommand, faults),
+                         .warn = [](const std::string& text) { zs::cli::warn(kCommand, text); }});
+  return zs::plot::figure(args.operands()[0], store, inputs[0] == "-" ? "stdin" : inputs[0], options(args));
 }
 
 /// The figure of runs and checkpoints.
-zs::plot::Figure of_gradients(const Args& args) {
+zs::figure::Figure of_gradients(const Args& args) {
   const std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
   if (names.empty()) throw zs::UsageError("gradients of what? give a run or checkpoints");
   return zs::plot::gradient_figure(zs::gradient::read(
@@ -92,16 +95,18 @@ zs::plot::Figure of_gradients(const Args& args) {
 zs::Status plot(const Args& args) {
   if (args.has("list")) return zs::write_file("-", list()), zs::Status::done;
   if (args.operands().empty()) throw zs::UsageError("which figure? give its kind; --list lists them");
+  zs::plot::require_kind(args.operands()[0]);
   const bool to_file = args.has("output") && !args.has("terminal");
-  const auto picture_format = to_file ? format(args) : zs::plot::Format::png;
-  const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
-  zs::plot::Figure figure = args.operands()[0] == zs::plot::kGradients ? of_gradients(args) : of_summary(args);
+  const auto picture_format = to_file ? format(args) : zs::figure::Format::png;
+  const zs::figure::Theme theme = args.has("theme") ? zs::figure::read_theme(args.text("theme")) : zs::figure::Theme();
+  std::int64_t faults = 0;
+  zs::figure::Figure figure = args.operands()[0] == zs::plot::kGradients ? of_gradients(args) : of_inputs(args, faults);
   if (args.has("title")) figure.title = args.text("title");
   if (to_file)
-    zs::write_file(args.text("output"), zs::plot::picture(figure, theme, picture_format));
+    zs::write_file(args.text("output"), zs::figure::picture(figure, theme, picture_format));
   else
-    zs::write_file("-", zs::plot::terminal_text(figure, theme, zs::plot::screen_of_stdout()));
-  return zs::Status::done;
+    zs::write_file("-", zs::figure::terminal_text(figure, theme, zs::figure::screen_of_stdout()));
+  return faults > 0 ? zs::Status::no : zs::Status::done;
 }
 
 }  // namespace

@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "gradient/history.hpp"
-#include "metric/file.hpp"
 #include "registry/run.hpp"
 #include "report/batch.hpp"
 #include "report/gradients.hpp"
 #include "report/revision.hpp"
 #include "report/sweep.hpp"
 #include "report/write.hpp"
+#include "summary/source.hpp"
 
 namespace {
 
 const zs::cli::Command kCommand = {
     "zs-report",
     "Write the report of a summary, in Markdown or as one HTML file",
-    "[SUMMARY]",
+    "[SUMMARY|LOG|RUN|DIR]...",
     {
-        {'o', "output", "FILE", "write the report to FILE (.md, .html; of revisions also .json), '-' for stdout", "-"},
+        {'o', "output", "FILE",
+         "write the report to FILE (.md, .html; of revisions also .json), '-' for stdout; without it, of a folder, "
+         "report.html, report.md and the pictures into that folder",
+         "-"},
         {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html", "json"}},
         {'k',
          "kind",
@@ -25,7 +33,7 @@ const zs::cli::Command kCommand = {
          "batch",
          {"batch", "revision", "sweep"}},
         {'g', "gradients", "RUN", "report on the gradients that a run, or single checkpoints, saved", "", {}, true},
-        {'r', "registry", "DIR", "gradients: folder of the runs [$ZS_REGISTRY, else saved_models]"},
+        {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report"},
         {0, "baseline", "CONDITION", "revision: the condition to compare with; without it, the first"},
         {0, "max_slowdown", "PERCENT", "revision: how much longer a step may take, and how much memory may grow", "3"},
@@ -40,11 +48,15 @@ const zs::cli::Command kCommand = {
      {1,
       "a condition is FAILED, DIVERGED, DEAD or TRUNCATED, or state digests of the same training disagree; of "
       "revisions: worse or different; of gradients: a layer's is not sound"},
-     {3, "of revisions: the data do not show it"}}};
+     {3, "of revisions: the data do not show it"}},
+    {"zs-report saved_models", "zs-report a.log b.log -o report.html", "zs-report --gradients a -o gradients.html"}};
 
-zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store& store, const std::string& source) {
+namespace fs = std::filesystem;
+using zs::report::Format;
+
+zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store& store, const std::string& source,
+                              const std::string& folder) {
   const zs::report::Findings found = zs::report::findings(store, source);
-  const std::string folder = zs::report::folder_of(args.text("output"));
   if (args.text("kind") == "batch") return zs::report::batch(store, found, source, folder);
   if (args.text("kind") == "revision") {
     return zs::report::revision(store, found, source, folder,
@@ -57,11 +69,26 @@ zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store
   return zs::report::sweep(store, found, source, folder, options);
 }
 
-/// The report of a summary, from a file or stdin.
-zs::report::Document of_summary(const zs::cli::Args& args, std::vector<std::string>& warnings) {
-  const std::string input = args.input();
-  const zs::metric::Store store = zs::summary::summarized(zs::metric::read(input), warnings);
-  return document(args, store, input == "-" ? "stdin" : input);
+/// The report of what was named: a summary, logs, runs, folders. `faults` are defects of logs.
+zs::report::Document of_inputs(const zs::cli::Args& args, const std::string& folder, std::int64_t& faults) {
+  const std::vector<std::string> inputs = args.inputs();
+  zs::cli::ProgressLine line;
+  zs::summary::Listener listener;
+  listener.progress = [&](std::size_t done, std::size_t all, const std::string& name) {
+    if (done == all) return line.clear();
+    if (all > 1 && line.due()) line.show("[" + std::to_string(done + 1) + "/" + std::to_string(all) + "] " + name);
+  };
+  listener.fault = [&, print = zs::cli::fault_printer(kCommand, faults)](const zs::Fault& fault) {
+    line.clear();
+    print(fault);
+  };
+  listener.warn = [](const std::string& text) { zs::cli::warn(kCommand, text); };
+  const zs::metric::Store store = zs::summary::read(inputs, zs::registry::place(args.text("registry")), listener);
+  return document(args, store,
+                  inputs.size() > 1  ? std::to_string(inputs.size()) + " inputs"
+                  : inputs[0] == "-" ? "stdin"
+                                     : inputs[0],
+                  folder);
 }
 
 /// The report of runs and checkpoints.
@@ -72,18 +99,32 @@ zs::report::Document of_gradients(const zs::cli::Args& args) {
       args.all("gradients"), zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand))));
 }
 
+/// Throws where a file stands in the way that no report of ours is: somebody wrote it.
+void require_ours(const std::string& path) {
+  if (fs::exists(path) && zs::Input(path).read_all().find("Written by zs-report") == std::string::npos)
+    throw zs::Error(path, 0, "is no report of zs-report, and would be written over: name another file with -o");
+}
+
 zs::Status report(const zs::cli::Args& args) {
-  const std::string output = args.text("output");
-  const zs::plot::Theme theme = args.has("theme") ? zs::plot::read_theme(args.text("theme")) : zs::plot::Theme();
-  std::vector<std::string> warnings;
-  zs::report::Document text = args.has("gradients") ? of_gradients(args) : of_summary(args, warnings);
+  const std::string first = args.operands().empty() ? "" : args.operands()[0];
+  const bool beside =
+      !args.has("output") && !args.has("format") && args.operands().size() == 1 && fs::is_directory(first);
+  const zs::figure::Theme theme = args.has("theme") ? zs::figure::read_theme(args.text("theme")) : zs::figure::Theme();
+  std::vector<std::string> outputs = {args.text("output")};
+  if (beside) outputs = {(fs::path(first) / "report.html").string(), (fs::path(first) / "report.md").string()};
+  if (beside) std::for_each(outputs.begin(), outputs.end(), require_ours);
+  std::int64_t faults = 0;
+  const std::string folder = zs::report::folder_of(outputs[0]);
+  zs::report::Document text = args.has("gradients") ? of_gradients(args) : of_inputs(args, folder, faults);
   if (args.has("title")) text.title = args.text("title");
   text.tool = std::string("zs-report ") + zs::cli::version();
-  const auto format = zs::report::format_of(args.has("format") ? "." + args.text("format") : output);
-  for (std::string& warning : zs::report::write(text, format, output, args.text("figures"), theme))
-    warnings.push_back(std::move(warning));
-  for (const std::string& warning : warnings) zs::cli::warn(kCommand, warning);
-  if (text.verdict == zs::report::Verdict::bad) return zs::Status::no;
+  for (const std::string& output : outputs) {
+    const Format format = zs::report::format_of(args.has("format") ? "." + args.text("format") : output);
+    for (const std::string& warning : zs::report::write(text, format, output, args.text("figures"), theme))
+      zs::cli::warn(kCommand, warning);
+  }
+  if (beside) zs::write_file("-", text.label + ": " + outputs[0] + ", " + outputs[1] + "\n");
+  if (text.verdict == zs::report::Verdict::bad || faults > 0) return zs::Status::no;
   return text.verdict == zs::report::Verdict::open && args.text("kind") == "revision" ? zs::Status::inconclusive
                                                                                       : zs::Status::done;
 }

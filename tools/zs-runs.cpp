@@ -80,7 +80,8 @@ const zs::cli::Command kCommand = {
          {"table", "tsv", "csv", "json"}},
         {'y', "yes", "", "remove without asking"},
     },
-    {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}, {125, "start: nothing was started"}}};
+    {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}, {125, "start: nothing was started"}},
+    {"zs-runs --filter model.name=gpt2 --sort_by final_valid_loss", "zs-runs --status", "zs-runs show baseline"}};
 
 std::string registry(const Args& args) { return zs::registry::place(args.text("registry")); }
 

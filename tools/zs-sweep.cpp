@@ -27,7 +27,10 @@ const zs::cli::Command kCommand = {
         {0, "cells", "", "print each run, or condition, as a line for zs-runs plan, with WORDs behind its own"},
         {0, "defaults", "WORDS", "with --cells: options before those of a condition, quoted as for a shell"},
         {'l', "list", "", "list the sets of the conditions file (of batch, if none is named)"},
-    }};
+    },
+    {},
+    {"zs-sweep config.yaml sweep.yaml --count", "zs-sweep config.yaml sweep.yaml --dry_run",
+     "zs-sweep --conditions batch full_comparison"}};
 
 void print(const std::string& text) {
   zs::Output out("-");

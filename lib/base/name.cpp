@@ -24,10 +24,14 @@ int edit_distance(std::string_view a, std::string_view b) {
 std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates, std::size_t count) {
   std::vector<std::pair<int, std::string>> ranked;
   const int furthest = static_cast<int>(name.size()) / 3 + 1;
+  constexpr std::size_t kShortest = 3;  // two letters are part of too much
   for (const std::string& candidate : candidates) {
     const int longer = static_cast<int>(candidate.size()) - static_cast<int>(name.size());
-    const int distance = std::abs(longer) > furthest ? furthest + 1 : edit_distance(name, candidate);
-    if (distance <= furthest) ranked.emplace_back(distance, candidate);
+    int distance = std::abs(longer) > furthest ? furthest + 1 : edit_distance(name, candidate);
+    // A part of a name is nearer than a name with two other letters.
+    const bool part = name.size() >= kShortest && candidate.find(name) != std::string::npos;
+    if (part && distance > 2) distance = std::min(2, furthest);
+    if (distance <= furthest) ranked.emplace_back(2 * distance - part, candidate);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
   std::vector<std::string> names;

@@ -10,7 +10,8 @@ namespace zs {
 /// Optimal string alignment distance: insertions, deletions, substitutions, neighbour swaps.
 int edit_distance(std::string_view a, std::string_view b);
 
-/// The candidates nearest to `name`, best first, at most `count`, none further than a third of its length + 1.
+/// The candidates nearest to `name`, best first, at most `count`, none further than a third of its length + 1; one that
+/// contains `name` is near, too: "steps" means "max_steps".
 std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates,
                                  std::size_t count = 1);
 

@@ -4,11 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/program_options.hpp>
 
 #include "base/name.hpp"
-#include "base/secret.hpp"
 #include "base/number.hpp"
+#include "base/secret.hpp"
 
 namespace zs::cli {
 namespace {
@@ -45,18 +46,54 @@ po::options_description described(const Command& command) {
   return table;
 }
 
+/// What people call an option elsewhere, where the option itself does not say.
+struct Synonyms {
+  std::string_view option, words;
+};
+constexpr auto kSynonyms = std::to_array<Synonyms>({
+    {"output", "out outfile output_file save save_to dest"},
+    {"format", "fmt type output_format"},
+    {"filter", "where query select"},
+    {"sort_by", "order order_by orderby"},
+    {"registry", "runs runs_dir folder dir"},
+    {"smooth", "smoothing ema window"},
+    {"log", "logy log_y logscale log_scale"},
+    {"xaxis", "x x_axis"},
+    {"baseline", "base reference ref"},
+    {"by", "group group_by groupby"},
+    {"warmup", "skip burn_in discard"},
+    {"zero_stage", "stage zero"},
+    {"model_name", "model"},
+    {"learning_rate", "lr"},
+    {"batch_size", "bs batch"},
+    {"weight_decay", "wd"},
+    {"num_epochs", "epochs epoch"},
+    {"max_steps", "steps step iterations"},
+    {"lr_warmup_steps", "warmup warmup_steps"},
+});
+
+bool is_synonym(const std::string& word, const Option& option) {
+  if (std::find(option.meant.begin(), option.meant.end(), word) != option.meant.end()) return true;
+  for (const Synonyms& row : kSynonyms) {
+    const std::string words = " " + std::string(row.words) + " ";
+    if (row.option == option.name && words.find(" " + word + " ") != std::string::npos) return true;
+  }
+  return false;
+}
+
 [[noreturn]] void explain(const Command& command, const po::error& error) {
   if (const auto* unknown = dynamic_cast<const po::unknown_option*>(&error)) {
     std::string name = unknown->get_option_name();
     name.resize(std::min(name.find('='), name.size()));
-    std::vector<std::string> known;
     const std::string word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+    std::vector<std::string> known;
     for (const Option& option : command.options) {
-      if (std::find(option.meant.begin(), option.meant.end(), word) != option.meant.end())
+      if (is_synonym(word, option))
         throw UsageError("unknown option '" + name + "', did you mean '--" + option.name + "'?");
-      known.push_back("--" + option.name);
+      known.push_back(option.name);
     }
-    throw UsageError("unknown option '" + name + "'" + did_you_mean(name, known));
+    const std::vector<std::string> near = nearest(word, known);
+    throw UsageError("unknown option '" + name + "'" + (near.empty() ? "" : ", did you mean '--" + near[0] + "'?"));
   }
   if (const auto* with_name = dynamic_cast<const po::error_with_option_name*>(&error)) {
     std::string name = with_name->get_option_name();

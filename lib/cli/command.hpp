@@ -32,6 +32,7 @@ struct Command {
   std::string operands;  ///< as in a synopsis: "[LOG]...", or empty when none are taken
   std::vector<Option> options;
   std::map<int, std::string> statuses{};  ///< what the exit statuses mean here, where it differs from the usual
+  std::vector<std::string> examples{};    ///< command lines: the last part of --help, and of the page's EXAMPLES
 };
 
 /// What the user typed, checked against the table.

@@ -78,6 +78,26 @@ TEST_CASE("an option of many values collects them all") {
         std::vector<std::string>{"a", "b", "c"});
 }
 
+TEST_CASE("what people call an option elsewhere, or a part of its name, names it") {
+  CHECK(refusal({"--out", "x"}) == "unknown option '--out', did you mean '--output'?");
+  CHECK(refusal({"--save-to", "x"}) == "unknown option '--save_to', did you mean '--output'?");
+  CHECK(refusal({"--sort", "x"}) == "unknown option '--sort', did you mean '--sort_by'?");
+  CHECK(refusal({"--fmt", "x"}) == "unknown option '--fmt', did you mean '--format'?");
+  CHECK(refusal({"--threshold", "x"}) == "unknown option '--threshold', did you mean '--warmup'?");
+  CHECK(refusal({"--skip", "x"}) == "unknown option '--skip', did you mean '--warmup'?");
+  CHECK(refusal({"--colour"}) == "unknown option '--colour'");
+}
+
+TEST_CASE("help ends with the examples and the name of the page, which has the same examples") {
+  Command command = kCommand;
+  command.examples = {"zs-x a", "zs-x --warmup 3 b"};
+  CHECK(zs::cli::help_text(command).ends_with("\nExamples:\n  zs-x a\n  zs-x --warmup 3 b\n\nMore: man zs-x\n"));
+  const std::string page =
+      zs::cli::man_page(command, ".Dd November 20, 2026\n.Nm\ndoes.\n.Sh EXAMPLES\nOne:\n.Sh SEE ALSO\n.Xr zs 7\n");
+  CHECK(page.find(".Sh EXAMPLES\nOne:\n.Pp\nIn short:\n.Bd -literal -offset indent\n$ zs\\-x a\n"
+                  "$ zs\\-x \\-\\-warmup 3 b\n.Ed\n.Sh SEE ALSO\n") != std::string::npos);
+}
+
 TEST_CASE("what is not in the table is refused, naming the nearest") {
   CHECK(refusal({"--sort_bye", "x"}).find("unknown option '--sort_bye', did you mean '--sort_by'?") == 0);
   CHECK(refusal({"--sort", "x"}).find("unknown option '--sort'") == 0);  // no guessing from a prefix

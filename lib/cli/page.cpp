@@ -109,6 +109,9 @@ std::string help_text(const Command& command) {
   out << "\nExit status:\n";
   for (const auto& [status, meaning] : statuses(command))
     out << "  " << status << "  " << wrapped(meaning, 5, kWidth) << "\n";
+  if (!command.examples.empty()) out << "\nExamples:\n";
+  for (const std::string& example : command.examples) out << "  " << example << "\n";
+  out << "\nMore: man " << command.name << "\n";
   return out.str();
 }
 
@@ -152,7 +155,17 @@ std::string man_page(const Command& command, const std::string& prose) {
   out << ".El\n.Pp\nIn option names\n.Sq _\nand\n.Sq \\-\nare alike.\n"
       << subsections << surroundings << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
   for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
-  out << ".El\n" << sections;
+  out << ".El\n";
+  // The table's examples end the section of EXAMPLES, which comes first of the rest.
+  const std::size_t next = sections.find("\n.Sh ", sections.starts_with(".Sh EXAMPLES") ? 1 : 0);
+  const std::size_t end = next == std::string::npos ? sections.size() : next + 1;
+  out << sections.substr(0, end);
+  if (!command.examples.empty()) {
+    out << ".Pp\nIn short:\n.Bd -literal -offset indent\n";
+    for (const std::string& example : command.examples) out << "$ " << roff(example) << "\n";
+    out << ".Ed\n";
+  }
+  out << sections.substr(end);
   return out.str();
 }
 

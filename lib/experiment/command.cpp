@@ -116,7 +116,10 @@ cli::Command train_command() {
           "[CONFIG.yaml]",
           options,
           {{1, "the training has diverged: its loss, gradient or parameters are not finite"},
-           {75, "stopped by a signal, with everything saved: go on with --resume"}}};
+           {75, "stopped by a signal, with everything saved: go on with --resume"}},
+          {"zs-train --model_name tiny --max_steps 5",
+           "mpirun --oversubscribe -n 2 zs-train --model_name tiny --max_steps 5 --zero_stage 3",
+           "zs-train config.yaml --max_steps 3 --learning_rate 0.003"}};
 }
 
 }  // namespace zs::experiment

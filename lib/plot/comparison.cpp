@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "plot/bars.hpp"
 #include "plot/curve.hpp"
 #include "summary/difference.hpp"
+#include "summary/ratio.hpp"
 
 namespace zs::plot {
 Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) {
@@ -61,7 +61,7 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
     std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.ranks < b.ranks; });
     Series rates, shares;
     rates.name = shares.name = curves[i].first;
-    rates.colour = shares.colour = i;
+    rates.colour = shares.colour = Ink(i);
     const double each = points.front().rate / points.front().ranks;
     for (const Point& point : points) {
       rates.x.push_back(point.ranks), rates.y.push_back(point.rate);
@@ -72,7 +72,7 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
   }
   Series ideal;
   ideal.name = "ideal: 100 %";
-  ideal.colour = 6;
+  ideal.colour = Ink::Role::note;
   ideal.x = {*counts.begin(), *counts.rbegin()};
   ideal.y = {100, 100};
   share.series.push_back(std::move(ideal));
@@ -82,11 +82,43 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
 }
 
 Figure revision_figure(const std::vector<Condition>& conditions, const Options& options) {
-  Panel curves = loss_figure(conditions, options).panels.front();
-  Panel loss = final_loss_panel(conditions), time = time_panel(conditions, options), memory = memory_panel(conditions);
-  loss.title = "Final loss", time.title = "Iteration time", memory.title = "Peak memory",
-  curves.title = "Training loss";
-  return {"Comparison of revisions", {std::move(loss), std::move(time), std::move(memory), std::move(curves)}, 2};
+  const Condition& baseline = summary::baseline(conditions, options.baseline);
+  Panel forest;
+  forest.title = "Ratio to " + baseline.name;
+  forest.x_label = "ratio: above 1 is slower, or more memory";
+  forest.style = Panel::Style::points;
+  forest.reference = 1, forest.shade_low = 1 - options.gate, forest.shade_high = 1 + options.gate;
+  const std::vector<Look> look = looks(conditions);
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    const Condition& other = conditions[i];
+    if (&other == &baseline || other.bad() || baseline.bad()) continue;
+    const summary::Ratios ratios = summary::ratios(baseline, other);
+    for (const auto& [what, ratio] : {std::pair{"time", &ratios.time}, {"memory", &ratios.memory}}) {
+      if (!std::isfinite(ratio->value)) continue;
+      Bar bar;
+      bar.name = other.name + " " + what;
+      bar.colour = look[i].ink;
+      bar.value = ratio->value, bar.low = ratio->low, bar.high = ratio->high;
+      bar.label = to_rounded_text(ratio->value, 4);
+      if (!ratio->exact && ratio->known())
+        bar.label += " (" + to_rounded_text(ratio->low, 4) + " to " + to_rounded_text(ratio->high, 4) + ")";
+      forest.bars.push_back(std::move(bar));
+    }
+  }
+  forest.notes.push_back("line: 95 % interval, for time and memory together; shaded: within " +
+                         to_rounded_text(100 * options.gate, 2) + " % of " + baseline.name);
+  Figure figure{titled("Comparison of revisions", conditions), {}, 1};
+  if (!forest.bars.empty()) figure.panels.push_back(std::move(forest));
+  if (std::any_of(conditions.begin(), conditions.end(), [](const Condition& one) { return one.curve != nullptr; })) {
+    figure.panels.push_back(loss_figure(conditions, options).panels.front());
+    figure.panels.back().title = "Training loss";
+  }
+  if (nearly_equal(conditions)) {
+    figure.panels.push_back(difference_figure(conditions, options).panels.front());
+    figure.panels.back().title = "Loss difference";
+  }
+  if (figure.panels.empty()) throw Error("the revisions have neither times, nor memory, nor losses");
+  return figure;
 }
 
 }  // namespace zs::plot

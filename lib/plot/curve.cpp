@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -49,21 +50,58 @@ std::vector<double> axis(const std::vector<double>& steps, const Condition& cond
   return result;
 }
 
-/// The mean of `count` values around each; a value that is not finite stays one in all that it touches.
+/// Where some runs are not finite and others are: the mean and the range of the others.
+void complete(const Condition& condition, Series& series, std::string* partly) {
+  struct Others {
+    double sum = 0;
+    std::size_t count = 0;
+    Range range;
+  };
+  std::map<double, Others> others;
+  std::optional<double> from;
+  for (std::size_t row = 0; row < series.x.size(); ++row) {
+    if (!std::isfinite(series.y[row])) others[series.x[row]];
+  }
+  if (others.empty() || condition.members.size() < 2) return;
+  for (const summary::Member& member : condition.members) {
+    for (const stat::Point& point : member.series.points) {
+      const auto found = others.find(static_cast<double>(point.step));
+      if (found == others.end() || metric::is_absent(point.loss) || !std::isfinite(point.loss)) continue;
+      found->second.sum += point.loss, ++found->second.count, found->second.range.include(point.loss);
+    }
+  }
+  std::size_t fewest = condition.members.size();
+  for (std::size_t row = 0; row < series.x.size(); ++row) {
+    const auto found = others.find(series.x[row]);
+    if (found == others.end() || found->second.count == 0) continue;
+    series.y[row] = found->second.sum / static_cast<double>(found->second.count);
+    series.low[row] = found->second.range.low, series.high[row] = found->second.range.high;
+    fewest = std::min(fewest, found->second.count);
+    if (!from) from = series.x[row];
+  }
+  if (from && partly)
+    *partly = condition.name + ": not finite in " + counted(condition.members.size() - fewest, "run") + " from step " +
+              zs::to_text(*from) + "; the curve is of the others";
+}
+
+}  // namespace
+
 std::vector<double> smoothed(const std::vector<double>& values, std::size_t count) {
   if (count <= 1) return values;
   std::vector<double> result;
   for (std::size_t i = 0; i < values.size(); ++i) {
+    double sum = values[i];
+    std::size_t reach = 0;
     // As many on either side, so that the ends do not lean.
-    const std::size_t reach = std::min({(count - 1) / 2, i, values.size() - 1 - i});
-    double sum = 0;
-    for (std::size_t j = i - reach; j <= i + reach; ++j) sum += values[j];
+    for (const std::size_t most = std::min({(count - 1) / 2, i, values.size() - 1 - i}); reach < most; ++reach) {
+      const double both = values[i - reach - 1] + values[i + reach + 1];
+      if (!std::isfinite(both)) break;
+      sum += both;
+    }
     result.push_back(sum / static_cast<double>(2 * reach + 1));
   }
   return result;
 }
-
-}  // namespace
 
 std::string counted(std::size_t count, const std::string& noun) {
   return zs::to_text(static_cast<std::int64_t>(count)) + " " + noun + (count == 1 ? "" : "s");
@@ -75,10 +113,21 @@ std::string x_label(const Options& options) {
   return "step";
 }
 
-Series loss_curve(const Condition& condition, const Options& options) {
+std::string titled(const std::string& what, const std::vector<Condition>& conditions) {
+  const std::string model = summary::model(conditions);
+  return what + (model.empty() ? "" : " of " + model);
+}
+
+std::size_t smoothing(const Options& options, std::size_t points) {
+  constexpr std::size_t kMany = 200;
+  if (options.smooth > 0) return options.smooth;
+  return points > kMany ? points / 60 * 2 + 1 : 1;
+}
+
+Series loss_curve(const Condition& condition, const Look& look, const Options& options, std::string* partly) {
   Series series;
   series.name = condition.name;
-  series.colour = condition.place;
+  series.colour = look.ink, series.rest = look.rest;
   if (condition.bad()) series.note = condition.status;
   const metric::Table* const table = condition.curve;
   const metric::Column* const steps = table ? table->find("step") : nullptr;
@@ -96,9 +145,12 @@ Series loss_curve(const Condition& condition, const Options& options) {
     band = band || series.high.back() > series.low.back();
   }
   if (series.x.empty()) return series;
+  complete(condition, series, partly);
   if (!band) series.low.clear(), series.high.clear();
   series.x = axis(series.x, condition, options);
-  for (auto* values : {&series.y, &series.low, &series.high}) *values = smoothed(*values, options.smooth);
+  const std::size_t count = smoothing(options, series.x.size());
+  if (count > 1 && !look.rest) series.raw = series.y;
+  for (auto* values : {&series.y, &series.low, &series.high}) *values = smoothed(*values, count);
   return series;
 }
 

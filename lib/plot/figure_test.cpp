@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "plot/axis.hpp"
+#include "figure/axis.hpp"
+#include "plot/curve.hpp"
 #include "plot/figures.hpp"
-#include "plot/sample.hpp"
+#include "plot/sample_test.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::plot {
+
+using namespace figure;  // NOLINT: its tests too
 
 TEST_CASE("curves that lie on one another are striped, others are not") {
   std::vector<Series> series(4);
@@ -168,6 +171,26 @@ TEST_CASE("curves at both ends of the doubles are not said to coincide") {
   series[1].y = {-1e308, -1e308};
   stripe_coinciding(series);
   CHECK(series[1].layers == 1);
+}
+
+TEST_CASE("a value has the places that its uncertainty means, and a column one number of decimals") {
+  CHECK(summary::time_unit(0.2).measured(0.1999, 0.0141) == "200 ± 14 ms");
+  CHECK(summary::time_unit(2).measured(1.3224, 0.149) == "1.32 ± 0.15 s");
+  CHECK(summary::Unit{}.measured(0.397731, 0.000771) == "0.39773 ± 0.00077");
+  CHECK(summary::Unit{}.measured(1341, 140.2) == "1340 ± 140");
+  CHECK(summary::time_unit(2).measured(1.5, kNone) == "1.500 s");
+  using Texts = std::vector<std::string>;
+  CHECK(summary::column({10.5554, 9.852737, 3.911}, 7) == Texts{"10.55540", "9.85274", "3.91100"});
+  CHECK(summary::column({1.5, 2, kNone}, 7) == Texts{"1.5", "2.0", "nan"});
+  CHECK(summary::column({100, 20000}, 4) == Texts{"100", "20000"});
+  CHECK(summary::column({0.1235, 0.0456}, 2) == Texts{"0.12", "0.05"});
+}
+
+TEST_CASE("smoothing keeps a value that is not finite, alone, and leaves its place") {
+  std::vector<double> values(300, 1);
+  values[150] = kNone;
+  const std::vector<double> smooth = smoothed(values, 15);
+  for (std::size_t i = 0; i < values.size(); ++i) CHECK(std::isfinite(smooth[i]) == (i != 150));
 }
 
 TEST_CASE("a number for people is in its unit, and never cut short") {

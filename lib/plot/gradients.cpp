@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "plot/curve.hpp"
-#include "plot/theme.hpp"
+#include "figure/theme.hpp"
 
 namespace zs::plot {
 namespace {
@@ -44,22 +45,30 @@ Panel bars(const History& history, const std::vector<Finding>& findings, const s
   Panel panel;
   panel.title = "At " + history.moment(last);
   panel.x_label = "L2 norm of the gradient of a layer";
+  panel.style = Panel::Style::points;
+  panel.log_x = true;
+  std::size_t zero = 0;
   for (std::size_t layer = 0; layer < history.layers.size(); ++layer) {
     const Measure& measure = history.checkpoints[last].layers[layer];
     const auto finding = gradient::at(findings, last, layer);
     Bar bar;
     bar.name = history.layers[layer].name;
-    bar.colour = all_drawn ? layer : 0;
+    bar.colour = all_drawn ? Ink(layer) : Ink(0);
     bar.failed = finding.has_value();
     bar.label = label(measure, finding);
     if (std::isfinite(measure.norm())) bar.value = measure.norm();
-    Range range;
-    for (const auto& checkpoint : history.checkpoints) range.include(checkpoint.layers[layer].norm());
+    Range range;  // a logarithmic axis has no place for 0
+    zero += measure.norm() == 0;
+    for (const auto& checkpoint : history.checkpoints) {
+      if (checkpoint.layers[layer].norm() > 0) range.include(checkpoint.layers[layer].norm());
+    }
     if (last > 0 && !range.empty()) bar.low = range.low, bar.high = range.high;
     panel.bars.push_back(std::move(bar));
   }
   if (last > 0)
-    panel.notes.push_back("error bars: smallest to largest over " + counted(history.checkpoints.size(), "checkpoint"));
+    panel.notes.push_back("dot: now; line: smallest to largest over " +
+                          counted(history.checkpoints.size(), "checkpoint"));
+  if (zero > 0) panel.notes.push_back(counted(zero, "layer") + " at 0, which a logarithmic axis cannot show");
   return panel;
 }
 
@@ -71,7 +80,7 @@ void add_curves(const History& history, const std::vector<std::size_t>& shown, s
   for (std::size_t i = 0; i < shown.size(); ++i) {
     Series series;
     series.name = history.layers[shown[i]].name;
-    series.colour = i;
+    series.colour = Ink(i);
     for (std::size_t checkpoint = first; checkpoint < history.checkpoints.size(); ++checkpoint) {
       series.x.push_back(history.place(checkpoint));
       series.y.push_back(value(checkpoint, shown[i]));
@@ -84,6 +93,29 @@ void add_curves(const History& history, const std::vector<std::size_t>& shown, s
   if (shown.size() < history.layers.size())
     panel.notes.push_back("curves of " + counted(shown.size(), "layer") + " of " +
                           std::to_string(history.layers.size()));
+}
+
+/// Of a deep model: layer by checkpoint, tinted by the norm's logarithm.
+Panel depth_map(const History& history) {
+  constexpr std::size_t kMostColumns = 12;
+  std::vector<std::size_t> all(history.checkpoints.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  Panel panel;
+  panel.title = "Layer by checkpoint";
+  panel.x_label = history.by_step ? "step" : "checkpoint, in the order given", panel.y_label = "layer";
+  panel.key = "L2 norm; tinted by its logarithm";
+  const std::vector<std::size_t> shown = spread(all, kMostColumns);
+  for (const auto& layer : history.layers) panel.rows.push_back(layer.name);
+  for (std::size_t column = 0; column < shown.size(); ++column) {
+    panel.columns.push_back(zs::to_text(history.place(shown[column])));
+    for (std::size_t row = 0; row < history.layers.size(); ++row) {
+      const double norm = history.checkpoints[shown[column]].layers[row].norm();
+      panel.cells.push_back({column, row, norm > 0 ? std::log(norm) : kNone, to_rounded_text(norm, 2)});
+    }
+  }
+  if (shown.size() < all.size())
+    panel.notes.push_back(counted(shown.size(), "checkpoint") + " of " + std::to_string(all.size()));
+  return panel;
 }
 
 Panel evolution(const History& history, const std::vector<Finding>& findings, const std::vector<std::size_t>& shown) {
@@ -109,14 +141,14 @@ Panel evolution(const History& history, const std::vector<Finding>& findings, co
       panel.notes.push_back(panel.series[i].name + ": zero at " + counted(zero, "checkpoint") +
                             ", which a logarithmic axis cannot show");
   }
-  stripe_coinciding(panel.series, 0.004, true);
+  figure::stripe_coinciding(panel.series, 0.004, true);
   return panel;
 }
 
 }  // namespace
 
 std::vector<std::size_t> shown_layers(const History& history) {
-  const std::size_t most = Theme().palette.size();
+  const std::size_t most = figure::Theme().palette.size();
   std::vector<std::size_t> blocks, others;
   std::set<std::size_t> chosen;
   for (std::size_t layer = 0; layer < history.layers.size(); ++layer)
@@ -148,6 +180,8 @@ Figure gradient_figure(const History& history) {
   const std::vector<std::size_t> shown = shown_layers(history);
   Figure figure{"Gradients of " + history.subject, {bars(history, findings, shown)}};
   if (history.checkpoints.size() > 1) figure.panels.push_back(evolution(history, findings, shown));
+  if (history.checkpoints.size() > 1 && shown.size() < history.layers.size())
+    figure.panels.push_back(depth_map(history));
   figure.panels.back().notes.emplace_back("of the mean gradient, before clipping");
   if (!history.without.empty())
     figure.panels.back().notes.push_back(counted(history.without.size(), "checkpoint") + " without gradients left out");
@@ -160,7 +194,7 @@ Figure cosine_figure(const History& history) {
   add_curves(
       history, shown_layers(history), 1,
       [&](std::size_t checkpoint, std::size_t layer) { return history.layer_cosine(checkpoint, layer); }, panel);
-  stripe_coinciding(panel.series);
+  figure::stripe_coinciding(panel.series);
   return {"Direction of the gradients of " + history.subject, {std::move(panel)}};
 }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gradient/finding.hpp"
-#include "plot/figure.hpp"
+#include "plot/figures.hpp"
 
 namespace zs::plot {
 

@@ -21,7 +21,7 @@ const std::vector<Row>& table() {
       {{"memory", "peak memory of a rank"}, memory_figure},
       {{"throughput", "tokens per second"}, throughput_figure},
       {{"scaling", "throughput and efficiency over the number of ranks"}, scaling_figure},
-      {{"revision", "loss, time, memory and curves, two by two"}, revision_figure},
+      {{"revision", "ratios of time and memory to a baseline, and loss curves"}, revision_figure},
       {{"sweep", "a result over the parameters of a sweep, the best marked"}, sweep_figure},
   };
   return all;
@@ -43,9 +43,15 @@ Figure figure(const std::string& kind, const metric::Store& store, const std::st
     if (warmup != store.attributes.end()) options.warmup = warmup->second;
     return row.make(summary::conditions(store, source), options);
   }
+  require_kind(kind);
+  throw UsageError("a figure of the kind '" + kind + "' is not made from a summary");
+}
+
+void require_kind(const std::string& kind) {
   std::vector<std::string> names;
   std::string list;
   for (const Kind& one : kinds()) {
+    if (one.name == kind) return;
     names.push_back(one.name);
     list += (list.empty() ? "" : ", ") + one.name;
   }

@@ -17,6 +17,9 @@ std::vector<Kind> kinds();
 /// The kind that is not made from a summary: see gradient_figure.
 inline constexpr const char* kGradients = "gradients";
 
+/// Throws UsageError at an unknown kind, naming the nearest, or all.
+void require_kind(const std::string& kind);
+
 /// Draws up the figure of a kind from a summary. `source` names the input in errors.
 /// Throws UsageError at an unknown kind (naming the nearest) and at kGradients, Error where the summary lacks what the
 /// kind needs.

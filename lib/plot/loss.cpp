@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "base/name.hpp"
 #include "base/number.hpp"
 #include "plot/curve.hpp"
 
@@ -33,16 +32,35 @@ std::string coincidence(const std::vector<Condition>& conditions, const std::vec
 }
 
 /// How the curves were made, where that is not plain.
-std::vector<std::string> method(const Options& options) {
+std::vector<std::string> method(const std::vector<Condition>& conditions, const std::vector<Series>& series,
+                                const Options& options) {
   std::vector<std::string> notes;
-  if (options.smooth > 1)
-    notes.push_back("smoothed: the mean of " + counted((options.smooth - 1) / 2 * 2 + 1, "logged point") +
-                    " around each");
+  std::size_t points = 0, runs = 0, banded = 0, rest = 0;
+  for (const Series& one : series) {
+    points = std::max(points, one.x.size());
+    banded += !one.low.empty(), rest += one.rest;
+  }
+  for (const Condition& condition : conditions) runs = std::max(runs, condition.members.size());
+  if (rest > 0) notes.push_back("in colour: the five with the lowest final losses; in grey: " + counted(rest, "other"));
+  if (banded > 0) notes.push_back("band: smallest to largest of " + counted(runs, "run") + "; line: their mean");
+  if (const std::size_t count = smoothing(options, points); count > 1)
+    notes.push_back("smoothed: the mean of " + counted((count - 1) / 2 * 2 + 1, "logged point") +
+                    " around each; faint: as logged");
   if (options.x_axis == "time")
     notes.emplace_back("time: the iteration time of each logged step, also for the steps since the one before");
   if (options.x_axis == "tokens")
     notes.emplace_back("tokens: those of each logged step, also for the steps since the one before");
   return notes;
+}
+
+/// Smooths what was made of curves as they were logged.
+void smooth(std::vector<Series>& series) {
+  for (Series& one : series) {
+    const std::size_t count = smoothing({}, one.x.size());
+    if (count <= 1) continue;
+    one.raw = one.y;
+    one.y = smoothed(one.y, count);
+  }
 }
 
 /// The baseline's loss by step.
@@ -59,14 +77,17 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
   panel.x_label = x_label(options);
   panel.y_label = "loss (nats/token)";
   panel.log_y = options.log;
+  panel.x_from_zero = options.x_axis != "step";
   std::size_t drawn = 0;
-  for (const Condition& condition : conditions) {
-    Series series = loss_curve(condition, options);
+  const std::vector<Look> look = looks(conditions);
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    const Condition& condition = conditions[i];
+    std::string partly;
+    Series series = loss_curve(condition, look[i], options, &partly);
+    if (!partly.empty()) panel.notes.push_back(partly);
     std::size_t wild = 0, below = 0;
     for (const double y : series.y) wild += !std::isfinite(y), below += y <= 0;
-    if (wild > 0)
-      panel.notes.push_back(condition.name + ": " +
-                            counted(wild, options.smooth > 1 ? "smoothed point" : "loss value") + " not finite");
+    if (wild > 0) panel.notes.push_back(condition.name + ": " + counted(wild, "loss value") + " not finite");
     if (options.log && below > 0)
       panel.notes.push_back(condition.name + ": " + counted(below, "loss value") +
                             " not above 0, which a logarithmic axis cannot show");
@@ -75,34 +96,31 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
     panel.series.push_back(std::move(series));
   }
   if (drawn == 0) throw Error("no condition of the summary has a loss curve");
-  stripe_coinciding(panel.series, 0.004, options.log);
+  figure::stripe_coinciding(panel.series, 0.004, options.log);
   const std::string note = coincidence(conditions, panel.series);
   if (!note.empty()) panel.notes.insert(panel.notes.begin(), note);
-  for (std::string& one : method(options)) panel.notes.push_back(std::move(one));
-  return {"Training loss", {std::move(panel)}};
+  for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
+  return {titled("Training loss", conditions), {std::move(panel)}};
 }
 
 Figure difference_figure(const std::vector<Condition>& conditions, const Options& options) {
-  std::vector<std::string> names;
-  for (const Condition& condition : conditions) names.push_back(condition.name);
-  const auto base = options.baseline.empty() ? names.begin() : std::find(names.begin(), names.end(), options.baseline);
-  if (base == names.end())
-    throw UsageError("no condition '" + options.baseline + "' to be the baseline" +
-                     did_you_mean(options.baseline, names));
+  const Condition& base = summary::baseline(conditions, options.baseline);
   Options by_steps = options;
   by_steps.x_axis = "step";  // differences are taken at the same step, whatever it cost
-  const Series reference = loss_curve(conditions[static_cast<std::size_t>(base - names.begin())], by_steps);
-  if (reference.x.empty()) throw Error("the baseline '" + *base + "' has no loss curve");
+  by_steps.smooth = options.smooth == 0 ? 1 : options.smooth;
+  const std::vector<Look> look = looks(conditions);
+  const Series reference = loss_curve(base, {}, by_steps);
+  if (reference.x.empty()) throw Error("the baseline '" + base.name + "' has no loss curve");
   const auto losses = by_step(reference);
   Panel panel;
   panel.x_label = "step";
-  panel.y_label = "loss minus that of " + *base + " (nats/token)";
+  panel.y_label = "loss minus that of " + base.name + " (nats/token)";
   std::size_t unchanged = 0, compared = 0;
-  for (const Condition& condition : conditions) {
-    if (condition.name == *base) continue;
-    const Series curve = loss_curve(condition, by_steps);
+  for (std::size_t place = 0; place < conditions.size(); ++place) {
+    if (&conditions[place] == &base) continue;
+    const Series curve = loss_curve(conditions[place], look[place], by_steps);
     Series series = curve;
-    series.x.clear(), series.y.clear(), series.low.clear(), series.high.clear();
+    for (auto* const values : {&series.x, &series.y, &series.raw, &series.low, &series.high}) values->clear();
     std::size_t equal = 0;
     for (std::size_t i = 0; i < curve.x.size(); ++i) {
       const auto found = losses.find(curve.x[i]);
@@ -117,15 +135,37 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
     compared += shared > 0;
     panel.series.push_back(std::move(series));
   }
-  if (panel.series.empty()) throw Error("there is no condition beside the baseline '" + *base + "'");
-  stripe_coinciding(panel.series);
+  if (panel.series.empty()) throw Error("there is no condition beside the baseline '" + base.name + "'");
+  figure::stripe_coinciding(panel.series);
   if (unchanged > 0) {
     panel.notes.push_back((unchanged == compared ? "no difference at any step they share: "
                                                  : "of which no difference at any step they share: ") +
                           counted(unchanged, "condition"));
   }
-  for (std::string& one : method(by_steps)) panel.notes.push_back(std::move(one));
-  return {"Loss difference", {std::move(panel)}};
+  if (options.smooth == 0) smooth(panel.series);
+  for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
+  return {titled("Loss difference", conditions), {std::move(panel)}};
+}
+
+bool nearly_equal(const std::vector<Condition>& conditions) {
+  constexpr double kClose = 0.03;  // of the range of all losses: a line's width or two
+  Range all;
+  double furthest = 0;
+  bool shared = false;
+  std::map<double, Range> by_step;
+  Options plain;
+  plain.smooth = 1;
+  for (const Condition& condition : conditions) {
+    const Series curve = loss_curve(condition, {}, plain);
+    for (std::size_t i = 0; i < curve.x.size(); ++i) all.include(curve.y[i]), by_step[curve.x[i]].include(curve.y[i]);
+  }
+  if (all.empty() || conditions.size() < 2) return false;
+  for (const auto& [step, range] : by_step) {
+    if (range.empty()) continue;
+    furthest = std::max(furthest, range.high - range.low);
+    shared = shared || range.high > range.low;
+  }
+  return shared && furthest < kClose * (all.high - all.low);
 }
 
 }  // namespace zs::plot

@@ -4,22 +4,25 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.hpp"
-#include "plot/canvas.hpp"
-#include "plot/curves_json.hpp"
+#include "figure/canvas.hpp"
+#include "figure/curves_json.hpp"
 #include "plot/figures.hpp"
-#include "plot/picture.hpp"
-#include "plot/sample.hpp"
-#include "plot/script.hpp"
-#include "plot/svg.hpp"
-#include "plot/terminal.hpp"
+#include "figure/picture.hpp"
+#include "plot/sample_test.hpp"
+#include "figure/script.hpp"
+#include "figure/svg.hpp"
+#include "figure/terminal.hpp"
 
 namespace zs::plot {
+
+using namespace figure;  // NOLINT: its tests too
 namespace {
 
 Figure two_curves() {
@@ -94,8 +97,8 @@ TEST_CASE("a name cannot break out of the script or the SVG") {
   Figure figure = two_curves();
   figure.panels[0].series[0].name = "a'; system('x')\n`y`\\";
   figure.panels[0].series[1].name = "</script><b>&";
-  const std::string commands = script(figure, Theme(), Format::png);
-  CHECK(commands.find(" 'a''; system(''x'')\\n`y`\\' at screen") != std::string::npos);
+  const std::string commands = script(scene(figure, Theme()), Theme(), Format::png);
+  CHECK(commands.find("set label 'a''; system(''x'')\\n`y`\\' at ") != std::string::npos);
   CHECK(commands.find('"') == std::string::npos);  // double quotes would run `y`
   figure.title =
       "\x1b]0;x\a\xC2\x9B"
@@ -103,10 +106,67 @@ TEST_CASE("a name cannot break out of the script or the SVG") {
   const std::string text = terminal_text(figure, Theme(), {});
   CHECK(text.find("\\x1B]0;x\\x07\\u009B2J") != std::string::npos);
   CHECK(text.find('\x1b') == std::string::npos);
-  const std::string drawing = svg(figure, Theme(), 880);
+  const std::string drawing = svg_element(scene(figure, Shape{}), Theme(), figure.title, "figure");
   CHECK(drawing.find("<b>") == std::string::npos);
   CHECK(drawing.find("&lt;/script&gt;&lt;b&gt;&amp;") != std::string::npos);
   CHECK(curves_json(figure.panels[0], Theme()).find('<') == std::string::npos);
+}
+
+TEST_CASE("a picture is laid out once: SVG and gnuplot have the same texts, and all of it lies within") {
+  const metric::Store store = sample_batch();
+  const auto all = summary::conditions(store, "s");
+  const Figure map{"Map", {[] {
+                     Panel panel;
+                     panel.rows = {"a", "b"}, panel.columns = {"x", "y"};
+                     for (std::size_t i = 0; i < 4; ++i)
+                       panel.cells.push_back({i % 2, i / 2, static_cast<double>(i), std::to_string(i), i == 0});
+                     return panel;
+                   }()}};
+  for (const Figure& figure : {loss_figure(all), time_figure(all), memory_figure(all), distribution_figure(all), map}) {
+    for (const double width : {380.0, 520.0, 880.0}) {
+      const Scene drawn = scene(figure, Shape{width});
+      CHECK(drawn.marks.size() > 10);
+      const std::string commands = script(drawn, Theme(), Format::png), text = svg_element(drawn, Theme(), "t", "c");
+      for (const Mark& mark : drawn.marks) {
+        for (const Point& at : mark.at) {
+          CHECK(at.x >= -1);
+          CHECK(at.x <= width + 1);
+          CHECK(at.y >= 0);
+          CHECK(at.y <= drawn.height);
+        }
+        if (mark.text.empty()) continue;
+        CHECK(commands.find("set label '" + mark.text + "'") != std::string::npos);
+        CHECK(text.find(">" + mark.text + "<") != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("stage is hue and compile is strength; of too many conditions five have a colour, and none twice") {
+  metric::Store store = sample_batch();
+  const auto six = looks(summary::conditions(store, "s"));  // in the order z1 z2 z3 z1c z2c z3c
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK(six[i].ink.hue == i % 3);
+    CHECK(six[i].ink.strong == (i > 2));
+    CHECK_FALSE(six[i].rest);
+  }
+  std::vector<summary::Condition> many;
+  for (int i = 0; i < 12; ++i) {
+    many.push_back(summary::conditions(store, "s")[0]);
+    many.back().name = "c" + std::to_string(i);
+    many.back().final_loss = 3 - 0.1 * i;
+  }
+  const auto twelve = looks(many);
+  std::vector<std::size_t> hues;
+  for (const Look& one : twelve) {
+    if (!one.rest) hues.push_back(one.ink.hue);
+  }
+  std::sort(hues.begin(), hues.end());
+  CHECK(hues == std::vector<std::size_t>{0, 1, 2, 3, 4});
+  CHECK(twelve[11].ink == Ink(0));  // the lowest loss
+  CHECK(twelve[6].rest);
+  const Panel panel = loss_figure(many).panels[0];
+  CHECK(panel.notes.back() == "in colour: the five with the lowest final losses; in grey: 7 others");
 }
 
 TEST_CASE("equal curves are held once in the data of a page") {
@@ -117,7 +177,7 @@ TEST_CASE("equal curves are held once in the data of a page") {
   CHECK(copies == 5);
 }
 
-TEST_CASE("gnuplot draws whole pictures in every format") {
+TEST_CASE("pictures are whole in every format") {
   const metric::Store store = sample_batch();
   const Figure figure = loss_figure(summary::conditions(store, "s"));
   CHECK(picture(figure, Theme(), Format::png).starts_with("\x89PNG"));

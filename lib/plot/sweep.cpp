@@ -54,7 +54,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
     for (const Condition& condition : conditions) {
       Bar bar;
       bar.name = rows.empty() ? condition.name : title(rows) + " " + condition.attribute(rows);
-      bar.colour = &condition == best ? 0 : 6;
+      bar.colour = &condition == best ? Ink(0) : Ink(Ink::Role::grid);
       bar.failed = condition.bad();
       bar.value = value.of(condition);
       bar.label = condition.bad()            ? condition.status
@@ -94,6 +94,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
     cell.label = std::isfinite(cell.value) ? value.text(cell.value) : failed.empty() ? "-" : failed;
     panel.cells.push_back(std::move(cell));
   }
+  panel.key = value.high_is_best ? "higher is better" : "lower is better";
   panel.notes.push_back("best: " + best->name + " (" + value.text(value.of(*best)) + ")");
   if (several) {
     std::string others;

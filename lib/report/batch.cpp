@@ -6,24 +6,16 @@ namespace zs::report {
 Document batch(const metric::Store& store, const Findings& found, const std::string& source,
                const std::string& folder) {
   Document document;
-  std::string model;
-  for (const Condition& condition : found.conditions) {
-    const std::string one = condition.attribute("model.name");
-    if (!model.empty() && !one.empty() && one != model) {
-      model = "several models";
-      break;
-    }
-    if (!one.empty()) model = one;
-  }
+  const std::string model = summary::model(found.conditions);
   document.title =
       "Comparison of " + counted(found.conditions.size(), "condition") + (model.empty() ? "" : ": " + model);
   write_verdict(found, document);
   Tracer tracer(document, folder);
-  document.sections.push_back(summary_section(found));
-  document.sections.push_back(setup_section(found));
+  document.sections.push_back(summary_section(store, found));
   document.sections.push_back(loss_section(found, tracer));
   document.sections.push_back(performance_section(store, found, tracer));
   document.sections.push_back(memory_section(found, tracer));
+  document.sections.push_back(setup_section(found));
   document.sections.push_back(quality_section(store, found));
   document.sections.push_back(recommendation_section(found));
   document.sections.push_back(appendix_section(store, found, source));

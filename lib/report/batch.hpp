@@ -16,7 +16,7 @@ Document batch(const metric::Store& store, const Findings& found, const std::str
 
 /// The sections, each in a file of its own.
 void write_verdict(const Findings& found, Document& document);
-Section summary_section(const Findings& found);
+Section summary_section(const metric::Store& store, const Findings& found);
 /// `differences`: also a table of what differs between the conditions.
 Section setup_section(const Findings& found, bool differences = true);
 Section loss_section(const Findings& found, Tracer& tracer);
@@ -26,6 +26,8 @@ Section quality_section(const metric::Store& store, const Findings& found);
 Section recommendation_section(const Findings& found);
 Section appendix_section(const metric::Store& store, const Findings& found, const std::string& source);
 
+/// "2 of 6 conditions did not complete: ".
+std::string failed_count(const Findings& found);
 /// What the state digests of healthy conditions show.
 Text bits_sentence(const Findings& found);
 /// What the time and memory readings allow to be said: one sentence each.

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "plot/figure.hpp"
-#include "plot/sample.hpp"
+#include "figure/figure.hpp"
+#include "plot/sample_test.hpp"
 #include "report/render.hpp"
 
 namespace zs::report {
@@ -135,7 +135,7 @@ TEST_CASE("a loss that is not finite is the largest difference") {
   plot::Sample sample;
   sample.digests = false;
   metric::Store store = plot::sample_batch(sample);
-  store.runs[1].records.find("loss")->reals()[49] = plot::kNone;
+  store.runs[1].records.find("loss")->reals()[49] = figure::kNone;
   store = again(store);
   store.summary->find("status")->texts()[1] = "COMPLETE";  // as a tool might say that does not look
   const Findings found = findings(store, "s");
@@ -200,7 +200,7 @@ TEST_CASE("names cannot break out of Markdown or HTML, and the page asks for not
   const Document document = written(store);
   CHECK(says(to_markdown(document, {}), "| ``  a\\|b`c<script src=http://x.y/>  ``") == false);
   CHECK(says(to_markdown(document, {}), "| `` a\\|b`c<script src=http://x.y/> `` |"));
-  const std::string html = to_html(document, plot::Theme());
+  const std::string html = to_html(document, figure::Theme());
   CHECK_FALSE(says(html, "<script src"));
   CHECK_FALSE(says(html, "href=\"http"));
   CHECK_FALSE(says(html, "src=\""));

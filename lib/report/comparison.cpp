@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
-#include <map>
 #include <set>
 
 #include "base/error.hpp"
-#include "base/name.hpp"
 #include "base/number.hpp"
 #include "report/words.hpp"
 #include "stat/divergence.hpp"
@@ -18,9 +15,6 @@
 
 namespace zs::report {
 namespace {
-
-double peak_of(const summary::Member& member) { return member.peak_mem.value_or(plot::kNone); }
-double time_of(const summary::Member& member) { return member.time_mean.value_or(plot::kNone); }
 
 /// In what two revisions differ beside their revision, of what both say: an older program may record less. What varies
 /// over the runs of both alike, such as a seed, is no difference.
@@ -35,50 +29,6 @@ std::vector<attribute::Difference> beside_revision(const Condition& baseline, co
            std::find(kRevision.begin(), kRevision.end(), one.name) != kRevision.end();
   });
   return all;
-}
-
-/// The values of runs that ran beside each other, or of all runs where the records do not tell.
-Samples samples(const Condition& baseline, const Condition& other,
-                const std::function<double(const summary::Member&)>& value) {
-  const auto by_run = [&](const Condition& condition) {
-    std::map<std::string, double> values;
-    for (const summary::Member& member : condition.members) {
-      if (std::isfinite(value(member))) values[member.run->attribute("run")] = value(member);
-    }
-    return values;
-  };
-  const std::map<std::string, double> a = by_run(baseline), b = by_run(other);
-  Samples made;
-  made.paired = a.size() > 1 && a.count("") + b.count("") == 0;
-  for (const auto& [run, of_a] : a) {
-    if (const auto of_b = b.find(run); of_b != b.end())
-      made.baseline.push_back(of_a), made.other.push_back(of_b->second);
-  }
-  if (made.paired && made.baseline.size() > 1) return made;
-  made = {};
-  for (const auto& [from, to] : {std::pair{&baseline, &made.baseline}, {&other, &made.other}}) {
-    for (const summary::Member& member : from->members) {
-      if (std::isfinite(value(member))) to->push_back(value(member));
-    }
-  }
-  return made;
-}
-
-/// A row of the table "divergence" that holds the pair, in either order; -1 without one.
-long pair_row(const metric::Table& table, const std::string& a, const std::string& b) {
-  const metric::Column* const one = table.find("condition");
-  const metric::Column* const two = table.find("baseline");
-  if (!one || !two || one->type() != metric::Type::text || two->type() != metric::Type::text) return -1;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const std::string &x = one->texts()[row], &y = two->texts()[row];
-    if ((x == a && y == b) || (x == b && y == a)) return static_cast<long>(row);
-  }
-  return -1;
-}
-
-std::string cell(const metric::Table& table, const char* column, long row) {
-  const metric::Column* const found = table.find(column);
-  return found ? found->text(static_cast<std::size_t>(row)) : "";
 }
 
 /// Every run has a digest, and not all are equal.
@@ -103,74 +53,64 @@ Numerics made(Verdict verdict, std::string found, Text text) {
   return result;
 }
 
-Numerics judged(const metric::Table& table, long row, const Condition& baseline, const Condition& other) {
-  const std::string verdict = cell(table, "verdict", row), first = cell(table, "first_difference", row),
-                    outside = cell(table, "first_outside", row), steps = cell(table, "steps", row);
-  const bool same_digest = !baseline.state_digest.empty() && baseline.state_digest == other.state_digest;
-  const auto distance = parse_real(cell(table, "loss_difference", row));
-  const std::string at_most = distance ? loss_text(*distance) : "an unknown amount";
-  const Text digest = Text(" (state digest ") + code(other.state_digest) + Text(")");
+Numerics judged(const summary::Pair& pair, const Condition& baseline, const Condition& other) {
+  const auto step = [](const std::optional<std::int64_t>& value) { return value ? to_text(*value) : ""; };
+  const bool inside = pair.verdict == "inside",
+             same_digest = !baseline.state_digest.empty() && baseline.state_digest == other.state_digest;
+  const std::string at_most = pair.loss_difference ? loss_text(*pair.loss_difference) : "an unknown amount";
+  const Text digest = say(" (state digest {})", code(other.state_digest));
   // What a revision's own runs differ by excuses nothing where the baseline's do not differ at all.
-  const bool excused = verdict == "inside" && !repeats_exactly(baseline);
-  if (same_digest && (excused || (verdict != "inside" && verdict != "different")))
-    return made(Verdict::good, "identical bits", Text(strong("identical bits")) + digest);
-  if (excused) {
+  const bool excused = inside && !repeats_exactly(baseline);
+  if (same_digest && (excused || (!inside && pair.verdict != "different")))
+    return made(Verdict::good, "identical bits", say("{}{}", strong("identical bits"), digest));
+  if (excused)
     return made(Verdict::good, "within the envelope",
-                Text(strong("within the envelope")) +
-                    Text(" of repeated runs: losses differ by at most " + at_most + " nats/token, from step " + first));
-  }
-  if (verdict == "inside" || verdict == "different") {
-    const std::string step = verdict == "inside" || outside.empty() ? first : outside;
-    Text text = Text(bad("different from step " + step)) + Text(": losses differ by up to " + at_most + " nats/token");
-    if (verdict == "inside")
-      text += Text("; those of repeated runs of ") + code(baseline.name) + Text(" do not differ at all");
-    else if (!outside.empty())
+                say("{} of repeated runs: losses differ by at most {} nats/token, from step {}",
+                    strong("within the envelope"), at_most, step(pair.first_difference)));
+  if (inside || pair.verdict == "different") {
+    const auto from = inside || !pair.first_outside ? pair.first_difference : pair.first_outside;
+    Text text = say("{}: losses differ by up to {} nats/token", bad("different from step " + step(from)), at_most);
+    if (inside)
+      text += say("; those of repeated runs of {} do not differ at all", code(baseline.name));
+    else if (pair.first_outside)
       text += ", more than repeated runs do";
-    if (same_digest) text += Text(", though the parameters end as the same bits") + digest;
+    if (same_digest) text += say(", though the parameters end as the same bits{}", digest);
     Numerics result = made(Verdict::bad, "different", std::move(text));
-    result.from_step = parse_int(step);
+    result.from_step = from;
     return result;
   }
-  if (verdict == "identical" && cell(table, "digest", row) == "different") {
-    const Text losses = Text("the losses are equal at all " + steps + " logged steps");
-    if (digests_vary(baseline)) {
-      return made(Verdict::good, "identical losses",
-                  Text(strong("identical losses")) +
-                      Text(" at all " + steps +
-                           " logged steps; state digests tell "
-                           "nothing, since they vary between the runs of ") +
-                      code(baseline.name));
-    }
-    return made(Verdict::bad, "different", Text(bad("different bits")) + Text(", though ") + losses);
+  const std::string steps = step(pair.steps);
+  if (pair.verdict == "identical" && pair.digest == "different") {
+    if (!digests_vary(baseline))
+      return made(Verdict::bad, "different",
+                  say("{}, though the losses are equal at all {} logged steps", bad("different bits"), steps));
+    return made(Verdict::good, "identical losses",
+                say("{} at all {} logged steps; state digests tell nothing, since they vary between the runs of {}",
+                    strong("identical losses"), steps, code(baseline.name)));
   }
-  if (verdict == "identical") {
+  if (pair.verdict == "identical")
+    return made(Verdict::good, "identical losses",
+                say("{} at all {} logged steps; without state digests the parameters are not shown to be equal",
+                    strong("identical losses"), steps));
+  if (pair.verdict == "incomplete")
     return made(
-        Verdict::good, "identical losses",
-        Text(strong("identical losses")) +
-            Text(" at all " + steps + " logged steps; without state digests the parameters are not shown to be equal"));
-  }
-  if (verdict == "incomplete") {
-    return made(Verdict::open, "unknown",
-                "equal losses at the " + steps + " steps that both logged; " + cell(table, "steps_missing", row) +
-                    " are in one alone");
-  }
+        Verdict::open, "unknown",
+        say("equal losses at the {} steps that both logged; {} are in one alone", steps, step(pair.steps_missing)));
   return made(Verdict::open, "unknown", "not known: no step in common");
 }
 
 Numerics numerics_found(const metric::Store& store, const Condition& baseline, const Condition& other) {
-  const auto entry = store.tables.find("divergence");
-  const long row = entry == store.tables.end() ? -1 : pair_row(entry->second, baseline.name, other.name);
-  if (row < 0) {
-    if (!baseline.state_digest.empty() && baseline.state_digest == other.state_digest) {
-      return made(Verdict::good, "identical bits",
-                  Text(strong("identical bits")) + Text(" (state digest ") + code(other.state_digest) + Text(")"));
-    }
-    return made(Verdict::open, "unknown", "not known: the summary has no comparison of the two");
+  for (const summary::Pair& pair : summary::pairs(store)) {
+    if (!pair.of(baseline.name, other.name)) continue;
+    Numerics result = judged(pair, baseline, other);
+    result.loss_difference = pair.loss_difference;
+    result.envelope = pair.envelope;
+    return result;
   }
-  Numerics result = judged(entry->second, row, baseline, other);
-  result.loss_difference = parse_real(cell(entry->second, "loss_difference", row));
-  result.envelope = parse_real(cell(entry->second, "envelope", row));
-  return result;
+  if (baseline.state_digest.empty() || baseline.state_digest != other.state_digest)
+    return made(Verdict::open, "unknown", "not known: the summary has no comparison of the two");
+  return made(Verdict::good, "identical bits",
+              say("{} (state digest {})", strong("identical bits"), code(other.state_digest)));
 }
 
 /// What the numbers show, and whether it is a fault: revisions that train different things, or in another arithmetic,
@@ -183,32 +123,29 @@ Numerics numerics(const metric::Store& store, const Condition& baseline, const C
                            : found.verdict == Verdict::bad;
   if (beside.empty() || !excused || attribute::expected_bits(beside) == attribute::Bits::same) return found;
   found.verdict = Verdict::open;
-  found.text = Text("the revisions " + attribute::reason(beside) + "; ") + found.text;
+  found.text = say("the revisions {}; {}", attribute::reason(beside), found.text);
   return found;
 }
 
 /// `more` and `less` are the words for a ratio above and below 1: "slower", "faster".
-Answer judged(const Ratio& ratio, double gate, const std::string& more, const std::string& less) {
+Answer judged(const summary::Ratio& ratio, double gate, const std::string& more, const std::string& less) {
   if (!std::isfinite(ratio.value)) return {Verdict::open, "not known: the runs of a revision have no value"};
   const std::string change =
       ratio.value == 1 ? "no change" : percent(std::abs(ratio.value - 1)) + " " + (ratio.value > 1 ? more : less);
   if (ratio.exact && ratio.value == 1) return {Verdict::good, "the same in every run"};
   if (!ratio.known())
-    return {Verdict::open, Text(change + ", from a single run of at least one: no interval, so nothing is shown")};
+    return {Verdict::open, say("{}, from a single run of at least one: no interval, so nothing is shown", change)};
   const std::string found = ratio.exact ? ", the same in every run"
                                         : "; the smallest change that so many runs find is " + percent(ratio.smallest);
-  if (ratio.low > 1 + gate)
-    return {Verdict::bad, Text(bad(change)) + Text(", beyond the " + percent(gate) + " allowed")};
+  const std::string allowed = "the " + percent(gate) + " allowed";
+  if (ratio.low > 1 + gate) return {Verdict::bad, say("{}, beyond {}", bad(change), allowed)};
   if (ratio.high > 1 + gate) {
-    const std::string allowed = " within the " + percent(gate) + " allowed";
-    return {Verdict::open, Text(ratio.differs() ? change + "; whether it is" + allowed + " is not shown"
-                                                : "no difference shown (" + change + "), nor that it is" + allowed) +
-                               Text(found)};
+    const char* const pattern = ratio.differs() ? "{}; whether it is within {} is not shown{}"
+                                                : "no difference shown ({}), nor that it is within {}{}";
+    return {Verdict::open, say(pattern, change, allowed, found)};
   }
-  if (ratio.differs())
-    return {Verdict::good, Text(strong(change)) +
-                               Text(ratio.value > 1 ? ", within the " + percent(gate) + " allowed" : "") + Text(found)};
-  return {Verdict::good, Text("no difference shown (" + change + ")" + found)};
+  if (!ratio.differs()) return {Verdict::good, say("no difference shown ({}){}", change, found)};
+  return {Verdict::good, say("{}{}{}", strong(change), ratio.value > 1 ? ", within " + allowed : "", found)};
 }
 
 Verdict worst(Verdict a, Verdict b) {
@@ -216,21 +153,11 @@ Verdict worst(Verdict a, Verdict b) {
   return a == Verdict::open || b == Verdict::open ? Verdict::open : Verdict::good;
 }
 
-const Condition& chosen(const Findings& found, const std::string& name) {
-  if (name.empty()) return found.conditions.front();
-  std::vector<std::string> all;
-  for (const Condition& condition : found.conditions) {
-    if (condition.name == name) return condition;
-    all.push_back(condition.name);
-  }
-  throw UsageError("no condition '" + name + "' to be the baseline" + did_you_mean(name, all));
-}
-
 /// What comes of a pair of which one failed: nothing but that.
 void leave_open(Comparison& one) {
   const char* const why = "not compared";
   one.numerics.text = one.time.text = one.memory.text = why;
-  one.time_ratio = one.memory_ratio = ratio({});
+  one.ratios.time = one.ratios.memory = summary::ratio({});
   one.compared = false;
 }
 
@@ -239,12 +166,12 @@ void leave_open(Comparison& one) {
 Comparisons compare(const metric::Store& store, const Findings& found, const std::string& source, const Gate& gate) {
   if (found.conditions.size() < 2)
     throw Error(source, 0, "a comparison of revisions needs two conditions (zs-aggregate --by revision)");
-  const Condition& baseline = chosen(found, gate.baseline);
+  const Condition& baseline = summary::baseline(found.conditions, gate.baseline);
   Comparisons made;
   made.baseline = &baseline;
   made.verdict = baseline.bad() ? Verdict::open : Verdict::good;
   for (const Condition* const failed : found.bad) {
-    made.text += code(failed->name) + Text(" ") + Text(bad(status_text(*failed))) + Text(". ");
+    made.text += say("{} {}. ", code(failed->name), bad(status_text(*failed)));
     if (!baseline.bad()) made.verdict = Verdict::bad;
   }
   for (const Condition& condition : found.conditions) {
@@ -256,18 +183,14 @@ Comparisons compare(const metric::Store& store, const Findings& found, const std
       made.others.push_back(std::move(one));
       continue;
     }
-    const Samples times = samples(baseline, condition, time_of), peaks = samples(baseline, condition, peak_of);
-    const std::vector<Ratio> ratios = holm({times, peaks});
-    one.time_ratio = ratios[0], one.memory_ratio = ratios[1];
-    one.pairs = times.paired ? times.baseline.size() : 0;
+    one.ratios = summary::ratios(baseline, condition);
     one.numerics = numerics(store, baseline, condition);
-    one.time = judged(ratios[0], gate.max_slowdown, "slower", "faster");
+    one.time = judged(one.ratios.time, gate.max_slowdown, "slower", "faster");
     // Many trainers log no memory; nobody waits for what neither revision says.
-    one.memory = peaks.baseline.empty() && peaks.other.empty()
-                     ? Answer{Verdict::good, "not logged"}
-                     : judged(ratios[1], gate.max_slowdown, "more memory", "less memory");
-    made.text += code(condition.name) + Text(" against ") + code(baseline.name) + Text(": ") + one.numerics.text +
-                 Text(". Time: ") + one.time.text + Text(". Memory: ") + one.memory.text + Text(". ");
+    one.memory = one.ratios.has_memory ? judged(one.ratios.memory, gate.max_slowdown, "more memory", "less memory")
+                                       : Answer{Verdict::good, "not logged"};
+    made.text += say("{} against {}: {}. Time: {}. Memory: {}. ", code(condition.name), code(baseline.name),
+                     one.numerics.text, one.time.text, one.memory.text);
     for (const Answer* const answer : std::initializer_list<const Answer*>{&one.numerics, &one.time, &one.memory})
       made.verdict = worst(made.verdict, answer->verdict);
     made.others.push_back(std::move(one));

@@ -8,7 +8,7 @@
 
 #include "report/document.hpp"
 #include "report/findings.hpp"
-#include "report/ratio.hpp"
+#include "summary/ratio.hpp"
 
 namespace zs::report {
 
@@ -37,9 +37,8 @@ struct Comparison {
   const Condition* other = nullptr;
   Numerics numerics;
   Answer time, memory;
-  Ratio time_ratio, memory_ratio;
-  bool compared = true;   ///< false where one of the two failed
-  std::size_t pairs = 0;  ///< runs that ran beside each other; 0: the ratios are not of pairs
+  summary::Ratios ratios;
+  bool compared = true;  ///< false where one of the two failed
 };
 
 struct Comparisons {

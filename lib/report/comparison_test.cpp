@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "plot/sample.hpp"
+#include "plot/sample_test.hpp"
 #include "stat/divergence.hpp"
 #include "stat/summary.hpp"
 
@@ -69,14 +69,14 @@ int called_different(const Noise& noise, std::size_t count, double factor) {
   int called = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
     Machine machine(noise, random);
-    Samples times{{}, {}, true};
+    summary::Samples times{{}, {}, true};
     for (std::size_t k = 0; k < count; ++k) {
       const bool first = k % 2 == 0;
       (first ? times.baseline : times.other).push_back(machine.run(first ? 1 : factor));
       (first ? times.other : times.baseline).push_back(machine.run(first ? factor : 1));
     }
     const stat::Sample peaks(count, 27036680);
-    const Ratio ratio = holm({times, {peaks, peaks, true}})[0];
+    const summary::Ratio ratio = summary::holm({times, {peaks, peaks, true}})[0];
     called += factor == 1 ? ratio.differs() : ratio.low > 1;
   }
   return called;

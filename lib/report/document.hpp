@@ -3,10 +3,11 @@
 #pragma once
 #include <limits>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 
 namespace zs::report {
 
@@ -45,6 +46,14 @@ struct Text {
   bool empty() const { return spans.empty(); }
 };
 Text operator+(Text left, const Text& right);
+
+/// `pattern` with each "{}" replaced by the next piece: say("{} ends with {}.", code(name), code(digest)).
+Text said(std::string_view pattern, const std::vector<Text>& pieces);
+template <typename... Pieces>
+Text say(std::string_view pattern, const Pieces&... pieces) {
+  return said(pattern, {Text(pieces)...});
+}
+
 inline Span strong(std::string text) { return {std::move(text), Span::Look::strong}; }
 inline Span code(std::string text) { return {std::move(text), Span::Look::code}; }
 inline Span bad(std::string text) { return {std::move(text), Span::Look::bad}; }
@@ -64,11 +73,13 @@ struct Grid {
   std::vector<std::string> header;
   std::vector<bool> numeric;  ///< columns of numbers stand to the right
   std::vector<std::vector<Cell>> rows;
+  bool folded = false;  ///< a page shows its title, and the rest on a click
 };
 struct Picture {
   std::string name;     ///< of the file beside a Markdown report, without folder and suffix
   std::string caption;  ///< what it shows, for those who cannot see it
-  plot::Figure figure;
+  figure::Figure figure;
+  bool half = false;  ///< two of them stand side by side where there is room
 };
 struct Subtitle {
   std::string text;

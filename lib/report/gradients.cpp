@@ -90,14 +90,13 @@ Text layer_names(const History& history, const std::vector<Finding>& findings, c
     if (gradient::name(finding.trouble) == kind) layers.insert(finding.layer);
   }
   constexpr std::size_t kMost = 6;
-  Text text;
-  std::size_t told = 0;
+  std::vector<Text> all;
   for (const std::size_t layer : layers) {
-    if (told == kMost && layers.size() > kMost + 1)
-      return text + Text(" and " + std::to_string(layers.size() - told) + " more");
-    text += Text(told++ ? ", " : "") + Text(code(history.layers[layer].name));
+    if (all.size() == kMost && layers.size() > kMost + 1)
+      return say("{} and {} more", joined(all, ", ", ", "), std::to_string(layers.size() - kMost));
+    all.push_back(code(history.layers[layer].name));
   }
-  return text;
+  return joined(all, ", ", ", ");
 }
 
 /// What is wrong, a row for each layer and trouble with the last checkpoint that has it.
@@ -128,31 +127,28 @@ void write_verdict(const History& history, const std::vector<Finding>& findings,
                                                       : "");
   document.verdict = wrong > 0 || !log.unlike.empty() ? Verdict::bad : Verdict::good;
   document.label = wrong > 0 ? "Unsound" : log.unlike.empty() ? "Sound" : "Not what was logged";
+  Text& text = document.verdict_text;
   if (wrong == 0) {
-    document.verdict_text += Text(strong("Every layer has a finite gradient, and none is zero, vanishes or explodes")) +
-                             Text(", " + over + ".");
+    text += say("{}, {}.", strong("Every layer has a finite gradient, and none is zero, vanishes or explodes"), over);
   } else {
-    document.verdict_text +=
-        bad(std::to_string(wrong) + " of " + counted(history.layers.size(), "layer") +
-            (wrong == 1 ? " has a gradient that is not sound: " : " have gradients that are not sound: "));
+    std::vector<Text> each;
     const std::vector<Finding> worst = gradient::worst_first(findings);
-    bool first = true;
     for (const Trouble trouble : {Trouble::not_finite, Trouble::exploding, Trouble::vanishing, Trouble::zero}) {
       const std::string kind = gradient::name(trouble);
       const auto example = std::find_if(
           worst.begin(), worst.end(), [&](const Finding& finding) { return gradient::name(finding.trouble) == kind; });
       if (example == worst.end()) continue;
-      document.verdict_text += Text((first ? "" : "; ") + kind + ": ") + layer_names(history, findings, kind) +
-                               Text(" (" + history.layers[example->layer].name + ": " + said(history, *example) + ")");
-      first = false;
+      each.push_back(say("{}: {} ({}: {})", kind, layer_names(history, findings, kind),
+                         history.layers[example->layer].name, said(history, *example)));
     }
-    document.verdict_text += ".";
+    const char* const are = wrong == 1 ? " has a gradient that is not sound: " : " have gradients that are not sound: ";
+    text += say("{}{}.", bad(std::to_string(wrong) + " of " + counted(history.layers.size(), "layer") + are),
+                joined(each, "; ", "; "));
   }
   for (const std::size_t i : log.unlike) {
-    document.verdict_text +=
-        Text(" ") +
-        bad("The norm at " + history.moment(i) + ", " + to_rounded_text(history.checkpoints[i].whole.norm(), 6) +
-            ", is not what the training logged, " + to_rounded_text(log.norms[i], 6) + ".");
+    text += say(
+        " {}", bad("The norm at " + history.moment(i) + ", " + to_rounded_text(history.checkpoints[i].whole.norm(), 6) +
+                   ", is not what the training logged, " + to_rounded_text(log.norms[i], 6) + "."));
   }
 }
 
@@ -165,22 +161,17 @@ Section summary_section(const History& history, const std::vector<Finding>& find
   List list;
   const std::size_t last = history.checkpoints.size() - 1;
   const double depth = gradient::depth_factor(history, last);
-  if (std::isfinite(depth)) {
-    list.items.push_back(Text("From each block to the one before it the RMS changes ") +
-                         Text(strong(to_rounded_text(depth, 3) + "-fold")) +
-                         Text(" (geometric mean over the row of blocks, at " + history.moment(last) +
-                              "); far below 1 the first blocks learn too slowly."));
-  }
-  if (std::isfinite(history.cosine(last))) {
-    list.items.push_back(Text("The whole gradient at " + history.moment(last) +
-                              " and that of the checkpoint before "
-                              "have a cosine of ") +
-                         Text(strong(to_rounded_text(history.cosine(last), 3))) + Text("."));
-  }
-  if (log.compared > 0 && log.unlike.empty()) {
-    list.items.emplace_back("The norm of all layers together is the one that the training logged, at " +
-                            counted(log.compared, "checkpoint") + ".");
-  }
+  if (std::isfinite(depth))
+    list.items.push_back(say(
+        "From each block to the one before it the RMS changes {} (geometric mean over the row of blocks, at {}); far "
+        "below 1 the first blocks learn too slowly.",
+        strong(to_rounded_text(depth, 3) + "-fold"), history.moment(last)));
+  if (std::isfinite(history.cosine(last)))
+    list.items.push_back(say("The whole gradient at {} and that of the checkpoint before have a cosine of {}.",
+                             history.moment(last), strong(to_rounded_text(history.cosine(last), 3))));
+  if (log.compared > 0 && log.unlike.empty())
+    list.items.push_back(say("The norm of all layers together is the one that the training logged, at {}.",
+                             counted(log.compared, "checkpoint")));
   list.items.emplace_back(
       "The rule: a layer's gradient vanishes where its RMS (norm over the root of the number of values) is below 1/" +
       to_text(gradient::kAcross) +

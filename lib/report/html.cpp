@@ -3,17 +3,17 @@
 #include <cmath>
 
 #include "base/number.hpp"
-#include "plot/curves_json.hpp"
-#include "plot/svg.hpp"
+#include "figure/curves_json.hpp"
+#include "figure/svg.hpp"
 #include "report/render.hpp"
 #include "report/style.hpp"
 
 namespace zs::report {
 namespace {
 
-using plot::escaped;
+using figure::escaped;
 
-constexpr int kWide = 880, kNarrow = 380;  // figures for a screen and for a phone
+constexpr double kWide = 1000, kHalf = 520, kNarrow = 380;  // figures for a screen, two beside each other, a phone
 
 /// "Data quality" -> "data-quality".
 std::string anchor(const std::string& title) {
@@ -24,9 +24,17 @@ std::string anchor(const std::string& title) {
   return id;
 }
 
+/// "95 %" stays on one line.
+std::string unbroken(std::string text) {
+  for (std::size_t at = 0; (at = text.find(" %", at + 1)) != std::string::npos;) {
+    if (std::isdigit(static_cast<unsigned char>(text[at - 1]))) text.replace(at, 1, "&nbsp;");
+  }
+  return text;
+}
+
 class Html {
  public:
-  Html(const Document& document, const plot::Theme& theme) : document_(document), theme_(theme) {}
+  Html(const Document& document, const figure::Theme& theme) : document_(document), theme_(theme) {}
 
   std::string text() {
     head();
@@ -44,8 +52,14 @@ class Html {
     out_ += "</nav>\n";
     for (const Section& section : document_.sections) {
       out_ += "<section>\n<h2 id=\"" + anchor(section.title) + "\">" + escaped(section.title) + "</h2>\n";
-      for (const Block& block : section.blocks) std::visit([this](const auto& one) { write(one); }, block);
-      out_ += "</section>\n";
+      bool row = false;  // of half pictures
+      for (const Block& block : section.blocks) {
+        const auto* const picture = std::get_if<Picture>(&block);
+        if (const bool half = picture && picture->half; half != row)
+          out_ += (row = half) ? "<div class=\"row\">\n" : "</div>\n";
+        std::visit([this](const auto& one) { write(one); }, block);
+      }
+      out_ += row ? "</div>\n</section>\n" : "</section>\n";
     }
     origins();
     if (!document_.tool.empty()) out_ += "<footer>Written by " + escaped(document_.tool) + ".</footer>\n";
@@ -55,12 +69,12 @@ class Html {
 
  private:
   const Document& document_;
-  const plot::Theme& theme_;
+  const figure::Theme& theme_;
   std::string out_;
 
   void head() {
-    const std::string light = plot::css(theme_, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
-    const std::string dark = plot::css(theme_, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
+    const std::string light = figure::css(theme_, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
+    const std::string dark = figure::css(theme_, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
     out_ +=
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"color-scheme\" "
@@ -76,7 +90,7 @@ class Html {
   std::string inline_text(const Text& text) const {
     std::string result;
     for (const Span& span : text.spans) {
-      std::string piece = escaped(span.text);
+      std::string piece = unbroken(escaped(span.text));
       if (span.look == Span::Look::code) piece = "<code>" + piece + "</code>";
       if (span.look == Span::Look::strong) piece = "<strong>" + piece + "</strong>";
       if (span.look == Span::Look::bad) piece = "<span class=\"bad\">" + piece + "</span>";
@@ -101,18 +115,24 @@ class Html {
     out_ += "</ul>\n";
   }
   void write(const Picture& picture) {
-    out_ += "<figure>\n" + plot::svg(picture.figure, theme_, kWide) + plot::svg(picture.figure, theme_, kNarrow);
+    const std::string name = picture.figure.title;
+    const double wide = picture.half ? kHalf : kWide;
+    out_ += "<figure>\n" + figure::svg_element(figure::scene(picture.figure, {wide}), theme_, name, "figure wide") +
+            figure::svg_element(figure::scene(picture.figure, {kNarrow}), theme_, name, "figure narrow");
     std::string curves;
     bool any = false;
-    for (const plot::Panel& panel : picture.figure.panels) {
-      curves += (curves.empty() ? "" : ",") + plot::curves_json(panel, theme_);
+    for (const figure::Panel& panel : picture.figure.panels) {
+      curves += (curves.empty() ? "" : ",") + figure::curves_json(panel, theme_);
       any = any || !panel.series.empty();
     }
     if (any) out_ += "<script type=\"application/json\">[" + curves + "]</script>\n";
     out_ += "<figcaption>" + escaped(picture.caption) + "</figcaption>\n</figure>\n";
   }
   void write(const Grid& grid) {
-    if (!grid.title.empty()) out_ += "<h3>" + escaped(grid.title) + "</h3>\n";
+    if (grid.folded)
+      out_ += "<details><summary>" + escaped(grid.title) + "</summary>\n";
+    else if (!grid.title.empty())
+      out_ += "<h3>" + escaped(grid.title) + "</h3>\n";
     const bool sortable = grid.rows.size() > 1 && grid.header.size() > 2;
     out_ += std::string("<div class=\"scroll\"><table") + (sortable ? " class=\"sortable\"" : "") + "><thead><tr>";
     for (std::size_t i = 0; i < grid.header.size(); ++i) {
@@ -130,13 +150,13 @@ class Html {
       }
       out_ += "</tr>\n";
     }
-    out_ += "</tbody></table></div>\n";
+    out_ += grid.folded ? "</tbody></table></div></details>\n" : "</tbody></table></div>\n";
   }
 
   void origins() {
     if (document_.origins.empty()) return;
     out_ +=
-        "<details open><summary>Where the numbers come from</summary>\n<div class=\"scroll\"><table "
+        "<details><summary>Where the numbers come from</summary>\n<div class=\"scroll\"><table "
         "class=\"sortable\"><thead><tr><th scope=\"col\">number</th>"
         "<th scope=\"col\" class=\"n\">value</th><th scope=\"col\">run</th><th scope=\"col\" class=\"n\">step</th>"
         "<th scope=\"col\">log and line</th></tr></thead><tbody>\n";
@@ -169,6 +189,6 @@ class Html {
 
 }  // namespace
 
-std::string to_html(const Document& document, const plot::Theme& theme) { return Html(document, theme).text(); }
+std::string to_html(const Document& document, const figure::Theme& theme) { return Html(document, theme).text(); }
 
 }  // namespace zs::report

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "report/render.hpp"
 
 namespace zs::report {
@@ -48,8 +49,8 @@ std::string target(const std::string& path) {
 
 class Markdown {
  public:
-  Markdown(const Document& document, const std::map<std::string, std::string>& pictures)
-      : document_(document), pictures_(pictures) {}
+  Markdown(const Document& document, const std::map<std::string, std::string>& pictures, std::string origins)
+      : document_(document), pictures_(pictures), origins_(std::move(origins)) {}
 
   std::string text() {
     out_ = "# " + literal(document_.title) + "\n\n";
@@ -67,6 +68,7 @@ class Markdown {
  private:
   const Document& document_;
   const std::map<std::string, std::string>& pictures_;
+  const std::string origins_;
   std::string out_;
   std::vector<std::string> targets_;
 
@@ -132,25 +134,37 @@ class Markdown {
 
   void origins() {
     if (document_.origins.empty()) return;
-    out_ +=
-        "\n### Where the numbers come from\n\n| number | value | run | step | log and line |\n| --- | ---: | --- | "
-        "---: | --- |\n";
-    for (const Origin& origin : document_.origins) {
-      const std::string place = origin.place().empty() ? "-" : code_span(origin.place(), true);
-      out_ += "| " + literal(origin.what) + " | " + literal(origin.value) + " | " + code_span(origin.run, true) +
-              " | " + literal(origin.step) + " | " +
-              (origin.link.empty() ? place : "[" + place + "][" + std::to_string(reference(link(origin))) + "]") +
-              " |\n";
+    out_ += "\n### Where the numbers come from\n\n";
+    if (!origins_.empty()) {
+      out_ += "Run, step, log and line of each are in [" + literal(origins_) + "](" + target(origins_) + ").\n";
+    } else {
+      out_ += "| number | value | run | step | log and line |\n| --- | ---: | --- | ---: | --- |\n";
+      for (const Origin& origin : document_.origins) {
+        const std::string place = origin.place().empty() ? "-" : code_span(origin.place(), true);
+        out_ += "| " + literal(origin.what) + " | " + literal(origin.value) + " | " + code_span(origin.run, true) +
+                " | " + literal(origin.step) + " | " +
+                (origin.link.empty() ? place : "[" + place + "][" + std::to_string(reference(link(origin))) + "]") +
+                " |\n";
+      }
     }
-    out_ += "\n";
+    if (!targets_.empty()) out_ += "\n";
     for (std::size_t i = 0; i < targets_.size(); ++i) out_ += "[" + std::to_string(i + 1) + "]: " + targets_[i] + "\n";
   }
 };
 
 }  // namespace
 
-std::string to_markdown(const Document& document, const std::map<std::string, std::string>& pictures) {
-  return Markdown(document, pictures).text();
+std::string to_markdown(const Document& document, const std::map<std::string, std::string>& pictures,
+                        const std::string& origins) {
+  return Markdown(document, pictures, origins).text();
+}
+
+std::string to_origins(const Document& document) {
+  std::string text = "number\tvalue\trun\tstep\tlog and line\n";
+  for (const Origin& one : document.origins)
+    text += printable(one.what) + "\t" + one.value + "\t" + printable(one.run) + "\t" + one.step + "\t" +
+            printable(one.place()) + "\n";
+  return text;
 }
 
 std::vector<const Picture*> pictures(const Document& document) {

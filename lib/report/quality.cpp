@@ -14,17 +14,31 @@ namespace {
 
 constexpr std::size_t kFewPoints = 10;  // fewer make a wide interval, and one outlier moves the mean
 
-Text about(const Condition& condition, const std::string& sentence) {
-  return code(condition.name) + Text(": " + sentence);
-}
+/// Remarks, each once, with all that it is about.
+class Remarks {
+ public:
+  void add(const Condition& condition, const std::string& sentence) {
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto& one) { return one.first == sentence; });
+    auto& about = (found == all_.end() ? all_.insert(found, {sentence, {}}) : found)->second;
+    if (about.empty() || about.back() != &condition) about.push_back(&condition);
+  }
+  std::vector<Text> texts() const {
+    std::vector<Text> made;
+    for (const auto& [sentence, about] : all_) made.push_back(say("{}: {}", names(about), sentence));
+    return made;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<const Condition*>>> all_;
+};
 
 /// What is wrong with the records of one condition.
-void examine(const Condition& condition, std::vector<Text>& remarks) {
+void examine(const Condition& condition, Remarks& remarks) {
   for (const summary::Member& member : condition.members) {
     const stat::Series& series = member.series;
     const std::size_t timed = member.time_given - std::min(member.warmup_points, member.time_given);
     const std::string which = condition.members.size() > 1 ? "run " + member.run->name + ": " : "";
-    const auto remark = [&](const std::string& text) { remarks.push_back(about(condition, which + text)); };
+    const auto remark = [&](const std::string& text) { remarks.add(condition, which + text); };
     std::size_t wild = 0, silent = 0, impossible = 0;
     std::int64_t last = metric::kAbsentInteger;
     std::vector<std::int64_t> strides;
@@ -79,20 +93,25 @@ std::pair<std::string, std::string> checksum(const metric::Run& run) {
 
 }  // namespace
 
+std::string failed_count(const Findings& found) {
+  return std::to_string(found.bad.size()) + " of " + counted(found.conditions.size(), "condition") +
+         " did not complete: ";
+}
+
 Section quality_section(const metric::Store& store, const Findings& found) {
   Section section{"Data quality", {}};
   List list;
-  for (const Condition* const condition : found.bad) {
-    list.items.push_back(code(condition->name) + Text(": ") + Text(bad(status_text(*condition))) +
-                         Text(condition->points.value_or(0) == 0 ? "; it has no values."
-                                                                 : "; what it logged is shown but not compared."));
-  }
-  if (!found.unknown.empty()) {
-    list.items.push_back(names(found.unknown) +
-                         Text(": whether " + std::string(found.unknown.size() == 1 ? "it is" : "they are") +
-                              " complete cannot be told; the records do not say how many steps were expected."));
-  }
-  for (const Condition& condition : found.conditions) examine(condition, list.items);
+  for (const Condition* const condition : found.bad)
+    list.items.push_back(say(
+        "{}: {}{}", code(condition->name), bad(status_text(*condition)),
+        condition->points.value_or(0) == 0 ? "; it has no values." : "; what it logged is shown but not compared."));
+  if (!found.unknown.empty())
+    list.items.push_back(
+        say("{}: whether {} complete cannot be told; the records do not say how many steps were expected.",
+            names(found.unknown), found.unknown.size() == 1 ? "it is" : "they are"));
+  Remarks remarks;
+  for (const Condition& condition : found.conditions) examine(condition, remarks);
+  for (Text& text : remarks.texts()) list.items.push_back(std::move(text));
   std::map<std::string, std::vector<std::string>> hosts;
   std::size_t unsourced = 0, records = 0;
   for (const metric::Run& run : store.runs) {
@@ -100,105 +119,105 @@ Section quality_section(const metric::Store& store, const Findings& found) {
     unsourced += checksum(run).second.empty();
     records += run.records.rows();
   }
-  if (hosts.size() > 1) {
-    list.items.push_back(Text("The runs were on " + counted(hosts.size(), "host") +
-                              ": differences in time may be differences between hosts."));
-  }
-  if (!store.runs.empty() && store.tables.count("runs") == 0) {
-    list.items.emplace_back(
+  const auto remark = [&](const Text& text) { list.items.push_back(text); };
+  if (hosts.size() > 1)
+    remark(say("The runs were on {}: differences in time may be differences between hosts.",
+               counted(hosts.size(), "host")));
+  if (!store.runs.empty() && store.tables.count("runs") == 0)
+    remark(
         "The summary does not say what its runs come to (another zs-aggregate made it): make it again from the "
         "records.");
-  }
   if (store.runs.empty())
-    list.items.emplace_back("The summary does not hold the runs it was made from: its numbers cannot be traced.");
+    remark("The summary does not hold the runs it was made from: its numbers cannot be traced.");
   else if (unsourced > 0)
-    list.items.push_back(Text("For " + counted(unsourced, "run") + " of " + std::to_string(store.runs.size()) +
-                              " no checksum of the log was kept."));
-  if (!found.without_digest.empty() && found.without_digest.size() < found.healthy.size()) {
-    list.items.push_back(Text("Without a state digest: ") + names(found.without_digest) + Text("."));
-  }
+    remark(say("For {} of {} no checksum of the log was kept.", counted(unsourced, "run"),
+               std::to_string(store.runs.size())));
+  if (!found.without_digest.empty() && found.without_digest.size() < found.healthy.size())
+    remark(say("Without a state digest: {}.", names(found.without_digest)));
+  const std::string size = counted(records, "record") + " in " + counted(store.runs.size(), "run");
   if (list.items.empty()) {
-    section.blocks.emplace_back(Paragraph{Text(
-        "Nothing is wrong with the data: " + counted(records, "record") + " in " + counted(store.runs.size(), "run") +
-        ", every loss finite, steps in order without gaps, no outlying iteration time.")});
-  } else {
     section.blocks.emplace_back(
-        Paragraph{Text(counted(list.items.size(), "remark") + " on " + counted(records, "record") + " in " +
-                       counted(store.runs.size(), "run") + ":")});
+        Paragraph{say("Nothing is wrong with the data: {}, every loss finite, steps in order without gaps, no outlying "
+                      "iteration time.",
+                      size)});
+  } else {
+    section.blocks.emplace_back(Paragraph{say("{} on {}:", counted(list.items.size(), "remark"), size)});
     section.blocks.emplace_back(std::move(list));
   }
   return section;
 }
 
+namespace {
+
+/// Which condition to choose for its time, if the data say it.
+Text time_advice(const Findings& found) {
+  const Best& time = found.time;
+  if (!time.intervals || !time.level.empty()) {
+    return say("none; the intervals do not support a choice{}. More steps, or repeated runs, would narrow them.",
+               time.level.empty() ? Text() : say(" between {} and {}", code(time.winner->name), names(time.level)));
+  }
+  std::int64_t fewest = time.winner->time_points.value_or(0);
+  for (const Condition* const one : found.healthy) {
+    if (one->time_mean) fewest = std::min(fewest, one->time_points.value_or(fewest));
+  }
+  const bool once = time.winner->runs.value_or(1) == 1;
+  const std::string few = counted(static_cast<std::size_t>(std::max<std::int64_t>(0, fewest)), "step");
+  return say("{}. The intervals support it{}.{}", code(time.winner->name),
+             once && fewest < static_cast<std::int64_t>(kFewPoints) ? ", though they come from as few as " + few : "",
+             once ? " Each condition ran once: on a busy machine a repeat may differ by more." : "");
+}
+
+Text memory_advice(const Best& memory) {
+  if (memory.level.empty()) return say("{}.", code(memory.winner->name));
+  if (memory.level.size() + 1 == memory.compared) return "none; all are within one percent.";
+  return say("{} or {}, which are within one percent.", code(memory.winner->name), names(memory.level));
+}
+
+Text loss_advice(const Findings& found) {
+  const Best& loss = found.loss;
+  if (found.losses.equal) return "none is better; the losses are equal.";
+  if (!found.unlike_work.empty()) return say("none; {}.", found.unlike_work);
+  if (!loss.intervals)
+    return "none; a difference between single runs is not a reason to choose. Repeat each condition with other seeds "
+           "to "
+           "get an interval.";
+  if (loss.compared < 2) return {};
+  if (loss.level.empty())
+    return say("{}. The 95 % interval of its final loss over its runs lies below every other.",
+               code(loss.winner->name));
+  return say("none; the intervals of the final loss over runs overlap between {} and {}.", code(loss.winner->name),
+             names(loss.level));
+}
+
+}  // namespace
+
 Section recommendation_section(const Findings& found) {
   Section section{"Recommendations", {}};
   List list;
+  const auto advise = [&](const char* what, const Text& text) {
+    if (!text.empty()) list.items.push_back(say("{}{}", strong(what), text));
+  };
   if (!found.bad.empty())
-    list.items.push_back(Text("Find out why ") + names(found.bad) +
-                         Text(" did not complete before using this comparison; the exit code and the end of the log "
-                              "are the place to start."));
+    list.items.push_back(say(
+        "Find out why {} did not complete before using this comparison; the exit code and the end of the log are the "
+        "place to start.",
+        names(found.bad)));
   if (found.digests_differ())
-    list.items.push_back(Text("Do not choose by speed before the difference in bits is explained: run ") +
-                         Text(code("zs-verify")) + Text(" on the first two conditions that differ."));
-  const Best& time = found.time;
-  const Best& memory = found.memory;
+    list.items.push_back(say(
+        "Do not choose by speed before the difference in bits is explained: run {} on the first two conditions that "
+        "differ.",
+        code("zs-verify")));
   const bool fair = found.unlike_work.empty();
-  if (!fair && time.compared + memory.compared > 2) {
-    list.items.push_back(Text(strong("For time and memory: ")) +
-                         Text("none; the conditions are not known to do the same work: " + found.unlike_work + "."));
-  }
-  if (fair && time.compared > 1 && time.intervals && time.level.empty()) {
-    std::int64_t fewest = time.winner->time_points.value_or(0);
-    for (const Condition* const one : found.healthy) {
-      if (one->time_mean) fewest = std::min(fewest, one->time_points.value_or(fewest));
-    }
-    const bool few = fewest < static_cast<std::int64_t>(kFewPoints) && time.winner->runs.value_or(1) == 1;
-    list.items.push_back(Text(strong("For time: ")) + code(time.winner->name) + Text(". The intervals support it") +
-                         Text(few ? ", though they come from as few as " +
-                                        counted(static_cast<std::size_t>(std::max<std::int64_t>(0, fewest)), "step") +
-                                        "."
-                                  : ".") +
-                         Text(time.winner->runs.value_or(1) == 1
-                                  ? " Each condition ran once: on a busy machine a repeat may differ by more."
-                                  : ""));
-  } else if (fair && time.compared > 1) {
-    list.items.push_back(Text(strong("For time: ")) + Text("none; the intervals do not support a choice") +
-                         (time.level.empty()
-                              ? Text()
-                              : Text(" between ") + code(time.winner->name) + Text(" and ") + names(time.level)) +
-                         Text(". More steps, or repeated runs, would narrow them."));
-  }
-  if (fair && memory.compared > 1 && memory.level.empty())
-    list.items.push_back(Text(strong("For memory: ")) + code(memory.winner->name) + Text("."));
-  else if (fair && memory.compared > 1 && memory.level.size() + 1 < memory.compared) {
-    list.items.push_back(Text(strong("For memory: ")) + code(memory.winner->name) + Text(" or ") + names(memory.level) +
-                         Text(", which are within one percent."));
-  } else if (fair && memory.compared > 1) {
-    list.items.push_back(Text(strong("For memory: ")) + Text("none; all are within one percent."));
-  }
-  if (found.healthy.size() > 1 && found.losses.pairs > 0) {
-    const Best& loss = found.loss;
-    if (found.losses.equal) {
-      list.items.push_back(Text(strong("For loss: ")) + Text("none is better; the losses are equal."));
-    } else if (!fair) {
-      list.items.push_back(Text(strong("For loss: ")) + Text("none; " + found.unlike_work + "."));
-    } else if (!loss.intervals) {
-      list.items.push_back(Text(strong("For loss: ")) +
-                           Text("none; a difference between single runs is not a reason to choose. Repeat each "
-                                "condition with other seeds to get an interval."));
-    } else if (loss.compared > 1 && loss.level.empty()) {
-      list.items.push_back(Text(strong("For loss: ")) + code(loss.winner->name) +
-                           Text(". The 95 % interval of its final loss over its runs lies below every other."));
-    } else if (loss.compared > 1) {
-      list.items.push_back(Text(strong("For loss: ")) +
-                           Text("none; the intervals of the final loss over runs overlap between ") +
-                           code(loss.winner->name) + Text(" and ") + names(loss.level) + Text("."));
-    }
-  }
-  if (!found.without_digest.empty() && found.healthy.size() > 1) {
-    list.items.push_back(Text("Train with ") + Text(code("zs-train")) +
-                         Text(", or log a state digest, to learn whether the conditions compute the same bits."));
-  }
+  if (!fair && found.time.compared + found.memory.compared > 2)
+    advise("For time and memory: ",
+           say("none; the conditions are not known to do the same work: {}.", found.unlike_work));
+  if (fair && found.time.compared > 1) advise("For time: ", time_advice(found));
+  if (fair && found.memory.compared > 1) advise("For memory: ", memory_advice(found.memory));
+  if (found.healthy.size() > 1 && found.losses.pairs > 0) advise("For loss: ", loss_advice(found));
+  if (!found.without_digest.empty() && found.healthy.size() > 1)
+    list.items.push_back(
+        say("Train with {}, or log a state digest, to learn whether the conditions compute the same bits.",
+            code("zs-train")));
   if (list.items.empty())
     section.blocks.emplace_back(Paragraph{"The data support no recommendation."});
   else
@@ -214,7 +233,7 @@ Section appendix_section(const metric::Store& store, const Findings& found, cons
             {}};
   for (const metric::Run& run : store.runs) {
     const auto cell = [&](const std::string& value, const std::string& kind = "") {
-      return Cell{value.empty() ? Text("-") : Text(kind) + Text(code(value))};
+      return Cell{value.empty() ? Text("-") : say("{}{}", kind, code(value))};
     };
     const auto [kind, sum] = checksum(run);
     logs.rows.push_back({{Text(code(run.name))},
@@ -223,12 +242,14 @@ Section appendix_section(const metric::Store& store, const Findings& found, cons
                          cell(run.attribute("exit_code")),
                          cell(run.attribute("state_digest"))});
   }
+  logs.folded = true;
   if (!logs.rows.empty()) section.blocks.emplace_back(std::move(logs));
   Grid commands{"Commands", {"run", "command"}, {false, false}, {}};
   for (const metric::Run& run : store.runs) {
     if (!run.attribute("command").empty())
       commands.rows.push_back({{Text(code(run.name))}, {Text(code(run.attribute("command")))}});
   }
+  commands.folded = true;
   if (!commands.rows.empty()) section.blocks.emplace_back(std::move(commands));
   Grid about{"This summary", {"what", "value"}, {false, false}, {}};
   about.rows.push_back({{Text("input")}, {Text(code(source))}});
@@ -236,6 +257,7 @@ Section appendix_section(const metric::Store& store, const Findings& found, cons
     if (!value.empty()) about.rows.push_back({{Text(key)}, {Text(value)}});
   }
   about.rows.push_back({{Text("conditions")}, {Text(std::to_string(found.conditions.size()))}});
+  about.folded = true;
   section.blocks.emplace_back(std::move(about));
   return section;
 }

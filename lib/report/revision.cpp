@@ -20,23 +20,21 @@ constexpr std::size_t kCommitShown = 12;
 constexpr double kIdle = 0.1;  // processors: less is the machine's own housekeeping
 
 Text method(const Condition& baseline, const std::vector<Comparison>& comparisons) {
-  Text text = Text("A ratio above 1 is slower, or more memory, than ") + code(baseline.name) +
-              Text(". Intervals are 95 % together for time and memory (Holm), ");
   const bool paired =
-      std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.pairs > 0; });
-  if (paired) {
-    text +=
-        "from the ratios of mean iteration times in pairs of runs that were next to each other: the trimmed mean of "
-        "their "
-        "logarithms, where of six pairs or more a fifth at either end count as the next ones";
-  } else {
-    text += "from Welch's test on logarithms of the runs' mean iteration times";
-  }
-  return text += "; a change as large as the least named is found in four cases of five.";
+      std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.ratios.pairs > 0; });
+  return say(
+      "A ratio above 1 is slower, or more memory, than {}. Intervals are 95 % together for time and memory (Holm), "
+      "from {}; "
+      "a change as large as the least named is found in four cases of five.",
+      code(baseline.name),
+      paired ? "the ratios of mean iteration times in pairs of runs that were next to each other: the trimmed mean of "
+               "their "
+               "logarithms, where of six pairs or more a fifth at either end count as the next ones"
+             : "Welch's test on logarithms of the runs' mean iteration times");
 }
 
 /// "no difference shown", "1.2 % slower".
-std::string change(const Ratio& ratio, const char* more, const char* less) {
+std::string change(const summary::Ratio& ratio, const char* more, const char* less) {
   if (!std::isfinite(ratio.value)) return "-";
   if (ratio.exact && ratio.value == 1) return "the same in every run";
   if (!ratio.known()) return "not known";
@@ -51,7 +49,7 @@ Grid answers(const Comparison& one, const Condition& baseline) {
             {}};
   const std::string step = one.numerics.from_step ? " from step " + to_text(*one.numerics.from_step) : "";
   grid.rows.push_back({{Text("numerics")}, {Text(one.numerics.found + step)}, {}, {}, {}});
-  const auto row = [&](const char* what, const Ratio& ratio, const char* more, const char* less) {
+  const auto row = [&](const char* what, const summary::Ratio& ratio, const char* more, const char* less) {
     const bool interval = ratio.known() && !ratio.exact;
     grid.rows.push_back(
         {{Text(what)},
@@ -60,8 +58,8 @@ Grid answers(const Comparison& one, const Condition& baseline) {
          {Text(interval ? to_rounded_text(ratio.low, 4) + " to " + to_rounded_text(ratio.high, 4) : "")},
          {Text(interval ? percent(ratio.smallest) : "")}});
   };
-  row("time", one.time_ratio, "slower", "faster");
-  row("memory", one.memory_ratio, "more", "less");
+  row("time", one.ratios.time, "slower", "faster");
+  row("memory", one.ratios.memory, "more", "less");
   return grid;
 }
 
@@ -69,7 +67,7 @@ Grid answers(const Comparison& one, const Condition& baseline) {
 Section says(Section section, const std::vector<Comparison>& comparisons, const Answer Comparison::*answer) {
   List list;
   for (const Comparison& one : comparisons)
-    list.items.push_back(code(one.other->name) + Text(": ") + (one.*answer).text + Text("."));
+    list.items.push_back(say("{}: {}.", code(one.other->name), (one.*answer).text));
   section.blocks.front() = std::move(list);
   return section;
 }
@@ -136,7 +134,7 @@ Section measurement_section(const Findings& found) {
   if (hosts.empty())
     section.blocks.emplace_back(Paragraph{"The records do not say on which host the runs were."});
   else if (hosts.size() == 1)
-    section.blocks.emplace_back(Paragraph{Text("All runs were on ") + Text(code(*hosts.begin())) + Text(".")});
+    section.blocks.emplace_back(Paragraph{say("All runs were on {}.", code(*hosts.begin()))});
   else
     section.blocks.emplace_back(Paragraph{"The runs were on " + counted(hosts.size(), "host") +
                                           ": a difference in time may be one between hosts."});
@@ -146,9 +144,9 @@ Section measurement_section(const Findings& found) {
     least = std::min(least, load), most = std::max(most, load);
   }
   if (most > kIdle) {
-    section.blocks.emplace_back(Paragraph{"Other programs used " + to_rounded_text(least, 2) + " to " +
-                                          to_rounded_text(most, 2) +
-                                          " processors during the runs: times are worth more on an idle machine."});
+    section.blocks.emplace_back(Paragraph{
+        say("Other programs used {} to {} processors during the runs: times are worth more on an idle machine.",
+            to_rounded_text(least, 2), to_rounded_text(most, 2))});
   }
   Grid grid{"", {"run"}, {false}, {}};
   for (const metric::Run* const run : runs) grid.rows.push_back({{Text(code(run->name))}});
@@ -159,7 +157,7 @@ Section measurement_section(const Findings& found) {
     grid.numeric.push_back(row.type != attribute::Type::text);
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const std::string value = runs[i]->attribute(key);
-      grid.rows[i].push_back({Text(value.empty() ? "-" : value), parse_real(value).value_or(plot::kNone)});
+      grid.rows[i].push_back({Text(value.empty() ? "-" : value), parse_real(value).value_or(figure::kNone)});
     }
   }
   if (grid.header.size() > 1) section.blocks.emplace_back(std::move(grid));
@@ -184,6 +182,14 @@ Document revision(const metric::Store& store, const Findings& found, const std::
 
   Tracer tracer(document, folder);
   Section summary{"Executive summary", {}};
+  plot::Options options;
+  options.baseline = baseline.name, options.gate = gate.max_slowdown;
+  try {
+    summary.blocks.emplace_back(Picture{"revision_comparison", "ratios of time and memory, and the loss curves",
+                                        plot::revision_figure(found.conditions, options)});
+  } catch (const Error& missing) {
+    summary.blocks.emplace_back(Paragraph{say("There is no figure: {}.", missing.what())});
+  }
   for (const Comparison& one : comparisons) {
     if (one.compared) summary.blocks.emplace_back(answers(one, baseline));
   }
@@ -193,18 +199,6 @@ Document revision(const metric::Store& store, const Findings& found, const std::
     summary.blocks.emplace_back(Paragraph{"The repository had uncommitted changes; they are in neither revision."});
   if (std::any_of(comparisons.begin(), comparisons.end(), [](const auto& one) { return one.compared; }))
     summary.blocks.emplace_back(Paragraph{method(baseline, comparisons)});
-  if (std::any_of(found.conditions.begin(), found.conditions.end(),
-                  [](const Condition& c) { return c.curve != nullptr; })) {
-    plot::Options options;
-    const auto warmup = store.attributes.find("warmup");
-    if (warmup != store.attributes.end()) options.warmup = warmup->second;
-    try {
-      summary.blocks.emplace_back(Picture{"revision_comparison", "final loss, iteration time, memory and loss curves",
-                                          plot::revision_figure(found.conditions, options)});
-    } catch (const Error& missing) {
-      summary.blocks.emplace_back(Paragraph{Text("There is no figure: ") + Text(missing.what()) + Text(".")});
-    }
-  }
   document.sections.push_back(std::move(summary));
   document.sections.push_back(setup_section(found));
   document.sections.push_back(runs_section(baseline, comparisons));

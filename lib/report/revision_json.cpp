@@ -23,7 +23,7 @@ Json known(const std::optional<Value>& value) {
 
 Json json(const Answer& answer) { return {{"verdict", name(answer.verdict)}, {"text", answer.text.plain()}}; }
 
-Json json(const Answer& answer, const Ratio& ratio) {
+Json json(const Answer& answer, const summary::Ratio& ratio) {
   Json made = json(answer);
   made["ratio"] = number(ratio.value);
   made["low"] = number(ratio.low);
@@ -42,10 +42,10 @@ Json json(const Comparison& one) {
   numerics["loss_difference"] = known(one.numerics.loss_difference);
   numerics["envelope"] = known(one.numerics.envelope);
   return {{"revision", one.other->name},
-          {"pairs", one.pairs},
+          {"pairs", one.ratios.pairs},
           {"numerics", std::move(numerics)},
-          {"time", json(one.time, one.time_ratio)},
-          {"memory", json(one.memory, one.memory_ratio)}};
+          {"time", json(one.time, one.ratios.time)},
+          {"memory", json(one.memory, one.ratios.memory)}};
 }
 
 Json json(const summary::Member& member) {

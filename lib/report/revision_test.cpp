@@ -7,10 +7,10 @@
 #include <random>
 
 #include "base/error.hpp"
-#include "plot/sample.hpp"
-#include "report/ratio.hpp"
+#include "plot/sample_test.hpp"
 #include "stat/summary.hpp"
 #include "summary/condition.hpp"
+#include "summary/ratio.hpp"
 
 namespace zs::report {
 namespace {
@@ -62,9 +62,11 @@ TEST_CASE("the same revision twice is called different in at most one case of tw
   constexpr int kTrials = 400;
   for (int trial = 0; trial < kTrials; ++trial) {
     // Time and memory are judged together: a false alarm in either counts.
-    const auto same = holm({{runs(random, 10, 1), runs(random, 10, 1)}, {runs(random, 10, 1), runs(random, 10, 1)}});
+    const auto same =
+        summary::holm({{runs(random, 10, 1), runs(random, 10, 1)}, {runs(random, 10, 1), runs(random, 10, 1)}});
     alarms += same[0].differs() || same[1].differs();
-    const auto slow = holm({{runs(random, 10, 1), runs(random, 10, 1.03)}, {runs(random, 10, 1), runs(random, 10, 1)}});
+    const auto slow =
+        summary::holm({{runs(random, 10, 1), runs(random, 10, 1.03)}, {runs(random, 10, 1), runs(random, 10, 1)}});
     found += slow[0].low > 1;
   }
   CHECK(alarms <= kTrials / 20 + 9);  // 5 %, and two standard deviations of that count
@@ -72,13 +74,13 @@ TEST_CASE("the same revision twice is called different in at most one case of tw
 }
 
 TEST_CASE("values without any spread are compared exactly, single runs not at all") {
-  const Ratio exact = ratio({{100, 100}, {103, 103}});
+  const summary::Ratio exact = summary::ratio({{100, 100}, {103, 103}});
   CHECK(exact.exact);
   CHECK(exact.value == 1.03);
   CHECK(exact.differs());
-  CHECK_FALSE(ratio({{100}, {103}}).known());
-  CHECK(std::isnan(ratio({{}, {1}}).value));
-  CHECK(std::isnan(ratio({{0, 1}, {1, 1}}).value));
+  CHECK_FALSE(summary::ratio({{100}, {103}}).known());
+  CHECK(std::isnan(summary::ratio({{}, {1}}).value));
+  CHECK(std::isnan(summary::ratio({{0, 1}, {1, 1}}).value));
 }
 
 TEST_CASE("the same bits and the same speed are good") {

@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "attribute/table.hpp"
-#include "plot/sample.hpp"
+#include "plot/sample_test.hpp"
 #include "report/batch.hpp"
 
 namespace zs::report {

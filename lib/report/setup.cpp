@@ -4,6 +4,7 @@
 
 #include "base/number.hpp"
 #include "report/batch.hpp"
+#include "stat/steps.hpp"
 #include "summary/difference.hpp"
 
 namespace zs::report {
@@ -49,6 +50,14 @@ std::string epochs_seen(const std::vector<Condition>& conditions) {
   return largest == metric::kAbsentInteger ? "" : to_text(largest);
 }
 
+bool counts_micro_steps(const std::vector<Condition>& conditions) {
+  return std::any_of(conditions.begin(), conditions.end(), [](const Condition& condition) {
+    return std::any_of(condition.members.begin(), condition.members.end(), [](const summary::Member& member) {
+      return stat::counts_micro_steps(*member.run, member.series);
+    });
+  });
+}
+
 std::string product(const std::vector<Condition>& conditions, const std::vector<const char*>& keys) {
   std::string text;
   for (const Condition& condition : conditions) {
@@ -68,7 +77,7 @@ std::string product(const std::vector<Condition>& conditions, const std::vector<
 
 Section setup_section(const Findings& found, bool differences) {
   Section section{"Setup", {}};
-  Grid table{"", {"what", "value"}, {false, false}, {}};
+  Grid table{"", {"what", "value"}, {false, false}, {}, true};
   std::vector<std::string> differing;
   const auto row = [&](const std::string& label, const std::string& value) {
     table.rows.push_back({{Text(label)}, {Text(value)}});
@@ -91,12 +100,14 @@ Section setup_section(const Findings& found, bool differences) {
   }
   const std::string batch = product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps"});
   if (!batch.empty()) row("global batch (ranks x micro-batch x accumulation)", batch + " sequences");
+  // A trainer may number its micro-steps: then the step of its log has the tokens of one.
+  const bool micro = counts_micro_steps(found.conditions);
   const std::string tokens =
-      product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps", "seq_length"});
-  if (!tokens.empty()) row("tokens of a step", tokens);
+      micro ? product(found.conditions, {"world_size", "batch_size", "seq_length"})
+            : product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps", "seq_length"});
+  if (!tokens.empty()) row(micro ? "tokens of a logged step (a micro-step)" : "tokens of a step", tokens);
   const std::string epochs = epochs_seen(found.conditions);
   if (!epochs.empty()) row("last epoch reached", epochs);
-  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
 
   // What else was set, or is not known to the table, and differs belongs beside the conditions too.
   for (const std::string& key : summary::parameters(found.conditions)) {
@@ -121,7 +132,11 @@ Section setup_section(const Findings& found, bool differences) {
     section.blocks.emplace_back(std::move(grid));
   }
 
-  std::vector<std::string> missing;
+  table.title = (found.conditions.size() > 1 ? "What all conditions share" : "Settings") + std::string(" (") +
+                std::to_string(table.rows.size()) + ")";
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+
+  std::vector<Text> missing;
   const auto silent = [&](std::initializer_list<const char*> keys, const char* label) {
     if (std::none_of(keys.begin(), keys.end(), [&](const char* key) { return any(values(found.conditions, key)); }))
       missing.emplace_back(label);
@@ -135,8 +150,7 @@ Section setup_section(const Findings& found, bool differences) {
   silent({"expected_steps"}, "how many steps were expected");
   silent({"cpu", "gpu", "host"}, "the hardware");
   silent({"revision"}, "the revision of the code");
-  if (!missing.empty())
-    section.blocks.emplace_back(Paragraph{Text("The records do not say: " + joined(missing) + ".")});
+  if (!missing.empty()) section.blocks.emplace_back(Paragraph{say("The records do not say: {}.", joined(missing))});
   return section;
 }
 

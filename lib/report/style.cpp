@@ -7,7 +7,7 @@ const char* const kStyle = R"css(
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;scroll-behavior:smooth}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-main{max-width:60rem;margin:0 auto;padding:1.5rem 1.25rem 4rem}
+main{max-width:70rem;margin:0 auto;padding:1.5rem 1.25rem 4rem}
 h1{font-size:1.7rem;line-height:1.25;margin:.5rem 0 1rem;overflow-wrap:anywhere}
 h2{font-size:1.25rem;margin:2.6rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--grid)}
 h3{font-size:1rem;margin:1.6rem 0 .4rem}
@@ -25,45 +25,38 @@ a{color:var(--link)}
 td a,p a.from{color:inherit;text-decoration:underline dotted;text-underline-offset:.2em;text-decoration-color:var(--quiet)}
 td a:hover,p a.from:hover{color:var(--link);text-decoration-style:solid}
 .scroll{overflow-x:auto;margin:.8rem 0;-webkit-overflow-scrolling:touch}
+.scroll.more{-webkit-mask-image:linear-gradient(to left,transparent,#000 3rem);mask-image:linear-gradient(to left,transparent,#000 3rem)}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
 th,td{padding:.35rem .8rem .35rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--grid)}
 th{font-weight:600;vertical-align:bottom;border-bottom:2px solid var(--quiet)}
-th.n,td.n{text-align:right}td.n{white-space:nowrap}
+th.n,td.n{text-align:right}td{white-space:nowrap}
 th button{all:unset;cursor:pointer;font-weight:600}
 th button:focus-visible{outline:2px solid var(--link);outline-offset:2px}
 th button::after{content:"\2195";opacity:.35;margin-left:.15em;font-weight:400}
 th[aria-sort=ascending] button::after{content:"\2191";opacity:1}
 th[aria-sort=descending] button::after{content:"\2193";opacity:1}
 tr:target{background:var(--tint);outline:2px solid var(--link)}
-td code{white-space:nowrap}
-td.long{min-width:14rem}td.long code{white-space:normal}
+td.long{min-width:14rem;white-space:normal}td.long code{white-space:normal}
 figure{margin:1rem 0;position:relative}
 figcaption{color:var(--quiet);font-size:.88rem}
-svg.figure{display:block;width:100%;height:auto;font:13px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
+svg.figure{display:block;width:100%;height:auto;overflow:visible;font:13px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 svg.narrow{display:none}
-svg text{fill:var(--ink)}svg text.quiet,svg text.tick{fill:var(--quiet)}svg text.bad{fill:var(--bad)}svg text.inverse{fill:var(--paper)}
-svg text.value{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
-svg text.title{font-weight:600;font-size:14px}
-svg .grid{stroke:var(--grid);fill:none}svg .axis{stroke:var(--quiet);fill:none}
-svg .curve{fill:none;stroke-width:2.2;stroke-linejoin:round}svg .band{opacity:.18}
-svg .cross{stroke:var(--bad);stroke-width:2.5;fill:none}
-svg .whisker{stroke:var(--ink);stroke-width:1.5;fill:none}svg .halo{stroke:var(--paper);stroke-width:4;fill:none}
-svg .mark{stroke:var(--paper);stroke-width:2.5}
-svg .best{fill:none;stroke:var(--c5);stroke-width:3}
-svg .pointer rect{fill:transparent}svg .hair{stroke:var(--quiet);stroke-dasharray:3 3;visibility:hidden}
+.row{display:grid;grid-template-columns:1fr 1fr;gap:0 2.5rem}
+.row figure{margin:.6rem 0}.row figcaption{display:none}
+svg .pointer rect{fill:transparent;stroke:none}svg .hair{stroke:var(--quiet);stroke-dasharray:3 3;visibility:hidden}
 .tip{position:absolute;pointer-events:none;background:var(--paper);color:var(--ink);border:1px solid var(--quiet);border-radius:.3rem;padding:.4rem .6rem;font-size:.84rem;line-height:1.4;box-shadow:0 2px 8px #0003;display:none;white-space:nowrap;z-index:1;font-variant-numeric:tabular-nums}
 .tip i{display:inline-block;width:.7em;height:.7em;border-radius:2px;margin-right:.15em}
 footer{margin-top:3rem;color:var(--quiet);font-size:.88rem}
 details summary{cursor:pointer;margin:1rem 0 .4rem;font-weight:600}
 @media(max-width:560px){
 main{padding:1rem .9rem 3rem}h1{font-size:1.4rem}
-svg.wide{display:none}svg.narrow{display:block}
+svg.wide{display:none}svg.narrow{display:block}.row{display:block}
 table{font-size:.86rem}th,td{padding-right:.6rem}
 }
 @media print{
 body{font-size:10.5pt}main{max-width:none;padding:0}nav,.tip{display:none!important}
 svg.wide{display:block}svg.narrow{display:none}
-figure,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}
+figure,tr,.verdict{break-inside:avoid}h2,h3{break-after:avoid}.scroll{overflow:visible}.scroll.more{-webkit-mask-image:none;mask-image:none}.row{grid-template-columns:1fr 1fr}
 table{font-size:8.5pt}th,td{padding-right:.4rem}td code{white-space:normal}th{white-space:normal}
 th button::after{content:none}a{color:inherit;text-decoration:none}
 }
@@ -98,6 +91,12 @@ document.querySelectorAll('table.sortable').forEach(function(table){
     });
   });
 });
+// A table that goes on beyond the edge fades there, until its end is seen.
+document.querySelectorAll('.scroll').forEach(function(box){
+  var mark=function(){box.classList.toggle('more',box.scrollLeft+box.clientWidth<box.scrollWidth-2)};
+  box.addEventListener('scroll',mark);window.addEventListener('resize',mark);mark();
+  var fold=box.closest('details');if(fold)fold.addEventListener('toggle',mark);
+});
 // A link into a closed list of origins opens it.
 function open(){var at=location.hash&&document.getElementById(location.hash.slice(1)),box=at&&at.closest('details');if(box){box.open=true;at.scrollIntoView()}}
 window.addEventListener('hashchange',open);open();
@@ -115,7 +114,7 @@ document.querySelectorAll('figure').forEach(function(figure){
   };
   var row=function(colours,name,value){
     var line=document.createElement('div');
-    colours.forEach(function(c){var mark=document.createElement('i');mark.style.background='var(--c'+c+')';line.appendChild(mark)});
+    colours.forEach(function(c){var mark=document.createElement('i');mark.style.background=c;line.appendChild(mark)});
     line.appendChild(document.createTextNode(' '+name+': '));
     var strong=document.createElement('b');strong.textContent=value;line.appendChild(strong);
     return line;

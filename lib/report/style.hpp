@@ -4,7 +4,7 @@
 
 namespace zs::report {
 
-extern const char* const kStyle;   ///< CSS; colours are the variables of plot::css
+extern const char* const kStyle;   ///< CSS; colours are the variables of figure::css
 extern const char* const kScript;  ///< JavaScript: sorts tables, shows values under the pointer
 
 }  // namespace zs::report

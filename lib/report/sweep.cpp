@@ -28,13 +28,12 @@ std::vector<const Condition*> ranked(const Findings& found, const summary::Resul
 
 /// "learning_rate 0.001, weight_decay 0.1", or the condition's name where no parameter is known to differ.
 Text setting(const Condition& condition, const std::vector<std::string>& keys) {
-  Text text;
+  std::vector<Text> all;
   for (const std::string& key : keys) {
     const std::string value = condition.attribute(key);
-    if (!value.empty())
-      text += Text(text.empty() ? "" : ", ") + Text(std::string(attribute::label(key)) + " ") + Text(strong(value));
+    if (!value.empty()) all.push_back(say("{} {}", std::string(attribute::label(key)), strong(value)));
   }
-  return text.empty() ? Text(code(condition.name)) : text;
+  return all.empty() ? Text(code(condition.name)) : joined(all, ", ", ", ");
 }
 
 /// The mean result at each level of each parameter: what a parameter does on average over the others.
@@ -47,7 +46,7 @@ void effects(const Findings& found, const summary::Result& result, const std::ve
     Grid grid{
         label, {label, "conditions", "failed", "mean " + result.label, "best"}, {false, true, true, true, true}, {}};
     for (const std::string& level : levels) {
-      double sum = 0, best = plot::kNone;
+      double sum = 0, best = figure::kNone;
       std::size_t count = 0, members = 0, failed = 0;
       for (const Condition& condition : found.conditions) {
         const std::string value = condition.attribute(key);
@@ -64,7 +63,7 @@ void effects(const Findings& found, const summary::Result& result, const std::ve
         return Cell{Text(std::to_string(value)), static_cast<double>(value)};
       };
       const auto number = parse_real(level);
-      grid.rows.push_back({{Text(level), number ? *number : plot::kNone},
+      grid.rows.push_back({{Text(level), number ? *number : figure::kNone},
                            whole(members),
                            whole(failed),
                            cell(sum / static_cast<double>(count)),
@@ -93,7 +92,7 @@ Section table_of(const Findings& found, const summary::Result& result, const std
                              {c.bad() ? Text(bad(c.status)) : Text(c.status)}};
     for (const std::string& key : keys) {
       const auto number = parse_real(c.attribute(key));
-      row.push_back({Text(c.attribute(key).empty() ? "-" : c.attribute(key)), number ? *number : plot::kNone});
+      row.push_back({Text(c.attribute(key).empty() ? "-" : c.attribute(key)), number ? *number : figure::kNone});
     }
     const double value = result.of(c);
     row.push_back(std::isnan(value) ? Cell{Text("-")}
@@ -127,24 +126,21 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
                    : !found.bad.empty()                ? "Not all complete"
                    : document.verdict == Verdict::good ? "Complete"
                                                        : "Not known to be complete";
-  if (!found.bad.empty()) {
-    document.verdict_text += bad(std::to_string(found.bad.size()) + " of " +
-                                 counted(found.conditions.size(), "condition") + " did not complete: ");
-    document.verdict_text += names(found.bad) + Text(". ");
-  }
-  if (fault) document.verdict_text += bits_sentence(found) + Text(" ");
+  Text& text = document.verdict_text;
+  if (!found.bad.empty()) text += say("{}{}. ", bad(failed_count(found)), names(found.bad));
+  if (fault) text += say("{} ", bits_sentence(found));
+  const auto value_of = [&](std::size_t place) { return result.text(result.of(*order[place])); };
   if (order.empty()) {
-    document.verdict_text += "No condition has a " + result.name + ".";
+    text += say("No condition has a {}.", result.name);
   } else {
-    document.verdict_text += Text(strong("Best: ")) + setting(*order[0], keys) +
-                             Text(", with a " + result.label + " of ") +
-                             Text(strong(result.text(result.of(*order[0])))) + Text(".");
-    const bool single = order[0]->runs.value_or(1) <= 1;
+    text +=
+        say("{}{}, with a {} of {}.", strong("Best: "), setting(*order[0], keys), result.label, strong(value_of(0)));
     if (order.size() > 1) {
       const bool level = result.of(*order[0]) == result.of(*order[1]);
-      document.verdict_text += Text(level ? " The same result has " : " The next is ") + setting(*order[1], keys) +
-                               Text(level ? "." : " (" + result.text(result.of(*order[1])) + ").");
-      if (single) document.verdict_text += " Each ran once, so whether the difference is more than noise is not known.";
+      text += level ? say(" The same result has {}.", setting(*order[1], keys))
+                    : say(" The next is {} ({}).", setting(*order[1], keys), value_of(1));
+      if (order[0]->runs.value_or(1) <= 1)
+        text += " Each ran once, so whether the difference is more than noise is not known.";
     }
   }
   Tracer tracer(document, folder);
@@ -154,9 +150,8 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
         Picture{"sweep", result.label + " over the parameters", plot::sweep_figure(found.conditions, options)});
     Grid best{"The best", {"condition", "setting", result.label}, {false, false, true}, {}};
     for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 5); ++i) {
-      best.rows.push_back({{Text(code(order[i]->name))},
-                           {setting(*order[i], keys)},
-                           {Text(result.text(result.of(*order[i]))), result.of(*order[i])}});
+      best.rows.push_back(
+          {{Text(code(order[i]->name))}, {setting(*order[i], keys)}, {Text(value_of(i)), result.of(*order[i])}});
     }
     summary.blocks.emplace_back(std::move(best));
   }

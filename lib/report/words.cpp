@@ -80,23 +80,19 @@ std::string counted(std::size_t count, const std::string& noun) {
   return to_text(static_cast<std::int64_t>(count)) + " " + noun + (count == 1 ? "" : "s");
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+Text joined(const std::vector<Text>& all, const char* between, const char* last) {
+  Text text;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += say("{}{}", i == 0 ? "" : i + 1 == all.size() ? last : between, all[i]);
   return text;
 }
 
 Text names(const std::vector<const Condition*>& conditions, std::size_t most) {
-  Text text;
+  std::vector<Text> all;
   const std::size_t shown = conditions.size() > most ? most - 1 : conditions.size();
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) text += i + 1 == conditions.size() ? " and " : ", ";
-    text += code(conditions[i]->name);
-  }
-  if (shown < conditions.size())
-    text += " and " + to_text(static_cast<std::int64_t>(conditions.size() - shown)) + " more";
-  return text;
+  for (std::size_t i = 0; i < shown; ++i) all.push_back(code(conditions[i]->name));
+  if (shown == conditions.size()) return joined(all);
+  return say("{} and {} more", joined(all, ", ", ", "), std::to_string(conditions.size() - shown));
 }
 
 std::string loss_text(double value) {

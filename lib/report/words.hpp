@@ -11,8 +11,8 @@ namespace zs::report {
 
 /// "1 condition", "6 conditions".
 std::string counted(std::size_t count, const std::string& noun);
-/// "a", "a and b", "a, b and c".
-std::string joined(const std::vector<std::string>& words);
+/// "a", "a and b", "a, b and c"; or with other words between them.
+Text joined(const std::vector<Text>& all, const char* between = ", ", const char* last = " and ");
 /// The names of conditions as code, joined; beyond `most` the rest is counted: "a, b and 3 more".
 Text names(const std::vector<const summary::Condition*>& conditions, std::size_t most = 8);
 /// A loss: all its digits where they are few, else six significant ones.

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "plot/picture.hpp"
+#include "figure/picture.hpp"
 #include "report/render.hpp"
 
 namespace zs::report {
@@ -17,14 +17,14 @@ namespace fs = std::filesystem;
 
 /// Draws every picture into `folder` as PNG and returns their paths as the report at `report_folder` refers to them.
 std::map<std::string, std::string> draw(const Document& document, const fs::path& folder, const fs::path& report_folder,
-                                        const plot::Theme& theme, std::vector<std::string>& warnings) {
+                                        const figure::Theme& theme, std::vector<std::string>& warnings) {
   std::map<std::string, std::string> paths;
   std::error_code error;
   for (const Picture* const picture : pictures(document)) {
     const fs::path path = folder / (picture->name + ".png");
     std::string bytes;
     try {
-      bytes = plot::picture(picture->figure, theme, plot::Format::png);
+      bytes = figure::picture(picture->figure, theme, figure::Format::png);
     } catch (const Error& failure) {
       // A report without a picture is worth more than none: its tables hold the same numbers.
       warnings.push_back(path.string() + ": not drawn: " + failure.what());
@@ -52,7 +52,7 @@ std::string folder_of(const std::string& output) {
 }
 
 std::vector<std::string> write(const Document& document, Format format, const std::string& output,
-                               const std::string& figures, const plot::Theme& theme) {
+                               const std::string& figures, const figure::Theme& theme) {
   std::vector<std::string> warnings;
   if (format == Format::json) {
     if (document.data.empty()) throw UsageError("only a comparison of revisions is written as JSON: --kind revision");
@@ -72,7 +72,12 @@ std::vector<std::string> write(const Document& document, Format format, const st
   }
   if (output != "-" || !figures.empty())
     paths = draw(document, figures.empty() ? folder : figures, folder, theme, warnings);
-  write_file(output, to_markdown(document, paths));
+  std::string origins;
+  if (output != "-" && !document.origins.empty()) {
+    origins = fs::path(output).stem().string() + "_numbers.tsv";
+    write_file((fs::path(folder) / origins).string(), to_origins(document));
+  }
+  write_file(output, to_markdown(document, paths, origins));
   return warnings;
 }
 

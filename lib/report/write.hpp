@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plot/theme.hpp"
+#include "figure/theme.hpp"
 #include "report/document.hpp"
 
 namespace zs::report {
@@ -19,7 +19,7 @@ Format format_of(const std::string& path);
 /// Each file appears whole or not at all; throws Error where one cannot be written, UsageError at JSON of a report that
 /// has none.
 std::vector<std::string> write(const Document& document, Format format, const std::string& output,
-                               const std::string& figures, const plot::Theme& theme);
+                               const std::string& figures, const figure::Theme& theme);
 
 /// The folder in which a report named `output` stands; "" for the current one.
 std::string folder_of(const std::string& output);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/name.hpp"
 #include "stat/summary.hpp"
 
 namespace zs::summary {
@@ -165,6 +166,26 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     all.push_back(std::move(condition));
   }
   return all;
+}
+
+std::string model(const std::vector<Condition>& conditions) {
+  std::string known;
+  for (const Condition& condition : conditions) {
+    const std::string one = condition.attribute("model.name");
+    if (!known.empty() && !one.empty() && one != known) return "several models";
+    if (!one.empty()) known = one;
+  }
+  return known;
+}
+
+const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name) {
+  if (name.empty()) return conditions.front();
+  std::vector<std::string> all;
+  for (const Condition& condition : conditions) {
+    if (condition.name == name) return condition;
+    all.push_back(condition.name);
+  }
+  throw UsageError("no condition '" + name + "' to be the baseline" + did_you_mean(name, all));
 }
 
 Agreement agreement(const std::vector<Condition>& conditions) {

@@ -34,7 +34,7 @@ struct Member {
 struct Condition {
   std::string name;
   std::string status;     ///< COMPLETE FAILED DIVERGED TRUNCATED DEAD UNKNOWN
-  std::size_t place = 0;  ///< row in the summary: its colour in every figure
+  std::size_t place = 0;  ///< row in the summary
   std::optional<std::int64_t> runs, points, final_step, time_points, peak_mem, alloc_mem, comm_bytes;
   std::optional<double> first_loss, final_loss, best_loss, mean_loss, valid_loss;
   std::optional<double> final_loss_low, final_loss_high;  ///< 95 % interval over the runs
@@ -57,6 +57,12 @@ metric::Store summarized(metric::Store store, std::vector<std::string>& warnings
 /// The conditions of a summary in its order. `store` must outlive them.
 /// Throws Error if the store has no summary, or its summary no column "condition", naming `source`.
 std::vector<Condition> conditions(const metric::Store& store, const std::string& source);
+
+/// The model that the conditions say they train: its name, "several models", or "".
+std::string model(const std::vector<Condition>& conditions);
+
+/// The condition of that name; "" is the first. Throws UsageError, naming the nearest.
+const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name);
 
 /// Whether the curves and the digests of conditions are equal.
 struct Agreement {

@@ -2,6 +2,7 @@
 // Values with the unit that suits a whole figure or table: one unit for all, chosen by the largest.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace zs::summary {
 
@@ -11,9 +12,15 @@ struct Unit {
 
   /// "12.3 ms": `digits` significant digits, never fewer than the whole part needs.
   std::string text(double value, int digits = 4) const;
+  /// "1.32 ± 0.15 s": the value to the place that the second digit of its uncertainty has; without one as text().
+  std::string measured(double value, double uncertainty) const;
   /// As text(), without the unit.
   std::string number(double value, int digits = 4) const;
 };
+
+/// `values` as a column has them: all with as many decimals as the largest needs for `digits` significant digits, but
+/// no more than any of them has; zeros at the end stay. Not finite ones as they are.
+std::vector<std::string> column(const std::vector<double>& values, int digits);
 
 /// h, min, s, ms or us by `largest` seconds.
 Unit time_unit(double largest);

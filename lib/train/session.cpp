@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/session.hpp"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -25,6 +23,7 @@
 #include "train/agreement.hpp"
 #include "train/describe.hpp"
 #include "train/export.hpp"
+#include "train/progress.hpp"
 #include "train/trainer.hpp"
 #include "unit/arithmetic.hpp"
 
@@ -38,46 +37,6 @@ void print(const std::string& text) {
   out.write(text);
   out.commit();
 }
-
-/// The lines of the log on stdout, as long as somebody reads them: a training does not end with its reader.
-class Display {
- public:
-  Display(const cli::Command& command, std::string log) : command_(command), log_(std::move(log)) {}
-  void show(const std::string& line) {
-    if (closed_) return;
-    errno = 0;
-    try {
-      print(line + "\n");
-    } catch (const Error&) {
-      if (errno != EPIPE) throw;
-      closed_ = true;
-      cli::warn(command_, "nobody reads stdout any more: the training goes on, its log is " + log_);
-    }
-  }
-
- private:
-  const cli::Command& command_;
-  std::string log_;
-  bool closed_ = false;
-};
-
-/// A line over the last one on stderr, on a terminal only, at most five a second.
-class Progress {
- public:
-  void show(std::int64_t step, std::int64_t steps, double loss) {
-    if (!terminal_ || (step < steps && Clock::now() - shown_ < std::chrono::milliseconds(200))) return;
-    shown_ = Clock::now();
-    const double passed = std::chrono::duration<double>(shown_ - start_).count();
-    const auto left = static_cast<std::int64_t>(passed / static_cast<double>(step) * static_cast<double>(steps - step));
-    const std::string line = "step " + to_text(step) + "/" + to_text(steps) + "  loss " + to_rounded_text(loss, 5) +
-                             "  " + to_text(left) + " s left";
-    std::fputs(("\r" + line + "   " + (step == steps ? "\n" : "")).c_str(), stderr);
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 0;
-  Clock::time_point start_ = Clock::now(), shown_{};
-};
 
 /// A run's log in its folder.
 class Log {
@@ -103,7 +62,7 @@ class Log {
 /// A run's metrics in its folder, which another training may have taken over: that is seen before they are written.
 class Metrics : public metric::FileWriter {
  public:
-  Metrics(const registry::Run& run, job::Lease& lease) : FileWriter(run.folder() + "/metrics.h5"), lease_(lease) {}
+  Metrics(const registry::Run& run, experiment::Lease& lease) : FileWriter(run.folder() + "/metrics.h5"), lease_(lease) {}
   void flush(bool now) override {
     if (!due(now)) return;
     lease_.check();
@@ -111,7 +70,7 @@ class Metrics : public metric::FileWriter {
   }
 
  private:
-  job::Lease& lease_;
+  experiment::Lease& lease_;
 };
 
 /// How zs-train ends; every rank alike.
@@ -329,7 +288,6 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   const std::int64_t done = goes_on ? trainer.done() : 0;
   Log log(run, done);
   Metrics metrics(run, *lease);
-  Progress progress;
   Display display(args.command(), run.folder() + "/run.log");
   attribute::Facts attributes = configured(begun.config);
   attributes["run_id"] = run.id();
@@ -350,15 +308,16 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   const auto write_line = [&](const std::string& line) {
     if (metrics.due(false)) lease->check();
     log.write(line);
-    display.show(line);
+    display.log(line);
   };
   try {
     const Outcome outcome =
         trainer.run(run.folder(), attributes,
                     {write_line,
                      {&metrics},
-                     [&](std::int64_t step, std::int64_t steps, double loss) { progress.show(step, steps, loss); }},
+                     [&](const metric::Table& records, std::int64_t steps) { display.step(records, steps); }},
                     earlier);
+    display.end(outcome.final_loss, outcome.state_digest);
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
     if (outcome.stopped) {
       run.finish("preempted", {{"steps_done", to_text(outcome.steps)}});

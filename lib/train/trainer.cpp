@@ -159,7 +159,7 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
     }
     // What is not finite would take the place of what is.
     if (sound) saving.after(progress(step), last);
-    if (sink_.progress) sink_.progress(step, steps_, run_.records.column("loss").reals().back());
+    if (sink_.progress) sink_.progress(run_.records, steps_);
   }
   run_.attributes["state_digest"] = digest;
   const auto held = comm::exchange_values(group_, engine_->state_bytes(), "exchange of memory use");

@@ -20,7 +20,7 @@ namespace zs::train {
 struct Sink {
   std::function<void(const std::string& line)> log;  ///< a line for the log, without its end
   std::vector<metric::Writer*> metrics;              ///< each gets every step; flush(true) in front of a checkpoint
-  std::function<void(std::int64_t step, std::int64_t steps, double loss)> progress;
+  std::function<void(const metric::Table& records, std::int64_t steps)> progress;  ///< after every step
 };
 
 /// What a training came to.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/curves_json.hpp"
+#include "figure/curves_json.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 
 #include "base/number.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 bool same_values(const Series& a, const Series& b) {
@@ -15,7 +15,8 @@ bool same_values(const Series& a, const Series& b) {
     return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
   };
   return std::equal(a.x.begin(), a.x.end(), b.x.begin(), b.x.end(), bits) &&
-         std::equal(a.y.begin(), a.y.end(), b.y.begin(), b.y.end(), bits);
+         std::equal(a.y.begin(), a.y.end(), b.y.begin(), b.y.end(), bits) &&
+         std::equal(a.raw.begin(), a.raw.end(), b.raw.begin(), b.raw.end(), bits);
 }
 
 std::string numbers(const std::vector<double>& values) {
@@ -45,15 +46,15 @@ std::string curves_json(const Panel& panel, const Theme& theme) {
   for (std::size_t i = 0; i < panel.series.size(); ++i) {
     const Series& series = panel.series[i];
     text += std::string(i ? "," : "") + "{\"name\":" + json_text(series.name) +
-            ",\"colour\":" + std::to_string(series.colour % theme.palette.size());
+            ",\"colour\":" + json_text(css_colour(series.rest ? Ink(Ink::Role::grid) : series.colour, theme));
     std::size_t same = 0;
     while (same < i && !same_values(panel.series[same], series)) ++same;
     if (same < i && !series.x.empty())
       text += ",\"same\":" + std::to_string(same) + "}";
     else
-      text += ",\"x\":" + numbers(series.x) + ",\"y\":" + numbers(series.y) + "}";
+      text += ",\"x\":" + numbers(series.x) + ",\"y\":" + numbers(series.raw.empty() ? series.y : series.raw) + "}";
   }
   return "{\"x\":" + json_text(panel.x_label) + ",\"series\":[" + text + "]}";
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/text.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 /// What a logarithmic axis shows of each y; NaN where that is nothing.
 Series on_log_axis(Series series) {
   for (double& y : series.y) y = y > 0 ? std::log(y) : kNone;
-  series.low.clear(), series.high.clear();
+  series.raw.clear(), series.low.clear(), series.high.clear();
   return series;
 }
 
@@ -55,7 +55,7 @@ void scale(Panel& panel) {
   std::vector<std::vector<double>*> across, up;
   for (Series& series : panel.series) {
     across.push_back(&series.x);
-    for (auto* const values : {&series.y, &series.low, &series.high}) up.push_back(values);
+    for (auto* const values : {&series.y, &series.raw, &series.low, &series.high}) up.push_back(values);
   }
   if (!panel.log_x && panel.x_ticks.empty()) scale(across, panel.x_label);
   if (!panel.log_y) scale(up, panel.y_label);
@@ -118,24 +118,25 @@ bool Range::flat() const { return !(high - low > 1e-12 * std::max(std::abs(low),
 
 Range x_range(const Panel& panel) {
   Range range;
-  for (const Series& series : panel.series) {
-    for (const double x : series.x) range.include(x);
-  }
+  const auto include = [&](double value) {
+    if (!panel.log_x || value > 0) range.include(value);
+  };
+  for (const Series& series : panel.series) std::for_each(series.x.begin(), series.x.end(), include);
   for (const Bar& bar : panel.bars) {
-    if (!panel.boxes)
-      range.include(0);
-    else if (std::isfinite(bar.value))
-      range.include(bar.from);
-    for (const double value : {bar.value, bar.low, bar.high}) range.include(value);
-    for (const double dot : bar.dots) range.include(dot);
+    if (panel.style == Panel::Style::bars) include(0);
+    if (panel.style == Panel::Style::boxes && std::isfinite(bar.value)) include(bar.from);
+    for (const double value : {bar.value, bar.low, bar.high}) include(value);
+    std::for_each(bar.dots.begin(), bar.dots.end(), include);
   }
+  for (const double value : {panel.reference, panel.shade_low, panel.shade_high}) include(value);
+  if (panel.x_from_zero && !panel.log_x && !range.empty()) range.include(0);
   return range;
 }
 
 Range y_range(const Panel& panel) {
   Range range;
   for (const Series& series : panel.series) {
-    for (const auto* values : {&series.y, &series.low, &series.high}) {
+    for (const auto* values : {&series.y, &series.raw, &series.low, &series.high}) {
       for (const double value : *values) {
         if (!panel.log_y || value > 0) range.include(value);
       }
@@ -161,4 +162,4 @@ Range y_axis(const Panel& panel) {
   return {zero ? 0 : range.low - margin, range.high + margin};
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/axis.hpp"
+#include "figure/axis.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "base/number.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 /// Start of code point `index`, or the size of the text.
@@ -109,21 +109,6 @@ double bar_reach(const Bar& bar) {
   return reach;
 }
 
-BarAxis bar_axis(const Panel& panel, double char_width, double width) {
-  const Range range = x_range(panel);
-  if (range.empty()) return {};
-  BarAxis axis;
-  axis.low = panel.boxes ? range.low - 0.03 * (range.high - range.low) : std::min(0.0, range.low);
-  axis.high = range.high;
-  for (const Bar& bar : panel.bars) {
-    const double reach = std::isfinite(bar.value) ? bar_reach(bar) : axis.low;
-    const double room = (static_cast<double>(length(bar.label)) * char_width + 20) / width;
-    axis.high = std::max(axis.high, axis.low + (reach - axis.low) / std::max(0.2, 1 - room));
-  }
-  if (Range{axis.low, axis.high}.flat()) axis.high = axis.low + std::max(1.0, 0.01 * std::abs(axis.low));
-  return axis;
-}
-
 std::size_t length(const std::string& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
@@ -150,4 +135,4 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   return lines;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace zs::plot {
+namespace zs::figure {
 
 /// Braille cells hold 2 x 4 dots; ASCII cells hold one. A cell remembers which curves pass through it.
 class Canvas {
@@ -37,4 +37,4 @@ class Canvas {
   std::vector<std::vector<std::size_t>> owners_;  // ascending, per cell
 };
 
-}  // namespace zs::plot
+}  // namespace zs::figure

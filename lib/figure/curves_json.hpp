@@ -3,14 +3,14 @@
 #pragma once
 #include <string>
 
-#include "plot/figure.hpp"
-#include "plot/theme.hpp"
+#include "figure/figure.hpp"
+#include "figure/theme.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 /// The curves of a panel as JSON:
 /// {"x":LABEL,"series":[{"name":..,"colour":N,"x":[..],"y":[..]}|{"name":..,"colour":N,"same":INDEX}]}, null for a
 /// value that is not finite; "same" where all values are those of an earlier curve.
 std::string curves_json(const Panel& panel, const Theme& theme);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

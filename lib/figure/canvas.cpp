@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/canvas.hpp"
+#include "figure/canvas.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
 
-namespace zs::plot {
+namespace zs::figure {
 
 Canvas::Canvas(std::size_t columns, std::size_t rows, bool braille)
     : columns_(columns),
@@ -56,4 +56,4 @@ Canvas::Cell Canvas::cell(std::size_t column, std::size_t row, std::size_t turn)
   return result;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -4,16 +4,16 @@
 #include <optional>
 #include <string>
 
-#include "plot/figure.hpp"
-#include "plot/script.hpp"
-#include "plot/theme.hpp"
+#include "figure/figure.hpp"
+#include "figure/script.hpp"
+#include "figure/theme.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 /// The format that a file's name asks for (.png, .svg, .pdf, in any case), or nothing.
 std::optional<Format> format_of(const std::string& path);
 
-/// Draws with gnuplot and checks that the whole picture came. Throws Error otherwise.
+/// PNG and PDF are drawn with gnuplot. Throws Error where the whole picture did not come.
 std::string picture(const Figure& figure, const Theme& theme, Format format);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/theme.hpp"
+#include "figure/theme.hpp"
 
 #include <array>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "base/name.hpp"
 #include "base/number.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 bool is_colour(const std::string& text) {
@@ -75,18 +75,24 @@ const std::map<std::string, Setter>& setters() {
   return all;
 }
 
-/// `colour` moved towards white by `share`.
-std::string lighter(const std::string& colour, double share) {
+/// `colour` moved towards `other` by `share`.
+std::string mixed(const std::string& colour, const std::string& other, double share) {
   std::string result = "#";
   for (std::size_t channel = 0; channel < 3; ++channel) {
-    const long level = std::strtol(colour.substr(1 + 2 * channel, 2).c_str(), nullptr, 16);
+    const auto level = [&](const std::string& of) {
+      return static_cast<double>(std::strtol(of.substr(1 + 2 * channel, 2).c_str(), nullptr, 16));
+    };
     std::array<char, 8> buffer;
-    std::snprintf(
-        buffer.data(), buffer.size(), "%02X",
-        static_cast<unsigned>(std::lround(static_cast<double>(level) + share * static_cast<double>(255 - level))));
+    const double both = level(colour) + share * (level(other) - level(colour));
+    std::snprintf(buffer.data(), buffer.size(), "%02X", static_cast<unsigned>(std::lround(both)));
     result += buffer.data();
   }
   return result;
+}
+
+/// The strong form of a hue.
+std::string strong(const std::string& hue, bool dark) {
+  return dark ? mixed(hue, "#FFFFFF", 0.65) : mixed(hue, "#000000", 0.42);
 }
 
 }  // namespace
@@ -129,14 +135,45 @@ std::string to_text(const Theme& theme) {
   return text + "\n";
 }
 
+std::string colour(const Ink& ink, const Theme& theme) {
+  switch (ink.role) {
+    case Ink::Role::text:
+      return theme.foreground;
+    case Ink::Role::note:
+      return theme.note;
+    case Ink::Role::grid:
+      return theme.grid;
+    case Ink::Role::paper:
+      return theme.background;
+    case Ink::Role::failure:
+      return theme.failure;
+    default:
+      break;
+  }
+  const std::string& hue = theme.palette[ink.hue % theme.palette.size()];
+  return ink.strong ? strong(hue, false) : hue;
+}
+
+std::string css_colour(const Ink& ink, const Theme& theme) {
+  static constexpr std::array kRoles = {"", "var(--ink)", "var(--quiet)", "var(--grid)", "var(--paper)", "var(--bad)"};
+  if (ink.role != Ink::Role::palette) return kRoles[static_cast<std::size_t>(ink.role)];
+  return std::string("var(--") + (ink.strong ? "s" : "c") + std::to_string(ink.hue % theme.palette.size()) + ")";
+}
+
+std::string faint(const std::string& colour, const Theme& theme, double opacity) {
+  return mixed(theme.background, colour, opacity);
+}
+
 std::string css(const Theme& theme, bool dark) {
   std::string style = dark ? "--ink:#E6E6E6;--quiet:#A8A8A8;--grid:#3A3D42;--paper:#16181C;--bad:#FF7B8A;"
                            : "--ink:" + theme.foreground + ";--quiet:" + theme.note + ";--grid:" + theme.grid +
                                  ";--paper:" + theme.background + ";--bad:" + theme.failure + ";";
   for (std::size_t i = 0; i < theme.palette.size(); ++i) {
-    style += "--c" + std::to_string(i) + ":" + (dark ? lighter(theme.palette[i], 0.25) : theme.palette[i]) + ";";
+    const std::string& hue = theme.palette[i];
+    style += "--c" + std::to_string(i) + ":" + (dark ? mixed(hue, "#FFFFFF", 0.25) : hue) + ";--s" + std::to_string(i) +
+             ":" + strong(hue, dark) + ";";
   }
   return style;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -3,10 +3,10 @@
 #pragma once
 #include <string>
 
-#include "plot/figure.hpp"
-#include "plot/theme.hpp"
+#include "figure/figure.hpp"
+#include "figure/theme.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 struct Screen {
   std::size_t width = 80, height = 24;  ///< in cells
@@ -22,4 +22,4 @@ Screen screen_of_stdout();
 /// bars and long legends take the lines they need.
 std::string terminal_text(const Figure& figure, const Theme& theme, const Screen& screen);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/gnuplot.hpp"
+#include "figure/gnuplot.hpp"
 
 #include <gnuplot-iostream.h>
 #include <sys/wait.h>
@@ -13,7 +13,7 @@
 #include "base/folder.hpp"
 #include "base/shell.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 /// A gnuplot that stops early must be an error here, not the end of this process.
@@ -71,4 +71,4 @@ std::string run_gnuplot(const std::string& script) {
   return bytes;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,22 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // A figure as data: what is drawn, not how. Every renderer (gnuplot, SVG, terminal) takes the same one.
 #pragma once
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
-namespace zs::plot {
+namespace zs::figure {
 
 inline constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
+/// A colour of the theme: a hue of the palette, plain or strong (darker on paper, lighter on a dark page), or one of
+/// the roles that every picture has.
+struct Ink {
+  enum class Role : std::uint8_t { palette, text, note, grid, paper, failure };
+  std::size_t hue = 0;
+  bool strong = false;
+  Role role = Role::palette;
+
+  Ink() = default;
+  Ink(std::size_t hue, bool strong = false) : hue(hue), strong(strong) {}  // NOLINT: mostly a hue
+  Ink(Role role) : role(role) {}                                           // NOLINT
+  bool operator==(const Ink&) const = default;
+};
+
 /// One curve. A non-finite y is a gap.
 struct Series {
-  std::string name;                   ///< as in the legend
-  std::size_t colour = 0;             ///< place in the palette: the condition's place in the summary
+  std::string name;  ///< as in the legend
+  Ink colour{};
   std::vector<double> x, y;           ///< equal length, x ascending
+  std::vector<double> raw{};          ///< where y is smoothed: the values, drawn faintly behind it; as long as y
   std::vector<double> low{}, high{};  ///< a band around y, as long as y; empty for none
   std::string note{};                 ///< follows the name in the legend, "FAILED"
-  bool points = false;                ///< drawn as points without a line
+  bool rest = false;                  ///< one of many: drawn in grey, without its name
   /// Among curves that lie on one another this one is number `layer` of `layers`; renderers stripe them.
   std::size_t layer = 0, layers = 1;
 };
@@ -24,7 +40,7 @@ struct Series {
 /// One bar. Without a value (not finite) its label stands alone, marked as a failure where `failed`.
 struct Bar {
   std::string name;
-  std::size_t colour = 0;
+  Ink colour{};
   double value = kNone;
   double low = kNone, high = kNone;  ///< error bar; not finite for none
   std::string label{};               ///< the value with its unit, as printed at the bar's end
@@ -44,6 +60,8 @@ struct Cell {
 
 /// One pair of axes: curves, or bars, or a heat map.
 struct Panel {
+  /// How bars are drawn: from 0; as boxes with lines and dots; or as a dot on its range.
+  enum class Style : std::uint8_t { bars, boxes, points };
   std::string title{};
   std::string x_label{}, y_label{};  ///< for bars x is the axis of values
   bool log_x = false, log_y = false;
@@ -52,10 +70,17 @@ struct Panel {
   std::vector<Bar> bars{};
   std::vector<std::string> columns{}, rows{};  ///< of a heat map, in order
   std::vector<Cell> cells{};
+  std::string key{};                 ///< of a heat map: which end is the better one
   std::vector<std::string> notes{};  ///< sentences under the axes
   bool from_zero = false;            ///< the y axis starts at 0
-  bool boxes = false;                ///< the bars are boxes: their axis need not start at 0
+  bool x_from_zero = false;          ///< the x axis of curves starts at 0
+  Style style = Style::bars;
+  double reference = kNone;                      ///< points: a line across them
+  double shade_low = kNone, shade_high = kNone;  ///< points: what is as good as the reference
 };
+
+inline bool is_map(const Panel& panel) { return !panel.cells.empty(); }
+inline bool is_bars(const Panel& panel) { return !panel.bars.empty(); }
 
 struct Figure {
   std::string title;
@@ -85,4 +110,4 @@ Range y_range(const Panel& panel);
 /// What the y axis of curves shows: y_range with a margin, or from 0 where asked. Empty where no value is finite.
 Range y_axis(const Panel& panel);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

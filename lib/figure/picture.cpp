@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/picture.hpp"
+#include "figure/picture.hpp"
 
 #include <algorithm>
 #include <cctype>
 
 #include "base/error.hpp"
-#include "plot/gnuplot.hpp"
+#include "figure/gnuplot.hpp"
+#include "figure/svg.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 std::optional<Format> format_of(const std::string& path) {
   std::string name = path;
@@ -19,14 +20,15 @@ std::optional<Format> format_of(const std::string& path) {
 }
 
 std::string picture(const Figure& figure, const Theme& theme, Format format) {
-  std::string bytes = run_gnuplot(script(figure, theme, format));
+  const Scene drawn = scene(figure, theme);
+  if (format == Format::svg) return svg_file(drawn, theme, drawable(figure).title);
+  std::string bytes = run_gnuplot(script(drawn, theme, format));
   // How each format ends: a picture cut short (a full disk, a killed gnuplot) must not pass.
   const std::string tail = bytes.substr(bytes.size() - std::min<std::size_t>(bytes.size(), 64));
-  const bool whole = format == Format::png   ? bytes.starts_with("\x89PNG") && tail.find("IEND") != std::string::npos
-                     : format == Format::svg ? tail.find("</svg>") != std::string::npos
-                                             : bytes.starts_with("%PDF") && tail.find("%%EOF") != std::string::npos;
+  const bool whole = format == Format::png ? bytes.starts_with("\x89PNG") && tail.find("IEND") != std::string::npos
+                                           : bytes.starts_with("%PDF") && tail.find("%%EOF") != std::string::npos;
   if (!whole) throw Error("gnuplot drew an incomplete picture (is the temporary folder full?)");
   return bytes;
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/ratio.hpp"
+#include "summary/ratio.hpp"
 
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 
-namespace zs::report {
+namespace zs::summary {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -58,6 +60,33 @@ Estimate of_pairs(const stat::Sample& a, const stat::Sample& b) {
   return made.error > 0 ? made : of_pairs(differences, 0);
 }
 
+/// The values of runs that ran beside each other, or of all runs where the records do not tell.
+Samples samples(const Condition& baseline, const Condition& other, std::optional<double> Member::*value) {
+  const auto finite = [&](const Member& member) { return (member.*value).value_or(kNan); };
+  const auto by_run = [&](const Condition& condition) {
+    std::map<std::string, double> values;
+    for (const Member& member : condition.members) {
+      if (std::isfinite(finite(member))) values[member.run->attribute("run")] = finite(member);
+    }
+    return values;
+  };
+  const std::map<std::string, double> a = by_run(baseline), b = by_run(other);
+  Samples made;
+  made.paired = a.size() > 1 && a.count("") + b.count("") == 0;
+  for (const auto& [run, of_a] : a) {
+    if (const auto of_b = b.find(run); of_b != b.end())
+      made.baseline.push_back(of_a), made.other.push_back(of_b->second);
+  }
+  if (made.paired && made.baseline.size() > 1) return made;
+  made = {};
+  for (const auto& [from, to] : {std::pair{&baseline, &made.baseline}, {&other, &made.other}}) {
+    for (const Member& member : from->members) {
+      if (std::isfinite(finite(member))) to->push_back(finite(member));
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
 Ratio ratio(const Samples& samples, double confidence) {
@@ -106,4 +135,11 @@ std::vector<Ratio> holm(const std::vector<Samples>& all) {
   return made;
 }
 
-}  // namespace zs::report
+Ratios ratios(const Condition& baseline, const Condition& other) {
+  const Samples times = samples(baseline, other, &Member::time_mean),
+                peaks = samples(baseline, other, &Member::peak_mem);
+  const std::vector<Ratio> made = holm({times, peaks});
+  return {made[0], made[1], times.paired ? times.baseline.size() : 0, !peaks.baseline.empty() || !peaks.other.empty()};
+}
+
+}  // namespace zs::summary

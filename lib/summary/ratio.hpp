@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "stat/sample.hpp"
+#include "summary/condition.hpp"
 
-namespace zs::report {
+namespace zs::summary {
 
 struct Ratio {
   double value;        ///< of the other to the baseline, a mean of logarithms; nan where either is empty
@@ -38,4 +39,15 @@ Ratio ratio(const Samples& samples, double confidence = 0.95);
 /// chance that any interval misses is 5 %: the one with the smallest p the widest interval.
 std::vector<Ratio> holm(const std::vector<Samples>& all);
 
-}  // namespace zs::report
+/// Time and memory of one condition over those of another.
+struct Ratios {
+  Ratio time, memory;
+  std::size_t pairs = 0;  ///< runs that ran beside each other; 0: the ratios are not of pairs
+  bool has_memory = true;
+};
+
+/// Over the runs' mean times and peaks. Runs are pairs where their attribute "run" says so: the kth of the one ran
+/// beside the kth of the other.
+Ratios ratios(const Condition& baseline, const Condition& other);
+
+}  // namespace zs::summary

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plot/terminal.hpp"
+#include "figure/terminal.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -10,10 +10,10 @@
 #include <cstdlib>
 
 #include "base/number.hpp"
-#include "plot/axis.hpp"
-#include "plot/canvas.hpp"
+#include "figure/axis.hpp"
+#include "figure/canvas.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 namespace {
 
 std::string environment(const char* name) {
@@ -93,6 +93,10 @@ class Drawing {
   /// a, b, ... z, A, ... Z, and again.
   static char letter(std::size_t curve) { return static_cast<char>((curve / 26 % 2 ? 'A' : 'a') + curve % 26); }
 
+  std::string ink(const Series& series) const {
+    return colour(series.rest ? Ink(Ink::Role::note) : series.colour, theme_);
+  }
+
   // ---- curves -------------------------------------------------------------------------------------------------------
   std::vector<std::string> legend(const Panel& panel) const {
     std::size_t longest = 1;
@@ -105,9 +109,8 @@ class Drawing {
       if (i % columns == 0) lines.emplace_back(" ");
       const std::string sign =
           screen_.colour && screen_.unicode ? "\xE2\x94\x81\xE2\x94\x81" : std::string("=") + letter(i);
-      lines.back() +=
-          " " + inked(screen_.colour ? sign : std::string(1, letter(i)) + " ", theme_.colour(panel.series[i].colour)) +
-          " " + padded_right(shortened(name(panel.series[i]), longest), longest) + " ";
+      lines.back() += " " + inked(screen_.colour ? sign : std::string(1, letter(i)) + " ", ink(panel.series[i])) + " " +
+                      padded_right(shortened(name(panel.series[i]), longest), longest) + " ";
     }
     return lines;
   }
@@ -156,7 +159,7 @@ class Drawing {
       const long dot_x =
           std::lround(share(series.x[row], xs, panel.log_x) * static_cast<double>(canvas.dots_across() - 1));
       const long dot_y = std::lround((1 - share(y, ys, panel.log_y)) * static_cast<double>(canvas.dots_down() - 1));
-      if (last_x < 0 || series.points)
+      if (last_x < 0)
         canvas.dot(dot_x, dot_y, index);
       else
         canvas.line(last_x, last_y, dot_x, dot_y, index);
@@ -169,14 +172,13 @@ class Drawing {
     for (std::size_t column = 0; column < columns; ++column) {
       const Canvas::Cell cell = canvas.cell(column, row, screen_.unicode ? 3 : 1);
       // Without colour, letters tell the curves apart: all along in ASCII, now and then among braille dots.
-      const bool lettered =
-          !cell.empty && !screen_.colour && (!screen_.unicode || column % 3 == 0 || panel.series[cell.curve].points);
+      const bool lettered = !cell.empty && !screen_.colour && (!screen_.unicode || column % 3 == 0);
       if (cell.empty)
         text += " ";
       else if (lettered || !screen_.unicode)
-        text += inked(std::string(1, letter(cell.curve)), theme_.colour(panel.series[cell.curve].colour));
+        text += inked(std::string(1, letter(cell.curve)), ink(panel.series[cell.curve]));
       else
-        text += inked(cell.glyph, theme_.colour(panel.series[cell.curve].colour));
+        text += inked(cell.glyph, ink(panel.series[cell.curve]));
     }
     return text;
   }
@@ -242,35 +244,39 @@ class Drawing {
     labels = std::min(labels, screen_.width / 2);
     const std::size_t fixed = names + labels + 4, room = screen_.width > fixed + 8 ? screen_.width - fixed : 8;
     const Range range = x_range(panel);
-    const double low = panel.boxes && !range.empty() ? range.low : 0;
-    const double scale = !range.empty() && range.high > low ? static_cast<double>(room) / (range.high - low) : 0;
     line("  " + panel.x_label);
     for (const Bar& bar : panel.bars) {
       std::string drawn;
-      if (panel.boxes)
-        drawn = box(bar, low, scale, room);
-      else
-        drawn = block(std::isfinite(bar.value) ? std::max(0.0, bar.value) * scale : 0, bar.inner * scale);
+      if (panel.style != Panel::Style::bars)
+        drawn = box(bar, panel, range, room);
+      else if (!range.empty() && range.high > 0)
+        drawn = block(std::isfinite(bar.value) ? std::max(0.0, bar.value) / range.high * static_cast<double>(room) : 0,
+                      bar.inner / range.high * static_cast<double>(room));
       const std::string label = shortened(bar.label, labels);
       line(padded_left(shortened(bar.name, names), names) + " " + (screen_.unicode ? "\xE2\x94\x82" : "|") +
-           inked(drawn, theme_.colour(bar.colour)) + " " + (bar.failed ? inked(label, theme_.failure) : label));
+           inked(drawn, colour(bar.colour, theme_)) + " " + (bar.failed ? inked(label, theme_.failure) : label));
     }
   }
 
-  /// A box with its lines and dots in `room` cells: "  . |---[==|==]----|  .".
-  std::string box(const Bar& bar, double low, double scale, std::size_t room) const {
-    if (!std::isfinite(bar.value)) return "";
+  /// A box with its lines and dots in `room` cells: "  . |---[==|==]----|  ."; or a dot on its range: "  ---o--".
+  std::string box(const Bar& bar, const Panel& panel, const Range& range, std::size_t room) const {
+    const bool boxes = panel.style == Panel::Style::boxes;
+    if (range.empty() || !std::isfinite(bar.value) || (panel.log_x && bar.value <= 0)) return "";
     std::vector<std::string> cells(room, " ");
-    const auto cell = [&](double value) {
-      return std::min(room - 1, static_cast<std::size_t>(std::max(0.0, (value - low) * scale)));
-    };
     const auto fill = [&](double from, double to, const char* fine, const char* plain) {
+      if (!std::isfinite(from) || !std::isfinite(to)) return;
+      const auto cell = [&](double value) {
+        const double at = share(panel.log_x ? std::max(value, range.low) : value, range, panel.log_x);
+        return static_cast<std::size_t>(std::clamp(at, 0.0, 1.0) * static_cast<double>(room - 1));
+      };
       for (std::size_t i = cell(from); i <= cell(to); ++i) cells[i] = screen_.unicode ? fine : plain;
     };
+    fill(panel.reference, panel.reference, "\xE2\x94\x8A", ":");
     for (const double dot : bar.dots) fill(dot, dot, "\xC2\xB7", ".");
     fill(bar.low, bar.high, "\xE2\x94\x80", "-");
-    fill(bar.from, bar.value, "\xE2\x96\x88", "=");
-    fill(bar.inner, bar.inner, "\xE2\x94\x82", "|");
+    if (boxes) fill(bar.from, bar.value, "\xE2\x96\x88", "=");
+    if (boxes) fill(bar.inner, bar.inner, "\xE2\x94\x82", "|");
+    if (!boxes) fill(bar.value, bar.value, "\xE2\x97\x8F", "o");
     std::string text;
     for (const std::string& one : cells) text += one;
     return text;
@@ -298,7 +304,7 @@ class Drawing {
       for (const std::string& cell : cells) text += "  " + cell;
       line(text);
     }
-    line("  * best");
+    line("  * best" + (panel.key.empty() ? "" : ", " + panel.key));
   }
 };
 
@@ -331,4 +337,4 @@ std::string terminal_text(const Figure& figure, const Theme& theme, const Screen
   return Drawing(theme, screen).text(drawable(figure));
 }
 
-}  // namespace zs::plot
+}  // namespace zs::figure

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "plot/figure.hpp"
+#include "figure/figure.hpp"
 
-namespace zs::plot {
+namespace zs::figure {
 
 struct Tick {
   double at = 0;
@@ -27,13 +27,6 @@ std::vector<Tick> x_ticks(const Panel& panel, const Range& range, int count);
 /// How far to the right a bar, its error bar and its dots reach. REQUIRES: its value is finite.
 double bar_reach(const Bar& bar);
 
-/// The axis of a panel of bars: from 0, or for boxes from below the lowest, and far enough for each label, whose
-/// characters are `char_width` wide on an axis `width` long.
-struct BarAxis {
-  double low = 0, high = 1;
-};
-BarAxis bar_axis(const Panel& panel, double char_width, double width);
-
 /// `text` of at most `width` characters (UTF-8 code points): its middle becomes "..." where it is longer.
 std::string shortened(const std::string& text, std::size_t width);
 
@@ -43,4 +36,4 @@ std::size_t length(const std::string& text);
 /// `text` in lines of at most `width` code points, broken at blanks; a longer word stands alone.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);
 
-}  // namespace zs::plot
+}  // namespace zs::figure

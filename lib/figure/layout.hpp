@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes a scene of a figure, panel by panel. The renderers need scene.hpp alone.
+#pragma once
+#include <cmath>
+#include <utility>
+
+#include "figure/axis.hpp"
+#include "figure/scene.hpp"
+
+namespace zs::figure {
+
+inline constexpr double kChar = 7.4;  // width of a character, generously
+inline constexpr double kLine = 19;   // height of a line of text
+
+/// The name of a curve as a legend has it.
+inline std::string legend_name(const Series& series) {
+  return series.name + (series.note.empty() ? "" : " (" + series.note + ")");
+}
+/// Whether a value has a place on an axis.
+inline bool shown_on(double value, bool log) { return std::isfinite(value) && (!log || value > 0); }
+/// How strongly a cell of a heat map is tinted by its share of the range: never so that its text cannot be read.
+inline double tint(double share) { return 0.06 + 0.56 * share; }
+
+class Layout {
+ public:
+  Layout(const Figure& figure, const Shape& shape);
+  Scene take() { return std::move(scene_); }
+
+ private:
+  using Anchor = Mark::Anchor;
+  /// Where a panel is: its top left corner and its width.
+  struct Frame {
+    double left, top, width;
+    double right() const { return left + width; }
+    bool phone() const { return width < 500; }
+  };
+  /// The pixels of a panel's values.
+  struct Axis {
+    Range range;
+    double from, to;
+    bool log;
+    double operator()(double value) const { return from + (to - from) * share(value, range, log); }
+  };
+
+  Shape shape_;
+  Scene scene_;
+
+  Mark& text(const std::string& words, double x, double y, Anchor anchor, Ink ink);
+  Mark& line(std::vector<Point> at, Ink ink, double width = 1);
+  Mark& area(std::vector<Point> corners, Ink ink, double opacity = 1);
+  Mark& box(double x, double y, double width, double height, Ink ink, double opacity = 1);
+  void dot(double x, double y, double radius, Ink ink);
+
+  /// Each draws at the frame and returns where it ends.
+  double panel(const Panel& panel, std::size_t index, Frame frame);
+  double curves(const Panel& panel, std::size_t index, const Frame& frame);
+  double legend(const std::vector<const Series*>& named, std::size_t others, const Frame& frame);
+  double bars(const Panel& panel, const Frame& frame);
+  double heat_map(const Panel& panel, const Frame& frame);
+
+  void curve(const Series& series, const Axis& px, const Axis& py, bool markers);
+  void band(const Series& series, const Axis& px, const Axis& py);
+  void name_at_ends(const std::vector<const Series*>& named, const Axis& px, const Axis& py);
+  void bar(const Bar& bar, const Panel& panel, const Axis& px, double middle);
+  void whisker(const Bar& bar, const Axis& px, double middle);
+  void colour_key(const Range& range, const Panel& panel, const Frame& frame, double top);
+};
+
+}  // namespace zs::figure

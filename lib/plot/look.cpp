@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Colours that mean something: the same for a condition in all figures of a report.
+#include <algorithm>
+#include <cmath>
+
+#include "plot/figures.hpp"
+#include "figure/theme.hpp"
+#include "summary/result.hpp"
+
+namespace zs::plot {
+namespace {
+
+constexpr std::size_t kHighlighted = 5;  // of too many conditions
+
+/// Stages as hues, compiled ones strong; empty where that does not tell the conditions apart.
+std::vector<Look> by_stage(const std::vector<Condition>& conditions) {
+  const std::vector<std::string> stages = summary::levels(conditions, "zero_stage");
+  std::vector<Look> made;
+  bool any_strong = false;
+  for (const Condition& condition : conditions) {
+    const auto stage = std::find(stages.begin(), stages.end(), condition.attribute("zero_stage"));
+    const auto on = [&](const char* key) { return condition.attribute(key) == "true"; };
+    const Ink ink(static_cast<std::size_t>(stage - stages.begin()), on("compile") || on("deepcompile"));
+    const bool taken = std::any_of(made.begin(), made.end(), [&](const Look& one) { return one.ink == ink; });
+    if (stage == stages.end() || taken) return {};
+    any_strong = any_strong || ink.strong;
+    made.push_back({ink});
+  }
+  return any_strong && stages.size() > 1 ? made : std::vector<Look>();
+}
+
+}  // namespace
+
+std::vector<Look> looks(const std::vector<Condition>& conditions) {
+  const std::size_t hues = figure::Theme().palette.size();
+  if (conditions.size() <= hues) {
+    std::vector<Look> made = by_stage(conditions);
+    for (std::size_t i = made.size(); i < conditions.size(); ++i) made.push_back({Ink(i)});
+    return made;
+  }
+  std::vector<const Condition*> order;
+  for (const Condition& condition : conditions) {
+    if (!condition.bad() && condition.final_loss && std::isfinite(*condition.final_loss)) order.push_back(&condition);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Condition* a, const Condition* b) { return *a->final_loss < *b->final_loss; });
+  std::vector<Look> made(conditions.size(), Look{Ink(Ink::Role::grid), true});
+  for (std::size_t i = 0; i < std::min(kHighlighted, order.size()); ++i)
+    made[static_cast<std::size_t>(order[i] - conditions.data())] = {Ink(i)};
+  return made;
+}
+
+}  // namespace zs::plot

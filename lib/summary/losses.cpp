@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "summary/losses.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/number.hpp"
+#include "stat/divergence.hpp"
+
+namespace zs::summary {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// Losses of a curve at a step, one for each time that it was logged.
+std::vector<double> losses_at(const Condition& condition, std::int64_t step) {
+  std::vector<double> all;
+  const metric::Column* const steps = condition.curve ? condition.curve->find("step") : nullptr;
+  const metric::Column* const losses = condition.curve ? condition.curve->find("loss") : nullptr;
+  if (!steps || !losses || losses->type() != metric::Type::real || steps->type() != metric::Type::integer) return all;
+  for (std::size_t row = 0; row < condition.curve->rows(); ++row) {
+    if (steps->integers()[row] == step && !losses->absent(row)) all.push_back(losses->reals()[row]);
+  }
+  return all;
+}
+
+Losses::Largest largest(const Pair& pair, const Condition& first, const Condition& second) {
+  Losses::Largest made{&first, &second, *pair.difference_step, kNan, kNan, pair.loss_difference.value_or(kNan), kNan};
+  const std::vector<double> a = losses_at(first, made.step), b = losses_at(second, made.step);
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const double difference = std::abs(a[i] - b[i]);
+    if (difference != made.difference && !(std::isnan(difference) && std::isnan(made.difference))) continue;
+    made.loss_a = a[i], made.loss_b = b[i];
+    made.relative = difference / std::min(std::abs(a[i]), std::abs(b[i]));
+    break;
+  }
+  return made;
+}
+
+/// A difference that is not finite is larger than any that is.
+bool larger(double a, double b) { return std::isfinite(b) && !(a <= b); }
+
+}  // namespace
+
+std::vector<Pair> pairs(const metric::Store& store) {
+  const auto entry = store.tables.find("divergence");
+  if (entry == store.tables.end()) return {};
+  const metric::Table& table = entry->second;
+  std::vector<Pair> all(table.rows());
+  for (std::size_t row = 0; row < all.size(); ++row) {
+    const auto text = [&](const char* name) {
+      const metric::Column* const column = table.find(name);
+      return column && !column->absent(row) ? column->text(row) : "";
+    };
+    const auto integer = [&](const char* name) { return parse_int(text(name)); };
+    Pair& pair = all[row];
+    pair.condition = text("condition"), pair.baseline = text("baseline");
+    pair.steps = integer("steps"), pair.steps_missing = integer("steps_missing");
+    pair.first_difference = integer("first_difference"), pair.difference_step = integer("difference_step");
+    pair.first_outside = integer("first_outside");
+    pair.loss_difference = parse_real(text("loss_difference")), pair.envelope = parse_real(text("envelope"));
+    pair.differs_in = text("differs_in"), pair.digest = text("digest"), pair.verdict = text("verdict");
+  }
+  return all;
+}
+
+Losses losses(const metric::Store& store, const std::vector<const Condition*>& healthy, std::size_t conditions) {
+  Losses made;
+  made.compared = store.tables.count("divergence") > 0;
+  made.with_first_alone = conditions > stat::kMostPaired;
+  if (!made.compared) return made;
+  const auto named = [&](const std::string& name) -> const Condition* {
+    const auto found = std::find_if(healthy.begin(), healthy.end(), [&](const auto* c) { return c->name == name; });
+    return found == healthy.end() ? nullptr : *found;
+  };
+  made.equal = true;
+  for (const Pair& pair : pairs(store)) {
+    if (pair.envelope && !(*pair.envelope <= made.envelope.value_or(0))) made.envelope = pair.envelope;
+    if (pair.first_outside) made.outside.push_back({pair.condition, pair.baseline, *pair.first_outside});
+    const Condition *const a = named(pair.baseline), *const b = named(pair.condition);
+    if (!a || !b) continue;
+    if (pair.steps.value_or(0) < 1) {
+      ++made.apart;
+      continue;
+    }
+    const auto steps = static_cast<std::size_t>(*pair.steps);
+    made.fewest_steps = made.pairs++ == 0 ? steps : std::min(made.fewest_steps, steps);
+    // Where no step has the largest difference the curves are equal, and what differs is another column, or a run.
+    const bool other_column = !pair.difference_step && !pair.differs_in.empty() && !pair.differs_in.starts_with("loss");
+    made.equal = made.equal && pair.steps_missing == 0 && (!pair.first_difference || other_column);
+    if (other_column && made.beside.empty() && pair.first_difference)
+      made.beside = pair.differs_in + " from step " + to_text(*pair.first_difference);
+    if (!pair.difference_step || !pair.first_difference) continue;
+    made.first_step = std::min(made.first_step.value_or(*pair.first_difference), *pair.first_difference);
+    if (!made.largest || larger(pair.loss_difference.value_or(kNan), made.largest->difference))
+      made.largest = largest(pair, *a, *b);
+  }
+  made.equal = made.equal && made.pairs > 0 && made.apart == 0;
+  return made;
+}
+
+}  // namespace zs::summary

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "summary/source.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "metric/file.hpp"
+#include "parse/run.hpp"
+#include "registry/index.hpp"
+#include "registry/query.hpp"
+#include "summary/condition.hpp"
+
+namespace zs::summary {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Something to read: a metric file, or the logs of a run.
+struct Input {
+  std::string name;
+  std::string metrics{};
+  parse::Job job{};
+};
+
+/// The first bytes of HDF5, of the text form, and of either when gzip has packed it, which only its name tells.
+bool is_metric_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string head(12, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head.starts_with("\x89HDF") || head.starts_with("#zs-metrics") || path.ends_with(".tsv.gz") ||
+         path.ends_with(".h5.gz");
+}
+
+bool looks_like_log(const fs::path& path) {
+  static const std::set<std::string> kEndings = {".log", ".out", ".txt", ".jsonl", ".json", ".csv", ".h5", ".tsv"};
+  std::string name = path.filename().string();
+  if (name.starts_with(".") || name == "runs.csv" || name == "summary.h5" || name.ends_with("_numbers.tsv"))
+    return false;  // what zs itself puts beside logs
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  const fs::path plain = name;
+  const std::string rotation = plain.extension().string();
+  const bool rotated = rotation.size() > 1 && std::all_of(rotation.begin() + 1, rotation.end(), ::isdigit);
+  return kEndings.count((rotated ? plain.stem() : plain).extension().string()) > 0;
+}
+
+void add_logs(const std::vector<std::string>& paths, std::vector<Input>& inputs) {
+  for (parse::Job& job : parse::jobs_of(paths, "")) {
+    const std::string run = job.run;
+    inputs.push_back({run, "", std::move(job)});
+  }
+}
+
+void add_folder(const std::string& folder, std::vector<Input>& inputs) {
+  const fs::path path(folder);
+  const auto has = [](const fs::path& file) { return fs::exists(file); };
+  if (has(path / "metadata.json") || has(path / "experiment_log.txt")) return add_logs({folder}, inputs);
+  if (has(path / "metrics.h5")) return inputs.push_back({folder, (path / "metrics.h5").string(), {}});
+  std::vector<std::string> runs, logs;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+    if (entry.is_directory() && has(entry.path() / "metrics.h5")) runs.push_back(entry.path().string());
+    if (entry.is_regular_file() && looks_like_log(entry.path())) logs.push_back(entry.path().string());
+  }
+  std::sort(runs.begin(), runs.end());
+  std::sort(logs.begin(), logs.end());
+  if (runs.empty() && logs.empty()) throw Error(folder, 0, "holds neither runs nor logs");
+  if (!runs.empty()) {
+    for (const std::string& run : runs) add_folder(run, inputs);
+    return;
+  }
+  const auto metrics =
+      std::stable_partition(logs.begin(), logs.end(), [](const auto& log) { return !is_metric_file(log); });
+  for (auto one = metrics; one != logs.end(); ++one) inputs.push_back({*one, *one, {}});
+  logs.erase(metrics, logs.end());
+  if (!logs.empty()) add_logs(logs, inputs);
+}
+
+/// The folder of a run by its id or name; "" where the registry does not have it.
+std::string run_folder(const std::string& name, const std::string& registry) {
+  if (!fs::is_directory(registry)) return "";
+  const registry::Runs runs = registry::read_runs(registry, [](const Fault&) {});
+  try {
+    return (fs::path(registry) / runs.text(registry::find_run(runs, name), "run_id")).string();
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+void add(const std::string& operand, const std::string& registry, std::vector<Input>& inputs,
+         std::vector<std::string>& logs) {
+  if (operand == "-") return inputs.push_back({"stdin", "-", {}});
+  if (fs::is_directory(operand)) return add_folder(operand, inputs);
+  if (!fs::exists(operand)) {
+    const std::string folder = operand.find('/') == std::string::npos ? run_folder(operand, registry) : "";
+    if (!folder.empty()) return add_folder(folder, inputs);
+  }
+  const fs::path path(operand), beside = path.parent_path() / "metrics.h5";
+  if (path.filename() == "run.log" && fs::exists(beside)) return inputs.push_back({operand, beside.string(), {}});
+  if (fs::exists(operand) && !is_metric_file(operand)) return logs.push_back(operand);
+  inputs.push_back({operand, operand, {}});
+}
+
+/// Runs of zs-train are called by their ids: their names say more, where each has its own.
+void rename(metric::Store& store) {
+  std::map<std::string, std::size_t> count;
+  for (const metric::Run& run : store.runs) ++count[run.attribute("run_name")];
+  for (metric::Run& run : store.runs) {
+    const std::string name = run.attribute("run_name");
+    if (!name.empty() && count[name] == 1 && run.name == run.attribute("run_id")) run.name = name;
+  }
+}
+
+/// A log that somebody named has a metric line; a condition of a batch may have failed before its first.
+metric::Run parsed(const parse::Job& job, const FaultSink& faults) {
+  metric::Run run{job.run, {}, {}};
+  for (const Fault& fault : job.faults) faults(fault);
+  parse::RunRows rows(run);
+  parse::LogReader reader({}, rows, faults);
+  for (const std::string& log : job.logs) reader.read(log);
+  if (!job.of_directory && reader.bytes() == 0) throw Error(job.logs.front(), 0, "is empty, expected records or a log");
+  if (!job.of_directory && reader.stats().records == 0)
+    throw Error(job.logs.front(), 0, "holds no records, and no metric line of a log that zs-parse reads");
+  for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
+  reader.finish();
+  return run;
+}
+
+}  // namespace
+
+metric::Store read(const std::vector<std::string>& operands, const std::string& registry, const Listener& listener) {
+  std::vector<Input> inputs;
+  std::vector<std::string> logs;
+  for (const std::string& operand : operands) add(operand, registry, inputs, logs);
+  if (!logs.empty()) add_logs(logs, inputs);
+  metric::Store store;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (listener.progress) listener.progress(i, inputs.size(), inputs[i].name);
+    if (inputs[i].metrics.empty()) {
+      store.runs.push_back(parsed(inputs[i].job, listener.fault));
+      continue;
+    }
+    metric::Store one = metric::read(inputs[i].metrics);
+    if (inputs.size() == 1)
+      store = std::move(one);
+    else
+      std::move(one.runs.begin(), one.runs.end(), std::back_inserter(store.runs));
+  }
+  if (listener.progress) listener.progress(inputs.size(), inputs.size(), "");
+  if (store.summary) return store;
+  rename(store);
+  std::set<std::string> names;
+  for (const metric::Run& run : store.runs) {
+    if (!names.insert(run.name).second) throw Error("two runs '" + run.name + "': give one of them alone");
+  }
+  std::vector<std::string> warnings;
+  store = summarized(std::move(store), warnings);
+  if (listener.warn) std::for_each(warnings.begin(), warnings.end(), listener.warn);
+  return store;
+}
+
+}  // namespace zs::summary

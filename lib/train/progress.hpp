@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person sees of a training: on a terminal one line, and where stdout is a file or a pipe the log.
+#pragma once
+#include <chrono>
+#include <string>
+
+#include "cli/progress.hpp"
+#include "cli/run.hpp"
+#include "metric/table.hpp"
+
+namespace zs::train {
+
+/// "[####----] step 40/100  loss 3.1416  12.3 k tokens/s  0:01:23 left". `left` in seconds.
+std::string progress_line(std::int64_t step, std::int64_t steps, double loss, double tokens_per_second, double left);
+
+class Display {
+ public:
+  /// Of a training whose log is `log`.
+  Display(const cli::Command& command, std::string log);
+
+  /// A line of the log: to stdout, as long as somebody reads it; not on a terminal, but for notes.
+  void log(const std::string& line);
+  /// After each step; `records` are those of the run so far.
+  void step(const metric::Table& records, std::int64_t steps);
+  /// At the end, on a terminal: what came of it.
+  void end(double loss, const std::string& digest);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const cli::Command& command_;
+  std::string log_;
+  bool on_terminal_, closed_ = false, told_ = false;
+  cli::ProgressLine line_;
+  Clock::time_point first_{};  ///< the end of the first step: it is slower than the rest
+  std::int64_t counted_ = 0;   ///< steps since then
+
+  void print(const std::string& line);
+};
+
+}  // namespace zs::train

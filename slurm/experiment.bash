@@ -108,8 +108,8 @@ run_condition() {
   on_every_rank "$results/$name.log" zs-runs start ${any_owner:+--any_owner} "$results" "$name" -- "${launch[@]}"
   if ((code == 125)); then exit 2; fi
   if ((code == 75)) && again; then exit 75; fi
-  finish "$results" "$name" exit_code="$code" seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000)) \
-    "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}"
+  zs-runs finish "$results" "$name" exit_code="$code" seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000)) \
+    "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}" >&2 || die "cannot write $results"
   if ((code == 75)); then
     say "stopped; the rest has not begun: $go_on goes on"
     exit 75
@@ -147,10 +147,13 @@ begun_before() {
 # run_or_submit: the end of a script that has planned an experiment or reopened one. It runs here, one condition after
 # another, or as an array: from a job, or as it was before, or where --submit says so.
 run_or_submit() {
-  local name
+  local name waiting=${#todo[@]}
   if [[ -n $as_before && -e $results/.cells/settings ]]; then submit=1; fi
   if [[ -n $submit ]] || { submitted && [[ -z $local ]]; }; then submit_experiment; fi
   if submitted; then remember "$results"; fi
-  for name in "${todo[@]}"; do run_condition "$name"; done
+  for name in "${todo[@]}"; do
+    run_condition "$name"
+    waiting=$((waiting - 1))
+  done
   end_experiment
 }

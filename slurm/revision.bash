@@ -113,7 +113,8 @@ write_plan() {
 
 # note NAME NUMBER FIELD=VALUE...: in metadata.json, the run of that name, of revision NUMBER, has ended.
 note() {
-  finish "$output" "$1" "revision=${names[$2]}" "commit=${commits[$2]}" "commit_subject=${subjects[$2]}" "${@:3}"
+  zs-runs finish "$output" "$1" "revision=${names[$2]}" "commit=${commits[$2]}" "commit_subject=${subjects[$2]}" "${@:3}" >&2 ||
+    die "cannot write $output"
 }
 
 # stop SIGNAL STATUS: what was done so far is in the files.
@@ -164,7 +165,7 @@ build_revisions() {
     [[ -n ${build//[[:space:]]/} ]] || continue
     say "building ${revisions[i]} (${commits[i]:0:12})"
     # Variables of a make that started us, or of our own build folder, are not this build's.
-    attended "$output/$log" "" env -C "$tree" -u BUILD -u MAKEFLAGS -u MAKELEVEL -u MFLAGS bash -c "$build"
+    attended "$output/$log" "" 0 env -C "$tree" -u BUILD -u MAKEFLAGS -u MAKELEVEL -u MFLAGS bash -c "$build"
     ((code == 0)) || note_failed_build "$i" "$log"
   done
   [[ -z ${failed[0]} || -z ${failed[1]} ]] || die "neither revision builds: see $output"
@@ -201,7 +202,7 @@ run_revision() {
   load=$(cut -d ' ' -f 1 /proc/loadavg) begin=${EPOCHREALTIME/./} busy=$(busy_time) own=$(own_time)
   watch_clocks "$folder/clocks" &
   watcher=$!
-  attended "$folder/run.log" "$name" env -C "${trees[i]}" -u BUILD bash -c "$run $test_config"
+  attended "$folder/run.log" "$name" $((total - number + 1)) env -C "${trees[i]}" -u BUILD bash -c "$run $test_config"
   end_watcher
   local microseconds=$((${EPOCHREALTIME/./} - begin))
   # Ranks that srun starts are no children of ours: what others used is not known then.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/settings.hpp"
 
+#include <torch/version.h>
+
 #include <algorithm>
 #include <array>
 
@@ -8,6 +10,7 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "data/corpus.hpp"
+#include "kernel/kernels.hpp"
 #include "plan/pass.hpp"
 
 namespace zs::train {
@@ -147,6 +150,16 @@ Settings settings(const config::Config& config, int ranks) {
   s.output_dir = config.text("run.output_dir");
   s.run_name = config.text("run.name");
   return s;
+}
+
+void set_arithmetic(const Settings& settings) {
+  if (settings.deterministic) {  // LibTorch refuses operations that do not repeat their bits
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+#if TORCH_VERSION_MAJOR >= 2
+    at::globalContext().setDeterministicFillUninitializedMemory(false);  // it costs time, and no bit depends on it
+#endif
+  }
+  kernel::allow_tf32(settings.tf32);
 }
 
 }  // namespace zs::train

@@ -52,4 +52,7 @@ std::string dtype_name(at::ScalarType dtype);
 /// `ranks` settles what depends on it: "single" takes one.
 Settings settings(const config::Config& config, int ranks);
 
+/// Has LibTorch and the kernels compute as the settings say. For the whole process.
+void set_arithmetic(const Settings& settings);
+
 }  // namespace zs::train

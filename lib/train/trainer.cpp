@@ -2,7 +2,6 @@
 #include "train/trainer.hpp"
 
 #include <ATen/Parallel.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +13,6 @@
 #include "base/text.hpp"
 #include "comm/agree.hpp"
 #include "device/memory.hpp"
-#include "kernel/kernels.hpp"
 #include "train/agreement.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
@@ -24,14 +22,6 @@
 
 namespace zs::train {
 namespace {
-
-/// LibTorch refuses operations that do not repeat their bits.
-void refuse_nondeterministic() {
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-#if TORCH_VERSION_MAJOR >= 2
-  at::globalContext().setDeterministicFillUninitializedMemory(false);  // it costs time, and no bit depends on it
-#endif
-}
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -44,8 +34,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       batches_(read_batches(group, settings, model_)),
       steps_(batches_.steps()) {
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
-  if (settings_.deterministic) refuse_nondeterministic();
-  kernel::allow_tf32(settings_.tf32);
+  set_arithmetic(settings_);
   engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
   if (settings_.checkpoint.empty()) return;
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {

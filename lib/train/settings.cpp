@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/settings.hpp"
 
-#include <torch/version.h>
-
 #include <algorithm>
 #include <array>
 
@@ -10,7 +8,6 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "data/corpus.hpp"
-#include "kernel/kernels.hpp"
 #include "plan/pass.hpp"
 
 namespace zs::train {
@@ -92,6 +89,10 @@ std::string dtype_name(at::ScalarType dtype) {
   return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
 }
 
+std::string matrix_format(const Settings& settings) {
+  return settings.tf32 && settings.engine.dtype == at::kFloat ? "tf32" : dtype_name(settings.engine.dtype);
+}
+
 Settings settings(const config::Config& config, int ranks) {
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
@@ -122,6 +123,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.engine.dtype = dtype_named(config.text("training.dtype"));
   s.engine.max_grad_norm = config.real("training.max_grad_norm");
   s.tf32 = config.boolean("training.tf32");
+  s.calibrated = config.text("training.products") == "calibrated";
   s.deterministic = config.boolean("training.deterministic");
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));
 
@@ -150,16 +152,6 @@ Settings settings(const config::Config& config, int ranks) {
   s.output_dir = config.text("run.output_dir");
   s.run_name = config.text("run.name");
   return s;
-}
-
-void set_arithmetic(const Settings& settings) {
-  if (settings.deterministic) {  // LibTorch refuses operations that do not repeat their bits
-    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-#if TORCH_VERSION_MAJOR >= 2
-    at::globalContext().setDeterministicFillUninitializedMemory(false);  // it costs time, and no bit depends on it
-#endif
-  }
-  kernel::allow_tf32(settings.tf32);
 }
 
 }  // namespace zs::train

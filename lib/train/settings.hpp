@@ -13,6 +13,7 @@ namespace zs::train {
 
 struct Settings {
   bool tf32 = false;
+  bool calibrated = true;  ///< matrix products by the table of this GPU, where there is one
   model::Settings model;
   zero::Settings engine;
   int stage = 0;
@@ -48,11 +49,11 @@ struct Settings {
 /// "float32", "bfloat16" or "float16".
 std::string dtype_name(at::ScalarType dtype);
 
+/// What matrix products are made of: the name of the type, or "tf32".
+std::string matrix_format(const Settings& settings);
+
 /// The settings; throws zs::Error where the configuration asks for what zs does not do ("not supported yet").
 /// `ranks` settles what depends on it: "single" takes one.
 Settings settings(const config::Config& config, int ranks);
-
-/// Has LibTorch and the kernels compute as the settings say. For the whole process.
-void set_arithmetic(const Settings& settings);
 
 }  // namespace zs::train

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "comm/agree.hpp"
 #include "device/memory.hpp"
+#include "kernel/calibration.hpp"
 #include "train/agreement.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
@@ -34,8 +35,13 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       batches_(read_batches(group, settings, model_)),
       steps_(batches_.steps()) {
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
-  set_arithmetic(settings_);
-  engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
+  set_arithmetic(group_, settings_);
+  try {
+    engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
+  } catch (...) {
+    explain_memory(group_, model_, settings_);
+    throw;
+  }
   if (settings_.checkpoint.empty()) return;
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {
     const auto progress = checkpoint::peek(settings_.checkpoint);
@@ -85,6 +91,16 @@ void Trainer::describe() {
 
 Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                      metric::Table earlier) {
+  try {
+    return train(folder, std::move(attributes), std::move(sink), std::move(earlier));
+  } catch (...) {
+    explain_memory(group_, model_, settings_);
+    throw;
+  }
+}
+
+Outcome Trainer::train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
+                       metric::Table earlier) {
   sink_ = std::move(sink);
   run_ = {"", std::move(attributes), std::move(earlier)};
   describe();
@@ -128,12 +144,17 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
   run_.attributes["state_bytes"] = to_text(state_bytes);
   const Outcome result = outcome(digest, stopped);
+  if (const double rate = kernel::matrix_rate(matrix_format(settings_)); rate > 0) {
+    run_.attributes["mfu"] =
+        to_rounded_text(model_.flops_per_token * result.tokens_per_second / group_.size() / rate, 3);
+  }
   if (sink_.log) {
     if (const std::string why = batches_.cut_short(); !stopped && !why.empty()) sink_.log("note: " + why);
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
               " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " +
               to_plain_text(result.tokens_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
-              " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes));
+              " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes) +
+              (run_.attributes.contains("mfu") ? " mfu: " + run_.attributes["mfu"] : ""));
     sink_.log("state_digest: " + digest);
   }
   if (sink_.metrics) sink_.metrics(run_, true);

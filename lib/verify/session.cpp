@@ -259,7 +259,7 @@ Status Session::side_by_side(const cli::Args& args) {
   request.tolerance = tolerance(args, request.train.engine.dtype);
   request.fault = args.text("inject_fault");
 
-  train::set_arithmetic(request.train);
+  train::set_arithmetic(group, request.train);
   if (device == "cpu") train::require_memory(group, model::make(request.train.model), request.train, host_memory());
   SideBySide sides(group, request);
   metric::Run run{"verify", attributes(request.train, args, group, request.tolerance), {}};

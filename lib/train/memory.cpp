@@ -50,7 +50,7 @@ std::string remedies(const model::Model& model, const Settings& s, int ranks) {
                      " of a rank at stage " + std::to_string(s.stage);
   for (int stage = s.stage + 1; stage <= 3 && ranks > 1; ++stage)
     text += ", " + to_bytes_text(state(stage)) + " with --zero_stage " + std::to_string(stage);
-  if (ranks == 1) text += ", less with --zero_stage 3 on more ranks";
+  if (ranks == 1) text += s.stage == 3 ? ", less on more ranks" : ", less with --zero_stage 3 on more ranks";
   if (s.batch_size > 1)
     text += "; --max_gpu_batch_size " + to_text(s.batch_size / 2) + " keeps the activations of half as many sequences";
   if (!s.activation_checkpointing) text += "; --activation_checkpointing keeps those of one layer";

@@ -131,12 +131,14 @@ $(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs-t
 	$(CXX) -rdynamic $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
 
 $(MPI_TESTS) $(BENCHES): $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+# A program that loads libzs-cuda.so offers it all that zs-train does.
+$(BUILD)/bench/scatter: WHOLE = -rdynamic -Wl,--whole-archive -lzs-train -Wl,--no-whole-archive
 $(BUILD)/mpi/%: $(BUILD)/obj/tests/mpi/%.o
 	@mkdir -p $(@D)
 	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o
 	@mkdir -p $(@D)
-	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+	$(CXX) $< -L$(BUILD) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 $(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(LIGHT))) $(BUILD)/libzs.a

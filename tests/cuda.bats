@@ -28,6 +28,28 @@ setup() {
   [[ $stderr == *"auto cpu cuda"* || $stderr == *"auto, cpu"* ]]
 }
 
+@test "cuda: a job's GPUs that will be idle are told, unless processors were asked for" {
+  [[ ! -e /dev/nvidiactl ]] || skip "this machine has a GPU"
+  small=(--model_name tiny --num_layers 1 --seq_length 32 --bench_step 1 --save_final false)
+  SLURM_JOB_GPUS=0,1 run -0 --separate-stderr zs-train "${small[@]}"
+  [[ $stderr == "zs-train: warning: this job has GPUs (SLURM_JOB_GPUS=0,1), and there is no driver "*"idle"* ]]
+  SLURM_JOB_GPUS=0,1 run -0 --separate-stderr zs-train "${small[@]}" --device cpu
+  [ -z "$stderr" ]
+}
+
+@test "cuda: --calibrate without a GPU says what it measures, and trains nothing" {
+  [[ ! -e /dev/nvidiactl ]] || skip "this machine has a GPU"
+  run -2 --separate-stderr zs-train --calibrate --model_name tiny --compile --output_dir out
+  [[ $stderr == "zs-train: --calibrate measures a GPU, and --device is cpu here" && -z $output && ! -e out ]]
+}
+
+@test "cuda: zs-verify takes --device, and refuses a GPU that is not there" {
+  [[ ! -e /dev/nvidiactl ]] || skip "this machine has a GPU"
+  run -2 --separate-stderr zs-verify --device cuda --iterations 1
+  [[ $stderr == "zs-verify: --device cuda: "* ]]
+  run -0 zs-verify --device cpu --num_layers 1 --seq_length 16 --iterations 1
+}
+
 @test "cuda: without a driver auto computes on the processor, and the record says so" {
   [[ ! -e /dev/nvidiactl ]] || skip "this machine has a GPU"
   zs-train --device auto --model_name tiny --num_layers 1 --seq_length 32 --bench_step 1 --save_final false >log

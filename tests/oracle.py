@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A GPT-2 training loop in stock PyTorch, written from the papers: it knows nothing of zs but its files.
 
-oracle.py WEIGHTS BATCHES LOSSES: trains from a state dict on the token batches of `zs-train --dump_batches`, and compares
-the mean loss of every step with LOSSES (a line a step). Prints the largest relative difference; status 1 above 2e-6.
+oracle.py WEIGHTS BATCHES LOSSES [cuda]: trains from a state dict on the token batches of `zs-train --dump_batches`, and
+compares the mean loss of every step with LOSSES (a line a step). Prints the largest relative difference; status 1 above
+2e-6.
 """
 import math
 import sys
@@ -20,7 +21,7 @@ def forward(w, tokens, targets):
     B, T = tokens.shape
     x = w["transformer.wte.weight"][tokens] + w["transformer.wpe.weight"][:T]
     C = x.shape[-1]
-    causal = torch.ones(T, T, dtype=torch.bool).tril()
+    causal = torch.ones(T, T, dtype=torch.bool, device=x.device).tril()
     norm = lambda x, name: F.layer_norm(x, (C,), w[name + ".weight"], w[name + ".bias"], 1e-5)
     linear = lambda x, name: x @ w[name + ".weight"] + w[name + ".bias"]
     layer = 0
@@ -40,11 +41,11 @@ def forward(w, tokens, targets):
 
 
 def main():
-    weights, batches, losses = sys.argv[1:]
+    weights, batches, losses, device = (sys.argv[1:] + ["cpu"])[:4]
     torch.set_num_threads(1)
-    w = {name: tensor.clone().requires_grad_() for name, tensor in torch.load(weights).items()}
+    w = {name: tensor.to(device, copy=True).requires_grad_() for name, tensor in torch.load(weights).items()}
     with h5py.File(batches) as file:
-        tokens, targets = torch.from_numpy(file["tokens"][:]), torch.from_numpy(file["targets"][:])
+        tokens, targets = (torch.from_numpy(file[name][:]).to(device) for name in ("tokens", "targets"))
     expected = [float(line) for line in open(losses)]
     optimizer = torch.optim.AdamW(w.values(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     steps, leaves = tokens.shape[:2]

@@ -18,12 +18,13 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <thread>
 
 #include "base/error.hpp"
+#include "comm/agree.hpp"
 #include "comm/gpu_group.hpp"
+#include "comm/nodes.hpp"
 #include "device/cuda.hpp"
 #include "device/operations.hpp"
 #include "device/tensor.hpp"
@@ -122,18 +123,18 @@ class Started final : public Pending {
 
 class NcclGroup final : public GpuGroup {
  public:
-  NcclGroup(std::unique_ptr<Group> host, const device::Device& device, const Options& options)
+  /// `node`: ranks_of_node(*host).
+  NcclGroup(std::unique_ptr<Group> host, const device::Device& device, const Options& options, int node)
       : GpuGroup(std::move(host), device),
         options_(options),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(device.index))) {
     if (size() == 1) return;
-    require_own_gpus();
     ncclUniqueId id{};
     if (rank() == 0) check(ncclGetUniqueId(&id), "start");
-    const std::string first = host_->exchange(
-        rank() == 0 ? std::string(id.internal, sizeof id.internal) : std::string(), "NCCL's unique id")[0];
+    const std::string first = broadcast(*host_, std::string(id.internal, sizeof id.internal), 0, "NCCL's unique id");
     std::memcpy(id.internal, first.data(), sizeof id.internal);
     check(ncclCommInitRank(&comm_, size(), id, rank()), "start of " + std::to_string(size()) + " ranks");
+    if (node > 0) nodes_ = Nodes::of(*this, node);
     const std::string where = "rank " + std::to_string(rank()) + " on " + this->host(rank());
     watch_ = std::make_unique<Watch>(options.timeout, [this, where, options](const std::string& what) {
       // The host's thread may wait for the GPU for ever: nobody else can tell.
@@ -145,10 +146,16 @@ class NcclGroup final : public GpuGroup {
   }
   ~NcclGroup() override {
     watch_.reset();
+    nodes_.reset();
     if (comm_) ncclCommDestroy(comm_);
   }
 
   Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
+    if (nodes_) {
+      const c10::cuda::CUDAStreamGuard guard(begin());
+      nodes_->reduce_scatter(full, mine, what);
+      return end({}, what);
+    }
     // Slices of the other ranks, and this rank's own where it is.
     device::Buffer scratch = device::allocate(device_, (size() - 1) * mine.count * device::size(full.type));
     const c10::cuda::CUDAStreamGuard guard(begin());
@@ -199,27 +206,15 @@ class NcclGroup final : public GpuGroup {
   std::unique_ptr<Group> split(int colour, const std::string& what) override {
     return nccl(host_->split(colour, what), device_, options_);
   }
-  std::int64_t bytes_sent() const override { return sent_; }
+  std::int64_t bytes_sent() const override { return sent_ + (nodes_ ? nodes_->bytes_sent() : 0); }
 
  private:
   Options options_;
   c10::cuda::CUDAStream stream_;
   ncclComm_t comm_ = nullptr;
+  std::unique_ptr<Nodes> nodes_;  // of a job on several nodes
   std::unique_ptr<Watch> watch_;
   std::int64_t sent_ = 0;
-
-  void require_own_gpus() {
-    char bus[32] = {};
-    cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, device_.index), "GPU of this rank");
-    std::map<std::string, int> taken;
-    const auto buses = host_->exchange(this->host(rank()) + " " + bus, "GPUs of the ranks");
-    for (int other = 0; other < size(); ++other) {
-      const auto [place, fresh] = taken.emplace(buses[static_cast<std::size_t>(other)], other);
-      if (!fresh)
-        throw Error("ranks " + std::to_string(place->second) + " and " + std::to_string(other) + " share the GPU " +
-                    place->first + ", which NCCL refuses: start one rank for each GPU, or use --comm mpi");
-    }
-  }
 
   /// NCCL's stream, which waits for what the compute stream has been given so far.
   c10::cuda::CUDAStream begin() {
@@ -252,8 +247,8 @@ class NcclGroup final : public GpuGroup {
 }  // namespace
 
 /// Owns `host`; the caller owns what comes back.
-extern "C" Group* zs_cuda_nccl(Group* host, const device::Device& device, const Options& options) {
-  return new NcclGroup(std::unique_ptr<Group>(host), device, options);
+extern "C" Group* zs_cuda_nccl(Group* host, const device::Device& device, const Options& options, int node) {
+  return new NcclGroup(std::unique_ptr<Group>(host), device, options, node);
 }
 
 }  // namespace zs::comm

@@ -18,11 +18,12 @@ constexpr const char* kName = "libzs-cuda.so";
 void* library = nullptr;
 const Backend* table = nullptr;
 
-/// Beside the program, or where `make install` puts it.
+/// Beside the program, where `make install` puts it, or beside the folder of benches.
 std::string place() {
   std::error_code failure;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();
-  for (const fs::path& path : {folder / kName, folder.parent_path() / "lib" / "zs" / kName}) {
+  for (const fs::path& path :
+       {folder / kName, folder.parent_path() / "lib" / "zs" / kName, folder.parent_path() / kName}) {
     if (fs::exists(path, failure)) return path.string();
   }
   return "";

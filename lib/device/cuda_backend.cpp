@@ -6,12 +6,13 @@
 #include <c10/cuda/CUDAStream.h>
 #include <cublasLt.h>
 #include <cudnn.h>
+#include <nccl.h>
 
 #include <memory>
 
 #include "base/error.hpp"
-#include "base/number.hpp"
 #include "device/cuda.hpp"
+#include "device/out_of_memory.hpp"
 
 namespace zs::device::cuda {
 
@@ -56,10 +57,7 @@ Buffer allocate_here(const Device& device, std::int64_t bytes) {
         std::make_shared<at::DataPtr>(allocator::get()->allocate(static_cast<std::size_t>(bytes + (bytes == 0))));
     return {{memory, static_cast<std::byte*>(memory->get())}, bytes, device};
   } catch (const c10::OutOfMemoryError&) {
-    const Statistics now = statistics_here(device);
-    throw Error("no room for " + to_bytes_text(static_cast<double>(bytes)) + " on " + to_text(device) + ", where " +
-                to_bytes_text(static_cast<double>(now.allocated)) +
-                " are held: a higher --zero_stage, a smaller --batch_size or --activation_checkpointing needs less");
+    throw OutOfMemory(device, bytes);
   }
 }
 
@@ -71,13 +69,16 @@ std::map<std::string, std::string> arithmetic_here(const Device& device) {
   int driver = 0, runtime = 0;
   check(cudaDriverGetVersion(&driver), "driver");
   check(cudaRuntimeGetVersion(&runtime), "CUDA");
+  int nccl = 0;
+  ncclGetVersion(&nccl);
   const auto version = [](std::size_t number) { return std::to_string(number); };
   return {{"device", "cuda"},
           {"gpu", properties.name},
           {"gpu_driver", version(static_cast<std::size_t>(driver))},
           {"cuda", version(static_cast<std::size_t>(runtime))},
           {"cublas", version(cublasLtGetVersion())},
-          {"cudnn", version(cudnnGetVersion())}};
+          {"cudnn", version(cudnnGetVersion())},
+          {"nccl", version(static_cast<std::size_t>(nccl))}};
 }
 
 }  // namespace

@@ -6,11 +6,11 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <new>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "device/backend.hpp"
+#include "device/out_of_memory.hpp"
 
 namespace zs::device {
 namespace {
@@ -37,7 +37,7 @@ class CountingAllocator final : public at::Allocator {
   static void* take(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     char* const start = static_cast<char*>(aligned(bytes + kAlignment));
-    if (!start) throw std::bad_alloc();
+    if (!start) throw OutOfMemory({}, static_cast<std::int64_t>(bytes));
     *reinterpret_cast<std::size_t*>(start) = bytes;
     count(static_cast<std::int64_t>(bytes));
     return start + kAlignment;
@@ -68,10 +68,14 @@ bool on_gpu(const Device& device) { return device.kind != Device::Kind::cpu; }
 
 }  // namespace
 
+OutOfMemory::OutOfMemory(const Device& device, std::int64_t asked)
+    : Error("no room for " + to_bytes_text(static_cast<double>(asked)) + " on " + to_text(device) + ", where " +
+            to_bytes_text(static_cast<double>(statistics(device).allocated)) + " are held") {}
+
 Buffer allocate(const Device& device, std::int64_t bytes) {
   if (on_gpu(device)) return cuda::backend().allocate(device, bytes);
   auto* const memory = static_cast<std::byte*>(aligned(static_cast<std::size_t>(bytes) + (bytes == 0)));
-  if (!memory) throw Error("cannot allocate " + to_bytes_text(static_cast<double>(bytes)));
+  if (!memory) throw OutOfMemory(device, bytes);
   return counted({memory, std::free}, bytes, device);
 }
 

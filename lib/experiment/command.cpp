@@ -98,6 +98,14 @@ cli::Command train_command() {
                      {},
                      false,
                      "Running"});
+  options.push_back({0,
+                     "calibrate",
+                     "",
+                     "measure the matrix products of this training on this GPU, keep the fastest kernels, and stop",
+                     "",
+                     {},
+                     false,
+                     "Running"});
   options.push_back({0, "print_plan", "", "print the plan of a step and stop", "", {}, false, "Running"});
   options.push_back({0, "verbose_logging", "", "log every step", "", {}, false, "Running"});
   options.push_back({0, "debug_log", "", "log every step, and the state digest after each", "", {}, false, "Running"});

@@ -1,22 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuBLASLt thinks in columns: a row-major tensor [M, N] is its matrix N x M, so out^T = b^T a^T is what is asked for.
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <cublasLt.h>
 
 #include <array>
+#include <bit>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <tuple>
 
 #include "base/error.hpp"
+#include "device/tensor.hpp"
+#include "kernel/calibration.hpp"
 #include "kernel/matmul.hpp"
 
 namespace zs::kernel::cuda {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{64} << 20;  // an input of the choice: never from what memory is free
+constexpr int kCandidates = 16;                            // what is measured of one product
 constexpr std::int64_t kAlignment = 16;                    // bytes, promised for every operand, whatever it really has
 
 bool tf32 = false;
+std::map<std::string, std::string> table;   // product -> algorithm, of a calibration
+std::vector<Measured>* measured = nullptr;  // while products are measured
 
 void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) throw Error(std::string(what) + ": " + cublasGetStatusString(status));
@@ -51,13 +60,36 @@ struct Operand {
   std::int64_t rows, columns, ld;
   bool aligned;
   auto key() const { return std::tuple(static_cast<int>(type), transposed, rows, columns, ld, aligned); }
+  /// "bfloat16.T.768x2304.768", with "+4" where its rows begin anywhere.
+  std::string text() const {
+    const char* const name = type == CUDA_R_32F ? "float32" : type == CUDA_R_16BF ? "bfloat16" : "float16";
+    return std::string(name) + (transposed ? ".T." : ".N.") + std::to_string(rows) + "x" + std::to_string(columns) +
+           "." + std::to_string(ld) + (aligned ? "" : "+4");
+  }
 };
 
 struct Product {
   cublasLtMatmulDesc_t description = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
+  bool fits = true;  ///< every operand begins at a multiple of kAlignment
 };
+
+/// The 64 bytes of an algorithm in hex, and back: they are all of it, for one version of the library.
+std::string to_text(const cublasLtMatmulAlgo_t& algorithm) {
+  std::string text;
+  for (const unsigned char byte : std::bit_cast<std::array<unsigned char, sizeof algorithm>>(algorithm)) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    text += {kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  return text;
+}
+cublasLtMatmulAlgo_t algorithm_of(const std::string& text) {
+  std::array<unsigned char, sizeof(cublasLtMatmulAlgo_t)> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<unsigned char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  return std::bit_cast<cublasLtMatmulAlgo_t>(bytes);
+}
 
 cublasLtMatrixLayout_t layout(const Operand& x) {
   cublasLtMatrixLayout_t made = nullptr;
@@ -84,7 +116,8 @@ class Products {
     // In columns: the first operand is b, the second a.
     const Operand first(b), second(a), result(out);
     if (result.transposed) throw Error("matrix product: the rows of the result are not contiguous");
-    Product& product = find(first, second, result, epilogue);
+    bool fresh = false;
+    Product& product = find(first, second, result, epilogue, fresh);
     if (epilogue.bias_N.defined())
       set(product.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(epilogue.bias_N.data_ptr()));
     const bool adds = epilogue.addend_MN.defined();
@@ -94,10 +127,23 @@ class Products {
     const void* const alpha = on_device ? epilogue.alpha.data_ptr() : static_cast<const void*>(&one);
     const void* const beta = on_device ? static_cast<const void*>(constants + (adds ? 0 : 1)) : adds ? &one : &zero;
     const void* const addend = adds ? epilogue.addend_MN.data_ptr() : out.data_ptr();
-    check(cublasLtMatmul(handle_, product.description, alpha, b.data_ptr(), product.a, a.data_ptr(), product.b, beta,
-                         addend, product.c, out.data_ptr(), product.c, &product.algorithm, workspace_.data_ptr(),
-                         kWorkspace, at::cuda::getCurrentCUDAStream()),
-          "matrix product");
+    const auto make = [&](const cublasLtMatmulAlgo_t& algorithm, const void* addend, void* into) {
+      return cublasLtMatmul(handle_, product.description, alpha, b.data_ptr(), product.a, a.data_ptr(), product.b, beta,
+                            addend, product.c, into, product.c, &algorithm, workspace_.data_ptr(), kWorkspace,
+                            at::cuda::getCurrentCUDAStream());
+    };
+    if (fresh) {
+      const std::string name = first.text() + " " + second.text() + " " + result.text() +
+                               (epilogue.bias_N.defined() ? " bias" : "") + (adds ? " addend" : "") +
+                               (on_device ? " alpha" : "") + (tf32 && first.type == CUDA_R_32F ? " tf32" : "");
+      choose(
+          product, name,
+          [&](const cublasLtMatmulAlgo_t& algorithm, const at::Tensor& into) {
+            return make(algorithm, into.data_ptr(), into.data_ptr()) == CUBLAS_STATUS_SUCCESS;
+          },
+          out);
+    }
+    check(make(product.algorithm, addend, out.data_ptr()), "matrix product");
   }
 
  private:
@@ -107,7 +153,8 @@ class Products {
   at::Tensor workspace_, constants_;
   std::map<Key, Product> products_;
 
-  Product& find(const Operand& first, const Operand& second, const Operand& result, const Epilogue& epilogue) {
+  Product& find(const Operand& first, const Operand& second, const Operand& result, const Epilogue& epilogue,
+                bool& fresh) {
     const bool bias = epilogue.bias_N.defined(), adds = epilogue.addend_MN.defined(), device = epilogue.alpha.defined();
     const Key key(first.key(), second.key(), result.key(), bias, adds, device, tf32);
     const auto found = products_.find(key);
@@ -125,12 +172,61 @@ class Products {
     }
     if (device) set(product.description, CUBLASLT_MATMUL_DESC_POINTER_MODE, std::int32_t{CUBLASLT_POINTER_MODE_DEVICE});
     product.a = layout(first), product.b = layout(second), product.c = layout(result);
-    product.algorithm = choose(product, first.aligned && second.aligned && result.aligned);
+    product.fits = first.aligned && second.aligned && result.aligned;
+    fresh = true;
     return products_.emplace(key, product).first->second;
   }
 
-  /// The library's first choice under constant conditions.
-  cublasLtMatmulAlgo_t choose(const Product& product, bool aligned) {
+  /// Runs an algorithm into other memory; false where the library cannot.
+  using Try = std::function<bool(const cublasLtMatmulAlgo_t& algorithm, const at::Tensor& into)>;
+
+  /// The algorithm of the table, or the library's first choice; while products are measured, the fastest of its first.
+  void choose(Product& product, const std::string& name, const Try& run, const at::Tensor& out) {
+    const auto stored = table.find(name);
+    if (measured) {
+      const auto offered = choices(product, kCandidates);
+      const at::Tensor into = at::empty_strided(out.sizes(), out.strides(), out.options());
+      Measured best{name, "", 1e9, 1e9};
+      for (std::size_t i = 0; i < offered.size(); ++i) {
+        const double seconds = time([&] { return run(offered[i], into); });
+        if (i == 0) best.first = seconds;
+        // Another one than the first has to be worth it: by more than times differ by chance.
+        if (i == 0 || seconds < 0.99 * best.best)
+          best.best = seconds, best.algorithm = to_text(offered[i]), product.algorithm = offered[i];
+      }
+      measured->push_back(best);
+    } else if (stored == table.end()) {
+      product.algorithm = choices(product, 1).front();
+    } else {
+      product.algorithm = algorithm_of(stored->second);
+      cublasLtMatmulHeuristicResult_t result{};
+      if (cublasLtMatmulAlgoCheck(handle_, product.description, product.a, product.b, product.c, product.c,
+                                  &product.algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
+          result.workspaceSize > kWorkspace)
+        throw Error("the kernel that was calibrated for the product " + name +
+                    " cannot compute it here: run zs-train --calibrate again, or use --products first");
+    }
+  }
+
+  /// Seconds of a call: the least mean of some rounds; a call that fails takes for ever.
+  static double time(const std::function<bool()>& call) {
+    constexpr int kRounds = 4, kCalls = 5;
+    double least = 1e9;
+    for (int round = 0; round < kRounds; ++round) {
+      at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
+      begin.record();
+      for (int i = 0; i < kCalls; ++i) {
+        if (!call()) return 1e9;
+      }
+      end.record();
+      end.synchronize();
+      if (round > 0) least = std::min(least, static_cast<double>(begin.elapsed_time(end)) * 1e-3 / kCalls);
+    }
+    return least;
+  }
+
+  /// The library's first choices, the best first, under constant conditions.
+  std::vector<cublasLtMatmulAlgo_t> choices(const Product& product, int most) {
     cublasLtMatmulPreference_t preference = nullptr;
     check(cublasLtMatmulPreferenceCreate(&preference), "matrix product");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -139,19 +235,22 @@ class Products {
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
     // Partial sums of a split product are added in float32, never in the type of the result.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-    const std::uint32_t alignment = aligned ? kAlignment : 4;
+    const std::uint32_t alignment = product.fits ? kAlignment : 4;
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(attribute, alignment);
-    cublasLtMatmulHeuristicResult_t result{};
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
     int count = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, product.description, product.a, product.b,
-                                                                 product.c, product.c, preference, 1, &result, &count);
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, product.description, product.a, product.b, product.c, product.c,
+                                       preference, most, results.data(), &count);
     cublasLtMatmulPreferenceDestroy(preference);
     check(status, "choice of a matrix product's kernel");
     if (count == 0) throw Error("cuBLASLt has no kernel for a matrix product");
-    return result.algo;
+    std::vector<cublasLtMatmulAlgo_t> algorithms;
+    for (int i = 0; i < count; ++i) algorithms.push_back(results[static_cast<std::size_t>(i)].algo);
+    return algorithms;
   }
 };
 
@@ -166,5 +265,26 @@ void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN,
 
 /// Float32 products by TF32 (10 bits of mantissa) instead of float32. For the whole process.
 extern "C" void zs_cuda_allow_tf32(bool allow) { tf32 = allow; }
+
+/// What products made from now on are computed by; see use_products().
+extern "C" void zs_cuda_use_products(const std::map<std::string, std::string>& products) { table = products; }
+
+/// From now on new products are measured, into `into`; nullptr: no longer.
+extern "C" void zs_cuda_measure_products(std::vector<Measured>* into) { measured = into; }
+
+extern "C" double zs_cuda_matrix_rate(device::Type type) {
+  constexpr std::int64_t kSide = 8192;
+  constexpr int kCalls = 10;
+  const at::TensorOptions options = at::TensorOptions(device::torch_type(type)).device(at::kCUDA);
+  const at::Tensor a = at::randn({kSide, kSide}, options), b = at::randn({kSide, kSide}, options),
+                   c = at::empty({kSide, kSide}, options);
+  for (int i = 0; i < 3; ++i) multiply(c, a, b);
+  at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
+  begin.record();
+  for (int i = 0; i < kCalls; ++i) multiply(c, a, b);
+  end.record();
+  end.synchronize();
+  return 2.0 * kSide * kSide * kSide * kCalls / (static_cast<double>(begin.elapsed_time(end)) * 1e-3);
+}
 
 }  // namespace zs::kernel::cuda

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each layer as one node of autograd. Shapes as in kernels.hpp; D = C/H, S keys seen by a block of queries.
+#include <ATen/record_function.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -42,6 +44,7 @@ struct Linear : torch::autograd::Function<Linear> {
 
 struct Gelu : torch::autograd::Function<Gelu> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+    RECORD_USER_SCOPE("zs::gelu");
     ctx->save_for_backward({x});
     Tensor y = at::empty_like(x);
     gelu(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
@@ -159,6 +162,7 @@ void attend_backward(const Heads& all, const Attended& attended, const Tensor& d
 struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, std::int64_t heads, double dropout,
                         std::int64_t key) {
+    RECORD_USER_SCOPE("zs::attention");
     const Attended attended = attend(Heads::packed(qkv_BTE, heads), dropout, key);
     ctx->save_for_backward({qkv_BTE, attended.weights_BHTT, attended.mask_BHTT});
     ctx->saved_data["heads"] = heads;
@@ -224,6 +228,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
 struct Loss : torch::autograd::Function<Loss> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N,
                         bool differentiated) {
+    RECORD_USER_SCOPE("zs::loss");
     const std::int64_t N = x_NC.size(0), C = x_NC.size(1), V = weight_VC.size(0), rows = std::min(N, C);
     const auto* const targets = targets_N.data_ptr<std::int64_t>();
     const Tensor chunk = at::empty({rows, V}, x_NC.options());

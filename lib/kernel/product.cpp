@@ -33,6 +33,7 @@ bool multiplies_by_onednn() {
 }
 
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, double beta, double alpha) {
+  RECORD_USER_SCOPE("zs::product");
   if (a.size(0) * a.size(1) * b.size(1) >= kLarge && multiplies_by_onednn()) {
     at::native::mkldnn_matmul(a, b, out, static_cast<float>(beta), static_cast<float>(alpha));
   } else {

@@ -2,6 +2,7 @@
 #include "train/agreement.hpp"
 
 #include <dlfcn.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,9 @@
 
 #include "base/number.hpp"
 #include "cli/run.hpp"
+#include "device/memory.hpp"
+#include "kernel/calibration.hpp"
+#include "kernel/kernels.hpp"
 #include "tensorfile/storage.hpp"
 #include "unit/arithmetic.hpp"
 
@@ -60,6 +64,21 @@ void require_same_start(comm::Group& group, const config::Config& config, const 
   for (const auto& fact : process_facts()) facts.push_back(fact);
   facts.insert(facts.end(), more.begin(), more.end());
   comm::require_same(group, facts, "start of the training");
+}
+
+void set_arithmetic(comm::Group& group, const Settings& settings) {
+  if (settings.deterministic) {  // LibTorch refuses operations that do not repeat their bits
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+#if TORCH_VERSION_MAJOR >= 2
+    at::globalContext().setDeterministicFillUninitializedMemory(false);  // it costs time, and no bit depends on it
+#endif
+  }
+  kernel::allow_tf32(settings.tf32);
+  comm::together(group, "reading of the table of matrix products",
+                 [&] { kernel::use_products(group.device(), settings.calibrated); });
+  auto facts = device::arithmetic(group.device());
+  facts["products"] = kernel::products_in_use();
+  comm::require_same(group, {facts.begin(), facts.end()}, "start of the training");
 }
 
 Batches read_batches(comm::Group& group, const Settings& settings, const model::Model& model) {

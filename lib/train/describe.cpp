@@ -3,6 +3,7 @@
 
 #include "base/number.hpp"
 #include "config/known.hpp"
+#include "kernel/calibration.hpp"
 #include "registry/run.hpp"
 #include "unit/arithmetic.hpp"
 
@@ -24,6 +25,7 @@ attribute::Facts arithmetic(const device::Device& device) {
                             {"blas", here.blas},
                             {"threads", to_text(static_cast<std::int64_t>(here.threads))}};
   facts.merge(device::arithmetic(device));
+  facts["products"] = kernel::products_in_use();
   return facts;
 }
 

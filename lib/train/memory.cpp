@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/memory.hpp"
 
+#include <c10/util/Exception.h>
+
+#include <new>
+
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "device/memory.hpp"
+#include "device/out_of_memory.hpp"
 #include "plan/plan.hpp"
 
 namespace zs::train {
@@ -30,6 +36,49 @@ void require_memory(const comm::Group& group, const model::Model& model, const S
               " tokens needs at least " + to_bytes_text(rank) + " for each rank; " + host + " has " +
               to_bytes_text(static_cast<double>(memory)) + " for " + std::to_string(here) +
               ": use fewer layers, smaller batches, or a higher --zero_stage on more machines");
+}
+
+namespace {
+
+/// What needs less than these settings, where something does.
+std::string remedies(const model::Model& model, const Settings& s, int ranks) {
+  const auto state = [&](int stage) {
+    return plan::state_bytes(static_cast<double>(unit::numel(model.units)), stage, ranks,
+                             static_cast<int>(at::elementSize(s.engine.dtype)));
+  };
+  std::string text = "; parameters, gradients and optimizer state are " + to_bytes_text(state(s.stage)) +
+                     " of a rank at stage " + std::to_string(s.stage);
+  for (int stage = s.stage + 1; stage <= 3 && ranks > 1; ++stage)
+    text += ", " + to_bytes_text(state(stage)) + " with --zero_stage " + std::to_string(stage);
+  if (ranks == 1) text += s.stage == 3 ? ", less on more ranks" : ", less with --zero_stage 3 on more ranks";
+  if (s.batch_size > 1)
+    text += "; --max_gpu_batch_size " + to_text(s.batch_size / 2) + " keeps the activations of half as many sequences";
+  if (!s.activation_checkpointing) text += "; --activation_checkpointing keeps those of one layer";
+  return text;
+}
+
+}  // namespace
+
+void explain_memory(const comm::Group& group, const model::Model& model, const Settings& settings) {
+  std::string what;
+  try {
+    throw;
+  } catch (const device::OutOfMemory& error) {
+    what = error.what();
+  } catch (const c10::OutOfMemoryError& error) {
+    // LibTorch's own, of many sentences: "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ..."
+    const std::string said = error.what_without_backtrace();
+    const std::size_t at = said.find("Tried to allocate "), end = said.find(". ", at);
+    what = "no room on " + device::to_text(group.device()) + ", where " +
+           to_bytes_text(static_cast<double>(device::statistics(group.device()).allocated)) + " are held" +
+           (at == std::string::npos ? "" : ": t" + said.substr(at + 1, end - at - 1));
+  } catch (const std::bad_alloc&) {
+    what = "no room on " + device::to_text(group.device()) + ", where " +
+           to_bytes_text(static_cast<double>(device::statistics(group.device()).allocated)) + " are held";
+  } catch (...) {
+    return;
+  }
+  throw Error(what + remedies(model, settings, group.size()));
 }
 
 }  // namespace zs::train

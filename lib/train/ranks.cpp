@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <set>
 #include <thread>
 
 #include "base/error.hpp"
@@ -41,6 +40,15 @@ bool shared() {
 
 namespace cuda = device::cuda;
 
+/// The GPUs that this job was given, as its environment says: "SLURM_JOB_GPUS=0,1"; "" for none.
+std::string given_gpus() {
+  for (const char* name : {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "CUDA_VISIBLE_DEVICES"}) {
+    const char* const given = std::getenv(name);
+    if (given && *given) return std::string(name) + "=" + given;
+  }
+  return "";
+}
+
 /// Whether this rank computes on a GPU. A job that was given GPUs and cannot use them is refused: its owner pays for
 /// them.
 bool takes_gpu(const std::string& device) {
@@ -50,12 +58,9 @@ bool takes_gpu(const std::string& device) {
     why = "this process sees no GPU: is the driver loaded, and is CUDA_VISIBLE_DEVICES set right?";
   if (why.empty()) return true;
   if (device == "cuda") throw Error("--device cuda: " + why);
-  for (const char* name : {"SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "CUDA_VISIBLE_DEVICES"}) {
-    const char* const given = std::getenv(name);
-    if (given && *given)
-      throw Error("this job has GPUs (" + std::string(name) + "=" + given + ") and zs cannot use them: " + why +
-                  "; --device cpu computes on the processors all the same");
-  }
+  if (const std::string given = given_gpus(); !given.empty())
+    throw Error("this job has GPUs (" + given + ") and zs cannot use them: " + why +
+                "; --device cpu computes on the processors all the same");
   return false;
 }
 
@@ -66,22 +71,29 @@ device::Device own_gpu(const comm::Group& group) {
   return {device::Device::Kind::cuda, before % cuda::backend().visible_gpus()};
 }
 
-/// True if no two ranks have one GPU.
-bool own_gpus(comm::Group& group, const device::Device& device) {
-  const std::string mine = group.host(group.rank()) + " " + cuda::backend().bus_id(device.index);
-  const auto all = group.exchange(mine, "GPUs of the ranks");
-  return std::set<std::string>(all.begin(), all.end()).size() == all.size();
-}
-
 std::unique_ptr<comm::Group> on_gpu(std::unique_ptr<comm::Group> host, const std::string& transport,
                                     const comm::Options& options) {
   const device::Device device = own_gpu(*host);
   cuda::backend().use(device.index);
-  const bool by_nccl = transport == "nccl" || (transport == "auto" && own_gpus(*host, device));
-  return by_nccl ? comm::nccl(std::move(host), device, options) : comm::staged(std::move(host), device);
+  const std::string shared = comm::shared_gpu(*host, device);
+  if (transport == "nccl" && !shared.empty())
+    throw comm::SharedError("--comm nccl: " + shared +
+                            ", which NCCL refuses: start one rank for each GPU, or use --comm mpi");
+  return transport != "mpi" && shared.empty() ? comm::nccl(std::move(host), device, options)
+                                              : comm::staged(std::move(host), device);
 }
 
 }  // namespace
+
+std::string idle_gpus(const std::string& asked) {
+  if (asked != "auto" || cuda::driver_is_there()) return "";
+  const std::string given = given_gpus();
+  return given.empty()
+             ? ""
+             : "this job has GPUs (" + given +
+                   "), and there is no driver of NVIDIA's GPUs here: the processors compute, and the GPUs are "
+                   "idle (is this a container without them? --device cpu says that it is meant)";
+}
 
 std::string chosen_device(const std::string& asked) { return takes_gpu(asked) ? "cuda" : "cpu"; }
 

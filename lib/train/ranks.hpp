@@ -32,4 +32,7 @@ class Ranks {
 /// or was given to this job, and cannot be used.
 std::string chosen_device(const std::string& asked);
 
+/// A warning where a job's GPUs will be idle though nobody asked for processors, or "".
+std::string idle_gpus(const std::string& asked);
+
 }  // namespace zs::train

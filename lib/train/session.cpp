@@ -21,6 +21,7 @@
 #include "registry/query.hpp"
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
+#include "train/calibrate.hpp"
 #include "train/describe.hpp"
 #include "train/export.hpp"
 #include "train/progress.hpp"
@@ -231,6 +232,8 @@ Status Session::train(const cli::Args& args) {
   });
   if (first) {
     for (const std::string& warning : start.config.warnings()) cli::warn(args.command(), warning);
+    if (const std::string idle = idle_gpus(start.config.text("run.device")); !idle.empty())
+      cli::warn(args.command(), idle);
     if (const std::string slow = unit::slow_products(); !slow.empty()) cli::warn(args.command(), slow);
   }
   const auto given = [&](const char* option) { return std::string(args.has(option) ? "given" : "not given"); };
@@ -238,10 +241,18 @@ Status Session::train(const cli::Args& args) {
                      {{"the device", device},
                       {"the run to go on with", start.run ? start.run->id() : "none"},
                       {"ZS_RUN", start.planned ? "set" : "not set"},
+                      {"--calibrate", given("calibrate")},
                       {"--debug_log", given("debug_log")},
                       {"--print_plan", given("print_plan")}});
   comm::Group& group = ranks_.use(device, start.config.text("run.comm"));
   start.settings.model.device = device::torch_device(group.device()).type();
+  if (args.has("calibrate")) {
+    if (group.size() > 1) throw comm::SharedError("--calibrate measures one GPU: start one rank");
+    if (device == "cpu") throw Error("--calibrate measures a GPU, and --device is cpu here");
+    if (!start.settings.model.fused) throw Error("--calibrate measures the products of --compile, which is not set");
+    print(calibrate(group, start.settings));
+    return Status::done;
+  }
   std::optional<experiment::Lease> lease;
   if (start.run) {
     comm::together(group, "lease of " + start.run->folder(), [&] {

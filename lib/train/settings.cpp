@@ -90,6 +90,10 @@ std::string dtype_name(at::ScalarType dtype) {
   return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
 }
 
+std::string matrix_format(const Settings& settings) {
+  return settings.tf32 && settings.engine.dtype == at::kFloat ? "tf32" : dtype_name(settings.engine.dtype);
+}
+
 Settings settings(const config::Config& config, int ranks) {
   not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
 
@@ -120,6 +124,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.engine.dtype = dtype_named(config.text("training.dtype"));
   s.engine.max_grad_norm = config.real("training.max_grad_norm");
   s.tf32 = config.boolean("training.tf32");
+  s.calibrated = config.text("training.products") == "calibrated";
   s.deterministic = config.boolean("training.deterministic");
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));
 

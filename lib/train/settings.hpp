@@ -13,6 +13,7 @@ namespace zs::train {
 
 struct Settings {
   bool tf32 = false;
+  bool calibrated = true;  ///< matrix products by the table of this GPU, where there is one
   model::Settings model;
   bool begins_anew = false;  ///< init_type was asked for: a model's folder needs no weights
   zero::Settings engine;
@@ -50,6 +51,9 @@ struct Settings {
 
 /// "float32", "bfloat16" or "float16".
 std::string dtype_name(at::ScalarType dtype);
+
+/// What matrix products are made of: the name of the type, or "tf32".
+std::string matrix_format(const Settings& settings);
 
 /// The settings; throws zs::Error where the configuration asks for what zs does not do ("not supported yet").
 /// `ranks` settles what depends on it: "single" takes one.

@@ -2,7 +2,6 @@
 #include "train/trainer.hpp"
 
 #include <ATen/Parallel.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +13,7 @@
 #include "base/text.hpp"
 #include "comm/agree.hpp"
 #include "device/memory.hpp"
-#include "kernel/kernels.hpp"
+#include "kernel/calibration.hpp"
 #include "parse/step_line.hpp"
 #include "train/agreement.hpp"
 #include "train/beginning.hpp"
@@ -26,14 +25,6 @@
 
 namespace zs::train {
 namespace {
-
-/// LibTorch refuses operations that do not repeat their bits.
-void refuse_nondeterministic() {
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-#if TORCH_VERSION_MAJOR >= 2
-  at::globalContext().setDeterministicFillUninitializedMemory(false);  // it costs time, and no bit depends on it
-#endif
-}
 
 void note_what_never_comes(Settings& settings, std::int64_t steps) {
   const auto note = [&](const std::string& name, std::int64_t value, const std::string& consequence) {
@@ -60,11 +51,15 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       steps_(batches_.steps()) {
   note_what_never_comes(settings_, steps_);
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
-  if (settings_.deterministic) refuse_nondeterministic();
-  kernel::allow_tf32(settings_.tf32);
+  set_arithmetic(group_, settings_);
   if (!settings_.save_pretrained.empty()) checkpoint::prepare_pretrained(group_, settings_.save_pretrained);
   if (settings_.checkpoint.empty()) settings_.engine.begin = beginning_of(group_, settings_, model_);
-  engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
+  try {
+    engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
+  } catch (...) {
+    explain_memory(group_, model_, settings_);
+    throw;
+  }
   if (settings_.checkpoint.empty()) return;
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {
     const auto progress = checkpoint::peek(settings_.checkpoint);
@@ -115,6 +110,16 @@ void Trainer::describe() {
 
 Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                      metric::Table earlier) {
+  try {
+    return train(folder, std::move(attributes), std::move(sink), std::move(earlier));
+  } catch (...) {
+    explain_memory(group_, model_, settings_);
+    throw;
+  }
+}
+
+Outcome Trainer::train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
+                       metric::Table earlier) {
   sink_ = std::move(sink);
   run_ = {"", std::move(attributes), std::move(earlier)};
   describe();
@@ -166,12 +171,17 @@ Outcome Trainer::run(const std::string& folder, std::map<std::string, std::strin
   const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
   run_.attributes["state_bytes"] = to_text(state_bytes);
   const Outcome result = outcome(digest, stopped);
+  if (const double rate = kernel::matrix_rate(matrix_format(settings_)); rate > 0) {
+    run_.attributes["mfu"] =
+        to_rounded_text(model_.flops_per_token * result.tokens_per_second / group_.size() / rate, 3);
+  }
   if (sink_.log) {
     if (const std::string why = batches_.cut_short(); !stopped && !why.empty()) sink_.log("note: " + why);
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
               " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " +
               to_plain_text(result.tokens_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
-              " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes));
+              " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes) +
+              (run_.attributes.contains("mfu") ? " mfu: " + run_.attributes["mfu"] : ""));
     sink_.log("state_digest: " + digest);
   }
   for (metric::Writer* const writer : sink_.metrics) writer->finish(run_.attributes);

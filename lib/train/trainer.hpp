@@ -71,6 +71,8 @@ class Trainer {
   metric::Run run_;
   std::string diverged_;  // Outcome::diverged
 
+  Outcome train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
+                metric::Table earlier);
   void describe();
   void train_step(std::int64_t step);
   double learning_rate(std::int64_t step) const;

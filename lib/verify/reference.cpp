@@ -130,7 +130,8 @@ Reference::Reference(const unit::Units& units, const ReferenceSettings& settings
       unit::initialise(*unit, settings.seed, flat);
     masters_.emplace_back();
     for (const at::Tensor& view : unit::views(*unit, flat))
-      masters_.back().push_back(view.clone().requires_grad_(true));
+      masters_.back().push_back(
+          view.clone().to(settings.torch_adamw ? settings.device : at::Device(at::kCPU)).requires_grad_(true));
   }
   optimizer_ = std::make_shared<Optimizer>(units, masters_, settings);
 }
@@ -140,32 +141,59 @@ Tensors Reference::rounded() const {
   Tensors all;
   for (const auto& unit : masters_) {
     all.emplace_back();
-    for (const at::Tensor& master : unit) all.back().push_back(master.to(settings_.dtype).to(at::kFloat));
+    for (const at::Tensor& master : unit) all.back().push_back(master.to(at::kCPU).to(settings_.dtype).to(at::kFloat));
+  }
+  return all;
+}
+
+Tensors Reference::parameters() const {
+  const at::NoGradGuard no_grad;
+  Tensors all;
+  for (const auto& unit : masters_) {
+    all.emplace_back();
+    for (const at::Tensor& master : unit) all.back().push_back(master.to(at::kCPU));
+  }
+  return all;
+}
+
+/// What forward uses, and gradients are asked for. Numbers of 16 bits are leaves of their own: each use gives a
+/// gradient in 16 bits, as in a model of that type. They lie in one buffer a unit, as the contract has it: a GPU's
+/// kernels are chosen by where matrices begin.
+Tensors Reference::leaves() const {
+  if (!own_leaves()) return masters_;
+  const at::NoGradGuard no_grad;
+  Tensors all;
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+    const at::Tensor flat =
+        at::empty({units_[unit]->numel()}, at::TensorOptions(settings_.dtype).device(settings_.device));
+    all.push_back(unit::views(*units_[unit], flat));
+    for (std::size_t i = 0; i < all.back().size(); ++i) {
+      all.back()[i] = all.back()[i].detach();
+      all.back()[i].copy_(masters_[unit][i]);
+      all.back()[i].requires_grad_(true);
+    }
   }
   return all;
 }
 
 Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result) {
-  // Parameters in 16 bits are leaves of their own: each use gives a gradient in 16 bits, as in a model of that type.
-  const bool low = settings_.dtype != at::kFloat;
-  Tensors leaves;
+  const Tensors leaves = this->leaves();
   std::vector<at::Tensor> all;
-  for (const auto& unit : masters_) {
-    leaves.emplace_back();
-    for (const at::Tensor& master : unit) {
-      leaves.back().push_back(low ? master.detach().to(settings_.dtype).requires_grad_(true) : master);
-      all.push_back(leaves.back().back());
-    }
-  }
+  for (const auto& unit : leaves) all.insert(all.end(), unit.begin(), unit.end());
+  // CPUs have no arithmetic of 16 bits: what is stored in them is widened.
+  const auto used = [&](const std::vector<at::Tensor>& unit) {
+    return settings_.device == at::kCPU ? widened(unit) : unit;
+  };
+  const unit::Batch here = batch.to(settings_.device);
   const unit::Pass pass{
-      batch, unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf)),
+      here, unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf)),
       true};
   at::Tensor x;
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const int borrows = units_[unit]->borrows();
     std::vector<at::Tensor> borrowed;
-    if (borrows >= 0) borrowed = widened(leaves[static_cast<std::size_t>(borrows)]);
-    x = units_[unit]->forward(x, widened(leaves[unit]), borrowed, pass);
+    if (borrows >= 0) borrowed = used(leaves[static_cast<std::size_t>(borrows)]);
+    x = units_[unit]->forward(x, used(leaves[unit]), borrowed, pass);
   }
   result.leaf_losses[static_cast<std::size_t>(leaf)] = x.item<float>();
   const auto computed = torch::autograd::grad({x}, all, {at::full_like(x, loss_scale_)});
@@ -176,7 +204,7 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
     for (std::size_t i = 0; i < unit.size(); ++i)
       // Autograd adds to gradients that begin at 0, as after zero_grad(set_to_none=False): a -0 (in float16 what is too
       // small) becomes +0.
-      gradients.back().push_back(computed[next++].to(at::kFloat).add(0).contiguous());
+      gradients.back().push_back(computed[next++].to(at::kCPU).to(at::kFloat).add(0).contiguous());
   }
   return gradients;
 }
@@ -217,7 +245,8 @@ void Reference::update(const ReferenceStep& step, double learning_rate) {
   if (step.skipped) return;
   for (std::size_t unit = 0; unit < masters_.size(); ++unit) {
     for (std::size_t i = 0; i < masters_[unit].size(); ++i) {
-      masters_[unit][i].mutable_grad() = step.sums[unit][i].mul(static_cast<float>(step.scale)).mul(step.clip);
+      masters_[unit][i].mutable_grad() =
+          step.sums[unit][i].mul(static_cast<float>(step.scale)).mul(step.clip).to(masters_[unit][i].device());
     }
   }
   optimizer_->step(learning_rate);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The training that zs-verify takes as right: LibTorch's autograd over the whole model in one graph, gradients added
-// by the canonical tree, AdamW by tensor operations. Written from the contract alone; nothing here comes from zero,
-// plan or comm.
+// The training that zs-verify takes as right: LibTorch's autograd over the whole model in one graph, on the device that
+// is verified; gradients added by the canonical tree and AdamW by tensor operations, on the host. Written from the
+// contract alone; nothing here comes from zero, plan or comm.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,12 +12,13 @@
 
 namespace zs::verify {
 
-/// One tensor a parameter, contiguous float32, by unit and in the unit's order.
+/// One tensor a parameter, contiguous float32 on the host, by unit and in the unit's order.
 using Tensors = std::vector<std::vector<at::Tensor>>;
 
 struct ReferenceSettings {
   at::ScalarType dtype = at::kFloat;  ///< of parameters in forward and backward; masters stay float32
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+  at::Device device = at::kCPU;  ///< of forward and backward
   bool correct_bias = true;
   bool torch_adamw = false;  ///< torch::optim::AdamW itself, which always corrects the bias
   bool decay_all = true;     ///< false: weight decay leaves biases and norms out
@@ -53,7 +54,7 @@ class Reference {
   void update(const ReferenceStep& step, double learning_rate);
 
   /// The float32 parameters.
-  const Tensors& parameters() const { return masters_; }
+  Tensors parameters() const;
   /// The parameters that forward and backward use, as float32.
   Tensors rounded() const;
   std::int64_t skipped() const { return skipped_; }
@@ -64,13 +65,15 @@ class Reference {
   const unit::Units& units_;
   ReferenceSettings settings_;
   std::int64_t leaves_;
-  Tensors masters_;
+  Tensors masters_;  // on the host; torch::optim::AdamW rounds as its device does, and has them there
   std::shared_ptr<Optimizer> optimizer_;
   // Loss scaling (float16).
   double loss_scale_;
   std::int64_t iteration_ = 0, last_overflow_ = -1, skipped_ = 0;
   int hysteresis_ = 2;
 
+  bool own_leaves() const { return settings_.dtype != at::kFloat || settings_.device != at::kCPU; }
+  Tensors leaves() const;
   Tensors gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result);
   void scale_for_next(bool finite);
 };

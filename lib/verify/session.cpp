@@ -14,10 +14,12 @@
 #include "base/number.hpp"
 #include "compare/records.hpp"
 #include "config/known.hpp"
+#include "device/tensor.hpp"
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
+#include "train/describe.hpp"
 #include "train/memory.hpp"
 #include "verify/operand.hpp"
 #include "verify/report.hpp"
@@ -74,24 +76,28 @@ std::map<std::string, std::string> attributes(const train::Settings& s, const cl
   const auto number = [](auto value) { return zs::to_text(static_cast<std::int64_t>(value)); };
   std::string passes;
   for (const std::string& pass : s.passes) passes += (passes.empty() ? "" : ",") + pass;
-  return {{"command", args.line()},
-          {"revision", cli::version()},
-          {"model.name", s.model.name},
-          {"zero_stage", number(s.stage)},
-          {"world_size", number(group.size())},
-          {"gradient_accumulation_steps", number(s.micro_steps)},
-          {"batch_size", number(s.batch_size)},
-          {"seq_length", number(s.model.seq_length)},
-          {"dropout", zs::to_text(s.model.dropout)},
-          {"deepcompile", s.deepcompile ? "true" : "false"},
-          {"passes", passes},
-          {"activation_checkpointing", s.activation_checkpointing ? "true" : "false"},
-          {"dtype", train::dtype_name(s.engine.dtype)},
-          {"use_torch_adam", s.engine.use_torch_adam ? "true" : "false"},
-          {"max_grad_norm", zs::to_text(s.engine.max_grad_norm)},
-          {"seed", number(s.engine.seed)},
-          {"rtol", zs::to_text(tolerance.rtol)},
-          {"atol", zs::to_text(tolerance.atol)}};
+  std::map<std::string, std::string> facts = {
+      {"command", args.line()},
+      {"revision", cli::version()},
+      {"model.name", s.model.name},
+      {"zero_stage", number(s.stage)},
+      {"world_size", number(group.size())},
+      {"gradient_accumulation_steps", number(s.micro_steps)},
+      {"batch_size", number(s.batch_size)},
+      {"seq_length", number(s.model.seq_length)},
+      {"dropout", zs::to_text(s.model.dropout)},
+      {"deepcompile", s.deepcompile ? "true" : "false"},
+      {"passes", passes},
+      {"activation_checkpointing", s.activation_checkpointing ? "true" : "false"},
+      {"kernels", s.model.fused ? "fused" : "plain"},
+      {"dtype", train::dtype_name(s.engine.dtype)},
+      {"use_torch_adam", s.engine.use_torch_adam ? "true" : "false"},
+      {"max_grad_norm", zs::to_text(s.engine.max_grad_norm)},
+      {"seed", number(s.engine.seed)},
+      {"rtol", zs::to_text(tolerance.rtol)},
+      {"atol", zs::to_text(tolerance.atol)}};
+  facts.merge(train::arithmetic(group.device()));
+  return facts;
 }
 
 /// The columns that --columns names. Throws UsageError at one that is never compared.
@@ -236,18 +242,25 @@ Status Session::side_by_side(const cli::Args& args) {
   const bool text = args.text("format") == "text";
   Request request;
   request.tolerance = tolerance(args, at::kFloat);  // refuses what is not a number before the ranks start
-  comm::Group& group = ranks_.start(timeout);
-  const bool first = group.rank() == 0;
+  ranks_.start(timeout);
+  const bool first = ranks_.group().rank() == 0;
   if (first) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
   }
-  train::require_same_start(group, config, {{"--inject_fault", args.text("inject_fault")}});
+  std::string device;
+  comm::together(ranks_.group(), "choice of the device",
+                 [&] { device = train::chosen_device(config.text("run.device")); });
+  train::require_same_start(ranks_.group(), config,
+                            {{"the device", device}, {"--inject_fault", args.text("inject_fault")}});
+  comm::Group& group = ranks_.use(device, config.text("run.comm"));
   request.train = train::settings(config, group.size());
+  request.train.model.device = device::torch_device(group.device()).type();
   if (!request.train.engine.exact) throw UsageError("--reduction any promises no bits that could be verified");
   request.tolerance = tolerance(args, request.train.engine.dtype);
   request.fault = args.text("inject_fault");
 
-  train::require_memory(group, model::make(request.train.model), request.train, host_memory());
+  train::set_arithmetic(group, request.train);
+  if (device == "cpu") train::require_memory(group, model::make(request.train.model), request.train, host_memory());
   SideBySide sides(group, request);
   metric::Run run{"verify", attributes(request.train, args, group, request.tolerance), {}};
   if (first && text) print(header());

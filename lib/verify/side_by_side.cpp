@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "device/tensor.hpp"
 #include "train/agreement.hpp"
 #include "train/beginning.hpp"
 #include "train/schedule.hpp"
@@ -15,12 +16,13 @@
 namespace zs::verify {
 namespace {
 
-ReferenceSettings reference_settings(const train::Settings& s) {
+ReferenceSettings reference_settings(const train::Settings& s, const device::Device& device) {
   return {.dtype = s.engine.dtype,
           .beta1 = s.engine.adamw.beta1,
           .beta2 = s.engine.adamw.beta2,
           .epsilon = s.engine.adamw.epsilon,
           .weight_decay = s.engine.adamw.weight_decay,
+          .device = device::torch_device(device),
           .correct_bias = s.engine.adamw.correct_bias,
           .torch_adamw = s.engine.use_torch_adam,
           .decay_all = s.engine.decay_all,
@@ -68,7 +70,7 @@ struct SideBySide::State {
         leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
         batches(train::read_batches(g, r.train, model)),
         engine(zero::make_engine(g, model.units, r.train.strategy(), begun(g).engine)),
-        reference(model.units, reference_settings(request.train), leaves),
+        reference(model.units, reference_settings(request.train, g.device()), leaves),
         probe(*engine, model.units, g.rank(), r.tolerance,
               r.fault.empty()
                   ? std::nullopt

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "comm/agree.hpp"
 #include "device/tensor.hpp"
 #include "device/tree.hpp"
 #include "zero/norm.hpp"
@@ -69,14 +70,7 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
       scaler_(settings.dtype == at::kHalf) {
   if (settings.exact) require_exact(group.size(), plan_.shape.micro_steps);
   plan::check(plan_);
-  const std::uint64_t mine = plan::hash(plan_);
-  const auto hashes = comm::exchange_values(group, mine, "agreement on the plan");
-  for (int rank = 0; rank < group.size(); ++rank) {
-    if (hashes[static_cast<std::size_t>(rank)] != hashes[0]) {
-      throw Error("rank " + std::to_string(rank) + " on " + group.host(rank) +
-                  " has another plan than rank 0: do all ranks have the same options and binary?");
-    }
-  }
+  comm::require_same(group, {{"the hash of the plan", std::to_string(plan::hash(plan_))}}, "plan of the step");
   states_.reserve(units.size());
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
@@ -155,12 +149,7 @@ std::string Engine::digest() {
   device::Hash hash;
   for (UnitState& state : states_) hash.add(device::view(state.gather_parameters()));
   const std::string text = hash.text();
-  const auto all = group_.exchange(text, "agreement on the state digest");
-  for (int rank = 1; rank < group_.size(); ++rank) {
-    if (all[static_cast<std::size_t>(rank)] == all[0]) continue;
-    throw Error("the parameters of rank " + std::to_string(rank) + " on " + group_.host(rank) +
-                " differ from those of rank 0");
-  }
+  comm::require_same(group_, {{"the digest of the parameters", text}}, "end of the step");
   return text;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each operation of a plan does.
+#include <ATen/record_function.h>
+
 #include <chrono>
 #include <cmath>
 
@@ -13,6 +15,24 @@ namespace zs::zero {
 using plan::Kind;
 
 namespace {
+
+/// What profilers call an operation (bench/step, LibTorch's own).
+const char* part(Kind kind) {
+  switch (kind) {
+    case Kind::norm:
+    case Kind::step:
+    case Kind::accumulate:
+      return "zs::optimizer";
+    case Kind::forward:
+    case Kind::forward_light:
+    case Kind::recompute:
+      return "zs::forward";
+    case Kind::backward:
+      return "zs::backward";
+    default:
+      return "zs::communication";
+  }
+}
 
 /// Has autograd add the gradients of `leaves` into the unit's.
 void expect_gradient(Gradient& gradient, const std::vector<at::Tensor>& leaves) {
@@ -34,6 +54,7 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
 }
 
 void Engine::execute(const plan::Op& op, Run& run) {
+  RECORD_USER_SCOPE(part(op.kind));
   if (op.kind == Kind::norm) return norm(run);
   UnitState& state = states_[static_cast<std::size_t>(op.unit)];
   switch (op.kind) {

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The peers of bench/gpu: training steps of GPT-2 in PyTorch and DeepSpeed, as their users set them for speed.
+
+gpu.py NAME [--model gpt2] [--batch 32] [--length 1024] [--steps 25]: one rank of it. Several ranks are started by
+torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the rank that holds most) and "version TEXT".
+
+  eager compile deterministic   bfloat16 weights; the last: torch.compile with deterministic algorithms
+  autocast                      float32 weights, bfloat16 products, torch.compile
+  tf32 fp32                     float32 weights, torch.compile
+  ddp                           autocast under DistributedDataParallel
+  fsdp2                         fully_shard of every block, bfloat16 parameters, each block by torch.compile
+  zero1 zero2 zero3             DeepSpeed, bfloat16
+  scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
+"""
+import argparse
+import contextlib
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from gpt2 import GPT2
+from torch import nn
+
+CUDA = torch.cuda.is_available()
+VOCABULARY = 50304  # a multiple of 64, as everybody pads it
+RANK, RANKS, LOCAL = (int(os.environ.get(name, default)) for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0)))
+
+
+def wait():
+    if CUDA:
+        torch.cuda.synchronize()
+
+
+def say(*words):
+    if RANK == 0:
+        print(*words, flush=True)
+
+
+def deepspeed_step(model, stage, batch):
+    import deepspeed
+
+    settings = {
+        "train_micro_batch_size_per_gpu": batch,
+        "gradient_clipping": 1.0,
+        "bf16": {"enabled": True},
+        "zero_optimization": {"stage": stage, "overlap_comm": True, "contiguous_gradients": True},
+        "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+    }
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=settings)
+
+    def step(tokens, targets):
+        loss = engine(tokens, targets)
+        engine.backward(loss)
+        engine.step()
+        return loss
+
+    return step, f"DeepSpeed {deepspeed.__version__}, PyTorch {torch.__version__}"
+
+
+def torch_step(name, model, device):
+    low = contextlib.nullcontext()
+    forward = model
+    if name in ("autocast", "ddp"):
+        low = torch.autocast(device.type, torch.bfloat16)
+    if name in ("eager", "compile", "deterministic"):
+        model.to(torch.bfloat16)
+    if name == "fsdp2":
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.bfloat16)
+        for block in model.blocks:
+            block.compile()
+            fully_shard(block, mp_policy=policy)
+        fully_shard(model, mp_policy=policy)
+    elif name == "ddp":
+        forward = torch.compile(nn.parallel.DistributedDataParallel(model, device_ids=[LOCAL] if CUDA else None, gradient_as_bucket_view=True))
+    elif name != "eager":
+        forward = torch.compile(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+
+    def step(tokens, targets):
+        optimizer.zero_grad(set_to_none=True)
+        with low:
+            loss = forward(tokens, targets)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss
+
+    return step, f"PyTorch {torch.__version__}"
+
+
+def scatter(device):
+    for mebibytes in (1, 16, 64, 256, 1024) if CUDA else (1,):
+        count = (mebibytes << 20) // 4
+        full, mine = torch.ones(count, device=device), torch.empty(count // RANKS, device=device)
+        rounds = 5 if mebibytes >= 256 else 20
+        for turn in range(2):  # the first warms up
+            wait()
+            dist.barrier()
+            begin = time.perf_counter()
+            for _ in range(rounds):
+                dist.reduce_scatter_tensor(mine, full)
+            wait()
+        say("scatter", mebibytes, (time.perf_counter() - begin) / rounds)
+        del full, mine
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name")
+    parser.add_argument("--model", default="gpt2")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--length", type=int, default=1024)
+    parser.add_argument("--steps", type=int, default=25)
+    args = parser.parse_args()
+    device = torch.device("cuda", LOCAL) if CUDA else torch.device("cpu")
+    if CUDA:
+        torch.cuda.set_device(device)
+    if RANKS > 1:
+        dist.init_process_group("nccl" if CUDA else "gloo", device_id=device if CUDA else None)
+    torch.manual_seed(1)
+    if args.name == "deterministic":
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.set_float32_matmul_precision("high" if args.name == "tf32" else "highest")
+    if args.name == "scatter":
+        scatter(device)
+    else:
+        with device:
+            model = GPT2(args.model, VOCABULARY)
+        stage = args.name.startswith("zero") and int(args.name[4:])
+        step, version = deepspeed_step(model, stage, args.batch) if stage else torch_step(args.name, model, device)
+        text = torch.randint(0, 256, (args.batch, args.length + 1), device=device)
+        for _ in range(args.steps):
+            wait()
+            begin = time.perf_counter()
+            step(text[:, :-1].contiguous(), text[:, 1:].contiguous()).item()
+            wait()
+            say("step", time.perf_counter() - begin)
+        peak = torch.tensor([float(torch.cuda.max_memory_allocated() if CUDA else 0)], device=device)
+        if RANKS > 1:
+            dist.all_reduce(peak, dist.ReduceOp.MAX)
+        say("peak", int(peak.item()))
+        say("version", version)
+    if RANKS > 1:
+        dist.destroy_process_group()
+
+
+main()

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The canonical reduce-scatter of float32 between GPUs, for bench/gpu: prints MIBIBYTES SECONDS a line. Start it with
+// mpirun, a rank a GPU.
+#include <chrono>
+#include <cstdio>
+
+#include "comm/agree.hpp"
+#include "device/tensor.hpp"
+#include "train/ranks.hpp"
+
+namespace {
+
+using zs::device::View;
+
+/// Until the GPU has done all that it was given.
+void wait(const View& of) {
+  float first = 0;
+  zs::device::copy(zs::device::view(&first, 1), of.part(0, 1));
+}
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void measure(zs::comm::Group& group, std::int64_t bytes) {
+  const std::int64_t count = bytes / 4;
+  const zs::device::Buffer memory = group.allocate(bytes), own = group.allocate(bytes / group.size());
+  const View full = memory.view(zs::device::Type::float32, count),
+             mine = own.view(zs::device::Type::float32, count / group.size());
+  zs::device::clear(full);
+  const int rounds = bytes >= std::int64_t{256} << 20 ? 5 : 20;
+  double begin = 0;
+  for (int turn = 0; turn < 2; ++turn) {  // the first warms up
+    wait(full);
+    zs::comm::barrier(group, "start of a measurement");
+    begin = seconds();
+    for (int round = 0; round < rounds; ++round) group.reduce_scatter(full, mine, "reduce-scatter")->wait();
+    wait(mine);
+  }
+  if (group.rank() == 0) std::printf("%lld %.9f\n", static_cast<long long>(bytes >> 20), (seconds() - begin) / rounds);
+}
+
+}  // namespace
+
+int main() {
+  try {
+    zs::train::Ranks ranks;
+    ranks.start(50);
+    zs::comm::Group& group = ranks.use(zs::train::chosen_device("cuda"), "nccl");
+    for (const std::int64_t mebibytes : {1, 16, 64, 256, 1024}) measure(group, mebibytes << 20);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench/scatter: %s\n", error.what());
+    zs::comm::abort_job();
+    return 2;
+  }
+  return 0;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of a training step of GPT-2 124M goes on this processor, by kind: started by bench/step as
+// step BATCH LENGTH STEPS plain|compile. LibTorch tells when an operation begins and ends (RecordFunction); what it
+// took less what it called belongs to its kind, or to its caller's where it has none.
+#include <ATen/Parallel.h>
+#include <ATen/record_function.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/group.hpp"
+#include "kernel/kernels.hpp"
+#include "model/model.hpp"
+#include "zero/engine.hpp"
+
+namespace {
+
+enum Kind { kProducts, kAttention, kNorms, kLoss, kOptimizer, kCommunication, kOther, kKinds };
+constexpr std::array<const char*, kKinds> kNames = {"matrix products", "attention",     "norms", "loss",
+                                                    "optimizer",       "communication", "other"};
+
+/// The kind of an operation by its name, kKinds where that is its caller's.
+Kind kind_of(std::string_view name) {
+  struct Word {
+    std::string_view part;
+    Kind kind;
+  };
+  static constexpr std::array kWords = {
+      Word{"zs::attention", kAttention},
+      Word{"::Attention", kAttention},
+      Word{"bmm", kAttention},
+      Word{"Bmm", kAttention},
+      Word{"scaled_dot", kAttention},
+      Word{"ScaledDot", kAttention},
+      Word{"log_softmax", kLoss},
+      Word{"LogSoftmax", kLoss},
+      Word{"softmax", kAttention},
+      Word{"Softmax", kAttention},
+      Word{"zs::loss", kLoss},
+      Word{"::Loss", kLoss},
+      Word{"cross_entropy", kLoss},
+      Word{"nll_loss", kLoss},
+      Word{"NllLoss", kLoss},
+      Word{"zs::product", kProducts},
+      Word{"aten::mm", kProducts},
+      Word{"aten::addmm", kProducts},
+      Word{"layer_norm", kNorms},
+      Word{"LayerNorm", kNorms},
+      Word{"zs::optimizer", kOptimizer},
+      Word{"zs::communication", kCommunication},
+      Word{"zs::gelu", kOther},
+      Word{"elu", kOther},
+  };
+  for (const Word& word : kWords) {
+    if (name.find(word.part) != std::string_view::npos) return word.kind;
+  }
+  return kKinds;
+}
+
+using Clock = std::chrono::steady_clock;
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+struct Operation {
+  Kind kind;
+  Clock::time_point begin;
+  double called = 0;  // seconds in what it called
+};
+thread_local std::vector<Operation> under_way;
+std::array<double, kKinds> took{};
+
+std::unique_ptr<at::ObserverContext> begins(const at::RecordFunction& function) {
+  const Kind own = kind_of(function.name()), caller = under_way.empty() ? kOther : under_way.back().kind;
+  // What attention multiplies is attention's; the head's products are products, in the loss too.
+  const bool inherits = own == kKinds || (caller == kAttention && own == kProducts);
+  under_way.push_back({inherits ? caller : own, Clock::now()});
+  return nullptr;
+}
+void ends(const at::RecordFunction&, at::ObserverContext*) {
+  const Operation operation = under_way.back();
+  under_way.pop_back();
+  const double all = seconds(Clock::now() - operation.begin);
+  took[operation.kind] += all - operation.called;
+  if (!under_way.empty()) under_way.back().called += all;
+}
+
+void measure(std::int64_t batch_size, std::int64_t length, int steps, bool compile) {
+  zs::model::Settings settings;
+  settings.name = "gpt2";
+  settings.seq_length = length;
+  settings.fused = compile;
+  const zs::model::Model model = zs::model::make(settings);
+  const auto group = zs::comm::alone();
+  zs::zero::Settings engine_settings;
+  engine_settings.max_grad_norm = 1;
+  const auto engine = zs::zero::make_engine(*group, model.units, {}, engine_settings);
+  const at::Tensor text = at::randint(0, 256, {batch_size, length + 1}, at::kLong);
+  const zs::unit::Batch batch{text.narrow(1, 0, length).contiguous(), text.narrow(1, 1, length).contiguous()};
+  const auto step = [&](int number) { engine->step(number, 1e-3, [&](std::int64_t) { return batch; }); };
+  step(1);
+  at::addGlobalCallback(
+      at::RecordFunctionCallback(begins, ends)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+  const auto begin = Clock::now();
+  for (int i = 0; i < steps; ++i) step(2 + i);
+  const double all = seconds(Clock::now() - begin) / steps;
+  at::clearCallbacks();
+  double known = 0;
+  for (int kind = 0; kind < kOther; ++kind) known += took[static_cast<std::size_t>(kind)] / steps;
+  for (int kind = 0; kind < kKinds; ++kind) {
+    const double time = kind == kOther ? all - known : took[static_cast<std::size_t>(kind)] / steps;
+    std::printf("%s\t%s\t%.3f\t%.1f %%\n", compile ? "--compile" : "plain", kNames[static_cast<std::size_t>(kind)],
+                time, 100 * time / all);
+  }
+  std::printf("%s\tall\t%.3f\n", compile ? "--compile" : "plain", all);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc != 5) throw zs::Error("step BATCH LENGTH STEPS plain|compile");
+    const char* const threads = std::getenv("OMP_NUM_THREADS");
+    at::set_num_threads(threads ? std::atoi(threads) : 1);
+    measure(std::atoll(argv[1]), std::atoll(argv[2]), std::atoi(argv[3]), std::string_view(argv[4]) == "compile");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench/step: %s\n", error.what());
+    return 2;
+  }
+  return 0;
+}

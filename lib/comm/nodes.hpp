@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of several nodes add within their nodes first. The canonical tree over adjacent ranks splits into nodes where
+// each has a power of two of them: the bits are those of Group::reduce_scatter, and between two nodes goes one message
+// for each rank of a node instead of one for each pair of ranks, with the sum of a node instead of its ranks' leaves.
+//
+//   sent by a rank, of n numbers on M nodes of L ranks:   within the node  n (L - 1) / L           in the leaves' type
+//                                                         between nodes    n (M - 1) / (M L)       in float32
+//   (each slice of n / (M L) is rounded up to a whole number)
+#pragma once
+#include <memory>
+
+#include "comm/group.hpp"
+
+namespace zs::comm {
+
+/// How many ranks each node has, where they are adjacent, as many on each, a power of two above 1, and on more than one
+/// node; else 0.
+int ranks_of_node(const Group& group);
+
+class Nodes {
+ public:
+  /// `node`: the ranks of this node, in order; `across`: those with this rank's place in each node, by node.
+  Nodes(std::unique_ptr<Group> node, std::unique_ptr<Group> across);
+  /// The ranks of `group` in nodes of `ranks`. COLLECTIVE.
+  static std::unique_ptr<Nodes> of(Group& group, int ranks);
+
+  /// As Group::reduce_scatter of all ranks; complete when it returns, as after Pending::wait(). COLLECTIVE.
+  void reduce_scatter(const device::View& full, const device::View& mine, const std::string& what);
+
+  std::int64_t bytes_sent() const { return node_->bytes_sent() + across_->bytes_sent(); }
+  std::int64_t bytes_between_nodes() const { return across_->bytes_sent(); }
+
+ private:
+  std::unique_ptr<Group> node_, across_;
+};
+
+}  // namespace zs::comm

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "comm/group.hpp"
+#include "train/settings.hpp"
+
+namespace zs::train {
+
+/// zs-train --calibrate: trains two steps, measures each matrix product that they need, adds the fastest kernels and
+/// the matrix rate to this GPU's table (kernel/calibration.hpp), and returns what it found as text. Keeps nothing else.
+/// REQUIRES: a group of one rank on a GPU.
+std::string calibrate(comm::Group& group, Settings settings);
+
+}  // namespace zs::train

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "experiment/plan.hpp"

@@ -115,17 +115,13 @@ void rename(metric::Store& store) {
 
 /// A log that somebody named has a metric line; a condition of a batch may have failed before its first.
 metric::Run parsed(const parse::Job& job, const FaultSink& faults) {
-  metric::Run run{job.run, {}, {}};
-  for (const Fault& fault : job.faults) faults(fault);
-  parse::RunRows rows(run);
-  parse::LogReader reader({}, rows, faults);
-  for (const std::string& log : job.logs) reader.read(log);
-  if (!job.of_directory && reader.bytes() == 0) throw Error(job.logs.front(), 0, "is empty, expected records or a log");
-  if (!job.of_directory && reader.stats().records == 0)
+  std::vector<parse::Count> counts;
+  metric::Store store = parse::collect({job}, {}, faults, &counts);
+  const parse::Stats& stats = counts.front().stats;
+  if (!job.of_directory && stats.lines == 0) throw Error(job.logs.front(), 0, "is empty, expected records or a log");
+  if (!job.of_directory && stats.records == 0)
     throw Error(job.logs.front(), 0, "holds no records, and no metric line of a log that zs-parse reads");
-  for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
-  reader.finish();
-  return run;
+  return std::move(store.runs.front());
 }
 
 }  // namespace

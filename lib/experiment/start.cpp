@@ -18,6 +18,7 @@
 #include "base/shell.hpp"
 #include "cli/run.hpp"
 #include "experiment/plan.hpp"
+#include "parse/step_line.hpp"
 #include "registry/run.hpp"
 
 extern char** environ;
@@ -73,13 +74,10 @@ std::int64_t saved_steps(const std::string& run) {
 
 /// `log` without what was trained after step `done`, which will be trained again, and without what was said of its end.
 std::string log_up_to(const std::string& log, std::int64_t done) {
-  static const RE2 kStep("^Epoch .*, Step (\\d+), Loss: "), kEnd("^(Summary: |state_digest: |srun: |slurmstepd)");
-  std::istringstream lines(log);
+  std::istringstream lines(parse::earlier_lines(log, done));
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    std::int64_t step = 0;
-    const bool later = RE2::PartialMatch(line, kStep, &step) && step > done;
-    if (!later && !RE2::PartialMatch(line, kEnd)) kept += line + "\n";
+    if (!line.starts_with("srun: ") && !line.starts_with("slurmstepd")) kept += line + "\n";
   }
   return kept;
 }

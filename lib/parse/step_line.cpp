@@ -33,7 +33,9 @@ std::string earlier_lines(std::string_view log, std::int64_t done) {
     const std::string_view line = log.substr(0, end);
     log.remove_prefix(std::min(log.size(), line.size() + 1));
     const bool result = line.starts_with("Summary: ") || line.starts_with("state_digest: ");
-    if (result || end == std::string_view::npos) continue;
+    const bool torn =
+        end == std::string_view::npos && line.starts_with(std::string_view("Epoch ").substr(0, line.size()));
+    if (result || torn) continue;
     const auto step = starts_step(line) ? read_step(line, true) : std::nullopt;
     const bool later =
         step && (step->fields.empty() || parse_int(step->fields.front().value).value_or(done + 1) > done);

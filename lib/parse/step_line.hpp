@@ -17,7 +17,7 @@ namespace zs::parse {
 std::string step_line(const metric::Table& records, std::size_t row);
 
 /// The log of a training that goes on behind step `done`: without the steps that will be trained again, and without its
-/// result, or a last line that is torn.
+/// result, or a step that is torn at its end.
 std::string earlier_lines(std::string_view log, std::int64_t done);
 
 /// The keys that a whole line has behind the loss.

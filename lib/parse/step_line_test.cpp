@@ -39,8 +39,10 @@ TEST_CASE("step line: a log is cut behind a step, its result and a torn end go")
   CHECK(earlier_lines(log, 12) == log);
   CHECK(earlier_lines(log, 0) == head);
   CHECK(earlier_lines(log + "Summary: steps: 12\nstate_digest: 00\n", 12) == log);
-  CHECK(earlier_lines(log + "Epoch 1, Step 1", 12) == log);   // of step 13
+  CHECK(earlier_lines(log + "Epoch 1, Step 1", 12) == log);  // of step 13
   CHECK(earlier_lines(log + "Epoch 1, Ste\n", 12) == log);
+  CHECK(earlier_lines(log + "Epo", 12) == log);
+  CHECK(earlier_lines(log + "zs-train: no room", 12) == log + "zs-train: no room\n");
   CHECK(earlier_lines("", 3).empty());
 }
 

@@ -182,3 +182,20 @@ config() {
   [ ! -e mixed/config.json ] || complain "half written"
   verdict
 }
+
+@test "model: a token file is trained on as its text is; ids that the model does not know, and a file cut short, are told" {
+  head -c 20000 /usr/share/common-licenses/GPL-3 >text
+  python3 -c 'import sys; sys.stdout.buffer.write(b"".join(bytes((b, 0)) for b in open("text", "rb").read()))' >text.bin 2>/dev/null ||
+    skip "python3 is not installed"
+  zs-train --model_name llama --seq_length 32 --max_steps 3 --save_final false --output_dir out --dataset text >text.log
+  zs-train --model_name llama --seq_length 32 --max_steps 3 --save_final false --output_dir out --dataset text.bin >ids.log
+  [[ $(digest ids.log) == "$(digest text.log)" ]] || complain "other bits"
+  grep -q "run: dataset_tokens=20000" ids.log || complain "other tokens"
+  printf '\0\1' >>text.bin
+  run -2 still --model_name llama --dataset text.bin
+  [[ $output == "zs-train: text.bin: "*256* ]] || complain "an id too large: $output"
+  printf '\0' >>text.bin
+  run -2 still --model_name llama --dataset text.bin
+  [[ $output == "zs-train: text.bin: "* ]] || complain "cut short: $output"
+  verdict
+}

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "checkpoint/weights.hpp"

@@ -32,7 +32,7 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
     # shellcheck disable=SC2086
     train 1 --model_name llama --dropout 0.1 --zero_stage 0 $kernels >first.log
     [[ $(digest first.log) =~ ^[0-9a-f]{32}$ ]]
-    for layout in "1 3 --deepcompile" "2 0" "2 1 --deepcompile" "2 2" "4 1" "4 2 --deepcompile" "4 3" "4 3 --deepcompile --activation_checkpointing"; do
+    for layout in "1 3 --deepcompile" "2 0" "2 1 --deepcompile" "2 2" "4 3 --deepcompile --activation_checkpointing"; do
       read -r ranks stage schedule <<<"$layout"
       # shellcheck disable=SC2086
       train "$ranks" --model_name llama --dropout 0.1 --zero_stage "$stage" $kernels $schedule >log 2>err || complain "$layout $kernels: $(cat err)"
@@ -42,8 +42,8 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
   verdict
 }
 
-@test "model: zs-verify finds a Llama exact at every stage, and a planted bit in it" {
-  for stage in 0 1 2 3; do
+@test "model: zs-verify finds a Llama exact, and a planted bit in it" {
+  for stage in 1 3; do
     run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name tiny-llama --num_layers 2 --iterations 3 --zero_stage $stage
     [[ $output == *'verdict: exact'* ]] || complain "stage $stage: $output"
   done
@@ -180,5 +180,22 @@ config() {
   run -2 still --model_name llama --save_pretrained mixed
   [[ $output == "zs-train: mixed/pytorch_model.bin: is there already: give --save_pretrained an empty folder" ]] || complain "$output"
   [ ! -e mixed/config.json ] || complain "half written"
+  verdict
+}
+
+@test "model: a token file is trained on as its text is; ids that the model does not know, and a file cut short, are told" {
+  head -c 20000 /usr/share/common-licenses/GPL-3 >text
+  python3 -c 'import sys; sys.stdout.buffer.write(b"".join(bytes((b, 0)) for b in open("text", "rb").read()))' >text.bin 2>/dev/null ||
+    skip "python3 is not installed"
+  zs-train --model_name llama --seq_length 32 --max_steps 3 --save_final false --output_dir out --dataset text >text.log
+  zs-train --model_name llama --seq_length 32 --max_steps 3 --save_final false --output_dir out --dataset text.bin >ids.log
+  [[ $(digest ids.log) == "$(digest text.log)" ]] || complain "other bits"
+  grep -q "run: dataset_tokens=20000" ids.log || complain "other tokens"
+  printf '\0\1' >>text.bin
+  run -2 still --model_name llama --dataset text.bin
+  [[ $output == "zs-train: text.bin: "*256* ]] || complain "an id too large: $output"
+  printf '\0' >>text.bin
+  run -2 still --model_name llama --dataset text.bin
+  [[ $output == "zs-train: text.bin: "* ]] || complain "cut short: $output"
   verdict
 }

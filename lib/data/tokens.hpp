@@ -15,7 +15,7 @@ class Tokens {
   virtual void copy(std::int64_t first, std::span<std::int64_t> out) const = 0;
   /// The largest possible token, and one.
   virtual std::int64_t vocabulary() const = 0;
-  /// What stands for their numbers: two that are the same in it have the same tokens.
+  /// What stands for their numbers: two that are the same in it have the same tokens. SHA-256, or led by another name.
   virtual const std::string& sha256() const = 0;
   /// Where they come from.
   virtual const std::string& path() const = 0;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/token_file.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "base/error.hpp"
+
+namespace zs::data {
+namespace {
+
+constexpr std::int64_t kPiece = 1 << 16;  // ids that are hashed at once
+
+}  // namespace
+
+bool is_token_file(const std::string& path) {
+  std::error_code ignored;
+  return path.ends_with(".bin") && std::filesystem::is_regular_file(path, ignored);
+}
+
+TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most)
+    : path_(path),
+      file_(path, static_cast<token::Id>(std::min<std::int64_t>(vocabulary, UINT32_MAX))),
+      vocabulary_(vocabulary),
+      count_(static_cast<std::int64_t>(static_cast<double>(file_.count()) * percentage / 100)) {
+  if (most > 0) count_ = std::min(count_, most);
+  if (count_ == 0) throw Error(path, 0, "holds no token");
+  // By value, whatever the width in the file: the same ids are the same data set.
+  Checksum sum(count_ * static_cast<std::int64_t>(sizeof(token::Id)));
+  std::vector<token::Id> ids(static_cast<std::size_t>(std::min(kPiece, count_)));
+  for (std::int64_t first = 0; first < count_; first += kPiece) {
+    const std::int64_t n = std::min(kPiece, count_ - first);
+    file_.copy(first, n, ids.data());
+    sum.add({reinterpret_cast<const char*>(ids.data()), static_cast<std::size_t>(n) * sizeof(token::Id)});
+  }
+  const std::string name = sum.name();
+  sha256_ = (name == "sha256" ? "" : name + ":") + sum.text();
+}
+
+}  // namespace zs::data

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids to train on, from a token file of llm.c or nanoGPT: mapped, so that memory holds what was looked at.
+#pragma once
+#include "data/tokens.hpp"
+#include "token/file.hpp"
+
+namespace zs::data {
+
+/// Whether a path is taken for one: a regular file whose name ends with .bin.
+bool is_token_file(const std::string& path);
+
+class TokenFile final : public Tokens {
+ public:
+  /// Of the ids the first `percentage`, and of these the first `most` (0: all). Throws zs::Error, located, at a file
+  /// that is no token file or is cut short, at an id that is not below `vocabulary`, and where nothing is left.
+  TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most);
+
+  std::int64_t count() const override { return count_; }
+  void copy(std::int64_t first, std::span<std::int64_t> out) const override {
+    file_.copy(first, static_cast<std::int64_t>(out.size()), out.data());
+  }
+  std::int64_t vocabulary() const override { return vocabulary_; }
+  const std::string& sha256() const override { return sha256_; }
+  const std::string& path() const override { return path_; }
+
+ private:
+  std::string path_;
+  token::TokenFile file_;
+  std::int64_t vocabulary_, count_;
+  std::string sha256_;  // of the ids as uint32, whatever their width in the file; of many led by "xxh128:"
+};
+
+}  // namespace zs::data

@@ -99,12 +99,39 @@ differ() {
   [[ -z $output && $stderr == *"the ranks differ in training.seed: it is 1 for rank 0 on "* ]]
 }
 
-@test "agreement: processes of torchrun or its like are refused with what starts ranks" {
-  torch=(env RANK=1 LOCAL_RANK=1 WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=29500)
-  run -2 "${torch[@]}" TORCHELASTIC_RUN_ID=none zs-train "${SMALL[@]}"
-  [[ $output == "zs-train: torchrun started 4 processes "*"start them with mpirun -n 4 or srun --mpi=pmix -n 4 instead" ]]
-  run -2 "${torch[@]}" zs-verify --iterations 1
-  [[ $output == "zs-verify: a launcher of PyTorch started 4 processes "* ]]
-  [ ! -e out ]
-  run -0 "${torch[@]}" WORLD_SIZE=1 zs-train "${SMALL[@]}"
+# torch RANKS COMMAND...: as torchrun starts so many ranks of it; the log of rank R is R.log. Its status is rank 0's.
+torch() {
+  local ranks=$1 rank first
+  local -x WORLD_SIZE=$1 MASTER_ADDR=localhost MASTER_PORT=$((20000 + RANDOM % 12000))
+  shift
+  for ((rank = 0; rank < ranks; ++rank)); do
+    RANK=$rank LOCAL_RANK=$rank timeout 120 "$@" >$rank.log 2>&1 &
+    ((rank)) || first=$!
+  done
+  wait "$first"
+}
+
+@test "agreement: ranks of torchrun meet at its store, and train what mpirun's ranks train" {
+  options=(--zero_stage 3 --deepcompile)
+  "${mpi[@]}" -n 2 zs-train "${SMALL[@]}" "${options[@]}" >log
+  expected=$(grep ^state_digest: log)
+  torch 2 zs-train "${SMALL[@]}" "${options[@]}"
+  [[ -n $expected && $(grep ^state_digest: 0.log) == "$expected" ]] || complain "$(tail -n 3 0.log 1.log)"
+  [ ! -s 1.log ] || complain "rank 1 speaks: $(cat 1.log)"
+  torch 4 zs-verify --num_layers 1 --seq_length 16 --iterations 2 --zero_stage 2
+  grep -qx 'verdict: exact' 0.log || complain "$(tail -n 3 0.log)"
+  run -0 env RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=localhost MASTER_PORT=29500 zs-train "${SMALL[@]}"
+  verdict
+}
+
+@test "agreement: ranks of torchrun that differ, do not come or have no address are told" {
+  torch 2 sh -c 'exec zs-train --model_name tiny --num_layers 1 --max_steps 1 --output_dir out --seed $RANK' || true
+  grep -q 'the ranks differ in training.seed: it is 0 for rank 0' 0.log || complain "$(cat 0.log)"
+  [[ ! -e out ]] || complain "it trained"
+  alone=(env RANK=1 LOCAL_RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost)
+  run -2 "${alone[@]}" MASTER_PORT=1 zs-train "${SMALL[@]}" --timeout 1
+  [[ $output == "zs-train: the ranks do not meet at localhost:1 "* ]] || complain "$output"
+  run -2 "${alone[@]}" zs-train "${SMALL[@]}" --timeout 1
+  [[ $output == "zs-train: MASTER_PORT is not set"* ]] || complain "$output"
+  verdict
 }

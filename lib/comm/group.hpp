@@ -89,8 +89,9 @@ std::unique_ptr<Group> alone(const Options& options = {});
 /// throws aborts the group; what the first of them threw is thrown again here.
 void run_in_process(int ranks, const std::function<void(Group&)>& body, const Options& options = {});
 
-/// The ranks that mpirun or srun started; alone(), without MPI, if there is one or none did. Calls MPI_Init_thread,
-/// and MPI_Finalize when the group and its tickets are gone, unless an error is on its way. Once in a process.
+/// The ranks that mpirun or srun started, or torchrun and its like, which meet at their store without MPI; alone() if
+/// there is one or none did. Calls MPI_Init_thread, and MPI_Finalize when the group and its tickets are gone, unless an
+/// error is on its way. Once in a process.
 /// Throws zs::Error when the launcher says that there are more tasks than MPI sees ("N times rank 0 of 1").
 std::unique_ptr<Group> mpi(const Options& options = {});
 

@@ -25,18 +25,12 @@ Launch launch(const Environment& get) {
   if (pmix) return {"PMIx", 0, true};
   // What PyTorch's launchers set: torchrun, accelerate, deepspeed. One process of theirs is like any other.
   const int processes = get("RANK") && get("LOCAL_RANK") && get("MASTER_ADDR") ? count_of(get("WORLD_SIZE")) : 0;
-  if (processes > 1) return {get("TORCHELASTIC_RUN_ID") ? "torchrun" : "a launcher of PyTorch", processes, false};
+  if (processes > 1) return {get("TORCHELASTIC_RUN_ID") ? "torchrun" : "a launcher of PyTorch", processes, true, true};
   return {};
 }
 
 std::string singletons_text(const Launch& launch) {
   const std::string tasks = std::to_string(launch.tasks);
-  if (launch.by.ends_with("torchrun") || launch.by.ends_with("PyTorch")) {
-    return launch.by + " started " + tasks +
-           " processes (RANK, WORLD_SIZE and MASTER_ADDR are set): each would train " +
-           "alone, since ranks find each other through MPI; start them with mpirun -n " + tasks +
-           " or srun --mpi=pmix -n " + tasks + " instead";
-  }
   return launch.by + " started " + tasks + " tasks, but MPI sees one: each would be rank 0 of 1; " +
          (launch.by == "srun" ? "start them with srun --mpi=pmix (srun --mpi=list shows what the cluster has) or mpirun"
                               : "start them with the mpirun of the MPI that this program was built with");

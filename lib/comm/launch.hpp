@@ -11,7 +11,8 @@ struct Launch {
   std::string by;  ///< "mpirun", "srun", "PMI", "PMIx", "torchrun", "a launcher of PyTorch"; empty if nothing launched
                    ///< this process
   int tasks = 1;   ///< how many it launched; 0 if it does not say
-  bool connected = false;  ///< it gave the means to find the others
+  bool connected = false;   ///< it gave the means to find the others
+  bool by_pytorch = false;  ///< these are a store's address, MASTER_ADDR and MASTER_PORT
 };
 
 using Environment = std::function<const char*(const char*)>;  // as std::getenv

@@ -49,15 +49,15 @@ TEST_CASE("mpirun counts its own ranks, not the tasks of the step around it") {
   CHECK(rank.connected);
 }
 
-TEST_CASE("torchrun and its like start processes that MPI cannot join; one of them, or mpirun's ranks, are ranks") {
+TEST_CASE("torchrun and its like give ranks a store to meet at; one of them, or mpirun's ranks, are ranks") {
   std::map<std::string, std::string> elastic = {
       {"RANK", "1"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "localhost"}};
   CHECK(launched(elastic).by == "a launcher of PyTorch");
   elastic.emplace("TORCHELASTIC_RUN_ID", "none");
   CHECK(launched(elastic).by == "torchrun");
   CHECK(launched(elastic).tasks == 4);
-  CHECK(!launched(elastic).connected);
-  CHECK(singletons_text(launched(elastic)).find("start them with mpirun -n 4 or srun") != std::string::npos);
+  CHECK(launched(elastic).connected);
+  CHECK(launched(elastic).by_pytorch);
   elastic.emplace("OMPI_COMM_WORLD_SIZE", "2");
   CHECK(launched(elastic).by == "mpirun");
   CHECK(launched({{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "localhost"}}).tasks == 1);

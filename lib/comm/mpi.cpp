@@ -8,6 +8,7 @@
 #include "comm/mpi_transport.hpp"
 #include "comm/shared_collective.hpp"
 #include "comm/shared_memory.hpp"
+#include "comm/store_transport.hpp"
 #include "device/operations.hpp"
 
 namespace zs::comm {
@@ -109,6 +110,11 @@ std::unique_ptr<Collective> MpiGroup::make_all_gather(const View& mine, const Vi
 std::unique_ptr<Group> mpi(const Options& options) {
   const Launch started = launch([](const char* name) { return std::getenv(name); });
   if (started.tasks == 1) return alone(options);  // starting MPI for one rank takes longer than it is worth
+  if (started.by_pytorch) {
+    // Its ranks have no MPI between them, and a store.
+    auto transport = std::make_unique<StoreTransport>(options.timeout);
+    return std::make_unique<MessageGroup>(std::make_shared<Progress>(std::move(transport), options));
+  }
   if (!started.connected) throw Error(singletons_text(started));
   auto transport = std::make_unique<MpiTransport>();
   if (started.tasks > 1 && transport->size() != started.tasks) {

@@ -21,7 +21,7 @@ namespace {
 
 /// The rank that a launcher gave this process, before MPI has started; 0 where there is none.
 int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK"}) {
     if (const char* const value = std::getenv(name)) return std::atoi(value);
   }
   return 0;

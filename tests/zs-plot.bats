@@ -129,7 +129,7 @@ fake_gnuplot() {
   zs-parse --run "$name" z1.log | zs-aggregate >odd.h5
   zs-plot loss odd.h5 -o odd.svg
   # shellcheck disable=SC2016
-  grep -qF 'a "b" $(touch harm) `touch harm` \n_{sub} '"'c' 100%" odd.svg
+  grep -qF 'a &quot;b&quot; $(touch harm) `touch harm` \n_{sub} &#39;c&#39; 100%' odd.svg
   for kind in time memory distribution sweep revision; do zs-plot $kind odd.h5 -o odd.png; done
   [ ! -e harm ]
 }

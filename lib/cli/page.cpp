@@ -156,8 +156,10 @@ std::string man_page(const Command& command, const std::string& prose) {
       << subsections << surroundings << ".Sh EXIT STATUS\n.Bl -tag -width Ds\n";
   for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
   out << ".El\n";
-  // The table's examples end the section of EXAMPLES, which comes first of the rest.
-  const std::size_t next = sections.find("\n.Sh ", sections.starts_with(".Sh EXAMPLES") ? 1 : 0);
+  // The table's examples end the section of EXAMPLES, wherever that is.
+  const std::size_t start = sections.find(".Sh EXAMPLES\n");
+  if (start == std::string::npos && !command.examples.empty()) sections = ".Sh EXAMPLES\n" + sections;
+  const std::size_t next = sections.find("\n.Sh ", start == std::string::npos ? 0 : start);
   const std::size_t end = next == std::string::npos ? sections.size() : next + 1;
   out << sections.substr(0, end);
   if (!command.examples.empty()) {

@@ -55,7 +55,7 @@ class Drawing {
       else if (!panel.bars.empty())
         bars(panel);
       else
-        curves(panel, lines_left() / (figure.panels.size() - i));
+        curves(panel, lines_left() / (figure.panels.size() - i), figure.panels.size() > 1 ? 12 : 6);
       for (const std::string& note : panel.notes) {
         for (const std::string& one : wrapped(note, screen_.width - 2)) line("  " + one);
       }
@@ -115,11 +115,12 @@ class Drawing {
     return lines;
   }
 
-  void curves(const Panel& panel, std::size_t height) {
+  /// `fewest` rows at least: beside other panels too few to read are worse than more than the screen has.
+  void curves(const Panel& panel, std::size_t height, std::size_t fewest) {
     const std::vector<std::string> names = legend(panel);
     std::size_t below = 4 + names.size();  // the labels of both axes, the rule and its numbers
     for (const std::string& note : panel.notes) below += wrapped(note, screen_.width - 2).size();
-    const std::size_t rows = std::max<std::size_t>(6, height > below + 2 ? height - below : 0);
+    const std::size_t rows = std::max(fewest, height > below + 2 ? height - below : 0);
     const Range xs = x_range(panel), ys = y_range(panel);
     if (xs.empty() || ys.empty()) {
       line("  (no finite value to draw)");

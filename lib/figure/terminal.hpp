@@ -18,8 +18,8 @@ struct Screen {
 /// UTF-8 locale (LC_ALL, LC_CTYPE, LANG), colour on a terminal unless NO_COLOR is set or TERM is dumb.
 Screen screen_of_stdout();
 
-/// The figure as lines of at most `screen.width` cells, newline at the end. A panel of curves fits the height;
-/// bars and long legends take the lines they need.
+/// The figure as lines of at most `screen.width` cells, newline at the end. A panel of curves that stands
+/// alone fits the height; bars, long legends and figures of several panels take the lines they need.
 std::string terminal_text(const Figure& figure, const Theme& theme, const Screen& screen);
 
 }  // namespace zs::figure

@@ -137,7 +137,7 @@ class Html {
     out_ += std::string("<div class=\"scroll\"><table") + (sortable ? " class=\"sortable\"" : "") + "><thead><tr>";
     for (std::size_t i = 0; i < grid.header.size(); ++i) {
       out_ += std::string("<th scope=\"col\"") + (grid.numeric[i] ? " class=\"n\"" : "") + ">" +
-              escaped(grid.header[i]) + "</th>";
+              unbroken(escaped(grid.header[i])) + "</th>";
     }
     out_ += "</tr></thead><tbody>\n";
     for (const auto& row : grid.rows) {

@@ -99,7 +99,8 @@ void add(const std::string& operand, const std::string& registry, std::vector<In
   }
   const fs::path path(operand), beside = path.parent_path() / "metrics.h5";
   if (path.filename() == "run.log" && fs::exists(beside)) return inputs.push_back({operand, beside.string(), {}});
-  if (fs::exists(operand) && !is_metric_file(operand)) return logs.push_back(operand);
+  // Of a pipe the first bytes cannot be looked at and read again: it has records.
+  if (fs::is_regular_file(operand) && !is_metric_file(operand)) return logs.push_back(operand);
   inputs.push_back({operand, operand, {}});
 }
 

@@ -37,7 +37,10 @@ const zs::cli::Command kCommand = {
         {0, "threads", "N", "threads [one for each processor]"},
         {'d', "decode", "", "print the text of token files, or with --format ids of ids"},
         {'i', "info", "", "print what token files hold: layout, bytes of an id, number of ids, largest id"},
-    }};
+    },
+    {},
+    {"zs-tokenize --tokenizer Meta-Llama-3-8B wikitext -o tokens", "zs-tokenize --info tokens/train.bin",
+     "zs-tokenize --tokenizer Meta-Llama-3-8B --decode tokens/train.bin"}};
 
 std::unique_ptr<Tokenizer> tokenizer_of(const Args& args) {
   if (!args.has("tokenizer")) throw zs::UsageError("expected --tokenizer PATH");

@@ -43,7 +43,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.decay", "decay", Type::text, "WHAT", "all", "what weight decay shrinks: all parameters, or matrices without biases and norms", "all matrices"},
     {"training.dtype", "dtype", Type::text, "NAME", "float32", "number format of parameters in forward and backward; masters and sums stay float32", "float32 bfloat16 float16 torch.float32 torch.bfloat16 torch.float16"},
     {"training.tf32", "tf32", Type::boolean, "", "false", "float32 matrix products by TF32 on a GPU: faster, 10 bits of mantissa"},
-    {"training.products", "products", Type::text, "WHICH", "calibrated", "kernels of matrix products on a GPU with --compile: calibrated (the fastest, where --calibrate has measured this GPU) or first (as cuBLASLt chooses)", "calibrated first"},
+    {"training.products", "products", Type::text, "WHICH", "calibrated", "kernels of matrix products on a GPU with --compile: calibrated (the fastest that a calibration of this GPU has found) or first (as cuBLASLt chooses)", "calibrated first"},
     {"training.max_grad_norm", "max_grad_norm", Type::real, "X", "1", "norm that gradients are clipped to; 0 does not clip", "", 0, kNoBound},
     {"training.scheduler", "scheduler", Type::text, "NAME", "constant", "learning rate schedule", "constant linear cosine"},
     {"training.lr_warmup_steps", "lr_warmup_steps", Type::integer, "N", "0", "steps over which the learning rate rises from 0", "", 0, kMany, "training.warmup_steps"},

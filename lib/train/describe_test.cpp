@@ -44,7 +44,7 @@ TEST_CASE("a run records its whole configuration and its arithmetic, each attrib
     facts = run.attributes;
   });
   for (const zs::config::Known& row : zs::config::known()) {
-    if (row.fallback.empty()) continue;
+    if (row.fallback.empty() || row.key == std::string("training.products")) continue;  // those of a GPU
     INFO(row.key);
     CHECK(!zs::attribute::value(facts, row.key).empty());
   }

@@ -39,8 +39,8 @@ const zs::cli::Command kCommand = {
         {'i', "info", "", "print what token files hold: layout, bytes of an id, number of ids, largest id"},
     },
     {},
-    {"zs-tokenize --tokenizer Meta-Llama-3-8B wikitext -o tokens", "zs-tokenize --info tokens/train.bin",
-     "zs-tokenize --tokenizer Meta-Llama-3-8B --decode tokens/train.bin"}};
+    {"printf 'low lowlo' | zs-tokenize --tokenizer vocab.json", "zs-tokenize --info train.bin",
+     "zs-tokenize --tokenizer vocab.json --decode train.bin"}};
 
 std::unique_ptr<Tokenizer> tokenizer_of(const Args& args) {
   if (!args.has("tokenizer")) throw zs::UsageError("expected --tokenizer PATH");

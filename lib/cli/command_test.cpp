@@ -98,6 +98,16 @@ TEST_CASE("help ends with the examples and the name of the page, which has the s
                   "$ zs\\-x \\-\\-warmup 3 b\n.Ed\n.Sh SEE ALSO\n") != std::string::npos);
 }
 
+TEST_CASE("the table's examples stand in EXAMPLES, also where other sections come before it, or it is missing") {
+  Command command = kCommand;
+  command.examples = {"zs-x a"};
+  const std::string between =
+      ".Dd November 20, 2026\ndoes.\n.Sh CHECKPOINTS\nAre.\n.Sh EXAMPLES\nOne:\n.Sh BUGS\nNone.\n";
+  CHECK(zs::cli::man_page(command, between).find("Are.\n.Sh EXAMPLES\nOne:\n.Pp\nIn short:\n") != std::string::npos);
+  const std::string none = ".Dd November 20, 2026\ndoes.\n.Sh BUGS\nNone.\n";
+  CHECK(zs::cli::man_page(command, none).find(".Sh EXAMPLES\n.Pp\nIn short:\n") != std::string::npos);
+}
+
 TEST_CASE("what is not in the table is refused, naming the nearest") {
   CHECK(refusal({"--sort_bye", "x"}).find("unknown option '--sort_bye', did you mean '--sort_by'?") == 0);
   CHECK(refusal({"--sort", "x"}).find("unknown option '--sort'") == 0);  // no guessing from a prefix

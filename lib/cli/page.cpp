@@ -157,9 +157,9 @@ std::string man_page(const Command& command, const std::string& prose) {
   for (const auto& [status, meaning] : statuses(command)) out << ".It " << status << "\n" << roff(meaning) << "\n";
   out << ".El\n";
   // The table's examples end the section of EXAMPLES, wherever that is.
-  const std::size_t start = sections.find(".Sh EXAMPLES\n");
-  if (start == std::string::npos && !command.examples.empty()) sections = ".Sh EXAMPLES\n" + sections;
-  const std::size_t next = sections.find("\n.Sh ", start == std::string::npos ? 0 : start);
+  if (!command.examples.empty() && sections.find(".Sh EXAMPLES\n") == std::string::npos)
+    sections = ".Sh EXAMPLES\n" + sections;
+  const std::size_t next = sections.find("\n.Sh ", std::min(sections.find(".Sh EXAMPLES\n"), sections.size()));
   const std::size_t end = next == std::string::npos ? sections.size() : next + 1;
   out << sections.substr(0, end);
   if (!command.examples.empty()) {

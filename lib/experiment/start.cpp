@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -18,6 +17,7 @@
 #include "base/shell.hpp"
 #include "cli/run.hpp"
 #include "experiment/plan.hpp"
+#include "parse/step_line.hpp"
 #include "registry/run.hpp"
 
 extern char** environ;
@@ -71,16 +71,10 @@ std::int64_t saved_steps(const std::string& run) {
   return newest;
 }
 
-/// `log` without what was trained after step `done`, which will be trained again, and without what was said of its end.
+/// `log` as it was when the checkpoint of step `done` was made, without what a launcher said of its end.
 std::string log_up_to(const std::string& log, std::int64_t done) {
-  static const RE2 kStep("^Epoch .*, Step (\\d+), Loss: "), kEnd("^(Summary: |state_digest: |srun: |slurmstepd)");
-  std::istringstream lines(log);
-  std::string kept;
-  for (std::string line; std::getline(lines, line);) {
-    std::int64_t step = 0;
-    const bool later = RE2::PartialMatch(line, kStep, &step) && step > done;
-    if (!later && !RE2::PartialMatch(line, kEnd)) kept += line + "\n";
-  }
+  std::string kept = parse::earlier_lines(log, done);
+  RE2::GlobalReplace(&kept, "(?m)^(srun: |slurmstepd).*\n", "");
   return kept;
 }
 

@@ -174,9 +174,11 @@ TEST_CASE("experiment: a cell that is planned can start, and ends as what its me
 TEST_CASE("experiment: the log of a cell that goes on is that of its newest checkpoint") {
   Planned planned;
   const std::string log = planned.experiment.folder + "/a.log";
-  const std::string begin = "run: x=1\nEpoch 1, Step 1, Loss: 3 sync: True\nnote, Step 9, is none\n";
+  const std::string begin =
+      "run: x=1\nEpoch 1, Step 1, Loss: 3 sync: True time: 0.1 alloc_mem: 1 peak_mem: 2\nnote, Step 9, is none\n";
   const std::string end =
-      "Epoch 1, Step 2, Loss: 2 sync: True\nEpoch 1, Step 10, Loss: 1 sync: True\nSummary: x\n"
+      "Epoch 1, Step 2, Loss: 2 sync: True time: 0.1 alloc_mem: 1 peak_mem: 2\nEpoch 1, Step 10, Loss: 1 sync: True "
+      "time: 0.1 alloc_mem: 1 peak_mem: 2\nSummary: x\n"
       "state_digest: 0\nsrun: error: n1: task 0: Exited with exit code 3\n";
   zs::write_file(log, begin + end);
   fs::create_directories(planned.run("a") + "/checkpoint_1");

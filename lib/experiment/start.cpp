@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -72,13 +71,10 @@ std::int64_t saved_steps(const std::string& run) {
   return newest;
 }
 
-/// `log` without what was trained after step `done`, which will be trained again, and without what was said of its end.
+/// `log` as it was when the checkpoint of step `done` was made, without what a launcher said of its end.
 std::string log_up_to(const std::string& log, std::int64_t done) {
-  std::istringstream lines(parse::earlier_lines(log, done));
-  std::string kept;
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("srun: ") && !line.starts_with("slurmstepd")) kept += line + "\n";
-  }
+  std::string kept = parse::earlier_lines(log, done);
+  RE2::GlobalReplace(&kept, "(?m)^(srun: |slurmstepd).*\n", "");
   return kept;
 }
 

@@ -63,7 +63,8 @@ class Log {
 /// A run's metrics in its folder, which another training may have taken over: that is seen before they are written.
 class Metrics : public metric::FileWriter {
  public:
-  Metrics(const registry::Run& run, experiment::Lease& lease) : FileWriter(run.folder() + "/metrics.h5"), lease_(lease) {}
+  Metrics(const registry::Run& run, experiment::Lease& lease)
+      : FileWriter(run.folder() + "/metrics.h5"), lease_(lease) {}
   void flush(bool now) override {
     if (!due(now)) return;
     lease_.check();

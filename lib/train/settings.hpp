@@ -42,8 +42,8 @@ struct Settings {
   std::int64_t save_steps = 0;  ///< 0: none but the final one
   bool save_final = true;
   std::string save_pretrained;  ///< folder for the trained model, or ""
-  bool deterministic = true;   ///< only operations that repeat their bits
-  std::int64_t keep_last = 0;  ///< 0: all
+  bool deterministic = true;    ///< only operations that repeat their bits
+  std::int64_t keep_last = 0;   ///< 0: all
   bool save_gradients = true;
   bool may_be_done = false;  ///< the checkpoint may have all steps: of a run that was killed before it said its result
   std::vector<std::string> notes;  ///< what was chosen because nothing was asked for, or never comes, for the log

@@ -127,9 +127,10 @@ refuses() {
   zs-aggregate records.tsv >summary.h5
   for pair in "zs-parse run.log" "zs-aggregate records.tsv" "zs-report summary.h5"; do
     read -r tool file <<<"$pair"
-    run -0 "$tool" -o bare <"$file"
-    run -0 "$tool" -o dash - <"$file"
-    cmp bare dash || complain "$tool reads '-' differently"
+    mkdir -p bare dash
+    run -0 "$tool" -o bare/out <"$file"
+    run -0 "$tool" -o dash/out - <"$file"
+    diff -r bare dash || complain "$tool reads '-' differently"
   done
   verdict
 }

@@ -47,6 +47,8 @@ class Drawing {
 
   std::string text(const Figure& figure) {
     line(bold(shortened(figure.title, screen_.width)));
+    const auto of_curves = std::count_if(figure.panels.begin(), figure.panels.end(),
+                                         [](const Panel& panel) { return panel.cells.empty() && panel.bars.empty(); });
     for (std::size_t i = 0; i < figure.panels.size(); ++i) {
       const Panel& panel = figure.panels[i];
       if (!panel.title.empty()) line(shortened(panel.title, screen_.width));
@@ -55,7 +57,7 @@ class Drawing {
       else if (!panel.bars.empty())
         bars(panel);
       else
-        curves(panel, lines_left() / (figure.panels.size() - i), figure.panels.size() > 1 ? 12 : 6);
+        curves(panel, lines_left() / (figure.panels.size() - i), of_curves > 1 ? 12 : 6);
       for (const std::string& note : panel.notes) {
         for (const std::string& one : wrapped(note, screen_.width - 2)) line("  " + one);
       }
@@ -115,7 +117,7 @@ class Drawing {
     return lines;
   }
 
-  /// `fewest` rows at least: beside other panels too few to read are worse than more than the screen has.
+  /// `fewest` rows at least: beside other curves too few to read are worse than more than the screen has.
   void curves(const Panel& panel, std::size_t height, std::size_t fewest) {
     const std::vector<std::string> names = legend(panel);
     std::size_t below = 4 + names.size();  // the labels of both axes, the rule and its numbers

@@ -19,7 +19,7 @@ struct Screen {
 Screen screen_of_stdout();
 
 /// The figure as lines of at most `screen.width` cells, newline at the end. A panel of curves that stands
-/// alone fits the height; bars, long legends and figures of several panels take the lines they need.
+/// alone fits the height; bars, long legends and figures of several panels of curves take the lines they need.
 std::string terminal_text(const Figure& figure, const Theme& theme, const Screen& screen);
 
 }  // namespace zs::figure

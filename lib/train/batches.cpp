@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "data/corpus.hpp"
+#include "data/token_file.hpp"
 
 namespace zs::train {
 namespace {
@@ -14,6 +15,12 @@ constexpr double kValidation = 0.1;  // share of the windows held out
 
 /// The tokens of the data set that the settings name. Throws zs::Error where the model does not know all of them.
 std::shared_ptr<const data::Tokens> tokens_of(const Settings& settings, const model::Model& model) {
+  if (data::names_token_file(settings.dataset))
+    return data::token_file(settings.dataset, model.vocab_size, settings.dataset_percentage, settings.dataset_size);
+  if (!settings.tokenizer.empty()) {
+    return data::tokenized_text(settings.dataset, settings.tokenizer, model.vocab_size, settings.dataset_percentage,
+                                settings.dataset_size);
+  }
   auto tokens = std::make_shared<data::Corpus>(settings.dataset, settings.dataset_percentage, settings.dataset_size);
   if (model.vocab_size < tokens->vocabulary()) {
     throw Error("model.vocab_size: " + std::to_string(model.vocab_size) + " is too small for bytes as tokens (256)");

@@ -14,12 +14,6 @@
 namespace zs::train {
 namespace {
 
-void not_yet(const config::Config& config, const std::string& key, bool asked) {
-  if (!asked) return;
-  const config::Entry* const entry = config.find(key);
-  throw Error((entry ? entry->origin + ": " : "") + key + " is not supported yet");
-}
-
 /// What passes may fill with gathered parameters: --memory_budget, else half of this machine's memory over its ranks.
 std::int64_t gathered_elements(const config::Config& config, int ranks) {
   const std::int64_t bytes =

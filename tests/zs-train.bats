@@ -104,14 +104,21 @@ END
   [[ $(digest <(echo "$output")) == "$(digest reference.log)" ]]
 }
 
-@test "zs-train: what is not there yet says so" {
-  for option in "--set model.tokenizer=gpt2"; do
-    # shellcheck disable=SC2086
-    run -2 zs-train $SMALL $option --output_dir out3
-    [[ $output == *"is not supported yet" ]] || complain "$option: $output"
+@test "zs-train: a token file, and text through a tokenizer, train alike; a tokenizer past the vocabulary is an error" {
+  export ZS_CACHE=$PWD/cache
+  cp /usr/share/common-licenses/GPL-3 text
+  zs-tokenize -t "$ROOT/tests/token/gpt2.json" text -o text.bin
+  run -0 zs-train $SMALL --dataset text.bin --set model.vocab_size=1000 --output_dir tokens
+  first=$(digest <(echo "$output"))
+  [ -n "$first" ]
+  for round in 1 2; do # the second time from the cache
+    run -0 zs-train $SMALL --dataset text --tokenizer "$ROOT/tests/token/gpt2.json" --set model.vocab_size=1000 --output_dir text$round
+    [[ $(digest <(echo "$output")) == "$first" ]]
   done
-  [ ! -e out3 ] || complain "it left a folder"
-  verdict
+  [ "$(find cache -name '*.bin' | wc -l)" = 1 ]
+  run -2 zs-train $SMALL --dataset text.bin --set model.vocab_size=300 --output_dir out3
+  [[ $output == *"text.bin: holds the id "*", but the vocabulary has 300: "* ]]
+  [ ! -e out3 ]
 }
 
 @test "zs-train: bad input is a clear error with status 2, and leaves nothing" {

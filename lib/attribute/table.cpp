@@ -21,7 +21,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "seq_length", .role = decides, .label = "sequence length", .key = "model.context_length", .aliases = "model.seq_length training.seq_length data.seq_length context_length seq", .type = kInt, .main = true, .work = true},
     {.name = "dropout", .role = decides, .label = "dropout", .key = "model.dropout", .type = kReal},
     {.name = "vocab_size", .role = decides, .label = "vocabulary", .key = "model.vocab_size", .unit = "tokens", .type = kInt, .work = true},
-    {.name = "tokenizer", .role = decides, .label = "tokenizer", .key = "model.tokenizer"},
+    {.name = "tokenizer", .role = decides, .label = "tokenizer", .key = "model.tokenizer", .through = "dataset_sha256"},
     {.name = "init_type", .role = decides, .label = "initialization", .key = "initialization.init_type", .aliases = "run.init_type"},
     {.name = "init_mean", .role = decides, .label = "mean of the initial weights", .key = "initialization.init_mean", .type = kReal},
     {.name = "init_std", .role = decides, .label = "standard deviation of the initial weights", .key = "initialization.init_std", .type = kReal},

@@ -23,9 +23,9 @@ constexpr auto kKnown = std::to_array<Known>({
     {"model.num_layers", "num_layers", Type::integer, "N", "0", "transformer blocks; 0 means the model's own; of a folder's, the first ones", "", 0, 1e5},
     {"model.dropout", "dropout", Type::real, "P", "0", "probability of dropping an activation; of a Llama, an attention weight", "", 0, 1},
     {"model.vocab_size", "", Type::integer, "N", "", "size of the vocabulary; the tokenizer's own when not set", "", 1, 1e9},
-    {"model.tokenizer", "", Type::text, "NAME", "bytes", "tokenizer: bytes, or a tokenizer.json"},
+    {"model.tokenizer", "tokenizer", Type::text, "PATH", "", "tokenizer of the data set's text: a tokenizer.json, a SentencePiece model, a folder with one, or bytes; when not set that of the model's folder, else bytes"},
 
-    {"data.dataset_path", "dataset dataset_name", Type::text, "PATH", "", "text file or folder to train on, its bytes as tokens, or a token file, NAME.bin, as zs-tokenize, llm.c and nanoGPT write it; the licence texts of this machine when not set", "", -kNoBound, kNoBound, "data.dataset data.dataset_name"},
+    {"data.dataset_path", "dataset dataset_name", Type::text, "PATH", "", "text file or folder to train on, or a token file, NAME.bin, as zs-tokenize, llm.c and nanoGPT write it; the licence texts of this machine when not set", "", -kNoBound, kNoBound, "data.dataset data.dataset_name"},
     {"data.dataset_size", "dataset_size", Type::count, "N", "", "tokens to take from the data set: 10M, 64k", "", 1, kMany},
     {"data.dataset_percentage", "dataset_percentage", Type::real, "P", "100", "per cent of the data set to take", "", kTiny, 100},
 

@@ -7,6 +7,8 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "token/cache.hpp"
+#include "token/tokenize.hpp"
 
 namespace zs::data {
 namespace {
@@ -20,8 +22,9 @@ bool is_token_file(const std::string& path) {
   return path.ends_with(".bin") && std::filesystem::is_regular_file(path, ignored);
 }
 
-TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most)
-    : path_(path),
+TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most,
+                     const std::string& name)
+    : path_(name.empty() ? path : name),
       file_(path, static_cast<token::Id>(std::min<std::int64_t>(vocabulary, UINT32_MAX))),
       vocabulary_(vocabulary),
       count_(static_cast<std::int64_t>(static_cast<double>(file_.count()) * percentage / 100)) {
@@ -35,8 +38,24 @@ TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary, double pe
     file_.copy(first, n, ids.data());
     sum.add({reinterpret_cast<const char*>(ids.data()), static_cast<std::size_t>(n) * sizeof(token::Id)});
   }
-  const std::string name = sum.name();
-  sha256_ = (name == "sha256" ? "" : name + ":") + sum.text();
+  const std::string kind = sum.name();
+  sha256_ = (kind == "sha256" ? "" : kind + ":") + sum.text();
+}
+
+std::shared_ptr<const Tokens> tokenized_text(const std::string& path, const std::string& tokenizer,
+                                             std::int64_t vocabulary, double percentage, std::int64_t most) {
+  std::vector<std::string> left_out;
+  const auto parts = token::tokenized(path, tokenizer, token::token_cache(), token::processors(), left_out);
+  if (!parts.front().name.empty()) {
+    std::string names;
+    for (const auto& part : parts) names += (names.empty() ? "" : ", ") + part.name;
+    throw Error(path, 0, "is divided (" + names + "), which zs-train does not read yet: name one of its files");
+  }
+  try {
+    return std::make_shared<TokenFile>(parts.front().path, vocabulary, percentage, most, path);
+  } catch (const Error& error) {
+    throw Error(path, 0, "through " + tokenizer + ": " + error.what());
+  }
 }
 
 }  // namespace zs::data

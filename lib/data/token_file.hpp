@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids to train on, from a token file of llm.c or nanoGPT: mapped, so that memory holds what was looked at.
+// Ids to train on, from a token file of llm.c or nanoGPT, or of text through a tokenizer: mapped, so that memory holds
+// what was looked at.
 #pragma once
+#include <memory>
+#include <string>
+
 #include "data/tokens.hpp"
 #include "token/file.hpp"
 
@@ -13,7 +17,9 @@ class TokenFile final : public Tokens {
  public:
   /// Of the ids the first `percentage`, and of these the first `most` (0: all). Throws zs::Error, located, at a file
   /// that is no token file or is cut short, at an id that is not below `vocabulary`, and where nothing is left.
-  TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most);
+  /// path() is `name`, if one is given.
+  TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most,
+            const std::string& name = "");
 
   std::int64_t count() const override { return count_; }
   void copy(std::int64_t first, std::span<std::int64_t> out) const override {
@@ -29,5 +35,10 @@ class TokenFile final : public Tokens {
   std::int64_t vocabulary_, count_;
   std::string sha256_;  // of the ids as uint32, whatever their width in the file; of many led by "xxh128:"
 };
+
+/// The same of text, a file or a folder that is not divided, through the tokenizer at that path; what was tokenised is
+/// kept in token::token_cache(). Throws zs::Error where the tokenizer has ids that are not below `vocabulary`.
+std::shared_ptr<const Tokens> tokenized_text(const std::string& path, const std::string& tokenizer,
+                                             std::int64_t vocabulary, double percentage, std::int64_t most);
 
 }  // namespace zs::data

@@ -18,13 +18,19 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, failure);
 }
 
+/// The tokenizer of a folder, or "".
+std::string in_folder(const std::string& path) {
+  for (const char* name : {"tokenizer.model", "tokenizer.json", "vocab.json"}) {
+    if (is_there(fs::path(path) / name)) return (fs::path(path) / name).string();
+  }
+  return "";
+}
+
 /// The file to open for a path: itself, or what a folder holds.
 std::string chosen(const std::string& path) {
   std::error_code failure;
   if (!fs::is_directory(path, failure)) return path;
-  for (const char* name : {"tokenizer.model", "tokenizer.json", "vocab.json"}) {
-    if (is_there(fs::path(path) / name)) return (fs::path(path) / name).string();
-  }
+  if (std::string file = in_folder(path); !file.empty()) return file;
   throw Error(path, 0, "holds no tokenizer: neither tokenizer.model nor tokenizer.json nor vocab.json");
 }
 
@@ -55,6 +61,11 @@ void refuse_added(const fs::path& folder, const std::string& file) {
 }
 
 }  // namespace
+
+bool holds_tokenizer(const std::string& path) {
+  std::error_code failure;
+  return fs::is_directory(path, failure) && !in_folder(path).empty();
+}
 
 std::vector<std::string> tokenizer_files(const std::string& path) {
   const std::string file = chosen(path);

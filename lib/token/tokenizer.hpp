@@ -34,6 +34,9 @@ class Tokenizer {
 /// and key at what is damaged and at what it asks for that is not known here.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path);
 
+/// Whether the path is a folder in which open_tokenizer() finds a tokenizer.
+bool holds_tokenizer(const std::string& path);
+
 /// The files of which open_tokenizer(path) would read: what a cache of tokens depends on.
 std::vector<std::string> tokenizer_files(const std::string& path);
 

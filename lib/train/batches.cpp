@@ -19,6 +19,10 @@ std::shared_ptr<const data::Tokens> tokens_of(const Settings& settings, const mo
     return std::make_shared<data::TokenFile>(settings.dataset, model.vocab_size, settings.dataset_percentage,
                                              settings.dataset_size);
   }
+  if (!settings.tokenizer.empty()) {
+    return data::tokenized_text(settings.dataset, settings.tokenizer, model.vocab_size, settings.dataset_percentage,
+                                settings.dataset_size);
+  }
   auto tokens = std::make_shared<data::Corpus>(settings.dataset, settings.dataset_percentage, settings.dataset_size);
   if (model.vocab_size < tokens->vocabulary()) {
     throw Error("model.vocab_size: " + std::to_string(model.vocab_size) + " is too small for bytes as tokens (256)");

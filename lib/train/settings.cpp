@@ -9,15 +9,10 @@
 #include "base/number.hpp"
 #include "data/corpus.hpp"
 #include "plan/pass.hpp"
+#include "token/tokenizer.hpp"
 
 namespace zs::train {
 namespace {
-
-void not_yet(const config::Config& config, const std::string& key, bool asked) {
-  if (!asked) return;
-  const config::Entry* const entry = config.find(key);
-  throw Error((entry ? entry->origin + ": " : "") + key + " is not supported yet");
-}
 
 /// What passes may fill with gathered parameters: --memory_budget, else half of this machine's memory over its ranks.
 std::int64_t gathered_elements(const config::Config& config, int ranks) {
@@ -75,6 +70,13 @@ void choose_model(const config::Config& config, Settings& s) {
                     to_text(model.positions) + " positions");
 }
 
+/// The path of the tokenizer: the one asked for, else that of the model's folder, if it has one; "" for bytes.
+std::string tokenizer_of(const config::Config& config) {
+  const std::string asked = config.text("model.tokenizer"), folder = config.text("model.name");
+  if (!asked.empty()) return asked == "bytes" ? "" : asked;
+  return token::holds_tokenizer(folder) ? folder : "";
+}
+
 constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"},
                                 std::pair{at::kHalf, "float16"}};
 
@@ -95,8 +97,6 @@ std::string matrix_format(const Settings& settings) {
 }
 
 Settings settings(const config::Config& config, int ranks) {
-  not_yet(config, "model.tokenizer", config.text("model.tokenizer") != "bytes");
-
   Settings s;
   choose_model(config, s);
 
@@ -129,6 +129,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));
 
   s.dataset = config.has("data.dataset_path") ? config.text("data.dataset_path") : data::kDefaultDataset;
+  s.tokenizer = tokenizer_of(config);
   s.dataset_percentage = config.real("data.dataset_percentage");
   s.dataset_size = config.has("data.dataset_size") ? config.integer("data.dataset_size") : 0;
 

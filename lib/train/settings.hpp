@@ -28,6 +28,7 @@ struct Settings {
   }
 
   std::string dataset;
+  std::string tokenizer;  ///< its path; "": bytes
   double dataset_percentage = 100;
   std::int64_t dataset_size = 0;
 

@@ -42,9 +42,9 @@ double Layout::bars(const Panel& panel, const Frame& frame) {
     names = std::max(names, std::min(length(bar.name), kLongest));
     labels = std::max(labels, length(bar.label));
   }
-  const bool column = panel.style == Panel::Style::points;  // values stand in a column, not behind their ranges
+  const bool column = panel.style == Panel::Style::points;  // values stand in a column, on a phone above their ranges
   const double x0 = above ? frame.left + 2 : frame.left + static_cast<double>(names) * kChar + 12,
-               x1 = frame.right() - 8 - (column ? static_cast<double>(labels) * kChar + 8 : 0);
+               x1 = frame.right() - 8 - (column && !above ? static_cast<double>(labels) * kChar + 8 : 0);
   const double pitch = above ? (boxes ? 50 : 44) : boxes ? 44 : column ? 24 : 32;
   const double head = frame.top + 4, foot = head + pitch * static_cast<double>(panel.bars.size());
   const Axis px{bar_range(panel, x1 - x0), x0, x1, panel.log_x};
@@ -71,7 +71,7 @@ double Layout::bars(const Panel& panel, const Frame& frame) {
     const Ink ink = one.failed ? Ink::Role::failure : Ink::Role::text;
     const bool drawn = std::isfinite(one.value);
     if (column)
-      text(one.label, frame.right() - 8, middle, Anchor::end, ink);
+      text(one.label, frame.right() - 8, above ? row + 10 : middle, Anchor::end, ink);
     else if (boxes && drawn)
       text(one.label, px(one.inner), middle - kThick / 2 - 11, Anchor::middle, ink).size = 0.9;
     else

@@ -287,3 +287,10 @@ results() {
   [[ $stderr == "zs-parse: run.log:3: malformed value: '1e-99999999999' of 'loss' is not 0"* ]]
   zs-parse run.log | zs-aggregate --format json >/dev/null || (($? == 1))
 }
+
+@test "zs-parse: a value without a name is no attribute, and costs no log" {
+  printf '%s\n' 'gpt2 ds=True np=8 batch_size=1 seq=512 zero_stage=1 acc=4 =lost compile=True backend=inductor deepcompile=True passes=None compile_time=1 iteration time: 0.1 alloc_mem: 1 peak_mem: 2' \
+    'Epoch 1, Step 1, Loss: 2.5 sync: True time: 0.1 alloc_mem: 1 peak_mem: 2' >log
+  run -0 zs-parse log
+  [[ $output == *"zero_stage=1"* && $output != *"=lost"* ]]
+}

@@ -259,6 +259,7 @@ void LogReader::fault(std::int64_t line, const std::string& what, const std::str
 void LogReader::attribute(std::string_view key, std::string_view value, bool replace) {
   if (value.empty() || value == "None") return;
   const std::string name = attribute_named(key);
+  if (name.empty()) return;  // "a=1 =b": what has no name says nothing
   const std::string text(attribute_value(value));
   if (replace) {
     attributes_[name] = text;

@@ -83,19 +83,10 @@ std::vector<Leaf> everything(const std::string& path) {
   return leaves;
 }
 
-constexpr const char* kMoments = "accelerator_states";
+bool is_document(const std::string& path) { return path.ends_with(".json") && !is_index(path); }
 
-}  // namespace
-
-Contents contents(const std::string& a, const std::string& b) {
-  const auto file = [](const std::string& path) {
-    return fs::is_directory(path) ? tensorfile::open_state_dict(path).path() : path;
-  };
-  const std::string file_a = file(a), file_b = file(b);
-  if (is_torch(file_a) && is_torch(file_b)) return {everything(file_a), everything(file_b)};
-  return {weights(file_a), weights(file_b)};
-}
-
+/// The values in two files of JSON, by dotted name: those of names that both have. Left out: who wrote it
+/// (transformers_version, _name_or_path), and the layout, which decides no bit (world_size, zero_stage).
 Contents documents(const std::string& a, const std::string& b) {
   constexpr std::array<std::string_view, 4> kLeftOut = {"transformers_version", "_name_or_path", "world_size",
                                                         "zero_stage"};
@@ -121,6 +112,20 @@ Contents documents(const std::string& a, const std::string& b) {
     both.a.push_back({name, value}), both.b.push_back({name, other->second});
   }
   return both;
+}
+
+constexpr const char* kMoments = "accelerator_states";
+
+}  // namespace
+
+Contents contents(const std::string& a, const std::string& b) {
+  const auto file = [](const std::string& path) {
+    return fs::is_directory(path) ? tensorfile::open_state_dict(path).path() : path;
+  };
+  const std::string file_a = file(a), file_b = file(b);
+  if (is_document(file_a) && is_document(file_b)) return documents(file_a, file_b);
+  if (is_torch(file_a) && is_torch(file_b)) return {everything(file_a), everything(file_b)};
+  return {weights(file_a), weights(file_b)};
 }
 
 std::vector<Part> optimizer_parts(const std::string& folder) {

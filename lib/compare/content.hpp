@@ -16,7 +16,8 @@ struct Leaf {
 };
 
 /// Everything in the files `a` and `b`, in their order. Two files of torch.save are taken with all that they hold; of
-/// others, and of one of each kind, the weights. Throws Error, located, at any defect.
+/// others, and of one of each kind, the weights. Two files of JSON are taken with the values of names that both have,
+/// but who wrote them, and the layout, which decides no bit. Throws Error, located, at any defect.
 struct Contents {
   std::vector<Leaf> a, b;
 };
@@ -32,11 +33,6 @@ struct Part {
 /// The moments in the files optimizer_RANK.pt of a folder accelerator_states, by name and begin. Empty where it has no
 /// such files. Throws Error at one of another form.
 std::vector<Part> optimizer_parts(const std::string& folder);
-
-/// The values in two files of JSON, by dotted name: those of names that both have. Left out: who wrote it
-/// (transformers_version, _name_or_path), and the layout, which decides no bit (world_size, zero_stage). Throws Error,
-/// located.
-Contents documents(const std::string& a, const std::string& b);
 
 /// Whether a file is one of torch.save or safetensors, or an index of such, by its first bytes and its name.
 bool holds_tensors(const std::string& path);

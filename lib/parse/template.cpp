@@ -12,6 +12,8 @@
 namespace zs::parse {
 namespace {
 
+constexpr std::uint32_t kLongestWhole = 18;
+
 #if defined(__SSE2__)
 
 __m128i load(const char* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
@@ -98,6 +100,7 @@ bool Template::learn(std::string_view line, std::vector<Value> values, bool json
     slot.set_text({at, static_cast<std::size_t>(text.data() - at)});
     slot.column = value.column;
     slot.whole = value.type == metric::Type::integer;
+    if (slot.whole) slot.longest = value.field.key == "rank" ? kLongestRank : kLongestWhole;
     slot.truth = value.field.kind == Kind::word;
     if (slot.truth && text != "True" && text != "False") return false;
     at = text.data() + text.size();
@@ -117,8 +120,7 @@ bool Template::learn(std::string_view line, std::vector<Value> values, bool json
 const char* Template::Slot::end_of_number(const char* at, bool json) {
   bool is_whole = false;
   const char* const stop = skip_number(at, is_whole);
-  if (!stop || (whole && (!is_whole || stop - at > 18)) || stop - at > static_cast<std::ptrdiff_t>(kLongest))
-    return nullptr;
+  if (!stop || (whole && !is_whole) || stop - at > static_cast<std::ptrdiff_t>(longest)) return nullptr;
   const char* const first = at + (*at == '-');
   const void* const dot = std::memchr(first, '.', static_cast<std::size_t>(stop - first));
   if (json && dot && !is_digit(static_cast<const char*>(dot)[1])) return nullptr;
@@ -146,7 +148,9 @@ const char* Template::match(const char* at, const char* end, std::vector<std::st
       at += yes ? 4 : 5;
       continue;
     }
-    const char* const first = at + (*at == '-');
+    const bool minus = *at == '-';
+    if (minus && slot.whole) return nullptr;  // a dialect may take digits alone
+    const char* const first = at + minus;
     const std::uint32_t digits = slot.narrow ? digits16(first) : digits32(first);
     const bool guessed = (digits & slot.window) == slot.digits && (slot.point == 0 || first[slot.point] == '.');
     const char* const stop = guessed ? first + slot.length : slot.end_of_number(at, json_);

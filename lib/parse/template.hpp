@@ -8,8 +8,9 @@
 //
 // What must hold: a line that matches has the cells that the dialect would have found. So a match is refused wherever
 // that is not certain - other text, a number of another kind or of an unusual form, a longer one, nan - and the dialect
-// reads the line. Which columns are whole numbers was learned, and a fraction there is refused. Dialects that look at
-// more than one line say so (Dialect::repeats), and nothing is learned of them.
+// reads the line. Which columns are whole numbers was learned, and a fraction or a sign there is refused, and a rank
+// that is longer than ranks are. Dialects that look at more than one line say so (Dialect::repeats), and nothing is
+// learned of them.
 #pragma once
 #include <array>
 #include <string>
@@ -51,8 +52,9 @@ class Template {
     alignas(16) std::array<char, 16> start{};  ///< of the text
     std::uint32_t start_bits = 0;              ///< a bit for each byte of it
     std::size_t column = 0;
-    bool whole = false;  ///< an integer column
-    bool truth = false;  ///< True or False
+    bool whole = false;                ///< an integer column
+    std::uint32_t longest = kLongest;  ///< characters of its number
+    bool truth = false;                ///< True or False
     /// The extent of the last number: guessing it again lets the processor read ahead, past a load, a compare and a
     /// count for each value.
     std::uint32_t window = 0, digits = 1;  ///< bits of the bytes up to its end; those that are digits

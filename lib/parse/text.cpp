@@ -171,11 +171,14 @@ std::string_view without_escapes(std::string_view text, std::string& storage) {
 }
 
 std::string_view rank_of(std::string_view prefix) {
-  const auto number_after = [&](std::size_t at) -> std::string_view {
+  const auto taken = [](std::string_view& rest) -> std::string_view {
+    const std::string_view digits = take_digits(rest);
+    return digits.size() <= kLongestRank ? digits : std::string_view{};
+  };
+  const auto number_after = [&](std::size_t at) {
     std::string_view rest = prefix.substr(at);
     skip_blanks(rest);
-    const std::string_view digits = take_digits(rest);
-    return digits.size() <= 9 ? digits : std::string_view{};
+    return taken(rest);
   };
   static constexpr std::array<std::string_view, 4> kHeads = {"[rank", "[Rank", "[default", "(rank"};
   for (const std::string_view head : kHeads) {
@@ -185,14 +188,14 @@ std::string_view rank_of(std::string_view prefix) {
   }
   std::string_view rest = prefix;  // [1,3]<stdout>: of mpirun --tag-output, 3: of srun --label
   if (skip(rest, "[") && !take_number(rest).text.empty() && skip(rest, ",")) {
-    const Token rank = take_number(rest);
-    return rest.starts_with("]<std") ? rank.text : std::string_view{};
+    const std::string_view rank = taken(rest);
+    return rest.starts_with("]<std") ? rank : std::string_view{};
   }
   rest = prefix;
   skip_blanks(rest);
   skip(rest, "rank ");
-  const std::string_view rank = take_digits(rest);
-  return !rank.empty() && rank.size() <= 9 && (rest.starts_with(": ") || rest == ":") ? rank : std::string_view{};
+  const std::string_view rank = taken(rest);
+  return rest.starts_with(": ") || rest == ":" ? rank : std::string_view{};
 }
 
 }  // namespace zs::parse

@@ -50,7 +50,8 @@ std::string bytes_of(std::string_view number, std::string_view unit);
 std::string_view without_escapes(std::string_view text, std::string& storage);
 
 /// The rank that a launcher put in front of a line ("[rank3]:", "[default3]:", "3: ", "[1,3]<stdout>:", "[Rank 3]"),
-/// as text; empty if there is none.
+/// as text; empty if there is none. Digits alone, and at most kLongestRank of them: a longer one is a time.
+constexpr std::size_t kLongestRank = 9;
 std::string_view rank_of(std::string_view prefix);
 
 }  // namespace zs::parse

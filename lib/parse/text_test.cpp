@@ -58,6 +58,9 @@ TEST_CASE("rank_of knows the prefixes of launchers") {
   CHECK(rank_of("[rank3]: ") == "3");
   CHECK(rank_of("[default12]:") == "12");
   CHECK(rank_of("7: ") == "7");
+  CHECK(rank_of("[rank-3]: ").empty());
+  CHECK(rank_of("[1,2.5]<stdout>:").empty());
+  CHECK(rank_of("[1,-3]<stdout>:").empty());
   CHECK(rank_of("[1,5]<stdout>:") == "5");
   CHECK(rank_of("[2025-06-17 04:25:48,181] [INFO] [logging.py:107:log_dist] [Rank 0] ") == "0");
   CHECK(rank_of("[Rank -1] ").empty());

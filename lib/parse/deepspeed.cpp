@@ -83,7 +83,7 @@ class DeepSpeed : public Dialect {
     emit(findings);
     open_line_ = line.number;
     open_prefix_ = prefix;
-    add("step", {step, Kind::integer});
+    add("step", value_of(step));
   }
 
   void add(std::string_view key, Token value) {

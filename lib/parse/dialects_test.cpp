@@ -209,6 +209,27 @@ TEST_CASE("a byte order mark and CRLF hide nothing") {
   CHECK(table.stats.faulty == 0);
 }
 
+TEST_CASE("a step is a whole number, or a fault") {
+  for (const std::string_view line :
+       {"Epoch 1, Step @, Loss: 2.5", "iter @: loss 2.5, time 5ms, mfu 7%", "step @: train loss 2.5, val loss 2.5",
+        "step @/32 | loss 10.5 (+nanz)| norm 4 (+nanz)| lr 1.71e-06 | 2747.19 ms | 4% bf16 MFU | 38 tok/s",
+        "step: @  loss:  4.5  memory:  1.03GiB(1.09%)  tps: 12,345", R"({"step": @, "loss": 2.5})",
+        "[Rank 0] step=@, skipped=17, lr=[0.5], mom=[(0.9, 0.999)]",
+        "[timer.py:260:stop] epoch=0/micro_step=4/global_step=@, RunningAvgSamplesPerSec=74.6, "
+        "CurrSamplesPerSec=7.5"}) {
+    for (const auto& [value, means] :
+         {std::pair("1.", "1"), {"1.0", "1"}, {"2.5", ""}, {"2e3", "2000"}, {"-7", "-7"}}) {
+      CAPTURE(line);
+      CAPTURE(value);
+      const auto [out, stats] = read(filled(line, value) + "\n");
+      const auto found = out.values.find("step");
+      if (found == out.values.end() || found->second.empty()) continue;
+      CHECK(found->second == std::set<std::string>{means});
+      CHECK((stats.faulty > 0) == (*means == '\0'));
+    }
+  }
+}
+
 TEST_CASE("JSON is read as JSON is") {
   for (const char* const wrong :
        {R"({"step": 1, "loss": 0123})", R"({"step": 1, "loss": +3})", R"({"step": 1, "loss": .5})",

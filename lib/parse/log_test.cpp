@@ -65,8 +65,10 @@ std::string made_log(std::mt19937& random) {
   };
   std::string log;
   for (int line = 0; line < 60; ++line) {
-    const std::string step = std::to_string(random() % 3000);
+    const std::string step =
+        random() % 16 == 0 ? pick({"1.", "2.5", "-3", "01", "1e3"}) : std::to_string(random() % 3000);
     std::string text =
+        pick({"", "", "[rank0]: ", "[rank3]: ", "[rank-3]: ", "[1,2]<stdout>:", "[1,2.5]<stdout>:"}) +
         pick({"Epoch 1, Step " + step + ", Loss: " + number() + " sync: " + pick({"True", "False", "maybe"}) +
                   " time: " + number() + " alloc_mem: " + pick({"28307113472", "5", "2.5"}) + " peak_mem: 50064946688",
               "{\"step\": " + step + ", \"loss\": " + number() + ", \"x\": " + number() + "}", "something else", "",

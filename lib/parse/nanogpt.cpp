@@ -43,7 +43,7 @@ class NanoGpt : public Dialect {
     if (loss.text.empty()) return {false, "malformed iter line: no number after 'loss'"};
     if (!line.ended && rest.empty()) return {false, "malformed iter line: the log ends within the value of 'loss'"};
     if (!number_ends(rest)) return {false, "malformed iter line: other text within 'loss'"};
-    std::vector<Field> fields = {{"step", step.text, Kind::integer}, {"loss", loss.text, loss.kind}};
+    std::vector<Field> fields = {{"step", step.text, step.kind}, {"loss", loss.text, loss.kind}};
     std::string fault, time;
     if (skip(rest, ", time ")) {
       const Token value = take_number(rest);
@@ -82,7 +82,7 @@ class NanoGpt : public Dialect {
     if (!number_ends(rest)) return {false, "malformed evaluation line: other text within 'val loss'"};
     if (!line.ended && rest.empty())
       return {false, "malformed evaluation line: the log ends within the value of 'val loss'"};
-    findings.record({{"step", step.text, Kind::integer},
+    findings.record({{"step", step.text, step.kind},
                      {"train_split_loss", train.text, train.kind},
                      {"valid_loss", valid.text, valid.kind}},
                     line.text.substr(0, at), line.number);

@@ -307,9 +307,10 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   }
 };
 
+// c10: LibTorch 1.13 has an optional of its own; later it is the name of std::optional.
 struct Project : torch::autograd::Function<Project> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_OI,
-                        const std::optional<Tensor>& bias) {
+                        const c10::optional<Tensor>& bias) {
     const Tensor bias_O = bias.value_or(Tensor());
     ctx->save_for_backward({x_BTI, weight_OI, bias_O});
     const Tensor x_NI = x_BTI.reshape({-1, weight_OI.size(1)});
@@ -406,7 +407,7 @@ const Kernels& fused() {
         return Normed{made[0], made[1]};
       },
       [](const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {
-        return Project::apply(x_BTI, weight_OI, bias_O.defined() ? std::optional<Tensor>(bias_O) : std::nullopt);
+        return Project::apply(x_BTI, weight_OI, bias_O.defined() ? c10::optional<Tensor>(bias_O) : c10::nullopt);
       },
       [](const Tensor& gate_BTI, const Tensor& up_BTI) { return Swiglu::apply(gate_BTI, up_BTI); },
       [](const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <torch/version.h>
+
 #include <cmath>
 
 #include "kernel/kernels.hpp"
@@ -29,11 +31,13 @@ Tensor linear_add(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bi
 /// Of queries, keys and values of as many heads: [B, T, H*D].
 Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BHTD, double dropout, std::uint64_t key) {
   const std::int64_t B = all_q_BHTD.size(0), H = all_q_BHTD.size(1), T = all_q_BHTD.size(2), D = all_q_BHTD.size(3);
-  if (all_q_BHTD.is_cuda() && dropout == 0) {  // LibTorch's own choice among its deterministic kernels
+#if TORCH_VERSION_MAJOR >= 2                   // before, LibTorch had none, and our GPUs need a later one
+  if (all_q_BHTD.is_cuda() && dropout == 0) {  // its own choice among its deterministic kernels
     return at::scaled_dot_product_attention(all_q_BHTD, k_BHTD, v_BHTD, {}, 0, /*is_causal=*/true)
         .transpose(1, 2)
         .reshape({B, T, H * D});
   }
+#endif
   const Tensor q_BHTD = all_q_BHTD * (1 / std::sqrt(static_cast<double>(D)));
   const Tensor mask_TT = at::full({T, T}, -INFINITY, q_BHTD.options()).triu_(1);
   const Tensor scores_BHTT = at::matmul(q_BHTD, k_BHTD.transpose(-2, -1)) + mask_TT;

@@ -42,6 +42,7 @@ ifeq ($(TORCH),debian)
 override TORCH_HOME :=
 TORCH_CFLAGS := -isystem /usr/include/torch/csrc/api/include
 TORCH_LIBS := -ltorch_cpu -lc10
+IN_PLACE := $(BUILD)/obj/lib/token/debian/sentencepiece.o
 else ifneq ($(TORCH),)
 $(error TORCH=$(TORCH) is not known; TORCH=debian takes the distribution's LibTorch, TORCH_HOME=FOLDER any other)
 else
@@ -50,6 +51,7 @@ TORCH_HOME := $(or $(chosen_home),$(shell CUDA=$(CUDA) share/libtorch home),miss
 TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/torch/csrc/api/include
 TORCH_LIBS := -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
 endif
+HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS)
 # libzs-cuda.so is built where there are nvcc and a LibTorch with CUDA, unless CUDA=0. Its libraries are those beside that
 # LibTorch, or the toolkit's; what a machine lacks of them is told when a GPU is asked for.
 NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
@@ -127,24 +129,24 @@ $(BUILD)/obj/lib/cli/version.o: lib/cli/version.cpp $(BUILD)/version
 $(LIGHT_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 	$(CXX) $< -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
 
-$(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs-train.a $(BUILD)/libzs.a
-	$(CXX) -rdynamic $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+$(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+	$(CXX) -rdynamic $< $(HEAVY_LIBS) -o $@
 
-$(MPI_TESTS) $(BENCHES): $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+$(MPI_TESTS) $(BENCHES): $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 # A program that loads libzs-cuda.so offers it all that zs-train does.
 $(BUILD)/bench/scatter: WHOLE = -rdynamic -Wl,--whole-archive -lzs-train -Wl,--no-whole-archive
 $(BUILD)/mpi/%: $(BUILD)/obj/tests/mpi/%.o
 	@mkdir -p $(@D)
-	$(CXX) $< -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+	$(CXX) $< $(HEAVY_LIBS) -o $@
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o
 	@mkdir -p $(@D)
-	$(CXX) $< -L$(BUILD) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+	$(CXX) $< $(HEAVY_LIBS) -o $@
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
 $(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(LIGHT))) $(BUILD)/libzs.a
 	$(CXX) $(filter %.o,$^) -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
-$(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(HEAVY))) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
-	$(CXX) $(filter %.o,$^) -L$(BUILD) -lzs-train -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS) -o $@
+$(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(HEAVY))) $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+	$(CXX) $(filter-out $(IN_PLACE),$(filter %.o,$^)) $(HEAVY_LIBS) -o $@
 
 check:  ## install what is missing, build, pass every test
 	@$(MAKE) --no-print-directory deps

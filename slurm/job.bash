@@ -100,7 +100,7 @@ on_every_rank() {
   fi
   child=$!
   [[ -z $stopping ]] || kill -USR1 "$child" 2>/dev/null || true
-  [[ ! -t 2 || -z $1 ]] || follow "$child" "$1" "$name" "$waiting" &
+  [[ ! -t 2 || -z $1 ]] || zs-runs watch "$child" "$1" "$name" "$waiting" &
   # A trap ends `wait`, not the child.
   while :; do
     wait "$child" && code=0 || code=$?

@@ -118,31 +118,15 @@ new_folder() {
 # as_words WORD...: the words as one line that a shell reads back as the same.
 as_words() { local line; printf -v line '%q ' "$@"; printf '%s' "${line% }"; }
 
-# follow PROCESS LOG CELL WAITING: on the terminal's last line, until the process ends: the last logged step of the cell,
-# what is left of it, and of all that wait, this one included, if each takes as long.
-follow() {
-  local begin=$SECONDS steps=0 word step each left rest
-  clock() { printf '%d:%02d:%02d' $(($1 / 3600)) $(($1 / 60 % 60)) $(($1 % 60)); }
-  tail -n +1 -s 0.2 -F --pid="$1" "$2" 2>/dev/null | grep --line-buffered -oE '^run: expected_steps=[0-9]+|Step [0-9]+, Loss: [^ ]+' |
-    while read -r word; do
-      if [[ $word == run:* ]]; then steps=${word#*=}; continue; fi
-      step=${word%%,*} left=$((SECONDS - begin)) rest=''
-      each=$((left * steps / ${step#Step }))
-      if ((each >= left && steps > 0)); then rest=", $(clock $((each - left))) left, $(clock $((each * $4 - left))) for all"; fi
-      printf '\r%s: %s%s\033[K' "$3" "$word" "$rest" >&2
-    done || true
-  printf '\r\033[K' >&2
-}
-
 # attended OUTPUT CELL WAITING WORD...: runs a command and waits for it. What it prints goes to the file; where CELL is
-# named, follow() shows it. Sets `code`, its exit code; `child` is its process meanwhile,
+# named, zs-runs watch shows it. Sets `code`, its exit code; `child` is its process meanwhile,
 # which leads a session of its own.
 attended() {
   local follower=''
   setsid "${@:4}" </dev/null >"$1" 2>&1 &
   child=$!
   if [[ -t 2 && -n $2 ]]; then
-    follow "$child" "$1" "$2" "$3" &
+    zs-runs watch "$child" "$1" "$2" "$3" &
     follower=$!
   fi
   wait "$child" && code=0 || code=$?

@@ -95,6 +95,21 @@ names() { zs-runs --show run_name "$@" | tail -n +2 | xargs; }
   [ "${lines[3]}" = $'metric\tloss at epoch 1, step 20, the first to differ\t2.4\t2.4000000001' ]
 }
 
+@test "zs-runs: diff gives the verdict of what the runs differ in" {
+  some_runs
+  zs-runs update a state_digest=11 training.seed=1 zero.stage=1
+  zs-runs update b state_digest=22 training.seed=1 zero.stage=3
+  run -1 zs-runs diff a b
+  [[ $output == *$'\nverdict\tbits\ta fault: one training in one arithmetic ends with different bits'* ]]
+  zs-runs update b training.dtype=bfloat16
+  zs-runs update a training.dtype=float32
+  run -1 zs-runs diff a b --format table
+  [ "${lines[-1]}" = "other bits at the end: they are not expected to be the same bits, because they differ in number format (float32 and bfloat16)" ]
+  zs-runs update b training.seed=2 state_digest=11
+  run -1 zs-runs diff a b
+  [[ $output == *"the same bits at the end, though they train different things: they differ in seed (1 and 2)"* ]]
+}
+
 @test "zs-runs: update makes a column of a new metric, an empty value takes it away" {
   some_runs
   zs-runs update c my_metric=1.5 status=archived
@@ -349,4 +364,22 @@ import pandas
 runs = pandas.read_csv("saved_models/runs.csv")
 print(*(str(runs[c].dtype) for c in ["run_id", "training.learning_rate", "zero.stage", "zero.compile", "final_valid_loss"]), len(runs))'
   [ "$output" = "object float64 int64 bool float64 4" ]
+}
+
+@test "zs-runs: watch tells on a terminal how far a log is and what is left, and ends with the training" {
+  line() { printf 'Epoch 1, Step %d, Loss: 2.5 sync: True time: 0.1 alloc_mem: 10 peak_mem: 20\n' "$1"; }
+  sleep 60 &
+  training=$!
+  TERM=xterm script -qec "zs-runs watch $training run.log z3 2" /dev/null </dev/null >screen &
+  watching=$!
+  { echo "run: expected_steps=100"; line 10; } >run.log
+  await() { for _ in {1..200}; do grep -q "$1" screen && return; sleep 0.05; done; cat -v screen; return 1; }
+  await 'z3: step 10/100, loss 2.5'
+  sleep 0.3
+  line 60 >>run.log
+  await 'z3: step 60/100, loss 2.5, 0:00:0[0-9] left, 0:00:0[0-9] for all'
+  kill "$training"
+  wait "$watching"
+  [ -z "$(zs-runs watch $$ run.log z3 2 2>&1)" ]  # no terminal, no line
+  run -2 zs-runs watch none run.log z3 2
 }

@@ -8,9 +8,11 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 
+#include "attribute/difference.hpp"
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
@@ -42,7 +44,7 @@ const zs::cli::Command kCommand = {
     "List, filter, sort, show, compare and update runs",
     "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|rm RUN...|reindex|"
     "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|"
-    "finish RESULTS CELL NAME=VALUE...|state RESULTS]",
+    "finish RESULTS CELL NAME=VALUE...|state RESULTS|watch PROCESS LOG CELL WAITING]",
     {
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'f',
@@ -209,10 +211,14 @@ Status show(const Args& args) {
   return verdict(faults);
 }
 
-/// Adds where the records part and what keeps them from being compared, if both runs have their metrics.
-void add_first_difference(const std::string& folder_a, const std::string& folder_b, Sheet& sheet) {
-  if (!std::filesystem::exists(folder_a + "/metrics.h5") || !std::filesystem::exists(folder_b + "/metrics.h5")) return;
-  const zs::metric::Run x = zs::experiment::metrics_of(folder_a), y = zs::experiment::metrics_of(folder_b);
+/// The metrics of the run in a folder, if it has any.
+std::optional<zs::metric::Run> metrics_in(const std::string& folder) {
+  if (!std::filesystem::exists(folder + "/metrics.h5")) return {};
+  return zs::experiment::metrics_of(folder);
+}
+
+/// Adds where the records part and what keeps them from being compared.
+void add_first_difference(const zs::metric::Run& x, const zs::metric::Run& y, Sheet& sheet) {
   const auto found = zs::compare::records({sheet.header[2], &x.records}, {sheet.header[3], &y.records}, {});
   if (found.first) {
     const zs::compare::Pair& first = *found.first;
@@ -228,11 +234,23 @@ Status diff(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 2, false, "RUN RUN");
   const Runs runs = read(registry(args), faults);
-  Sheet sheet =
-      zs::registry::difference(runs, zs::registry::find_run(runs, names[0]), zs::registry::find_run(runs, names[1]));
-  add_first_difference(registry(args) + "/" + sheet.header[2], registry(args) + "/" + sheet.header[3], sheet);
+  const std::size_t a = zs::registry::find_run(runs, names[0]), b = zs::registry::find_run(runs, names[1]);
+  Sheet sheet = zs::registry::difference(runs, a, b);
+  const auto x = metrics_in(registry(args) + "/" + sheet.header[2]);
+  const auto y = metrics_in(registry(args) + "/" + sheet.header[3]);
+  if (x && y) add_first_difference(*x, *y, sheet);
+  const bool differ = !sheet.rows.empty();
+  const auto facts = [&](std::size_t row, const std::optional<zs::metric::Run>& metrics) {
+    zs::attribute::Facts all = metrics ? metrics->attributes : zs::attribute::Facts();
+    for (const auto& [name, value] : runs.fields(row)) all.emplace(name, value);
+    return all;
+  };
+  const std::string bits = zs::attribute::verdict_on_bits(facts(a, x), facts(b, y));
+  const bool table = format(args) == "table";  // which has room for a sentence below it alone
+  if (!bits.empty() && !table) sheet.rows.push_back({"verdict", "bits", bits, ""});
   print_sheet(args, sheet);
-  return sheet.rows.empty() ? verdict(faults) : Status::no;
+  if (!bits.empty() && table) print(bits + "\n");
+  return differ ? Status::no : verdict(faults);
 }
 
 /// The run that an operand of update means: by its folder, or as in find_run.

@@ -175,4 +175,14 @@ std::string reason(const std::vector<Difference>& all) {
   return "";
 }
 
+std::string verdict_on_bits(const Facts& a, const Facts& b) {
+  const std::string of_a = value(a, "state_digest"), of_b = value(b, "state_digest");
+  const std::string why = reason(differences({&a, &b}));
+  const std::string they = why.empty() ? "" : "they " + why;
+  if (of_a.empty() || of_b.empty()) return they;
+  if (of_a == of_b) return "the same bits at the end" + (they.empty() ? "" : ", though " + they);
+  if (they.empty()) return "a fault: one training in one arithmetic ends with different bits (zs-verify finds where)";
+  return "other bits at the end: " + they;
+}
+
 }  // namespace zs::attribute

@@ -59,4 +59,8 @@ std::string text(const std::vector<Difference>& some, std::size_t most = 6);
 /// same bits, because they differ in dtype ..."; "" where the same bits are expected.
 std::string reason(const std::vector<Difference>& all);
 
+/// What the state digests of two runs mean, by what they differ in: "a fault: one training in one arithmetic ends with
+/// different bits", "other bits: they train different things: ..."; "" where nothing can be said.
+std::string verdict_on_bits(const Facts& a, const Facts& b);
+
 }  // namespace zs::attribute

@@ -43,6 +43,13 @@ struct Attribute {
   bool work = false;          ///< it changes how much a step computes
   bool scaled = false;        ///< a study of scaling changes it together with the ranks
   bool found = false;         ///< the run finds it out; nobody sets it
+  bool leads = false;         ///< a column that every registry has, in front of all others
+  bool ending = false;        ///< how a run ended
+  bool watches = false;       ///< what a training writes or evaluates on its way
+  bool place = false;         ///< the name of a thing or a folder: what lies there counts, not the name
+  bool program = false;       ///< which program trained
+  bool circumstance = false;  ///< where, when and how busy: what may have changed a time
+  bool per_run = false;       ///< of each run of an experiment, not of the experiment
 };
 
 /// The whole table, in the order in which people read it.

@@ -2,12 +2,12 @@
 #include "compare/content.hpp"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -86,10 +86,12 @@ std::vector<Leaf> everything(const std::string& path) {
 bool is_document(const std::string& path) { return path.ends_with(".json") && !is_index(path); }
 
 /// The values in two files of JSON, by dotted name: those of names that both have. Left out: who wrote it
-/// (transformers_version, _name_or_path), and the layout, which decides no bit (world_size, zero_stage).
+/// (transformers_version, _name_or_path), and the layout, which decides no bit.
 Contents documents(const std::string& a, const std::string& b) {
-  constexpr std::array<std::string_view, 4> kLeftOut = {"transformers_version", "_name_or_path", "world_size",
-                                                        "zero_stage"};
+  const auto left_out = [](const std::string& name) {
+    return name == "transformers_version" || name == "_name_or_path" ||
+           attribute::role(name) == attribute::Role::layout;
+  };
   const auto values = [&](const std::string& path) {
     std::map<std::string, std::string> found;
     try {
@@ -97,7 +99,7 @@ Contents documents(const std::string& a, const std::string& b) {
       for (const auto& [name, value] : flat.items()) {
         std::string dotted = name.substr(std::min<std::size_t>(1, name.size()));
         std::replace(dotted.begin(), dotted.end(), '/', '.');
-        if (std::find(kLeftOut.begin(), kLeftOut.end(), dotted) == kLeftOut.end()) found[dotted] = value.dump();
+        if (!left_out(dotted)) found[dotted] = value.dump();
       }
     } catch (const nlohmann::json::exception& error) {
       throw Error(path, 0, std::string("is no JSON: ") + error.what());

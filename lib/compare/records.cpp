@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "attribute/table.hpp"
 #include "base/number.hpp"
 
 namespace zs::compare {
@@ -90,8 +91,7 @@ class Comparison {
   }
 
   void choose(const std::vector<std::string>& names) {
-    for (const std::string_view known : kDecided) {
-      const std::string name(known);
+    for (const std::string& name : decided()) {
       if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
       const Column *const left = a_.records->find(name), *const right = b_.records->find(name);
       const bool in_a = has_values(left), in_b = has_values(right);
@@ -266,6 +266,17 @@ class Comparison {
 };
 
 }  // namespace
+
+const std::vector<std::string>& decided() {
+  static const auto names = [] {
+    std::vector<std::string> all;
+    for (const attribute::Attribute& row : attribute::table()) {
+      if (row.recorded && row.repeats) all.emplace_back(row.name);
+    }
+    return all;
+  }();
+  return names;
+}
 
 std::pair<std::int64_t, bool> ulps(double a, double b) {
   const auto x = static_cast<float>(a), y = static_cast<float>(b);

@@ -18,10 +18,9 @@
 
 namespace zs::compare {
 
-/// What training decides. Every other column is about the machine, or unknown here.
-inline constexpr std::array<std::string_view, 10> kDecided = {
-    "loss",       "valid_loss", "grad_norm", "clipped_norm", "learning_rate",
-    "loss_scale", "skipped",    "tokens",    "epoch",        "state_digest"};
+/// What training decides: the columns of a step that repeat to the last bit. Every other column is about the machine,
+/// or unknown here.
+const std::vector<std::string>& decided();
 
 struct Side {
   std::string name;  ///< in messages
@@ -66,8 +65,8 @@ struct Records {
   std::vector<Reason> reasons;              ///< why nothing is proved, in the order of steps; the first of each kind
 };
 
-/// Compares `names` of kDecided, all if empty. Each row is compared with the one of its attempt, else with the one that
-/// stands; a value that only one of two standing rows has is a reason to fail.
+/// Compares `names` of decided(), all if empty. Each row is compared with the one of its attempt, else with the one
+/// that stands; a value that only one of two standing rows has is a reason to fail.
 Records records(const Side& a, const Side& b, const Tolerance& tolerance, const std::vector<std::string>& names = {});
 
 /// The distance of two numbers, and whether it is counted in float32, as both are such.

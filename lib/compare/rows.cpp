@@ -62,7 +62,7 @@ std::vector<Row> rows(const metric::Table& table, bool epochs) {
   const Integers steps(table, "step"), ranks(table, "rank");
   const Integers epoch_column(table, epochs ? "epoch" : "");
   std::vector<const metric::Column*> values;
-  for (const std::string_view name : kDecided) {
+  for (const std::string& name : decided()) {
     const metric::Column* const column = table.find(name);
     if (column && name != "epoch") values.push_back(column);
   }

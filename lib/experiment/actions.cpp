@@ -7,10 +7,12 @@
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "experiment/plan.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/start.hpp"
+#include "experiment/watch.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -109,11 +111,23 @@ Status state(const cli::Args& args) {
   return bad.empty() ? Status::done : Status::no;
 }
 
+Status watch(const cli::Args& args) {
+  const Words words = operands(args, 4, false, "PROCESS LOG CELL WAITING");
+  const auto process = parse_int(words[0]), waiting = parse_int(words[3]);
+  if (!process || !waiting) throw UsageError("watch needs the numbers PROCESS and WAITING");
+  cli::ProgressLine line;
+  if (!line.on_terminal()) return Status::done;
+  experiment::watch(static_cast<pid_t>(*process), words[1], *waiting, [&](const std::string& text) {
+    if (line.due()) line.show(words[2] + ": " + text);
+  });
+  return Status::done;
+}
+
 }  // namespace
 
 const std::map<std::string, Status (*)(const cli::Args&)>& actions() {
   static const std::map<std::string, Status (*)(const cli::Args&)> kActions = {
-      {"plan", plan}, {"start", start}, {"finish", finish}, {"state", state}};
+      {"plan", plan}, {"start", start}, {"finish", finish}, {"state", state}, {"watch", watch}};
   return kActions;
 }
 

@@ -8,7 +8,7 @@
 
 namespace zs::experiment {
 
-/// plan, start, finish, state: by name, what each does with the command line.
+/// plan, start, finish, state, watch: by name, what each does with the command line.
 const std::map<std::string, Status (*)(const cli::Args&)>& actions();
 
 }  // namespace zs::experiment

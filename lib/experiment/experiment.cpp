@@ -8,17 +8,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "cli/progress.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -26,17 +27,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 using registry::value;
 
-/// Fields that are whole numbers in metadata.json.
-constexpr std::array<std::string_view, 7> kNumbers = {"ranks", "max_restarts", "exit_code",   "seconds",
-                                                      "run",   "order",        "runs_planned"};
-
 std::string path_of(const std::string& folder) { return folder + "/metadata.json"; }
 
 Json json_of(const std::string& key, const std::string& text) {
   if (text.empty()) return nullptr;
-  const auto number = parse_int(text);
-  const bool numeric = number && std::find(kNumbers.begin(), kNumbers.end(), key) != kNumbers.end();
-  return numeric ? Json(*number) : Json(text);
+  const attribute::Attribute* const row = attribute::find(key);
+  const auto number = row && row->type != attribute::Type::text ? parse_int(text) : std::nullopt;
+  return number ? Json(*number) : Json(text);
 }
 
 void put(Json& object, const registry::Fields& fields) {
@@ -155,7 +152,7 @@ std::string Experiment::progress() const {
   }
   std::string text = to_text(planned() - waiting()) + " of " + to_text(planned()) + " have ended";
   if (waiting() > 0 && seconds > 0 && !std::getenv("SLURM_ARRAY_TASK_ID"))
-    text += ", the rest takes about " + clock_text(seconds / timed * static_cast<double>(waiting()));
+    text += ", the rest takes about " + cli::clock_text(seconds / timed * static_cast<double>(waiting()));
   return text;
 }
 
@@ -202,11 +199,5 @@ void append(const std::string& path, const std::string& text) {
 }
 
 std::string time_text() { return fmt::format("{:%FT%T%z}", fmt::localtime(std::time(nullptr))); }
-
-std::string clock_text(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
-  const auto two = [](std::int64_t number) { return (number < 10 ? "0" : "") + to_text(number); };
-  return to_text(whole / 3600) + ":" + two(whole / 60 % 60) + ":" + two(whole % 60);
-}
 
 }  // namespace zs::experiment

@@ -68,7 +68,5 @@ class Lock {
 void append(const std::string& path, const std::string& text);
 /// Now, as "2026-11-21T22:40:35+0000".
 std::string time_text();
-/// "0:01:20", of seconds.
-std::string clock_text(double seconds);
 
 }  // namespace zs::experiment

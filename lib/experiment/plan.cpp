@@ -2,10 +2,10 @@
 #include "experiment/plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/host.hpp"
@@ -112,8 +112,8 @@ std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) 
 }
 
 bool of_runs(std::string_view field) {
-  static constexpr std::array kOfRuns = {"experiment", "script", "directory", "host", "process"};
-  return field.starts_with("slurm_") || std::find(kOfRuns.begin(), kOfRuns.end(), field) != kOfRuns.end();
+  const attribute::Attribute* const row = attribute::find(field);
+  return row && row->per_run;
 }
 
 Experiment plan_experiment(std::vector<Cell> cells, const registry::Fields& fields) {

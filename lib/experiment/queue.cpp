@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/queue.hpp"
 
-#include <sys/wait.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
-#include "base/shell.hpp"
+#include "base/process.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -17,22 +16,13 @@ constexpr std::array<std::string_view, 11> kEnded = {"BOOT_FAIL", "CANCELLED", "
                                                      "REVOKED",   "TIMEOUT",   "LAUNCH_FAILED"};
 constexpr std::size_t kIdsAtOnce = 500;
 
-struct Said {
-  int status = 0;  // as a shell's: 127 no such program, 124 it took too long
-  std::string text;
-};
+constexpr double kPatience = 20;  // s
 
-Said run(std::vector<std::string> words) {
-  words.insert(words.begin(), {"timeout", "20"});
-  Said said;
-  FILE* const pipe = ::popen((shell_quoted(words) + " 2>&1").c_str(), "r");
-  if (!pipe) return {127, ""};
-  std::array<char, 1 << 14> buffer;
-  for (std::size_t count; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-    said.text.append(buffer.data(), count);
-  const int status = ::pclose(pipe);
-  said.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-  return said;
+Ended ask(const std::vector<std::string>& words) {
+  Program program{words};
+  program.captured = true;
+  program.seconds = kPatience;
+  return run(program);
 }
 
 std::string cluster_name(const std::string& config) {
@@ -42,10 +32,10 @@ std::string cluster_name(const std::string& config) {
   return config.substr(equals + 2, config.find_first_of(" \n", equals + 2) - equals - 2);
 }
 
-std::string silence(const Said& said) {
-  if (said.status == 127) return "no scontrol on PATH";
-  if (said.status == 124) return "Slurm does not answer";
-  return "Slurm does not answer: " + said.text.substr(0, said.text.find('\n'));
+std::string silence(const Ended& answer) {
+  if (answer.status == 127) return "no scontrol on PATH";
+  if (answer.status == 124) return "Slurm does not answer";
+  return "Slurm does not answer: " + answer.errors.substr(0, answer.errors.find('\n'));
 }
 
 }  // namespace
@@ -71,22 +61,22 @@ void add_jobs(std::string_view lines, std::map<std::string, Job>& jobs) {
 
 Queue ask_slurm(const std::vector<std::string>& ids) {
   Queue queue;
-  const Said config = run({"scontrol", "show", "config"});
+  const Ended config = ask({"scontrol", "show", "config"});
   if (config.status != 0) return {"", silence(config), {}};
-  queue.cluster = cluster_name(config.text);
+  queue.cluster = cluster_name(config.output);
   std::vector<std::string> unique(ids);
   std::sort(unique.begin(), unique.end());
   unique.erase(std::unique(unique.begin(), unique.end()), unique.end());
   for (std::size_t begin = 0; begin < unique.size(); begin += kIdsAtOnce) {
-    std::string list;
-    for (std::size_t i = begin; i < std::min(unique.size(), begin + kIdsAtOnce); ++i)
-      list += (list.empty() ? "" : ",") + unique[i];
-    const Said now = run({"squeue", "-h", "-a", "-r", "-t", "all", "-j", list, "-o", "%i|%T|%N"});
+    const auto from = unique.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto to = from + static_cast<std::ptrdiff_t>(std::min(kIdsAtOnce, unique.size() - begin));
+    const std::string list = fmt::format("{}", fmt::join(from, to, ","));
+    const Ended now = ask({"squeue", "-h", "-a", "-r", "-t", "all", "-j", list, "-o", "%i|%T|%N"});
     // It fails where it knows none of the jobs.
-    if (now.status != 0 && now.text.find("Invalid job id") == std::string::npos) return {"", silence(now), {}};
-    add_jobs(now.text, queue.jobs);
+    if (now.status != 0 && now.errors.find("Invalid job id") == std::string::npos) return {"", silence(now), {}};
+    add_jobs(now.output, queue.jobs);
     // What squeue has forgotten; without accounts sacct only says so.
-    add_jobs(run({"sacct", "-n", "-X", "-P", "-j", list, "-o", "JobID,State,NodeList"}).text, queue.jobs);
+    add_jobs(ask({"sacct", "-n", "-X", "-P", "-j", list, "-o", "JobID,State,NodeList"}).output, queue.jobs);
   }
   return queue;
 }

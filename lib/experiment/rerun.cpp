@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/rerun.hpp"
 
-#include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <filesystem>
 #include <set>
 
+#include "base/process.hpp"
 #include "base/shell.hpp"
 #include "config/share.hpp"
 #include "experiment/state.hpp"
@@ -25,11 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 using registry::value;
 
-constexpr std::array<std::string_view, 5> kComputed = {"state", "steps", "slurm_job", "nodes", "basis"};
-
-bool computed(const std::string& filter) {
+bool found_out(const std::string& filter) {
   const std::string_view column = std::string_view(filter).substr(0, filter.find_first_of("!=<>~"));
-  return std::find(kComputed.begin(), kComputed.end(), column) != kComputed.end();
+  return std::find(kFoundOut.begin(), kFoundOut.end(), column) != kFoundOut.end();
 }
 
 const std::string kOthersWords = ": what it says would run as you (--any_owner runs it all the same)";
@@ -73,7 +69,7 @@ std::vector<std::size_t> find_states(const std::string& registry, registry::Ques
   first.sweep = question.sweep;
   // With "or" a run may pass by its state alone.
   for (const std::string& filter : question.filters) {
-    if (!question.any && !computed(filter)) first.filters.push_back(filter);
+    if (!question.any && !found_out(filter)) first.filters.push_back(filter);
   }
   add_states(registry, registry::ask(runs, first).rows, runs);
   if (question.show.empty()) {
@@ -156,37 +152,12 @@ std::string rerun_command(const std::string& folder) { return shell_quoted({"zs-
 int rerun(const Rerun& job, const std::vector<std::string>& command) {
   if (!job.directory.empty() && !fs::is_directory(job.directory))
     throw Error(job.directory, 0, "the folder that this was planned in is gone");
-  std::vector<std::string> words = command;
-  std::array<int, 2> pipe{};
-  if (::pipe(pipe.data()) != 0) throw Error("pipe: " + errno_text());
-  std::signal(SIGPIPE, SIG_IGN);  // a script that refuses does not read
-  const pid_t child = ::fork();
-  if (child < 0) throw Error("fork: " + errno_text());
-  if (child == 0) {
-    ::dup2(pipe[0], STDIN_FILENO);
-    ::close(pipe[0]);
-    ::close(pipe[1]);
-    std::signal(SIGPIPE, SIG_DFL);
-    if (!job.directory.empty() && ::chdir(job.directory.c_str()) != 0) ::_exit(126);
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    ::execvp(arguments[0], arguments.data());
-    ::_exit(127);
-  }
-  ::close(pipe[0]);
-  std::string names;
-  for (const std::string& condition : job.conditions) names += condition + "\n";
-  std::size_t written = 0;
-  while (written < names.size()) {
-    const ssize_t count = ::write(pipe[1], names.data() + written, names.size() - written);
-    if (count <= 0) break;
-    written += static_cast<std::size_t>(count);
-  }
-  ::close(pipe[1]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  Program program{command};
+  program.folder = job.directory;
+  program.input = [&](std::FILE* stream) {
+    for (const std::string& condition : job.conditions) std::fprintf(stream, "%s\n", condition.c_str());
+  };
+  return run(program).status;
 }
 
 }  // namespace zs::experiment

@@ -231,18 +231,17 @@ std::vector<State> add_states(const std::string& registry, const std::vector<std
     folders.push_back(registry + "/" + value(records.back(), "run_id"));
   }
   std::vector<State> states;
-  constexpr std::array<const char*, 5> kColumns = {"state", "steps", "slurm_job", "nodes", "basis"};
-  std::array<std::vector<std::string>, kColumns.size()> cells;
+  std::array<std::vector<std::string>, kFoundOut.size()> cells;
   for (auto& column : cells) column.resize(runs.size());
   for (const Found& found : find(folders, std::move(records))) {
-    const std::array<std::string, kColumns.size()> row = {std::string(name(found.state.fate)), found.steps,
-                                                          found.job_id, found.nodes, found.state.basis};
+    const std::array<std::string, kFoundOut.size()> row = {std::string(name(found.state.fate)), found.steps,
+                                                           found.job_id, found.nodes, found.state.basis};
     for (std::size_t c = 0; c < row.size(); ++c) cells[c][rows[states.size()]] = row[c];
     states.push_back(found.state);
   }
   for (std::size_t c = 0; c < cells.size(); ++c) {
-    std::erase_if(runs.columns, [&](const registry::Column& column) { return column.name == kColumns[c]; });
-    runs.columns.push_back(column_of(kColumns[c], cells[c]));
+    std::erase_if(runs.columns, [&](const registry::Column& column) { return column.name == kFoundOut[c]; });
+    runs.columns.push_back(column_of(std::string(kFoundOut[c]), cells[c]));
   }
   return states;
 }

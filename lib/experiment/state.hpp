@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What has really become of a run: not what its record said last, but what its metrics, its job and its process show.
 #pragma once
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiment/queue.hpp"
@@ -70,7 +72,10 @@ struct Found {
 /// folder that is gone is a run that is missing.
 std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records = {});
 
-/// find() for the runs in `rows`: adds to the table the columns state, steps, slurm_job, nodes and basis. Rows that are
+/// The columns of the table that are found out when somebody asks.
+inline constexpr std::array<std::string_view, 5> kFoundOut = {"state", "steps", "slurm_job", "nodes", "basis"};
+
+/// find() for the runs in `rows`: adds to the table the columns kFoundOut. Rows that are
 /// not named stay empty. The states, by row of `rows`.
 std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
 

@@ -57,6 +57,11 @@ class LogReader : private Findings {
   void finish();
   /// An attribute from elsewhere (metadata.json); it replaces what the log says.
   void set_attribute(const std::string& key, const std::string& value) { attributes_[key] = value; }
+  /// An attribute as it is known so far, or "".
+  std::string attribute(const std::string& key) const {
+    const auto found = attributes_.find(key);
+    return found == attributes_.end() ? "" : found->second;
+  }
   const Stats& stats() const { return stats_; }
   /// Of text, in all logs read.
   std::int64_t bytes() const { return bytes_; }

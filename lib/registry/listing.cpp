@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "config/known.hpp"
@@ -66,17 +67,13 @@ std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std
 }  // namespace
 
 Topic topic(std::string_view column) {
-  static constexpr std::array kIdentity = {"run_id", "run_name", "timestamp", "status", "run.name", "state"};
-  static constexpr std::array kEnvironment = {"command",    "host",   "user",       "directory",  "revision",
-                                              "git_diff",   "error",  "version",    "device",     "devices",
-                                              "world_size", "nodes",  "hardware",   "exit_code",  "tool",
-                                              "process",    "steps",  "restarts",   "segments",   "basis",
-                                              "condition",  "script", "experiment", "steps_done", "resumed_after_step"};
-  if (std::find(kIdentity.begin(), kIdentity.end(), column) != kIdentity.end()) return Topic::identity;
+  using attribute::Role;
+  const attribute::Attribute* const row = attribute::find(column);
   if (config::known(column)) return Topic::configuration;
-  if (std::find(kEnvironment.begin(), kEnvironment.end(), column) != kEnvironment.end()) return Topic::environment;
-  if (column.starts_with("slurm_") || column.starts_with("environment.")) return Topic::environment;
-  return column.find('.') == std::string_view::npos ? Topic::metric : Topic::configuration;
+  if (row && row->leads) return Topic::identity;
+  if (!row) return column.find('.') == std::string_view::npos ? Topic::metric : Topic::configuration;
+  if (row->role == Role::measurement) return row->ending ? Topic::environment : Topic::metric;
+  return row->role == Role::identity || row->found ? Topic::environment : Topic::configuration;
 }
 
 std::string_view name(Topic topic) {

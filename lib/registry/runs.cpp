@@ -2,10 +2,10 @@
 #include "registry/runs.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <unordered_map>
 
+#include "attribute/table.hpp"
 #include "config/known.hpp"
 
 namespace zs::registry {
@@ -13,15 +13,19 @@ namespace {
 
 constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
 
-constexpr std::array<std::string_view, 5> kFirst = {"run_id", "run_name", "timestamp", "sweep_name", "status"};
+/// What names a run: columns that are always there, so that who reads runs.csv may count on them.
+const std::vector<const attribute::Attribute*>& leading() {
+  static const auto rows = attribute::filtered([](const attribute::Attribute& row) { return row.leads; });
+  return rows;
+}
 
 /// Where a column stands: what names a run first, then settings in the order of their table, then the rest by name.
 std::size_t rank(const std::string& name) {
-  const auto first = std::find(kFirst.begin(), kFirst.end(), name);
-  if (first != kFirst.end()) return static_cast<std::size_t>(first - kFirst.begin());
+  const auto& first = leading();
+  const auto lead = std::find_if(first.begin(), first.end(), [&](const auto* row) { return row->name == name; });
+  if (lead != first.end()) return static_cast<std::size_t>(lead - first.begin());
   const config::Known* const row = config::known(name);
-  const std::size_t settings = config::known().size();
-  return kFirst.size() + (row ? static_cast<std::size_t>(row - config::known().data()) : settings);
+  return first.size() + (row ? static_cast<std::size_t>(row - config::known().data()) : config::known().size());
 }
 
 /// Drops values that no row has, and numbers the others in order of appearance.
@@ -66,9 +70,8 @@ Runs assemble(const Runs& earlier, const std::vector<Row>& rows) {
   runs.times.reserve(rows.size());
   for (const Row& row : rows) runs.times.push_back(row.time);
   std::unordered_map<std::string, std::size_t> places;
-  // Columns that are always there, so that who reads runs.csv may count on them.
-  for (const std::string_view first : kFirst) {
-    const std::string name(first);
+  for (const attribute::Attribute* const row : leading()) {
+    const std::string name(row->name);
     if (earlier.find(name)) continue;
     places[name] = runs.columns.size();
     runs.columns.push_back({name, {""}, std::vector<std::uint32_t>(rows.size())});
@@ -97,8 +100,9 @@ Runs assemble(const Runs& earlier, const std::vector<Row>& rows) {
     }
   }
   for (Column& column : runs.columns) compact(column);
-  std::erase_if(runs.columns,
-                [](const Column& column) { return column.values.size() == 1 && rank(column.name) >= kFirst.size(); });
+  std::erase_if(runs.columns, [](const Column& column) {
+    return column.values.size() == 1 && rank(column.name) >= leading().size();
+  });
   std::sort(runs.columns.begin(), runs.columns.end(), [](const Column& a, const Column& b) {
     const std::size_t x = rank(a.name), y = rank(b.name);
     return x != y ? x < y : a.name < b.name;

@@ -2,7 +2,6 @@
 #include "report/comparison.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 
@@ -19,14 +18,13 @@ namespace {
 /// In what two revisions differ beside their revision, of what both say: an older program may record less. What varies
 /// over the runs of both alike, such as a seed, is no difference.
 std::vector<attribute::Difference> beside_revision(const Condition& baseline, const Condition& other) {
-  static constexpr std::array kRevision = {"revision", "version", "commit", "uncommitted_changes", "git_diff"};
   std::vector<attribute::Difference> all = summary::differences({&baseline, &other});
   const auto split = static_cast<std::ptrdiff_t>(baseline.members.size());
   std::erase_if(all, [&](const attribute::Difference& one) {
     const std::set<std::string> here(one.values.begin(), one.values.begin() + split),
         there(one.values.begin() + split, one.values.end());
-    return here == there || here.count("") + there.count("") > 0 ||
-           std::find(kRevision.begin(), kRevision.end(), one.name) != kRevision.end();
+    const attribute::Attribute* const row = attribute::find(one.name);
+    return here == there || here.count("") + there.count("") > 0 || (row && row->program);
   });
   return all;
 }

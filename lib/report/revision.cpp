@@ -118,8 +118,6 @@ std::optional<Grid> commits(const Findings& found) {
 
 /// Load, clocks and nodes: what else may have differed, run by run in the order in which they ran.
 Section measurement_section(const Findings& found) {
-  static constexpr std::array kFacts = {"host",          "date",         "load_before", "other_load",    "cpu_mhz",
-                                        "cpu_mhz_least", "cpu_governor", "gpu_mhz",     "gpu_mhz_least", "gpu_driver"};
   std::vector<const metric::Run*> runs;
   std::set<std::string> hosts;
   for (const Condition& condition : found.conditions) {
@@ -150,11 +148,11 @@ Section measurement_section(const Findings& found) {
   }
   Grid grid{"", {"run"}, {false}, {}};
   for (const metric::Run* const run : runs) grid.rows.push_back({{Text(code(run->name))}});
-  for (const char* const key : kFacts) {
+  for (const attribute::Attribute* const row : attribute::filtered([](const auto& one) { return one.circumstance; })) {
+    const std::string key(row->name);
     if (std::all_of(runs.begin(), runs.end(), [&](const auto* run) { return run->attribute(key).empty(); })) continue;
-    const attribute::Attribute& row = *attribute::find(key);
-    grid.header.push_back(std::string(row.label) + (row.unit.empty() ? "" : " (" + std::string(row.unit) + ")"));
-    grid.numeric.push_back(row.type != attribute::Type::text);
+    grid.header.push_back(titled(*row));
+    grid.numeric.push_back(row->type != attribute::Type::text);
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const std::string value = runs[i]->attribute(key);
       grid.rows[i].push_back({Text(value.empty() ? "-" : value), parse_real(value).value_or(figure::kNone)});

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdict of a report where two runs with different final bits differ in one attribute: that of the attribute's
-// role.
+// The verdict where two runs with different final bits differ in one attribute, in a batch's report, in a comparison of
+// revisions and in zs-runs diff: that of the attribute's role. (verify/two_runs_test.cpp has the same for zs-verify.)
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <iostream>
 
-#include "attribute/table.hpp"
+#include "attribute/difference.hpp"
 #include "plot/sample_test.hpp"
 #include "report/batch.hpp"
+#include "report/comparison.hpp"
 
 namespace zs::report {
 namespace {
@@ -30,10 +31,19 @@ metric::Store twins() {
   return store;
 }
 
-Document written(metric::Store store) {
+/// What the two runs get.
+struct Verdicts {
+  Document batch;
+  Verdict revisions;     ///< on the bits, where each is a revision
+  std::string recorded;  ///< of zs-runs diff
+};
+
+Verdicts verdicts(metric::Store store) {
+  const std::string recorded = attribute::verdict_on_bits(store.runs[0].attributes, store.runs[1].attributes);
   const metric::Store summary = stat::summarize(std::move(store), {}).store;
   const Findings found = findings(summary, "s.h5");
-  return batch(summary, found, "s.h5", "");
+  return {batch(summary, found, "s.h5", ""), compare(summary, found, "s.h5", {}).others.at(0).numerics.verdict,
+          recorded};
 }
 
 /// Whether a change of this attribute in a run breaks the run itself: its records then say something else.
@@ -46,7 +56,7 @@ bool is_of_the_records(const Attribute& row) {
 // With ZS_SHOW_ROLES set it prints the table: attribute, role, verdict.
 TEST_CASE("the verdict on two runs that differ in one attribute is that of its role") {
   const bool show = std::getenv("ZS_SHOW_ROLES") != nullptr;
-  CHECK(written(twins()).label == "Different bits");
+  CHECK(verdicts(twins()).batch.label == "Different bits");
   std::size_t changed = 0;
   std::vector<Attribute> rows(attribute::table().begin(), attribute::table().end());
   rows.push_back({.name = "an_unknown_attribute", .role = Role::decides, .label = "unknown"});
@@ -59,8 +69,8 @@ TEST_CASE("the verdict on two runs that differ in one attribute is that of its r
     const bool text = row.type == attribute::Type::text;
     store.runs[0].attributes[name] = text ? "one" : "2";
     store.runs[1].attributes[name] = text ? "other" : "4";
-    const Document document = written(std::move(store));
-    const std::string label = document.label;
+    const Verdicts all = verdicts(std::move(store));
+    const std::string label = all.batch.label;
     // Ranks and batches change the global batch, whose factors the runs know; what has its effect through another
     // attribute that the runs know has none of its own.
     const bool factor =
@@ -70,10 +80,15 @@ TEST_CASE("the verdict on two runs that differ in one attribute is that of its r
     const bool decides = factor || (row.role == Role::decides && !no_effect);
     const bool rounds = row.role == Role::arithmetic && !no_effect;
     CHECK(label == (decides ? "Not the same training" : rounds ? "Not the same arithmetic" : "Different bits"));
-    CHECK((document.verdict == Verdict::bad) == (label == "Different bits"));
+    CHECK((all.batch.verdict == Verdict::bad) == (label == "Different bits"));
+    // Revisions are there to be compared: that they are two excuses nothing.
+    CHECK(all.revisions == ((decides || rounds) && !row.program ? Verdict::open : Verdict::bad));
+    CHECK(all.recorded.starts_with(decides  ? "other bits at the end: they train different things: they differ in "
+                                   : rounds ? "other bits at the end: they are not expected to be the same bits, "
+                                            : "a fault: "));
     if (show) {
       std::cout << row.name << " | " << attribute::name(row.role) << " | " << label << " | "
-                << (document.verdict == Verdict::bad ? 1 : 0) << " | "
+                << (all.batch.verdict == Verdict::bad ? 1 : 0) << " | "
                 << (row.through.empty() ? "" : "through " + std::string(row.through)) << "\n";
     }
     ++changed;

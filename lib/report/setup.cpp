@@ -12,11 +12,6 @@ namespace {
 
 constexpr std::size_t kMostDiffering = 8;  // columns that a page has room for
 
-/// "share of the data (%)".
-std::string titled(const attribute::Attribute& row) {
-  return std::string(row.label) + (row.unit.empty() ? "" : " (" + std::string(row.unit) + ")");
-}
-
 /// value of a key -> what the conditions say, "" for silence.
 std::vector<std::string> values(const std::vector<Condition>& conditions, const std::string& key) {
   std::vector<std::string> all;

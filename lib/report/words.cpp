@@ -95,6 +95,10 @@ Text names(const std::vector<const Condition*>& conditions, std::size_t most) {
   return say("{} and {} more", joined(all, ", ", ", "), std::to_string(conditions.size() - shown));
 }
 
+std::string titled(const attribute::Attribute& row) {
+  return std::string(row.label) + (row.unit.empty() ? "" : " (" + std::string(row.unit) + ")");
+}
+
 std::string loss_text(double value) {
   const std::string whole = to_text(value);
   if (whole.size() <= 8 || !std::isfinite(value)) return whole;

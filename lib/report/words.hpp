@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attribute/table.hpp"
 #include "report/document.hpp"
 #include "summary/condition.hpp"
 
@@ -15,6 +16,8 @@ std::string counted(std::size_t count, const std::string& noun);
 Text joined(const std::vector<Text>& all, const char* between = ", ", const char* last = " and ");
 /// The names of conditions as code, joined; beyond `most` the rest is counted: "a, b and 3 more".
 Text names(const std::vector<const summary::Condition*>& conditions, std::size_t most = 8);
+/// An attribute as the title of a column: "share of the data (%)".
+std::string titled(const attribute::Attribute& row);
 /// A loss: all its digits where they are few, else six significant ones.
 std::string loss_text(double value);
 /// "12 %", "0.34 %", "0.0012 %": two significant digits, never "0 %" for a value that is not 0.

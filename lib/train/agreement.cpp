@@ -5,9 +5,9 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
+#include "attribute/table.hpp"
 #include "base/number.hpp"
 #include "cli/run.hpp"
 #include "device/memory.hpp"
@@ -18,10 +18,6 @@
 
 namespace zs::train {
 namespace {
-
-/// Keys that name a thing or a place: rank 0's count, or what lies there is compared.
-constexpr std::array<std::string_view, 5> kPlaces = {"run.name", "run.output_dir", "run.checkpoint",
-                                                     "data.dataset_path", "sweep_name"};
 
 /// The version; of one that stands for any number of builds, with a hash of the program.
 std::string binary() {
@@ -56,8 +52,8 @@ void require_same_start(comm::Group& group, const config::Config& config, const 
   if (group.size() == 1) return;
   comm::Facts facts;
   for (const config::Entry& entry : config.entries()) {
-    const bool place = std::find(kPlaces.begin(), kPlaces.end(), entry.key) != kPlaces.end();
-    if (!place && entry.kind != config::Kind::null) facts.emplace_back(entry.key, entry.value);
+    const attribute::Attribute* const row = attribute::find(entry.key);  // of a place what lies there is compared
+    if (!(row && row->place) && entry.kind != config::Kind::null) facts.emplace_back(entry.key, entry.value);
   }
   // The order of keys is no matter.
   std::sort(facts.begin(), facts.end());

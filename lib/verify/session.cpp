@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/session.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <sstream>
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/host.hpp"
@@ -28,12 +31,14 @@
 namespace zs::verify {
 namespace {
 
-/// Keys of a configuration that a comparison does not use: their options are not offered.
-constexpr std::array kUnused = {"training.eval",       "training.eval_steps",   "training.eval_batch_size",
-                                "training.save_steps", "training.log_interval", "training.timing_warmup",
-                                "training.num_epochs", "training.max_steps",    "run.name",
-                                "run.output_dir",      "run.digest_every",      "run.checkpoint",
-                                "training.keep_last",  "training.save_final",   "training.save_pretrained"};
+/// Whether a comparison uses a key of the configuration: it does not write, evaluate or name anything, trains for so
+/// many steps as --iterations says, and begins from initial weights.
+bool used(std::string_view key) {
+  const attribute::Attribute* const row = attribute::find(key);
+  return !row || !(row->role == attribute::Role::identity || row->watches || row->through == "expected_steps" ||
+                   row->name == "checkpoint");
+}
+
 /// What a small model needs to be compared in seconds.
 struct Default {
   const char *key, *value;
@@ -71,32 +76,22 @@ Tolerance tolerance(const cli::Args& args, at::ScalarType dtype) {
   return tolerance;
 }
 
-std::map<std::string, std::string> attributes(const train::Settings& s, const cli::Args& args, const comm::Group& group,
-                                              const Tolerance& tolerance) {
-  const auto number = [](auto value) { return zs::to_text(static_cast<std::int64_t>(value)); };
-  std::string passes;
-  for (const std::string& pass : s.passes) passes += (passes.empty() ? "" : ",") + pass;
-  std::map<std::string, std::string> facts = {
-      {"command", args.line()},
-      {"revision", cli::version()},
-      {"model.name", s.model.name},
-      {"zero_stage", number(s.stage)},
-      {"world_size", number(group.size())},
-      {"gradient_accumulation_steps", number(s.micro_steps)},
-      {"batch_size", number(s.batch_size)},
-      {"seq_length", number(s.model.seq_length)},
-      {"dropout", zs::to_text(s.model.dropout)},
-      {"deepcompile", s.deepcompile ? "true" : "false"},
-      {"passes", passes},
-      {"activation_checkpointing", s.activation_checkpointing ? "true" : "false"},
-      {"kernels", s.model.fused ? "fused" : "plain"},
-      {"dtype", train::dtype_name(s.engine.dtype)},
-      {"use_torch_adam", s.engine.use_torch_adam ? "true" : "false"},
-      {"max_grad_norm", zs::to_text(s.engine.max_grad_norm)},
-      {"seed", number(s.engine.seed)},
-      {"rtol", zs::to_text(tolerance.rtol)},
-      {"atol", zs::to_text(tolerance.atol)}};
+attribute::Facts attributes(const config::Config& config, const train::Settings& s, const cli::Args& args,
+                            const comm::Group& group, const Tolerance& tolerance) {
+  attribute::Facts settings = train::configured(config);
+  std::erase_if(settings, [](const auto& fact) { return !used(fact.first); });
+  attribute::Facts facts = {{"command", args.line()},
+                            {"revision", cli::version()},
+                            {"world_size", zs::to_text(std::int64_t{group.size()})},
+                            {"gradient_accumulation_steps", zs::to_text(std::int64_t{s.micro_steps})},
+                            {"batch_size", zs::to_text(std::int64_t{s.batch_size})},
+                            {"seq_length", zs::to_text(static_cast<std::int64_t>(s.model.seq_length))},
+                            {"passes", fmt::format("{}", fmt::join(s.passes, ","))},
+                            {"kernels", s.model.fused ? "fused" : "plain"},
+                            {"rtol", zs::to_text(tolerance.rtol)},
+                            {"atol", zs::to_text(tolerance.atol)}};
   facts.merge(train::arithmetic(group.device()));
+  facts.merge(settings);
   return facts;
 }
 
@@ -105,7 +100,7 @@ std::vector<std::string> columns(const cli::Args& args) {
   std::vector<std::string> names;
   std::istringstream words(args.text("columns"));
   for (std::string word; std::getline(words, word, ',');) names.push_back(word);
-  const std::vector<std::string> known(compare::kDecided.begin(), compare::kDecided.end());
+  const std::vector<std::string>& known = compare::decided();
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw UsageError("--columns: '" + name + "' is none of the columns that training decides" +
@@ -136,7 +131,7 @@ std::vector<cli::Option> options() {
   std::vector<cli::Option> all;
   for (cli::Option option : experiment::config_options()) {
     const config::Known* const known = config::known_option(option.name);
-    if (known && std::find(kUnused.begin(), kUnused.end(), known->key) != kUnused.end()) continue;
+    if (known && !used(known->key)) continue;
     for (const Default& own : kDefaults) {
       if (known && known->key == own.key && option.name == config::words(known->options).front())
         option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
@@ -262,7 +257,7 @@ Status Session::side_by_side(const cli::Args& args) {
   train::set_arithmetic(group, request.train);
   if (device == "cpu") train::require_memory(group, model::make(request.train.model), request.train, host_memory());
   SideBySide sides(group, request);
-  metric::Run run{"verify", attributes(request.train, args, group, request.tolerance), {}};
+  metric::Run run{"verify", attributes(config, request.train, args, group, request.tolerance), {}};
   if (first && text) print(header());
   const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
     if (!first) return;

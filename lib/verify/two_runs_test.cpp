@@ -5,6 +5,9 @@
 
 #include <cmath>
 
+#include "attribute/difference.hpp"
+#include "attribute/table.hpp"
+
 namespace zs::verify {
 namespace {
 
@@ -36,6 +39,42 @@ TEST_CASE("two runs: the same numbers are exact, one bit is not") {
   CHECK(line(answer, "a_hex") == "0x1.4p+1");
   CHECK(line(answer, "ulp") == "1 (float32)");
   CHECK(compare_runs(a, recorded("b", {1, 2, 3}, {3, 2.50001, 2}), {1e-3, 0}).verdict == Kind::within);
+}
+
+TEST_CASE("two runs: the verdict where they differ in one attribute is that of its role") {
+  using attribute::Attribute;
+  using attribute::Role;
+  attribute::Facts known;
+  for (const Attribute& row : attribute::table()) {
+    if (row.role < Role::measurement) known[std::string(row.name)] = row.type == attribute::Type::text ? "one" : "2";
+  }
+  known["expected_steps"] = "3";
+  std::size_t changed = 0;
+  for (const Attribute& row : attribute::table()) {
+    const std::string name(row.name);
+    // How a run ended, and how many steps it was to have, is judged by itself.
+    if (name.ends_with('*') || row.ending || name == "expected_steps" || name == "state_digest") continue;
+    INFO(name);
+    Recorded a = recorded("a", {1, 2, 3}, {3, 2.5, 2}), b = recorded("b", {1, 2, 3}, {3, 2.5, 1});
+    a.run.attributes = b.run.attributes = known;
+    b.run.attributes[name] = a.run.attributes[name] = row.type == attribute::Type::text ? "one" : "2";
+    if (!row.through.empty()) {  // else what it acts through, which both know, counts
+      a.run.attributes.erase(std::string(row.through)), b.run.attributes.erase(std::string(row.through));
+      const std::string factor = name == "world_size" ? "batch_size" : "world_size";
+      if (row.through == "global_batch_size") a.run.attributes.erase(factor), b.run.attributes.erase(factor);
+    }
+    b.run.attributes[name] = row.type == attribute::Type::text ? "other" : "4";
+    const Answer answer = compare_runs(a, b, {});
+    const std::string because = line(answer, "because");
+    const bool decides = row.role == Role::decides || (row.role == Role::layout && !row.through.empty());
+    CHECK(answer.verdict == (decides ? Kind::not_comparable : Kind::different));
+    CHECK(because.starts_with(decides                        ? "they train different things: "
+                              : row.role == Role::arithmetic ? "they are not expected to be the same bits"
+                                                             : ""));
+    CHECK(because.empty() == (!decides && row.role != Role::arithmetic));
+    ++changed;
+  }
+  CHECK(changed > 100);
 }
 
 TEST_CASE("two runs: what was printed with few digits is compared as far as they go") {

@@ -12,7 +12,7 @@ namespace parse = zs::parse;
 
 const zs::cli::Command kCommand = {
     "zs-parse",
-    "Turn training logs into metric records",
+    "Turn training logs, TensorBoard's and W&B's runs into metric records",
     "[LOG|DIR]...",
     {
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
@@ -21,6 +21,7 @@ const zs::cli::Command kCommand = {
         {'d', "dialect", "NAME", "read only this dialect", "all, told per line", parse::dialect_names()},
         {'p', "pattern", "REGEX", "also read lines that match, named groups as keys"},
         {'m', "map", "COLUMN=KEY", "take COLUMN from KEY of the log; several with commas"},
+        {0, "set", "KEY=VALUE", "attribute of every run that is read, such as revision=v1.2; several with commas"},
         {0, "rank", "WHICH", "records of all ranks, of rank 0, or their mean", "all", {"all", "0", "mean"}},
         {0, "stats", "", "say on stderr what became of every line"},
         {'f', "follow", "", "wait for more at the end of the log, until interrupted"},
@@ -50,7 +51,11 @@ parse::Options options_of(const Args& args) {
 zs::Status run(const Args& args) {
   const std::string form = args.text("format");
   auto options = options_of(args);
-  const auto jobs = parse::jobs_of(args.inputs(), args.has("run") ? args.text("run") : "");
+  const auto given = parse::attributes_of(args.text("set"));
+  auto jobs = parse::jobs_of(args.inputs(), args.has("run") ? args.text("run") : "");
+  for (parse::Job& job : jobs) {
+    for (const auto& [key, value] : given) job.attributes[key] = value;
+  }
   zs::Output out(args.text("output"));
   options.caught_up = [&] { out.flush(); };
   std::int64_t faults = 0;

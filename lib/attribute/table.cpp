@@ -215,6 +215,18 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "runs_planned", .role = identity, .label = "runs planned", .type = kInt},
     {.name = "runs_per_revision", .role = identity, .label = "runs of each revision", .type = kInt},
     {.name = "note", .role = identity, .label = "note"},
+    {.name = "use_tensorboard", .role = identity, .label = "TensorBoard", .key = "tracking.use_tensorboard"},
+    {.name = "tensorboard_dir", .role = identity, .label = "folder of TensorBoard", .key = "tracking.tensorboard_dir"},
+    {.name = "tensorboard.*", .role = identity, .label = "text of TensorBoard"},
+    {.name = "use_wandb", .role = identity, .label = "W&B", .key = "tracking.use_wandb"},
+    {.name = "wandb_run", .role = identity, .label = "W&B run"},
+    {.name = "wandb_folder", .role = identity, .label = "folder of the W&B run"},
+    {.name = "wandb_project", .role = identity, .label = "W&B project", .key = "tracking.wandb_project", .aliases = "run.wandb_project_name"},
+    {.name = "wandb_entity", .role = identity, .label = "W&B entity", .key = "tracking.wandb_entity"},
+    {.name = "wandb_run_name", .role = identity, .label = "W&B name", .key = "tracking.wandb_run_name"},
+    {.name = "wandb_tags", .role = identity, .label = "W&B tags", .key = "tracking.wandb_tags"},
+    {.name = "wandb_mode", .role = identity, .label = "W&B mode", .key = "tracking.wandb_mode"},
+    {.name = "wandb_dir", .role = identity, .label = "folder of W&B", .key = "tracking.wandb_dir"},
     {.name = "wandb*", .role = identity, .label = "W&B"},
 });
 // clang-format on

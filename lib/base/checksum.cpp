@@ -19,6 +19,20 @@ std::string sha256(std::string_view bytes) {
   return to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
+std::uint32_t crc32c(std::string_view bytes) {
+  static const auto table = [] {
+    std::array<std::uint32_t, 256> made{};
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      made[i] = i;
+      for (int bit = 0; bit < 8; ++bit) made[i] = made[i] >> 1 ^ (made[i] & 1 ? 0x82F63B78U : 0);
+    }
+    return made;
+  }();
+  std::uint32_t sum = ~0U;
+  for (const char c : bytes) sum = sum >> 8 ^ table[(sum ^ static_cast<unsigned char>(c)) & 255];
+  return ~sum;
+}
+
 struct Checksum::State {
   std::int64_t size = 0;
   EVP_MD_CTX* sha = nullptr;  // null where there are too many bytes for it

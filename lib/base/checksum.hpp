@@ -11,6 +11,9 @@ namespace zs {
 /// SHA-256 of `bytes` (FIPS 180-4) as 64 hex digits.
 std::string sha256(std::string_view bytes);
 
+/// CRC-32C (Castagnoli), as iSCSI and TFRecord have it.
+std::uint32_t crc32c(std::string_view bytes);
+
 /// Of a stream: SHA-256 of at most kLargest bytes; of more, the 128 bits of XXH3, since SHA-256 is slower than reading.
 class Checksum {
  public:

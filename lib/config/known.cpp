@@ -80,6 +80,15 @@ constexpr auto kKnown = std::to_array<Known>({
     {"run.checkpoint", "checkpoint", Type::text, "PATH", "", "checkpoint to go on from"},
     {"run.output_dir", "output_dir registry", Type::text, "DIR", "", "folder of the registry, in which the run gets its own: $ZS_REGISTRY or saved_models when not set"},
     {"run.digest_every", "digest_every", Type::integer, "N", "0", "steps between state digests; 0 means only at the end", "", 0, kMany},
+    {"tracking.use_tensorboard", "use_tensorboard", Type::boolean, "", "false", "write TensorBoard's event files too, into the run's folder"},
+    {"tracking.tensorboard_dir", "tensorboard_dir", Type::text, "DIR", "", "folder of this run for TensorBoard: RUN/tensorboard when not set; implies use_tensorboard"},
+    {"tracking.use_wandb", "use_wandb", Type::boolean, "", "false", "write an offline run of W&B too, which 'wandb sync' sends; zs itself sends nothing"},
+    {"tracking.wandb_project", "wandb_project", Type::text, "NAME", "zs", "W&B project", "", -kNoBound, kNoBound, "run.wandb_project_name"},
+    {"tracking.wandb_entity", "wandb_entity", Type::text, "NAME", "", "W&B user or team; that of who syncs when not set"},
+    {"tracking.wandb_run_name", "wandb_run_name", Type::text, "NAME", "", "name of the run in W&B; the run's own when not set"},
+    {"tracking.wandb_tags", "wandb_tags", Type::list, "LIST", "", "W&B tags, joined by commas"},
+    {"tracking.wandb_mode", "wandb_mode", Type::text, "MODE", "offline", "offline, or disabled: write nothing in spite of use_wandb", "offline disabled"},
+    {"tracking.wandb_dir", "wandb_dir", Type::text, "DIR", "", "folder in which wandb/ lies: $WANDB_DIR, else the run's folder, when not set"},
     {"sweep_name", "", Type::text, "NAME", "", "the sweep that a run belongs to"},
 });
 

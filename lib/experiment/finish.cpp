@@ -40,15 +40,16 @@ std::string last_lines(const std::string& log) {
   return text;
 }
 
-/// The cell's row in experiment_log.txt.
-std::string row(const Cell& cell) {
+/// The cell's row in experiment_log.txt; where any cell has a W&B run, with that.
+std::string row(const Cell& cell, bool wandb) {
   const auto or_none = [&](const char* field) {
     const std::string text = value(cell.fields, field);
     return text.empty() ? "none" : text;
   };
   const std::string state = or_none("found.state");
   return "| " + cell.name + " | " + (state == "COMPLETE" ? "SUCCESS" : state) + " | " + or_none("exit_code") + " | " +
-         or_none("seconds") + " | " + or_none("digest") + " |\n";
+         or_none("seconds") + " | " + or_none("digest") + " |" + (wandb ? " " + or_none("wandb_run") + " |" : "") +
+         "\n";
 }
 
 }  // namespace
@@ -67,6 +68,8 @@ std::string finish(const std::string& folder, const std::string& name, const reg
         .update({{"exit_code", code}});
     registry::set(cell.fields, "run_id", fs::path(run).filename().string());
     if (const std::string digest = digest_of(run); !digest.empty()) registry::set(cell.fields, "digest", digest);
+    if (const std::string wandb = value(registry::read_record(run), "wandb_run"); !wandb.empty())
+      registry::set(cell.fields, "wandb_run", wandb);
     append(experiment.detailed_log(cell), (fs::exists(log) ? Input(log).read_all() : "") + "\nexit code: " + code +
                                               "\nseconds: " + value(fields, "seconds") + "\n");
   }
@@ -88,6 +91,8 @@ std::string conclude(const std::string& folder) {
   const std::vector<State> states = experiment.judge();
   std::string log, table, bad;
   bool again = false;
+  const bool wandb = std::any_of(experiment.cells.begin(), experiment.cells.end(),
+                                 [](const Cell& cell) { return !value(cell.fields, "wandb_run").empty(); });
   for (std::size_t i = 0; i < states.size(); ++i) {
     const Cell& cell = experiment.cells[i];
     const std::string code = value(cell.fields, "exit_code"), launch = value(cell.fields, "launch");
@@ -95,7 +100,7 @@ std::string conclude(const std::string& folder) {
            value(cell.fields, "command") + "\nCondition " + cell.name +
            (code.empty() ? " has no exit code: " + states[i].basis : " completed with exit code " + code) +
            "\nDetailed log saved: " + cell.name + "_detailed.log\n\n";
-    table += row(cell);
+    table += row(cell, wandb);
     again = again || states[i].again;
     if (states[i].fate == Fate::complete) continue;
     bad += cell.name + ": " + std::string(name(states[i].fate)) +
@@ -104,8 +109,8 @@ std::string conclude(const std::string& folder) {
   experiment.write();
   append(experiment.folder + "/experiment_log.txt",
          log + "=== Experiment Summary ===\nEnd time: " + time_text() +
-             "\n\n| Condition | Status | Exit code | Seconds | State digest |\n"
-             "|-----------|--------|-----------|---------|--------------|\n" +
+             "\n\n| Condition | Status | Exit code | Seconds | State digest |" + (wandb ? " W&B run |" : "") +
+             "\n|-----------|--------|-----------|---------|--------------|" + (wandb ? "---------|" : "") + "\n" +
              table + "\nResults saved to: " + experiment.folder + "\n");
   if (again) bad += "to go on: " + rerun_command(experiment.folder) + "\n";
   return bad;

@@ -12,6 +12,7 @@
 #include "metric/file.hpp"
 #include "parse/names.hpp"
 #include "parse/text.hpp"
+#include "parse/tracked.hpp"
 
 namespace zs::parse {
 namespace {
@@ -56,7 +57,7 @@ Batch read_metadata(const std::string& path) {
       for (const auto& [key, value] : conditions.at(name).items()) {
         const std::string text = text_of(value);
         const bool unknown = key == "wandb_run" && text == "unknown";
-        if (!value.is_null() && !value.is_structured() && !unknown) attributes[key] = text;
+        if (!value.is_null() && !value.is_structured() && !unknown) attributes[key == "args" ? "command" : key] = text;
         if (key == "log" && value.is_null()) batch.silent.push_back(name);
       }
       batch.conditions.emplace_back(name, std::move(attributes));
@@ -142,8 +143,12 @@ std::vector<Job> read_directory(const std::string& path) {
   const std::filesystem::path folder(path);
   const std::string metadata = (folder / "metadata.json").string(), log = (folder / "experiment_log.txt").string();
   const bool has_metadata = std::filesystem::exists(metadata), has_log = std::filesystem::exists(log);
-  if (!has_metadata && !has_log)
-    throw Error(path, 0, "is a directory without metadata.json or metrics.h5; name its logs");
+  if (!has_metadata && !has_log) {
+    if (std::vector<Job> tracked = tracked_jobs(path); !tracked.empty()) return tracked;
+    if (std::vector<Job> logs = jobs_in(path); !logs.empty()) return logs;
+    throw Error(path, 0, "is a directory without metadata.json, metrics.h5, logs, or runs of W&B or TensorBoard");
+  }
+  const std::vector<std::string> wandb = wandb_places(path);
   Batch told = has_log ? read_experiment_log(log) : Batch{};
   const Batch batch = has_metadata ? read_metadata(metadata) : told;
   if (batch.conditions.empty()) throw Error(has_metadata ? metadata : log, 0, "names no condition");
@@ -169,8 +174,8 @@ std::vector<Job> read_directory(const std::string& path) {
       fault(file, "is outside of " + path + ", whose metadata.json another user wrote: name that file yourself");
       return false;
     };
-    const std::string expected = said("log", name + ".log");
-    for (const std::string& file : {expected, expected + ".gz"}) {
+    const std::string expected = said("log", name + ".log"), detailed = (folder / (name + "_detailed.log")).string();
+    for (const std::string& file : {expected, expected + ".gz", detailed, detailed + ".gz"}) {
       if (job.logs.empty() && follow(file)) job.logs.push_back(file);
     }
     const bool silent = std::find(batch.silent.begin(), batch.silent.end(), name) != batch.silent.end();
@@ -179,6 +184,9 @@ std::vector<Job> read_directory(const std::string& path) {
     // The run's own records have every step, and all its digits.
     if (job.attributes.count("run")) job.metrics = metric::file_in(said("run", ""));
     if (!job.metrics.empty() && !follow(job.metrics)) job.metrics.clear();
+    for (const std::string& place : wandb) {
+      if (may_follow(place, path, has_metadata ? metadata : log)) job.wandb_places.push_back(place);
+    }
     if (job.attributes.count("command")) add_command(std::string(job.attributes["command"]), job.attributes);
     jobs.push_back(std::move(job));
   }

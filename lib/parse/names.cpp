@@ -47,6 +47,11 @@ constexpr std::array kColumns = {
     Alias{"train/lr", "learning_rate", 3},
     Alias{"norm", "grad_norm", 2},
     Alias{"train/grad_norm", "grad_norm", 5},
+    Alias{"train/iteration_time", "iteration_time", 3},
+    Alias{"train/train_loss", "loss", 4},
+    Alias{"validation/valid_loss", "valid_loss", 4},
+    Alias{"train/memory_allocated", "alloc_mem", 3},
+    Alias{"train/memory_peak", "peak_mem", 3},
     Alias{"system/cuda_memory_allocated", "alloc_mem", 3},
     Alias{"system/cuda_memory_peak", "peak_mem", 3},
 };

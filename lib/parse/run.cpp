@@ -6,8 +6,11 @@
 
 #include "base/checksum.hpp"
 #include "base/number.hpp"
+#include "base/secret.hpp"
 #include "metric/file.hpp"
+#include "parse/names.hpp"
 #include "parse/text.hpp"
+#include "parse/tracked.hpp"
 
 namespace zs::parse {
 namespace {
@@ -19,6 +22,14 @@ struct LogName {
   std::string run;
   std::int64_t rotation = 0;
 };
+
+/// A run's name is one word.
+std::string as_word(std::string name) {
+  for (char& c : name) {
+    if (is_blank(c) || static_cast<unsigned char>(c) < 32) c = '_';
+  }
+  return name;
+}
 
 LogName name_of(const std::string& path) {
   if (path == "-") return {"stdin"};
@@ -38,10 +49,16 @@ LogName name_of(const std::string& path) {
     }
   }
   drop(".log");
-  for (char& c : name) {
-    if (is_blank(c) || static_cast<unsigned char>(c) < 32) c = '_';  // a run's name is one word
-  }
-  return {name, rotation};
+  return {as_word(name), rotation};
+}
+
+/// The run that a tracker's file is of: run-ID.wandb is ID's, an event file its folder's.
+std::string tracked_name_of(const std::string& path, Source source) {
+  std::filesystem::path file(path);
+  if (source == Source::tensorboard)
+    return as_word(std::filesystem::weakly_canonical(file).parent_path().filename().string());
+  const std::string name = file.stem().string();
+  return as_word(name.starts_with("run-") ? name.substr(4) : name);
 }
 
 }  // namespace
@@ -49,7 +66,16 @@ LogName name_of(const std::string& path) {
 std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::string& name) {
   std::vector<Job> jobs;
   if (!name.empty()) {
-    jobs.push_back({name, operands, {}});
+    Job job{name, operands, {}};
+    if (std::error_code ignored; operands.size() == 1 && std::filesystem::is_directory(operands[0], ignored)) {
+      if (std::vector<Job> found = tracked_jobs(operands[0]); found.size() == 1) job = std::move(found[0]);
+      job.run = name;
+    }
+    job.source = job.logs.empty() ? Source::log : source_of(job.logs[0]);
+    for (const std::string& log : job.logs) {
+      if (source_of(log) != job.source) throw Error(log, 0, "is another kind of file than " + job.logs[0]);
+    }
+    jobs.push_back(std::move(job));
     return jobs;
   }
   struct Part {
@@ -64,6 +90,19 @@ std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::st
       } else {
         for (Job& job : read_directory(operand)) jobs.push_back(std::move(job));
       }
+      continue;
+    }
+    if (const Source source = source_of(operand); source != Source::log) {
+      const std::string run = tracked_name_of(operand, source);
+      const auto same =
+          std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.run == run && j.source == source; });
+      if (same != jobs.end()) {  // a further file of it
+        same->logs.push_back(operand);
+        continue;
+      }
+      Job job{run, {operand}, {}};
+      job.source = source;
+      jobs.push_back(std::move(job));
       continue;
     }
     const LogName log = name_of(operand);
@@ -109,6 +148,40 @@ void read_metrics(const Job& job, metric::Writer& rows, LogReader& reader) {
   reader.set_attribute("source_sha256", sha256(bytes));
 }
 
+/// Reads the logs of `job` and what W&B has of the run that they name.
+void read_with_wandb(const Job& job, const Options& options, metric::Writer& rows, const FaultSink& faults,
+                     LogReader& reader, metric::Run& own) {
+  reader.finish();
+  const std::string id = own.attribute("wandb_run");
+  const std::vector<std::string> files = id.empty() ? std::vector<std::string>() : wandb_files(job.wandb_places, id);
+  if (!files.empty() && source_of(files[0]) == Source::wandb) {
+    metric::Run other;
+    metric::MemoryWriter memory(other);
+    TrackedReader wandb(options, memory, faults);
+    wandb.read_wandb(files);
+    wandb.finish();
+    if (!join(own.records, other.records))
+      faults({files[0], 0, "counts its own calls as steps, and no steps of the trainer: not joined"});
+    for (const auto& [key, value] : other.attributes) {
+      if (key.starts_with("source")) own.attributes["wandb_" + key] = value;
+      own.attributes.emplace(key, value);
+    }
+  }
+  for (std::size_t row = 0; row < own.records.rows(); ++row) metric::write_row(own.records, row, rows);
+  rows.finish(own.attributes);
+}
+
+Count read_tracked(const Job& job, const Options& options, metric::Writer& rows, const FaultSink& faults) {
+  TrackedReader reader(options, rows, faults);
+  if (job.source == Source::tensorboard)
+    reader.read_tensorboard(job.logs);
+  else
+    reader.read_wandb(job.logs);
+  for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
+  reader.finish();
+  return {job.run, reader.stats(), 0};
+}
+
 /// Reads a run into `rows`.
 Count read_job(const Job& job, Options options, metric::Writer& rows, const FaultSink& faults) {
   for (const Fault& fault : job.faults) faults(fault);
@@ -120,13 +193,20 @@ Count read_job(const Job& job, Options options, metric::Writer& rows, const Faul
                            : options.ranks == Ranks::mean ? static_cast<metric::Writer&>(mean)
                                                           : rows;
   chosen.begin(job.run, {});
-  LogReader reader(options, chosen, faults);
+  if (job.source != Source::log) return read_tracked(job, options, chosen, faults);
+  const bool joined = !job.wandb_places.empty() && job.metrics.empty();
+  metric::Run own;
+  metric::MemoryWriter memory(own);
+  LogReader reader(options, joined ? static_cast<metric::Writer&>(memory) : chosen, faults);
   for (const std::string& log : job.logs) reader.read(log);
   const bool empty = reader.bytes() == 0 && !job.logs.empty() && !job.of_directory;
   if (empty) throw Error(job.logs.front() == "-" ? "stdin" : job.logs.front(), 0, "is empty, expected a training log");
   if (options.facts_only) read_metrics(job, chosen, reader);
   for (const auto& [key, value] : job.attributes) reader.set_attribute(key, value);
-  reader.finish();
+  if (joined)
+    read_with_wandb(job, options, chosen, faults, reader, own);
+  else
+    reader.finish();
   return {job.run, reader.stats(), first.left_out()};
 }
 
@@ -194,6 +274,28 @@ std::map<std::string, std::string> map_of(const std::string& text) {
     at = comma + 1;
   }
   return map;
+}
+
+std::map<std::string, std::string> attributes_of(const std::string& text) {
+  std::map<std::string, std::string> attributes;
+  std::string* value = nullptr;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const std::string pair = text.substr(at, comma - at);
+    at = comma + 1;
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos && value) {  // a comma of the value
+      *value += "," + pair;
+      continue;
+    }
+    if (equals == 0 || equals == std::string::npos || equals + 1 == pair.size())
+      throw UsageError("--set: '" + pair + "' is not KEY=VALUE, as in revision=v1.2");
+    const std::string key = pair.substr(0, equals);
+    if (names_secret(key))
+      throw UsageError("--set: " + key + " names a secret: it has no place in a record, which others read");
+    value = &(attributes[attribute_named(key)] = pair.substr(equals + 1));
+  }
+  return attributes;
 }
 
 }  // namespace zs::parse

@@ -9,6 +9,9 @@
 
 namespace zs::parse {
 
+/// What the files of a run are.
+enum class Source { log, tensorboard, wandb };
+
 /// A run and the logs that it is in, in order.
 struct Job {
   std::string run;
@@ -17,6 +20,8 @@ struct Job {
   bool of_directory = false;                      ///< a condition, which may have failed before its first line
   std::vector<Fault> faults{};                    ///< found before the logs are read
   std::string metrics{};                          ///< file of its records; the logs then only say how it ended
+  Source source = Source::log;                    ///< what `logs` are
+  std::vector<std::string> wandb_places{};        ///< where the W&B run that the log names may lie: it adds to the log
 };
 
 /// A results directory: metadata.json, experiment_log.txt and a log per condition.
@@ -26,9 +31,14 @@ struct Job {
 /// metadata.json. Throws Error without either, or with one that cannot be read.
 std::vector<Job> read_directory(const std::string& path);
 
+/// The logs of a folder that nobody described: a run for each *.log, named after its file (NAME_detailed.log only where
+/// there is no NAME.log), and for each log of its folders logs_REVISION_runN, with these two as attributes.
+std::vector<Job> jobs_in(const std::string& folder);
+
 /// Operands as jobs: a log is a run, named after its file ("-" is "stdin"); run.log.2.gz, run.log.1, run.log are the
-/// parts of one; a folder is a results directory (a run per condition), or a run's with metrics.h5. With a `name`, all
-/// logs are parts of that run. Throws Error at two runs of one name, and at another folder.
+/// parts of one; a folder is a results directory (a run per condition), a run's with metrics.h5, one of TensorBoard or
+/// W&B, or holds logs. With a `name`, all logs are parts of that run. Throws Error at two runs of one name, and at
+/// another folder.
 std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::string& name);
 
 enum class Form { tsv, h5, jsonl };
@@ -53,5 +63,8 @@ std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts);
 
 /// "loss=train/loss,step=it" (COLUMN=KEY) as Options::map. Throws UsageError.
 std::map<std::string, std::string> map_of(const std::string& text);
+
+/// "revision=v1,note=a, b" (KEY=VALUE) as attributes, under their usual names. Throws UsageError, also at a secret.
+std::map<std::string, std::string> attributes_of(const std::string& text);
 
 }  // namespace zs::parse

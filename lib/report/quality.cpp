@@ -231,6 +231,9 @@ Section appendix_section(const metric::Store& store, const Findings& found, cons
             {"run", "log", "checksum of the log", "exit code", "state digest"},
             {false, false, false, false, false},
             {}};
+  const bool wandb = std::any_of(store.runs.begin(), store.runs.end(),
+                                 [](const metric::Run& run) { return !run.attribute("wandb_run").empty(); });
+  if (wandb) logs.header.push_back("W&B run"), logs.numeric.push_back(false);
   for (const metric::Run& run : store.runs) {
     const auto cell = [&](const std::string& value, const std::string& kind = "") {
       return Cell{value.empty() ? Text("-") : say("{}{}", kind, code(value))};
@@ -241,6 +244,7 @@ Section appendix_section(const metric::Store& store, const Findings& found, cons
                          cell(sum, kind),
                          cell(run.attribute("exit_code")),
                          cell(run.attribute("state_digest"))});
+    if (wandb) logs.rows.back().push_back(cell(run.attribute("wandb_run")));
   }
   logs.folded = true;
   if (!logs.rows.empty()) section.blocks.emplace_back(std::move(logs));

@@ -25,6 +25,7 @@
 #include "train/describe.hpp"
 #include "train/export.hpp"
 #include "train/progress.hpp"
+#include "train/tracking.hpp"
 #include "train/trainer.hpp"
 #include "unit/arithmetic.hpp"
 
@@ -317,18 +318,23 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   } else if (trainer.done() > 0) {
     attributes["begun_after_step"] = to_text(trainer.done());
   }
+  Tracking tracking(begun.config, run);
+  if (!tracking.fields().empty()) run.update(tracking.fields());
+  for (const auto& [key, value] : tracking.fields()) attributes[key] = value;
+  std::vector<metric::Writer*> writers = {&metrics};
+  for (metric::Writer* const writer : tracking.writers()) writers.push_back(writer);
   const auto write_line = [&](const std::string& line) {
     if (metrics.due(false)) lease->check();
     log.write(line);
     display.log(line);
+    tracking.output(line);
   };
   try {
-    const Outcome outcome =
-        trainer.run(run.folder(), attributes,
-                    {write_line,
-                     {&metrics},
-                     [&](const metric::Table& records, std::int64_t steps) { display.step(records, steps); }},
-                    earlier);
+    const Outcome outcome = trainer.run(
+        run.folder(), attributes,
+        {write_line, writers, [&](const metric::Table& records, std::int64_t steps) { display.step(records, steps); }},
+        earlier);
+    tracking.close(static_cast<int>(status(outcome)));
     display.end(outcome.final_loss, outcome.state_digest);
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
     if (outcome.stopped) {

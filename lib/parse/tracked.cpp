@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parse/tracked.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+
+#include "base/checksum.hpp"
+#include "base/number.hpp"
+#include "base/secret.hpp"
+#include "parse/flat_json.hpp"
+#include "tracker/datastore.hpp"
+#include "tracker/protobuf.hpp"
+#include "tracker/tensorboard.hpp"
+#include "tracker/tfevents.hpp"
+
+namespace zs::parse {
+namespace {
+
+constexpr std::string_view kTextEnding = "/text_summary";
+
+/// A value in a cell or an attribute: no form holds a NUL.
+std::string clean(std::string text) {
+  for (std::size_t at; (at = text.find('\0')) != std::string::npos;) text.replace(at, 1, "\xEF\xBF\xBD");
+  return text;
+}
+
+std::string quoted(const std::string& key) {
+  std::string out = "\"";
+  for (const char c : clean(key)) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 32) out += c;
+  }
+  return out + "\"";
+}
+
+/// The items of a record as one object of JSON, without pictures, tables and the like, of which there is only a path.
+std::string object_of(const std::vector<tracker::Item>& items) {
+  std::string text = "{";
+  for (const tracker::Item& item : items) {
+    if (item.key == "_wandb" || item.key.empty() || item.json.find("\"_type\"") != std::string::npos) continue;
+    text += (text.size() > 1 ? ", " : "") + quoted(item.key) + ": " + item.json;
+  }
+  return text + "}";
+}
+
+/// A row of TensorBoard: what was written of one step until a tag came again.
+struct Step {
+  std::int64_t step, number;
+  int part;
+  double time;
+  std::vector<std::pair<std::string, tracker::EventValue>> values;  ///< by column
+};
+
+}  // namespace
+
+TrackedReader::TrackedReader(const Options& options, metric::Writer& rows, const FaultSink& faults)
+    : rows_(rows), records_(options.map, rows) {
+  faults_ = [this, &faults](const Fault& fault) {
+    ++stats_.faulty;
+    ++stats_.faults[fault.what.substr(fault.what.rfind(": ") + 2)];
+    faults(fault);
+  };
+}
+
+std::string TrackedReader::read_file(const std::string& path) {
+  Input input(path);
+  std::string bytes = input.read_all();
+  if (bytes.empty()) throw Error(path, 0, "is empty, expected a run");
+  path_ = path;
+  const std::string part = ++parts_ == 1 ? "" : "." + std::to_string(parts_);
+  attributes_["source" + part] = path;
+  attributes_["source_sha256" + part] = sha256(bytes);
+  return bytes;
+}
+
+void TrackedReader::fault(const std::string& what, std::int64_t number) { faults_({path_, number, what}); }
+
+void TrackedReader::row(const std::vector<Field>& fields, std::int64_t number, int part) {
+  for (const std::string& what : records_.add(fields, {{}, number, part}))
+    fault("record " + to_text(number) + ": " + what);
+  ++stats_.records;
+}
+
+void TrackedReader::fact(std::string_view key, std::string_view value) {
+  if (value.empty() || value == "None" || names_secret(key)) return;
+  const std::string name = attribute_named(key);
+  if (!name.empty()) attributes_[name] = clean(std::string(attribute_value(value)));
+}
+
+void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
+  std::deque<Step> steps;
+  std::map<std::int64_t, std::size_t> newest;  // of each step, the place in `steps`
+  FlatJson json;
+  for (const std::string& file : files) {
+    const std::string bytes = read_file(file);
+    const auto use = [&](const tracker::Event& event, std::int64_t number) {
+      ++stats_.lines;
+      if (!event.version.empty() && !event.version.starts_with("brain.Event:"))
+        fault("event " + to_text(number) + ": of a version that zs does not know: " + event.version);
+      if (event.restarts) {
+        const auto voided =
+            std::remove_if(steps.begin(), steps.end(), [&](const Step& s) { return s.step >= event.step; });
+        steps.erase(voided, steps.end());
+        newest.clear();
+        for (std::size_t i = 0; i < steps.size(); ++i) newest[steps[i].step] = i;
+      }
+      for (const tracker::EventValue& value : event.values) {
+        std::string column = clean(value.tag);
+        if (value.is_text) {
+          if (value.tag == tracker::kFactsTag) {
+            for (const auto& [key, text] : tracker::facts_of(value.text)) fact(key, text);
+            continue;
+          }
+          if (column.ends_with(kTextEnding)) column.resize(column.size() - kTextEnding.size());
+          if (column == "args" && json.read(value.text)) {  // the Trainer's own
+            for (const Field& field : json.fields()) fact(field.key, field.value);
+            continue;
+          }
+          if (column != "state_digest") {
+            fact("tensorboard." + column, value.text);
+            continue;
+          }
+        }
+        const auto known = newest.find(event.step);
+        Step* step = known == newest.end() ? nullptr : &steps[known->second];
+        const bool again = step && std::any_of(step->values.begin(), step->values.end(),
+                                               [&](const auto& one) { return one.first == column; });
+        if (again && value.is_text) continue;  // the digest of the end, said once more
+        if (!step || again) {
+          newest[event.step] = steps.size();
+          step = &steps.emplace_back(Step{event.step, number, parts_, event.wall_time, {}});
+        }
+        step->values.emplace_back(std::move(column), value);
+      }
+      if (event.other == 0 || !event.values.empty()) ++stats_.matched["tensorboard"];
+    };
+    tracker::read_events(bytes, file, use, faults_);
+  }
+  for (const Step& step : steps) {
+    std::deque<std::string> texts;
+    const auto made = [&](std::string text) { return std::string_view(texts.emplace_back(std::move(text))); };
+    std::vector<Field> fields = {{"step", made(to_text(step.step)), Kind::integer}};
+    for (const auto& [column, value] : step.values) {
+      const std::string_view text = made(value.is_text ? clean(value.text) : to_text(value.scalar));
+      fields.push_back({column, text, value.is_text ? Kind::word : value_of(text).kind});
+    }
+    if (step.time > 0) fields.push_back({"_timestamp", made(to_text(step.time)), Kind::real});
+    row(fields, step.number, step.part);
+  }
+}
+
+void TrackedReader::read_wandb(const std::vector<std::string>& files) {
+  using Kind = tracker::WandbRecord::Kind;
+  FlatJson json;
+  for (const std::string& file : files) {
+    const std::string bytes = read_file(file);
+    const auto facts = [&](const std::vector<tracker::Item>& items, const std::string& prefix, std::int64_t number) {
+      const std::string text = object_of(items);
+      if (!json.read(text)) fault("record " + to_text(number) + ": a value that is not JSON: " + json.fault());
+      for (const Field& field : json.fields()) fact(prefix + std::string(field.key), field.value);
+    };
+    const auto take = [&](const tracker::WandbRecord& record, std::int64_t number) {
+      switch (record.kind) {
+        case Kind::run: {
+          facts(record.items, "", number);
+          fact("wandb_run", record.id);
+          fact("wandb_entity", record.entity);
+          fact("wandb_project", record.project);
+          fact("wandb_run_name", record.name);
+          fact("wandb_group", record.group);
+          fact("host", record.host);
+          fact("commit", record.commit);
+          std::string tags;
+          for (const std::string& tag : record.tags) tags += (tags.empty() ? "" : ",") + tag;
+          fact("wandb_tags", tags);
+          return true;
+        }
+        case Kind::config:
+          facts(record.items, "", number);
+          return true;
+        case Kind::summary:
+          facts(record.items, "wandb.summary.", number);
+          return true;
+        case Kind::exit:
+          fact("exit_code", std::to_string(record.exit_code));
+          if (record.exit_code == 0) fact("exit_state", "finished");
+          return true;
+        case Kind::history: {
+          std::vector<tracker::Item> items = record.items;
+          const bool counted = std::any_of(items.begin(), items.end(), [](const auto& i) { return i.key == "_step"; });
+          if (!counted) items.push_back({"_step", to_text(record.step)});
+          const std::string text = object_of(items);
+          if (!json.read(text)) fault("record " + to_text(number) + ": a value that is not JSON: " + json.fault());
+          row(json.fields(), number, parts_);
+          return true;
+        }
+        default:
+          return false;
+      }
+    };
+    const auto use = [&](std::string_view record, std::int64_t number) {
+      ++stats_.lines;
+      try {
+        if (take(tracker::wandb_record(record), number)) ++stats_.matched["wandb"];
+      } catch (const protozero::exception& error) {
+        fault("record " + to_text(number) + ": not a record of W&B: " + error.what());
+      }
+    };
+    tracker::read_datastore(bytes, file, use, faults_);
+  }
+}
+
+void TrackedReader::finish() {
+  std::int64_t known = 0;
+  for (const auto& [name, count] : stats_.matched) known += count;
+  stats_.other = std::max<std::int64_t>(0, stats_.lines - known);
+  if (stats_.records == 0) fault("no metric among " + to_text(stats_.lines) + " records");
+  rows_.finish(attributes_);
+}
+
+bool join(metric::Table& log, const metric::Table& tracked) {
+  const metric::Column *const steps = tracked.find("step"), *const own = log.find("step");
+  const bool counts_calls = !tracked.find("_step");  // else a surer key gave the step
+  if (!steps || counts_calls) return false;
+  std::map<std::int64_t, std::size_t> rows;
+  for (std::size_t i = 0; own && i < own->size(); ++i) rows[own->integers()[i]] = i;
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;  // rows of log and tracked
+  std::size_t size = log.rows();
+  for (std::size_t i = 0; i < steps->size(); ++i) {
+    if (steps->absent(i)) continue;
+    const auto [found, added] = rows.emplace(steps->integers()[i], size);
+    size += added;
+    pairs.emplace_back(found->second, i);
+  }
+  for (const metric::Column& from : tracked.columns) {
+    if (from.name == "line" || from.name == "part") continue;
+    metric::Column& column = log.column(from.name, from.type(), from.unit);
+    if (column.type() != from.type()) continue;  // the log's own, of another meaning
+    column.pad(size);
+    metric::Column filled(column.name, column.unit, column.type());
+    std::vector<std::string> cells;
+    for (std::size_t i = 0; i < size; ++i) cells.push_back(column.text(i));
+    for (const auto& [row, source] : pairs) {
+      if (cells[row].empty()) cells[row] = from.text(source);
+    }
+    for (const std::string& cell : cells) filled.append(cell);
+    column = std::move(filled);
+  }
+  log.even_out();
+  return true;
+}
+
+}  // namespace zs::parse

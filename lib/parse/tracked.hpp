@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as experiment trackers wrote them: TensorBoard's event files and W&B's run files.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parse/log.hpp"
+#include "parse/run.hpp"
+
+namespace zs::parse {
+
+/// Whether a file is TensorBoard's or W&B's, by its name, as these programs themselves go.
+Source source_of(const std::string& path);
+
+/// The runs of trackers in a folder: a run folder of W&B, a folder of such, or TensorBoard's folders of event files at
+/// any depth. Empty where there are none.
+std::vector<Job> tracked_jobs(const std::string& folder);
+
+/// The files of the W&B run `id` in `places`, folders that may hold runs; oldest first.
+std::vector<std::string> wandb_files(const std::vector<std::string>& places, const std::string& id);
+
+/// The places where the W&B runs of an experiment in `folder` may lie: its own "wandb", those of the folders around it,
+/// and $WANDB_DIR/wandb.
+std::vector<std::string> wandb_places(const std::string& folder);
+
+class TrackedReader {
+ public:
+  /// Rows and sink outlive the reader.
+  TrackedReader(const Options& options, metric::Writer& rows, const FaultSink& faults);
+
+  /// The event files of one TensorBoard run, in order.
+  void read_tensorboard(const std::vector<std::string>& files);
+  /// The files of one W&B run, in order.
+  void read_wandb(const std::vector<std::string>& files);
+  void set_attribute(const std::string& key, const std::string& value) { attributes_[key] = value; }
+  /// As LogReader::finish().
+  void finish();
+  /// "lines" are events or records.
+  const Stats& stats() const { return stats_; }
+
+ private:
+  std::string read_file(const std::string& path);
+  void fault(const std::string& what, std::int64_t number = 0);
+  void row(const std::vector<Field>& fields, std::int64_t number, int part);
+  void fact(std::string_view key, std::string_view value);
+
+  metric::Writer& rows_;
+  FaultSink faults_;
+  Records records_;
+  std::string path_;
+  int parts_ = 0;
+  std::map<std::string, std::string> attributes_;
+  Stats stats_;
+};
+
+/// `log` with what `tracked` knows beside it: of the same steps the columns that it lacks, and further steps. False,
+/// and nothing changed, where the steps of `tracked` are W&B's own count of calls.
+bool join(metric::Table& log, const metric::Table& tracked);
+
+}  // namespace zs::parse

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where trackers keep their runs.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "parse/names.hpp"
+#include "parse/tracked.hpp"
+
+namespace zs::parse {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHistory = "wandb-history.jsonl";
+constexpr int kDeepest = 8;
+
+std::string name_of(const fs::path& path) { return path.filename().string(); }
+
+bool is_event_file(const std::string& name) { return name.find(".tfevents.") != std::string::npos; }
+
+/// The entries of a folder by name, which W&B and TensorBoard begin with the time.
+std::vector<fs::path> entries(const fs::path& folder) {
+  std::vector<fs::path> all;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) all.push_back(entry.path());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+/// "offline-run-20261120_084212-p1omvm0b" -> "p1omvm0b"; "" for another name.
+std::string wandb_id(std::string name) {
+  for (const char* const head : {"offline-", "dryrun-", "run-"}) {
+    if (name.starts_with(head)) name.erase(0, std::string_view(head).size());
+  }
+  const std::size_t dash = name.find('-');
+  const bool timed = dash == 15 && name[8] == '_';
+  return timed ? name.substr(dash + 1) : "";
+}
+
+/// The files of the W&B run in a folder: run-ID.wandb, or the history of W&B before 0.10.
+std::vector<std::string> wandb_in(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const fs::path& path : entries(folder)) {
+    if (name_of(path).ends_with(".wandb")) files.push_back(path.string());
+  }
+  for (const fs::path& path : {folder / kHistory, folder / "files" / kHistory}) {
+    std::error_code error;
+    if (files.empty() && fs::is_regular_file(path, error)) files.push_back(path.string());
+  }
+  return files;
+}
+
+Job wandb_job(const std::string& id, std::vector<std::string> files) {
+  Job job{id, std::move(files), {{"wandb_run", id}}};
+  job.source = source_of(job.logs.front());
+  return job;
+}
+
+std::string as_word(std::string name) {
+  for (char& c : name) {
+    if (static_cast<unsigned char>(c) <= 32 || c == '/') c = '_';
+  }
+  return name;
+}
+
+/// The runs of TensorBoard in a folder and those below it, the folder's own first.
+void find_events(const fs::path& folder, const std::string& name, int depth, std::vector<Job>& jobs) {
+  const std::vector<fs::path> all = entries(folder);
+  Job job{as_word(name), {}, {}};
+  job.source = Source::tensorboard;
+  for (const fs::path& path : all) {
+    if (is_event_file(name_of(path))) job.logs.push_back(path.string());
+  }
+  if (!job.logs.empty()) jobs.push_back(std::move(job));
+  for (const fs::path& path : all) {
+    std::error_code error;
+    if (fs::is_symlink(path, error) || !fs::is_directory(path, error) || depth >= kDeepest) continue;
+    find_events(path, (depth == 0 ? "" : name + "_") + name_of(path), depth + 1, jobs);
+  }
+}
+
+}  // namespace
+
+Source source_of(const std::string& path) {
+  const std::string name = name_of(path);
+  if (is_event_file(name)) return Source::tensorboard;
+  return name.ends_with(".wandb") ? Source::wandb : Source::log;
+}
+
+std::vector<Job> tracked_jobs(const std::string& folder) {
+  std::error_code error;
+  const fs::path place =
+      fs::is_directory(fs::path(folder) / "wandb", error) ? fs::path(folder) / "wandb" : fs::path(folder);
+  std::vector<Job> jobs;
+  const fs::path whole = fs::canonical(folder, error);
+  if (const std::string id = wandb_id(name_of(whole)); !id.empty()) {
+    if (auto files = wandb_in(folder); !files.empty()) return {wandb_job(id, std::move(files))};
+  }
+  for (const fs::path& path : entries(place)) {
+    const std::string id = fs::is_symlink(path, error) ? "" : wandb_id(name_of(path));
+    if (id.empty()) continue;
+    const auto files = wandb_in(path);
+    if (files.empty()) continue;
+    const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.run == id; });
+    if (known != jobs.end())  // it was gone on with
+      known->logs.insert(known->logs.end(), files.begin(), files.end());
+    else
+      jobs.push_back(wandb_job(id, files));
+  }
+  if (jobs.empty()) find_events(folder, name_of(whole), 0, jobs);
+  return jobs;
+}
+
+std::vector<std::string> wandb_places(const std::string& folder) {
+  std::vector<std::string> places;
+  std::error_code error;
+  const fs::path whole = fs::canonical(folder, error);
+  std::vector<fs::path> candidates = {whole / "wandb", whole.parent_path() / "wandb",
+                                      whole.parent_path().parent_path() / "wandb"};
+  if (const char* const own = std::getenv("WANDB_DIR"); own && *own) candidates.push_back(fs::path(own) / "wandb");
+  for (const fs::path& path : candidates) {
+    const std::string text = path.string();
+    const bool known = std::find(places.begin(), places.end(), text) != places.end();
+    if (!known && fs::is_directory(path, error)) places.push_back(text);
+  }
+  return places;
+}
+
+std::vector<std::string> wandb_files(const std::vector<std::string>& places, const std::string& id) {
+  std::vector<std::string> files;
+  for (const std::string& place : places) {
+    for (const fs::path& path : entries(place)) {
+      std::error_code error;
+      if (fs::is_symlink(path, error) || wandb_id(name_of(path)) != id) continue;
+      for (std::string& file : wandb_in(path)) files.push_back(std::move(file));
+    }
+    if (!files.empty()) break;
+  }
+  return files;
+}
+
+}  // namespace zs::parse

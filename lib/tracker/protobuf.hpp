@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// protozero, for messages that may be damaged: a field of another type than expected is an exception, not the end of
+// the process.
+#pragma once
+#include <protozero/exception.hpp>
+
+namespace zs::tracker {
+struct WrongField : protozero::exception {
+  const char* what() const noexcept override { return "a field of another type"; }
+};
+}  // namespace zs::tracker
+
+#define protozero_assert(condition) ((condition) ? void() : throw zs::tracker::WrongField())
+
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+#include <string_view>
+
+namespace zs::tracker {
+
+inline std::string_view view(protozero::data_view data) { return {data.data(), data.size()}; }
+
+}  // namespace zs::tracker

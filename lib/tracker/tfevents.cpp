@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracker/tfevents.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "tracker/protobuf.hpp"
+
+namespace zs::tracker {
+namespace {
+
+using protozero::pbf_reader;
+using protozero::pbf_writer;
+
+// Fields of tensorboard's messages (tensorboard/compat/proto: event, summary, tensor, types).
+enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
+enum ValueField { kTag = 1, kSimpleValue = 2, kTensor = 8, kMetadata = 9 };
+enum TensorField {
+  kDtype = 1,
+  kShape = 2,
+  kContent = 4,
+  kFloat = 5,
+  kDouble = 6,
+  kInt = 7,
+  kString = 8,
+  kInt64 = 10,
+  kBool = 11,
+  kHalf = 13
+};
+enum Dtype {
+  kDtFloat = 1,
+  kDtDouble = 2,
+  kDtInt32 = 3,
+  kDtString = 7,
+  kDtInt64 = 9,
+  kDtBool = 10,
+  kDtBfloat16 = 14,
+  kDtHalf = 19
+};
+
+constexpr std::size_t kHeader = 12, kFooter = 4;
+
+template <typename T>
+T little(std::string_view bytes) {
+  static_assert(std::endian::native == std::endian::little);
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+template <typename T>
+void put(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// As TFRecord stores a checksum, so that one of bytes that hold checksums is sound.
+std::uint32_t masked(std::string_view bytes) {
+  const std::uint32_t sum = crc32c(bytes);
+  return ((sum >> 15) | (sum << 17)) + 0xA282EAD8U;
+}
+
+double half_value(std::uint32_t bits) {
+  const int exponent = static_cast<int>(bits >> 10 & 31U);
+  const double fraction = bits & 1023U, sign = (bits & 0x8000U) ? -1 : 1;
+  if (exponent == 31) return fraction > 0 ? std::nan("") : sign * HUGE_VAL;
+  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
+}
+
+double bfloat16_value(std::uint32_t bits) { return std::bit_cast<float>(bits << 16); }
+
+/// The only element of a tensor, as TensorFlow stores it: raw bytes, or a repeated field of its type. False where there
+/// is none, several, or of another type.
+bool read_tensor(pbf_reader tensor, EventValue& value) {
+  std::int32_t dtype = 0;
+  std::string_view content;
+  std::vector<double> numbers;
+  std::vector<std::string> texts;
+  const auto add = [&](const auto& range) {
+    for (const auto one : range) numbers.push_back(static_cast<double>(one));
+  };
+  while (tensor.next()) {
+    const bool packed = tensor.wire_type() == protozero::pbf_wire_type::length_delimited;
+    switch (tensor.tag()) {
+      case kDtype:
+        dtype = tensor.get_int32();
+        break;
+      case kContent:
+        content = view(tensor.get_view());
+        break;
+      case kFloat:
+        packed ? add(tensor.get_packed_float()) : numbers.push_back(tensor.get_float());
+        break;
+      case kDouble:
+        packed ? add(tensor.get_packed_double()) : numbers.push_back(tensor.get_double());
+        break;
+      case kInt:
+      case kHalf:
+        packed ? add(tensor.get_packed_int32()) : numbers.push_back(tensor.get_int32());
+        break;
+      case kInt64:
+        packed ? add(tensor.get_packed_int64()) : numbers.push_back(static_cast<double>(tensor.get_int64()));
+        break;
+      case kBool:
+        packed ? add(tensor.get_packed_bool()) : numbers.push_back(tensor.get_bool());
+        break;
+      case kString:
+        texts.push_back(tensor.get_string());
+        break;
+      default:
+        tensor.skip();
+    }
+  }
+  if (dtype == kDtString) {
+    value.is_text = true;
+    for (const std::string& text : texts) value.text += (value.text.empty() ? "" : "\n") + text;
+    return !texts.empty();
+  }
+  const bool bits = dtype == kDtHalf || dtype == kDtBfloat16;
+  if (numbers.size() == 1) {
+    const auto pattern = static_cast<std::uint32_t>(numbers[0]);
+    value.scalar = !bits ? numbers[0] : dtype == kDtHalf ? half_value(pattern) : bfloat16_value(pattern);
+    return true;
+  }
+  if (!numbers.empty()) return false;
+  const auto is = [&](int type, std::size_t size) { return dtype == type && content.size() == size; };
+  if (is(kDtFloat, 4))
+    value.scalar = little<float>(content);
+  else if (is(kDtDouble, 8))
+    value.scalar = little<double>(content);
+  else if (is(kDtInt32, 4))
+    value.scalar = little<std::int32_t>(content);
+  else if (is(kDtInt64, 8))
+    value.scalar = static_cast<double>(little<std::int64_t>(content));
+  else if (is(kDtBool, 1))
+    value.scalar = content[0] != 0;
+  else if (is(kDtHalf, 2))
+    value.scalar = half_value(little<std::uint16_t>(content));
+  else if (is(kDtBfloat16, 2))
+    value.scalar = bfloat16_value(little<std::uint16_t>(content));
+  else
+    return false;
+  return true;
+}
+
+std::string plugin_of(pbf_reader metadata) {
+  while (metadata.next(1)) {
+    pbf_reader plugin = metadata.get_message();
+    while (plugin.next(1)) return plugin.get_string();
+  }
+  return {};
+}
+
+void read_value(pbf_reader message, Event& event) {
+  EventValue value;
+  std::string plugin;
+  bool scalar = false, known = false;
+  std::string_view tensor;
+  while (message.next()) {
+    switch (message.tag()) {
+      case kTag:
+        value.tag = message.get_string();
+        break;
+      case kSimpleValue:
+        value.scalar = message.get_float();
+        scalar = known = true;
+        break;
+      case kTensor:
+        tensor = view(message.get_view());
+        break;
+      case kMetadata:
+        plugin = plugin_of(message.get_message());
+        break;
+      default:
+        message.skip();
+    }
+  }
+  if (!scalar && tensor.data() && (plugin.empty() || plugin == "scalars" || plugin == "text"))
+    known = read_tensor(pbf_reader(tensor.data(), tensor.size()), value);
+  if (known)
+    event.values.push_back(std::move(value));
+  else
+    ++event.other;
+}
+
+Event event_of(std::string_view bytes) {
+  Event event;
+  pbf_reader message(bytes.data(), bytes.size());
+  while (message.next()) {
+    switch (message.tag()) {
+      case kWallTime:
+        event.wall_time = message.get_double();
+        break;
+      case kStep:
+        event.step = message.get_int64();
+        break;
+      case kFileVersion:
+        event.version = message.get_string();
+        break;
+      case kSummary: {
+        pbf_reader summary = message.get_message();
+        while (summary.next()) {
+          if (summary.tag() == 1)
+            read_value(summary.get_message(), event);
+          else
+            summary.skip();
+        }
+        break;
+      }
+      case kSessionLog: {
+        pbf_reader log = message.get_message();
+        while (log.next()) {
+          if (log.tag() == 1)
+            event.restarts = log.get_int32() == 1;
+          else
+            log.skip();
+        }
+        break;
+      }
+      default:
+        message.skip();
+    }
+  }
+  return event;
+}
+
+void write_text(pbf_writer& out, const std::string& text) {
+  {
+    pbf_writer tensor(out, kTensor);
+    tensor.add_int32(kDtype, kDtString);
+    {
+      pbf_writer shape(tensor, kShape);
+      pbf_writer dimension(shape, 2);
+      dimension.add_int64(1, 1);
+    }
+    tensor.add_bytes(kString, text);
+  }
+  pbf_writer metadata(out, kMetadata);
+  pbf_writer plugin(metadata, 1);
+  plugin.add_string(1, "text");
+}
+
+}  // namespace
+
+std::string to_frame(const Event& event) {
+  std::string data;
+  pbf_writer out(data);
+  out.add_double(kWallTime, event.wall_time);
+  if (event.step != 0) out.add_int64(kStep, event.step);
+  if (!event.version.empty()) out.add_string(kFileVersion, event.version);
+  if (event.restarts) {
+    pbf_writer log(out, kSessionLog);
+    log.add_int32(1, 1);
+  }
+  if (!event.values.empty()) {
+    pbf_writer summary(out, kSummary);
+    for (const EventValue& value : event.values) {
+      pbf_writer one(summary, 1);
+      one.add_string(kTag, value.tag);
+      if (value.is_text)
+        write_text(one, value.text);
+      else
+        one.add_float(kSimpleValue, static_cast<float>(value.scalar));
+    }
+  }
+  std::string frame;
+  put(frame, static_cast<std::uint64_t>(data.size()));
+  put(frame, masked(frame));
+  frame += data;
+  put(frame, masked(data));
+  return frame;
+}
+
+void read_events(std::string_view bytes, const std::string& name,
+                 const std::function<void(const Event&, std::int64_t)>& use, const FaultSink& faults) {
+  std::size_t at = 0;
+  std::int64_t number = 0;
+  const auto fault = [&](const std::string& what) {
+    faults({name, 0, "event " + std::to_string(number) + ", at byte " + std::to_string(at) + ": " + what});
+  };
+  while (at < bytes.size()) {
+    ++number;
+    const std::string_view rest = bytes.substr(at);
+    if (rest.size() < kHeader) return fault("the file ends within it");
+    const std::string_view head = rest.substr(0, 8);
+    if (little<std::uint32_t>(rest.substr(8)) != masked(head)) {
+      return fault("its length has a wrong checksum: the last " + std::to_string(rest.size()) +
+                   " bytes of the file cannot be read");
+    }
+    const auto size = little<std::uint64_t>(head);
+    if (size > rest.size() - kHeader || rest.size() - kHeader - size < kFooter) return fault("the file ends within it");
+    const std::string_view data = rest.substr(kHeader, size);
+    if (little<std::uint32_t>(rest.substr(kHeader + size)) != masked(data)) {
+      fault("wrong checksum: left out");
+    } else {
+      try {
+        use(event_of(data), number);
+      } catch (const protozero::exception& error) {
+        fault(std::string("not an event: ") + error.what() + ": left out");
+      }
+    }
+    at += kHeader + size + kFooter;
+  }
+}
+
+}  // namespace zs::tracker

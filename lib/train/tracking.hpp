@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trackers that a training also writes for, as its configuration asks: TensorBoard and W&B.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "registry/run.hpp"
+#include "tracker/tensorboard.hpp"
+#include "tracker/wandb.hpp"
+
+namespace zs::train {
+
+class Tracking {
+ public:
+  /// A run that goes on (its record names its W&B run) keeps that one. Writes nothing.
+  Tracking(const config::Config& config, const registry::Run& run);
+
+  /// What the run's record and attributes say of them: "wandb_run", "wandb_folder".
+  const registry::Fields& fields() const { return fields_; }
+  std::vector<metric::Writer*> writers();
+  /// A line of the run's log.
+  void output(const std::string& line);
+  /// The training has ended, with this exit code.
+  void close(int exit_code);
+
+ private:
+  std::optional<tracker::TensorboardWriter> tensorboard_;
+  std::optional<tracker::WandbWriter> wandb_;
+  registry::Fields fields_;
+};
+
+}  // namespace zs::train

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+# TensorBoard and W&B, both ways: runs that their own packages recorded (tests/peers/trackers.py write), and ours. That
+# these packages read ours is in `make check-peers`.
+setup() {
+  bats_load_library bats-support
+  bats_load_library bats-assert
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  unset ZS_REGISTRY WANDB_DIR
+  DATA=$ROOT/tests/data/trackers
+}
+
+# column NAME FILE: its cells, one a line, of the text form.
+column() { grep -v '^#' "$2" | awk -F '\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) k = i; next } { print $k }'; }
+
+train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --output_dir runs "$@"; }
+
+@test "TensorBoard: simple values and tensors, of several files, without the steps that a restart voids" {
+  run -0 zs-parse "$DATA/tensorboard" -o out.tsv
+  run -0 zs-parse "$DATA/tensorboard/plain" -o plain.tsv
+  assert_equal "$(column step plain.tsv | xargs)" "10 20 30 40"
+  # The file's floats have 24 bits, and these are their values.
+  assert_equal "$(column loss plain.tsv | xargs)" "2.5 9.999999747378752e-06 1.5 1.25"
+  assert_equal "$(column part plain.tsv | xargs)" "2 2"
+  grep -qx '#@ plain model.name=gpt2' plain.tsv
+  run -0 zs-parse "$DATA/tensorboard/tensors" -o tensors.tsv
+  assert_equal "$(column loss tensors.tsv | xargs)" "2.5 9.999999747378752e-06 nan -1.25"
+  assert_equal "$(column learning_rate tensors.tsv | xargs)" "3e-04 0.00029 0.00028 0"
+  [ "$(grep -c -v '^#' out.tsv)" = 10 ] # two runs, each with its header
+  run -0 zs-parse "$DATA"/tensorboard/plain/*
+  [ "$(grep -c '^plain' <<<"$output")" = 4 ]
+}
+
+@test "W&B: a run's folder, its file, the folder of all runs" {
+  run -0 zs-parse "$DATA/wandb" -o out.tsv
+  assert_equal "$(column loss out.tsv | xargs)" "2.5 1e-05 nan -1.25"
+  assert_equal "$(column step out.tsv | xargs)" "10 20 30 40"
+  assert_equal "$(column note out.tsv | head -n 1)" 'step "10"'
+  grep -qx '#@ peer0001 optimizer.name=adamw' out.tsv
+  grep -qx '#@ peer0001 wandb_tags=x,y' out.tsv
+  grep -qx '#@ peer0001 exit_code=0' out.tsv
+  zs-parse "$DATA"/wandb/*/ | grep -v source >folder.tsv
+  zs-parse "$DATA"/wandb/*/*.wandb | grep -v source >file.tsv
+  diff <(grep -v source out.tsv) folder.tsv
+  diff folder.tsv file.tsv
+  zs-parse "$DATA/wandb" | zs-aggregate --format tsv | grep -q peer0001
+}
+
+@test "torn at every byte: what is whole is kept, the rest is a fault with its place, and nothing crashes" {
+  mkdir run-20260101_000000-x
+  local file size
+  for file in "$DATA"/wandb/*/*.wandb "$DATA"/tensorboard/tensors/*; do
+    for ((size = 1; size < $(stat -c %s "$file"); size += 61)); do
+      local torn=run-20260101_000000-x/run-x.wandb
+      [[ $file == *.wandb ]] || torn=run-20260101_000000-x/events.out.tfevents.1.x
+      head -c "$size" "$file" >"$torn"
+      run zs-parse "$torn"
+      [[ $status == [12] && $output == *"zs-parse: $torn: "* ]] || complain "$size bytes of $file: $status: ${output:0:200}"
+      rm "$torn"
+    done
+  done
+  verdict
+}
+
+@test "the W&B run that a condition names fills in what its log lacks" {
+  mkdir -p results/wandb
+  cp -r "$DATA"/wandb/* results/wandb/
+  echo '{"condition_order": ["a"], "conditions": {"a": {"command": "train", "exit_code": 0, "wandb_run": "unknown"}}}' >results/metadata.json
+  {
+    echo "wandb: Run data is saved locally in /somewhere/wandb/run-20260101_000000-peer0001"
+    for step in 10 20; do
+      echo "Epoch 1, Step $step, Loss: 2.$step sync: True time: 0.1 alloc_mem: 1000000 peak_mem: 2000000"
+    done
+  } >results/a.log
+  run -0 zs-parse results -o out.tsv
+  assert_equal "$(column step out.tsv | xargs)" "10 20 30 40"
+  assert_equal "$(column loss out.tsv | xargs)" "2.1 2.2 nan -1.25"
+  assert_equal "$(column learning_rate out.tsv | xargs)" "3e-04 0.00029 0.00028 0"
+  grep -qx '#@ a seed=7' out.tsv
+  grep -q '^#@ a wandb_source=results/wandb/' out.tsv
+}
+
+@test "a training writes for both, and zs-parse reads the same values back" {
+  train --max_steps 6 --use_tensorboard --use_wandb --wandb_project p --wandb_tags a,b >log
+  local folder=(runs/*/) wandb
+  zs-parse "${folder[0]}" -o own.tsv
+  wandb=$(jq -r .wandb_run <(zs-runs --registry runs --format json | jq '.[0]'))
+  zs-parse "${folder[0]}wandb" -o wandb.tsv
+  grep -qx "#@ $wandb wandb_run=$wandb" wandb.tsv
+  grep -qx "run: wandb_run=$wandb" log
+  local name
+  for name in step loss grad_norm learning_rate iteration_time peak_mem; do
+    diff <(column "$name" own.tsv) <(column "$name" wandb.tsv)
+  done
+  zs-parse "${folder[0]}tensorboard" -o board.tsv
+  diff <(column step own.tsv) <(column step board.tsv)
+  paste <(column loss own.tsv) <(column loss board.tsv) | awk '{ d = $1 - $2; exit !(d * d <= 1e-12 * $1 * $1) }'
+  # What is known of the run is there too.
+  local digest
+  digest=$(sed -n 's/^#@ [^ ]* state_digest=//p' own.tsv)
+  grep -q "state_digest=$digest" board.tsv
+  [ -L "${folder[0]}wandb/latest-run" ]
+  run -2 train --max_steps 1 --use_wandb --wandb_mode online
+  assert_output --partial "offline"
+  train --max_steps 1 --use_wandb --wandb_mode disabled --seed 9 >log
+  run ! grep -q wandb_run log
+}
+
+@test "a resumed training keeps its W&B run, with every step once, and TensorBoard has them once too" {
+  train --max_steps 6 --save_steps 2 --use_tensorboard --use_wandb >log
+  local folder=(runs/*/)
+  rm -r "${folder[0]}"final_checkpoint "${folder[0]}"checkpoint_[46]
+  zs-parse "${folder[0]}wandb" -o before.tsv
+  run -0 zs-train --resume "$(basename "${folder[0]}")" --registry runs
+  zs-parse "${folder[0]}wandb" -o after.tsv
+  assert_equal "$(column step after.tsv | xargs)" "1 2 3 4 5 6"
+  diff <(column loss before.tsv) <(column loss after.tsv)
+  [ "$(find "${folder[0]}wandb" -name '*.wandb' | wc -l)" = 1 ]
+  zs-parse "${folder[0]}tensorboard" -o board.tsv
+  assert_equal "$(column step board.tsv | xargs)" "1 2 3 4 5 6"
+}
+
+@test "attributes by --set, folders of logs without metadata.json, detailed logs" {
+  log() { for step in 1 2 3; do echo "Epoch 1, Step $step, Loss: $1.5 sync: True time: 0.1 alloc_mem: 1 peak_mem: 2"; done; }
+  mkdir -p plain logs/logs_v0.16_run1 logs/logs_v0.16_run2 logs/logs_main_run1
+  log 1 >plain/a.log
+  cp plain/a.log plain/a_detailed.log
+  log 2 >plain/b_detailed.log
+  run -0 zs-parse plain -o plain.tsv
+  assert_equal "$(grep -v '^#' plain.tsv | cut -f 1 | grep -v '^run$' | sort -u | xargs)" "a b"
+  for run in v0.16_run1 v0.16_run2 main_run1; do log 3 >"logs/logs_$run/train.log"; done
+  run -0 zs-parse logs -o logs.tsv
+  assert_equal "$(sed -n 's/^#@ \(.*\) revision=.*/\1/p' logs.tsv | xargs)" "main_run1 v0.16_run1 v0.16_run2"
+  grep -qx '#@ v0.16_run2 revision=v0.16' logs.tsv
+  zs-parse logs | zs-aggregate --by revision --format tsv | cut -f 1 | grep -qx v0.16
+  run -0 zs-parse --set 'revision=x,note=two words, or more' plain/a.log
+  assert_line '#@ a revision=x'
+  assert_line '#@ a note=two words, or more'
+  run -2 zs-parse --set wandb_api_key=1 plain/a.log
+  assert_output --partial "names a secret"
+}

@@ -71,6 +71,11 @@ Tolerance tolerance(const cli::Args& args, at::ScalarType dtype) {
   return tolerance;
 }
 
+/// As --offload_device has it.
+const char* place_name(zero::Place place) {
+  return place == zero::Place::device ? "none" : place == zero::Place::host ? "cpu" : "nvme";
+}
+
 std::map<std::string, std::string> attributes(const train::Settings& s, const cli::Args& args, const comm::Group& group,
                                               const Tolerance& tolerance) {
   const auto number = [](auto value) { return zs::to_text(static_cast<std::int64_t>(value)); };
@@ -88,9 +93,12 @@ std::map<std::string, std::string> attributes(const train::Settings& s, const cl
       {"dropout", zs::to_text(s.model.dropout)},
       {"deepcompile", s.deepcompile ? "true" : "false"},
       {"passes", passes},
+      {"offload", place_name(s.engine.offload.optimizer)},
+      {"offload_param", place_name(s.engine.offload.parameters)},
       {"activation_checkpointing", s.activation_checkpointing ? "true" : "false"},
       {"kernels", s.model.fused ? "fused" : "plain"},
       {"dtype", train::dtype_name(s.engine.dtype)},
+      {"autocast", s.engine.autocast == at::kFloat ? "none" : train::dtype_name(s.engine.autocast)},
       {"use_torch_adam", s.engine.use_torch_adam ? "true" : "false"},
       {"max_grad_norm", zs::to_text(s.engine.max_grad_norm)},
       {"seed", number(s.engine.seed)},
@@ -142,15 +150,6 @@ std::vector<cli::Option> options() {
         option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
     }
     all.push_back(option);
-    if (option.name != "zero_stage") continue;
-    all.push_back({0,
-                   "offload_device",
-                   "WHERE",
-                   "where optimizer state is kept between steps",
-                   "none",
-                   {"none", "cpu", "nvme"},
-                   false,
-                   option.group});
   }
   const std::string comparing = "Comparing", running = "Running";
   all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
@@ -236,8 +235,6 @@ Status Session::recorded(const cli::Args& args) {
 
 Status Session::side_by_side(const cli::Args& args) {
   const config::Config config = configuration(args);
-  if (args.text("offload_device") != "none")
-    throw Error("--offload_device " + args.text("offload_device") + " is not supported yet");
   const double timeout = args.real("timeout", 0.1, 1e9);
   const bool text = args.text("format") == "text";
   Request request;

@@ -41,7 +41,7 @@ MPI_LIBS := $(shell mpicxx --showme:link 2>/dev/null)
 ifeq ($(TORCH),debian)
 override TORCH_HOME :=
 TORCH_CFLAGS := -isystem /usr/include/torch/csrc/api/include
-TORCH_LIBS := -ltorch_cpu -lc10
+TORCH_LIBS := -luring -ltorch_cpu -lc10
 IN_PLACE := $(BUILD)/obj/lib/token/debian/sentencepiece.o
 else ifneq ($(TORCH),)
 $(error TORCH=$(TORCH) is not known; TORCH=debian takes the distribution's LibTorch, TORCH_HOME=FOLDER any other)
@@ -49,7 +49,7 @@ else
 chosen_home := $(TORCH_HOME)
 TORCH_HOME := $(or $(chosen_home),$(shell CUDA=$(CUDA) share/libtorch home),missing)
 TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/torch/csrc/api/include
-TORCH_LIBS := -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
+TORCH_LIBS := -luring -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
 endif
 HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS)
 # libzs-cuda.so is built where there are nvcc and a LibTorch with CUDA, unless CUDA=0. Its libraries are those beside that

@@ -108,8 +108,9 @@ value() { sed -n "s/^$1: //p"; }
   }
   refused "--rtol: '-1' is not a number from 0" --rtol -1
   refused "--atol: 'nan' is not a number from 0" --atol nan
-  refused "is not supported yet" --offload_device cpu
-  refused "is not supported yet" --offload_device nvme
+  refused "stage 0 keeps all on the device" --offload_device cpu --zero_stage 0
+  refused "there is no folder for it: set --nvme_path DIR" --offload_device nvme --zero_stage 2
+  refused "stage 2 has no shards" --offload_param cpu --zero_stage 2
   refused "--reduction any promises no bits" --reduction any
   refused "did you mean transformer.h.0.ln_1.weight" --inject_fault 1:transformer.h.0.ln1.weight:0
   refused "'128' is not in 0..127" --inject_fault 1:transformer.h.0.ln_1.weight:128

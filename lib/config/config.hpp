@@ -54,8 +54,10 @@ class Config {
   bool boolean(std::string_view key) const;
   std::vector<std::string> list(std::string_view key) const;  ///< of "a,b" or a YAML list; empty where not set
 
-  /// What looks like a setting and is read by nothing: "train.yaml:3: nothing reads 'training.batchsize', did you ...".
+  /// What looks like a setting and is read by nothing: "train.yaml:3: nothing reads 'training.batchsize', did you ...",
+  /// behind what warn() added.
   std::vector<std::string> warnings() const;
+  void warn(std::string what) { warnings_.push_back(std::move(what)); }
 
   /// The whole as YAML, sections nested, with the origin of each value as a comment. parse() of it gives the same keys,
   /// values and kinds.
@@ -63,6 +65,7 @@ class Config {
 
  private:
   std::vector<Entry> entries_;
+  std::vector<std::string> warnings_;
   std::unordered_map<std::string, std::size_t> places_;    ///< of each key
   std::unordered_map<std::string, std::size_t> sections_;  ///< of a key in each section
 };

@@ -18,7 +18,7 @@ constexpr double kTiny = std::numeric_limits<double>::denorm_min();
 
 // clang-format off
 constexpr auto kKnown = std::to_array<Known>({
-    {"model.name", "model_name", Type::text, "NAME", "gpt2", "model: a folder that Hugging Face's save_pretrained wrote, with its weights, or one of tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl, tiny-llama, TinyLlama-1.1B, Llama-2-7b-hf, Meta-Llama-3-8B, Meta-Llama-3-70B, Meta-Llama-3.1-8B, Llama-3.2-1B, Llama-3.2-3B, with initial values"},
+    {"model.name", "model_name model", Type::text, "NAME", "gpt2", "model: a folder that Hugging Face's save_pretrained wrote, with its weights, or one of tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl, tiny-llama, TinyLlama-1.1B, Llama-2-7b-hf, Meta-Llama-3-8B, Meta-Llama-3-70B, Meta-Llama-3.1-8B, Llama-3.2-1B, Llama-3.2-3B, with initial values"},
     {"model.context_length", "seq_length", Type::integer, "N", "", "tokens in a sequence; when not set the positions of the model, at most 512", "", 1, 1 << 24, "model.seq_length training.seq_length data.seq_length"},
     {"model.num_layers", "num_layers", Type::integer, "N", "0", "transformer blocks; 0 means the model's own; of a folder's, the first ones", "", 0, 1e5},
     {"model.dropout", "dropout", Type::real, "P", "0", "probability of dropping an activation; of a Llama, an attention weight", "", 0, 1},
@@ -33,6 +33,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.max_gpu_batch_size", "max_gpu_batch_size", Type::integer, "N", "", "most sequences at once on a device: a larger batch_size is split into accumulation steps, in place of gradient_accumulation_steps", "", 1, 1e9},
     {"training.eval_batch_size", "eval_batch_size", Type::integer, "N", "", "sequences in a rank's micro-batch of the evaluation; batch_size when not set", "", 1, 1e9},
     {"training.gradient_accumulation_steps", "gradient_accumulation_steps", Type::integer, "N", "", "micro-batches of a rank in a step; 1 when not set", "", 1, 1e9},
+    {"training.train_batch_size", "train_batch_size", Type::integer, "N", "", "sequences of a step over all ranks: batch_size and gradient_accumulation_steps follow from it where they are not set, and must agree with it where they are", "", 1, 1e12},
     {"training.learning_rate", "learning_rate", Type::real, "X", "0.001", "AdamW's learning rate", "", 0, kNoBound},
     {"training.weight_decay", "weight_decay", Type::real, "X", "0.01", "AdamW's weight decay", "", 0, kNoBound},
     {"training.beta1", "", Type::real, "X", "0.9", "AdamW's decay of the first moment", "", 0, 1},
@@ -42,11 +43,23 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.use_torch_adam", "use_torch_adam", Type::boolean, "", "false", "update with LibTorch's torch::optim::AdamW itself, not with the fused pass; the same bits where LibTorch's square root is rounded correctly (MKL's is not)"},
     {"training.decay", "decay", Type::text, "WHAT", "all", "what weight decay shrinks: all parameters, or matrices without biases and norms", "all matrices"},
     {"training.dtype", "dtype", Type::text, "NAME", "float32", "number format of parameters in forward and backward; masters and sums stay float32", "float32 bfloat16 float16 torch.float32 torch.bfloat16 torch.float16"},
+    {"training.autocast", "autocast", Type::text, "NAME", "", "number format of matrix products and attention, from float32 parameters, as PyTorch's autocast has it; none when not set", "none bfloat16 float16"},
+    {"training.loss_scale", "", Type::real, "X", "", "what float16 multiplies the loss with; 0, or not set, finds it out as it goes (dynamic loss scaling)", "", 0, kNoBound},
+    {"training.initial_scale_power", "", Type::integer, "N", "", "dynamic loss scaling begins at 2 to the power of this; 16 when not set", "", 0, 126},
+    {"training.loss_scale_window", "", Type::integer, "N", "", "steps without overflow after which the loss scale doubles; 1000 when not set", "", 1, kMany},
+    {"training.hysteresis", "", Type::integer, "N", "", "overflows, the first ones tolerated, before the loss scale halves; 2 when not set", "", 1, 1e6},
+    {"training.consecutive_hysteresis", "", Type::boolean, "BOOL", "", "count these overflows anew after every step without one; false when not set"},
+    {"training.min_loss_scale", "", Type::real, "X", "", "least loss scale; 1 when not set", "", kTiny, kNoBound},
     {"training.tf32", "tf32", Type::boolean, "", "false", "float32 matrix products by TF32 on a GPU: faster, 10 bits of mantissa"},
     {"training.products", "products", Type::text, "WHICH", "calibrated", "kernels of matrix products on a GPU with --compile: calibrated (the fastest that a calibration of this GPU has found) or first (as cuBLASLt chooses)", "calibrated first"},
     {"training.max_grad_norm", "max_grad_norm", Type::real, "X", "1", "norm that gradients are clipped to; 0 does not clip", "", 0, kNoBound},
-    {"training.scheduler", "scheduler", Type::text, "NAME", "constant", "learning rate schedule", "constant linear cosine"},
+    {"training.scheduler", "scheduler", Type::text, "NAME", "constant", "learning rate schedule: of Hugging Face (constant, linear, cosine) or of DeepSpeed", "constant linear cosine WarmupLR WarmupDecayLR WarmupCosineLR"},
     {"training.lr_warmup_steps", "lr_warmup_steps", Type::integer, "N", "0", "steps over which the learning rate rises from 0", "", 0, kMany, "training.warmup_steps"},
+    {"training.warmup_type", "", Type::text, "HOW", "", "how the learning rate of DeepSpeed's schedules rises; linear when not set", "log linear"},
+    {"training.warmup_min_lr", "", Type::real, "X", "", "learning rate that WarmupLR and WarmupDecayLR begin with; 0 when not set", "", 0, kNoBound},
+    {"training.warmup_min_ratio", "", Type::real, "X", "", "share of the learning rate that WarmupCosineLR begins with; 0 when not set", "", 0, 1},
+    {"training.cos_min_ratio", "", Type::real, "X", "", "share of the learning rate that WarmupCosineLR ends with; 0.0001 when not set", "", 0, 1},
+    {"training.total_num_steps", "", Type::integer, "N", "", "steps after which DeepSpeed's schedules end; the training's own when not set", "", 1, kMany},
     {"training.num_epochs", "num_epochs", Type::integer, "N", "", "passes over the data set; as many as max_steps takes when not set", "", 1, 1e9},
     {"training.max_steps", "max_steps bench_step", Type::integer, "N", "", "steps at most; 0 means no limit; when not set no limit beside num_epochs, and 100 without it", "", 0, kMany, "training.bench_step"},
     {"training.seed", "seed", Type::integer, "N", "42", "seed of initialization, sampling and dropout", "", 0, 9e15},
@@ -62,10 +75,15 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.timing_warmup", "timing_warmup warmup_step", Type::integer, "N", "5", "first steps that the mean iteration time leaves out", "", 0, kMany, "training.warmup_step"},
 
     {"zero.stage", "zero_stage", Type::integer, "N", "3", "what is partitioned: 0 nothing, 1 optimizer, 2 and gradients, 3 and parameters", "", 0, 3},
-    {"zero.backend", "backend", Type::text, "NAME", "zero", "engine; deepspeed means zero", "zero deepspeed fsdp ddp single"},
+    {"zero.method", "method", Type::text, "NAME", "", "stage, backend and offload by one name", "ddp zero1 zero2 zero3 single single_gpu_offload"},
+    {"zero.deepspeed_config", "deepspeed_config", Type::text, "FILE", "", "DeepSpeed's configuration file, whose settings are taken; \"auto\" there means the settings of zs"},
+    {"zero.backend", "backend", Type::text, "NAME", "zero", "engine; deepspeed means zero, singlegpu single", "zero deepspeed fsdp ddp single singlegpu"},
     {"zero.compile", "compile", Type::boolean, "", "false", "use fused kernels inside units: faster, bits of their own"},
     {"zero.deepcompile", "deepcompile", Type::boolean, "", "false", "run passes over the plan of a step"},
-    {"zero.passes", "passes", Type::list, "LIST", "", "passes to run, joined by commas; the default ones when not set"},
+    {"zero.passes", "passes", Type::list, "LIST", "", "passes to run, joined by commas, or ALL; the default ones when not set"},
+    {"zero.offload_device", "offload_device", Type::text, "WHERE", "none", "where optimizer state lies between updates, at stages 1 to 3: none (on the device), cpu (the host's memory) or nvme (a disk)", "none cpu nvme"},
+    {"zero.offload_param", "offload_param", Type::text, "WHERE", "none", "where a rank's shard of the parameters lies between uses, at stage 3", "none cpu nvme"},
+    {"zero.nvme_path", "nvme_path", Type::text, "DIR", "", "folder on a disk for what is offloaded to nvme; nothing is left there at the end"},
     {"zero.reduction", "reduction", Type::text, "HOW", "exact", "exact: powers of two of ranks and accumulation steps, the same bits for all; any: any number", "exact any"},
     {"zero.activation_checkpointing", "activation_checkpointing", Type::boolean, "", "false", "keep only the inputs of units, and compute their insides again in backward"},
     {"zero.memory_budget", "memory_budget", Type::count, "BYTES", "", "device memory that passes may fill: 16G", "", 1, kMany},
@@ -97,11 +115,11 @@ struct Synonyms {
   std::string_view key, words;
 };
 constexpr auto kSynonyms = std::to_array<Synonyms>({
-    {"model.name", "model model_name_or_path"},
+    {"model.name", "model_name_or_path"},
     {"model.context_length", "context seq_len sequence_length max_seq_length max_length block_size n_positions n_ctx"},
     {"model.num_layers", "layers n_layer n_layers num_hidden_layers"},
     {"data.dataset_path", "data data_path data_dir"},
-    {"training.batch_size", "bs batch micro_batch_size train_batch_size per_device_train_batch_size train_micro_batch_size_per_gpu"},
+    {"training.batch_size", "bs batch micro_batch_size per_device_train_batch_size train_micro_batch_size_per_gpu"},
     {"training.gradient_accumulation_steps", "accumulation accumulation_steps grad_accum grad_accum_steps accumulate_grad_batches"},
     {"training.learning_rate", "lr"},
     {"training.weight_decay", "wd"},
@@ -119,6 +137,8 @@ constexpr auto kSynonyms = std::to_array<Synonyms>({
     {"training.log_interval", "log_every logging_steps log_steps"},
     {"zero.stage", "stage zero"},
     {"zero.activation_checkpointing", "gradient_checkpointing"},
+    {"zero.deepspeed_config", "deepspeed"},
+    {"training.train_batch_size", "global_batch_size"},
 });
 // clang-format on
 

@@ -100,11 +100,11 @@ std::string unread(std::string_view key) {
 
 std::vector<std::string> Config::warnings() const {
   constexpr std::size_t kMost = 20;
-  std::vector<std::string> all;
+  std::vector<std::string> all = warnings_;
   std::size_t more = 0;
   for (const Entry& entry : entries_) {
     if (!is_unread(entry.key)) continue;
-    if (all.size() < kMost)
+    if (all.size() < warnings_.size() + kMost)
       all.push_back(located(entry.origin, 0, unread(entry.key)));
     else
       ++more;

@@ -5,12 +5,19 @@
 
 #include "base/error.hpp"
 #include "base/secret.hpp"
+#include "config/deepspeed.hpp"
 #include "config/known.hpp"
 
 namespace zs::experiment {
 namespace {
 
-constexpr std::array kDtypeFlags = {std::pair{"bf16", "bfloat16"}, std::pair{"fp16", "float16"}};
+/// Flags that stand for a value of an option.
+struct Flag {
+  const char *name, *option, *key, *value;
+};
+constexpr std::array kFlags = {Flag{"bf16", "dtype", "training.dtype", "bfloat16"},
+                               Flag{"fp16", "dtype", "training.dtype", "float16"},
+                               Flag{"amp", "autocast", "training.autocast", "bfloat16"}};
 
 }  // namespace
 
@@ -32,9 +39,10 @@ std::vector<cli::Option> config_options() {
       option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
       options.push_back(option);
     }
-    if (known.key != "training.dtype") continue;
-    for (const auto& [flag, dtype] : kDtypeFlags) {
-      options.push_back({0, flag, "", std::string("same as --dtype ") + dtype, "", {}, false, options.back().group});
+    for (const Flag& flag : kFlags) {
+      if (known.key != flag.key) continue;
+      const std::string same = std::string("same as --") + flag.option + " " + flag.value;
+      options.push_back({0, flag.name, "", same, "", {}, false, options.back().group});
     }
   }
   return options;
@@ -48,8 +56,8 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
   for (const auto& [option, value] : args.typed()) {
     if (const config::Known* const known = config::known_option(option))
       config.set(std::string(known->key), value.empty() ? "true" : value, "--" + option);
-    for (const auto& [flag, dtype] : kDtypeFlags) {
-      if (option == flag) config.set("training.dtype", dtype, "--" + option);
+    for (const Flag& flag : kFlags) {
+      if (option == flag.name) config.set(flag.key, flag.value, "--" + option);
     }
   }
   for (const std::string& setting : args.all("set")) {
@@ -60,6 +68,17 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
     if (value.empty())
       throw UsageError("--set: " + key + " is empty: is the variable set? (" + key + "=null unsets it)");
     config.set(key, value, "--set");
+  }
+  // A stored configuration has them in it already.
+  if (stored.empty()) {
+    add_method(config);
+    if (const config::Entry* const file = config.find("zero.deepspeed_config")) {
+      const config::Entry said = *file;
+      add_deepspeed(config, said.value);
+      config.set({said.key, "", said.value, config::Kind::null});  // what was taken from it stands in its place
+    }
+  } else if (args.has("deepspeed_config") || args.has("method")) {
+    throw UsageError("--resume takes the run's own configuration: leave out --deepspeed_config and --method");
   }
   config.add_defaults();
   config.check();
@@ -106,6 +125,32 @@ cli::Command train_command() {
                      {},
                      false,
                      "Running"});
+  options.push_back(
+      {0,
+       "local_rank",
+       "N",
+       "taken from the launchers of other trainers, and not used: ranks come from mpirun, srun or torchrun",
+       "",
+       {},
+       false,
+       "Running"});
+  options.push_back({0,
+                     "print_deepspeed_config",
+                     "",
+                     "print the configuration that gives DeepSpeed the same training, and stop",
+                     "",
+                     {},
+                     false,
+                     "Running"});
+  options.push_back(
+      {0,
+       "results",
+       "FILE",
+       "write loss, time, memory and throughput to a JSON file, by method; what it has of other methods stays",
+       "",
+       {},
+       false,
+       "Running"});
   options.push_back({0, "print_plan", "", "print the plan of a step and stop", "", {}, false, "Running"});
   options.push_back({0, "verbose_logging", "", "log every step", "", {}, false, "Running"});
   options.push_back({0, "debug_log", "", "log every step, and the state digest after each", "", {}, false, "Running"});

@@ -57,7 +57,6 @@ TEST_CASE("command: the names that other trainers use lead to the option of zs")
   for (const auto& [word, option] : {std::pair{"lr", "learning_rate"},
                                      {"bs", "batch_size"},
                                      {"wd", "weight_decay"},
-                                     {"model", "model_name"},
                                      {"steps", "max_steps"},
                                      {"stage", "zero_stage"},
                                      {"epochs", "num_epochs"},

@@ -12,6 +12,7 @@ std::string to_text(const Op& op, const Plan& plan);
 namespace {
 
 enum class Parameters { sharded, gathering, whole, stale };  // stale: whole, but from before the step
+enum class Offloaded { no, away, loading, changed };
 enum class Gradient { none, leaf, reducing, shard, gathering, whole };
 
 struct State {
@@ -19,12 +20,15 @@ struct State {
   Gradient gradient = Gradient::none;
   int forwards = 0, backwards = 0, added = 0;  // micro-steps done
   bool graph = false, input = false, stepped = false;
+  Offloaded optimizer = Offloaded::no, shard = Offloaded::no;
 };
 
 class Walk {
  public:
   explicit Walk(const Plan& plan) : plan_(plan), shape_(plan.shape) {
-    const State start{shape_.stage == 3 ? Parameters::sharded : Parameters::whole};
+    State start{shape_.stage == 3 ? Parameters::sharded : Parameters::whole};
+    if (shape_.offload_optimizer) start.optimizer = Offloaded::away;
+    if (shape_.offload_parameters) start.shard = Offloaded::away;
     states_.assign(shape_.units.size(), start);
   }
 
@@ -32,7 +36,9 @@ class Walk {
     for (at_ = 0; at_ < plan_.ops.size(); ++at_) op(plan_.ops[at_]);
     for (const State& state : states_) {
       const bool whole = state.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole);
-      require(state.stepped && whole, "the step ends before every unit is stepped and back in its place");
+      const auto back = [](Offloaded state) { return state == Offloaded::no || state == Offloaded::away; };
+      require(state.stepped && whole && back(state.optimizer) && back(state.shard),
+              "the step ends before every unit is stepped and back in its place");
     }
   }
 
@@ -47,6 +53,20 @@ class Walk {
     if (holds) return;
     const std::string where = at_ < plan_.ops.size() ? to_text(plan_.ops[at_], plan_) : "end";
     throw Error("plan", 0, "operation " + std::to_string(at_) + " (" + where + "): " + what);
+  }
+
+  /// What is offloaded is loaded once for each use.
+  void load(Offloaded& state) const {
+    require(state == Offloaded::away, "there is nothing to load");
+    state = Offloaded::loading;
+  }
+  void use(Offloaded& state, Offloaded after) const {
+    require(state == Offloaded::no || state == Offloaded::loading, "what is offloaded is not loaded");
+    if (state != Offloaded::no) state = after;
+  }
+  void store(Offloaded& state) const {
+    require(state == Offloaded::changed, "there is nothing to store");
+    state = Offloaded::away;
   }
 
   State& of(int unit) { return states_[static_cast<std::size_t>(unit)]; }
@@ -91,6 +111,7 @@ class Walk {
         require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::stale),
                 "there is nothing to gather");
         require(shape_.stage != 3 || !unit.stepped, "a gather after the step is not used");
+        use(unit.shard, Offloaded::away);  // it is read, and the shard in the store stays as it is
         unit.parameters = Parameters::gathering;
         break;
       case Kind::gather_wait:
@@ -154,8 +175,22 @@ class Walk {
         require(!unit.stepped, "it is stepped already");
         require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole),
                 "the parameters are not in their place");
+        use(unit.optimizer, Offloaded::changed);
+        use(unit.shard, Offloaded::changed);
         unit.stepped = true;
         if (shape_.stage == 1 || shape_.stage == 2) unit.parameters = Parameters::stale;
+        break;
+      case Kind::load:
+        load(unit.optimizer);
+        break;
+      case Kind::store:
+        store(unit.optimizer);
+        break;
+      case Kind::load_shard:
+        load(unit.shard);
+        break;
+      case Kind::store_shard:
+        store(unit.shard);
         break;
       case Kind::norm:
         break;

@@ -29,10 +29,15 @@ Plan keep_gathered(const Plan& plan, const std::vector<bool>& kept) {
     if (op.kind == Kind::release) ++releases[static_cast<std::size_t>(op.unit)];
   }
   std::vector<bool> there(plan.shape.units.size());
-  for (const Op& op : plan.ops) {
+  for (auto at = plan.ops.begin(); at != plan.ops.end(); ++at) {
+    const Op& op = *at;
     if (op.unit >= 0 && kept[static_cast<std::size_t>(op.unit)]) {
       const auto unit = static_cast<std::size_t>(op.unit);
       if (op.kind == Kind::gather && there[unit]) continue;
+      // A shard is loaded for a gather, or for the update, which stays.
+      const bool for_gather =
+          op.kind == Kind::load_shard && std::find(at, plan.ops.end(), Op{Kind::gather, op.unit, -1}) != plan.ops.end();
+      if (for_gather && there[unit]) continue;
       if (op.kind == Kind::gather_wait) {
         if (there[unit]) continue;
         there[unit] = true;
@@ -73,7 +78,8 @@ Plan prefetch(const Plan& plan, const Budget& budget) {
     std::size_t to = i, before = i;  // before the computation that it hides behind, or behind its own step
     while (before > 0 && to == i) {
       const Op& previous = ops[before - 1];
-      const bool own = previous.unit == gather.unit && (previous.kind == Kind::release || previous.kind == Kind::step);
+      const bool own = previous.unit == gather.unit && (previous.kind == Kind::release || previous.kind == Kind::step ||
+                                                        previous.kind == Kind::load_shard);
       if (own && previous.kind == Kind::step) to = before;
       if (own) break;
       if (computes(previous.kind)) to = before - 1;
@@ -86,7 +92,10 @@ Plan prefetch(const Plan& plan, const Budget& budget) {
     if (plan.shape.stage < 3 || peak_gathered(moved) <= std::max(budget.gathered_elements, peak_gathered(plan)))
       result = std::move(moved);
   }
-  if (plan.shape.stage >= 3) return result;
+  if (plan.shape.stage >= 3) {
+    load_early(result);
+    return result;
+  }
   // Nothing reads the gathered parameters before the next step: all waits go to the end.
   std::stable_partition(ops.begin(), ops.end(), [](const Op& op) { return op.kind != Kind::gather_wait; });
   return result;

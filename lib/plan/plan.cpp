@@ -9,9 +9,13 @@
 namespace zs::plan {
 namespace {
 
-constexpr std::array kNames = {"gather",      "gather_wait",      "release",    "forward", "forward_light",
-                               "recompute",   "backward",         "accumulate", "reduce",  "reduce_wait",
-                               "gather_grad", "gather_grad_wait", "norm",       "step"};
+constexpr std::array kNames = {"gather",   "gather_wait", "release", "forward",     "forward_light", "recompute",
+                               "backward", "accumulate",  "reduce",  "reduce_wait", "gather_grad",   "gather_grad_wait",
+                               "norm",     "step",        "load",    "store",       "load_shard",    "store_shard"};
+
+bool computes(Kind kind) {
+  return kind == Kind::forward || kind == Kind::forward_light || kind == Kind::recompute || kind == Kind::backward;
+}
 
 /// Builds a baseline step by step.
 class Builder {
@@ -24,8 +28,15 @@ class Builder {
       backward(micro);
     }
     if (plan_.shape.stage <= 1) reduce_all();
+    load_for_step(0);
     add(Kind::norm);
-    for (int unit = 0; unit <= last_; ++unit) add(Kind::step, unit);
+    for (int unit = 0; unit <= last_; ++unit) {
+      load_for_step(unit + 1);  // while this one is updated
+      add(Kind::step, unit);
+      if (plan_.shape.offload_optimizer) add(Kind::store, unit);
+      if (plan_.shape.offload_parameters) add(Kind::store_shard, unit);
+    }
+    load_early(plan_);
     if (plan_.shape.stage == 1 || plan_.shape.stage == 2) {
       for (int unit = 0; unit <= last_; ++unit) add(Kind::gather, unit), add(Kind::gather_wait, unit);
     }
@@ -38,6 +49,11 @@ class Builder {
 
   bool sharded() const { return plan_.shape.stage == 3; }
   void add(Kind kind, int unit = -1, int micro = -1) { plan_.ops.push_back({kind, unit, micro}); }
+  void load_for_step(int unit) {
+    if (unit > last_) return;
+    if (plan_.shape.offload_optimizer) add(Kind::load, unit);
+    if (plan_.shape.offload_parameters) add(Kind::load_shard, unit);
+  }
 
   /// The units whose parameters `unit` reads: those it borrows first.
   std::vector<int> reads(int unit) const {
@@ -61,6 +77,7 @@ class Builder {
         for (const int read : reads(unit)) {
           if (gathered[static_cast<std::size_t>(read)]) continue;
           gathered[static_cast<std::size_t>(read)] = true;
+          if (plan_.shape.offload_parameters) add(Kind::load_shard, read);
           add(Kind::gather, read), add(Kind::gather_wait, read);
         }
       }
@@ -103,6 +120,24 @@ class Builder {
 }  // namespace
 
 Plan baseline(const Shape& shape) { return Builder(shape).build(); }
+
+void load_early(Plan& plan) {
+  auto& ops = plan.ops;
+  for (std::size_t i = 0; i + 1 < ops.size(); ++i) {
+    const Op load = ops[i];
+    if (load.kind != Kind::load_shard || ops[i + 1] != Op{Kind::gather, load.unit, -1}) continue;
+    for (std::size_t to = i; to-- > 0;) {
+      // The shard is in use, or was loaded, for the gather before.
+      const bool used =
+          ops[to].unit == load.unit && (ops[to].kind == Kind::gather_wait || ops[to].kind == Kind::gather);
+      if (used) break;
+      if (!computes(ops[to].kind)) continue;
+      std::rotate(ops.begin() + static_cast<std::ptrdiff_t>(to), ops.begin() + static_cast<std::ptrdiff_t>(i),
+                  ops.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      break;
+    }
+  }
+}
 
 std::int64_t leaf(const Shape& shape, int rank, int micro) {
   return shape.stage <= 1 ? static_cast<std::int64_t>(rank) * shape.micro_steps + micro
@@ -147,10 +182,11 @@ double sent_bytes(const Plan& plan, int bytes_per_parameter) {
   return bytes * (plan.shape.ranks - 1) / plan.shape.ranks;
 }
 
-double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter) {
+double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer,
+                   bool offload_parameters) {
   const auto share = [&](int divided_from) { return stage >= divided_from ? parameters / ranks : parameters; };
-  return share(3) * bytes_per_parameter + share(2) * bytes_per_parameter +
-         share(1) * (bytes_per_parameter < 4 ? 12 : 8);
+  return (offload_parameters && stage == 3 ? 0 : share(3) * bytes_per_parameter) + share(2) * bytes_per_parameter +
+         (offload_optimizer ? 0 : share(1) * (bytes_per_parameter < 4 ? 12 : 8));
 }
 
 std::int64_t peak_gathered(const Plan& plan) {

@@ -22,8 +22,12 @@ enum class Kind {
   reduce_wait,    ///< finish it
   gather_grad,    ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
   gather_grad_wait,
-  norm,  ///< global gradient norm, clipping factor, overflow verdict; no unit
-  step,  ///< optimizer update of what this rank owns of the unit
+  norm,        ///< global gradient norm, clipping factor, overflow verdict; no unit
+  step,        ///< optimizer update of what this rank owns of the unit
+  load,        ///< start to load the unit's optimizer state from where it is offloaded; step waits for it
+  store,       ///< start to store it, changed by step
+  load_shard,  ///< start to load this rank's shard of the parameters; gather waits for it and drops it, step changes it
+  store_shard,  ///< start to store the shard, changed by step
 };
 
 struct Op {
@@ -47,6 +51,8 @@ struct Shape {
   int ranks = 1;
   int micro_steps = 1;  ///< gradient accumulation steps
   bool activation_checkpointing = false;
+  bool offload_optimizer = false;   ///< optimizer state is in device memory for the update alone
+  bool offload_parameters = false;  ///< so are shards of parameters, and for gathers (stage 3)
 };
 
 struct Plan {
@@ -79,9 +85,15 @@ std::uint64_t hash(const Plan& plan);
 /// first sum is the gradient itself, P): stage 0 sends 2 S, stage 1 S + P, stage 2 A P + P, stage 3 A P + 2 A P.
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
 
-/// Bytes of model state that each rank keeps (Rajbhandari et al. 2020, table 1): parameters and gradients in their
-/// type, and in float32 the moments and, beside 16-bit parameters, the masters. Each is divided from its stage on.
-double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter);
+/// Starts each load of a shard one computation before the gather that it is for, if it stands right in front of it: the
+/// shard travels while that runs.
+void load_early(Plan& plan);
+
+/// Bytes of model state that each rank keeps in device memory (Rajbhandari et al. 2020, table 1): parameters and
+/// gradients in their type, and in float32 the moments and, beside 16-bit parameters, the masters. Each is divided from
+/// its stage on. What is offloaded is not counted: optimizer state, and the shards of parameters in stage 3.
+double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer = false,
+                   bool offload_parameters = false);
 
 /// The most parameters (elements) that are gathered at one time beside this rank's shards. 0 below stage 3.
 std::int64_t peak_gathered(const Plan& plan);

@@ -96,6 +96,13 @@ TEST_CASE("plan: state is the ZeRO paper's table of bytes a parameter") {
   }
 }
 
+TEST_CASE("plan: state that is offloaded is not in device memory") {
+  CHECK(state_bytes(10, 2, 2, 4, true) == 10 * (4 + 4 / 2.0));
+  CHECK(state_bytes(10, 2, 2, 2, true) == 10 * (2 + 2 / 2.0));
+  CHECK(state_bytes(10, 3, 2, 4, true, true) == 10 * (4 / 2.0));
+  CHECK(state_bytes(10, 2, 2, 4, false, true) == state_bytes(10, 2, 2, 4));  // stage 2 has no shards
+}
+
 TEST_CASE("plan: leaves are neighbours in time in stages 0 and 1, in rank in stages 2 and 3; each is computed once") {
   for (const int stage : {0, 1, 2, 3}) {
     std::vector<int> seen(8);
@@ -189,6 +196,72 @@ TEST_CASE("check: finds what would change the result") {
   broken(0, drop(Kind::gather_grad_wait));
   broken(2, [](std::vector<Op>& ops) { std::swap(ops.front(), ops.back()); });
   broken(1, [](std::vector<Op>& ops) { ops.push_back(ops.back()); });
+}
+
+/// With what a stage can offload.
+Shape offloading(int stage, int ranks = 2, int micro_steps = 2, bool checkpointing = false) {
+  Shape its = shape(stage, ranks, micro_steps, checkpointing);
+  its.offload_optimizer = true;
+  its.offload_parameters = stage == 3;
+  return its;
+}
+
+TEST_CASE("offload: every stage gives a plan that passes its check, also after passes, and loads and stores in pairs") {
+  for (const int stage : {1, 2, 3}) {
+    for (const int ranks : {1, 2}) {
+      for (const int micro_steps : {1, 4}) {
+        for (const bool checkpointing : {false, true}) {
+          const Plan plan = baseline(offloading(stage, ranks, micro_steps, checkpointing));
+          CHECK_NOTHROW(check(plan));
+          CHECK(count(plan, Kind::load) == 4);
+          CHECK(count(plan, Kind::store) == 4);
+          CHECK(count(plan, Kind::store_shard) == (stage == 3 ? 4 : 0));
+          for (const auto& names : std::vector<std::vector<std::string>>{
+                   pass_names(), {"prefetch"}, {"selective_gather"}, {"overlap_reduce"}}) {
+            for (const std::int64_t budget : {10, 1416, 1'000'000}) {
+              const Plan compiled = compile(plan, names, {budget});
+              const std::int64_t gathers = stage == 3 ? count(compiled, Kind::gather) : 0;
+              CHECK(count(compiled, Kind::load_shard) == (stage == 3 ? gathers + 4 : 0));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("offload: the next unit's state is loaded while one is updated, and a shard while another unit computes") {
+  const std::string text = ops(baseline(offloading(3, 2, 1)));
+  CHECK(
+      text.starts_with("load_shard embedding\ngather embedding\ngather_wait embedding\nload_shard h.0\nforward "
+                       "embedding @0\ngather h.0\ngather_wait h.0\nload_shard h.1\nforward h.0 @0\n"));
+  CHECK(
+      text.ends_with("load embedding\nload_shard embedding\nnorm\n"
+                     "load h.0\nload_shard h.0\nstep embedding\nstore embedding\nstore_shard embedding\n"
+                     "load h.1\nload_shard h.1\nstep h.0\nstore h.0\nstore_shard h.0\n"
+                     "load head\nload_shard head\nstep h.1\nstore h.1\nstore_shard h.1\n"
+                     "step head\nstore head\nstore_shard head\n"));
+}
+
+TEST_CASE("offload: the check finds a use before the load, a change that is not stored, a load or store too many") {
+  for (const Kind kind : {Kind::load, Kind::store, Kind::load_shard, Kind::store_shard}) {
+    const Plan plan = baseline(offloading(3));
+    const auto place = [&](std::vector<Op>& ops) {
+      return std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.kind == kind; });
+    };
+    Plan without = plan, twice = plan, late = plan, none = plan;
+    without.ops.erase(place(without.ops));
+    CHECK_THROWS_AS(check(without), Error);
+    const auto one = place(twice.ops);
+    twice.ops.insert(one, Op(*one));
+    CHECK_THROWS_AS(check(twice), Error);
+    const auto moved = place(late.ops);
+    std::rotate(moved, moved + 1, late.ops.end());
+    if (kind == Kind::load || kind == Kind::load_shard) CHECK_THROWS_AS(check(late), Error);
+    none.shape.offload_optimizer = none.shape.offload_parameters = false;
+    CHECK_THROWS_AS(check(none), Error);
+  }
+  CHECK(hash(baseline(offloading(2))) != hash(baseline(shape(2))));
 }
 
 TEST_CASE("hash: differs where ranks would do different things") {

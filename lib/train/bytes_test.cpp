@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/folder.hpp"
 #include "model/model.hpp"
 #include "zero/engine.hpp"
 
@@ -16,16 +17,18 @@ struct Cost {
   std::vector<std::int64_t> sent, kept;  // by rank
   double ideal_sent = 0, ideal_kept = 0;
   std::int64_t parameters = 0, live = 0;  // of all units, and of one of each size: the pool keeps buffers by size
+  std::int64_t largest = 0;               // unit
+  std::int64_t offloaded = 0;
 };
 
-Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFloat) {
+Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFloat, const zero::Offload& offload = {}) {
   Cost cost;
   cost.sent.resize(static_cast<std::size_t>(ranks));
   cost.kept = cost.sent;
   comm::run_in_process(ranks, [&](comm::Group& group) {
     const model::Model model = model::make({.name = "tiny", .seq_length = 8});
-    const auto engine =
-        zero::make_engine(group, model.units, {.stage = stage, .micro_steps = micro_steps}, {.dtype = dtype});
+    const auto engine = zero::make_engine(group, model.units, {.stage = stage, .micro_steps = micro_steps},
+                                          {.dtype = dtype, .offload = offload});
     const at::Tensor tokens = at::arange(9).view({1, 9});
     const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
     zero::StepResult result;
@@ -39,6 +42,8 @@ Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFlo
     cost.parameters = unit::numel(model.units);
     std::set<std::int64_t> sizes;
     for (const auto& unit : model.units) sizes.insert(unit->numel());
+    cost.largest = *sizes.rbegin();
+    cost.offloaded = engine->offloaded_bytes();
     cost.live = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
   });
   return cost;
@@ -82,6 +87,35 @@ TEST_CASE("bytes: every rank keeps what the formula says, and the buffers of one
         if (micro_steps > 2) floats += (std::bit_width(static_cast<unsigned>(micro_steps)) - 2) * c.parameters / shards;
         for (const std::int64_t kept : c.kept)
           CHECK(static_cast<double>(kept) == c.ideal_kept + 4.0 * static_cast<double>(floats));
+      }
+    }
+  }
+}
+
+TEST_CASE("bytes: what is offloaded leaves the device but for one block, the largest, and sends nothing more") {
+  const TemporaryFolder folder;
+  for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      const std::int64_t wide = dtype == at::kFloat ? 8 : 12, narrow = dtype == at::kFloat ? 4 : 2;
+      for (const int stage : {1, 2, 3}) {
+        for (const int ranks : {1, 2, 4}) {
+          CAPTURE(stage);
+          CAPTURE(ranks);
+          const Cost here = cost(stage, ranks, 2, dtype);
+          const Cost state = cost(stage, ranks, 2, dtype, {place, zero::Place::device, folder.path()});
+          CHECK(state.offloaded == wide * here.parameters / ranks);
+          CHECK(state.ideal_kept == here.ideal_kept - static_cast<double>(state.offloaded));
+          CHECK(state.sent == here.sent);
+          CHECK(state.kept[0] == here.kept[0] - wide * (here.parameters - here.largest) / ranks);
+          if (stage < 3) continue;
+          const Cost both = cost(stage, ranks, 2, dtype, {place, place, folder.path()});
+          CHECK(both.offloaded == (wide + narrow) * here.parameters / ranks);
+          CHECK(both.ideal_kept == here.ideal_kept - static_cast<double>(both.offloaded));
+          CHECK(both.sent == here.sent);
+          // On one rank, too, parameters are gathered into a buffer now.
+          const std::int64_t gathered = ranks == 1 ? narrow * here.live : 0;
+          CHECK(both.kept[0] == state.kept[0] - narrow * (here.parameters - here.largest) / ranks + gathered);
+        }
       }
     }
   }

@@ -2,6 +2,7 @@
 // The first promise: one state digest whatever the stage, the ranks, the accumulation, the passes.
 #include <doctest/doctest.h>
 
+#include "base/folder.hpp"
 #include "model/model.hpp"
 #include "plan/pass.hpp"
 #include "unit/random.hpp"
@@ -16,6 +17,8 @@ struct Case {
   double max_grad_norm = 1;
   bool fused = false;
   const char* model = "tiny";
+  zero::Offload offload{};
+  at::ScalarType dtype = at::kFloat;
 };
 
 unit::Batch batch(std::int64_t step, std::int64_t leaf) {
@@ -39,7 +42,7 @@ Outcome trained(const Case& c) {
     const auto engine = zero::make_engine(
         group, model.units,
         {c.stage, c.micro_steps, c.checkpointing, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}},
-        {.max_grad_norm = c.max_grad_norm});
+        {.max_grad_norm = c.max_grad_norm, .dtype = c.dtype, .offload = c.offload});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
       last = engine->step(step, 1e-3, [&](std::int64_t leaf) { return batch(step, leaf); });
@@ -73,6 +76,33 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
         CHECK(outcome.digest == expected.digest);
         CHECK(outcome.loss == expected.loss);
         CHECK(outcome.norm == expected.norm);
+      }
+    }
+  }
+}
+
+TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes no bit") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const TemporaryFolder folder;
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    CAPTURE(dtype);
+    const Outcome expected = trained({.max_grad_norm = 0.5, .dtype = dtype});
+    for (const int stage : {1, 2, 3}) {
+      for (const int ranks : {1, 2, 4}) {
+        for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {
+          for (const bool parameters : {false, true}) {
+            if (parameters && stage < 3) continue;
+            CAPTURE(stage);
+            CAPTURE(ranks);
+            CAPTURE(parameters);
+            Case c{.stage = stage, .ranks = ranks, .micro_steps = 8 / ranks, .max_grad_norm = 0.5};
+            c.offload = {place, parameters ? place : zero::Place::device, folder.path()};
+            c.dtype = dtype;
+            c.compiled = ranks != 2;
+            c.checkpointing = ranks == 2;
+            CHECK(trained(c) == expected);
+          }
+        }
       }
     }
   }

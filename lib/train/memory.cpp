@@ -15,8 +15,11 @@ namespace zs::train {
 
 double least_memory(const model::Model& model, const Settings& settings, int ranks) {
   const auto real = [](auto size) { return static_cast<double>(size); };
-  const double state = plan::state_bytes(real(unit::numel(model.units)), settings.stage, ranks,
-                                         static_cast<int>(at::elementSize(settings.engine.dtype)));
+  // What is offloaded to the host's memory is in it all the same.
+  const zero::Offload& offload = settings.engine.offload;
+  const double state = plan::state_bytes(
+      real(unit::numel(model.units)), settings.stage, ranks, static_cast<int>(at::elementSize(settings.engine.dtype)),
+      offload.optimizer == zero::Place::disk, offload.parameters == zero::Place::disk);
   // Two indices of 8 bytes for each token, and what one unit hands to the next, in no less than 16 bits.
   const double batch = real(settings.batch_size) * real(model.seq_length) * (2 * 8 + 2 * real(model.width));
   constexpr int kOperations = 4;  // forward, backward and the sum of the gradient, at least
@@ -41,16 +44,23 @@ void require_memory(const comm::Group& group, const model::Model& model, const S
 namespace {
 
 /// What needs less than these settings, where something does.
-std::string remedies(const model::Model& model, const Settings& s, int ranks) {
-  const auto state = [&](int stage) {
+std::string remedies(const model::Model& model, const Settings& s, int ranks, bool on_host) {
+  const bool offloads = s.engine.offload.optimizer != zero::Place::device;
+  const auto state = [&](int stage, bool offload) {
     return plan::state_bytes(static_cast<double>(unit::numel(model.units)), stage, ranks,
-                             static_cast<int>(at::elementSize(s.engine.dtype)));
+                             static_cast<int>(at::elementSize(s.engine.dtype)), offload,
+                             s.engine.offload.parameters != zero::Place::device);
   };
-  std::string text = "; parameters, gradients and optimizer state are " + to_bytes_text(state(s.stage)) +
+  std::string text = "; parameters, gradients and optimizer state are " + to_bytes_text(state(s.stage, offloads)) +
                      " of a rank at stage " + std::to_string(s.stage);
   for (int stage = s.stage + 1; stage <= 3 && ranks > 1; ++stage)
-    text += ", " + to_bytes_text(state(stage)) + " with --zero_stage " + std::to_string(stage);
+    text += ", " + to_bytes_text(state(stage, offloads)) + " with --zero_stage " + std::to_string(stage);
   if (ranks == 1) text += s.stage == 3 ? ", less on more ranks" : ", less with --zero_stage 3 on more ranks";
+  if (!offloads && !on_host && !s.engine.use_torch_adam) {
+    const int stage = std::max(1, s.stage);
+    text += ", " + to_bytes_text(state(stage, true)) + " with --offload_device cpu" +
+            (s.stage == 0 ? " --zero_stage 1" : "");
+  }
   if (s.batch_size > 1)
     text += "; --max_gpu_batch_size " + to_text(s.batch_size / 2) + " keeps the activations of half as many sequences";
   if (!s.activation_checkpointing) text += "; --activation_checkpointing keeps those of one layer";
@@ -78,7 +88,7 @@ void explain_memory(const comm::Group& group, const model::Model& model, const S
   } catch (...) {
     return;
   }
-  throw Error(what + remedies(model, settings, group.size()));
+  throw Error(what + remedies(model, settings, group.size(), group.device().kind == device::Device::Kind::cpu));
 }
 
 }  // namespace zs::train

@@ -22,9 +22,11 @@
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
 #include "train/calibrate.hpp"
+#include "train/deepspeed.hpp"
 #include "train/describe.hpp"
 #include "train/export.hpp"
 #include "train/progress.hpp"
+#include "train/results.hpp"
 #include "train/tracking.hpp"
 #include "train/trainer.hpp"
 #include "unit/arithmetic.hpp"
@@ -198,6 +200,13 @@ Session::Start Session::start(const cli::Args& args, int ranks) {
   for (const std::string& warning : start.config.warnings()) start.settings.notes.push_back(warning);
   if (!start.config.has("model.context_length"))  // what the model chose is kept with the run
     start.config.set("model.context_length", to_text(start.settings.model.seq_length), "default");
+  if (const config::Entry* const whole = start.config.find("training.train_batch_size")) {
+    // Other ranks may go on with the run: it keeps what the whole came to, not the whole.
+    const std::string origin = whole->origin;
+    start.config.set("training.batch_size", to_text(start.settings.batch_size), origin);
+    start.config.set("training.gradient_accumulation_steps", to_text(std::int64_t{start.settings.micro_steps}), origin);
+    start.config.set("training.train_batch_size", "null", origin);
+  }
   if (args.has("verbose_logging") || args.has("debug_log")) start.settings.log_interval = 1;
   if (args.has("debug_log")) start.settings.digest_every = 1;
   return start;
@@ -245,7 +254,15 @@ Status Session::train(const cli::Args& args) {
                       {"ZS_RUN", start.planned ? "set" : "not set"},
                       {"--calibrate", given("calibrate")},
                       {"--debug_log", given("debug_log")},
+                      {"--print_deepspeed_config", given("print_deepspeed_config")},
                       {"--print_plan", given("print_plan")}});
+  if (args.has("print_deepspeed_config")) {
+    if (!first) return Status::done;
+    const DeepSpeedConfig config = deepspeed_config(start.settings, ranks_.group().size());
+    for (const std::string& what : config.remaining) cli::warn(args.command(), "the program must see to " + what);
+    print(config.json);
+    return Status::done;
+  }
   comm::Group& group = ranks_.use(device, start.config.text("run.comm"));
   start.settings.model.device = device::torch_device(group.device()).type();
   if (args.has("calibrate")) {
@@ -336,6 +353,7 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
         earlier);
     tracking.close(static_cast<int>(status(outcome)));
     display.end(outcome.final_loss, outcome.state_digest);
+    if (args.has("results")) write_results(args.text("results"), method_name(settings), outcome, trainer.records());
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
     if (outcome.stopped) {
       run.finish("preempted", {{"steps_done", to_text(outcome.steps)}});

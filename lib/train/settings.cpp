@@ -21,10 +21,33 @@ std::int64_t gathered_elements(const config::Config& config, int ranks) {
   return bytes / static_cast<std::int64_t>(sizeof(float));
 }
 
+const char *const kBatch = "training.batch_size", *const kSteps = "training.gradient_accumulation_steps",
+                  *const kMost = "training.max_gpu_batch_size", *const kWhole = "training.train_batch_size";
+
+/// A step's batch over all ranks, train_batch_size, is batch_size x accumulation steps x ranks: what is not set of the
+/// first two follows, as DeepSpeed has it.
+void divide_batch(const config::Config& config, Settings& s, int ranks) {
+  if (config.has(kMost)) {
+    throw Error(config.find(kWhole)->origin + ": " + kWhole + " says how a batch is divided, and so does " + kMost +
+                " (" + config.find(kMost)->origin + "): leave one out, or set it to null");
+  }
+  const bool batch = config.find(kBatch)->origin != "default", steps = config.has(kSteps);
+  const std::int64_t whole = config.integer(kWhole);
+  const auto share = [&](std::int64_t parts) { return whole % parts == 0 ? whole / parts : 0; };
+  if (!batch) s.batch_size = share(std::int64_t{s.micro_steps} * ranks);
+  if (batch && !steps) s.micro_steps = static_cast<int>(std::min<std::int64_t>(share(s.batch_size * ranks), 1 << 30));
+  if (s.batch_size < 1 || s.micro_steps < 1 || s.batch_size * s.micro_steps * ranks != whole) {
+    const auto part = [](bool set, std::int64_t value) { return set ? to_text(value) : "?"; };
+    throw Error(config.find(kWhole)->origin + ": " + kWhole + " is " + to_text(whole) +
+                ", and batch_size x gradient_accumulation_steps x ranks is " + part(batch, s.batch_size) + " x " +
+                part(steps, s.micro_steps) + " x " + std::to_string(ranks) + ": no whole numbers make them equal");
+  }
+}
+
 /// A rank's batch in accumulation steps: so many as are asked for, or as max_gpu_batch_size takes.
-void split_batch(const config::Config& config, Settings& s) {
-  const char *const kSteps = "training.gradient_accumulation_steps", *const kMost = "training.max_gpu_batch_size";
+void split_batch(const config::Config& config, Settings& s, int ranks) {
   if (config.has(kSteps)) s.micro_steps = static_cast<int>(config.integer(kSteps));
+  if (config.has(kWhole)) return divide_batch(config, s, ranks);
   if (!config.has(kMost)) return;
   if (config.has(kSteps)) {
     throw Error(config.find(kSteps)->origin + ": " + kSteps + " says how a batch is split, and so does " + kMost +
@@ -77,6 +100,67 @@ std::string tokenizer_of(const config::Config& config) {
   return token::holds_tokenizer(folder) ? folder : "";
 }
 
+/// A value of the configuration where it is set: these keys have no default, lest runs of before look different.
+void take(const config::Config& config, const char* key, double& to) {
+  if (config.has(key)) to = config.real(key);
+}
+template <typename Integer>
+void take(const config::Config& config, const char* key, Integer& to) {
+  if (config.has(key)) to = static_cast<Integer>(config.integer(key));
+}
+
+Schedule schedule(const config::Config& config) {
+  Schedule s{.name = config.text("training.scheduler"),
+             .learning_rate = config.real("training.learning_rate"),
+             .warmup = config.integer("training.lr_warmup_steps")};
+  take(config, "training.total_num_steps", s.total);
+  s.log_warmup = config.text("training.warmup_type") == "log";
+  take(config, "training.warmup_min_lr", s.min_lr);
+  take(config, "training.warmup_min_ratio", s.warmup_min_ratio);
+  take(config, "training.cos_min_ratio", s.cos_min_ratio);
+  return s;
+}
+
+/// "none", "cpu" or "nvme".
+zero::Place place(const config::Config& config, const char* key) {
+  const std::string name = config.text(key);
+  return name == "none" ? zero::Place::device : name == "cpu" ? zero::Place::host : zero::Place::disk;
+}
+
+/// What is offloaded, where the stage divides it and it can be.
+zero::Offload offload(const config::Config& config, const Settings& s) {
+  const char *const kState = "zero.offload_device", *const kShards = "zero.offload_param";
+  const zero::Offload offload{place(config, kState), place(config, kShards), config.text("zero.nvme_path")};
+  const auto refuse = [&](const char* key, const std::string& why) {
+    throw Error(config.find(key)->origin + ": " + key + " is " + config.text(key) + ", and " + why);
+  };
+  const bool state = offload.optimizer != zero::Place::device, shards = offload.parameters != zero::Place::device;
+  if (state && s.stage == 0) refuse(kState, "stage 0 keeps all on the device: use --zero_stage 1, 2 or 3");
+  if (shards && s.stage != 3)
+    refuse(kShards, "stage " + std::to_string(s.stage) + " has no shards: use --zero_stage 3");
+  if ((state || shards) && s.engine.use_torch_adam) {
+    refuse(state ? kState : kShards,
+           "LibTorch's own AdamW keeps its state where it is: leave out use_torch_adam, zs's AdamW is as exact");
+  }
+  for (const char* const key : {kState, kShards}) {
+    if (config.text(key) == "nvme" && offload.nvme_path.empty())
+      refuse(key, "there is no folder for it: set --nvme_path DIR, on a disk of this node");
+  }
+  return offload;
+}
+
+zero::LossScaling loss_scaling(const config::Config& config, bool autocast) {
+  zero::LossScaling rules = autocast ? zero::grad_scaler() : zero::LossScaling();
+  take(config, "training.loss_scale", rules.fixed);
+  take(config, "training.initial_scale_power", rules.initial_power);
+  take(config, "training.loss_scale_window", rules.window);
+  take(config, "training.hysteresis", rules.hysteresis);
+  if (config.has("training.consecutive_hysteresis"))
+    rules.consecutive = config.boolean("training.consecutive_hysteresis");
+  take(config, "training.min_loss_scale", rules.minimum);
+  return rules;
+}
+
 constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"},
                                 std::pair{at::kHalf, "float16"}};
 
@@ -86,6 +170,18 @@ at::ScalarType dtype_named(std::string name) {
   return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.second == name; })->first;
 }
 
+/// The type of autocast, float32 where it is off.
+at::ScalarType autocast(const config::Config& config, const Settings& s) {
+  const std::string name = config.has("training.autocast") ? config.text("training.autocast") : "none";
+  if (name == "none") return at::kFloat;
+  const std::string origin = config.find("training.autocast")->origin;
+  if (s.engine.dtype != at::kFloat)
+    throw Error(origin + ": autocast computes from float32 parameters, and dtype is " + dtype_name(s.engine.dtype) +
+                ": leave one of them out");
+  if (s.model.fused) throw Error(origin + ": autocast is of LibTorch's own kernels: leave out --compile");
+  return dtype_named(name);
+}
+
 }  // namespace
 
 std::string dtype_name(at::ScalarType dtype) {
@@ -93,6 +189,7 @@ std::string dtype_name(at::ScalarType dtype) {
 }
 
 std::string matrix_format(const Settings& settings) {
+  if (settings.engine.autocast != at::kFloat) return dtype_name(settings.engine.autocast);
   return settings.tf32 && settings.engine.dtype == at::kFloat ? "tf32" : dtype_name(settings.engine.dtype);
 }
 
@@ -101,15 +198,21 @@ Settings settings(const config::Config& config, int ranks) {
   choose_model(config, s);
 
   s.backend = config.text("zero.backend");
+  s.method = config.text("zero.method");
   s.stage = static_cast<int>(config.integer("zero.stage"));
   if (s.backend == "fsdp") s.stage = 3;
+  if (s.backend == "singlegpu") s.backend = "single";
   if (s.backend == "ddp" || s.backend == "single") s.stage = 0;
   if (s.backend == "single" && ranks > 1)
     throw Error("backend single is for one rank, not " + std::to_string(ranks) + ": use ddp");
+  if (s.method == "single_gpu_offload" && ranks > 1)
+    throw Error("the method single_gpu_offload is for one rank, not " + std::to_string(ranks) +
+                ": use --offload_device");
   s.activation_checkpointing = config.boolean("zero.activation_checkpointing");
   s.deepcompile = config.boolean("zero.deepcompile");
   s.passes = config.list("zero.passes");
-  if (s.deepcompile && s.passes.empty()) s.passes = plan::pass_names();
+  const bool all = s.passes == std::vector<std::string>{"ALL"};
+  if (all || (s.deepcompile && s.passes.empty())) s.passes = plan::pass_names();
   s.gathered_elements = gathered_elements(config, ranks);
 
   s.engine.adamw = {config.real("training.beta1"), config.real("training.beta2"), config.real("training.epsilon"),
@@ -119,9 +222,12 @@ Settings settings(const config::Config& config, int ranks) {
   if (s.engine.use_torch_adam && !s.engine.adamw.correct_bias) {
     throw Error("training.correct_bias: torch::optim::AdamW always corrects the bias: leave out --use_torch_adam");
   }
+  s.engine.offload = offload(config, s);
   s.engine.decay_all = config.text("training.decay") == "all";
   s.engine.exact = config.text("zero.reduction") == "exact";
   s.engine.dtype = dtype_named(config.text("training.dtype"));
+  s.engine.autocast = autocast(config, s);
+  s.engine.loss_scaling = loss_scaling(config, s.engine.autocast != at::kFloat);
   s.engine.max_grad_norm = config.real("training.max_grad_norm");
   s.tf32 = config.boolean("training.tf32");
   s.calibrated = config.text("training.products") == "calibrated";
@@ -134,13 +240,11 @@ Settings settings(const config::Config& config, int ranks) {
   s.dataset_size = config.has("data.dataset_size") ? config.integer("data.dataset_size") : 0;
 
   s.batch_size = config.integer("training.batch_size");
-  split_batch(config, s);
+  split_batch(config, s, ranks);
   s.eval_batch_size =
       config.has("training.eval_batch_size") ? config.integer("training.eval_batch_size") : s.batch_size;
   limit_steps(config, s);
-  s.learning_rate = config.real("training.learning_rate");
-  s.scheduler = config.text("training.scheduler");
-  s.lr_warmup_steps = config.integer("training.lr_warmup_steps");
+  s.schedule = schedule(config);
   s.eval = config.boolean("training.eval");
   s.eval_steps = config.integer("training.eval_steps");
   s.log_interval = config.integer("training.log_interval");

@@ -7,6 +7,7 @@
 
 #include "config/config.hpp"
 #include "model/model.hpp"
+#include "train/schedule.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::train {
@@ -19,6 +20,7 @@ struct Settings {
   zero::Settings engine;
   int stage = 0;
   std::string backend;
+  std::string method;  ///< as it was asked for, or ""
   int micro_steps = 1;
   bool deepcompile = false, activation_checkpointing = false;
   std::vector<std::string> passes;     ///< empty: none
@@ -34,9 +36,8 @@ struct Settings {
 
   std::int64_t batch_size = 1, eval_batch_size = 1;  ///< of one micro-batch
   std::int64_t num_epochs = 0, max_steps = 0;        ///< 0: no limit; not both
-  double learning_rate = 0;
-  std::string scheduler;
-  std::int64_t lr_warmup_steps = 0, eval_steps = 0, log_interval = 10, timing_warmup = 0, digest_every = 0;
+  Schedule schedule;
+  std::int64_t eval_steps = 0, log_interval = 10, timing_warmup = 0, digest_every = 0;
   bool eval = false;
   std::string output_dir, run_name;
   std::string checkpoint;       ///< folder to go on from, or ""

@@ -36,7 +36,7 @@ void note_what_never_comes(Settings& settings, std::int64_t steps) {
        settings.eval ? "it is evaluated after the last step only" : "it is never evaluated");
   note("save_steps", settings.save_steps,
        settings.save_final ? "the final checkpoint is the only one" : "no checkpoint is written");
-  note("lr_warmup_steps", settings.lr_warmup_steps, "the learning rate never gets to learning_rate");
+  note("lr_warmup_steps", settings.schedule.warmup, "the learning rate never gets to learning_rate");
 }
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -189,7 +189,8 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
 }
 
 double Trainer::learning_rate(std::int64_t step) const {
-  return settings_.learning_rate * schedule(settings_.scheduler, step - 1, settings_.lr_warmup_steps, steps_);
+  // A step that loss scaling skips is no update: the schedule waits for it.
+  return train::learning_rate(settings_.schedule, step - 1 - engine_->scaler().skipped(), steps_);
 }
 
 checkpoint::Progress Trainer::progress(std::int64_t step) const {
@@ -199,7 +200,7 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .seq_length = settings_.model.seq_length,
           .seed = static_cast<std::int64_t>(settings_.engine.seed),
           .sampler_position = step * batches_.samples_per_step(),
-          .learning_rate = learning_rate(step),
+          .learning_rate = run_.records.find("learning_rate")->reals().back(),
           .dataset_sha256 = batches_.tokens().sha256(),
           .dtype = dtype_name(settings_.engine.dtype)};
 }
@@ -231,7 +232,7 @@ void Trainer::train_step(std::int64_t step) {
                              "clipped_norm", "learning_rate", "tokens", "comm_bytes"}) {
       records.column(name);
     }
-    if (settings_.engine.dtype == at::kHalf) records.column("loss_scale"), records.column("skipped");
+    if (settings_.engine.scales()) records.column("loss_scale"), records.column("skipped");
     if (settings_.eval || settings_.eval_steps > 0) records.column("valid_loss");
     if (settings_.digest_every > 0) records.column("state_digest");
   }
@@ -246,7 +247,7 @@ void Trainer::train_step(std::int64_t step) {
   real("learning_rate", learning_rate);
   integer("tokens", batches_.samples_per_step() * settings_.model.seq_length);
   integer("comm_bytes", most.sent);
-  if (settings_.engine.dtype == at::kHalf) {
+  if (settings_.engine.scales()) {
     real("loss_scale", result.loss_scale);
     integer("skipped", engine_->scaler().skipped());  // so far
   }

@@ -53,6 +53,9 @@ class Trainer {
   /// The step that run() begins behind: 0, or that of the checkpoint.
   std::int64_t done() const { return done_; }
 
+  /// Of all steps so far.
+  const metric::Table& records() const { return run_.records; }
+
   /// Trains, until the last step, a signal, or a step after which the training is no longer finite: that one is not
   /// saved. Checkpoints go into `folder` (rank 0's counts). What is known about the run before its first step joins
   /// `attributes`, and each is a `run: KEY=VALUE` line. COLLECTIVE. Records of earlier steps may be given, to go on

@@ -12,7 +12,7 @@ namespace {
 std::size_t at_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// The float32 parameters that a rank owns, on the host.
-at::Tensor master(const zero::UnitState& state) { return device::tensor(state.optimizer->master()).to(at::kCPU); }
+at::Tensor master(zero::UnitState& state) { return state.masters(); }
 
 }  // namespace
 

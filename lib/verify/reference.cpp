@@ -5,15 +5,13 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 
+#include "unit/autocast.hpp"
 #include "unit/random.hpp"
 
 namespace zs::verify {
 namespace {
-
-constexpr double kFirstLossScale = 65536;
-constexpr std::int64_t kLossScaleWindow = 1000;
-constexpr int kHysteresis = 2;
 
 std::vector<at::Tensor> widened(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> wide;
@@ -121,7 +119,10 @@ Reference::Reference(const unit::Units& units, const ReferenceSettings& settings
     : units_(units),
       settings_(settings),
       leaves_(leaves),
-      loss_scale_(settings.dtype == at::kHalf ? kFirstLossScale : 1) {
+      loss_scale_(!settings.scales()                ? 1
+                  : settings.loss_scaling.fixed > 0 ? settings.loss_scaling.fixed
+                                                    : std::pow(2.0, settings.loss_scaling.initial_power)),
+      hysteresis_(settings.loss_scaling.hysteresis) {
   for (const auto& unit : units) {
     const at::Tensor flat = at::empty({unit->numel()});
     if (settings.begin)
@@ -189,12 +190,14 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
       here, unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf)),
       true};
   at::Tensor x;
+  std::optional<unit::Autocast> autocast(std::in_place, settings_.device.type(), settings_.autocast);
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const int borrows = units_[unit]->borrows();
     std::vector<at::Tensor> borrowed;
     if (borrows >= 0) borrowed = used(leaves[static_cast<std::size_t>(borrows)]);
     x = units_[unit]->forward(x, used(leaves[unit]), borrowed, pass);
   }
+  autocast.reset();  // backward is outside of it
   result.leaf_losses[static_cast<std::size_t>(leaf)] = x.item<float>();
   const auto computed = torch::autograd::grad({x}, all, {at::full_like(x, loss_scale_)});
   Tensors gradients;
@@ -236,12 +239,12 @@ ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const 
   const double factor = settings_.max_grad_norm / (result.grad_norm + 1e-6);
   if (settings_.max_grad_norm > 0 && !(factor >= 1)) result.clip = static_cast<float>(factor);
   result.clipped_norm = result.grad_norm * result.clip;
-  result.skipped = settings_.dtype == at::kHalf && !std::isfinite(result.grad_norm);
+  result.skipped = settings_.scales() && !std::isfinite(result.grad_norm);
   return result;
 }
 
 void Reference::update(const ReferenceStep& step, double learning_rate) {
-  if (settings_.dtype == at::kHalf) scale_for_next(!step.skipped);
+  if (settings_.scales()) scale_for_next(!step.skipped);
   if (step.skipped) return;
   for (std::size_t unit = 0; unit < masters_.size(); ++unit) {
     for (std::size_t i = 0; i < masters_[unit].size(); ++i) {
@@ -256,18 +259,27 @@ void Reference::update(const ReferenceStep& step, double learning_rate) {
 }
 
 void Reference::scale_for_next(bool finite) {
+  const auto& rules = settings_.loss_scaling;
+  if (!finite) ++skipped_;
+  if (rules.fixed > 0) return;
+  if (rules.grad_scaler) {
+    growth_tracker_ = finite ? growth_tracker_ + 1 : 0;
+    if (!finite) loss_scale_ *= 0.5;
+    if (growth_tracker_ == rules.window) loss_scale_ *= 2, growth_tracker_ = 0;
+    return;
+  }
   if (!finite) {
-    ++skipped_;
     if (hysteresis_ > 1) {
       --hysteresis_;
     } else {
-      loss_scale_ = std::max(loss_scale_ / 2, 1.0);
+      loss_scale_ = std::max(loss_scale_ / 2, rules.minimum);
     }
     last_overflow_ = iteration_;
-  } else if (const std::int64_t stable = iteration_ - last_overflow_ - 1;
-             stable > 0 && stable % kLossScaleWindow == 0) {
-    loss_scale_ *= 2;
-    hysteresis_ = kHysteresis;
+  } else {
+    const std::int64_t stable = iteration_ - last_overflow_ - 1;
+    const bool grows = stable > 0 && stable % rules.window == 0;
+    if (grows) loss_scale_ *= 2;
+    if (grows || rules.consecutive) hysteresis_ = rules.hysteresis;
   }
   ++iteration_;
 }

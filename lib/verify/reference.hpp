@@ -23,6 +23,19 @@ struct ReferenceSettings {
   bool torch_adamw = false;  ///< torch::optim::AdamW itself, which always corrects the bias
   bool decay_all = true;     ///< false: weight decay leaves biases and norms out
   double max_grad_norm = 0;  ///< 0: no clipping
+  /// Of float16: a scale once for all, or 0 for one that doubles after `window` steps without overflow and halves at
+  /// the overflow of number `hysteresis`, counted anew when it doubles (consecutive: after every step without one).
+  struct LossScaling {
+    double fixed = 0;
+    int initial_power = 16;
+    std::int64_t window = 1000;
+    int hysteresis = 2;
+    bool consecutive = false;
+    double minimum = 1;
+    bool grad_scaler = false;  ///< torch.amp.GradScaler instead: it counts the steps since the last overflow or growth
+  } loss_scaling{};
+  at::ScalarType autocast = at::kFloat;  ///< of torch.autocast around forward; float32: none
+  bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
   unit::Beginning begin{};  ///< what parameters begin with; null: the units' own, by the seed
 };
@@ -70,7 +83,8 @@ class Reference {
   // Loss scaling (float16).
   double loss_scale_;
   std::int64_t iteration_ = 0, last_overflow_ = -1, skipped_ = 0;
-  int hysteresis_ = 2;
+  int hysteresis_;
+  std::int64_t growth_tracker_ = 0;  // GradScaler's
 
   bool own_leaves() const { return settings_.dtype != at::kFloat || settings_.device != at::kCPU; }
   Tensors leaves() const;

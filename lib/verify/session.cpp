@@ -137,15 +137,6 @@ std::vector<cli::Option> options() {
         option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
     }
     all.push_back(option);
-    if (option.name != "zero_stage") continue;
-    all.push_back({0,
-                   "offload_device",
-                   "WHERE",
-                   "where optimizer state is kept between steps",
-                   "none",
-                   {"none", "cpu", "nvme"},
-                   false,
-                   option.group});
   }
   const std::string comparing = "Comparing", running = "Running";
   all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
@@ -231,8 +222,6 @@ Status Session::recorded(const cli::Args& args) {
 
 Status Session::side_by_side(const cli::Args& args) {
   const config::Config config = configuration(args);
-  if (args.text("offload_device") != "none")
-    throw Error("--offload_device " + args.text("offload_device") + " is not supported yet");
   const double timeout = args.real("timeout", 0.1, 1e9);
   const bool text = args.text("format") == "text";
   Request request;

@@ -17,18 +17,23 @@ namespace zs::verify {
 namespace {
 
 ReferenceSettings reference_settings(const train::Settings& s, const device::Device& device) {
-  return {.dtype = s.engine.dtype,
-          .beta1 = s.engine.adamw.beta1,
-          .beta2 = s.engine.adamw.beta2,
-          .epsilon = s.engine.adamw.epsilon,
-          .weight_decay = s.engine.adamw.weight_decay,
-          .device = device::torch_device(device),
-          .correct_bias = s.engine.adamw.correct_bias,
-          .torch_adamw = s.engine.use_torch_adam,
-          .decay_all = s.engine.decay_all,
-          .max_grad_norm = s.engine.max_grad_norm,
-          .seed = s.engine.seed,
-          .begin = s.engine.begin};
+  return {
+      .dtype = s.engine.dtype,
+      .beta1 = s.engine.adamw.beta1,
+      .beta2 = s.engine.adamw.beta2,
+      .epsilon = s.engine.adamw.epsilon,
+      .weight_decay = s.engine.adamw.weight_decay,
+      .device = device::torch_device(device),
+      .correct_bias = s.engine.adamw.correct_bias,
+      .torch_adamw = s.engine.use_torch_adam,
+      .decay_all = s.engine.decay_all,
+      .max_grad_norm = s.engine.max_grad_norm,
+      .loss_scaling = {s.engine.loss_scaling.fixed, s.engine.loss_scaling.initial_power, s.engine.loss_scaling.window,
+                       s.engine.loss_scaling.hysteresis, s.engine.loss_scaling.consecutive,
+                       s.engine.loss_scaling.minimum, s.engine.loss_scaling.grad_scaler},
+      .autocast = s.engine.autocast,
+      .seed = s.engine.seed,
+      .begin = s.engine.begin};
 }
 
 /// Plain data as bytes, and back.
@@ -137,8 +142,7 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   const train::Settings& settings = s.request.train;
   // The learning rate does not move on in steps that are skipped.
   const std::int64_t updates = step - 1 - s.reference.skipped();
-  const double learning_rate = settings.learning_rate * train::schedule(settings.scheduler, updates,
-                                                                        settings.lr_warmup_steps, settings.max_steps);
+  const double learning_rate = train::learning_rate(settings.schedule, updates, settings.max_steps);
   const auto batch = [&](std::int64_t leaf) { return s.batches.training(step, leaf); };
 
   std::vector<Tensors> own(static_cast<std::size_t>(settings.micro_steps));

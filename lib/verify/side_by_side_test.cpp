@@ -35,8 +35,8 @@ Request request(const Text& text, int stage, int micro_steps, std::int64_t steps
   request.train.micro_steps = micro_steps;
   request.train.dataset = text.path;
   request.train.max_steps = steps;
-  request.train.learning_rate = 1e-3;
-  request.train.scheduler = "constant";
+  request.train.schedule.learning_rate = 1e-3;
+  request.train.schedule.name = "constant";
   return request;
 }
 
@@ -148,13 +148,13 @@ TEST_CASE("verify: a fault that no rank could show, or that is nowhere, is refus
 TEST_CASE("verify: it does not pass by accident") {
   const Text text;
   Request still = request(text, 1, 1, 2);
-  still.train.learning_rate = 0;
+  still.train.schedule.learning_rate = 0;
   Outcome outcome = compared(still, 2);
   CHECK(outcome.verdict.kind == compare::Verdict::failed);
   CHECK(outcome.verdict.reason == "parameter transformer.wte.weight does not move: is the learning rate 0?");
 
   Request wild = request(text, 1, 1, 6);
-  wild.train.learning_rate = 1e36;
+  wild.train.schedule.learning_rate = 1e36;
   outcome = compared(wild, 2);
   CHECK(outcome.verdict.kind == compare::Verdict::different);
   CHECK(outcome.verdict.reason.ends_with("is not finite"));

@@ -37,6 +37,15 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
   const auto end = std::find_if(plan.ops.begin(), plan.ops.end(),
                                 [](const plan::Op& op) { return op.kind == plan::Kind::backward; });
   plan.ops.erase(end, plan.ops.end());
+  // Nor are shards wanted that are on their way for what was cut.
+  for (std::size_t i = 0; i < plan.ops.size();) {
+    const bool wanted = std::find(plan.ops.begin() + static_cast<std::ptrdiff_t>(i), plan.ops.end(),
+                                  plan::Op{plan::Kind::gather, plan.ops[i].unit, -1}) != plan.ops.end();
+    if (plan.ops[i].kind == plan::Kind::load_shard && !wanted)
+      plan.ops.erase(plan.ops.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
+  }
   // What the cut left gathered for backward is not wanted here.
   std::vector<bool> whole(shape.units.size());
   for (const plan::Op& op : plan.ops) {
@@ -49,6 +58,11 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
   return plan;
 }
 
+std::unique_ptr<Store> store(Place place, const device::Device& device, const std::string& folder) {
+  if (place == Place::device) return nullptr;
+  return place == Place::host ? host_store(device) : file_store(device, folder);
+}
+
 }  // namespace
 
 bool exact_sums(int ranks, int micro_steps) { return exact_ranks(ranks) && exact_micro_steps(micro_steps); }
@@ -56,6 +70,8 @@ bool exact_sums(int ranks, int micro_steps) { return exact_ranks(ranks) && exact
 std::unique_ptr<Engine> make_engine(comm::Group& group, const unit::Units& units, const Strategy& strategy,
                                     const Settings& settings) {
   plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
+  shape.offload_optimizer = settings.offload.optimizer != Place::device;
+  shape.offload_parameters = settings.offload.parameters != Place::device;
   for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->borrows()});
   plan::Plan plan = plan::compile(plan::baseline(shape), strategy.passes, strategy.budget);
   return std::make_unique<Engine>(group, units, std::move(plan), settings);
@@ -67,18 +83,22 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
       plan_(std::move(plan)),
       settings_(settings),
       pool_(group),
-      scaler_(settings.dtype == at::kHalf) {
+      optimizer_store_(store(settings.offload.optimizer, group.device(), settings.offload.nvme_path)),
+      parameter_store_(store(settings.offload.parameters, group.device(), settings.offload.nvme_path)),
+      scaler_(settings.scales(), settings.loss_scaling) {
   if (settings.exact) require_exact(group.size(), plan_.shape.micro_steps);
   plan::check(plan_);
   comm::require_same(group, {{"the hash of the plan", std::to_string(plan::hash(plan_))}}, "plan of the step");
   states_.reserve(units.size());
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
-      return (settings.use_torch_adam ? torch_adamw : fused_adamw)(
-          settings.adamw, segments(*unit, layout.owned, settings.decay_all), parameters);
+      return (settings.use_torch_adam ? torch_adamw : fused_adamw)({unit->name(), settings.adamw,
+                                                                    segments(*unit, layout.owned, settings.decay_all),
+                                                                    parameters, optimizer_store_.get()});
     };
-    const Layout layout = zero::layout(*unit, group, plan_.shape.stage, device::type_of(settings.dtype));
-    states_.emplace_back(*unit, group, pool_, layout, optimizer);
+    const Layout layout =
+        zero::layout(*unit, group, plan_.shape.stage, device::type_of(settings.dtype), plan_.shape.offload_parameters);
+    states_.emplace_back(*unit, group, pool_, layout, optimizer, parameter_store_.get());
     if (settings.begin) {
       states_.back().set_parameters([&, index = states_.size() - 1](std::int64_t begin, std::span<float> values) {
         settings.begin(index, begin, values);
@@ -156,12 +176,20 @@ std::string Engine::digest() {
 std::int64_t Engine::state_bytes() {
   std::int64_t bytes = pool_.bytes();
   for (const UnitState& state : states_) bytes += state.optimizer->bytes();
+  for (const auto& store : {&optimizer_store_, &parameter_store_}) bytes += *store ? (*store)->staging_bytes() : 0;
+  return bytes;
+}
+
+std::int64_t Engine::offloaded_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& store : {&optimizer_store_, &parameter_store_}) bytes += *store ? (*store)->bytes() : 0;
   return bytes;
 }
 
 double Engine::ideal_state_bytes() const {
   return plan::state_bytes(static_cast<double>(unit::numel(units_)), plan_.shape.stage, group_.size(),
-                           static_cast<int>(at::elementSize(settings_.dtype)));
+                           static_cast<int>(at::elementSize(settings_.dtype)), plan_.shape.offload_optimizer,
+                           plan_.shape.offload_parameters);
 }
 
 double Engine::ideal_comm_bytes() const {

@@ -22,13 +22,25 @@ struct Observer {
   std::function<void()> reduced{};                   ///< all gradient sums are there, nothing is updated yet
 };
 
+/// Where state lies that is not in use.
+struct Offload {
+  Place optimizer = Place::device;   ///< moments, and masters beside 16-bit parameters; not with use_torch_adam
+  Place parameters = Place::device;  ///< shards of stage 3
+  std::string nvme_path{};           ///< folder for what is on a disk
+};
+
 struct Settings {
   AdamW adamw{};
   bool use_torch_adam = false;  ///< update with torch::optim::AdamW itself
   double max_grad_norm = 0;     ///< clip the global norm to this; 0 for none
   bool decay_all = true;        ///< weight decay on every parameter; false leaves biases and norms out
   at::ScalarType dtype = at::kFloat;
+  at::ScalarType autocast = at::kFloat;  ///< of matrix products, with float32 parameters; float32: none
+  LossScaling loss_scaling{};            ///< of float16
+  /// Whether the loss is scaled, and a step whose gradient is not finite skipped.
+  bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
+  Offload offload{};
   /// Only rank and micro-step counts whose sums have the same bits in every stage and on every number of ranks: powers
   /// of two. Without it any count runs, and repeats its own bits alone.
   bool exact = true;
@@ -75,9 +87,12 @@ class Engine {
   /// ranks if they do not agree. COLLECTIVE.
   std::string digest();
 
-  /// Bytes of model state that this rank has allocated: parameters, gradients, optimizer state, and the buffers in
-  /// which parameters are gathered and gradients summed. After a step it is the peak of training.
+  /// Bytes of model state that this rank has allocated in device memory: parameters, gradients, optimizer state, and
+  /// the buffers in which parameters are gathered, gradients summed, and what is offloaded is used. After a step it is
+  /// the peak of training.
   std::int64_t state_bytes();
+  /// Bytes of what is offloaded.
+  std::int64_t offloaded_bytes() const;
   /// What the formulas of plan say of parameters, gradients and optimizer state alone, and of a step before any pass.
   double ideal_state_bytes() const;
   double ideal_comm_bytes() const;
@@ -120,6 +135,7 @@ class Engine {
   plan::Plan plan_;
   Settings settings_;
   Pool pool_;
+  std::unique_ptr<Store> optimizer_store_, parameter_store_;  // null: in device memory
   std::vector<UnitState> states_;
   LossScaler scaler_;
   std::int64_t updates_ = 0;

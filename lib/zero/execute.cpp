@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "device/tensor.hpp"
+#include "unit/autocast.hpp"
 #include "unit/random.hpp"
 #include "zero/engine.hpp"
 #include "zero/norm.hpp"
@@ -29,6 +30,11 @@ const char* part(Kind kind) {
       return "zs::forward";
     case Kind::backward:
       return "zs::backward";
+    case Kind::load:
+    case Kind::store:
+    case Kind::load_shard:
+    case Kind::store_shard:
+      return "zs::offload";
     default:
       return "zs::communication";
   }
@@ -87,6 +93,14 @@ void Engine::execute(const plan::Op& op, Run& run) {
       return state.gradient.finish_gather();
     case Kind::step:
       return update(op.unit, run);
+    case Kind::load:
+      return state.optimizer->state().start_load();
+    case Kind::store:
+      return state.optimizer->state().put_back();
+    case Kind::load_shard:
+      return state.parameters.shard()->start_load();
+    case Kind::store_shard:
+      return state.parameters.shard()->put_back();
     case Kind::norm:
       return;
   }
@@ -99,6 +113,7 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const std::uint64_t stream =
       unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
   const unit::Pass pass{run.batches[static_cast<std::size_t>(micro)], stream, run.training};
+  const unit::Autocast autocast(device::torch_device(group_.device()).type(), settings_.autocast);
   std::span<const at::Tensor> borrowed;
   if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].parameters.tied();
   if (settings_.dtype == at::kFloat || group_.device().kind != device::Device::Kind::cpu)
@@ -177,15 +192,17 @@ void Engine::norm(Run& run) {
   run.result.clipped_norm = run.result.grad_norm * run.clip;
   // Without loss scaling a gradient that is not finite is applied: the training has diverged, and must show it.
   const bool finite = std::isfinite(run.result.grad_norm);
-  run.result.skipped = settings_.dtype == at::kHalf && !finite;
+  run.result.skipped = settings_.scales() && !finite;
   if (!run.result.skipped) ++updates_;
   scaler_.update(finite);
 }
 
 void Engine::update(int unit, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
-  if (!run.result.skipped)
-    state.optimizer->update({run.learning_rate, updates_, run.scale, run.clip}, state.gradient.value());
+  if (run.result.skipped)
+    state.load();
+  else
+    state.update({run.learning_rate, updates_, run.scale, run.clip});
   state.gradient.drop();
 }
 

@@ -22,13 +22,19 @@ struct Layout {
   device::Type type = device::Type::float32;  ///< of parameters in forward and backward
 };
 
-inline Layout layout(const unit::Unit& unit, const comm::Group& group, int stage, device::Type type) {
+/// `offloaded`: the parameters of stage 3 come and go on one rank too.
+inline Layout layout(const unit::Unit& unit, const comm::Group& group, int stage, device::Type type,
+                     bool offloaded = false) {
   const std::int64_t n = unit.numel();
   const comm::Slice slice = comm::slice(n, group.rank(), group.size());
   const bool many = group.size() > 1;
-  return {
-      n,   slice, stage == 0 ? comm::Slice{0, n} : slice, stage == 0 || !many, stage >= 2 && many, stage == 3 && many,
-      type};
+  return {n,
+          slice,
+          stage == 0 ? comm::Slice{0, n} : slice,
+          stage == 0 || !many,
+          stage >= 2 && many,
+          stage == 3 && (many || offloaded),
+          type};
 }
 
 /// The whole of what each rank has its slice of, on the host; `mine` is its slice or, on every rank, already the whole.

@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic loss scaling for float16: the loss is multiplied so that small gradients survive, by as much as goes without
-// overflow. Constants and order of events are those of DeepSpeed's DynamicLossScaler (runtime/fp16/loss_scaler.py).
+// Loss scaling for float16: the loss is multiplied so that small gradients survive, by as much as goes without
+// overflow, or by a number once for all. Constants and order of events are those of DeepSpeed's
+// (runtime/fp16/loss_scaler.py).
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 namespace zs::zero {
+
+/// What loss scaling goes by.
+struct LossScaling {
+  double fixed = 0;  ///< this scale always; 0: dynamic
+  int initial_power = 16;
+  std::int64_t window = 1000;  ///< steps without overflow before the scale doubles
+  int hysteresis = 2;          ///< the overflow of that number halves it
+  bool consecutive = false;    ///< overflows count anew after each step without one
+  double minimum = 1;
+  bool grad_scaler = false;  ///< count as PyTorch's GradScaler does: growth comes one step earlier
+};
+/// PyTorch's GradScaler.
+inline LossScaling grad_scaler() { return {.window = 2000, .hysteresis = 1, .minimum = 0, .grad_scaler = true}; }
 
 class LossScaler {
  public:
@@ -14,8 +29,11 @@ class LossScaler {
     std::int64_t iteration = 0, last_overflow = -1, skipped = 0;
     int hysteresis = 2;
   };
-  /// `dynamic` false keeps the scale at 1.
-  explicit LossScaler(bool dynamic) : dynamic_(dynamic) { state_.scale = dynamic ? 65536 : 1; }
+  /// `on` false keeps the scale at 1.
+  LossScaler(bool on, const LossScaling& rules) : on_(on), rules_(rules) {
+    if (on) state_.scale = rules.fixed > 0 ? rules.fixed : std::ldexp(1.0, rules.initial_power);
+    state_.hysteresis = rules.hysteresis;
+  }
 
   double scale() const { return state_.scale; }
   std::int64_t skipped() const { return state_.skipped; }
@@ -25,7 +43,8 @@ class LossScaler {
   void update(bool finite);
 
  private:
-  bool dynamic_;
+  bool on_;
+  LossScaling rules_;
   State state_;
 };
 

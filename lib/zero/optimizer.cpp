@@ -11,53 +11,68 @@ namespace {
 
 class FusedAdamW final : public Optimizer {
  public:
-  FusedAdamW(const AdamW& adamw, std::vector<Segment> segments, const device::View& parameters)
-      : Optimizer(parameters),
-        adamw_(adamw),
-        segments_(std::move(segments)),
-        exp_avg_(at::zeros({parameters.count}, device::options(parameters.device))),
-        exp_avg_sq_(at::zeros_like(exp_avg_)) {}
+  explicit FusedAdamW(const OptimizerOf& of)
+      : Optimizer(of.name, of.parameters, 2, of.store), adamw_(of.adamw), segments_(of.segments) {}
 
-  at::Tensor exp_avg() override { return exp_avg_; }
-  at::Tensor exp_avg_sq() override { return exp_avg_sq_; }
+  at::Tensor exp_avg() override { return moment(0); }
+  at::Tensor exp_avg_sq() override { return moment(1); }
   void restore(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, std::int64_t) override {
-    exp_avg_.copy_(exp_avg);
-    exp_avg_sq_.copy_(exp_avg_sq);
+    state().load();
+    device::tensor(own(0)).copy_(exp_avg);
+    device::tensor(own(1)).copy_(exp_avg_sq);
+    state().put_back();
   }
 
  private:
   AdamW adamw_;
   std::vector<Segment> segments_;
-  at::Tensor exp_avg_, exp_avg_sq_;
 
-  void update_master(const Update& update, const device::View& gradient_sum) override {
-    const device::View m = device::view(exp_avg_), v = device::view(exp_avg_sq_);
+  at::Tensor moment(int index) {
+    const Look look(state());
+    const at::Tensor numbers = device::tensor(own(index));
+    return state().offloaded() ? numbers.clone() : numbers;
+  }
+
+  void update_master(const Update& update, const device::View& gradient_sum, const device::View& master) override {
+    const device::View m = own(0), v = own(1);
     for (const Segment& s : segments_) {
       const auto part = [&](const device::View& of) { return of.part(s.begin, s.end); };
-      device::operations(master().device)
+      device::operations(master.device)
           .adamw(factors(adamw_, update.learning_rate, update.number, s.decay),
-                 {part(master()), part(m), part(v), part(gradient_sum)}, update.scale, update.clip);
+                 {part(master), part(m), part(v), part(gradient_sum)}, update.scale, update.clip);
     }
   }
 };
 
 }  // namespace
 
-Optimizer::Optimizer(const device::View& parameters) : parameters_(parameters), master_(parameters) {
-  if (parameters.type == device::Type::float32) return;
-  memory_ = device::allocate(parameters.device, parameters.count * device::size(device::Type::float32));
-  master_ = memory_.view(device::Type::float32, parameters.count);
+Optimizer::Optimizer(const std::string& name, const device::View& parameters, int kept, Store* store)
+    : has_master_(parameters.type != device::Type::float32),
+      count_(parameters.count),
+      device_(parameters.device),
+      state_(store, "optimizer state of " + name, parameters.device,
+             count_ * (kept + has_master_) * device::size(device::Type::float32)) {}
+
+device::View Optimizer::numbers(int index) const {
+  return {state_.memory().data() + index * count_ * device::size(device::Type::float32), count_, device::Type::float32,
+          device_};
 }
 
-void Optimizer::set(const device::View& values) { device::copy(master_, values); }
+device::View Optimizer::own(int index) const { return numbers(index + has_master_); }
 
-void Optimizer::update(const Update& update, const device::View& gradient_sum) {
-  update_master(update, gradient_sum);
-  device::copy(parameters_, master_);
+device::View Optimizer::master(const device::View& parameters) const { return has_master_ ? numbers(0) : parameters; }
+
+void Optimizer::set(const device::View& values) {
+  if (!has_master_) return;
+  state_.load();
+  device::copy(numbers(0), values);
+  state_.put_back();
 }
 
-std::int64_t Optimizer::bytes() {
-  return memory_.bytes() + static_cast<std::int64_t>(exp_avg().nbytes() + exp_avg_sq().nbytes());
+void Optimizer::update(const Update& update, const device::View& gradient_sum, const device::View& parameters) {
+  const device::View its = master(parameters);
+  update_master(update, gradient_sum, its);
+  if (has_master_) device::copy(parameters, its);
 }
 
 std::vector<Segment> segments(const unit::Unit& unit, comm::Slice owned, bool decay_all) {
@@ -70,9 +85,6 @@ std::vector<Segment> segments(const unit::Unit& unit, comm::Slice owned, bool de
   return all;
 }
 
-std::unique_ptr<Optimizer> fused_adamw(const AdamW& adamw, std::vector<Segment> segments,
-                                       const device::View& parameters) {
-  return std::make_unique<FusedAdamW>(adamw, std::move(segments), parameters);
-}
+std::unique_ptr<Optimizer> fused_adamw(const OptimizerOf& of) { return std::make_unique<FusedAdamW>(of); }
 
 }  // namespace zs::zero

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer of one unit's owned part and its state, float32: the master parameters and Adam's two moments. The
-// update is zs's one-pass AdamW, or LibTorch's class itself.
+// The optimizer of one unit's owned part and its state, float32: the master parameters and Adam's two moments, in
+// device memory or offloaded. The update is zs's one-pass AdamW, or LibTorch's class itself.
 #pragma once
 #include <memory>
 #include <vector>
@@ -9,6 +9,7 @@
 #include "device/memory.hpp"
 #include "unit/unit.hpp"
 #include "zero/adamw.hpp"
+#include "zero/store.hpp"
 
 namespace zs::zero {
 
@@ -30,39 +31,57 @@ std::vector<Segment> segments(const unit::Unit& unit, comm::Slice owned, bool de
 
 class Optimizer {
  public:
-  /// `parameters`: the owned part as it is computed with, which stays the caller's. It is the master itself if it is
-  /// float32; else the master is memory of its own. The values are not set.
-  explicit Optimizer(const device::View& parameters);
   virtual ~Optimizer() = default;
 
-  /// The parameters that updates go on from.
-  const device::View& master() const { return master_; }
-  /// Sets the master, in float32; the parameters are the caller's to set.
+  /// True if the master is memory of its own: the parameters that are computed with have 16 bits. Else they are it.
+  bool has_master() const { return has_master_; }
+  /// The parameters that updates go on from. REQUIRES: state() is in device memory.
+  device::View master(const device::View& parameters) const;
+  /// Sets the master, in float32, where it is memory of its own.
   void set(const device::View& values);
   /// Updates the master, and the parameters that are computed with.
-  void update(const Update& update, const device::View& gradient_sum);
+  void update(const Update& update, const device::View& gradient_sum, const device::View& parameters);
 
-  /// Moments, one element a parameter of the owned part: for checkpoints.
+  /// Moments, one element a parameter of the owned part, where they lie or a copy: for checkpoints.
   virtual at::Tensor exp_avg() = 0;
   virtual at::Tensor exp_avg_sq() = 0;
   /// Sets the moments, and how many updates made them.
   virtual void restore(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, std::int64_t updates) = 0;
-  /// Of the moments, and of the master where it is memory of its own.
-  std::int64_t bytes();
+  /// In device memory for good: of the moments, and of the master where it is memory of its own.
+  virtual std::int64_t bytes() { return state_.resident_bytes(); }
+
+  /// The master, if it is memory of its own, and what the optimizer keeps beside it.
+  Kept& state() { return state_; }
+
+ protected:
+  /// For `parameters`, the owned part as it is computed with, which stays the caller's; with `kept` numbers of its own
+  /// for each, in `store` if that is not null. All begin as zeros.
+  Optimizer(const std::string& name, const device::View& parameters, int kept, Store* store);
+  /// The numbers of its own of number `index`. REQUIRES: as master().
+  device::View own(int index) const;
 
  private:
-  device::View parameters_;
-  device::Buffer memory_;
-  device::View master_;
+  bool has_master_;
+  std::int64_t count_;
+  device::Device device_;
+  Kept state_;
 
-  virtual void update_master(const Update& update, const device::View& gradient_sum) = 0;
+  virtual void update_master(const Update& update, const device::View& gradient_sum, const device::View& master) = 0;
+  device::View numbers(int index) const;
+};
+
+/// What an optimizer is made for.
+struct OptimizerOf {
+  std::string name;  ///< of the unit, for errors
+  AdamW adamw{};
+  std::vector<Segment> segments{};
+  device::View parameters{};  ///< as Optimizer() takes them
+  Store* store = nullptr;
 };
 
 /// zs's own kernel; the bits of the class below.
-std::unique_ptr<Optimizer> fused_adamw(const AdamW& adamw, std::vector<Segment> segments,
-                                       const device::View& parameters);
-/// torch::optim::AdamW over the same memory. REQUIRES: adamw.correct_bias.
-std::unique_ptr<Optimizer> torch_adamw(const AdamW& adamw, std::vector<Segment> segments,
-                                       const device::View& parameters);
+std::unique_ptr<Optimizer> fused_adamw(const OptimizerOf& of);
+/// torch::optim::AdamW over the same memory. REQUIRES: adamw.correct_bias, no store, parameters where they stay.
+std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& of);
 
 }  // namespace zs::zero

@@ -23,7 +23,7 @@ at::Tensor gather(comm::Group& group, const device::View& mine, std::int64_t num
   return whole.to(at::kCPU);
 }
 
-Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout)
+Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, Store* store)
     : name_(unit.name()),
       group_(&group),
       pool_(&pool),
@@ -31,7 +31,10 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
       flat_(device::placeholder(layout.numel, device::torch_type(layout.type), group.device())),
       leaves_(leaves_of(unit, flat_)),
       tied_(leaves_of(unit, flat_)) {
-  if (layout.shards_parameters) {
+  if (sharded() && store) {
+    kept_.emplace(store, "parameters of " + unit.name(), group.device(),
+                  layout.slice.size() * device::size(layout.type));
+  } else if (sharded()) {
     slice_ = pool.take(layout.type, layout.slice.size());
   } else {
     whole_ = pool.take(layout.type, layout.numel);
@@ -40,34 +43,43 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
 }
 
 device::View Parameters::owned() const {
-  return slice_ ? slice_.view(layout_.type, layout_.slice.size())
-                : view(whole_).part(layout_.owned.begin, layout_.owned.end);
+  const device::Buffer& shard = kept_ ? kept_->memory() : slice_;
+  return sharded() ? device::View{shard.data(), layout_.slice.size(), layout_.type, group_->device()}
+                   : view(whole_).part(layout_.owned.begin, layout_.owned.end);
 }
 
-void Parameters::set(const at::Tensor& values) { device::copy(slice_ ? owned() : view(whole_), device::view(values)); }
+void Parameters::set(const at::Tensor& values) {
+  if (kept_) kept_->load();
+  device::copy(sharded() ? owned() : view(whole_), device::view(values));
+  if (kept_) kept_->put_back();
+}
 
 at::Tensor Parameters::whole() {
-  return gather(*group_, slice_ ? owned() : view(whole_), layout_.numel, "all-gather of the parameters of " + name_)
+  std::optional<Look> look;
+  if (kept_) look.emplace(*kept_);
+  return gather(*group_, sharded() ? owned() : view(whole_), layout_.numel, "all-gather of the parameters of " + name_)
       .to(at::kFloat);
 }
 
 void Parameters::start_gather() {
-  if (group_->size() == 1) return;
-  if (slice_) pending_whole_ = pool_->take(layout_.type, layout_.numel);
-  gather_ = group_->all_gather(owned(), view(slice_ ? pending_whole_ : whole_), "all-gather of " + name_);
+  if (group_->size() == 1 && !sharded()) return;
+  if (sharded()) pending_whole_ = pool_->take(layout_.type, layout_.numel);
+  if (kept_) kept_->load();
+  if (group_->size() == 1) return device::copy(view(pending_whole_), owned());
+  gather_ = group_->all_gather(owned(), view(sharded() ? pending_whole_ : whole_), "all-gather of " + name_);
 }
 
 void Parameters::finish_gather() {
-  if (!gather_) return;
-  gather_->wait();
+  if (gather_) gather_->wait();
   gather_.reset();
-  if (!slice_) return;
+  if (!pending_whole_) return;
+  if (kept_) kept_->drop();
   whole_ = std::move(pending_whole_);
   device::point_at(flat_, whole_.data());
 }
 
 void Parameters::release() {
-  if (!slice_) return;
+  if (!sharded()) return;
   device::point_at(flat_, nullptr);
   whole_.reset();
 }

@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameters of one unit as forward and backward use them: whole, or a slice that is gathered for a while.
+// The parameters of one unit as forward and backward use them: whole, or a slice that is gathered for a while, and that
+// may be offloaded in between.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "zero/layout.hpp"
 #include "zero/pool.hpp"
+#include "zero/store.hpp"
 
 namespace zs::zero {
 
 class Parameters {
  public:
-  /// COLLECTIVE: takes its lasting memory from the pool. The values are not set.
-  Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout);
+  /// COLLECTIVE: takes its lasting memory from the pool. The slice lies in `store`, if that is not null, and the
+  /// layout shards parameters. The values are not set.
+  Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, Store* store = nullptr);
 
   /// What this rank keeps of them: its slice, or all.
-  comm::Slice kept() const { return slice_ ? layout_.slice : comm::Slice{0, layout_.numel}; }
+  comm::Slice kept() const { return sharded() ? layout_.slice : comm::Slice{0, layout_.numel}; }
   /// Sets what it keeps, from float32 on the host.
   void set(const at::Tensor& values);
-  /// The part that this rank owns, where it lasts.
+  /// The part that this rank owns, where it lasts. REQUIRES: shard() is in device memory.
   device::View owned() const;
+  /// The slice, where it comes and goes; null where it is in device memory for good.
+  Kept* shard() { return kept_ ? &*kept_ : nullptr; }
   /// What this rank would compute with now, as float32[numel] on the host: its own whole copy where it keeps one
   /// (stages 0 to 2), else gathered. COLLECTIVE.
   at::Tensor whole();
 
-  /// Starts and finishes the all-gather. COLLECTIVE.
+  /// Starts and finishes the all-gather, of a slice that is loaded for it if it is offloaded. COLLECTIVE.
   void start_gather();
   void finish_gather();
   /// Drops the gathered parameters (stage 3); reading them from here on faults.
@@ -43,6 +49,9 @@ class Parameters {
   device::Buffer whole_, slice_, pending_whole_;  // slice_ where sharded, whole_ where not or gathered
   std::vector<at::Tensor> leaves_, tied_;
   comm::Ticket gather_;
+  std::optional<Kept> kept_;  // in place of slice_
+
+  bool sharded() const { return layout_.shards_parameters; }
 
   device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
 };

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "zero/state.hpp"
 
+#include <optional>
+
 #include "device/tensor.hpp"
 
 namespace zs::zero {
 
 UnitState::UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout,
-                     const MakeOptimizer& make)
-    : parameters(unit, group, pool, layout),
+                     const MakeOptimizer& make, Store* store)
+    : parameters(unit, group, pool, layout, store),
       gradient(unit, group, pool, layout),
       optimizer(make(layout, parameters.owned())),
       unit_(&unit),
@@ -31,7 +33,36 @@ void UnitState::set_parameters(const std::function<void(std::int64_t, std::span<
 }
 
 at::Tensor UnitState::gather_parameters() {
-  return gather(*group_, optimizer->master(), layout_.numel, "all-gather of the fp32 parameters of " + unit_->name());
+  return with_masters([&](const device::View& masters) {
+    return gather(*group_, masters, layout_.numel, "all-gather of the fp32 parameters of " + unit_->name());
+  });
+}
+
+at::Tensor UnitState::masters() {
+  return with_masters([&](const device::View& masters) {
+    const at::Tensor there = device::tensor(masters);
+    const bool stays = !parameters.shard() && !optimizer->state().offloaded();
+    return stays ? there.to(at::kCPU) : there.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
+  });
+}
+
+at::Tensor UnitState::with_masters(const std::function<at::Tensor(const device::View&)>& use) {
+  std::optional<Look> shard, state;
+  if (optimizer->has_master())
+    state.emplace(optimizer->state());
+  else if (parameters.shard())
+    shard.emplace(*parameters.shard());
+  return use(optimizer->master(optimizer->has_master() ? device::View{} : parameters.owned()));
+}
+
+void UnitState::load() {
+  if (Kept* const shard = parameters.shard()) shard->load();
+  optimizer->state().load();
+}
+
+void UnitState::update(const Update& update) {
+  load();
+  optimizer->update(update, gradient.value(), parameters.owned());
 }
 
 }  // namespace zs::zero

@@ -13,8 +13,10 @@ namespace zs::zero {
 class UnitState {
  public:
   using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const Layout& layout, const device::View& parameters)>;
-  /// COLLECTIVE: takes its lasting memory from the pool. Parameters are not set.
-  UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, const MakeOptimizer& make);
+  /// COLLECTIVE: takes its lasting memory from the pool. Parameters are not set; `store` takes those that are sharded,
+  /// if it is not null.
+  UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, const MakeOptimizer& make,
+            Store* store = nullptr);
 
   const unit::Unit& unit() const { return *unit_; }
   std::int64_t numel() const { return layout_.numel; }
@@ -28,6 +30,12 @@ class UnitState {
   void set_parameters(const std::function<void(std::int64_t begin, std::span<float> values)>& fill);
   /// The whole float32[numel] from the masters of all ranks, on the host. COLLECTIVE.
   at::Tensor gather_parameters();
+  /// The masters of the owned part, on the host: a copy, or a tensor over their memory.
+  at::Tensor masters();
+  /// Has what is offloaded of it in device memory, until the plan stores it.
+  void load();
+  /// One update of the owned part.
+  void update(const Update& update);
   /// The sum over all leaves, whole, as float32[numel] on the host, between its reduction and the update. COLLECTIVE.
   at::Tensor gather_gradient() { return gradient.gather(); }
 
@@ -40,6 +48,8 @@ class UnitState {
   const unit::Unit* unit_;
   comm::Group* group_;
   Layout layout_;
+
+  at::Tensor with_masters(const std::function<at::Tensor(const device::View& masters)>& use);
 };
 
 }  // namespace zs::zero

@@ -19,14 +19,16 @@ class TorchAdamW final : public Optimizer {
   }
 
  public:
-  TorchAdamW(const AdamW& adamw, std::vector<Segment> segments, const device::View& parameters)
-      : Optimizer(parameters), segments_(std::move(segments)) {
+  explicit TorchAdamW(const OptimizerOf& of) : Optimizer(of.name, of.parameters, 0, nullptr), segments_(of.segments) {
+    const AdamW& adamw = of.adamw;
+    count_ = of.parameters.count;
+    device_ = of.parameters.device;
     std::vector<torch::optim::OptimizerParamGroup> groups;
     for (const bool decay : {true, false}) {
       std::vector<at::Tensor> tensors;
       for (const Segment& s : segments_) {
         if (s.decay != decay) continue;
-        tensors.push_back(device::tensor(master().part(s.begin, s.end)).requires_grad_(true));
+        tensors.push_back(device::tensor(master(of.parameters).part(s.begin, s.end)).requires_grad_(true));
         placed_.emplace_back(s, tensors.back());
       }
       auto options = std::make_unique<torch::optim::AdamWOptions>(1e-3);
@@ -36,6 +38,7 @@ class TorchAdamW final : public Optimizer {
     if (!groups.empty()) optimizer_ = std::make_unique<torch::optim::AdamW>(groups);
   }
 
+  std::int64_t bytes() override { return Optimizer::bytes() + 2 * count_ * device::size(device::Type::float32); }
   at::Tensor exp_avg() override {
     return moments([](torch::optim::AdamWParamState& state) { return state.exp_avg(); });
   }
@@ -54,10 +57,12 @@ class TorchAdamW final : public Optimizer {
 
  private:
   std::vector<Segment> segments_;
+  std::int64_t count_ = 0;
+  device::Device device_;
   std::vector<std::pair<Segment, at::Tensor>> placed_;
   std::unique_ptr<torch::optim::AdamW> optimizer_;
 
-  void update_master(const Update& update, const device::View& gradient_sum) override {
+  void update_master(const Update& update, const device::View& gradient_sum, const device::View&) override {
     if (!optimizer_) return;
     for (auto& group : optimizer_->param_groups())
       static_cast<torch::optim::AdamWOptions&>(group.options()).lr(update.learning_rate);
@@ -72,7 +77,7 @@ class TorchAdamW final : public Optimizer {
 
   template <typename Moment>
   at::Tensor moments(Moment moment) {
-    at::Tensor all = at::zeros({master().count}, device::options(master().device));
+    at::Tensor all = at::zeros({count_}, device::options(device_));
     for (auto& [segment, tensor] : placed_) {
       const auto found = optimizer_->state().find(key(tensor));
       if (found == optimizer_->state().end()) continue;
@@ -85,9 +90,6 @@ class TorchAdamW final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> torch_adamw(const AdamW& adamw, std::vector<Segment> segments,
-                                       const device::View& parameters) {
-  return std::make_unique<TorchAdamW>(adamw, std::move(segments), parameters);
-}
+std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& of) { return std::make_unique<TorchAdamW>(of); }
 
 }  // namespace zs::zero

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/deepspeed.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/error.hpp"
+#include "base/folder.hpp"
+#include "config/deepspeed_keys.hpp"
+#include "config/known.hpp"
+
+using zs::config::Config;
+
+namespace {
+
+/// A configuration with what a file of DeepSpeed adds to it.
+struct Read {
+  zs::TemporaryFolder folder;
+  std::string path = folder.file("ds.json");
+  Config config;
+  std::string error;
+
+  explicit Read(const std::string& json, const std::string& yaml = "") {
+    std::ofstream(path) << json;
+    if (!yaml.empty()) config = Config::parse(yaml, "c.yaml");
+    try {
+      zs::config::add_deepspeed(config, path);
+      config.add_defaults();
+      config.check();
+    } catch (const zs::Error& failure) {
+      error = failure.what();
+      if (const auto at = error.find(path); at != std::string::npos) error.replace(at, path.size(), "ds.json");
+    }
+  }
+  std::string text(const char* key) const { return config.text(key); }
+};
+
+}  // namespace
+
+TEST_CASE("deepspeed: every key of the table says where its value goes, or why nowhere") {
+  for (const std::string& path : zs::config::deepspeed_paths()) {
+    CAPTURE(path);
+    const zs::config::DeepSpeedKey& key = *zs::config::deepspeed_key(path);
+    CHECK(key.path == path);
+    if (key.fate == zs::config::Fate::sets) CHECK(zs::config::known(key.what) != nullptr);
+    if (key.fate == zs::config::Fate::idle || key.fate == zs::config::Fate::refused) CHECK(!key.what.empty());
+  }
+}
+
+TEST_CASE("deepspeed: values become settings, with their place in the file") {
+  const Read r(R"({
+  "train_batch_size": 16, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,
+  "gradient_clipping": 0.5,
+  "steps_per_print": 7,
+  "bf16": {"enabled": true},
+  "optimizer": {"type": "Adam", "params": {"lr": 3e-4, "betas": [0.8, 0.95], "eps": 1e-6, "weight_decay": 0.2}},
+  "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}
+})");
+  CHECK(r.error == "");
+  CHECK(r.config.integer("training.train_batch_size") == 16);
+  CHECK(r.config.integer("training.batch_size") == 2);
+  CHECK(r.config.integer("training.gradient_accumulation_steps") == 4);
+  CHECK(r.config.real("training.max_grad_norm") == 0.5);
+  CHECK(r.config.integer("training.log_interval") == 7);
+  CHECK(r.text("training.dtype") == "bfloat16");
+  CHECK(r.config.real("training.learning_rate") == 3e-4);
+  CHECK(r.config.real("training.beta1") == 0.8);
+  CHECK(r.config.real("training.beta2") == 0.95);
+  CHECK(r.config.real("training.epsilon") == 1e-6);
+  CHECK(r.config.real("training.weight_decay") == 0.2);
+  CHECK(r.config.integer("zero.stage") == 2);
+  CHECK(r.text("zero.offload_device") == "cpu");
+  CHECK(r.config.find("training.max_grad_norm")->origin.ends_with("ds.json:3"));
+}
+
+TEST_CASE("deepspeed: \"auto\" is left to the settings of zs, and what is left out is what DeepSpeed takes") {
+  const Read automatic(R"({"train_micro_batch_size_per_gpu": "auto", "fp16": {"enabled": "auto"},
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto", "weight_decay": "auto"}},
+    "zero_optimization": {"stage": 1, "reduce_bucket_size": "auto"}})",
+                       "training: {batch_size: 3, learning_rate: 0.5}\n");
+  CHECK(automatic.error == "");
+  CHECK(automatic.config.integer("training.batch_size") == 3);
+  CHECK(automatic.config.real("training.learning_rate") == 0.5);
+  CHECK(automatic.config.real("training.weight_decay") == 0.01);  // of zs
+  const Read nothing("{}");
+  CHECK(nothing.config.integer("zero.stage") == 0);
+  CHECK(nothing.config.real("training.weight_decay") == 0.01);
+  CHECK(Read(R"({"optimizer": {"type": "AdamW"}})").config.real("training.weight_decay") == 0);
+  CHECK(Read(R"({"optimizer": {"type": "AdamW", "params": {"torch_adam": true}}})")
+            .config.real("training.weight_decay") == 0.01);
+  CHECK(Read(R"({"optimizer": {"type": "AdamW"}})", "training.weight_decay: 0.3\n")
+            .config.real("training.weight_decay") == 0.3);
+}
+
+TEST_CASE("deepspeed: the learning rate is the scheduler's where it has one, and DeepSpeed's defaults hold") {
+  const Read r(R"({"optimizer": {"type": "AdamW", "params": {"lr": 1}},
+    "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.25}}})");
+  CHECK(r.error == "");
+  CHECK(r.config.real("training.learning_rate") == 0.25);
+  CHECK(r.text("training.scheduler") == "WarmupLR");
+  CHECK(r.text("training.warmup_type") == "log");
+  CHECK(r.config.integer("training.lr_warmup_steps") == 1000);
+  const auto warnings = r.config.warnings();
+  CHECK(std::any_of(warnings.begin(), warnings.end(), [](const std::string& one) {
+    return one.ends_with("without effect here: optimizer.params.lr (scheduler.params.warmup_max_lr takes its place)");
+  }));
+  CHECK(
+      Read(R"({"scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": 9}}})").error ==
+      "ds.json:1: scheduler.type: warmup_max_lr is not set, and DeepSpeed takes 0.001 then, whatever lr says: set it, "
+      "or \"auto\"");
+  CHECK(Read(R"({"scheduler": {"type": "WarmupCosineLR"}})").error ==
+        "ds.json:1: scheduler.type: total_num_steps is not set: set it, or \"auto\"");
+  CHECK(Read(R"({"scheduler": {"type": "OneCycle"}})").error.starts_with("ds.json:1: scheduler.type: OneCycle is not"));
+}
+
+TEST_CASE("deepspeed: no key is dropped without a word") {
+  const Read idle(R"({"zero_optimization": {"stage": 0, "overlap_comm": true, "sub_group_size": 1e9},
+    "aio": {"queue_depth": 8}, "wandb": {"enabled": true, "project": "x"}, "fp16": {}})");
+  CHECK(idle.error == "");
+  std::string all;
+  for (const std::string& one : idle.config.warnings()) all += one + "\n";
+  for (const char* const path : {"overlap_comm", "sub_group_size", "aio.queue_depth", "wandb.enabled", "wandb.project"})
+    CHECK_MESSAGE(all.find(path) != std::string::npos, path);
+  CHECK(Read(R"({"gradient_cliping": 1})").error ==
+        "ds.json:1: gradient_cliping: DeepSpeed has no such key, did you mean 'gradient_clipping'?");
+  CHECK(Read(R"({"zero_optimization": {"stagee": 1}})").error ==
+        "ds.json:1: zero_optimization.stagee: DeepSpeed has no such key, did you mean 'zero_optimization.stage'?");
+  CHECK(Read("{\n\"sparse_gradients\": true}").error ==
+        "ds.json:2: sparse_gradients: true is not supported: zs has nothing that stands for it");
+  CHECK(Read(R"({"sparse_gradients": false})").error == "");
+  CHECK(Read(R"({"elasticity": {"enabled": false, "micro_batch_sizes": [2, 4]}})").error == "");
+  CHECK(Read(R"({"elasticity": {"enabled": true}})").error.find("is not supported") != std::string::npos);
+  CHECK(Read(R"({"zero_optimization": {"stage": 3, "zero_quantized_weights": true}})").error.find("is not supported") !=
+        std::string::npos);
+  CHECK(
+      Read(R"({"optimizer": {"type": "Lamb"}})").error.starts_with("ds.json:1: optimizer.type: Lamb is not supported"));
+  CHECK(Read(R"({"zero_optimization": true})").error ==
+        "ds.json:1: zero_optimization: true is not supported: write {\"stage\": 1}");
+  CHECK(Read(R"({"train_batch_size": 1, "train_batch_size": 2})").error.find("given twice") != std::string::npos);
+  CHECK(Read(R"({"optimizer": {"type": "Adam", "params": {"betas": [0.9]}}})").error ==
+        "ds.json:1: optimizer.params.betas: '[0.9]' is not two numbers");
+}
+
+TEST_CASE("deepspeed: a file and the settings of zs may say the same, and not two things") {
+  const std::string json = R"({"train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": true}})";
+  CHECK(Read(json, "training: {batch_size: 4.0, dtype: torch.bfloat16}\n").error == "");
+  CHECK(
+      Read(json, "training: {batch_size: 2}\n").error ==
+      "ds.json:1: train_micro_batch_size_per_gpu says 4, and c.yaml:1 says training.batch_size is 2: leave one of them "
+      "out");
+  CHECK(Read(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})").error ==
+        "ds.json:1: bf16.enabled: true, as fp16.enabled is: one number format is enough");
+  CHECK(Read(R"({"bf16": {"enabled": false}})", "training.dtype: bfloat16\n").error ==
+        "ds.json:1: bf16.enabled: false, and c.yaml:1 says training.dtype is bfloat16: leave one out");
+}
+
+TEST_CASE("deepspeed: files of tabs, comments and HJSON's habits are read") {
+  CHECK(Read("{\n\t\"gradient_clipping\": 2, # a comment\n\t\"bf16\": {\n\t\t\"enabled\": false\n\t}\n}\n")
+            .config.real("training.max_grad_norm") == 2);
+}
+
+TEST_CASE("method: a name stands for stage, backend and offload; typed, it is over the file and not over an option") {
+  const auto method = [](const std::string& name, const std::string& yaml, const char* origin) {
+    Config config = Config::parse(yaml, "c.yaml");
+    config.set("zero.method", name, origin);
+    zs::config::add_method(config);
+    return config;
+  };
+  CHECK(method("zero2", "zero.stage: 3\n", "--method").integer("zero.stage") == 2);
+  CHECK(method("ddp", "zero.stage: 3\n", "--method").text("zero.backend") == "ddp");
+  CHECK(method("single_gpu_offload", "a: 1\n", "c.yaml:2").text("zero.offload_device") == "cpu");
+  CHECK_THROWS_WITH_AS(method("zero2", "zero.stage: 3\n", "c.yaml:2"),
+                       "c.yaml:2: the method zero2 says 2, and c.yaml:1 says zero.stage is 3: leave one of them out",
+                       zs::Error);
+  CHECK_THROWS_AS(method("zero4", "a: 1\n", "--method"), zs::Error);
+  Config both;
+  both.set("zero.stage", "3", "--zero_stage");
+  both.set("zero.method", "zero2", "--method");
+  CHECK_THROWS_AS(zs::config::add_method(both), zs::Error);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/deepspeed.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/number.hpp"
+
+namespace zs::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json scheduler(const Schedule& s, std::vector<std::string>& remaining) {
+  if (!s.name.starts_with("Warmup")) {
+    const bool constant = s.name == "constant" && s.warmup == 0;
+    if (!constant) {
+      remaining.push_back("the schedule: give deepspeed.initialize the lr_scheduler of transformers' get_scheduler(\"" +
+                          (s.name == "constant" ? "constant_with_warmup" : s.name) +
+                          "\", num_warmup_steps=" + to_text(s.warmup) + "); DeepSpeed's own have other values");
+    }
+    return {};
+  }
+  Json params = {{"warmup_num_steps", s.warmup}, {"warmup_type", s.log_warmup ? "log" : "linear"}};
+  if (s.name == "WarmupCosineLR") {
+    params["warmup_min_ratio"] = s.warmup_min_ratio;
+    params["cos_min_ratio"] = s.cos_min_ratio;
+  } else {
+    params["warmup_min_lr"] = s.min_lr;
+    params["warmup_max_lr"] = s.learning_rate;
+  }
+  if (s.name != "WarmupLR") params["total_num_steps"] = s.total > 0 ? Json(s.total) : Json("auto");
+  return {{"type", s.name}, {"params", params}};
+}
+
+Json fp16(const zero::LossScaling& rules) {
+  return {{"enabled", true},
+          {"loss_scale", rules.fixed},
+          {"initial_scale_power", rules.initial_power},
+          {"loss_scale_window", rules.window},
+          {"hysteresis", rules.hysteresis},
+          {"consecutive_hysteresis", rules.consecutive},
+          {"min_loss_scale", rules.minimum}};
+}
+
+}  // namespace
+
+DeepSpeedConfig deepspeed_config(const Settings& s, int ranks) {
+  DeepSpeedConfig result;
+  const zero::AdamW& adamw = s.engine.adamw;
+  Json json = {{"train_batch_size", s.batch_size * s.micro_steps * ranks},
+               {"train_micro_batch_size_per_gpu", s.batch_size},
+               {"gradient_accumulation_steps", s.micro_steps},
+               {"gradient_clipping", s.engine.max_grad_norm},
+               {"steps_per_print", s.log_interval}};
+  json["optimizer"] = {{"type", "AdamW"},
+                       {"params",
+                        {{"lr", s.schedule.learning_rate},
+                         {"betas", {adamw.beta1, adamw.beta2}},
+                         {"eps", adamw.epsilon},
+                         {"weight_decay", adamw.weight_decay}}}};
+  if (s.engine.use_torch_adam) json["optimizer"]["params"]["torch_adam"] = true;
+  if (!adamw.correct_bias) json["optimizer"]["params"]["bias_correction"] = false;
+  if (Json its = scheduler(s.schedule, result.remaining); !its.is_null()) json["scheduler"] = its;
+  if (s.engine.dtype == at::kHalf) json["fp16"] = fp16(s.engine.loss_scaling);
+  if (s.engine.dtype == at::kBFloat16) json["bf16"] = {{"enabled", true}};
+  if (s.engine.autocast != at::kFloat)
+    json["torch_autocast"] = {{"enabled", true}, {"dtype", dtype_name(s.engine.autocast)}};
+  if (s.engine.dtype != at::kFloat) json["data_types"] = {{"grad_accum_dtype", "fp32"}};
+  json["zero_optimization"] = {{"stage", s.stage}};
+  const auto offload = [&](const char* key, zero::Place place) {
+    if (place == zero::Place::device) return;
+    Json its = {{"device", place == zero::Place::host ? "cpu" : "nvme"}, {"pin_memory", true}};
+    if (place == zero::Place::disk) its["nvme_path"] = s.engine.offload.nvme_path;
+    json["zero_optimization"][key] = std::move(its);
+  };
+  offload("offload_optimizer", s.engine.offload.optimizer);
+  offload("offload_param", s.engine.offload.parameters);
+  if (s.deepcompile) json["compile"] = {{"deepcompile", true}};
+  if (!s.engine.decay_all)
+    result.remaining.emplace_back("weight decay of matrices alone: give the optimizer two groups of parameters");
+  if (s.activation_checkpointing)
+    result.remaining.emplace_back("activation checkpointing: the model does it (gradient_checkpointing_enable)");
+  result.json = json.dump(2) + "\n";
+  return result;
+}
+
+}  // namespace zs::train

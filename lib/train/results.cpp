@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/results.hpp"
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+
+namespace zs::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// JSON has no nan.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json read(const std::string& path) {
+  if (!std::filesystem::exists(path)) return Json::object();
+  Json json = Json::parse(Input(path).read_all(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    throw Error(path, 0, "is no JSON dictionary: --results adds to it, and takes its place nowhere; name another file");
+  return json;
+}
+
+}  // namespace
+
+std::string method_name(const Settings& settings) {
+  if (!settings.method.empty()) return settings.method;
+  const bool zero = settings.backend == "zero" || settings.backend == "deepspeed";
+  return zero ? "zero" + std::to_string(settings.stage) : settings.backend;
+}
+
+void write_results(const std::string& path, const std::string& method, const Outcome& outcome,
+                   const metric::Table& records) {
+  const auto& epochs = records.find("epoch")->integers();
+  const auto &losses = records.find("loss")->reals(), &times = records.find("iteration_time")->reals();
+  Json by_epoch = Json::array();
+  double time = 0;
+  for (std::size_t begin = 0, end = 0; begin < epochs.size(); begin = end) {
+    double sum = 0;
+    for (end = begin; end < epochs.size() && epochs[end] == epochs[begin]; ++end)
+      sum += losses[end], time += times[end];
+    by_epoch.push_back(number(sum / static_cast<double>(end - begin)));
+  }
+  Json result = {{"final_loss", number(outcome.final_loss)},
+                 {"train_losses", by_epoch},
+                 {"epoch_duration", number(time / static_cast<double>(by_epoch.size()))},
+                 {"peak_memory_gb", static_cast<double>(outcome.peak_mem) / 1e9},
+                 {"throughput", number(outcome.tokens_per_second)},
+                 {"steps", outcome.steps},
+                 {"state_digest", outcome.state_digest}};
+  if (!metric::is_absent(outcome.valid_loss)) result["final_valid_loss"] = number(outcome.valid_loss);
+  if (!outcome.diverged.empty()) result["error"] = outcome.diverged;
+  Json all = read(path);
+  all[method] = std::move(result);
+  write_file(path, all.dump(2) + "\n");
+}
+
+}  // namespace zs::train

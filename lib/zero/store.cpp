@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zero/store.hpp"
+
+#include <algorithm>
+
+#include "device/tensor.hpp"
+
+namespace zs::zero {
+namespace {
+
+/// The host's memory; beside a GPU locked in its place, which a GPU copies from and to without a detour.
+class HostStore final : public Store {
+ public:
+  explicit HostStore(const device::Device& device) : Store(device) {}
+
+  int add(const std::string&, std::int64_t bytes) override {
+    const bool pinned = device().kind != device::Device::Kind::cpu;
+    blocks_.push_back(at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(pinned)));
+    added(bytes);
+    return static_cast<int>(blocks_.size()) - 1;
+  }
+  void start_load(int) override {}
+  void finish_load(int block, const device::View& to) override { device::copy(to, device::view(of(block))); }
+  void start_store(int block, const device::View& from) override { device::copy(device::view(of(block)), from); }
+
+ private:
+  std::vector<at::Tensor> blocks_;
+
+  const at::Tensor& of(int block) const { return blocks_[static_cast<std::size_t>(block)]; }
+};
+
+}  // namespace
+
+void Store::added(std::int64_t bytes) {
+  bytes_ += bytes;
+  largest_ = std::max(largest_, bytes);
+}
+
+device::Buffer Store::borrow(std::int64_t bytes) {
+  // One that is too small was lent before a larger block was added.
+  std::erase_if(free_, [&](const device::Buffer& one) {
+    if (one.bytes() >= largest_) return false;
+    staging_bytes_ -= one.bytes();
+    return true;
+  });
+  device::Buffer memory;
+  if (free_.empty()) {
+    memory = device::allocate(device_, std::max(bytes, largest_));
+    staging_bytes_ += memory.bytes();
+  } else {
+    memory = std::move(free_.back());
+    free_.pop_back();
+  }
+  return memory.owned_by({memory.data(), [this, memory](std::byte*) { free_.push_back(memory); }});
+}
+
+std::unique_ptr<Store> host_store(const device::Device& device) { return std::make_unique<HostStore>(device); }
+
+Kept::Kept(Store* store, const std::string& name, const device::Device& device, std::int64_t bytes)
+    : store_(store), bytes_(bytes) {
+  if (store) block_ = store->add(name, bytes);
+  memory_ = store ? store->borrow(bytes) : device::allocate(device, bytes);
+  device::clear(memory_.view(device::Type::byte, bytes));
+  put_back();
+}
+
+void Kept::start_load() {
+  if (store_ && !memory_) store_->start_load(block_);
+}
+
+void Kept::load() {
+  if (!store_ || memory_) return;
+  device::Buffer memory = store_->borrow(bytes_);
+  store_->finish_load(block_, memory.view(device::Type::byte, bytes_));
+  memory_ = std::move(memory);
+}
+
+void Kept::put_back() {
+  if (!store_) return;
+  store_->start_store(block_, memory_.view(device::Type::byte, bytes_));
+  memory_.reset();
+}
+
+void Kept::drop() {
+  if (store_) memory_.reset();
+}
+
+}  // namespace zs::zero

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where state that is offloaded lies between its uses: in the host's memory, or in a file on a disk. It is kept in
+// blocks, each loaded and stored as a whole; what a load brings is what the last store of that block was given.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/memory.hpp"
+
+namespace zs::zero {
+
+enum class Place { device, host, disk };
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  /// Makes room for a block of `bytes`; `name` stands for it in errors. Throws zs::Error where there is none.
+  virtual int add(const std::string& name, std::int64_t bytes) = 0;
+  /// Begins to read a block, where that takes time; finish_load() does so too where it was not begun.
+  virtual void start_load(int block) = 0;
+  /// Puts the block into `to`, of its size. Throws zs::Error, naming the block, where it cannot be read or is not what
+  /// was stored last: another block's, an earlier one, or torn.
+  virtual void finish_load(int block, const device::View& to) = 0;
+  /// Takes `from`, whose memory is free afterwards, and begins to write it. An error may show at any later call.
+  virtual void start_store(int block, const device::View& from) = 0;
+  /// Bytes of all blocks.
+  std::int64_t bytes() const { return bytes_; }
+
+  /// Memory on the device that computes for a block that is loaded, of `bytes` or more; its last owner gives it back,
+  /// before the store goes. What was taken is as large as the largest block, so that one serves all in turn.
+  device::Buffer borrow(std::int64_t bytes);
+  /// Of all that was lent at one time.
+  std::int64_t staging_bytes() const { return staging_bytes_; }
+
+ protected:
+  explicit Store(const device::Device& device) : device_(device) {}
+  void added(std::int64_t bytes);
+  std::int64_t largest() const { return largest_; }
+  const device::Device& device() const { return device_; }
+
+ private:
+  device::Device device_;
+  std::int64_t bytes_ = 0, largest_ = 0, staging_bytes_ = 0;
+  std::vector<device::Buffer> free_;
+};
+
+/// In the host's memory; `device` computes.
+std::unique_ptr<Store> host_store(const device::Device& device);
+/// In a file of its own in `folder`, which is made if it is not there; the file has no name, so nothing is left of it
+/// when the process ends in any way. Blocks have checksums. By io_uring, and past the page cache, where the system
+/// lets it. Throws zs::Error where it cannot be made.
+std::unique_ptr<Store> file_store(const device::Device& device, const std::string& folder);
+
+/// Numbers of a unit that lie in device memory, or in a store and in device memory only for a while.
+class Kept {
+ public:
+  /// `bytes` in device memory for good, or in `store` (which outlives it) if that is not null; zeros.
+  Kept(Store* store, const std::string& name, const device::Device& device, std::int64_t bytes);
+
+  bool offloaded() const { return store_ != nullptr; }
+  /// Begins to load it, loads it, gives it back changed. Nothing where it is in device memory for good.
+  void start_load();
+  void load();
+  void put_back();
+  /// Forgets what was loaded, unchanged.
+  void drop();
+  /// REQUIRES: in device memory.
+  const device::Buffer& memory() const { return memory_; }
+  /// In device memory for good.
+  std::int64_t resident_bytes() const { return store_ ? 0 : memory_.bytes(); }
+
+ private:
+  Store* store_;
+  int block_ = -1;
+  std::int64_t bytes_;
+  device::Buffer memory_;
+};
+
+/// Has a Kept in device memory as long as it lives: for those who look.
+class Look {
+ public:
+  explicit Look(Kept& kept) : kept_(kept), was_here_(static_cast<bool>(kept.memory())) { kept.load(); }
+  ~Look() {
+    if (!was_here_) kept_.drop();
+  }
+  Look(const Look&) = delete;
+  Look& operator=(const Look&) = delete;
+
+ private:
+  Kept& kept_;
+  bool was_here_;
+};
+
+}  // namespace zs::zero

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# Optimizer state and parameters in the host's memory and on a disk: the same bits, killed and resumed too; disks that
+# are full.
+# shellcheck disable=SC2154 # stderr is of bats' run
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  SMALL=(--model_name tiny --num_layers 2 --seq_length 32 --output_dir runs)
+  NVME=(--zero_stage 3 --offload_device nvme --offload_param nvme --nvme_path nvme)
+}
+
+digest() { sed -n 's/^state_digest: //p' "$1"; }
+value() { sed -n "s/^run: $1=//p" "$2"; }
+
+@test "offload: no bit changes on two ranks, and device memory falls as the formula says" {
+  two=(mpirun --oversubscribe -n 2 zs-train "${SMALL[@]}" --max_steps 4 --save_final false)
+  "${two[@]}" --zero_stage 3 >none
+  "${two[@]}" --zero_stage 3 --offload_device cpu >state
+  "${two[@]}" "${NVME[@]}" >all
+  "${two[@]}" "${NVME[@]}" --deepcompile --activation_checkpointing >compiled
+  [ "$(digest none)" = "$(digest state)" ]
+  [ "$(digest none)" = "$(digest all)" ]
+  [ "$(digest none)" = "$(digest compiled)" ]
+  parameters=$(value model.parameters none)
+  [ "$(($(value ideal_state_bytes none) - $(value ideal_state_bytes state)))" = $((8 * parameters / 2)) ]
+  [ "$(($(value ideal_state_bytes none) - $(value ideal_state_bytes all)))" = $((12 * parameters / 2)) ]
+  bytes() { sed -n 's/.* state_bytes: \([0-9]*\).*/\1/p' "$1"; }
+  (($(bytes state) < $(bytes none)))
+  (($(bytes all) < $(bytes state)))
+  [ -z "$(ls -A nvme)" ]
+}
+
+@test "offload: zs-verify proves it step by step, in every number format" {
+  for options in "--zero_stage 1 --offload_device cpu" "--zero_stage 2 --offload_device nvme" "--zero_stage 3 --offload_device nvme --offload_param cpu" \
+    "--zero_stage 3 --offload_param nvme --bf16 --rtol 0 --atol 0" "--zero_stage 2 --offload_device cpu --fp16 --rtol 0 --atol 0 --set training.initial_scale_power=8" \
+    "--zero_stage 3 --offload_device nvme --amp"; do
+    # shellcheck disable=SC2086
+    mpirun --oversubscribe -n 2 zs-verify --num_layers 1 --iterations 3 --nvme_path nvme $options >out || complain "$options: $?"
+    grep -q '^verdict: exact' out || complain "$options: $(tail -n 3 out)"
+  done
+  verdict
+}
+
+@test "offload: a training that is killed leaves nothing on the disk, and goes on to the bits of an undisturbed one" {
+  zs-train "${SMALL[@]}" --max_steps 40 --save_final false --zero_stage 0 --output_dir other >whole
+  zs-train "${SMALL[@]}" "${NVME[@]}" --max_steps 40 --save_steps 2 --keep_last 3 >log 2>err 3>&- &
+  trainer=$!
+  for _ in {1..300}; do
+    compgen -G 'runs/2*/checkpoint_[4-9]' >/dev/null && break
+    sleep 0.1
+  done
+  kill -KILL $trainer
+  wait $trainer || true
+  [ -z "$(ls -A nvme)" ]
+  zs-train --resume "$(basename runs/2*/)" --registry runs --offload_param cpu >again
+  [ "$(digest again)" = "$(digest whole)" ]
+}
+
+@test "offload: a folder that cannot be, and a disk that is full, end the training with the unit named" {
+  echo x >file
+  run -2 --separate-stderr zs-train "${SMALL[@]}" --max_steps 2 --zero_stage 2 --offload_device nvme --nvme_path file
+  [[ $stderr == "zs-train: file: no"* ]] || complain "$stderr"
+  mkdir small
+  mount -t tmpfs -o size=3m zs-small small 2>/dev/null || skip "needs the right to mount"
+  run -2 --separate-stderr zs-train "${SMALL[@]}" --max_steps 2 --zero_stage 2 --offload_device nvme --nvme_path small
+  umount small
+  [[ $stderr =~ ^"zs-train: small: the optimizer state of "[a-z0-9._]+" that is offloaded there: no room: No space left on device"$ ]] || complain "$stderr"
+  verdict
+}

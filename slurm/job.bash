@@ -2,6 +2,14 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 # Sourced by the *.sbatch files beside it, after launch.bash: the options that they share, and a job's life: submission,
 # signals, restarts.
+#
+# A job that is stopped goes on as the same run:
+#   Slurm (or sbatch --signal)   SIGUSR1 to this script, 120 s before the time limit; SIGTERM at a preemption
+#     -> the trap or stop()      hands SIGUSR1 to the training, which saves after its step and ends with 75
+#     -> again()                 scontrol requeue, unless the job was cancelled or has restarted --max_restarts times
+#   Slurm starts the job again   restarted() is true; recall() reads from the job's comment which run or results folder
+#                                it had (remember() wrote it), and zs-runs start goes on at the newest checkpoint
+# A script that ends with 75 says: everything is saved, and nobody goes on by itself.
 
 # What the options say; see common_option.
 local='' submit='' as_before='' any_owner='' parallel='' max_restarts=50 gpus_per_node='' sbatch_words=() rerun='' cells=''

@@ -371,7 +371,7 @@ Status remove(const Args& args) {
   // All are looked at before the first is removed.
   const auto states = zs::experiment::add_states(registry(args), rows, runs);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (states[i].fate == zs::experiment::Fate::running)
+    if (states[i].state == zs::experiment::RunState::running)
       throw zs::Error(runs.text(rows[i], "run_id"), 0, "is RUNNING (" + states[i].basis + "): end that first");
   }
   for (const std::size_t row : rows) {

@@ -11,6 +11,11 @@ namespace zs {
 /// a byte that begins nothing, an empty text.
 std::size_t utf8_size(std::string_view text);
 
+/// Characters (code points) in UTF-8 text.
+std::size_t characters(std::string_view text);
+/// The first `count` characters of UTF-8 text, all where it has no more.
+std::string_view first_characters(std::string_view text, std::size_t count);
+
 /// Whether the character (as utf8_size() cut it) acts on a terminal instead of being seen: a control character (C0,
 /// DEL, C1), a line separator, or one that turns the direction of writing.
 bool is_control(std::string_view character);

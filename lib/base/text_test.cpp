@@ -54,4 +54,12 @@ TEST_CASE("shell: words are split as a shell does, and what was quoted reads bac
   CHECK(shell_words(shell_quoted(words)) == words);
 }
 
+TEST_CASE("characters are counted and cut whole") {
+  CHECK(characters("") == 0);
+  CHECK(characters("aö€") == 3);
+  CHECK(first_characters("aö€b", 3) == "aö€");
+  CHECK(first_characters("aö", 0).empty());
+  CHECK(first_characters("aö", 9) == "aö");
+}
+
 }  // namespace zs

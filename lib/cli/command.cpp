@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.hpp"
 
+#include <fmt/ranges.h>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -140,10 +142,8 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
                              std::find(known.choices.begin(), known.choices.end(), value) != known.choices.end();
         if (value.empty()) throw UsageError("--" + known.name + " is empty: is the variable set?");
         if (!allowed) {
-          std::string list;
-          for (const std::string& choice : known.choices) list += (list.empty() ? "" : ", ") + choice;
-          throw UsageError("--" + known.name + ": '" + value + "' is not one of " + list +
-                           did_you_mean(value, known.choices));
+          throw UsageError(fmt::format("--{}: '{}' is not one of {}{}", known.name, value,
+                                       fmt::join(known.choices, ", "), did_you_mean(value, known.choices)));
         }
         values.push_back(value);
       }

@@ -5,6 +5,8 @@
 
 #include "cli/command.hpp"
 
+#include <fmt/ranges.h>
+
 namespace zs::cli {
 namespace {
 
@@ -176,9 +178,8 @@ std::string completion(const Command& command) {
   for (const Option& option : all_options(command)) {
     words += (words.empty() ? "--" : " --") + option.name;
     if (option.choices.empty()) continue;
-    std::string choices;
-    for (const std::string& choice : option.choices) choices += (choices.empty() ? "" : " ") + choice;
-    cases += "    --" + option.name + ") COMPREPLY=($(compgen -W '" + choices + "' -- \"$cur\")); return ;;\n";
+    cases += fmt::format("    --{}) COMPREPLY=($(compgen -W '{}' -- \"$cur\")); return ;;\n", option.name,
+                         fmt::join(option.choices, " "));
   }
   std::string function = "_" + command.name;
   std::replace(function.begin(), function.end(), '-', '_');

@@ -10,16 +10,6 @@
 #include "base/text.hpp"
 
 namespace zs::cli {
-namespace {
-
-/// Columns on a terminal: bytes that are not UTF-8 continuations. Wide characters count as one.
-std::size_t columns(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
-}
-
-}  // namespace
-
 std::string table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& given,
                   std::size_t width) {
   std::vector<std::vector<std::string>> rows = given;
@@ -27,10 +17,10 @@ std::string table(const std::vector<std::string>& header, const std::vector<std:
   std::vector<std::size_t> widths;
   std::vector<bool> numeric;
   for (std::size_t c = 0; c < header.size(); ++c) {
-    std::size_t width = columns(header[c]);
+    std::size_t width = characters(header[c]);
     bool numbers = true, any = false;
     for (const auto& row : rows) {
-      width = std::max(width, columns(row[c]));
+      width = std::max(width, characters(row[c]));
       if (row[c].empty() || row[c] == "-") continue;
       any = true;
       numbers = numbers && parse_real(row[c].substr(0, row[c].find(' '))).has_value();
@@ -42,7 +32,7 @@ std::string table(const std::vector<std::string>& header, const std::vector<std:
   const auto line = [&](const std::vector<std::string>& cells, std::size_t from, std::size_t to) {
     std::string out;
     for (std::size_t c = 0; c < to; c = c == 0 ? std::max<std::size_t>(from, 1) : c + 1) {
-      const std::string pad(widths[c] - columns(cells[c]), ' ');
+      const std::string pad(widths[c] - characters(cells[c]), ' ');
       out += (c ? "  " : "") + (numeric[c] ? pad + cells[c] : cells[c] + pad);
     }
     out.erase(out.find_last_not_of(' ') + 1);

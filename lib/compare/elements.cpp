@@ -102,10 +102,10 @@ template <class Word>
 inline __attribute__((always_inline)) bool any_wild(const char* bytes, Word exponent) {
   std::array<Word, kBlock / sizeof(Word)> words;
   std::memcpy(words.data(), bytes, kBlock);
-  Word wild = 0;
+  Word non_finite = 0;
   for (std::size_t i = 0; i < kBlock / sizeof(Word); ++i)
-    wild = static_cast<Word>(wild | static_cast<Word>((words[i] & exponent) == exponent));
-  return wild != 0;
+    non_finite = static_cast<Word>(non_finite | static_cast<Word>((words[i] & exponent) == exponent));
+  return non_finite != 0;
 }
 ZS_VECTORISED bool wild_8(const char* bytes, std::uint8_t exponent) { return any_wild(bytes, exponent); }
 ZS_VECTORISED bool wild_16(const char* bytes, std::uint16_t exponent) { return any_wild(bytes, exponent); }
@@ -138,7 +138,7 @@ class Scan {
 
   Elements found() {
     found_.compared = values_ / form_.per_element;
-    for (std::int64_t* const index : {&found_.first, &found_.first_wild, &found_.furthest}) {
+    for (std::int64_t* const index : {&found_.first, &found_.first_non_finite, &found_.furthest}) {
       if (*index >= 0) *index /= form_.per_element;
     }
     return found_;
@@ -156,10 +156,10 @@ class Scan {
   void each(const char* a, const char* b, std::size_t size) {
     for (std::size_t at = 0; at < size; at += width()) {
       const std::uint64_t x = bits_at(a + at, form_.width), y = bits_at(b + at, form_.width);
-      const auto wild = [&](std::uint64_t bits) {
+      const auto non_finite = [&](std::uint64_t bits) {
         return form_.exponent != 0 && (bits & form_.exponent) == form_.exponent;
       };
-      const bool not_finite = wild(x) || wild(y);
+      const bool not_finite = non_finite(x) || non_finite(y);
       if (x != y || not_finite) one(values_ + static_cast<std::int64_t>(at / width()), x, y, not_finite);
     }
   }
@@ -167,7 +167,7 @@ class Scan {
   void one(std::int64_t index, std::uint64_t x, std::uint64_t y, bool not_finite) {
     found_.not_finite += not_finite;
     if (x == y) {
-      if (found_.first_wild < 0) found_.first_wild = index;
+      if (found_.first_non_finite < 0) found_.first_non_finite = index;
       return;
     }
     ++found_.differing;

@@ -12,9 +12,9 @@ namespace zs::compare {
 struct Elements {
   std::int64_t compared = 0;
   std::int64_t differing = 0, refused = 0, not_finite = 0;
-  std::int64_t first = -1;       ///< number of the first refused, row-major
-  std::int64_t first_wild = -1;  ///< of the first that is not finite and has the same bits on both sides
-  std::int64_t furthest = -1;    ///< of that with the most ulp
+  std::int64_t first = -1;             ///< number of the first refused, row-major
+  std::int64_t first_non_finite = -1;  ///< of the first that is not finite and has the same bits on both sides
+  std::int64_t furthest = -1;          ///< of that with the most ulp
   Difference largest{};
 };
 

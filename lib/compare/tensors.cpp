@@ -40,7 +40,7 @@ void add(Tensors& into, const std::string& name, const Tensor& a, const Tensor& 
   into.refused += found.refused;
   into.not_finite += found.not_finite;
   if (found.first >= 0 && !into.first) into.first = at(found.first);
-  if (found.first_wild >= 0 && !into.wild) into.wild = at(found.first_wild);
+  if (found.first_non_finite >= 0 && !into.non_finite) into.non_finite = at(found.first_non_finite);
   if (found.furthest >= 0 && (into.largest_at.empty() || found.largest.ulp > into.largest.ulp)) {
     const Element one = at(found.furthest);
     into.largest_at = one.tensor + " " + one.place;
@@ -63,7 +63,7 @@ void Tensors::join(const Tensors& other) {
   tensors_differing += other.tensors_differing;
   differing += other.differing, refused += other.refused, not_finite += other.not_finite;
   if (!first) first = other.first;
-  if (!wild) wild = other.wild;
+  if (!non_finite) non_finite = other.non_finite;
   if (largest_at.empty() || other.largest.ulp > largest.ulp) largest_at = other.largest_at;
   largest.join(other.largest);
   unlike.insert(unlike.end(), other.unlike.begin(), other.unlike.end());

@@ -33,7 +33,7 @@ struct Tensors {
   std::int64_t refused = 0;                ///< of which the tolerance does not accept
   std::int64_t not_finite = 0;             ///< elements that are nan or infinite on a side
   std::optional<Element> first;            ///< the first refused
-  std::optional<Element> wild;             ///< the first that is not finite on both sides alike
+  std::optional<Element> non_finite;       ///< the first that is not finite on both sides alike
   Difference largest;                      ///< over all that differ
   std::string largest_at;                  ///< "transformer.wte.weight [3, 17]": where the ulp are most
   std::vector<std::string> unlike;         ///< "w has the shape [3] in A, [4] in B", "w is missing in B"

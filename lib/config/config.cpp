@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/config.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -174,9 +176,8 @@ std::string Config::text(std::string_view key) const {
   if (entry->value.empty()) fail(*entry, "is empty: leave it out, or write null");
   const std::vector<std::string> choices = words(row->choices);
   if (!choices.empty() && std::find(choices.begin(), choices.end(), entry->value) == choices.end()) {
-    std::string all;
-    for (const std::string& choice : choices) all += (all.empty() ? "" : ", ") + choice;
-    fail(*entry, "'" + entry->value + "' is not one of " + all + did_you_mean(entry->value, choices));
+    fail(*entry, fmt::format("'{}' is not one of {}{}", entry->value, fmt::join(choices, ", "),
+                             did_you_mean(entry->value, choices)));
   }
   return entry->value;
 }

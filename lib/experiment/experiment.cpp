@@ -169,7 +169,7 @@ std::vector<State> Experiment::judge() {
   std::vector<State> states;
   for (const Found& found : find(runs)) {
     Cell& cell = cells[states.size()];
-    for (const auto& [key, text] : {std::pair{"state", std::string(name(found.state.fate))},
+    for (const auto& [key, text] : {std::pair{"state", std::string(name(found.state.state))},
                                     {"basis", found.state.basis},
                                     {"steps", found.steps},
                                     {"slurm_job", found.job_id},

@@ -74,55 +74,55 @@ TEST_CASE("queue: what squeue and sacct print, steps and other lines passed over
 TEST_CASE("state: COMPLETE is said by the metrics, not by an exit code or a record") {
   Facts run = facts("complete");
   run.progress = steps(120, 120, true);
-  CHECK(judge(run).fate == Fate::complete);
+  CHECK(judge(run).state == RunState::complete);
   run.progress = steps(80, 120, false);
-  CHECK(judge(run).fate == Fate::failed);
+  CHECK(judge(run).state == RunState::failed);
   CHECK(judge(run).basis == "it ended as complete, with 80/120 steps in the metrics");
   run.progress = {};
-  CHECK(judge(run).fate == Fate::failed);
+  CHECK(judge(run).state == RunState::failed);
   run.progress = steps(120, 120, true);
   zs::registry::set(run.record, "exit_code", "42");
-  CHECK(judge(run).fate == Fate::failed);
+  CHECK(judge(run).state == RunState::failed);
   CHECK(judge(run).basis == "exit code 42, 120/120 steps in the metrics");
   // Diverged is what it is, with zs-train's status for it or none; any other status is a failure.
   Facts diverged = facts("diverged");
   zs::registry::set(diverged.record, "error", "the loss is nan at step 37");
   for (const char* const code : {"", "0", "1"}) {
     zs::registry::set(diverged.record, "exit_code", code);
-    CHECK(judge(diverged).fate == Fate::diverged);
+    CHECK(judge(diverged).state == RunState::diverged);
     CHECK(judge(diverged).basis == "its record: the loss is nan at step 37");
   }
   zs::registry::set(diverged.record, "exit_code", "139");
-  CHECK(judge(diverged).fate == Fate::failed);
+  CHECK(judge(diverged).state == RunState::failed);
   // Killed between its last step and its last word.
   Facts killed = facts("running");
   killed.process = Process::gone;
   killed.progress = steps(120, 120, true);
-  CHECK(judge(killed).fate == Fate::complete);
+  CHECK(judge(killed).state == RunState::complete);
   killed.progress.finished = false;
-  CHECK(judge(killed).fate == Fate::failed);
+  CHECK(judge(killed).state == RunState::failed);
 }
 
 TEST_CASE("state: a run does not run because its record says so") {
   Facts run = facts("running");
   run.progress = steps(3, 9, false);
   run.process = Process::alive;
-  CHECK(judge(run).fate == Fate::running);
+  CHECK(judge(run).state == RunState::running);
   run.process = Process::gone;
-  CHECK(judge(run).fate == Fate::failed);
+  CHECK(judge(run).state == RunState::failed);
   CHECK(judge(run).basis == "its process on this host is gone, 3/9 steps in the metrics");
   CHECK(judge(run).again);
   // On another host, without Slurm: by the last sign of life.
   run.process = Process::elsewhere;
   run.quiet = 10;
-  CHECK(judge(run).fate == Fate::running);
+  CHECK(judge(run).state == RunState::running);
   CHECK(judge(run).basis == "on host n1, last sign of life 10 s ago");
   run.quiet = 10000;
-  CHECK(judge(run).fate == Fate::failed);
+  CHECK(judge(run).state == RunState::failed);
   // Slurm knows better than the time since.
   run.job_id = "5";
   run.job = Job{"RUNNING", "n1"};
-  CHECK(judge(run).fate == Fate::running);
+  CHECK(judge(run).state == RunState::running);
   run.job = Job{"NODE_FAIL", "n1"};
   CHECK(judge(run).basis == "job 5 NODE_FAIL, 3/9 steps in the metrics");
   run.job.reset();
@@ -130,35 +130,35 @@ TEST_CASE("state: a run does not run because its record says so") {
   // But a cluster that does not answer knows nothing.
   run.silence = "Slurm does not answer";
   run.quiet = 10;
-  CHECK(judge(run).fate == Fate::running);
+  CHECK(judge(run).state == RunState::running);
 }
 
 TEST_CASE("state: planned, requeued and preempted runs wait as long as somebody will go on with them") {
   Facts run = facts("planned");
-  CHECK(judge(run).fate == Fate::missing);
+  CHECK(judge(run).state == RunState::missing);
   run.job_id = "5_3";
   run.job = Job{"PENDING", ""};
-  CHECK(judge(run).fate == Fate::pending);
+  CHECK(judge(run).state == RunState::pending);
   run.job = Job{"CANCELLED", ""};
-  CHECK(judge(run).fate == Fate::missing);
+  CHECK(judge(run).state == RunState::missing);
   CHECK(judge(run).basis == "job 5_3 CANCELLED");
   zs::registry::set(run.record, "status", "preempted");
   run.progress = steps(3, 9, false);
-  CHECK(judge(run).fate == Fate::preempted);
+  CHECK(judge(run).state == RunState::preempted);
   CHECK(judge(run).again);
   run.job = Job{"PENDING", ""};
-  CHECK(judge(run).fate == Fate::pending);
+  CHECK(judge(run).state == RunState::pending);
   CHECK_FALSE(judge(run).again);
   // Killed and requeued by somebody else.
   zs::registry::set(run.record, "status", "running");
-  CHECK(judge(run).fate == Fate::pending);
+  CHECK(judge(run).state == RunState::pending);
   CHECK(judge(run).basis == "squeue: job 5_3 PENDING, goes on after 3/9 steps in the metrics");
 }
 
 TEST_CASE("state: what another program recorded is told as it is") {
   Facts run = facts("archived");
   run.configured = false;
-  CHECK(judge(run).fate == Fate::recorded);
+  CHECK(judge(run).state == RunState::recorded);
   CHECK(judge(run).basis == "its record: archived");
   CHECK_FALSE(judge(run).again);
 }

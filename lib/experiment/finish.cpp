@@ -102,8 +102,8 @@ std::string conclude(const std::string& folder) {
            "\nDetailed log saved: " + cell.name + "_detailed.log\n\n";
     table += row(cell, wandb);
     again = again || states[i].again;
-    if (states[i].fate == Fate::complete) continue;
-    bad += cell.name + ": " + std::string(name(states[i].fate)) +
+    if (states[i].state == RunState::complete) continue;
+    bad += cell.name + ": " + std::string(name(states[i].state)) +
            (code.empty() || code == "0" ? ": " + states[i].basis : " with exit code " + code) + "\n";
   }
   experiment.write();

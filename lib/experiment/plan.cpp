@@ -160,9 +160,9 @@ std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const s
   const std::vector<State> states = experiment.judge();
   std::vector<Cell*> chosen;
   for (std::size_t i = 0; i < states.size(); ++i) {
-    const Fate fate = states[i].fate;
+    const RunState state = states[i].state;
     Cell& cell = experiment.cells[i];
-    const bool again = unfinished ? fate != Fate::complete && fate != Fate::diverged : states[i].again;
+    const bool again = unfinished ? state != RunState::complete && state != RunState::diverged : states[i].again;
     const bool named = !names || std::find(names->begin(), names->end(), cell.name) != names->end();
     if (again && named && !registry::read_record(cell.run()).empty()) chosen.push_back(&cell);
   }

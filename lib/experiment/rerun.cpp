@@ -100,7 +100,7 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
   std::vector<Rerun> jobs;
   for (const std::size_t row : rows) {
     const std::string &id = runs.text(row, "run_id"), &state = runs.text(row, "state");
-    if (state != name(Fate::failed) && state != name(Fate::missing) && state != name(Fate::preempted)) {
+    if (state != name(RunState::failed) && state != name(RunState::missing) && state != name(RunState::preempted)) {
       if (choice.strict) faults({id, 0, "is " + state + ", so it is not run again"});
       continue;
     }

@@ -108,10 +108,10 @@ registry::Column column_of(const std::string& name, const std::vector<std::strin
 
 }  // namespace
 
-std::string_view name(Fate fate) {
+std::string_view name(RunState state) {
   static constexpr std::array<std::string_view, 8> kNames = {"COMPLETE",  "DIVERGED", "RUNNING", "PENDING",
                                                              "PREEMPTED", "FAILED",   "MISSING", "RECORDED"};
-  return kNames[static_cast<std::size_t>(fate)];
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 metric::Run metrics_of(const std::string& folder) {
@@ -153,19 +153,30 @@ Process process(const registry::Fields& record) {
   return pid && registry::process_text(*pid) == text ? Process::alive : Process::gone;
 }
 
+// Evidence from the strongest to the weakest; the first that decides ends it:
+//   1. no configuration: another program's run, of which only its record is known     RECORDED
+//   2. the record says that the loss is not finite, and the exit code does not
+//      say more                                                                         DIVERGED
+//   3. an exit code other than 0 and "try again", or the record says failed            FAILED
+//   4. the run stopped with everything saved: will something go on with it?            PENDING or PREEMPTED
+//   5. nothing told of an end, and the process or the job lives                        RUNNING or PENDING
+//   6. it ended: only metrics with every step and the final digest prove that it is    COMPLETE, else FAILED
+//   7. it was planned and nothing will train it                                        MISSING
+// end_of() finds out whether something still trains it: this host's process, else Slurm, else how long it has been
+// quiet.
 State judge(const Facts& facts) {
   const std::string status = value(facts.record, "status"), code = value(facts.record, "exit_code");
-  if (!facts.configured) return {Fate::recorded, "its record: " + (status.empty() ? "no status" : status), false};
+  if (!facts.configured) return {RunState::recorded, "its record: " + (status.empty() ? "no status" : status), false};
   // zs-train ends a training that diverged with status 1.
   if (status == "diverged" && (code.empty() || code == "0" || code == "1")) {
     const std::string error = value(facts.record, "error");
-    return {Fate::diverged, "its record: " + (error.empty() ? "the loss is not finite" : error), false};
+    return {RunState::diverged, "its record: " + (error.empty() ? "the loss is not finite" : error), false};
   }
   if (!code.empty() && code != "0" && code != kTryAgain)
-    return {Fate::failed, "exit code " + code + ", " + reached(facts.progress), true};
+    return {RunState::failed, "exit code " + code + ", " + reached(facts.progress), true};
   if (status == "failed") {
     const std::string error = value(facts.record, "error");
-    return {Fate::failed, error.empty() ? "its record: failed" : error, true};
+    return {RunState::failed, error.empty() ? "its record: failed" : error, true};
   }
 
   std::string sign_of_life;
@@ -174,19 +185,20 @@ State judge(const Facts& facts) {
   // An end that was told holds, whatever the job does next.
   const bool told = status == "complete" || code == "0";
   if (status == "preempted" || code == kTryAgain) {
-    if (end) return {Fate::preempted, reached(facts.progress) + ", " + *end, true};
-    return {Fate::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
+    if (end) return {RunState::preempted, reached(facts.progress) + ", " + *end, true};
+    return {RunState::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
   }
   if (!told && !end) {
-    if (status == "planned") return {Fate::pending, sign_of_life, false};
-    if (waits) return {Fate::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
-    return {Fate::running, sign_of_life, false};
+    if (status == "planned") return {RunState::pending, sign_of_life, false};
+    if (waits) return {RunState::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
+    return {RunState::running, sign_of_life, false};
   }
-  if ((told || status == "running") && whole(facts.progress)) return {Fate::complete, reached(facts.progress), false};
-  if (told) return {Fate::failed, "it ended as complete, with " + reached(facts.progress), true};
-  if (status == "planned") return {Fate::missing, *end, true};
-  if (status != "running") return {Fate::recorded, "its record: " + status, false};
-  return {Fate::failed, *end + ", " + reached(facts.progress), true};
+  if ((told || status == "running") && whole(facts.progress))
+    return {RunState::complete, reached(facts.progress), false};
+  if (told) return {RunState::failed, "it ended as complete, with " + reached(facts.progress), true};
+  if (status == "planned") return {RunState::missing, *end, true};
+  if (status != "running") return {RunState::recorded, "its record: " + status, false};
+  return {RunState::failed, *end + ", " + reached(facts.progress), true};
 }
 
 std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records) {
@@ -201,7 +213,7 @@ std::vector<Found> find(const std::vector<std::string>& folders, std::vector<reg
   std::vector<Found> found;
   for (std::size_t i = 0; i < folders.size(); ++i) {
     if (records[i].empty()) {
-      found.push_back({{Fate::missing, "its run is gone", false}, "", "", ""});
+      found.push_back({{RunState::missing, "its run is gone", false}, "", "", ""});
       continue;
     }
     Facts facts{.record = records[i],
@@ -234,7 +246,7 @@ std::vector<State> add_states(const std::string& registry, const std::vector<std
   std::array<std::vector<std::string>, kFoundOut.size()> cells;
   for (auto& column : cells) column.resize(runs.size());
   for (const Found& found : find(folders, std::move(records))) {
-    const std::array<std::string, kFoundOut.size()> row = {std::string(name(found.state.fate)), found.steps,
+    const std::array<std::string, kFoundOut.size()> row = {std::string(name(found.state.state)), found.steps,
                                                            found.job_id, found.nodes, found.state.basis};
     for (std::size_t c = 0; c < row.size(); ++c) cells[c][rows[states.size()]] = row[c];
     states.push_back(found.state);
@@ -251,7 +263,7 @@ void tell_states(const std::string& registry, const std::vector<std::size_t>& ro
   for (std::size_t row = 0; row < runs.size(); ++row) cells[row] = runs.text(row, "status");
   const std::vector<State> states = add_states(registry, rows, runs);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (states[i].fate != Fate::recorded) cells[rows[i]] = name(states[i].fate);
+    if (states[i].state != RunState::recorded) cells[rows[i]] = name(states[i].state);
   }
   const auto status = std::find_if(runs.columns.begin(), runs.columns.end(),
                                    [](const registry::Column& column) { return column.name == "status"; });

@@ -22,11 +22,11 @@ namespace zs::experiment {
 /// FAILED    it began, and ended short of its steps or with an exit code
 /// MISSING   it was planned, and nothing will train it
 /// RECORDED  another program's run: only its record is known
-enum class Fate { complete, diverged, running, pending, preempted, failed, missing, recorded };
-std::string_view name(Fate fate);
+enum class RunState { complete, diverged, running, pending, preempted, failed, missing, recorded };
+std::string_view name(RunState state);
 
 struct State {
-  Fate fate = Fate::recorded;
+  RunState state = RunState::recorded;
   std::string basis;   ///< what it was concluded from: "squeue: job 12_3 RUNNING"
   bool again = false;  ///< failed, missing, or preempted for good: it has to be run again
 };

@@ -9,17 +9,10 @@
 #include <sstream>
 
 #include "base/number.hpp"
+#include "base/text.hpp"
 
 namespace zs::figure {
 namespace {
-
-/// Start of code point `index`, or the size of the text.
-std::size_t offset(const std::string& text, std::size_t index) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80 && index-- == 0) return i;
-  }
-  return text.size();
-}
 
 double nice_step(double rough) {
   const double power = std::pow(10, std::floor(std::log10(rough)));
@@ -109,17 +102,13 @@ double bar_reach(const Bar& bar) {
   return reach;
 }
 
-std::size_t length(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 std::string shortened(const std::string& text, std::size_t width) {
-  const std::size_t size = length(text);
+  const std::size_t size = characters(text);
   if (size <= width) return text;
-  if (width <= 4) return text.substr(0, offset(text, width));
+  if (width <= 4) return std::string(first_characters(text, width));
   const std::size_t head = (width - 3 + 1) / 2, tail = width - 3 - head;
-  return text.substr(0, offset(text, head)) + "..." + text.substr(offset(text, size - tail));
+  const std::size_t before_tail = first_characters(text, size - tail).size();
+  return std::string(first_characters(text, head)) + "..." + text.substr(before_tail);
 }
 
 std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
@@ -127,7 +116,7 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;
   std::string word;
   while (words >> word) {
-    if (!lines.empty() && length(lines.back()) + 1 + length(word) <= width)
+    if (!lines.empty() && characters(lines.back()) + 1 + characters(word) <= width)
       lines.back() += " " + word;
     else
       lines.push_back(word);

@@ -30,9 +30,6 @@ double bar_reach(const Bar& bar);
 /// `text` of at most `width` characters (UTF-8 code points): its middle becomes "..." where it is longer.
 std::string shortened(const std::string& text, std::size_t width);
 
-/// Code points in UTF-8 text.
-std::size_t length(const std::string& text);
-
 /// `text` in lines of at most `width` code points, broken at blanks; a longer word stands alone.
 std::vector<std::string> wrapped(const std::string& text, std::size_t width);
 

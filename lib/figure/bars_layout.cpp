@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "figure/layout.hpp"
 
 namespace zs::figure {
@@ -25,7 +26,7 @@ Range bar_range(const Panel& panel, double width) {
     const double low = range.low, reached = range.high;
     for (const Bar& bar : panel.bars) {
       const double reach = std::isfinite(bar.value) ? bar_reach(bar) : low;
-      const double room = (static_cast<double>(length(bar.label)) * kChar + 20) / width;
+      const double room = (static_cast<double>(characters(bar.label)) * kChar + 20) / width;
       range.high = std::max(range.high, low + (std::min(reach, reached) - low) / std::max(0.2, 1 - room));
     }
   }
@@ -39,8 +40,8 @@ double Layout::bars(const Panel& panel, const Frame& frame) {
   const bool above = frame.phone(), boxes = panel.style == Panel::Style::boxes;
   std::size_t names = 1, labels = 0;
   for (const Bar& bar : panel.bars) {
-    names = std::max(names, std::min(length(bar.name), kLongest));
-    labels = std::max(labels, length(bar.label));
+    names = std::max(names, std::min(characters(bar.name), kLongest));
+    labels = std::max(labels, characters(bar.label));
   }
   const bool column = panel.style == Panel::Style::points;  // values stand in a column, on a phone above their ranges
   const double x0 = above ? frame.left + 2 : frame.left + static_cast<double>(names) * kChar + 12,
@@ -118,8 +119,8 @@ void Layout::bar(const Bar& bar, const Panel& panel, const Axis& px, double midd
 }
 
 double Layout::heat_map(const Panel& panel, const Frame& frame) {
-  std::size_t names = length(panel.y_label);
-  for (const std::string& row : panel.rows) names = std::max(names, std::min<std::size_t>(length(row), 30));
+  std::size_t names = characters(panel.y_label);
+  for (const std::string& row : panel.rows) names = std::max(names, std::min<std::size_t>(characters(row), 30));
   const double x0 = frame.left + static_cast<double>(names) * kChar + 12, tall = panel.rows.size() > 12 ? 22 : 40;
   const double wide = (frame.right() - x0) / static_cast<double>(std::max<std::size_t>(1, panel.columns.size()));
   const double y0 = frame.top + 2 * kLine + 6;
@@ -159,7 +160,7 @@ void Layout::colour_key(const Range& range, const Panel& panel, const Frame& fra
   };
   double x = frame.left;
   text(label(range.low), x, top, Anchor::start, Ink::Role::note),
-      x += static_cast<double>(length(label(range.low))) * kChar + 8;
+      x += static_cast<double>(characters(label(range.low))) * kChar + 8;
   for (int i = 0; i < 5; ++i) box(x, top - 6, 26, 12, 0, tint(i / 4.0)), x += 28;
   text(label(range.high) + (panel.key.empty() ? "" : ", " + panel.key), x + 6, top, Anchor::start, Ink::Role::note);
 }

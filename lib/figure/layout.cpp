@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/number.hpp"
+#include "base/text.hpp"
 
 namespace zs::figure {
 namespace {
@@ -106,14 +107,14 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
     most = std::max(most, series.x.size());
     if (series.rest) continue;
     named.push_back(&series);
-    name = std::max(name, length(legend_name(series)));
+    name = std::max(name, characters(legend_name(series)));
   }
   const std::size_t others = panel.series.size() - named.size();
   const bool at_ends = others > 0 && !frame.phone();
   const double usual = frame.phone() ? 240 : std::clamp(0.45 * frame.width, 240.0, 380.0);
   const double height = shape_.curve_height > 0 ? shape_.curve_height : usual;
   const std::vector<Tick> up = ticks(ys.low, ys.high, static_cast<int>(height / 45), panel.log_y);
-  for (const Tick& tick : up) longest = std::max(longest, length(tick.label));
+  for (const Tick& tick : up) longest = std::max(longest, characters(tick.label));
   text(panel.y_label, frame.left, frame.top + 9, Anchor::start, Ink::Role::note);
   const double x0 = frame.left + static_cast<double>(longest) * kChar + 10, y0 = frame.top + 26, y1 = y0 + height;
   const double x1 =
@@ -181,7 +182,7 @@ double Layout::legend(const std::vector<const Series*>& named, std::size_t other
   if (others > 0) entries.push_back({std::to_string(others) + " others", Ink::Role::grid, false});
   if (entries.empty()) return frame.top;
   std::size_t longest = 1;
-  for (const Entry& one : entries) longest = std::max(longest, length(one.name));
+  for (const Entry& one : entries) longest = std::max(longest, characters(one.name));
   const double widest = std::min(frame.width, static_cast<double>(longest) * kChar + 44);
   const auto fit = std::clamp<std::size_t>(static_cast<std::size_t>(frame.width / widest), 1, entries.size());
   const std::size_t rows = (entries.size() + fit - 1) / fit, columns = (entries.size() + rows - 1) / rows;  // balanced

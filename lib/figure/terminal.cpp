@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "figure/axis.hpp"
 #include "figure/canvas.hpp"
 
@@ -22,11 +23,11 @@ std::string environment(const char* name) {
 }
 
 std::string padded_left(const std::string& text, std::size_t width) {
-  const std::size_t size = length(text);
+  const std::size_t size = characters(text);
   return size < width ? std::string(width - size, ' ') + text : text;
 }
 std::string padded_right(const std::string& text, std::size_t width) {
-  const std::size_t size = length(text);
+  const std::size_t size = characters(text);
   return size < width ? text + std::string(width - size, ' ') : text;
 }
 
@@ -103,7 +104,7 @@ class Drawing {
   std::vector<std::string> legend(const Panel& panel) const {
     std::size_t longest = 1;
     const auto name = [](const Series& one) { return one.name + (one.note.empty() ? "" : " (" + one.note + ")"); };
-    for (const Series& one : panel.series) longest = std::max(longest, length(name(one)));
+    for (const Series& one : panel.series) longest = std::max(longest, characters(name(one)));
     longest = std::min(longest, screen_.width - 6);
     const std::size_t columns = std::max<std::size_t>(1, (screen_.width - 2) / (longest + 5));
     std::vector<std::string> lines;
@@ -130,7 +131,7 @@ class Drawing {
     }
     const std::vector<Tick> y_ticks = ticks(ys.low, ys.high, std::max(2, static_cast<int>(rows) / 3), panel.log_y);
     std::size_t margin = 1;
-    for (const Tick& tick : y_ticks) margin = std::max(margin, length(tick.label));
+    for (const Tick& tick : y_ticks) margin = std::max(margin, characters(tick.label));
     const std::size_t columns = screen_.width - margin - 3;
     Canvas canvas(columns, rows, screen_.unicode);
     for (std::size_t i = 0; i < panel.series.size(); ++i) draw(panel.series[i], i, panel, xs, ys, canvas);
@@ -211,7 +212,7 @@ class Drawing {
     if (room > name.size()) labels.replace(labels.size() - panel.x_label.size(), panel.x_label.size(), panel.x_label);
     line(padded_left("", margin + 1) + labels);
     if (room <= name.size())
-      line(padded_left("", margin + 2 + (columns - std::min(columns, length(panel.x_label))) / 2) + panel.x_label);
+      line(padded_left("", margin + 2 + (columns - std::min(columns, characters(panel.x_label))) / 2) + panel.x_label);
   }
 
   // ---- bars ---------------------------------------------------------------------------------------------------------
@@ -240,8 +241,8 @@ class Drawing {
   void bars(const Panel& panel) {
     std::size_t names = 1, labels = 1;
     for (const Bar& bar : panel.bars) {
-      names = std::max(names, length(bar.name));
-      labels = std::max(labels, length(bar.label));
+      names = std::max(names, characters(bar.name));
+      labels = std::max(labels, characters(bar.label));
     }
     names = std::min(names, screen_.width / 3);
     labels = std::min(labels, screen_.width / 2);
@@ -287,10 +288,10 @@ class Drawing {
 
   // ---- heat map -----------------------------------------------------------------------------------------------------
   void heat_map(const Panel& panel) {
-    std::size_t names = length(panel.y_label), wide = 1;
-    for (const std::string& row : panel.rows) names = std::max(names, length(row));
-    for (const std::string& column : panel.columns) wide = std::max(wide, length(column));
-    for (const Cell& cell : panel.cells) wide = std::max(wide, length(cell.label) + 1);
+    std::size_t names = characters(panel.y_label), wide = 1;
+    for (const std::string& row : panel.rows) names = std::max(names, characters(row));
+    for (const std::string& column : panel.columns) wide = std::max(wide, characters(column));
+    for (const Cell& cell : panel.cells) wide = std::max(wide, characters(cell.label) + 1);
     names = std::min(names, screen_.width / 3);
     line(padded_left(shortened(panel.y_label, names), names) + "   " + panel.x_label);
     std::string header = padded_left("", names);

@@ -61,7 +61,7 @@ std::vector<Finding> findings(const History& history) {
     const double middle = median_rms(now);
     for (std::size_t layer = 0; layer < now.layers.size(); ++layer) {
       const Measure& measure = now.layers[layer];
-      if (measure.wild() > 0) {
+      if (measure.non_finite() > 0) {
         all.push_back({Trouble::not_finite, layer, checkpoint, kNan});
         continue;
       }

@@ -128,7 +128,7 @@ TEST_CASE("gradient: checkpoints of a run by step, with cosines between neighbou
   CHECK(history.subject == "run");
   CHECK(history.by_step);
   CHECK(history.place(0) == 9);
-  CHECK(history.moment(1) == "step 10");
+  CHECK(history.when(1) == "step 10");
   CHECK(history.without == std::vector<std::string>{folder.file("run/checkpoint_11")});
   CHECK(std::isnan(history.layer_cosine(0, 0)));
   CHECK(history.layer_cosine(1, 0) == 0);

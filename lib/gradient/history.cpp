@@ -107,7 +107,7 @@ double History::place(std::size_t checkpoint) const {
                                      : static_cast<std::int64_t>(checkpoint) + 1);
 }
 
-std::string History::moment(std::size_t checkpoint) const {
+std::string History::when(std::size_t checkpoint) const {
   const Source& source = checkpoints[checkpoint].source;
   return by_step ? "step " + to_text(*source.step) : source.path;
 }

@@ -33,7 +33,7 @@ struct History {
   /// Where a checkpoint stands on an axis: its step, else its number from 1.
   double place(std::size_t checkpoint) const;
   /// "step 100", else the checkpoint's folder.
-  std::string moment(std::size_t checkpoint) const;
+  std::string when(std::size_t checkpoint) const;
   /// The cosine between the gradients of a checkpoint and of the one before; nan for the first, and where there is
   /// none.
   double layer_cosine(std::size_t checkpoint, std::size_t layer) const;

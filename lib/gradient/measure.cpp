@@ -40,13 +40,14 @@ Measure of_finite(std::span<const float> values) {
 
 void Measure::add(std::span<const float> values) {
   while (!values.empty()) {
-    const auto wild = std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
-    const auto tame = static_cast<std::size_t>(wild - values.begin());
-    add(of_finite(values.first(tame)));
-    if (wild == values.end()) return;
+    const auto first_non_finite =
+        std::find_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+    const auto finite_before = static_cast<std::size_t>(first_non_finite - values.begin());
+    add(of_finite(values.first(finite_before)));
+    if (first_non_finite == values.end()) return;
     ++count;
-    (std::isnan(*wild) ? nans : infinities) += 1;
-    values = values.subspan(tame + 1);
+    (std::isnan(*first_non_finite) ? nans : infinities) += 1;
+    values = values.subspan(finite_before + 1);
   }
 }
 

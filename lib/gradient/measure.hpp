@@ -19,8 +19,8 @@ struct Measure {
   /// Joins what was measured of other elements.
   void add(const Measure& other);
 
-  std::int64_t wild() const { return nans + infinities; }
-  std::int64_t finite() const { return count - wild(); }
+  std::int64_t non_finite() const { return nans + infinities; }
+  std::int64_t finite() const { return count - non_finite(); }
   bool all_zero() const { return count > 0 && zeros == count; }
   /// L2 norm: nan or inf where an element is, since these are values and not gaps.
   double norm() const;

@@ -11,10 +11,10 @@ namespace {
 
 struct Alias {
   std::string_view key, name;
-  int sureness = 2;
+  int priority = 2;
 };
 
-// A column's own name has sureness 9.
+// A column's own name has priority 9.
 constexpr std::array kColumns = {
     Alias{"", "unnamed"},  // the index that pandas writes into a CSV file
     Alias{"run", "run_in_log"},
@@ -61,7 +61,7 @@ constexpr std::array kColumns = {
 ColumnName column_named(std::string_view key) {
   const auto* const alias =
       std::find_if(kColumns.begin(), kColumns.end(), [&](const Alias& one) { return one.key == key; });
-  return alias != kColumns.end() ? ColumnName{alias->name, alias->sureness} : ColumnName{key, 9};
+  return alias != kColumns.end() ? ColumnName{alias->name, alias->priority} : ColumnName{key, 9};
 }
 
 std::string attribute_named(std::string_view key) { return std::string(attribute::primary(key)); }

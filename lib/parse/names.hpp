@@ -11,7 +11,7 @@ namespace zs::parse {
 /// surer one has it and the other keeps its own name.
 struct ColumnName {
   std::string_view column;
-  int sureness = 0;
+  int priority = 0;
 };
 /// "time" -> iteration_time, "train/loss" -> loss, ...; a key that is not known is a column of its own name.
 ColumnName column_named(std::string_view key);

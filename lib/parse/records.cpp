@@ -63,7 +63,7 @@ ColumnName Records::column_of(const Field& field) const {
   if (mapped != map_.end()) return {mapped->second, std::numeric_limits<int>::max()};
   const ColumnName name = column_named(field.key);
   const bool fraction = name.column == "epoch" && field.kind == Kind::real;  // "epoch: 0.25" is no number of an epoch
-  return fraction ? ColumnName{"epochs", name.sureness} : name;
+  return fraction ? ColumnName{"epochs", name.priority} : name;
 }
 
 /// The column of that name, made for `field` if there is none.
@@ -98,7 +98,7 @@ const Records::Shape& Records::shape_of(std::size_t own) {
     for (std::size_t k = 0; k < own && i < own; ++k) {
       const ColumnName other = column_of(fields_[k]);
       beaten = beaten || (other.column == mine.column &&
-                          (other.sureness > mine.sureness || (other.sureness == mine.sureness && k < i)));
+                          (other.priority > mine.priority || (other.priority == mine.priority && k < i)));
     }
     names.emplace_back(beaten || i >= own ? fields_[i].key : mine.column);
   }

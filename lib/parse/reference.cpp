@@ -3,6 +3,15 @@
 //   Epoch 1, Step 40, Loss: 10.555366 sync: True time: 0.48 alloc_mem: 28307113472 peak_mem: 50064946688
 //   MODEL ds=True np=8 batch_size=1 seq=512 zero_stage=1 ... iteration time: 0.4782 alloc_mem: ... peak_mem: ...
 // Many ranks write at once, so text of others may stand before, behind, or in the middle of the line.
+//
+// How a torn line is joined:
+//   line 7   Epoch 1, Step 40, Loss: 10.5 sync: True ti[rank1]: loading       the values end before "time": kept as
+//   Torn, line 8   me: 0.48 alloc_mem: 28307113472 peak_mem: 50064946688            and the rest of it looked for here
+// The rest is a line that has the later values without a beginning (lost_head). It must come within kFurthestRest
+// lines, and both parts together must be one whole step, read by the same function as any other. Where the rest begins
+// with a key, the tear was between two values. Else it was behind or within the last value, which may lack digits or
+// have some of the other text: it is left out, with a fault. Where two lines are torn at once nobody knows whose rest
+// is whose: both are faults, and nothing is guessed. Lines without a step cost one search more.
 #include <algorithm>
 #include <optional>
 #include <utility>

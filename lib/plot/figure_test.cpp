@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/text.hpp"
 #include "figure/axis.hpp"
 #include "plot/curve.hpp"
 #include "plot/figures.hpp"
@@ -112,7 +113,7 @@ TEST_CASE("text is cut and wrapped by characters, not by bytes") {
   CHECK(shortened("abcdefghijk", 9) == "abc...ijk");
   CHECK(shortened("äöüäöüäöüäöü", 9) == "äöü...äöü");
   CHECK(wrapped("one two three", 7) == std::vector<std::string>{"one two", "three"});
-  CHECK(length("äö") == 2);
+  CHECK(characters("äö") == 2);
 }
 
 TEST_CASE("ticks of any range come to an end, and lie within it") {

@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "plot/curve.hpp"
 #include "figure/theme.hpp"
+#include "plot/curve.hpp"
 
 namespace zs::plot {
 namespace {
@@ -29,7 +29,7 @@ std::vector<std::size_t> spread(const std::vector<std::size_t>& all, std::size_t
 
 /// "0.0123", and what is wrong with the layer.
 std::string label(const Measure& layer, const std::optional<Finding>& finding) {
-  if (layer.wild() > 0) {
+  if (layer.non_finite() > 0) {
     std::string text;
     if (layer.nans > 0) text = zs::to_text(layer.nans) + " nan";
     if (layer.infinities > 0) text += (text.empty() ? "" : ", ") + zs::to_text(layer.infinities) + " inf";
@@ -43,7 +43,7 @@ Panel bars(const History& history, const std::vector<Finding>& findings, const s
   const std::size_t last = history.checkpoints.size() - 1;
   const bool all_drawn = shown.size() == history.layers.size();
   Panel panel;
-  panel.title = "At " + history.moment(last);
+  panel.title = "At " + history.when(last);
   panel.x_label = "L2 norm of the gradient of a layer";
   panel.style = Panel::Style::points;
   panel.log_x = true;
@@ -128,15 +128,16 @@ Panel evolution(const History& history, const std::vector<Finding>& findings, co
       [&](std::size_t checkpoint, std::size_t layer) { return history.checkpoints[checkpoint].layers[layer].norm(); },
       panel);
   for (std::size_t i = 0; i < shown.size(); ++i) {
-    std::size_t wild = 0, zero = 0;
+    std::size_t not_finite = 0, zero = 0;
     std::set<std::string> troubles;
     for (const Finding& finding : findings) {
       if (finding.layer == shown[i]) troubles.insert(gradient::name(finding.trouble));
     }
     for (const std::string& trouble : troubles)
       panel.series[i].note += (panel.series[i].note.empty() ? "" : ", ") + trouble;
-    for (const double y : panel.series[i].y) wild += !std::isfinite(y), zero += y == 0;
-    if (wild > 0) panel.notes.push_back(panel.series[i].name + ": not finite at " + counted(wild, "checkpoint"));
+    for (const double y : panel.series[i].y) not_finite += !std::isfinite(y), zero += y == 0;
+    if (not_finite > 0)
+      panel.notes.push_back(panel.series[i].name + ": not finite at " + counted(not_finite, "checkpoint"));
     if (zero > 0)
       panel.notes.push_back(panel.series[i].name + ": zero at " + counted(zero, "checkpoint") +
                             ", which a logarithmic axis cannot show");

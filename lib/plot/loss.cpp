@@ -85,9 +85,10 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
     std::string partly;
     Series series = loss_curve(condition, look[i], options, &partly);
     if (!partly.empty()) panel.notes.push_back(partly);
-    std::size_t wild = 0, below = 0;
-    for (const double y : series.y) wild += !std::isfinite(y), below += y <= 0;
-    if (wild > 0) panel.notes.push_back(condition.name + ": " + counted(wild, "loss value") + " not finite");
+    std::size_t not_finite = 0, below = 0;
+    for (const double y : series.y) not_finite += !std::isfinite(y), below += y <= 0;
+    if (not_finite > 0)
+      panel.notes.push_back(condition.name + ": " + counted(not_finite, "loss value") + " not finite");
     if (options.log && below > 0)
       panel.notes.push_back(condition.name + ": " + counted(below, "loss value") +
                             " not above 0, which a logarithmic axis cannot show");

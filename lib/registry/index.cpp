@@ -20,6 +20,15 @@
 #include "registry/image.hpp"
 #include "registry/sheet.hpp"
 
+// Reading a registry of R runs costs one stat() for each folder, and reading a record only for those that changed:
+//
+//   .runs.index   the table by columns (image.hpp), and for each run the time of its folder when its record was read
+//   a folder      has not changed where its time (ctime, which nobody can set back) is still that one. A time is only
+//                 kept once it is older than kSettled: two changes within its granularity would look like one
+//
+// Rows that changed are read from their records and take the place of the old ones (assemble() in runs.cpp); then the
+// index and runs.csv are written anew, each as a whole. A process that loses a race writes an index that is older, not
+// wrong: the next reader sees by the times which rows to read again. Nothing is locked.
 namespace zs::registry {
 namespace {
 

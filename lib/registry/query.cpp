@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/query.hpp"
 
+#include <fmt/ranges.h>
+
 #include <re2/re2.h>
 
 #include <algorithm>
@@ -68,11 +70,7 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
     if (column.name.ends_with("." + name)) ends.push_back(column.name);
   }
   if (ends.size() == 1) return ends.front();
-  if (ends.size() > 1) {
-    std::string all;
-    for (const std::string& end : ends) all += (all.empty() ? "" : ", ") + end;
-    throw Error("column '" + name + "' may be any of " + all);
-  }
+  if (ends.size() > 1) throw Error(fmt::format("column '{}' may be any of {}", name, fmt::join(ends, ", ")));
   throw Error("no run has a column '" + name + "'" + did_you_mean(name, column_names(runs)));
 }
 

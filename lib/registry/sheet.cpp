@@ -12,28 +12,13 @@
 namespace zs::registry {
 namespace {
 
-std::size_t characters(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
-}
-
-/// The first `count` characters of UTF-8 text.
-std::string first(const std::string& text, std::size_t count) {
-  std::size_t end = 0;
-  while (end < text.size() && (count > 0 || (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)) {
-    if ((static_cast<unsigned char>(text[end]) & 0xC0) != 0x80) --count;
-    ++end;
-  }
-  return text.substr(0, end);
-}
-
 std::string for_people(const std::string& text) {
   constexpr std::size_t kLongNumber = 9, kLongText = 40;
   if (text.size() > kLongNumber && !parse_int(text)) {
     if (const auto number = parse_real(text); number && std::isfinite(*number)) return to_rounded_text(*number, 6);
   }
   const std::string line = printable(text);
-  return characters(line) > kLongText ? first(line, kLongText - 1) + "…" : line;
+  return characters(line) > kLongText ? std::string(first_characters(line, kLongText - 1)) + "…" : line;
 }
 
 nlohmann::ordered_json json_value(const std::string& text) {

@@ -29,7 +29,7 @@ Cell share(std::int64_t part, std::int64_t all) {
   const double ratio = static_cast<double>(part) / static_cast<double>(all);
   return {Text(part == 0 ? "0 %" : percent(ratio)), ratio};
 }
-Cell amiss(std::int64_t count) {
+Cell non_finite_cell(std::int64_t count) {
   return count == 0 ? whole(0) : Cell{Text(bad(to_text(count))), static_cast<double>(count)};
 }
 
@@ -72,7 +72,7 @@ Section layer_section(const History& history, const std::vector<Finding>& findin
   const auto& now = history.checkpoints[last];
   const double median = gradient::median_rms(now);
   Section section{"Layers", {}};
-  section.blocks.emplace_back(Paragraph{"At " + history.moment(last) +
+  section.blocks.emplace_back(Paragraph{"At " + history.when(last) +
                                         ". The variance is that of the finite values around their mean; the "
                                         "cosine is with the gradient of the checkpoint before."});
   Grid grid{"",
@@ -91,7 +91,7 @@ Section layer_section(const History& history, const std::vector<Finding>& findin
                          number(measure.variance()),
                          number(measure.largest),
                          share(measure.zeros, measure.count),
-                         amiss(measure.wild()),
+                         non_finite_cell(measure.non_finite()),
                          angle(history.layer_cosine(last, layer)),
                          {finding ? Text(bad(gradient::name(finding->trouble))) : Text("sound")}});
   }
@@ -117,7 +117,7 @@ Section checkpoint_section(const History& history, const LoggedNorms& log) {
                          number(checkpoint.whole.norm()), log.known[i] ? number(log.norms[i]) : Cell{Text("-")},
                          number(checkpoint.whole.rms()), number(checkpoint.whole.variance()),
                          number(checkpoint.whole.largest), share(checkpoint.whole.zeros, checkpoint.whole.count),
-                         amiss(checkpoint.whole.wild()), angle(history.cosine(i))});
+                         non_finite_cell(checkpoint.whole.non_finite()), angle(history.cosine(i))});
   }
   section.blocks.emplace_back(std::move(grid));
   section.blocks.emplace_back(by_checkpoint(history, "Norm of each layer", 0, [&](std::size_t i, std::size_t layer) {
@@ -156,7 +156,7 @@ Section tensor_section(const History& history) {
   const std::size_t last = history.checkpoints.size() - 1;
   const auto& now = history.checkpoints[last];
   Section section{"Tensors", {}};
-  section.blocks.emplace_back(Paragraph{"At " + history.moment(last) + "."});
+  section.blocks.emplace_back(Paragraph{"At " + history.when(last) + "."});
   Grid grid{"",
             {"tensor", "shape", "norm", "RMS", "variance", "largest", "zero", "not finite", "cosine"},
             {false, true, true, true, true, true, true, true, true},
@@ -170,7 +170,7 @@ Section tensor_section(const History& history) {
                          number(measure.variance()),
                          number(measure.largest),
                          share(measure.zeros, measure.count),
-                         amiss(measure.wild()),
+                         non_finite_cell(measure.non_finite()),
                          angle(history.tensor_cosine(last, tensor))});
   }
   section.blocks.emplace_back(std::move(grid));

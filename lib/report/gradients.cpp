@@ -31,11 +31,11 @@ std::string times(double ratio) {
 /// "at step 60 its RMS is 1/1500 of the median of all layers".
 std::string said(const History& history, const Finding& finding) {
   const Measure& measure = history.checkpoints[finding.checkpoint].layers[finding.layer];
-  const std::string at = "at " + history.moment(finding.checkpoint) + " ";
+  const std::string at = "at " + history.when(finding.checkpoint) + " ";
   switch (finding.trouble) {
     case Trouble::not_finite:
-      return at + to_text(measure.wild()) + " of its " + to_text(measure.count) + " values " +
-             (measure.wild() == 1 ? "is" : "are") + " not finite (" + to_text(measure.nans) + " nan, " +
+      return at + to_text(measure.non_finite()) + " of its " + to_text(measure.count) + " values " +
+             (measure.non_finite() == 1 ? "is" : "are") + " not finite (" + to_text(measure.nans) + " nan, " +
              to_text(measure.infinities) + " inf)";
     case Trouble::zero:
       return at + "all its " + to_text(measure.count) + " values are 0";
@@ -120,9 +120,9 @@ void write_verdict(const History& history, const std::vector<Finding>& findings,
   for (const Finding& finding : findings) unsound.insert(finding.layer);
   const std::size_t wrong = unsound.size();
   const std::string over = history.checkpoints.size() == 1
-                               ? "at " + history.moment(0)
+                               ? "at " + history.when(0)
                                : "at each of " + counted(history.checkpoints.size(), "checkpoint") +
-                                     (history.by_step ? " (" + history.moment(0) + " to " +
+                                     (history.by_step ? " (" + history.when(0) + " to " +
                                                             to_text(*history.checkpoints.back().source.step) + ")"
                                                       : "");
   document.verdict = wrong > 0 || !log.unlike.empty() ? Verdict::bad : Verdict::good;
@@ -146,9 +146,9 @@ void write_verdict(const History& history, const std::vector<Finding>& findings,
                 joined(each, "; ", "; "));
   }
   for (const std::size_t i : log.unlike) {
-    text += say(
-        " {}", bad("The norm at " + history.moment(i) + ", " + to_rounded_text(history.checkpoints[i].whole.norm(), 6) +
-                   ", is not what the training logged, " + to_rounded_text(log.norms[i], 6) + "."));
+    text += say(" {}",
+                bad("The norm at " + history.when(i) + ", " + to_rounded_text(history.checkpoints[i].whole.norm(), 6) +
+                    ", is not what the training logged, " + to_rounded_text(log.norms[i], 6) + "."));
   }
 }
 
@@ -165,10 +165,10 @@ Section summary_section(const History& history, const std::vector<Finding>& find
     list.items.push_back(say(
         "From each block to the one before it the RMS changes {} (geometric mean over the row of blocks, at {}); far "
         "below 1 the first blocks learn too slowly.",
-        strong(to_rounded_text(depth, 3) + "-fold"), history.moment(last)));
+        strong(to_rounded_text(depth, 3) + "-fold"), history.when(last)));
   if (std::isfinite(history.cosine(last)))
     list.items.push_back(say("The whole gradient at {} and that of the checkpoint before have a cosine of {}.",
-                             history.moment(last), strong(to_rounded_text(history.cosine(last), 3))));
+                             history.when(last), strong(to_rounded_text(history.cosine(last), 3))));
   if (log.compared > 0 && log.unlike.empty())
     list.items.push_back(say("The norm of all layers together is the one that the training logged, at {}.",
                              counted(log.compared, "checkpoint")));

@@ -39,14 +39,14 @@ void examine(const Condition& condition, Remarks& remarks) {
     const std::size_t timed = member.time_given - std::min(member.warmup_points, member.time_given);
     const std::string which = condition.members.size() > 1 ? "run " + member.run->name + ": " : "";
     const auto remark = [&](const std::string& text) { remarks.add(condition, which + text); };
-    std::size_t wild = 0, silent = 0, impossible = 0;
+    std::size_t not_finite = 0, silent = 0, impossible = 0;
     std::int64_t last = metric::kAbsentInteger;
     std::vector<std::int64_t> strides;
     for (const stat::Point& point : series.points) {
       if (metric::is_absent(point.loss))
         ++silent;
       else
-        wild += !std::isfinite(point.loss);
+        not_finite += !std::isfinite(point.loss);
       impossible += !metric::is_absent(point.time) && !(point.time > 0 && std::isfinite(point.time));
       if (metric::is_absent(point.step)) continue;
       if (!metric::is_absent(last)) strides.push_back(point.step - last);
@@ -58,7 +58,7 @@ void examine(const Condition& condition, Remarks& remarks) {
     const auto gaps =
         static_cast<std::size_t>(strides.end() - std::upper_bound(strides.begin(), strides.end(), stride));
     const std::string of = " of " + std::to_string(series.points.size());
-    if (wild > 0) remark(counted(wild, "loss value") + of + " not finite.");
+    if (not_finite > 0) remark(counted(not_finite, "loss value") + of + " not finite.");
     if (impossible > 0) remark(counted(impossible, "iteration time") + of + " not a time: not above 0, or not finite.");
     if (member.peak_mem && !(*member.peak_mem > 0))
       remark("the peak memory is " + to_text(*member.peak_mem) + " bytes.");

@@ -69,13 +69,13 @@ struct Records {
 Records compared(const metric::Run& one, const metric::Run& other) {
   const auto found = compare::records({one.name, &one.records}, {other.name, &other.records}, {});
   Records made{found.verdict, kAbsentInteger, ""};
-  const auto wild = std::find_if(found.reasons.begin(), found.reasons.end(),
-                                 [](const compare::Reason& reason) { return reason.not_finite; });
-  if (!found.first && wild == found.reasons.end()) return made;
+  const auto non_finite = std::find_if(found.reasons.begin(), found.reasons.end(),
+                                       [](const compare::Reason& reason) { return reason.not_finite; });
+  if (!found.first && non_finite == found.reasons.end()) return made;
   made.verdict = compare::Verdict::different;  // a nan is a difference, also beside another
-  const compare::Place& place = found.first ? found.first->place : wild->place;
+  const compare::Place& place = found.first ? found.first->place : non_finite->place;
   made.step = place.step;
-  made.what = found.first ? found.first->column : wild->column;
+  made.what = found.first ? found.first->column : non_finite->column;
   if (place.rank != 0) made.what += ", rank " + std::to_string(place.rank);
   if (place.attempt != 1) made.what += ", attempt " + std::to_string(place.attempt);
   return made;

@@ -106,18 +106,18 @@ void tell(const std::vector<FileResult>& files, Answer& answer) {
   const auto found = std::find_if(files.begin(), files.end(),
                                   [](const FileResult& f) { return f.found.verdict == Verdict::different; });
   if (found != files.end()) tell_first(*found, answer);
-  std::vector<std::string> wild;
+  std::vector<std::string> non_finite;
   for (const FileResult& file : files) {
     answer.verdict = std::max(answer.verdict, file.found.verdict);
     answer.lines.emplace_back(file.name.empty() ? "tensors_compared" : file.name, summary(file.found));
     if (file.found.not_finite == 0) continue;
     const std::string where = file.name.empty() ? "" : " of " + file.name;
-    wild.push_back(counted(file.found.not_finite, "element") + where + " not finite" +
-                   (file.found.wild ? ", in both: " + file.found.wild->tensor + " " + file.found.wild->place + " is " +
-                                          file.found.wild->a
-                                    : ""));
+    non_finite.push_back(counted(file.found.not_finite, "element") + where + " not finite" +
+                         (file.found.non_finite ? ", in both: " + file.found.non_finite->tensor + " " +
+                                                      file.found.non_finite->place + " is " + file.found.non_finite->a
+                                                : ""));
   }
-  if (!wild.empty()) answer.lines.emplace_back("not finite", joined(wild));
+  if (!non_finite.empty()) answer.lines.emplace_back("not finite", joined(non_finite));
 }
 
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {

@@ -23,6 +23,8 @@ struct Backend {
   /// "0000:0f:00.0": two ranks of a host with one bus id share a GPU.
   std::string (*bus_id)(int index);
   Buffer (*allocate)(const Device& device, std::int64_t bytes);
+  /// All that the GPU has, whoever uses it.
+  std::int64_t (*capacity)(const Device& device);
   Statistics (*statistics)(const Device& device);
   void (*reset_peak)(const Device& device);
   std::map<std::string, std::string> (*arithmetic)(const Device& device);

@@ -26,6 +26,12 @@ cudaStream_t stream() { return c10::cuda::getCurrentCUDAStream(); }
 
 namespace {
 
+std::int64_t capacity_here(const Device& device) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device.index), "GPU");
+  return static_cast<std::int64_t>(properties.totalGlobalMem);
+}
+
 Statistics statistics_here(const Device& device) {
   const auto all = allocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
   return {all.allocated_bytes[0].current, all.allocated_bytes[0].peak};
@@ -85,7 +91,8 @@ std::map<std::string, std::string> arithmetic_here(const Device& device) {
 
 extern "C" const Backend* zs_cuda_backend() {
   static const Backend table = {
-      visible_gpus, use, bus_id, allocate_here, statistics_here, reset_peak_here, arithmetic_here, &operations_here()};
+      visible_gpus,      use, bus_id, allocate_here, capacity_here, statistics_here, reset_peak_here, arithmetic_here,
+      &operations_here()};
   return &table;
 }
 

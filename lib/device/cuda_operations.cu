@@ -3,7 +3,9 @@
 // with -fmad=false: which products are fused is spelt out there.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "device/cuda.hpp"
@@ -16,6 +18,9 @@ constexpr int kMost = 64;  ///< leaves of one kernel
 
 unsigned blocks(std::int64_t n) { return static_cast<unsigned>((n + kThreads - 1) / kThreads); }
 
+/// Whether 16 bytes may be moved from here at once.
+bool aligned(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; }
+
 struct Leaves {
   const void* at[kMost];
 };
@@ -24,6 +29,24 @@ template <int kLeaves, typename T>
 __global__ void tree_kernel(Leaves leaves, float* out, std::int64_t n) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < n) out[i] = node<kLeaves>(reinterpret_cast<const T* const*>(leaves.at), i);
+}
+
+/// A multiple of 4 elements, 4 a thread: as many bytes at once as memory gives. REQUIRES: leaves and `out` begin at
+/// multiples of 16 bytes.
+template <int kLeaves, typename T>
+__global__ void tree_by_4_kernel(Leaves leaves, float4* out, std::int64_t quads) {
+  struct alignas(4 * sizeof(T)) Quad {
+    T of[4];
+  };
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= quads) return;
+  Quad mine[kLeaves];
+#pragma unroll
+  for (int leaf = 0; leaf < kLeaves; ++leaf) mine[leaf] = static_cast<const Quad*>(leaves.at[leaf])[i];
+  const T* of[kLeaves];
+#pragma unroll
+  for (int leaf = 0; leaf < kLeaves; ++leaf) of[leaf] = mine[leaf].of;
+  out[i] = {node<kLeaves>(of, 0), node<kLeaves>(of, 1), node<kLeaves>(of, 2), node<kLeaves>(of, 3)};
 }
 
 /// Any number of leaves: a binary counter of partial sums, which merge as the tree does.
@@ -51,22 +74,34 @@ void tree(std::span<const View> views, const View& out) {
     throw Error("a GPU adds at most " + std::to_string(kMost) + " leaves at once, not " + std::to_string(count));
   for (int i = 0; i < count; ++i) leaves.at[i] = views[static_cast<std::size_t>(i)].data;
   auto* const to = reinterpret_cast<float*>(out.data);
-  const auto run = [&](auto kernel) { kernel<<<blocks(out.count), kThreads, 0, stream()>>>(leaves, to, out.count); };
+  // By fours where every operand allows it, and what is left one by one; each element has the same sum either way.
+  bool whole = aligned(to);
+  for (int i = 0; i < count; ++i) whole = whole && aligned(leaves.at[i]);
+  const auto run = [&]<int kLeaves>(std::integral_constant<int, kLeaves>) {
+    const std::int64_t quads = whole ? out.count / 4 : 0, done = quads * 4;
+    if (quads > 0)
+      tree_by_4_kernel<kLeaves, T>
+          <<<blocks(quads), kThreads, 0, stream()>>>(leaves, reinterpret_cast<float4*>(to), quads);
+    if (done == out.count) return;
+    Leaves rest = leaves;
+    for (int i = 0; i < kLeaves; ++i) rest.at[i] = static_cast<const T*>(leaves.at[i]) + done;
+    tree_kernel<kLeaves, T><<<blocks(out.count - done), kThreads, 0, stream()>>>(rest, to + done, out.count - done);
+  };
   switch (count) {
     case 1:
-      run(tree_kernel<1, T>);
+      run(std::integral_constant<int, 1>());
       break;
     case 2:
-      run(tree_kernel<2, T>);
+      run(std::integral_constant<int, 2>());
       break;
     case 4:
-      run(tree_kernel<4, T>);
+      run(std::integral_constant<int, 4>());
       break;
     case 8:
-      run(tree_kernel<8, T>);
+      run(std::integral_constant<int, 8>());
       break;
     case 16:
-      run(tree_kernel<16, T>);
+      run(std::integral_constant<int, 16>());
       break;
     default:
       counter_kernel<T><<<blocks(out.count), kThreads, 0, stream()>>>(leaves, count, to, out.count);
@@ -126,13 +161,34 @@ __global__ void adamw_kernel(AdamWFactors factors, float* parameters, float* exp
   if (i < n) adamw(factors, gradient_sum[i] * scale * clip, parameters[i], exp_avg[i], exp_avg_sq[i]);
 }
 
+/// 4 elements a thread. REQUIRES: all begin at multiples of 16 bytes.
+__global__ void adamw_by_4_kernel(AdamWFactors factors, float4* parameters, float4* exp_avg, float4* exp_avg_sq,
+                                  const float4* gradient_sum, float scale, float clip, std::int64_t quads) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= quads) return;
+  float4 p = parameters[i], m = exp_avg[i], v = exp_avg_sq[i];
+  const float4 g = gradient_sum[i];
+  adamw(factors, g.x * scale * clip, p.x, m.x, v.x);
+  adamw(factors, g.y * scale * clip, p.y, m.y, v.y);
+  adamw(factors, g.z * scale * clip, p.z, m.z, v.z);
+  adamw(factors, g.w * scale * clip, p.w, m.w, v.w);
+  parameters[i] = p, exp_avg[i] = m, exp_avg_sq[i] = v;
+}
+
 float* floats(const View& view) { return reinterpret_cast<float*>(view.data); }
 
 void update(const AdamWFactors& factors, const AdamWViews& v, float scale, float clip) {
-  if (v.parameters.count == 0) return;
-  adamw_kernel<<<blocks(v.parameters.count), kThreads, 0, stream()>>>(factors, floats(v.parameters), floats(v.exp_avg),
-                                                                      floats(v.exp_avg_sq), floats(v.gradient_sum),
-                                                                      scale, clip, v.parameters.count);
+  float *const p = floats(v.parameters), *const m = floats(v.exp_avg), *const s = floats(v.exp_avg_sq);
+  const float* const g = floats(v.gradient_sum);
+  const bool whole = aligned(p) && aligned(m) && aligned(s) && aligned(g);
+  const std::int64_t count = v.parameters.count, quads = whole ? count / 4 : 0, done = quads * 4;
+  const auto by_4 = [](float* at) { return reinterpret_cast<float4*>(at); };
+  if (quads > 0)
+    adamw_by_4_kernel<<<blocks(quads), kThreads, 0, stream()>>>(factors, by_4(p), by_4(m), by_4(s),
+                                                                reinterpret_cast<const float4*>(g), scale, clip, quads);
+  if (done < count)
+    adamw_kernel<<<blocks(count - done), kThreads, 0, stream()>>>(factors, p + done, m + done, s + done, g + done,
+                                                                  scale, clip, count - done);
   check(cudaGetLastError(), "AdamW");
 }
 

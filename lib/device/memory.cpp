@@ -86,6 +86,8 @@ Buffer counted(std::shared_ptr<std::byte> memory, std::int64_t bytes, const Devi
   return {{data, [memory = std::move(memory), bytes](std::byte*) { count(-bytes); }}, bytes, device};
 }
 
+std::int64_t capacity(const Device& device) { return cuda::backend().capacity(device); }
+
 Statistics statistics(const Device& device) {
   if (on_gpu(device)) return cuda::backend().statistics(device);
   return {held, most};

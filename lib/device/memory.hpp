@@ -41,6 +41,9 @@ Buffer allocate(const Device& device, std::int64_t bytes);
 /// Counts `memory` (a part of a window that ranks share) as long as it is held.
 Buffer counted(std::shared_ptr<std::byte> memory, std::int64_t bytes, const Device& device);
 
+/// Bytes that a GPU has in all. REQUIRES: a GPU.
+std::int64_t capacity(const Device& device);
+
 /// Bytes of a device held now, and the most since reset_peak().
 struct Statistics {
   std::int64_t allocated = 0, peak = 0;

@@ -57,17 +57,20 @@ __global__ void norm_kernel(const T* __restrict__ x_NC, const T* __restrict__ we
   if (threadIdx.x == 0) mean_N[row] = mean, rstd_N[row] = rstd;
 }
 
-constexpr int kNormRows = 128;  ///< rows of one tile of the weight's and bias's gradient
+constexpr int kNormRows = 64;  ///< rows of one tile of the weight's and bias's gradient
 
 /// Partial sums of tile t: scratch[t][0, C) for the weight, scratch[t][C, 2C) for the bias. A warp takes every
-/// kNormWarps-th row of the tile and adds its rows in order; the warps are added in order.
+/// kNormWarps-th row of the tile and adds its rows in order; the warps are added in order. All that a row needs is
+/// asked of memory before anything is computed: the wait for it is most of the time.
 template <typename T, int kPacks>
 __global__ void norm_backward_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C,
                                      const float* __restrict__ mean_N, const float* __restrict__ rstd_N,
                                      const T* __restrict__ dy_NC, const T* __restrict__ residual_NC,
                                      T* __restrict__ dx_NC, float* __restrict__ scratch, int N, int C) {
   constexpr int kPack = Pack<T>::kSize;
-  extern __shared__ float shared[];  // [2C], the sums of the warps so far
+  // [2C], the sums of the warps so far: number j of pack p at j * packs + p, so that the lanes of a warp meet in no
+  // bank.
+  extern __shared__ float shared[];
   const int packs = C / kPack;
   float dweight[kPacks * kPack], dbias[kPacks * kPack];
 #pragma unroll
@@ -75,40 +78,48 @@ __global__ void norm_backward_kernel(const T* __restrict__ x_NC, const T* __rest
   const int end = min(N, (static_cast<int>(blockIdx.x) + 1) * kNormRows);
   for (int row = blockIdx.x * kNormRows + threadIdx.y; row < end; row += kNormWarps) {
     const std::int64_t begin = static_cast<std::int64_t>(row) * C;
+    Pack<T> xs[kPacks], dys[kPacks], pasts[kPacks];
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const int pack = i * kWarp + threadIdx.x;
+      if (pack < packs) {
+        xs[i] = load(x_NC + begin + pack * kPack), dys[i] = load(dy_NC + begin + pack * kPack);
+        if (residual_NC) pasts[i] = load(residual_NC + begin + pack * kPack);
+      }
+    }
     const float mean = mean_N[row], rstd = rstd_N[row];
-    Pack<T> xs[kPacks], dys[kPacks];
     float sum = 0, dot = 0;
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
       const int pack = i * kWarp + threadIdx.x;
-      if (pack >= packs) break;
-      xs[i] = load(x_NC + begin + pack * kPack), dys[i] = load(dy_NC + begin + pack * kPack);
-      const Pack<T> w = load(weight_C + pack * kPack);
+      if (pack < packs) {
+        const Pack<T> w = load(weight_C + pack * kPack);
 #pragma unroll
-      for (int j = 0; j < kPack; ++j) {
-        const float hat = (wide(xs[i].value[j]) - mean) * rstd, dy = wide(dys[i].value[j]);
-        const float d = dy * wide(w.value[j]);
-        sum += d;
-        dot = fmaf(d, hat, dot);
-        dweight[i * kPack + j] = fmaf(dy, hat, dweight[i * kPack + j]);
-        dbias[i * kPack + j] += dy;
+        for (int j = 0; j < kPack; ++j) {
+          const float hat = (wide(xs[i].value[j]) - mean) * rstd, dy = wide(dys[i].value[j]);
+          const float d = dy * wide(w.value[j]);
+          sum += d;
+          dot = fmaf(d, hat, dot);
+          dweight[i * kPack + j] = fmaf(dy, hat, dweight[i * kPack + j]);
+          dbias[i * kPack + j] += dy;
+        }
       }
     }
     sum = warp_sum(sum) / C, dot = warp_sum(dot) / C;
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
       const int pack = i * kWarp + threadIdx.x;
-      if (pack >= packs) break;
-      const Pack<T> w = load(weight_C + pack * kPack);
-      Pack<T> past, out;
-      if (residual_NC) past = load(residual_NC + begin + pack * kPack);
+      if (pack < packs) {
+        const Pack<T> w = load(weight_C + pack * kPack);
+        Pack<T> out;
 #pragma unroll
-      for (int j = 0; j < kPack; ++j) {
-        const float hat = (wide(xs[i].value[j]) - mean) * rstd;
-        const float dx = (fmaf(wide(dys[i].value[j]), wide(w.value[j]), -sum) - hat * dot) * rstd;
-        out.value[j] = narrow<T>(residual_NC ? wide(past.value[j]) + dx : dx);
+        for (int j = 0; j < kPack; ++j) {
+          const float hat = (wide(xs[i].value[j]) - mean) * rstd;
+          const float dx = (fmaf(wide(dys[i].value[j]), wide(w.value[j]), -sum) - hat * dot) * rstd;
+          out.value[j] = narrow<T>(residual_NC ? wide(pasts[i].value[j]) + dx : dx);
+        }
+        store(dx_NC + begin + pack * kPack, out);
       }
-      store(dx_NC + begin + pack * kPack, out);
     }
   }
   for (int warp = 0; warp < kNormWarps; ++warp) {
@@ -116,19 +127,24 @@ __global__ void norm_backward_kernel(const T* __restrict__ x_NC, const T* __rest
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
         const int pack = i * kWarp + threadIdx.x;
-        if (pack >= packs) break;
-        for (int j = 0; j < kPack; ++j) {
-          float *const w = shared + pack * kPack + j, *const b = w + C;
-          *w = warp == 0 ? dweight[i * kPack + j] : *w + dweight[i * kPack + j];
-          *b = warp == 0 ? dbias[i * kPack + j] : *b + dbias[i * kPack + j];
+        if (pack < packs) {
+#pragma unroll
+          for (int j = 0; j < kPack; ++j) {
+            float *const w = shared + j * packs + pack, *const b = w + C;
+            *w = warp == 0 ? dweight[i * kPack + j] : *w + dweight[i * kPack + j];
+            *b = warp == 0 ? dbias[i * kPack + j] : *b + dbias[i * kPack + j];
+          }
         }
       }
     }
     __syncthreads();
   }
   const int thread = threadIdx.y * kWarp + threadIdx.x;
-  for (int c = thread; c < 2 * C; c += kNormWarps * kWarp)
-    scratch[static_cast<std::int64_t>(blockIdx.x) * 2 * C + c] = shared[c];
+  for (int c = thread; c < C; c += kNormWarps * kWarp) {
+    const int from = c % kPack * packs + c / kPack;
+    float* const to = scratch + static_cast<std::int64_t>(blockIdx.x) * 2 * C + c;
+    to[0] = shared[from], to[C] = shared[C + from];
+  }
 }
 
 /// to[c] += the sum over tiles of partial[tile][c], where `to` is first[0, C) and, from column C on, second[0, C). The

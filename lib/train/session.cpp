@@ -13,7 +13,6 @@
 #include "base/shell.hpp"
 #include "cli/run.hpp"
 #include "config/known.hpp"
-#include "device/tensor.hpp"
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
 #include "parse/step_line.hpp"
@@ -264,7 +263,7 @@ Status Session::train(const cli::Args& args) {
     return Status::done;
   }
   comm::Group& group = ranks_.use(device, start.config.text("run.comm"));
-  start.settings.model.device = device::torch_device(group.device()).type();
+  place_on(start.settings, start.config, group.device());
   if (args.has("calibrate")) {
     if (group.size() > 1) throw comm::SharedError("--calibrate measures one GPU: start one rank");
     if (device == "cpu") throw Error("--calibrate measures a GPU, and --device is cpu here");

@@ -8,13 +8,16 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "data/corpus.hpp"
+#include "device/memory.hpp"
+#include "device/tensor.hpp"
 #include "plan/pass.hpp"
 #include "token/tokenizer.hpp"
 
 namespace zs::train {
 namespace {
 
-/// What passes may fill with gathered parameters: --memory_budget, else half of this machine's memory over its ranks.
+/// What passes may fill with gathered parameters: --memory_budget, else half of this machine's memory over its ranks
+/// (of a GPU's: place_on()).
 std::int64_t gathered_elements(const config::Config& config, int ranks) {
   const std::int64_t bytes =
       config.has("zero.memory_budget") ? config.integer("zero.memory_budget") : host_memory() / 2 / ranks;
@@ -259,6 +262,12 @@ Settings settings(const config::Config& config, int ranks) {
   s.output_dir = config.text("run.output_dir");
   s.run_name = config.text("run.name");
   return s;
+}
+
+void place_on(Settings& s, const config::Config& config, const device::Device& device) {
+  s.model.device = device::torch_device(device).type();
+  if (device.kind == device::Device::Kind::cpu || config.has("zero.memory_budget")) return;
+  s.gathered_elements = device::capacity(device) / 2 / static_cast<std::int64_t>(at::elementSize(s.engine.dtype));
 }
 
 }  // namespace zs::train

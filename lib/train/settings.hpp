@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "device/view.hpp"
 #include "model/model.hpp"
 #include "train/schedule.hpp"
 #include "zero/engine.hpp"
@@ -60,5 +61,8 @@ std::string matrix_format(const Settings& settings);
 /// The settings; throws zs::Error where the configuration asks for what zs does not do ("not supported yet").
 /// `ranks` settles what depends on it: "single" takes one.
 Settings settings(const config::Config& config, int ranks);
+
+/// Settles what the device of the ranks decides: whose kernels compute, and what passes may keep gathered there.
+void place_on(Settings& settings, const config::Config& config, const device::Device& device);
 
 }  // namespace zs::train

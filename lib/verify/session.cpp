@@ -17,7 +17,6 @@
 #include "base/number.hpp"
 #include "compare/records.hpp"
 #include "config/known.hpp"
-#include "device/tensor.hpp"
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
 #include "registry/run.hpp"
@@ -238,7 +237,7 @@ Status Session::side_by_side(const cli::Args& args) {
                             {{"the device", device}, {"--inject_fault", args.text("inject_fault")}});
   comm::Group& group = ranks_.use(device, config.text("run.comm"));
   request.train = train::settings(config, group.size());
-  request.train.model.device = device::torch_device(group.device()).type();
+  train::place_on(request.train, config, group.device());
   if (!request.train.engine.exact) throw UsageError("--reduction any promises no bits that could be verified");
   request.tolerance = tolerance(args, request.train.engine.dtype);
   request.fault = args.text("inject_fault");

@@ -80,7 +80,13 @@ std::vector<Segment> segments(const unit::Unit& unit, comm::Slice owned, bool de
   for (const unit::Parameter& parameter : unit.parameters()) {
     const std::int64_t begin = std::max(parameter.offset, owned.begin),
                        end = std::min(parameter.offset + parameter.numel(), owned.end);
-    if (begin < end) all.push_back({begin - owned.begin, end - owned.begin, decay_all || parameter.decay});
+    if (begin >= end) continue;
+    const bool decay = decay_all || parameter.decay;
+    // Neighbours that decay alike are one: a GPU updates them by one kernel.
+    if (!all.empty() && all.back().decay == decay && all.back().end == begin - owned.begin)
+      all.back().end = end - owned.begin;
+    else
+      all.push_back({begin - owned.begin, end - owned.begin, decay});
   }
   return all;
 }

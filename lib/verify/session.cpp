@@ -29,11 +29,12 @@ namespace zs::verify {
 namespace {
 
 /// Keys of a configuration that a comparison does not use: their options are not offered.
-constexpr std::array kUnused = {"training.eval",       "training.eval_steps",   "training.eval_batch_size",
-                                "training.save_steps", "training.log_interval", "training.timing_warmup",
-                                "training.num_epochs", "training.max_steps",    "run.name",
-                                "run.output_dir",      "run.digest_every",      "run.checkpoint",
-                                "training.keep_last",  "training.save_final",   "training.save_pretrained"};
+constexpr std::array kUnused = {"training.eval",        "training.eval_steps",   "training.eval_batch_size",
+                                "training.save_steps",  "training.log_interval", "training.timing_warmup",
+                                "training.num_epochs",  "training.max_steps",    "run.name",
+                                "run.output_dir",       "run.digest_every",      "run.checkpoint",
+                                "training.keep_last",   "training.save_final",   "training.save_pretrained",
+                                "training.dump_logits", "data.test_fraction"};
 /// What a small model needs to be compared in seconds.
 struct Default {
   const char *key, *value;
@@ -51,6 +52,8 @@ config::Config configuration(const cli::Args& args) {
   config::Config config = experiment::configuration(args);
   for (const Default& known : kDefaults) {
     const config::Entry* const entry = config.find(known.key);
+    // Images have the length that their size gives.
+    if (known.key == std::string("model.context_length") && model::takes_images(config.text("model.name"))) continue;
     if (!entry || entry->origin == "default") config.set(known.key, known.value, "default");
   }
   if (args.has("iterations"))

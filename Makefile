@@ -34,7 +34,7 @@ HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null || echo -I/usr/inclu
 # The archive where there is one: the shared library loads libcurl, Kerberos and LDAP, 9 ms at every start of a tool.
 HDF5_DIR := $(or $(patsubst -L%,%,$(firstword $(shell pkg-config --libs-only-L hdf5 2>/dev/null))),/usr/lib/$(MULTIARCH)/hdf5/serial)
 HDF5_LIBS := $(if $(wildcard $(HDF5_DIR)/libhdf5.a),$(HDF5_DIR)/libhdf5.a -lsz -ldl,-L$(HDF5_DIR) -lhdf5)
-LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lboost_filesystem -lfmt -lz -lcrypto -lre2 -lxxhash -lpcre2-8 -lsentencepiece -lzstd
+LIGHT_LIBS := -Wl,--as-needed $(HDF5_LIBS) -lyaml-cpp -lboost_program_options -lboost_iostreams -lboost_filesystem -lfmt -lz -lcrypto -lre2 -lxxhash -lpcre2-8 -lsentencepiece -lzstd -ljpeg -lpng16
 MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell mpicxx --showme:compile 2>/dev/null))
 MPI_LIBS := $(shell mpicxx --showme:link 2>/dev/null)
 # LibTorch: what `make deps` fetched, or TORCH_HOME=FOLDER (of a PyTorch), or TORCH=debian (libtorch-dev).
@@ -74,6 +74,7 @@ COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SU
 HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contract=off -DFMT_HEADER_ONLY
 # What loops over numbers are compiled with, by path: for speed, no bit depends on it.
 FLAGS_lib/device/cpu.cpp := -O3 -fno-math-errno
+FLAGS_lib/image/transform.cpp := -O3
 FLAGS_lib/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
 PCH := $(BUILD)/pch/tensor.hpp
 
@@ -102,7 +103,7 @@ $(BUILD)/libzs-cuda.so: $(call object,$(gpu_sources))
 
 $(BUILD)/obj/%.o: %.cpp
 	@mkdir -p $(@D)
-	$(CXX) $(COMMON) -MMD -MP -c $< -o $@
+	$(CXX) $(COMMON) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
 $(PCH).gch: lib/unit/tensor.hpp $(BUILD)/libtorch
 	@mkdir -p $(@D)

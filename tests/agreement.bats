@@ -58,7 +58,7 @@ differ() {
     run -2 --separate-stderr "${mpi[@]}" -n 1 --wdir "$PWD/a" zs-train "${SMALL[@]}" --dataset t.txt : \
       -n 1 --wdir "$PWD/$other" zs-train "${SMALL[@]}" --dataset t.txt
     [[ -z $output && ! -e a/out ]] || complain "$other: it trained"
-    if [[ $other == b ]]; then words="the ranks differ in the SHA-256 of the data set's tokens: it is "
+    if [[ $other == b ]]; then words="the ranks differ in the checksum of the data set: it is "
     else words="t.txt: No such file or directory"; fi
     [[ $stderr == *"zs-train: "*"$words"* ]] || complain "$other: $stderr"
   done

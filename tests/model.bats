@@ -110,9 +110,9 @@ config() {
 @test "model: a config.json that zs does not know, or that contradicts the weights, is told by key, tensor and shapes" {
   command -v jq >/dev/null || skip "jq is not installed"
   config '.model_type = "mamba"'
-  refused "bad/config.json: model_type 'mamba' is not known (zs knows gpt2, llama)"
+  refused "bad/config.json: model_type 'mamba' is not known (zs knows gpt2, llama, vit)"
   config 'del(.model_type)'
-  refused "bad/config.json: model_type is missing (zs knows gpt2, llama)"
+  refused "bad/config.json: model_type is missing (zs knows gpt2, llama, vit)"
   config '.rope_parameters.rope_type = "yarn"'
   refused "bad/config.json: rope_parameters.rope_type 'yarn' is not known (zs knows default, linear, llama3)"
   config 'del(.rope_parameters) | .rope_scaling = {"type": "dynamic", "factor": 2}'

@@ -15,9 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What tokenizers are read from.
-constexpr std::array kTokenizer = {"tokenizer.json", "tokenizer.model",         "tokenizer_config.json", "vocab.json",
-                                   "merges.txt",     "special_tokens_map.json", "added_tokens.json"};
+/// What tokenizers are read from, and how images are prepared.
+constexpr std::array kTokenizer = {
+    "tokenizer.json", "tokenizer.model",         "tokenizer_config.json", "vocab.json",
+    "merges.txt",     "special_tokens_map.json", "added_tokens.json",     "preprocessor_config.json"};
 
 /// A parameter and the unit that it is of.
 struct Place {

@@ -48,13 +48,21 @@ void check_extra(const StateDict& weights, const StateDict::Entry& entry, const 
 
 }  // namespace
 
-Weights::Weights(const unit::Units& units, const std::string& folder, const std::string& otherwise)
+Weights::Weights(const unit::Units& units, const std::string& folder, const std::string& otherwise, Heads heads)
     : folder_(folder), file_(tensorfile::open_state_dict(folder)) {
   std::set<std::string> taken;
   for (const auto& unit : units) {
     units_.emplace_back();
     for (const unit::Parameter& parameter : unit->parameters()) {
       const std::string name = name_in(file_, parameter);
+      if (parameter.head && heads != Heads::required) {
+        const Tensor* const found = file_.find(name);
+        if (!found || (heads == Heads::may_differ && found->shape != parameter.shape)) {
+          lacking_.push_back(parameter.name);
+          taken.insert(name);
+          continue;
+        }
+      }
       const Tensor& tensor = file_.at(name);
       if (tensor.shape != parameter.shape) {
         throw Error(file_.path(), 0,

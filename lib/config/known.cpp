@@ -18,16 +18,25 @@ constexpr double kTiny = std::numeric_limits<double>::denorm_min();
 
 // clang-format off
 constexpr auto kKnown = std::to_array<Known>({
-    {"model.name", "model_name model", Type::text, "NAME", "gpt2", "model: a folder that Hugging Face's save_pretrained wrote, with its weights, or one of tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl, tiny-llama, TinyLlama-1.1B, Llama-2-7b-hf, Meta-Llama-3-8B, Meta-Llama-3-70B, Meta-Llama-3.1-8B, Llama-3.2-1B, Llama-3.2-3B, with initial values"},
+    {"model.name", "model_name model", Type::text, "NAME", "gpt2", "model: a folder that Hugging Face's save_pretrained wrote, with its weights, or one of tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl, tiny-llama, TinyLlama-1.1B, Llama-2-7b-hf, Meta-Llama-3-8B, Meta-Llama-3-70B, Meta-Llama-3.1-8B, Llama-3.2-1B, Llama-3.2-3B, tiny-vit, vit-base-patch16-224, vit-base-patch16-224-in21k, vit-large-patch16-224, vit-huge-patch14-224-in21k, with initial values"},
     {"model.context_length", "seq_length", Type::integer, "N", "", "tokens in a sequence; when not set the positions of the model, at most 512", "", 1, 1 << 24, "model.seq_length training.seq_length data.seq_length"},
     {"model.num_layers", "num_layers", Type::integer, "N", "0", "transformer blocks; 0 means the model's own; of a folder's, the first ones", "", 0, 1e5},
     {"model.dropout", "dropout", Type::real, "P", "0", "probability of dropping an activation; of a Llama, an attention weight", "", 0, 1},
     {"model.vocab_size", "", Type::integer, "N", "", "size of the vocabulary; the tokenizer's own when not set", "", 1, 1e9},
+    {"model.image_size", "image_size", Type::integer, "N", "", "pixels along a side of an image, of a ViT; the model's own when not set; positions are interpolated", "", 1, 1 << 14},
+    {"model.num_labels", "num_labels", Type::integer, "N", "", "classes that a ViT tells apart; when not set those of the model's folder, else of the data set; a folder's classifier of another number begins anew", "", 1, 1e7},
     {"model.tokenizer", "tokenizer", Type::text, "PATH", "", "tokenizer of the data set's text: a tokenizer.json, a SentencePiece model, a folder with one, or bytes; when not set that of the model's folder, else bytes"},
 
-    {"data.dataset_path", "dataset dataset_name", Type::text, "PATH", "", "text file or folder to train on, or a token file, NAME.bin, as zs-tokenize, llm.c and nanoGPT write it; the licence texts of this machine when not set", "", -kNoBound, kNoBound, "data.dataset data.dataset_name"},
-    {"data.dataset_size", "dataset_size", Type::count, "N", "", "tokens to take from the data set: 10M, 64k", "", 1, kMany},
+    {"data.dataset_path", "dataset dataset_name", Type::text, "PATH", "", "what to train on, or the name of a folder in $ZS_DATA that holds it: text, JSON Lines or token files (NAME.bin of zs-tokenize, llm.c, nanoGPT), in one file or in a folder, perhaps with train, valid and test; of images a folder for each class, or Food-101; when not set the licence texts of this machine, or images that are made up", "", -kNoBound, kNoBound, "data.dataset data.dataset_name"},
+    {"data.dataset_size", "dataset_size", Type::count, "N", "", "tokens, or images, of the data set to train on: 10M, 64k", "", 1, kMany},
     {"data.dataset_percentage", "dataset_percentage", Type::real, "P", "100", "per cent of the data set to take", "", kTiny, 100},
+    {"data.validation_fraction", "validation_fraction", Type::real, "X", "0.1", "share of the samples that is held out for evaluation where the data set has no validation part", "", 0, 1},
+    {"data.test_fraction", "test_fraction", Type::real, "X", "0", "share that is held out for a last evaluation where it has no test part", "", 0, 1},
+    {"data.use_augmentation", "use_augmentation", Type::boolean, "", "false", "train on random parts of images, mirrored or not, and evaluate on their middles; without, images are resized whole"},
+    {"data.image_mean", "image_mean", Type::list, "R,G,B", "0.5", "mean of the channels, 0 to 1; that of the model's folder when not set"},
+    {"data.image_std", "image_std", Type::list, "R,G,B", "0.5", "standard deviation of the channels; that of the model's folder when not set"},
+    {"data.skip_bad_images", "skip_bad_images", Type::boolean, "", "false", "leave out images that cannot be decoded, and say which: every image is decoded once before the first step"},
+    {"data.num_workers", "num_workers dataloader_num_workers", Type::integer, "N", "", "threads of a rank that decode images; the machine's processors over its ranks when not set", "", 1, 4096},
 
     {"training.batch_size", "batch_size", Type::integer, "N", "1", "sequences in a rank's micro-batch, or of all those that max_gpu_batch_size splits it into", "", 1, 1e9},
     {"training.max_gpu_batch_size", "max_gpu_batch_size", Type::integer, "N", "", "most sequences at once on a device: a larger batch_size is split into accumulation steps, in place of gradient_accumulation_steps", "", 1, 1e9},
@@ -66,6 +75,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.deterministic", "deterministic", Type::boolean, "", "true", "the same bits in every run: on CPUs always so, at no cost"},
     {"training.eval", "eval", Type::boolean, "", "false", "evaluate at the end too"},
     {"training.eval_steps", "eval_steps", Type::integer, "N", "0", "steps between evaluations; 0 means none", "", 0, kMany},
+    {"training.dump_logits", "dump_logits", Type::text, "FILE", "", "write the logits and targets of the last evaluation to an HDF5 file"},
     {"training.save_steps", "save_steps", Type::integer, "N", "0", "steps between checkpoints; 0 means none but the final one", "", 0, kMany},
     {"training.save_final", "save_final", Type::boolean, "BOOL", "true", "save the final model, as final_checkpoint"},
     {"training.save_pretrained", "save_pretrained", Type::text, "DIR", "", "write the trained model to DIR too, as Hugging Face's from_pretrained loads it: model.safetensors, config.json, the tokenizer of the model's folder"},

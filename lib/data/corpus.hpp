@@ -10,19 +10,23 @@ namespace zs::data {
 /// Text that every Debian machine has, used when nothing else is named.
 inline constexpr const char* kDefaultDataset = "/usr/share/common-licenses";
 
-/// The token between two files.
+/// The token between two documents.
 inline constexpr std::uint8_t kSeparator = 0;
 
 class Corpus final : public Tokens {
  public:
-  /// Reads a text file (gzip or not), or every regular file below a folder in the order of their paths (no links, no
-  /// files with NUL bytes), takes the first `percentage` of the tokens and of these the first `most` (0: all).
-  /// Throws zs::Error at what cannot be read, at a folder without text, and where nothing is left.
-  Corpus(const std::string& path, double percentage, std::int64_t most);
+  static constexpr std::int64_t kVocabulary = 256;
+
+  /// The documents of `files` one after another (token::DocumentReader: a file is one, JSON Lines are many), of these
+  /// the first `percentage` of the tokens and of these the first `most` (0: all). Of several files `no_text` gets those
+  /// with NUL bytes, which are left out. `name` is path(). Throws zs::Error at what cannot be read, at one file that is
+  /// no text, and where nothing is left.
+  Corpus(const std::string& name, const std::vector<std::string>& files, double percentage, std::int64_t most,
+         std::vector<std::string>& no_text);
 
   std::int64_t count() const override { return static_cast<std::int64_t>(bytes_.size()); }
   void copy(std::int64_t first, std::span<std::int64_t> out) const override;
-  std::int64_t vocabulary() const override { return 256; }
+  std::int64_t vocabulary() const override { return kVocabulary; }
   const std::string& sha256() const override { return sha256_; }
   const std::string& path() const override { return path_; }
 
@@ -31,7 +35,8 @@ class Corpus final : public Tokens {
   std::vector<std::uint8_t> bytes_;
   std::string sha256_;
 
-  void append(const std::string& text);
+  /// Whether the file is text, and taken.
+  bool append(const std::string& file);
 };
 
 }  // namespace zs::data

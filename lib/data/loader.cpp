@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/loader.hpp"
 
-#include <algorithm>
 #include <future>
+#include <vector>
 
 #include "data/sampler.hpp"
 
 namespace zs::data {
 namespace {
-
-Samples empty(const Dataset& dataset, std::int64_t count) {
-  const auto numbers = static_cast<std::size_t>(count * dataset.length());
-  return {count, std::vector<std::int64_t>(numbers), std::vector<std::int64_t>(numbers)};
-}
-
-void put(const Dataset& dataset, std::int64_t sample, Samples& into, std::int64_t place) {
-  const auto length = static_cast<std::size_t>(dataset.length()), begin = static_cast<std::size_t>(place) * length;
-  dataset.sample(sample, std::span(into.inputs).subspan(begin, length), std::span(into.targets).subspan(begin, length));
-}
 
 struct Leaf {
   std::int64_t step = 0, leaf = 0;
@@ -25,12 +15,6 @@ struct Leaf {
 };
 
 }  // namespace
-
-Samples read(const Dataset& dataset, std::int64_t first, std::int64_t count) {
-  Samples samples = empty(dataset, count);
-  for (std::int64_t i = 0; i < count; ++i) put(dataset, first + i, samples, i);
-  return samples;
-}
 
 struct Loader::State {
   const Dataset& dataset;
@@ -43,9 +27,9 @@ struct Loader::State {
 
   Samples load(Leaf at) {
     const std::int64_t position = ((at.step - 1) * leaves + at.leaf) * batch_size;
-    Samples samples = empty(dataset, batch_size);
-    for (std::int64_t i = 0; i < batch_size; ++i) put(dataset, order.at(position + i), samples, i);
-    return samples;
+    std::vector<Draw> draws;
+    for (std::int64_t i = position; i < position + batch_size; ++i) draws.push_back({order.at(i), order.epoch(i)});
+    return dataset.read(draws);
   }
 
   /// What follows if steps are alike. The first step has none to be like.

@@ -2,20 +2,10 @@
 // The samples of each micro-batch of a training: an order that the seed decides, cut into leaves, read ahead.
 #pragma once
 #include <memory>
-#include <vector>
 
 #include "data/dataset.hpp"
 
 namespace zs::data {
-
-/// Samples one after another: `count` x Dataset::length() numbers each.
-struct Samples {
-  std::int64_t count = 0;
-  std::vector<std::int64_t> inputs, targets;
-};
-
-/// `count` samples of a data set from number `first` on.
-Samples read(const Dataset& dataset, std::int64_t first, std::int64_t count);
 
 class Loader {
  public:

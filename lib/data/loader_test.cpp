@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "data/windows.hpp"
 
 namespace zs::data {
 namespace {
@@ -29,7 +30,9 @@ class Counting final : public Tokens {
   std::string path_ = "counting";
 };
 
-Split split(std::int64_t count, std::int64_t length) { return windows(std::make_shared<Counting>(count), length, 0.1); }
+Split split(std::int64_t count, std::int64_t length) {
+  return windows({std::make_shared<Counting>(count)}, length, {});
+}
 
 TEST_CASE("data: windows lie side by side, targets one token later; the last tenth is held out") {
   const Split made = split(1001, 10);
@@ -38,10 +41,10 @@ TEST_CASE("data: windows lie side by side, targets one token later; the last ten
   const Samples all = read(*made.training, 0, 90), held = read(*made.validation, 0, 10);
   CHECK(all.count == 90);
   for (std::int64_t i = 0; i < 900; ++i) {
-    CHECK(all.inputs[static_cast<std::size_t>(i)] == i);
+    CHECK(all.tokens[static_cast<std::size_t>(i)] == i);
     CHECK(all.targets[static_cast<std::size_t>(i)] == i + 1);
   }
-  CHECK(held.inputs.front() == 900);
+  CHECK(held.tokens.front() == 900);
   CHECK(held.targets.back() == 1000);
   CHECK_THROWS_AS(split(20, 10), Error);
 }
@@ -54,7 +57,7 @@ TEST_CASE("data: every training sample comes once an epoch, and another epoch ha
     for (std::int64_t leaf = 0; leaf < 5; ++leaf) {
       const Samples samples = loader.read(step, leaf);
       for (std::int64_t i = 0; i < 3; ++i)
-        (step <= 6 ? first : second).push_back(samples.inputs[static_cast<std::size_t>(10 * i)]);
+        (step <= 6 ? first : second).push_back(samples.tokens[static_cast<std::size_t>(10 * i)]);
     }
   }
   CHECK(first != second);
@@ -72,10 +75,10 @@ TEST_CASE("data: a leaf has the same samples whoever asks, in whatever order, re
   Loader all(*made.training, 2, 4, 1);
   std::vector<std::vector<std::int64_t>> expected;
   for (std::int64_t step = 1; step <= 30; ++step) {
-    for (std::int64_t leaf = 0; leaf < 4; ++leaf) expected.push_back(all.read(step, leaf).inputs);
+    for (std::int64_t leaf = 0; leaf < 4; ++leaf) expected.push_back(all.read(step, leaf).tokens);
   }
   const auto same = [&](Loader& loader, std::int64_t step, std::int64_t leaf) {
-    return loader.read(step, leaf).inputs == expected[static_cast<std::size_t>((step - 1) * 4 + leaf)];
+    return loader.read(step, leaf).tokens == expected[static_cast<std::size_t>((step - 1) * 4 + leaf)];
   };
   SUBCASE("a rank of two, each with the leaves of its own") {
     for (std::int64_t rank = 0; rank < 2; ++rank) {

@@ -7,8 +7,6 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
-#include "token/cache.hpp"
-#include "token/tokenize.hpp"
 
 namespace zs::data {
 namespace {
@@ -40,22 +38,6 @@ TokenFile::TokenFile(const std::string& path, std::int64_t vocabulary, double pe
   }
   const std::string kind = sum.name();
   sha256_ = (kind == "sha256" ? "" : kind + ":") + sum.text();
-}
-
-std::shared_ptr<const Tokens> tokenized_text(const std::string& path, const std::string& tokenizer,
-                                             std::int64_t vocabulary, double percentage, std::int64_t most) {
-  std::vector<std::string> left_out;
-  const auto parts = token::tokenized(path, tokenizer, token::token_cache(), token::processors(), left_out);
-  if (!parts.front().name.empty()) {
-    std::string names;
-    for (const auto& part : parts) names += (names.empty() ? "" : ", ") + part.name;
-    throw Error(path, 0, "is divided (" + names + "), which zs-train does not read yet: name one of its files");
-  }
-  try {
-    return std::make_shared<TokenFile>(parts.front().path, vocabulary, percentage, most, path);
-  } catch (const Error& error) {
-    throw Error(path, 0, "through " + tokenizer + ": " + error.what());
-  }
 }
 
 }  // namespace zs::data

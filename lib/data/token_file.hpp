@@ -2,7 +2,6 @@
 // Ids to train on, from a token file of llm.c or nanoGPT, or of text through a tokenizer: mapped, so that memory holds
 // what was looked at.
 #pragma once
-#include <memory>
 #include <string>
 
 #include "data/tokens.hpp"
@@ -35,10 +34,5 @@ class TokenFile final : public Tokens {
   std::int64_t vocabulary_, count_;
   std::string sha256_;  // of the ids as uint32, whatever their width in the file; of many led by "xxh128:"
 };
-
-/// The same of text, a file or a folder that is not divided, through the tokenizer at that path; what was tokenised is
-/// kept in token::token_cache(). Throws zs::Error where the tokenizer has ids that are not below `vocabulary`.
-std::shared_ptr<const Tokens> tokenized_text(const std::string& path, const std::string& tokenizer,
-                                             std::int64_t vocabulary, double percentage, std::int64_t most);
 
 }  // namespace zs::data

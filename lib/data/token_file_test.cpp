@@ -3,13 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "token/file.hpp"
-#include "token/tokenizer.hpp"
 
 namespace zs::data {
 
@@ -31,24 +28,6 @@ TEST_CASE("token file: tokens as the file has them, a share of them, and a check
   CHECK_THROWS_WITH_AS(TokenFile(path, 99, 100, 0), doctest::Contains("holds the id 99 at 9"), Error);
   CHECK_THROWS_AS(TokenFile(path, 100, 1, 0), Error);
   CHECK(is_token_file(path));
-}
-
-TEST_CASE("tokenized text: the ids of the tokenizer, and a vocabulary that is too small is an error") {
-  const TemporaryFolder folder;
-  ::setenv("ZS_CACHE", folder.file("cache").c_str(), 1);
-  const std::string text = folder.file("text");
-  write_file(text, "the license");
-  for (int again = 0; again < 2; ++again) {
-    const auto tokens = tokenized_text(text, "tests/token/gpt2.json", 1000, 100, 0);
-    std::vector<std::int64_t> row(static_cast<std::size_t>(tokens->count()));
-    tokens->copy(0, row);
-    CHECK(token::open_tokenizer("tests/token/gpt2.json")->decode({row.begin(), row.end()}) ==
-          "the license<|endoftext|>");
-    CHECK(tokens->path() == text);
-  }
-  CHECK_THROWS_WITH_AS(tokenized_text(text, "tests/token/gpt2.json", 50, 100, 0),
-                       doctest::Contains("text: through tests"), Error);
-  ::unsetenv("ZS_CACHE");
 }
 
 }  // namespace zs::data

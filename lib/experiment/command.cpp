@@ -152,6 +152,14 @@ cli::Command train_command() {
        false,
        "Running"});
   options.push_back({0, "print_plan", "", "print the plan of a step and stop", "", {}, false, "Running"});
+  options.push_back({0,
+                     "eval_only",
+                     "",
+                     "print how good the model or the checkpoint is on what is held out, and stop: no step, no run",
+                     "",
+                     {},
+                     false,
+                     "Running"});
   options.push_back({0, "verbose_logging", "", "log every step", "", {}, false, "Running"});
   options.push_back({0, "debug_log", "", "log every step, and the state digest after each", "", {}, false, "Running"});
   options.push_back({0,
@@ -162,8 +170,14 @@ cli::Command train_command() {
                      {},
                      false,
                      "Running"});
-  options.push_back(
-      {0, "dump_batches", "FILE", "write the tokens of every micro-batch to an HDF5 file", "", {}, false, "Running"});
+  options.push_back({0,
+                     "dump_batches",
+                     "FILE",
+                     "write the tokens or pixels of every micro-batch to an HDF5 file",
+                     "",
+                     {},
+                     false,
+                     "Running"});
   return {"zs-train",
           "Train a model under a ZeRO stage, on any number of ranks",
           "[CONFIG.yaml]",

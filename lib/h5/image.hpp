@@ -40,6 +40,7 @@ class Group {
   /// A dataset of several dimensions, row-major. REQUIRES: values.size() is the product of `shape`, and not 0.
   void write_array(const std::string& name, const std::vector<std::int64_t>& values,
                    const std::vector<std::uint64_t>& shape);
+  void write_array(const std::string& name, const std::vector<float>& values, const std::vector<std::uint64_t>& shape);
 
   // ---- reading
   bool has(const std::string& name) const;

@@ -164,8 +164,11 @@ void Group::write(const std::string& name, const Values& values, const Attribute
   for (const auto& [key, value] : attributes) set_text(made.get(), key, value);
 }
 
-void Group::write_array(const std::string& name, const std::vector<std::int64_t>& values,
-                        const std::vector<std::uint64_t>& shape) {
+namespace {
+
+/// `stored` is the type in the file, `given` that of the values in memory.
+void write_values(const Handle& group, const std::string& name, const void* values, hid_t stored, hid_t given,
+                  const std::vector<std::uint64_t>& shape) {
   const std::string doing = "write dataset '" + name + "'";
   const std::vector<hsize_t> extents(shape.begin(), shape.end());
   const Handle space = owned(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), doing);
@@ -173,9 +176,20 @@ void Group::write_array(const std::string& name, const std::vector<std::int64_t>
   checked(H5Pset_obj_track_times(properties.get(), false), doing);
   const Handle links = link_properties();
   const Handle made = owned(
-      H5Dcreate2(handle_.get(), name.c_str(), H5T_STD_I64LE, space.get(), links.get(), properties.get(), H5P_DEFAULT),
-      doing);
-  checked(H5Dwrite(made.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), doing);
+      H5Dcreate2(group.get(), name.c_str(), stored, space.get(), links.get(), properties.get(), H5P_DEFAULT), doing);
+  checked(H5Dwrite(made.get(), given, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), doing);
+}
+
+}  // namespace
+
+void Group::write_array(const std::string& name, const std::vector<std::int64_t>& values,
+                        const std::vector<std::uint64_t>& shape) {
+  write_values(handle_, name, values.data(), H5T_STD_I64LE, H5T_NATIVE_INT64, shape);
+}
+
+void Group::write_array(const std::string& name, const std::vector<float>& values,
+                        const std::vector<std::uint64_t>& shape) {
+  write_values(handle_, name, values.data(), H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, shape);
 }
 
 }  // namespace zs::h5

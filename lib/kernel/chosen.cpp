@@ -17,6 +17,7 @@ Kernels completed(Kernels kernels) {
   fill(kernels.swiglu, plain().swiglu);
   fill(kernels.rotate, plain().rotate);
   fill(kernels.grouped_attention, plain().grouped_attention);
+  fill(kernels.bidirectional_attention, plain().bidirectional_attention);
   return kernels;
 }
 

@@ -66,8 +66,12 @@ constexpr std::int64_t kQueries = 64;
 struct Heads {
   Tensor q_BTE, k_BTF, v_BTF;
   std::int64_t heads;
+  bool causal = true;
 
   std::int64_t width() const { return q_BTE.size(2) / heads; }
+  /// Queries that are computed at once, and the keys that a query sees.
+  std::int64_t block() const { return causal ? std::min(kQueries, q_BTE.size(1)) : q_BTE.size(1); }
+  std::int64_t seen(std::int64_t query) const { return causal ? query + 1 : q_BTE.size(1); }
   /// Heads that share keys and values.
   std::int64_t sharing() const { return q_BTE.size(2) / k_BTF.size(2); }
   static Heads packed(const Tensor& qkv_BTE, std::int64_t heads) {
@@ -113,14 +117,14 @@ Attended attend(const Heads& all, double dropout, std::int64_t key) {
     const Head head(all, b, h);
     const Tensor out_TD = out_BTE.select(0, b).narrow(1, h * D, D);
     const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
-    for (std::int64_t begin = 0; begin < T; begin += kQueries) {
-      const std::int64_t end = std::min(T, begin + kQueries);
+    for (std::int64_t begin = 0; begin < T; begin += all.block()) {
+      const std::int64_t end = std::min(T, begin + all.block());
       const Tensor seen_QS = weights_TT.narrow(0, begin, end - begin).narrow(1, 0, end);
       multiply(seen_QS, head.q_TD.narrow(0, begin, end - begin), head.k_TD.narrow(0, 0, end).t(), 0, scale);
       for (std::int64_t query = begin; query < end; ++query) {
         float* const row = weights_TT.data_ptr<float>() + query * T;
-        softmax(row, query + 1);
-        std::fill(row + query + 1, row + end, 0.0F);
+        softmax(row, all.seen(query));
+        std::fill(row + all.seen(query), row + end, 0.0F);
       }
       const Tensor used_QS = dropped(seen_QS, mask_BHTT, b, h, begin, end);
       multiply(out_TD.narrow(0, begin, end - begin), used_QS, head.v_TD.narrow(0, 0, end), 0);
@@ -134,15 +138,15 @@ void attend_backward(const Heads& all, const Attended& attended, const Tensor& d
   const Tensor &weights_BHTT = attended.weights_BHTT, &mask_BHTT = attended.mask_BHTT;
   const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), D = all.width(), heads = all.heads;
   const double scale = 1 / std::sqrt(static_cast<double>(D));
-  const Tensor scratch = at::empty({std::min(kQueries, T) * T}, all.q_BTE.options());
+  const Tensor scratch = at::empty({all.block() * T}, all.q_BTE.options());
   for (std::int64_t i = 0; i < B * heads; ++i) {
     const std::int64_t b = i / heads, h = i % heads;
     const Head head(all, b, h), d(gradients, b, h);
     const Tensor dout_TD = dout_BTE.select(0, b).narrow(1, h * D, D);
     const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
     // The last block sees every key: with the first of the heads that share them it sets what the others add to.
-    for (std::int64_t begin = (T - 1) / kQueries * kQueries; begin >= 0; begin -= kQueries) {
-      const std::int64_t end = std::min(T, begin + kQueries), count = end - begin;
+    for (std::int64_t begin = (T - 1) / all.block() * all.block(); begin >= 0; begin -= all.block()) {
+      const std::int64_t end = std::min(T, begin + all.block()), count = end - begin;
       const double beta = end == T && h % all.sharing() == 0 ? 0 : 1;
       const Tensor seen_QS = weights_TT.narrow(0, begin, count).narrow(1, 0, end),
                    dout_QD = dout_TD.narrow(0, begin, count);
@@ -181,19 +185,21 @@ struct Attention : torch::autograd::Function<Attention> {
 
 struct GroupedAttention : torch::autograd::Function<GroupedAttention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
-                        std::int64_t heads, double dropout, std::int64_t key) {
-    const Attended attended = attend({q_BTE, k_BTF, v_BTF, heads}, dropout, key);
+                        std::int64_t heads, bool causal, double dropout, std::int64_t key) {
+    const Attended attended = attend({q_BTE, k_BTF, v_BTF, heads, causal}, dropout, key);
     ctx->save_for_backward({q_BTE, k_BTF, v_BTF, attended.weights_BHTT, attended.mask_BHTT});
     ctx->saved_data["heads"] = heads;
+    ctx->saved_data["causal"] = causal;
     return attended.out_BTE;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
     const std::int64_t heads = ctx->saved_data["heads"].toInt();
+    const bool causal = ctx->saved_data["causal"].toBool();
     const Heads d = {at::empty_like(saved[0]), at::empty_like(saved[1]), at::empty_like(saved[2]), heads};
-    attend_backward({saved[0], saved[1], saved[2], heads}, {{}, saved[3], saved[4]}, gradients[0], d);
-    return {d.q_BTE, d.k_BTF, d.v_BTF, Tensor(), Tensor(), Tensor()};
+    attend_backward({saved[0], saved[1], saved[2], heads, causal}, {{}, saved[3], saved[4]}, gradients[0], d);
+    return {d.q_BTE, d.k_BTF, d.v_BTF, Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -415,7 +421,13 @@ const Kernels& fused() {
       },
       [](const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, std::int64_t heads, double dropout,
          std::uint64_t key) {
-        return GroupedAttention::apply(q_BTE, k_BTF, v_BTF, heads, dropout, static_cast<std::int64_t>(key));
+        return GroupedAttention::apply(q_BTE, k_BTF, v_BTF, heads, /*causal=*/true, dropout,
+                                       static_cast<std::int64_t>(key));
+      },
+      [](const Tensor& q_BTE, const Tensor& k_BTE, const Tensor& v_BTE, std::int64_t heads, double dropout,
+         std::uint64_t key) {
+        return GroupedAttention::apply(q_BTE, k_BTE, v_BTE, heads, /*causal=*/false, dropout,
+                                       static_cast<std::int64_t>(key));
       },
   };
   return kernels;

@@ -47,6 +47,9 @@ struct Kernels {
   /// H*D].
   at::Tensor (*grouped_attention)(const at::Tensor& q_BTE, const at::Tensor& k_BTF, const at::Tensor& v_BTF,
                                   std::int64_t heads, double dropout, std::uint64_t key) = nullptr;
+  /// Self-attention of H heads in which every token sees every token, with dropout of the weights: [B, T, H*D].
+  at::Tensor (*bidirectional_attention)(const at::Tensor& q_BTE, const at::Tensor& k_BTE, const at::Tensor& v_BTE,
+                                        std::int64_t heads, double dropout, std::uint64_t key) = nullptr;
 };
 
 /// LibTorch's operations, on any device.

@@ -90,6 +90,18 @@ TEST_CASE("kernel: attention at lengths within, at and beyond a block of queries
   }
 }
 
+TEST_CASE("kernel: attention in which every token sees every token") {
+  for (const double dropout : {0.0, 0.3}) {
+    for (const std::int64_t length : {2, 7, 65, 130}) {
+      CAPTURE(dropout);
+      CAPTURE(length);
+      agree([=](const Kernels& k,
+                const auto& in) { return k.bidirectional_attention(in[0], in[1], in[2], 3, dropout, 17); },
+            {random({2, length, 24}, 5), random({2, length, 24}, 6), random({2, length, 24}, 7)});
+    }
+  }
+}
+
 TEST_CASE("kernel: projection, with a bias and without") {
   agree([](const Kernels& k, const auto& in) { return k.project(in[0], in[1], in[2]); },
         {random({2, 5, 24}, 1), random({40, 24}, 2), random({40}, 3)});

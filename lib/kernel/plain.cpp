@@ -29,18 +29,19 @@ Tensor linear_add(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bi
 }
 
 /// Of queries, keys and values of as many heads: [B, T, H*D].
-Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BHTD, double dropout, std::uint64_t key) {
+Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BHTD, double dropout, std::uint64_t key,
+              bool causal = true) {
   const std::int64_t B = all_q_BHTD.size(0), H = all_q_BHTD.size(1), T = all_q_BHTD.size(2), D = all_q_BHTD.size(3);
 #if TORCH_VERSION_MAJOR >= 2                   // before, LibTorch had none, and our GPUs need a later one
   if (all_q_BHTD.is_cuda() && dropout == 0) {  // its own choice among its deterministic kernels
-    return at::scaled_dot_product_attention(all_q_BHTD, k_BHTD, v_BHTD, {}, 0, /*is_causal=*/true)
+    return at::scaled_dot_product_attention(all_q_BHTD, k_BHTD, v_BHTD, {}, 0, causal)
         .transpose(1, 2)
         .reshape({B, T, H * D});
   }
 #endif
   const Tensor q_BHTD = all_q_BHTD * (1 / std::sqrt(static_cast<double>(D)));
-  const Tensor mask_TT = at::full({T, T}, -INFINITY, q_BHTD.options()).triu_(1);
-  const Tensor scores_BHTT = at::matmul(q_BHTD, k_BHTD.transpose(-2, -1)) + mask_TT;
+  Tensor scores_BHTT = at::matmul(q_BHTD, k_BHTD.transpose(-2, -1));
+  if (causal) scores_BHTT = scores_BHTT + at::full({T, T}, -INFINITY, q_BHTD.options()).triu_(1);
   const Tensor weights_BHTT = unit::dropout(at::softmax(scores_BHTT, -1), dropout, key);
   return at::matmul(weights_BHTT, v_BHTD).transpose(1, 2).reshape({B, T, H * D});
 }
@@ -59,6 +60,13 @@ Tensor grouped_attention(const Tensor& q_BTE, const Tensor& k_BTF, const Tensor&
     return K == H ? of_BKTD : of_BKTD.unsqueeze(2).expand({B, K, H / K, T, D}).reshape({B, H, T, D});
   };
   return attend(q_BTE.view({B, T, H, D}).transpose(1, 2), for_all(k_BTF), for_all(v_BTF), dropout, key);
+}
+
+Tensor bidirectional_attention(const Tensor& q_BTE, const Tensor& k_BTE, const Tensor& v_BTE, std::int64_t heads,
+                               double dropout, std::uint64_t key) {
+  const std::int64_t B = q_BTE.size(0), T = q_BTE.size(1), D = q_BTE.size(2) / heads;
+  const auto of_heads = [&](const Tensor& x_BTE) { return x_BTE.view({B, T, heads, D}).transpose(1, 2); };
+  return attend(of_heads(q_BTE), of_heads(k_BTE), of_heads(v_BTE), dropout, key, /*causal=*/false);
 }
 
 Normed rms_norm(const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
@@ -92,8 +100,19 @@ Tensor loss(const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N
 }  // namespace
 
 const Kernels& plain() {
-  static constexpr Kernels kernels = {norm, linear,   linear_gelu, linear_add, attention, embedding,
-                                      loss, rms_norm, project,     swiglu,     rotate,    grouped_attention};
+  static constexpr Kernels kernels = {norm,
+                                      linear,
+                                      linear_gelu,
+                                      linear_add,
+                                      attention,
+                                      embedding,
+                                      loss,
+                                      rms_norm,
+                                      project,
+                                      swiglu,
+                                      rotate,
+                                      grouped_attention,
+                                      bidirectional_attention};
   return kernels;
 }
 

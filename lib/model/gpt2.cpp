@@ -143,7 +143,7 @@ class Head final : public unit::Unit {
   Shared shared_;
 };
 
-Size size(const Configuration& config) {
+Size size(const Configuration& config, const Settings&) {
   const Size size = {config.integer("n_layer", 12), config.integer("n_embd", 768), config.integer("n_head", 12),
                      config.integer("n_positions", 1024), config.integer("vocab_size", 50257)};
   if (size.width % size.heads != 0)

@@ -156,7 +156,7 @@ class Head final : public unit::Unit {
   }
 };
 
-Size size(const Configuration& config) {
+Size size(const Configuration& config, const Settings&) {
   return {config.integer("num_hidden_layers", 32), config.integer("hidden_size", 4096),
           config.integer("num_attention_heads", 32), config.integer("max_position_embeddings", 2048),
           config.integer("vocab_size", 32000)};
@@ -211,7 +211,7 @@ std::string config_json(const Model& model, const Shared& s, const Settings& set
 void build(Model& model, const Configuration& config, const Settings& settings, std::int64_t total) {
   config.require("hidden_act", {"silu"});
   config.require("pretraining_tp", {1});
-  const Size size = llama().size(config);
+  const Size size = llama().size(config, settings);
   Shared shared{.C = model.width,
                 .H = model.num_heads,
                 .K = key_value_heads(config, size),

@@ -9,6 +9,7 @@
 #include "base/number.hpp"
 #include "model/gpt2.hpp"
 #include "model/llama.hpp"
+#include "model/vit.hpp"
 
 namespace zs::model {
 namespace {
@@ -57,8 +58,13 @@ Source find(const std::string& name) {
 }  // namespace
 
 const std::vector<const Family*>& families() {
-  static const std::vector<const Family*> all = {&gpt2(), &llama()};
+  static const std::vector<const Family*> all = {&gpt2(), &llama(), &vit()};
   return all;
+}
+
+bool takes_images(const std::string& name) {
+  const Source source = find(name);
+  return family_of(source.config).size(source.config, {}).vocabulary == 0;
 }
 
 std::vector<std::string> names() {
@@ -86,11 +92,22 @@ Model make(const Settings& settings) {
   const Family& family = family_of(config);
   if (config.has("quantization_config"))
     config.refuse("quantization_config", "is set: zs reads weights of 16 bits and more, give it the model as it was");
-  const Size size = family.size(config);
+  const Size size = family.size(config, settings);
   if (settings.num_layers > size.layers && !folder.empty()) {
     throw Error(config.where(), 0,
                 "the model has " + to_text(size.layers) + " layers: --num_layers " + to_text(settings.num_layers) +
                     " can only leave some out");
+  }
+  const bool images = size.vocabulary == 0;
+  if (images && settings.seq_length != 0 && settings.seq_length != size.positions) {
+    throw Error("model " + settings.name + " takes images, of " + to_text(size.positions) +
+                " tokens by its image size and patch size: leave seq_length " + to_text(settings.seq_length) + " out");
+  }
+  if (images && settings.vocab_size > 0)
+    throw Error("model " + settings.name + " takes images and has no vocabulary: leave model.vocab_size out");
+  if (!images && (settings.image_size > 0 || settings.num_labels > 0)) {
+    throw Error("model " + settings.name + " takes text: leave " +
+                (settings.image_size > 0 ? "--image_size" : "--num_labels") + " out");
   }
   if (settings.seq_length < 0 || settings.seq_length > size.positions) {
     throw Error("model " + settings.name + " takes sequences of 1 to " + to_text(size.positions) + " tokens, not " +
@@ -109,7 +126,9 @@ Model make(const Settings& settings) {
   model.width = size.width;
   model.num_heads = size.heads;
   model.positions = size.positions;
-  model.seq_length = settings.seq_length > 0 ? settings.seq_length : std::min(size.positions, kUsualLength);
+  model.seq_length = settings.seq_length > 0 ? settings.seq_length
+                     : images                ? size.positions
+                                             : std::min(size.positions, kUsualLength);
   model.vocab_size = settings.vocab_size > 0 ? settings.vocab_size : size.vocabulary;
   family.build(model, config, settings, std::max(size.layers, model.num_layers));
   return model;

@@ -17,7 +17,10 @@ struct Settings {
   std::int64_t num_layers = 0;
   std::int64_t vocab_size = 0;
   std::int64_t seq_length = 0;  ///< tokens in a sample; at most the model's positions
-  double dropout = 0;           ///< of what the family drops, in place of config.json's
+  std::int64_t image_size = 0;  ///< pixels along a side of a sample
+  std::int64_t num_labels = 0;
+  std::vector<std::string> labels{};  ///< their names, for config.json; none, or num_labels
+  double dropout = 0;                 ///< of what the family drops, in place of config.json's
   double init_mean = 0, init_std = 0.02;
   bool init_gaussian = false;        ///< every parameter begins as N(init_mean, init_std), biases and norms too
   bool fused = false;                ///< fused kernels instead of LibTorch's operations
@@ -31,6 +34,8 @@ struct Model {
   std::int64_t vocab_size = 0, positions = 0;
   std::int64_t seq_length = 0;  ///< tokens in a sample: as asked for, else the positions, but no more than kUsualLength
   std::int64_t num_layers = 0, width = 0, num_heads = 0;
+  std::int64_t image_size = 0, num_labels = 0;  ///< of a model that classifies images; else 0
+  bool takes_images() const { return image_size > 0; }
   double flops_per_token = 0;  ///< forward and backward, matrix products alone
   std::string config_json;     ///< as Hugging Face's class of the family writes it
 };
@@ -38,9 +43,10 @@ struct Model {
 /// Tokens in a sample where nothing is asked for and the model has more positions: what a laptop trains in seconds.
 inline constexpr std::int64_t kUsualLength = 512;
 
-/// What a config.json says of a model's size, each under the key that its family has for it.
+/// What a config.json says of a model's size, each under the key that its family has for it; and of its settings.
 struct Size {
-  std::int64_t layers, width, heads, positions, vocabulary;
+  std::int64_t layers, width, heads, positions;
+  std::int64_t vocabulary;  ///< 0 where samples are images: all of them have `positions` tokens
 };
 
 /// A model that is known by its name.
@@ -53,7 +59,7 @@ struct Known {
 struct Family {
   std::string name;  ///< config.json's model_type
   std::vector<Known> models;
-  Size (*size)(const Configuration&);
+  Size (*size)(const Configuration&, const Settings&);
   /// Fills in units, flops_per_token and config_json of a model whose other members are set; `total` is the number of
   /// layers before any was left out. Throws zs::Error at what the family does not know.
   void (*build)(Model&, const Configuration&, const Settings&, std::int64_t total);
@@ -62,6 +68,9 @@ struct Family {
 };
 /// All families; a new one is a line in model.cpp.
 const std::vector<const Family*>& families();
+
+/// Whether the samples of a model are images. Throws zs::Error as make() does where there is no such model.
+bool takes_images(const std::string& name);
 
 /// Names of the models that make() knows.
 std::vector<std::string> names();

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What came out: loss, time and memory, each with its table, its figure and the sentence that the data allow.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
+#include <set>
 
 #include "base/number.hpp"
 #include "plot/figures.hpp"
@@ -120,6 +123,55 @@ Text loss_sentence(const Findings& found) {
   return say("The losses first differ at step {}; {}", to_text(*all.first_step), what);
 }
 
+namespace {
+
+/// What evaluations say beside the loss, by the names that records have for it.
+constexpr std::array kEvaluated = {std::pair{"perplexity", "final_valid_perplexity"},
+                                   std::pair{"accuracy", "final_valid_accuracy"},
+                                   std::pair{"accuracy, best five", "final_valid_accuracy_top5"},
+                                   std::pair{"test loss", "test_loss"},
+                                   std::pair{"test perplexity", "test_perplexity"},
+                                   std::pair{"test accuracy", "test_accuracy"},
+                                   std::pair{"test accuracy, best five", "test_accuracy_top5"}};
+constexpr std::string_view kOfClass = "class_accuracy.";
+
+/// A number that the runs of a condition agree on.
+Cell fact(const Condition& condition, const std::string& name) {
+  const auto value = parse_real(condition.attribute(name));
+  return value ? Cell{Text(to_rounded_text(*value, 5)), *value} : nothing();
+}
+
+bool somewhere(const Findings& found, const std::string& name) {
+  return std::ranges::any_of(found.conditions, [&](const Condition& c) { return !c.attribute(name).empty(); });
+}
+
+/// A row for each class, a column for each condition; nothing where no classes were told apart.
+std::optional<Grid> class_grid(const Findings& found) {
+  std::set<std::string> names;
+  for (const Condition& condition : found.conditions) {
+    for (const summary::Member& member : condition.members) {
+      for (const auto& [name, value] : member.facts) {
+        if (name.starts_with(kOfClass)) names.insert(name);
+      }
+    }
+  }
+  if (names.empty()) return {};
+  Grid grid;
+  grid.header = {"accuracy of class"};
+  grid.numeric = {false};
+  for (const Condition& condition : found.conditions) {
+    grid.header.push_back(condition.name);
+    grid.numeric.push_back(true);
+  }
+  for (const std::string& name : names) {
+    grid.rows.push_back({Cell{Text(name.substr(kOfClass.size()))}});
+    for (const Condition& condition : found.conditions) grid.rows.back().push_back(fact(condition, name));
+  }
+  return grid;
+}
+
+}  // namespace
+
 Section loss_section(const Findings& found, Tracer& tracer) {
   Section section{"Loss", {}};
   section.blocks.emplace_back(Paragraph{loss_sentence(found)});
@@ -130,7 +182,12 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   maker.number("best", "best_loss", &Condition::best_loss, 1, 7);
   maker.number("mean", "mean_loss", &Condition::mean_loss, 1, 7);
   maker.number("validation", "valid_loss", &Condition::valid_loss, 1, 7);
+  for (const auto& [title, name] : kEvaluated) {
+    if (somewhere(found, name))
+      maker.column(title, [&, name = name](std::size_t i) { return fact(found.conditions[i], name); });
+  }
   section.blocks.emplace_back(maker.take());
+  if (auto classes = class_grid(found)) section.blocks.emplace_back(*std::move(classes));
   return section;
 }
 

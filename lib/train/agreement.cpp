@@ -84,8 +84,8 @@ Batches read_batches(comm::Group& group, const Settings& settings, const model::
     batches->steps();  // throws where they do not fill one step
   });
   comm::require_same(group,
-                     {{"the tokens of the data set", to_text(batches->tokens().count())},
-                      {"the SHA-256 of the data set's tokens", batches->tokens().sha256()}},
+                     {{"the tokens of the data set", to_text(batches->data().tokens)},
+                      {"the checksum of the data set", batches->data().sha256}},
                      settings.dataset);
   return *std::move(batches);
 }

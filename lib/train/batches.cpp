@@ -2,48 +2,57 @@
 #include "train/batches.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "data/corpus.hpp"
-#include "data/token_file.hpp"
+#include "data/images.hpp"
+#include "data/text.hpp"
 
 namespace zs::train {
 namespace {
 
-constexpr double kValidation = 0.1;  // share of the windows held out
-
-/// The tokens of the data set that the settings name. Throws zs::Error where the model does not know all of them.
-std::shared_ptr<const data::Tokens> tokens_of(const Settings& settings, const model::Model& model) {
-  if (data::is_token_file(settings.dataset)) {
-    return std::make_shared<data::TokenFile>(settings.dataset, model.vocab_size, settings.dataset_percentage,
-                                             settings.dataset_size);
+data::Split split_of(const Settings& settings, const model::Model& model) {
+  const std::string path = settings.dataset == data::kGenerated ? settings.dataset : data::find(settings.dataset);
+  if (model.takes_images()) {
+    image::Transform transform = settings.transform;
+    transform.size = model.image_size;
+    return data::images({.path = path,
+                         .transform = transform,
+                         .seed = settings.engine.seed,
+                         .labels = model.num_labels,
+                         .percentage = settings.dataset_percentage,
+                         .most = settings.dataset_size,
+                         .held_out = settings.held_out,
+                         .skip_bad = settings.skip_bad_images,
+                         .threads = settings.num_workers});
   }
-  if (!settings.tokenizer.empty()) {
-    return data::tokenized_text(settings.dataset, settings.tokenizer, model.vocab_size, settings.dataset_percentage,
-                                settings.dataset_size);
-  }
-  auto tokens = std::make_shared<data::Corpus>(settings.dataset, settings.dataset_percentage, settings.dataset_size);
-  if (model.vocab_size < tokens->vocabulary()) {
-    throw Error("model.vocab_size: " + std::to_string(model.vocab_size) + " is too small for bytes as tokens (256)");
-  }
-  return tokens;
+  return data::text({.path = path,
+                     .tokenizer = settings.tokenizer,
+                     .vocabulary = model.vocab_size,
+                     .length = settings.model.seq_length,
+                     .percentage = settings.dataset_percentage,
+                     .most = settings.dataset_size,
+                     .held_out = settings.held_out});
 }
 
-unit::Batch batch(const data::Samples& samples, std::int64_t length) {
-  const auto tensor = [&](const std::vector<std::int64_t>& numbers) {
-    return at::from_blob(const_cast<std::int64_t*>(numbers.data()), {samples.count, length}, at::kLong).clone();
-  };
-  return {tensor(samples.inputs), tensor(samples.targets)};
+/// A tensor that takes the numbers over.
+template <typename T>
+at::Tensor tensor(std::vector<T> numbers, const std::vector<std::int64_t>& shape, at::ScalarType type) {
+  const auto kept = std::make_shared<std::vector<T>>(std::move(numbers));
+  return at::from_blob(
+      kept->data(), shape, [kept](void*) {}, at::TensorOptions(type));
 }
 
 }  // namespace
 
 Batches::Batches(const Settings& settings, const model::Model& model, std::int64_t leaves)
     : settings_(settings),
-      tokens_(tokens_of(settings, model)),
-      split_(data::windows(tokens_, settings.model.seq_length, kValidation)),
-      samples_per_step_(product("sequences of a step", {leaves, settings.batch_size})),
+      shape_(model.takes_images() ? std::vector<std::int64_t>{3, model.image_size, model.image_size}
+                                  : std::vector<std::int64_t>{settings.model.seq_length}),
+      split_(split_of(settings, model)),
+      labels_(static_cast<std::size_t>(model.num_labels)),
+      samples_per_step_(product("samples of a step", {leaves, settings.batch_size})),
       loader_(*split_.training, settings.batch_size, leaves, settings.engine.seed) {
   product("tokens of a step", {samples_per_step_, settings.model.seq_length});
 }
@@ -52,12 +61,12 @@ std::int64_t Batches::steps() const {
   const std::int64_t steps = settings_.num_epochs == 0  ? settings_.max_steps
                              : settings_.max_steps == 0 ? steps_of_epochs()
                                                         : std::min(settings_.max_steps, steps_of_epochs());
-  product("sequences of the training", {steps, samples_per_step()});
+  product("samples of the training", {steps, samples_per_step()});
   if (steps == 0) {
     throw Error(settings_.dataset, 0,
                 std::to_string(split_.training->size()) + " samples, " + std::to_string(settings_.num_epochs) +
                     " times, do not fill one step of " + std::to_string(samples_per_step()) +
-                    ": name more text, or set --max_steps without --num_epochs");
+                    ": name more data, or set --max_steps without --num_epochs");
   }
   return steps;
 }
@@ -73,18 +82,29 @@ std::string Batches::cut_short() const {
          to_text(settings_.max_steps);
 }
 
-unit::Batch Batches::training(std::int64_t step, std::int64_t leaf) {
-  return batch(loader_.read(step, leaf), split_.training->length());
+unit::Batch Batches::batch(data::Samples samples) const {
+  std::vector<std::int64_t> inputs = {samples.count}, targets = {samples.count};
+  inputs.insert(inputs.end(), shape_.begin(), shape_.end());
+  if (!samples.pixels.empty())
+    return {tensor(std::move(samples.pixels), inputs, at::kFloat),
+            tensor(std::move(samples.targets), targets, at::kLong)};
+  return {tensor(std::move(samples.tokens), inputs, at::kLong), tensor(std::move(samples.targets), inputs, at::kLong)};
 }
 
-std::int64_t Batches::validation_leaves() const {
-  return (split_.validation->size() + settings_.eval_batch_size - 1) / settings_.eval_batch_size;
+unit::Batch Batches::training(std::int64_t step, std::int64_t leaf) { return batch(loader_.read(step, leaf)); }
+
+const data::Dataset* Batches::of(Part part) const {
+  return part == Part::validation ? split_.validation.get() : split_.test.get();
 }
 
-unit::Batch Batches::validation(std::int64_t leaf) const {
+std::int64_t Batches::leaves(Part part) const {
+  const data::Dataset* const samples = of(part);
+  return samples ? (samples->size() + settings_.eval_batch_size - 1) / settings_.eval_batch_size : 0;
+}
+
+unit::Batch Batches::held_out(Part part, std::int64_t leaf) const {
   const std::int64_t first = leaf * settings_.eval_batch_size;
-  const std::int64_t count = std::min(settings_.eval_batch_size, split_.validation->size() - first);
-  return batch(data::read(*split_.validation, first, count), split_.validation->length());
+  return batch(data::read(*of(part), first, std::min(settings_.eval_batch_size, of(part)->size() - first)));
 }
 
 }  // namespace zs::train

@@ -2,16 +2,18 @@
 // Which samples belong to which micro-batch of a training: the same for every stage, rank count and checker.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <vector>
 
 #include "data/loader.hpp"
-#include "data/tokens.hpp"
 #include "model/model.hpp"
 #include "train/settings.hpp"
 #include "unit/unit.hpp"
 
 namespace zs::train {
+
+/// What is held out of training.
+enum class Part { validation, test };
 
 class Batches {
  public:
@@ -21,9 +23,9 @@ class Batches {
 
   /// The micro-batch of a leaf of a step, which counts from 1.
   unit::Batch training(std::int64_t step, std::int64_t leaf);
-  /// Micro-batches of held-out text, each text once; the last may be smaller.
-  std::int64_t validation_leaves() const;
-  unit::Batch validation(std::int64_t leaf) const;
+  /// Micro-batches of what is held out, each sample once; the last may be smaller. 0 where there is no such part.
+  std::int64_t leaves(Part part) const;
+  unit::Batch held_out(Part part, std::int64_t leaf) const;
 
   /// Steps that the settings ask for: max_steps, or those of num_epochs if they are fewer. Throws zs::Error if the text
   /// does not fill one.
@@ -36,15 +38,22 @@ class Batches {
   double steps_per_epoch() const {
     return static_cast<double>(split_.training->size()) / static_cast<double>(samples_per_step());
   }
-  const data::Tokens& tokens() const { return *tokens_; }
+  /// Passes over the training samples in so many steps, the last perhaps in part.
+  double epochs(std::int64_t steps) const { return static_cast<double>(steps) / steps_per_epoch(); }
+  const data::Split& data() const { return split_; }
+  /// Labels of the model; 0 of text.
+  std::size_t labels() const { return labels_; }
 
  private:
   Settings settings_;
-  std::shared_ptr<const data::Tokens> tokens_;
+  std::vector<std::int64_t> shape_;  // of a sample's inputs
   data::Split split_;
+  std::size_t labels_;
   std::int64_t samples_per_step_;
   data::Loader loader_;
 
+  const data::Dataset* of(Part part) const;
+  unit::Batch batch(data::Samples samples) const;
   std::int64_t steps_of_epochs() const;
 };
 

@@ -21,9 +21,14 @@ struct Case {
   at::ScalarType dtype = at::kFloat;
 };
 
-unit::Batch batch(std::int64_t step, std::int64_t leaf) {
+unit::Batch batch(const model::Model& model, std::int64_t step, std::int64_t leaf) {
   const at::Generator random =
       unit::generator(unit::mix(static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(leaf)));
+  if (model.takes_images()) {
+    const std::int64_t size = model.image_size;
+    return {at::randn({2, 3, size, size}, random),
+            at::randint(0, model.num_labels, {2}, random, at::TensorOptions(at::kLong))};
+  }
   const at::Tensor tokens = at::randint(0, 256, {2, 17}, random, at::TensorOptions(at::kLong));
   return {tokens.narrow(1, 0, 16).contiguous(), tokens.narrow(1, 1, 16).contiguous()};
 }
@@ -37,15 +42,18 @@ struct Outcome {
 Outcome trained(const Case& c) {
   Outcome outcome;
   comm::run_in_process(c.ranks, [&](comm::Group& group) {
-    const model::Model model =
-        model::make({.name = c.model, .num_layers = 2, .seq_length = 16, .dropout = 0.1, .fused = c.fused});
+    const model::Model model = model::make({.name = c.model,
+                                            .num_layers = 2,
+                                            .seq_length = model::takes_images(c.model) ? 0 : 16,
+                                            .dropout = 0.1,
+                                            .fused = c.fused});
     const auto engine = zero::make_engine(
         group, model.units,
         {c.stage, c.micro_steps, c.checkpointing, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}},
         {.max_grad_norm = c.max_grad_norm, .dtype = c.dtype, .offload = c.offload});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
-      last = engine->step(step, 1e-3, [&](std::int64_t leaf) { return batch(step, leaf); });
+      last = engine->step(step, 1e-3, [&](std::int64_t leaf) { return batch(model, step, leaf); });
     }
     const std::string digest = engine->digest();
     if (group.rank() == 0) outcome = {digest, last.loss, last.grad_norm};
@@ -62,7 +70,7 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
   };
   for (const auto& [fused, max_grad_norm, name] :
        {Kind{false, 0.0, "tiny"}, Kind{false, 0.5, "tiny"}, Kind{true, 0.5, "tiny"}, Kind{false, 0.5, "tiny-llama"},
-        Kind{true, 0.5, "tiny-llama"}}) {
+        Kind{true, 0.5, "tiny-llama"}, Kind{false, 0.5, "tiny-vit"}, Kind{true, 0.5, "tiny-vit"}}) {
     CAPTURE(name);
     const Outcome expected = trained({.max_grad_norm = max_grad_norm, .fused = fused, .model = name});
     CHECK(expected.loss > 1);
@@ -109,7 +117,7 @@ TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes 
 }
 
 TEST_CASE("exact: fused kernels follow the plain ones, to rounding") {
-  for (const char* const name : {"tiny", "tiny-llama"}) {
+  for (const char* const name : {"tiny", "tiny-llama", "tiny-vit"}) {
     CAPTURE(name);
     const Outcome plain = trained({.model = name}), fused = trained({.fused = true, .model = name});
     CHECK(fused.loss == doctest::Approx(plain.loss).epsilon(1e-5));

@@ -33,23 +33,39 @@ void save_initial(const std::string& folder, const unit::Units& units, std::uint
   tensorfile::write_torch(folder + "/pytorch_model.bin", std::move(weights));
 }
 
+namespace {
+
+/// Appends the numbers of a tensor, and notes its shape behind `outer`.
+template <typename T>
+void append(std::vector<T>& all, std::vector<std::uint64_t>& shape, std::initializer_list<std::int64_t> outer,
+            const at::Tensor& tensor) {
+  all.insert(all.end(), tensor.data_ptr<T>(), tensor.data_ptr<T>() + tensor.numel());
+  shape.assign(outer.begin(), outer.end());
+  shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
+}
+
+}  // namespace
+
 void dump_batches(const std::string& path, Batches& batches, std::int64_t steps, std::int64_t leaves) {
-  std::vector<std::int64_t> tokens, targets, shape;
-  const auto append = [](std::vector<std::int64_t>& all, const at::Tensor& tensor) {
-    all.insert(all.end(), tensor.data_ptr<std::int64_t>(), tensor.data_ptr<std::int64_t>() + tensor.numel());
-  };
+  std::vector<std::int64_t> tokens, targets;
+  std::vector<float> pixels;
+  std::vector<std::uint64_t> shape, target_shape;
   for (std::int64_t step = 1; step <= steps; ++step) {
     for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
       const unit::Batch batch = batches.training(step, leaf);
-      append(tokens, batch.inputs);
-      append(targets, batch.targets);
-      shape = {steps, leaves, batch.samples(), batch.inputs.size(1)};
+      if (batches.labels() > 0)
+        append(pixels, shape, {steps, leaves}, batch.inputs);
+      else
+        append(tokens, shape, {steps, leaves}, batch.inputs);
+      append(targets, target_shape, {steps, leaves}, batch.targets);
     }
   }
   h5::Image image = h5::Image::create();
-  const std::vector<std::uint64_t> extents(shape.begin(), shape.end());
-  image.root().write_array("tokens", tokens, extents);
-  image.root().write_array("targets", targets, extents);
+  if (batches.labels() > 0)
+    image.root().write_array("pixels", pixels, shape);
+  else
+    image.root().write_array("tokens", tokens, shape);
+  image.root().write_array("targets", targets, target_shape);
   write_file(path, image.finish());
 }
 

@@ -4,6 +4,7 @@
 // ones are in tests/data/peers; $ZS_PEERS names a folder of more.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -94,24 +95,37 @@ std::vector<double> trained(const model::Model& model, const checkpoint::Weights
 
 TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers has them") {
   const std::vector<std::string> all = folders();
-  REQUIRE(all.size() >= 3);
+  REQUIRE(all.size() >= 5);
   for (const std::string& folder : all) {
     CAPTURE(folder);
     const tensorfile::StateDict expected = tensorfile::open_state_dict(folder + "/expected.safetensors");
-    const unit::Batch batch{read(expected, "tokens").to(at::kLong), read(expected, "targets").to(at::kLong)};
+    const bool images = model::takes_images(folder);
+    const at::Tensor inputs = read(expected, "inputs");
+    const unit::Batch batch{images ? inputs : inputs.to(at::kLong), read(expected, "targets").to(at::kLong)};
     const at::Tensor losses = read(expected, "losses");
     for (const bool fused : {false, true}) {
       CAPTURE(fused);
-      const model::Model model = model::make({.name = folder, .seq_length = batch.inputs.size(1), .fused = fused});
+      const model::Model model = model::make({.name = folder,
+                                              .seq_length = images ? 0 : inputs.size(1),
+                                              .image_size = images ? inputs.size(2) : 0,
+                                              .fused = fused});
       const checkpoint::Weights weights(model.units, folder, "");
       const Computed got = computed(model, weights, batch);
       CHECK(apart(got.logits, read(expected, "logits")) < 2e-6);
       CHECK(apart(got.loss.view({1}), losses.narrow(0, 0, 1)) < 1e-6);
+      double largest = 0;
+      for (const at::Tensor& gradient : got.gradients) largest = std::max(largest, gradient.abs().max().item<double>());
       std::size_t next = 0;
       for (const auto& unit : model.units) {
         for (const unit::Parameter& parameter : unit->parameters()) {
           CAPTURE(parameter.name);
-          CHECK(apart(got.gradients[next++], read(expected, "gradient." + parameter.name)) < 1e-5);
+          const at::Tensor own = got.gradients[next++], theirs = read(expected, "gradient." + parameter.name);
+          // Softmax does not see what is the same for all keys: this gradient is 0, and what is computed is rounding.
+          const bool none = parameter.name.ends_with("attention.key.bias");
+          if (none)
+            CHECK(std::max(own.abs().max().item<double>(), theirs.abs().max().item<double>()) < 1e-6 * largest);
+          else
+            CHECK(apart(own, theirs) < 1e-5);
         }
       }
       const std::vector<double> own =

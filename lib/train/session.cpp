@@ -89,10 +89,7 @@ registry::Fields result_fields(const Outcome& outcome, double wall_time) {
                              {"peak_memory", to_text(outcome.peak_mem)},
                              {"wall_time", to_text(wall_time)},
                              {"state_digest", outcome.state_digest}};
-  if (!metric::is_absent(outcome.valid_loss)) {
-    registry::set(fields, "final_valid_loss", to_text(outcome.valid_loss));
-    registry::set(fields, "final_valid_perplexity", to_text(std::exp(outcome.valid_loss)));
-  }
+  for (const auto& [key, value] : outcome.facts) registry::set(fields, key, value);
   return fields;
 }
 
@@ -254,6 +251,7 @@ Status Session::train(const cli::Args& args) {
                       {"--calibrate", given("calibrate")},
                       {"--debug_log", given("debug_log")},
                       {"--print_deepspeed_config", given("print_deepspeed_config")},
+                      {"--eval_only", given("eval_only")},
                       {"--print_plan", given("print_plan")}});
   if (args.has("print_deepspeed_config")) {
     if (!first) return Status::done;
@@ -274,7 +272,7 @@ Status Session::train(const cli::Args& args) {
   std::optional<experiment::Lease> lease;
   if (start.run) {
     comm::together(group, "lease of " + start.run->folder(), [&] {
-      if (!first || args.has("print_plan")) return;
+      if (!first || args.has("print_plan") || args.has("eval_only")) return;
       lease.emplace(start.run->folder(), args.has("take_over"));
       checkpoint::remove_leftovers(start.run->folder());
     });
@@ -289,6 +287,12 @@ Status Session::train(const cli::Args& args) {
   }
   if (args.has("print_plan")) {
     if (first) print(plan::to_text(trainer.plan()));
+    return Status::done;
+  }
+  if (args.has("eval_only")) {
+    std::string text;
+    for (const std::string& line : trainer.evaluate()) text += line + "\n";
+    if (first) print(text);
     return Status::done;
   }
   if (!first) return status(trainer.run("", {}, {}));

@@ -3,14 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "data/corpus.hpp"
+#include "data/images.hpp"
 #include "device/memory.hpp"
 #include "device/tensor.hpp"
+#include "image/listing.hpp"
 #include "plan/pass.hpp"
+#include "token/tokenize.hpp"
 #include "token/tokenizer.hpp"
 
 namespace zs::train {
@@ -75,25 +80,6 @@ void limit_steps(const config::Config& config, Settings& s) {
   if (steps || epochs) return;
   s.max_steps = kUsualSteps;
   s.notes.push_back("max_steps is " + to_text(kUsualSteps) + ": neither max_steps nor num_epochs is set");
-}
-
-/// The model, with what it decides itself where nothing is asked for.
-void choose_model(const config::Config& config, Settings& s) {
-  s.model.name = config.text("model.name");
-  s.model.num_layers = config.integer("model.num_layers");
-  s.model.dropout = config.real("model.dropout");
-  s.model.vocab_size = config.has("model.vocab_size") ? config.integer("model.vocab_size") : 0;
-  s.model.fused = config.boolean("zero.compile");
-  s.model.init_mean = config.real("initialization.init_mean");
-  s.model.init_std = config.real("initialization.init_std");
-  s.model.init_gaussian = config.text("initialization.init_type") == "gaussian";
-  s.begins_anew = config.find("initialization.init_type")->origin != "default";
-  if (config.has("model.context_length")) s.model.seq_length = config.integer("model.context_length");
-  const model::Model model = model::make(s.model);
-  if (s.model.seq_length == model.seq_length) return;
-  s.model.seq_length = model.seq_length;
-  s.notes.push_back("seq_length is " + to_text(model.seq_length) + ": it is not set, and " + model.name + " has " +
-                    to_text(model.positions) + " positions");
 }
 
 /// The path of the tokenizer: the one asked for, else that of the model's folder, if it has one; "" for bytes.
@@ -162,6 +148,88 @@ zero::LossScaling loss_scaling(const config::Config& config, bool autocast) {
     rules.consecutive = config.boolean("training.consecutive_hysteresis");
   take(config, "training.min_loss_scale", rules.minimum);
   return rules;
+/// The number of a configuration's key, or 0 where it is not set.
+std::int64_t number(const config::Config& config, const char* key) { return config.has(key) ? config.integer(key) : 0; }
+
+/// The classes of the data set are the labels of a model that has none of its own.
+void choose_labels(Settings& s) {
+  if (s.dataset == data::kGenerated) return;
+  s.model.labels = image::classes_of(data::find(s.dataset));
+  if (s.model.num_labels == 0 && !std::filesystem::is_directory(s.model.name))
+    s.model.num_labels = static_cast<std::int64_t>(s.model.labels.size());
+}
+
+/// The vocabulary of a known name is that of the tokenizer that was asked for.
+void choose_vocabulary(const config::Config& config, Settings& s) {
+  s.model.vocab_size = number(config, "model.vocab_size");
+  if (s.model.vocab_size > 0 || s.tokenizer.empty() || std::filesystem::is_directory(s.model.name)) return;
+  s.model.vocab_size = token::open_tokenizer(s.tokenizer)->size();
+  s.notes.push_back("vocab_size is " + to_text(s.model.vocab_size) +
+                    ": it is not set, and the tokenizer has so many ids");
+}
+
+/// The model, with what it decides itself where nothing is asked for.
+void choose_model(const config::Config& config, Settings& s) {
+  s.model.name = config.text("model.name");
+  s.model.num_layers = config.integer("model.num_layers");
+  s.model.dropout = config.real("model.dropout");
+  s.model.fused = config.boolean("zero.compile");
+  s.model.init_mean = config.real("initialization.init_mean");
+  s.model.init_std = config.real("initialization.init_std");
+  s.model.init_gaussian = config.text("initialization.init_type") == "gaussian";
+  s.begins_anew = config.find("initialization.init_type")->origin != "default";
+  s.model.seq_length = number(config, "model.context_length");
+  s.model.image_size = number(config, "model.image_size");
+  s.model.num_labels = number(config, "model.num_labels");
+  const bool images = model::takes_images(s.model.name);
+  s.tokenizer = images ? "" : tokenizer_of(config);
+  if (config.has("data.dataset_path")) {
+    s.dataset = config.text("data.dataset_path");
+  } else {
+    s.dataset = images ? data::kGenerated : data::kDefaultDataset;
+    if (images) s.notes.push_back("the images are generated, of patterns with noise: no data set is named");
+  }
+  if (images)
+    choose_labels(s);
+  else
+    choose_vocabulary(config, s);
+  const model::Model model = model::make(s.model);
+  if (s.model.seq_length == model.seq_length) return;
+  s.model.seq_length = model.seq_length;
+  if (images) return;
+  s.notes.push_back("seq_length is " + to_text(model.seq_length) + ": it is not set, and " + model.name + " has " +
+                    to_text(model.positions) + " positions");
+}
+
+/// Three numbers of a list, for red, green and blue; of one number three.
+std::array<double, 3> of_channels(const config::Config& config, const std::string& key) {
+  const std::vector<std::string> given = config.list(key);
+  std::array<double, 3> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::optional<double> value =
+        given.size() == 1 || given.size() == 3 ? parse_real(given[i % given.size()]) : std::nullopt;
+    if (!value || !std::isfinite(*value) || (key == "data.image_std" && !(*value > 0)))
+      throw Error(config.find(key)->origin + ": " + key + " is " + config.find(key)->value +
+                  ", expected one number or three, for red, green and blue");
+    all[i] = *value;
+  }
+  return all;
+}
+
+/// How images become samples: as asked for, else as the folder of the model says that it was trained.
+void choose_transform(config::Config config, Settings& s) {
+  const std::string path = s.model.name + "/preprocessor_config.json";
+  if (std::filesystem::exists(path)) {
+    const auto file = model::Configuration::read(path).values();
+    for (const char* const name : {"image_mean", "image_std"}) {
+      const std::string key = std::string("data.") + name;
+      if (config.find(key)->origin == "default" && file.contains(name)) config.set(key, file[name].dump(), path);
+    }
+  }
+  s.transform.augmentation = config.boolean("data.use_augmentation");
+  s.transform.mean = of_channels(config, "data.image_mean");
+  s.transform.std = of_channels(config, "data.image_std");
+  s.skip_bad_images = config.boolean("data.skip_bad_images");
 }
 
 constexpr std::array kDtypes = {std::pair{at::kFloat, "float32"}, std::pair{at::kBFloat16, "bfloat16"},
@@ -237,8 +305,10 @@ Settings settings(const config::Config& config, int ranks) {
   s.deterministic = config.boolean("training.deterministic");
   s.engine.seed = static_cast<std::uint64_t>(config.integer("training.seed"));
 
-  s.dataset = config.has("data.dataset_path") ? config.text("data.dataset_path") : data::kDefaultDataset;
-  s.tokenizer = tokenizer_of(config);
+  s.held_out = {config.real("data.validation_fraction"), config.real("data.test_fraction")};
+  choose_transform(config, s);
+  s.num_workers = config.has("data.num_workers") ? static_cast<int>(config.integer("data.num_workers"))
+                                                 : std::max(1, token::processors() / ranks);
   s.dataset_percentage = config.real("data.dataset_percentage");
   s.dataset_size = config.has("data.dataset_size") ? config.integer("data.dataset_size") : 0;
 
@@ -249,6 +319,7 @@ Settings settings(const config::Config& config, int ranks) {
   limit_steps(config, s);
   s.schedule = schedule(config);
   s.eval = config.boolean("training.eval");
+  if (config.has("training.dump_logits")) s.dump_logits = config.text("training.dump_logits");
   s.eval_steps = config.integer("training.eval_steps");
   s.log_interval = config.integer("training.log_interval");
   s.timing_warmup = config.integer("training.timing_warmup");

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "config/config.hpp"
+#include "data/dataset.hpp"
 #include "device/view.hpp"
+#include "image/transform.hpp"
 #include "model/model.hpp"
 #include "train/schedule.hpp"
 #include "zero/engine.hpp"
@@ -34,12 +36,17 @@ struct Settings {
   std::string tokenizer;  ///< its path; "": bytes
   double dataset_percentage = 100;
   std::int64_t dataset_size = 0;
+  data::HeldOut held_out;
+  image::Transform transform;  ///< of images; its size is the model's
+  bool skip_bad_images = false;
+  int num_workers = 1;  ///< threads that decode images
 
   std::int64_t batch_size = 1, eval_batch_size = 1;  ///< of one micro-batch
   std::int64_t num_epochs = 0, max_steps = 0;        ///< 0: no limit; not both
   Schedule schedule;
   std::int64_t eval_steps = 0, log_interval = 10, timing_warmup = 0, digest_every = 0;
   bool eval = false;
+  std::string dump_logits;  ///< file for those of the last evaluation, or ""
   std::string output_dir, run_name;
   std::string checkpoint;       ///< folder to go on from, or ""
   std::int64_t save_steps = 0;  ///< 0: none but the final one

@@ -78,7 +78,7 @@ TEST_CASE("settings: sizes whose product no integer holds are refused") {
   const Text text;
   CHECK_THROWS_WITH_AS(
       text.batches("training: {batch_size: 1000000000, gradient_accumulation_steps: 1000000000, max_steps: 1}", 16),
-      "sequences of a step: 16000000000 x 1000000000 is more than any machine counts", Error);
+      "samples of a step: 16000000000 x 1000000000 is more than any machine counts", Error);
   CHECK(text.batches("training: {batch_size: 6700417, gradient_accumulation_steps: 641, max_steps: 1}")
             .samples_per_step() == 4294967297);  // 2^32 + 1
   CHECK_THROWS_AS(text.batches("training: {batch_size: 1000000, max_steps: 100000000000000}").steps(), Error);

@@ -50,6 +50,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       batches_(read_batches(group, settings, model_)),
       steps_(batches_.steps()) {
   note_what_never_comes(settings_, steps_);
+  for (const std::string& note : batches_.data().notes) settings_.notes.push_back(note);
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
   set_arithmetic(group_, settings_);
   if (!settings_.save_pretrained.empty()) checkpoint::prepare_pretrained(group_, settings_.save_pretrained);
@@ -65,7 +66,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     const auto progress = checkpoint::peek(settings_.checkpoint);
     model::require_same(model_, settings_.checkpoint);
     if (!progress) return;
-    require_same(*progress, settings_, group_.size(), batches_.tokens().sha256());
+    require_same(*progress, settings_, group_.size(), batches_.data().sha256);
     done_ = progress->step;
     if (done_ > steps_ || (done_ == steps_ && !settings_.may_be_done)) {
       throw Error(settings_.checkpoint, 0,
@@ -78,13 +79,16 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
 
 void Trainer::describe() {
   const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
+  const auto some = [&](std::int64_t value) { return value > 0 ? number(value) : ""; };
   std::string passes;
   for (const std::string& pass : plan().passes) passes += (passes.empty() ? "" : ",") + pass;
   // What the configuration came to with this model, these data and these ranks, in place of what was asked.
   attribute::Facts known = {{"model.name", model_.name},
                             {"model.num_layers", number(model_.num_layers)},
                             {"model.parameters", number(unit::numel(model_.units))},
-                            {"vocab_size", number(model_.vocab_size)},
+                            {"vocab_size", some(model_.vocab_size)},
+                            {"image_size", some(model_.image_size)},
+                            {"num_labels", some(model_.num_labels)},
                             {"seq_length", number(settings_.model.seq_length)},
                             {"kernels", settings_.model.fused ? "fused" : "plain"},
                             {"dtype", dtype_name(settings_.engine.dtype)},
@@ -96,9 +100,10 @@ void Trainer::describe() {
                             {"global_batch_size", number(batches_.samples_per_step())},
                             {"passes", passes},
                             {"expected_steps", number(steps_)},
-                            {"dataset", batches_.tokens().path()},
-                            {"dataset_sha256", batches_.tokens().sha256()},
-                            {"dataset_tokens", number(batches_.tokens().count())},
+                            {"dataset", batches_.data().path},
+                            {"dataset_sha256", batches_.data().sha256},
+                            {"dataset_tokens", some(batches_.data().tokens)},
+                            {"dataset_images", model_.takes_images() ? number(batches_.data().training->size()) : ""},
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
                             {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
@@ -150,7 +155,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     stopped = saving.stopping() && !last && sound;
     const bool evaluates =
         sound && ((settings_.eval_steps > 0 && step % settings_.eval_steps == 0) || (settings_.eval && last));
-    if (evaluates) run_.records.column("valid_loss").reals().back() = evaluate();
+    if (evaluates) evaluate_all(last);
     const bool digests = settings_.digest_every > 0 && step % settings_.digest_every == 0;
     if (digests || last || stopped || !sound) digest = engine_->digest();
     if (digests) run_.records.column("state_digest").texts().back() = digest;
@@ -170,7 +175,12 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   const auto held = comm::exchange_values(group_, engine_->state_bytes(), "exchange of memory use");
   const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
   run_.attributes["state_bytes"] = to_text(state_bytes);
-  const Outcome result = outcome(digest, stopped);
+  Outcome result = outcome(digest, stopped);
+  result.facts = totals(result);
+  for (const auto& [key, value] : result.facts) {
+    run_.attributes[key] = value;
+    if (sink_.log) sink_.log("run: " + key + "=" + printable(value));
+  }
   if (const double rate = kernel::matrix_rate(matrix_format(settings_)); rate > 0) {
     run_.attributes["mfu"] =
         to_rounded_text(model_.flops_per_token * result.tokens_per_second / group_.size() / rate, 3);
@@ -178,8 +188,9 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   if (sink_.log) {
     if (const std::string why = batches_.cut_short(); !stopped && !why.empty()) sink_.log("note: " + why);
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
-              " iteration_time: " + to_plain_text(result.iteration_time) + " tokens_per_second: " +
-              to_plain_text(result.tokens_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
+              " iteration_time: " + to_plain_text(result.iteration_time) +
+              " tokens_per_second: " + to_plain_text(result.tokens_per_second) + " samples_per_second: " +
+              to_plain_text(result.samples_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
               " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes) +
               (run_.attributes.contains("mfu") ? " mfu: " + run_.attributes["mfu"] : ""));
     sink_.log("state_digest: " + digest);
@@ -201,7 +212,7 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .seed = static_cast<std::int64_t>(settings_.engine.seed),
           .sampler_position = step * batches_.samples_per_step(),
           .learning_rate = run_.records.find("learning_rate")->reals().back(),
-          .dataset_sha256 = batches_.tokens().sha256(),
+          .dataset_sha256 = batches_.data().sha256,
           .dtype = dtype_name(settings_.engine.dtype)};
 }
 
@@ -233,7 +244,10 @@ void Trainer::train_step(std::int64_t step) {
       records.column(name);
     }
     if (settings_.engine.scales()) records.column("loss_scale"), records.column("skipped");
-    if (settings_.eval || settings_.eval_steps > 0) records.column("valid_loss");
+    if (settings_.eval || settings_.eval_steps > 0) {
+      records.column("valid_loss");
+      if (model_.takes_images()) records.column("valid_accuracy");
+    }
     if (settings_.digest_every > 0) records.column("state_digest");
   }
   integer("step", step);
@@ -279,6 +293,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   }
   outcome.iteration_time = sum / static_cast<double>(times.size() - skipped);
   outcome.tokens_per_second = static_cast<double>(records.find("tokens")->integers().back()) / outcome.iteration_time;
+  outcome.samples_per_second = static_cast<double>(batches_.samples_per_step()) / outcome.iteration_time;
   outcome.alloc_mem = records.find("alloc_mem")->integers().back();
   outcome.peak_mem = records.find("peak_mem")->integers().back();
   return outcome;
@@ -291,8 +306,61 @@ bool Trainer::finite_parameters() {
   return finite;
 }
 
-double Trainer::evaluate() {
-  return engine_->evaluate(batches_.validation_leaves(), [&](std::int64_t leaf) { return batches_.validation(leaf); });
+Evaluation Trainer::evaluate(Part part, bool last) {
+  return train::evaluate(group_, *engine_, batches_, part, last ? settings_.dump_logits : "");
+}
+
+void Trainer::evaluate_all(bool last) {
+  // Of two parts the test one is the last: its logits and classes are what is told.
+  const bool tests = last && batches_.leaves(Part::test) > 0;
+  evaluated_.clear();
+  for (const Part part : {Part::validation, Part::test}) {
+    if (part == Part::test && !tests) continue;
+    const Evaluation evaluation = evaluate(part, last && (part == Part::test || !tests));
+    for (const auto& [key, value] : facts(evaluation, part, batches_.data().labels)) evaluated_[key] = value;
+    if (last) tell(evaluation, part);
+    if (part == Part::test) continue;
+    run_.records.column("valid_loss").reals().back() = evaluation.loss;
+    if (!evaluation.classes.empty()) run_.records.column("valid_accuracy").reals().back() = evaluation.accuracy();
+  }
+}
+
+void Trainer::tell(const Evaluation& evaluation, Part part) {
+  if (!sink_.log) return;
+  for (const std::string& line : lines(evaluation, part, batches_.data().labels)) sink_.log(line);
+}
+
+std::vector<std::string> Trainer::evaluate() {
+  std::vector<std::string> all;
+  for (const Part part : {Part::validation, Part::test}) {
+    if (batches_.leaves(part) == 0) continue;
+    const Evaluation evaluation = evaluate(part, part == Part::test || batches_.leaves(Part::test) == 0);
+    for (std::string& line : lines(evaluation, part, batches_.data().labels)) all.push_back(std::move(line));
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> Trainer::totals(const Outcome& outcome) const {
+  std::vector<std::pair<std::string, std::string>> all(evaluated_.begin(), evaluated_.end());
+  all.emplace_back("total_steps", to_text(outcome.steps));
+  all.emplace_back("total_epochs", to_rounded_text(batches_.epochs(outcome.steps), 4));
+  all.emplace_back("epoch_time", to_text(outcome.iteration_time * batches_.steps_per_epoch()));
+  all.emplace_back("model_size_M", to_rounded_text(static_cast<double>(unit::numel(model_.units)) / 1e6, 4));
+  all.emplace_back("samples_per_second", to_text(outcome.samples_per_second));
+  // The mean of each epoch that was begun, over its steps.
+  struct Sum {
+    double loss = 0;
+    std::int64_t steps = 0;
+  };
+  std::map<std::int64_t, Sum> epochs;
+  const auto& epoch = run_.records.find("epoch")->integers();
+  const auto& loss = run_.records.find("loss")->reals();
+  for (std::size_t i = 0; i < epoch.size(); ++i) epochs[epoch[i]].loss += loss[i], ++epochs[epoch[i]].steps;
+  if (epochs.size() > 1) {
+    for (const auto& [number, sum] : epochs)
+      all.emplace_back("train_loss_epoch." + to_text(number), to_text(sum.loss / static_cast<double>(sum.steps)));
+  }
+  return all;
 }
 
 }  // namespace zs::train

@@ -12,6 +12,7 @@
 #include "metric/writer.hpp"
 #include "model/model.hpp"
 #include "train/batches.hpp"
+#include "train/evaluation.hpp"
 #include "train/settings.hpp"
 
 namespace zs::train {
@@ -30,9 +31,12 @@ struct Outcome {
   double valid_loss = 0;                     ///< of the last evaluation; absent_real() if there was none
   double iteration_time = 0;                 ///< s, mean without the first timing_warmup steps
   double tokens_per_second = 0;              ///< over the same steps
+  double samples_per_second = 0;             ///< the same
   std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
   std::int64_t steps = 0;                    ///< done
-  bool stopped = false;                      ///< by a signal, with everything saved
+  /// Of the whole training, by the names of the attribute table: its size, its epochs, its evaluations.
+  std::vector<std::pair<std::string, std::string>> facts{};
+  bool stopped = false;  ///< by a signal, with everything saved
   std::string diverged;  ///< what is no longer finite, and where: "the loss is nan at step 3"; or ""
 };
 
@@ -49,6 +53,8 @@ class Trainer {
   /// What its parameters begin with, null where that is the units' own.
   const unit::Beginning& beginning() const { return settings_.engine.begin; }
   Batches& batches() { return batches_; }
+  /// What would be trained on what is held out, as lines for people. COLLECTIVE.
+  std::vector<std::string> evaluate();
 
   /// The step that run() begins behind: 0, or that of the checkpoint.
   std::int64_t done() const { return done_; }
@@ -72,7 +78,8 @@ class Trainer {
   std::int64_t steps_, done_ = 0;
   std::unique_ptr<zero::Engine> engine_;
   metric::Run run_;
-  std::string diverged_;  // Outcome::diverged
+  std::string diverged_;                          // Outcome::diverged
+  std::map<std::string, std::string> evaluated_;  // facts of the newest evaluations
 
   Outcome train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                 metric::Table earlier);
@@ -81,7 +88,10 @@ class Trainer {
   double learning_rate(std::int64_t step) const;
   checkpoint::Progress progress(std::int64_t step) const;
   Outcome outcome(const std::string& digest, bool stopped) const;
-  double evaluate();
+  Evaluation evaluate(Part part, bool last);
+  void evaluate_all(bool last);
+  void tell(const Evaluation& evaluation, Part part);
+  std::vector<std::pair<std::string, std::string>> totals(const Outcome& outcome) const;
   bool finite_parameters();
 };
 

@@ -24,12 +24,14 @@ struct Parameter {
   std::int64_t offset = 0;   ///< elements from the start of the flat buffer; set by Unit
   std::string other_name{};  ///< under which files of other programs may have it too, or ""
   std::string keys{};        ///< keys of config.json that its shape comes from: "vocab_size, n_embd"
+  bool head = false;         ///< of a task: a folder of the model for another task lacks it, or has another
 
   std::int64_t numel() const;
 };
 
 /// One micro-batch: what the first unit reads, and what the last one compares with. A language model's are int64 [B,
-/// T], B samples of T tokens, the targets one token later.
+/// T], B samples of T tokens, the targets one token later; a classifier's of images float32 [B, 3, S, S], and int64
+/// [B].
 struct Batch {
   at::Tensor inputs, targets;
   std::int64_t samples() const { return inputs.size(0); }
@@ -41,7 +43,7 @@ struct Pass {
   const Batch& batch;
   std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
   bool training = true;          ///< false turns dropout off
-  at::Tensor* logits = nullptr;  ///< where the last unit leaves what its loss is of, [B, T, V]; null: nowhere
+  at::Tensor* logits = nullptr;  ///< where the last unit leaves what its loss is of, [B, T, V] or [B, L]; null: nowhere
 };
 
 /// A tensor that files of other programs have beside a unit's parameters, and that may be left out.

@@ -55,6 +55,8 @@ config::Config configuration(const cli::Args& args) {
   config::Config config = experiment::configuration(args);
   for (const Default& known : kDefaults) {
     const config::Entry* const entry = config.find(known.key);
+    // Images have the length that their size gives.
+    if (known.key == std::string("model.context_length") && model::takes_images(config.text("model.name"))) continue;
     if (!entry || entry->origin == "default") config.set(known.key, known.value, "default");
   }
   if (args.has("iterations"))

@@ -125,7 +125,7 @@ StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& 
   return run.result;
 }
 
-double Engine::evaluate(std::int64_t count, const BatchOf& batch) {
+double Engine::evaluate(std::int64_t count, const BatchOf& batch, const LogitsSeen& seen) {
   const plan::Plan plan = evaluation_plan(plan_);
   struct Part {
     float loss;
@@ -139,8 +139,11 @@ double Engine::evaluate(std::int64_t count, const BatchOf& batch) {
     run.training = false;
     // Ranks beyond the last leaf go along, since gathers need them; their loss is left out.
     run.leaf = [&](int) { return std::min(first + group_.rank(), count - 1); };
+    at::Tensor logits;
+    if (seen) run.logits = &logits;
     const at::NoGradGuard no_grad;
     execute(plan, run);
+    if (seen && first + group_.rank() < count) seen(first + group_.rank(), run.batches.at(0), logits);
     const auto parts = comm::exchange_values(group_, Part{run.losses.at(0), run.batches.at(0).samples()},
                                              "all-gather of the validation losses");
     for (std::int64_t i = 0; i < group_.size() && first + i < count; ++i) {

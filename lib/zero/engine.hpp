@@ -67,6 +67,9 @@ struct StepResult {
   bool skipped = false;              ///< the gradient was not finite and nothing was updated (float16)
 };
 
+/// Sees what the last unit compares with the targets: of each leaf of an evaluation, on the rank that computed it.
+using LogitsSeen = std::function<void(std::int64_t leaf, const unit::Batch& batch, const at::Tensor& logits)>;
+
 /// The micro-batch that belongs to a leaf of the global step, whoever asks.
 using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
 
@@ -81,7 +84,7 @@ class Engine {
 
   /// Mean loss per sample over `leaves` micro-batches (they may differ in size) without dropout, summed in leaf order.
   /// COLLECTIVE.
-  double evaluate(std::int64_t leaves, const BatchOf& batch);
+  double evaluate(std::int64_t leaves, const BatchOf& batch, const LogitsSeen& seen = {});
 
   /// 128-bit hash (XXH3) of the float32 parameters in canonical order, 32 hex digits; throws zs::Error naming the
   /// ranks if they do not agree. COLLECTIVE.
@@ -121,6 +124,7 @@ class Engine {
     double learning_rate = 0;
     const BatchOf* batch = nullptr;
     bool training = true;
+    at::Tensor* logits = nullptr;           // where they are wanted
     std::vector<unit::Batch> batches;       // by micro-step
     std::vector<at::Tensor> device_losses;  // by micro-step, where they were computed
     std::vector<float> losses;              // the same, read when the plan has been given out whole

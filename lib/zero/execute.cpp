@@ -112,7 +112,7 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const std::int64_t leaf = run.leaf(micro);
   const std::uint64_t stream =
       unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
-  const unit::Pass pass{run.batches[static_cast<std::size_t>(micro)], stream, run.training};
+  const unit::Pass pass{run.batches[static_cast<std::size_t>(micro)], stream, run.training, run.logits};
   const unit::Autocast autocast(device::torch_device(group_.device()).type(), settings_.autocast);
   std::span<const at::Tensor> borrowed;
   if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].parameters.tied();

@@ -13,7 +13,8 @@ from pathlib import Path
 import torch
 import transformers
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import (AutoModelForCausalLM, AutoModelForImageClassification, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM,
+                          ViTConfig, ViTForImageClassification, ViTModel)
 
 STEPS, LEARNING_RATE, B, T = 5, 3e-4, 2, 12
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
@@ -31,11 +32,18 @@ def gpt2(**changes):
     return GPT2LMHeadModel(GPT2Config(**{**sizes, **changes}))
 
 
+def vit(**changes):
+    sizes = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, image_size=12, patch_size=4, num_labels=7)
+    return ViTForImageClassification(ViTConfig(**{**sizes, **changes}))
+
+
 RECORDED = {
     "llama": lambda: llama(rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 500.0}),
     "llama-tied": lambda: llama(tie_word_embeddings=True, attention_bias=True, mlp_bias=True, head_dim=6, num_key_value_heads=1,
                                 rope_parameters={**LLAMA3, "rope_theta": 10000.0}),
     "gpt2": lambda: gpt2(n_inner=40),
+    "vit": lambda: vit(layer_norm_eps=1e-6),
+    "vit-resized": lambda: vit(qkv_bias=False, hidden_size=12, num_attention_heads=3),
 }
 VARIATIONS = {
     **RECORDED,
@@ -57,16 +65,58 @@ VARIATIONS = {
     "gpt2-1-layer": lambda: gpt2(n_layer=1),
     "gpt2-epsilon": lambda: gpt2(layer_norm_epsilon=1e-3),
     "gpt2-wide": lambda: gpt2(n_embd=128, vocab_size=256, n_head=2),
+    "vit-plain": lambda: vit(),
+    "vit-1-layer": lambda: vit(num_hidden_layers=1),
+    "vit-5-layers": lambda: vit(num_hidden_layers=5),
+    "vit-1-head": lambda: vit(num_attention_heads=1),
+    "vit-no-bias": lambda: vit(qkv_bias=False),
+    "vit-2-labels": lambda: vit(num_labels=2),
+    "vit-patch-2": lambda: vit(patch_size=2),
+    "vit-one-patch": lambda: vit(image_size=4),
+    "vit-smaller": lambda: vit(image_size=20),
+    "vit-wide": lambda: vit(hidden_size=128, intermediate_size=352, num_attention_heads=8, image_size=32, patch_size=8),
 }
+# Images of another size than the model's: positions are interpolated.
+SIZES = {"vit-resized": 20, "vit-smaller": 8, "vit-one-patch": 12}
 
 
-def batch(vocabulary):
-    tokens = torch.randint(0, vocabulary, (B, T + 1))
-    return tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+def takes_images(config):
+    return config.model_type == "vit"
+
+
+def batch(config, size=None):
+    """What a model reads, by the name that its forward has for it, and its targets."""
+    if takes_images(config):
+        size = size or config.image_size
+        return {"pixel_values": torch.randn(B, 3, size, size)}, torch.randint(0, config.num_labels, (B,))
+    tokens = torch.randint(0, config.vocab_size, (B, T + 1))
+    return {"input_ids": tokens[:, :-1].contiguous()}, tokens[:, 1:].contiguous()
 
 
 def loss_of(logits, targets):
-    return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+    return torch.nn.functional.cross_entropy(logits.float().flatten(0, -2), targets.flatten())
+
+
+def load(folder):
+    config = transformers.AutoConfig.from_pretrained(folder)
+    auto = AutoModelForImageClassification if takes_images(config) else AutoModelForCausalLM
+    return auto.from_pretrained(folder, dtype=torch.float32)
+
+
+def forward(model, inputs):
+    resize = {"interpolate_pos_encoding": True} if takes_images(model.config) else {}
+    return model(**inputs, **resize).logits
+
+
+def name_in_file(name):
+    """Of a parameter: transformers 5 has other names for those of a ViT than the files that it writes and reads."""
+    if not name.startswith("vit.layers."):
+        return name
+    for new, old in (("vit.layers.", "vit.encoder.layer."), ("attention.q_proj", "attention.attention.query"),
+                     ("attention.k_proj", "attention.attention.key"), ("attention.v_proj", "attention.attention.value"),
+                     ("attention.o_proj", "attention.output.dense"), ("mlp.fc1", "intermediate.dense"), ("mlp.fc2", "output.dense")):
+        name = name.replace(new, old)
+    return name
 
 
 def write(folder, make, seed, sharded=False):
@@ -77,21 +127,21 @@ def write(folder, make, seed, sharded=False):
         for name, p in model.named_parameters():
             p.copy_((torch.randn_like(p) * std + (1 if "norm" in name or ".ln_" in name and "weight" in name else 0)).bfloat16().float())
     model.to(torch.bfloat16).save_pretrained(folder, **({"max_shard_size": "10KB"} if sharded else {}))
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).train()  # .to() rounded the rotary frequencies too
-    tokens, targets = batch(model.config.vocab_size)
-    expected = {"tokens": tokens, "targets": targets, "learning_rate": torch.tensor([LEARNING_RATE], dtype=torch.float64)}
+    model = load(folder).train()  # .to() rounded the rotary frequencies too
+    inputs, targets = batch(model.config, SIZES.get(Path(folder).name))
+    expected = {"inputs": next(iter(inputs.values())), "targets": targets, "learning_rate": torch.tensor([LEARNING_RATE], dtype=torch.float64)}
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     losses = []
     for step in range(STEPS):
         optimizer.zero_grad()
-        logits = model(input_ids=tokens).logits
+        logits = forward(model, inputs)
         loss = loss_of(logits, targets)
         loss.backward()
         losses.append(loss.item())
         if step == 0:
             expected["logits"] = logits.detach().clone()
             for name, p in model.named_parameters():
-                expected["gradient." + name] = p.grad.clone()
+                expected["gradient." + name_in_file(name)] = p.grad.clone()
         optimizer.step()
     expected["losses"] = torch.tensor(losses)
     save_file({name: tensor.contiguous() for name, tensor in expected.items()}, str(Path(folder) / "expected.safetensors"))
@@ -117,9 +167,9 @@ def to_torch_save(folder):
 
 def logits_of(folder):
     torch.manual_seed(7)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = load(folder).eval()
     with torch.no_grad():
-        return model(input_ids=batch(model.config.vocab_size)[0]).logits
+        return forward(model, batch(model.config)[0])
 
 
 def main():
@@ -141,6 +191,9 @@ def main():
             write(root / f"{name}-old", VARIATIONS[name], 99)
             old_names(root / f"{name}-old")
         to_torch_save(root / "gpt2-old")
+        torch.manual_seed(97)  # a model without a classifier, as those of in21k are
+        vit_model = ViTModel(ViTConfig(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, image_size=12, patch_size=4))
+        vit_model.save_pretrained(root / "vit-without-head")
         write(root / "llama-sharded", VARIATIONS["llama-wide"], 98, sharded=True)
     print(f"transformers {transformers.__version__}, torch {torch.__version__}")
 

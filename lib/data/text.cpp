@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/text.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "data/corpus.hpp"
+#include "data/token_file.hpp"
+#include "data/windows.hpp"
+#include "token/cache.hpp"
+#include "token/document.hpp"
+#include "token/tokenize.hpp"
+
+namespace zs::data {
+namespace {
+
+using token::Division;
+
+/// Whether a folder is one of token files. One that has others too is refused.
+bool holds_token_files(const std::string& folder, const std::vector<Division>& divisions,
+                       const std::vector<std::string>& left_out) {
+  std::vector<std::string> all = left_out;
+  for (const Division& division : divisions) all.insert(all.end(), division.files.begin(), division.files.end());
+  const auto ours = std::count_if(all.begin(), all.end(), is_token_file);
+  if (ours == 0) return false;
+  for (const Division& division : divisions) {
+    if (division.name.empty() || division.files.size() > 1 || !is_token_file(division.files.front()))
+      throw Error(
+          folder, 0,
+          "has token files, and which of its files are for what is not clear: name one, or call them train.bin, "
+          "val.bin and test.bin");
+  }
+  return true;
+}
+
+std::string left_out_note(const std::vector<std::string>& files, const std::string& why) {
+  constexpr std::size_t kNamed = 3;
+  std::string text = to_text(static_cast<std::int64_t>(files.size())) + " files " + why + ": ";
+  for (std::size_t i = 0; i < std::min(files.size(), kNamed); ++i) text += (i == 0 ? "" : ", ") + files[i];
+  return text + (files.size() > kNamed ? ", ..." : "");
+}
+
+}  // namespace
+
+Split text(const Text& text) {
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(text.path, ignored);
+  std::vector<std::string> left_out;
+  std::vector<Division> divisions = {{"", {text.path}}};
+  if (folder) divisions = token::divisions(text.path, left_out);
+  const bool token_files = folder ? holds_token_files(text.path, divisions, left_out) : is_token_file(text.path);
+  if (!token_files && !text.tokenizer.empty()) {
+    left_out.clear();
+    divisions.clear();
+    for (const auto& [name, path] :
+         token::tokenized(text.path, text.tokenizer, token::token_cache(), token::processors(), left_out))
+      divisions.push_back({name, {path}});
+  }
+  if (!token_files && text.tokenizer.empty() && text.vocabulary < Corpus::kVocabulary)
+    throw Error("model.vocab_size: " + to_text(text.vocabulary) + " is too small for bytes as tokens (256)");
+
+  const auto trains = [](const Division& division) { return division.name.empty() || division.name == "train"; };
+  if (std::ranges::none_of(divisions, trains)) {
+    if (token_files || !text.tokenizer.empty())
+      throw Error(text.path, 0, "has parts to validate and test, and none to train on (train)");
+    // A folder of whatever text, in which something happens to be called test.
+    std::vector<std::string> all = std::exchange(left_out, {});
+    for (const Division& division : divisions) all.insert(all.end(), division.files.begin(), division.files.end());
+    std::ranges::sort(all);
+    divisions = {{"", all}};
+  }
+
+  std::vector<std::string> no_text;
+  const auto tokens = [&](const Division& division) -> std::shared_ptr<const Tokens> {
+    const std::int64_t most = trains(division) ? text.most : 0;
+    const std::string name = division.name.empty() ? text.path : text.path + " (" + division.name + ")";
+    if (!token_files && text.tokenizer.empty())
+      return std::make_shared<Corpus>(name, division.files, text.percentage, most, no_text);
+    if (token_files) return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most);
+    try {
+      return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most, name);
+    } catch (const Error& error) {
+      throw Error(name, 0, "through " + text.tokenizer + ": " + error.what());
+    }
+  };
+  Parts parts;
+  for (const Division& division : divisions) {
+    auto& part = division.name == "val" ? parts.validation : division.name == "test" ? parts.test : parts.training;
+    part = tokens(division);
+  }
+  Split split = windows(parts, text.length, text.held_out);
+  split.path = text.path;
+  if (!left_out.empty())
+    split.notes.push_back(left_out_note(left_out, "belong to no part (train, valid, test) and are left out"));
+  if (!no_text.empty())
+    split.notes.push_back(left_out_note(no_text, "are no text (they hold NUL bytes) and are left out"));
+  return split;
+}
+
+}  // namespace zs::data

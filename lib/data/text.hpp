@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text as a data set: files and folders in whatever form they are, their tokens, their parts.
+#pragma once
+#include <string>
+
+#include "data/dataset.hpp"
+
+namespace zs::data {
+
+struct Text {
+  std::string path;
+  std::string tokenizer{};      ///< its path; "": bytes are tokens
+  std::int64_t vocabulary = 0;  ///< of the model: tokens are below it
+  std::int64_t length = 0;      ///< tokens in a sample
+  double percentage = 100;      ///< of each part, its first tokens
+  std::int64_t most = 0;        ///< tokens of the training part; 0: all
+  HeldOut held_out{};
+};
+
+/// A token file (*.bin) or a folder of them (train.bin, val.bin, test.bin), or text: a file, a file of JSON Lines, or a
+/// folder as token::divisions() reads it, each compressed or not. Throws zs::Error, located, at what cannot be read, at
+/// a token that the model does not know, and where parts are too small.
+Split text(const Text& text);
+
+}  // namespace zs::data

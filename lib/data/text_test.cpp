@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/text.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/folder.hpp"
+#include "token/file.hpp"
+#include "token/tokenizer.hpp"
+
+namespace zs::data {
+namespace {
+
+/// The tokens of samples as the text that they are.
+std::string bytes(const Samples& samples) { return {samples.tokens.begin(), samples.tokens.end()}; }
+std::string all(const Dataset& part) { return bytes(read(part, 0, part.size())); }
+
+void put(const std::string& path, const std::string& content) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  write_file(path, content);
+}
+
+Split split(const std::string& path, const HeldOut& held_out = {}) {
+  return text({.path = path, .vocabulary = 256, .length = 4, .held_out = held_out});
+}
+
+TEST_CASE("text: a file's last windows are held out, for validation and, if asked for, for a test") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  write_file(path, "aaaabbbbccccddddeeeef");
+  const Split two = split(path);
+  CHECK(all(*two.training) == "aaaabbbbccccdddd");
+  CHECK(all(*two.validation) == "eeee");
+  CHECK(two.test == nullptr);
+  CHECK(two.tokens == 21);
+  const Split three = split(path, {0.4, 0.2});
+  CHECK(all(*three.training) == "aaaabbbb");
+  CHECK(all(*three.validation) == "ccccdddd");
+  CHECK(all(*three.test) == "eeee");
+  CHECK(three.sha256 == two.sha256);
+  CHECK_THROWS_WITH_AS(split(path, {0.6, 0.6}), doctest::Contains("leaves nothing to train on"), Error);
+}
+
+TEST_CASE("text: parts of a folder are train, valid and test by name; what belongs to none is told") {
+  const TemporaryFolder folder;
+  const std::string root = folder.file("wiki");
+  put(root + "/wiki.train.raw", "aaaabbbbb");
+  put(root + "/wiki.valid.raw", "ccccc");
+  put(root + "/wiki.test.raw", "ddddd");
+  put(root + "/LICENSE", "mine");
+  const Split made = split(root);
+  CHECK(all(*made.training) == "aaaabbbb");
+  CHECK(all(*made.validation) == "cccc");
+  CHECK(all(*made.test) == "dddd");
+  REQUIRE(made.notes.size() == 1);
+  CHECK(made.notes[0].find("1 files belong to no part") == 0);
+  std::filesystem::remove(root + "/wiki.valid.raw");
+  CHECK(all(*split(root).validation) == "bbbb");  // held out of training
+  CHECK(split(root).sha256 != made.sha256);
+  std::filesystem::remove(root + "/wiki.train.raw");
+  CHECK(split(root).tokens == 10);  // no part is one to train on: all of it is text
+}
+
+TEST_CASE("text: JSON Lines are documents with a separator between them") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.jsonl");
+  write_file(path, "{\"text\": \"aaaa\"}\n{\"text\": \"bbbbcccc\"}\n");
+  CHECK(all(*split(path).training) + all(*split(path).validation) == std::string("aaaa\0bbbbccc", 12));
+  write_file(path, "{\"text\": \"aaaa\"}\n{\"content\": 1}\n");
+  CHECK_THROWS_WITH_AS(split(path), doctest::Contains("x.jsonl:2: has no \"text\""), Error);
+}
+
+TEST_CASE("text: folders of token files are train.bin and val.bin; others among them are refused") {
+  const TemporaryFolder folder;
+  const std::string root = folder.file("ids");
+  std::filesystem::create_directories(root);
+  const auto write = [&](const char* name, token::Id first) {
+    token::TokenWriter writer(root + "/" + name, token::Layout::nanogpt, 100);
+    writer.write({first, first, first, first, first, first});
+    writer.commit();
+  };
+  write("train.bin", 7);
+  write("val.bin", 8);
+  const Split made = split(root);
+  CHECK(all(*made.training) == "\7\7\7\7");
+  CHECK(all(*made.validation) == "\10\10\10\10");
+  put(root + "/train.txt", "text");
+  CHECK_THROWS_WITH_AS(split(root), doctest::Contains("is not clear: name one"), Error);
+}
+
+TEST_CASE("text: through a tokenizer, whose ids must suit the model") {
+  const TemporaryFolder folder;
+  ::setenv("ZS_CACHE", folder.file("cache").c_str(), 1);
+  const std::string path = folder.file("text");
+  write_file(path, "the license and the license and the license");
+  Text asked = {.path = path, .tokenizer = "tests/token/gpt2.json", .vocabulary = 1000, .length = 2};
+  for (int again = 0; again < 2; ++again) {
+    const Samples first = read(*text(asked).training, 0, 1);
+    CHECK(token::open_tokenizer("tests/token/gpt2.json")
+              ->decode({first.tokens.begin(), first.tokens.end()})
+              .starts_with("the"));
+  }
+  asked.vocabulary = 50;
+  CHECK_THROWS_WITH_AS(text(asked), doctest::Contains("text: through tests"), Error);
+  ::unsetenv("ZS_CACHE");
+}
+
+}  // namespace
+}  // namespace zs::data

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <png.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "image/format.hpp"
+
+namespace zs::image {
+namespace {
+
+struct Reading {
+  std::string_view bytes;
+  std::size_t at = 0;
+  char message[200] = "";
+};
+
+void take(png_structp png, png_bytep out, std::size_t size) {
+  auto* const reading = static_cast<Reading*>(png_get_io_ptr(png));
+  if (size > reading->bytes.size() - reading->at) png_error(png, "it is cut short");
+  std::memcpy(out, reading->bytes.data() + reading->at, size);
+  reading->at += size;
+}
+
+void leave(png_structp png, png_const_charp message) {
+  auto* const reading = static_cast<Reading*>(png_get_error_ptr(png));
+  std::strncpy(reading->message, message, sizeof reading->message - 1);
+  png_longjmp(png, 1);
+}
+
+void ignore(png_structp, png_const_charp) {}
+
+/// Fills `image`; false, with a message, where that cannot be. Nothing here has a destructor: longjmp leaves it.
+bool read(png_structp png, png_infop info, Image& image, std::vector<png_bytep>& rows, const std::string& path) {
+  if (setjmp(png_jmpbuf(png)) != 0) return false;
+  png_read_info(png, info);
+  image.width = png_get_image_width(png, info);
+  image.height = png_get_image_height(png, info);
+  check_size(image.width, image.height, path);
+  png_set_strip_16(png);
+  png_set_expand(png);
+  png_set_strip_alpha(png);
+  png_set_gray_to_rgb(png);
+  png_set_interlace_handling(png);
+  png_read_update_info(png, info);
+  if (png_get_rowbytes(png, info) != static_cast<std::size_t>(image.width) * 3) png_error(png, "its rows are not RGB");
+  image.rgb.resize(static_cast<std::size_t>(image.width * image.height * 3));
+  rows.resize(static_cast<std::size_t>(image.height));
+  for (std::int64_t y = 0; y < image.height; ++y)
+    rows[static_cast<std::size_t>(y)] = image.rgb.data() + y * image.width * 3;
+  png_read_image(png, rows.data());
+  png_read_end(png, nullptr);
+  return true;
+}
+
+}  // namespace
+
+Image decode_png(std::string_view bytes, const std::string& path) {
+  Reading reading{bytes};
+  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, leave, ignore);
+  png_infop info = png ? png_create_info_struct(png) : nullptr;
+  struct Destroy {
+    png_structp& png;
+    png_infop& info;
+    ~Destroy() { png_destroy_read_struct(&png, &info, nullptr); }
+  } const destroy{png, info};
+  if (!info) throw Error(path, 0, "libpng " PNG_LIBPNG_VER_STRING " cannot start");
+  png_set_read_fn(png, &reading, take);
+  Image image;
+  std::vector<png_bytep> rows;
+  if (!read(png, info, image, rows, path)) throw Error(path, 0, std::string("is damaged: ") + reading.message);
+  return image;
+}
+
+}  // namespace zs::image

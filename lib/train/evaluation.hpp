@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// How good a model is on what is held out.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/group.hpp"
+#include "train/batches.hpp"
+#include "zero/engine.hpp"
+
+namespace zs::train {
+
+/// Samples, and those of which the label had the largest logit, or one of the five largest (of equal ones the first).
+struct Count {
+  std::int64_t samples = 0, best = 0, best_five = 0;
+};
+
+struct Evaluation {
+  double loss = 0;               ///< mean over samples
+  std::vector<Count> classes{};  ///< by label; empty for text
+  Count all() const;             ///< of all classes together
+  double accuracy() const { return share(all().best, all().samples); }
+  double accuracy_of_five() const { return share(all().best_five, all().samples); }
+  static double share(std::int64_t part, std::int64_t of) {
+    return static_cast<double>(part) / static_cast<double>(of);
+  }
+};
+
+/// Of a part that has samples, without dropout. `dump`: a file for the logits, or "". COLLECTIVE.
+Evaluation evaluate(comm::Group& group, zero::Engine& engine, const Batches& batches, Part part,
+                    const std::string& dump);
+
+/// What a record and an index say of it, by the names of the attribute table: "final_valid_loss", "test_accuracy", ...
+/// and, of the last part that was evaluated, "class_accuracy.NAME".
+std::vector<std::pair<std::string, std::string>> facts(const Evaluation& evaluation, Part part,
+                                                       const std::vector<std::string>& labels);
+
+/// Lines for a log: loss, perplexity or accuracies, and a table of classes, the worst first.
+std::vector<std::string> lines(const Evaluation& evaluation, Part part, const std::vector<std::string>& labels);
+
+}  // namespace zs::train

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The logits of an evaluation as a file, for whoever compares.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "comm/group.hpp"
+#include "unit/tensor.hpp"
+
+namespace zs::train {
+
+/// Gathers what the ranks computed into an HDF5 file: float32 `logits`, [samples, tokens, vocabulary] or [samples,
+/// labels], and int64 `targets`, in the order of the samples. Kept in memory until then.
+class Logits {
+ public:
+  Logits(comm::Group& group, const std::string& path) : group_(group), path_(path) {}
+  /// Those of a leaf, on the rank that computed it. Throws zs::Error where they are too many for memory.
+  void add(std::int64_t leaf, const at::Tensor& targets, const at::Tensor& logits);
+  /// Writes the file. Throws comm::SharedError. COLLECTIVE.
+  void commit();
+
+ private:
+  struct Leaf {
+    at::Tensor logits, targets;
+  };
+  comm::Group& group_;
+  std::string path_;
+  std::map<std::int64_t, Leaf> leaves_;
+  std::uint64_t bytes_ = 0;  // of all ranks, about
+};
+
+}  // namespace zs::train

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+# Vision transformers and images: from folders of files to accuracies, at every stage. What transformers and Pillow compute is
+# compared in lib/train/peer_test.cpp and lib/image/image_test.cpp.
+setup_file() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+  command -v python3 >/dev/null || skip "python3 is not installed"
+  python3 "$ROOT/tests/pictures.py" pictures 3 20
+  zs-train --model_name tiny-vit --num_layers 2 --dataset pictures --max_steps 3 --batch_size 4 --save_final false --save_pretrained vit \
+    --output_dir out >vit.log
+}
+
+setup() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+}
+
+digest() { sed -n 's/^state_digest: //p' "$1"; }
+
+# train RANKS OPTION...: four micro-batches a step, on so many ranks.
+train() {
+  local ranks=$1 launch=()
+  shift
+  ((ranks == 1)) || launch=(mpirun --oversubscribe --bind-to none -n "$ranks")
+  timeout 120 "${launch[@]}" zs-train --max_steps 3 --save_final false --batch_size 2 \
+    --gradient_accumulation_steps $((4 / ranks)) --output_dir out "$@"
+}
+
+@test "vit: one digest at every stage, on 1, 2 and 4 ranks, compiled schedule or not, of images that are cropped at random" {
+  for kernels in "" --compile; do
+    # shellcheck disable=SC2086
+    train 1 --model_name vit --dataset pictures --use_augmentation --dropout 0.1 --zero_stage 0 $kernels >first.log
+    [[ $(digest first.log) =~ ^[0-9a-f]{32}$ ]]
+    for layout in "1 3 --deepcompile" "2 1 --deepcompile" "2 2" "4 3 --deepcompile --activation_checkpointing"; do
+      read -r ranks stage schedule <<<"$layout"
+      # shellcheck disable=SC2086
+      train "$ranks" --model_name vit --dataset pictures --use_augmentation --dropout 0.1 --zero_stage "$stage" --num_workers 2 $kernels $schedule \
+        >log 2>err || complain "$layout $kernels: $(cat err)"
+      [[ $(digest log) == "$(digest first.log)" ]] || complain "$layout $kernels: $(digest log)"
+    done
+  done
+  train 1 --model_name vit --dataset pictures --dropout 0.1 >log
+  [[ $(digest log) != "$(digest first.log)" ]] || complain "cropped or not: the same bits"
+  verdict
+}
+
+@test "vit: zs-verify finds it exact, also of images that are made up, and a planted bit in it" {
+  run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name tiny-vit --num_layers 2 --iterations 3 --zero_stage 3 --batch_size 2
+  [[ $output == *'verdict: exact'* ]] || complain "stage 3: $output"
+  run -0 zs-verify --model_name vit --dataset pictures --iterations 3 --zero_stage 1 --compile --batch_size 2
+  [[ $output == *'verdict: exact'* ]] || complain "folder: $output"
+  run -1 zs-verify --model_name tiny-vit --num_layers 2 --iterations 3 --batch_size 2 --inject_fault 2:vit.encoder.layer.1.output.dense.weight:7
+  [[ $output == *vit.encoder.layer.1.output.dense.weight* ]] || complain "planted: $output"
+  verdict
+}
+
+@test "vit: a folder is what --save_pretrained writes, its first blocks, another image size, and a checkpoint to go on from" {
+  train 1 --model_name vit --dataset pictures --learning_rate 0 --max_steps 1 --save_pretrained again >log
+  [[ $(digest log) == "$(digest vit.log)" ]] || complain "other bits"
+  cmp vit/model.safetensors again/model.safetensors || complain "other weights"
+  cmp vit/config.json again/config.json || complain "other config.json"
+  grep -q '"0": "class0"' vit/config.json || complain "no names of classes: $(cat vit/config.json)"
+  train 1 --model_name vit --dataset pictures --num_layers 1 --learning_rate 0 >log || complain "one block: $(cat log)"
+  train 2 --model_name vit --dataset pictures --image_size 48 --zero_stage 3 >large.log || complain "larger images: $(cat large.log)"
+  train 1 --model_name vit --dataset pictures --image_size 48 --zero_stage 0 >log
+  [[ $(digest log) == "$(digest large.log)" ]] || complain "larger images: other bits"
+  grep -q 'run: seq_length=37' log || complain "not 36 patches: $(grep seq_length log)"
+  train 2 --model_name vit --dataset pictures --max_steps 4 --save_steps 2 --use_augmentation --output_dir runs >whole.log
+  train 1 --model_name vit --dataset pictures --max_steps 4 --use_augmentation --checkpoint "$(echo runs/2*/checkpoint_2)" --zero_stage 1 >rest.log
+  [[ $(digest rest.log) == "$(digest whole.log)" ]] || complain "resumed: other bits"
+  run -2 zs-train --model_name vit --dataset pictures --image_size 50 --output_dir none
+  [[ $output == "zs-train: vit/config.json: patch_size is 8, which does not divide the image size 50" ]] || complain "$output"
+  run -2 zs-train --model_name vit --dataset pictures --seq_length 32 --output_dir none
+  [[ $output == *"model vit takes images, of 17 tokens by its image size and patch size: leave seq_length 32 out" ]] || complain "$output"
+  run -2 zs-train --model_name tiny --image_size 32 --output_dir none
+  [[ $output == *"model tiny takes text: leave --image_size out" ]] || complain "$output"
+  verdict
+}
+
+@test "vit: a classifier of another number of labels begins anew, and says so; without being asked it is refused" {
+  run -0 train 1 --model_name vit --num_labels 7 --dataset pictures
+  [[ $output == *"note: classifier.weight begins anew: vit/model.safetensors has none of 7 labels"* ]] || complain "$output"
+  python3 "$ROOT/tests/pictures.py" four 4 3
+  run -2 train 1 --model_name vit --dataset four
+  [[ $output == *"four: has 4 classes, the model 3 labels: set --num_labels 4"* ]] || complain "$output"
+  [[ $output != *note:* ]] || complain "begun: $output"
+  verdict
+}
+
+@test "vit: it learns the classes; accuracies are in the log, the record and the index, and logits in a file" {
+  for part in train valid test; do python3 "$ROOT/tests/pictures.py" parted/$part 3 "$([[ $part == train ]] && echo 60 || echo 8)" $part; done
+  timeout 200 zs-train --model_name tiny-vit --num_layers 2 --dataset parted --max_steps 60 --batch_size 8 --learning_rate 1e-3 --eval --eval_steps 30 --compile \
+    --save_final false --save_pretrained learnt --dump_logits logits.h5 --output_dir taught >log
+  accuracy=$(sed -n 's/^test: .*accuracy: \([0-9.]*\).*/\1/p' log)
+  awk "BEGIN { exit !($accuracy > 0.7) }" || complain "it learns nothing: $(tail -8 log)"
+  grep -q '^class class[012]: accuracy: ' log || complain "no table of classes"
+  grep -qE 'Step 30, .*valid_accuracy: ' log || complain "no accuracy in the line of a step: $(grep 'Step 30' log)"
+  run -0 zs-runs show "$(basename taught/2*)" --registry taught
+  for key in final_valid_loss final_valid_accuracy test_loss test_accuracy total_steps total_epochs model_size_M samples_per_second class_accuracy.class0; do
+    [[ $output == *"$key"* ]] || complain "not in the index: $key"
+  done
+  # The same model alone, by other ranks.
+  run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name learnt --dataset parted --batch_size 8 --eval_only --output_dir none --zero_stage 3 --compile
+  [[ ${lines[0]} == "$(grep '^validation: ' log)" ]] || complain "alone: $output"
+  [[ $output == *"$(grep '^test: ' log)"* ]] || complain "alone: $output"
+  [ ! -e none ] || complain "a run was made"
+  run -0 /usr/bin/python3 -c '
+import h5py
+f = h5py.File("logits.h5")
+logits, targets = f["logits"][:], f["targets"][:]
+assert logits.shape == (24, 3) and targets.shape == (24,), (logits.shape, targets.shape)
+print((logits.argmax(1) == targets).mean())'
+  awk "BEGIN { exit !(($output - $accuracy)^2 < 1e-12) }" || complain "logits say $output, the log $accuracy"
+  verdict
+}
+
+@test "vit: bad images are counted and named, and left out where that is asked for" {
+  rm -rf bad
+  cp -r pictures bad
+  printf 'GIF89a' >bad/class1/00.png
+  truncate -s -30 bad/class2/03.png
+  run -2 train 1 --model_name vit --dataset bad
+  [[ $output == "zs-train: bad: 2 images are bad: "*"is a GIF file: zs reads JPEG and PNG"*"is cut short"*": mend them, or leave them out by --skip_bad_images" ]] || complain "$output"
+  run -0 train 2 --model_name vit --dataset bad --skip_bad_images
+  [[ $output == *"note: bad: left out, 2 images are bad: "* ]] || complain "$output"
+  printf 'x' | dd of=bad/class0/05.png bs=1 seek=60 conv=notrunc status=none
+  rm bad/class1/00.png bad/class2/03.png
+  run -2 train 1 --model_name vit --dataset bad --num_epochs 1 --max_steps 0
+  [[ $output == *"bad/class0/05.png: is damaged: "*": mend it, or leave such images out by --skip_bad_images" ]] || complain "$output"
+  mkdir bad/none
+  run -2 train 1 --model_name tiny-vit --dataset bad
+  [[ $output == "zs-train: bad/none: is a class without an image (*.jpg, *.jpeg, *.png)" ]] || complain "$output"
+  run -2 train 1 --model_name tiny-vit --dataset /usr/share/common-licenses
+  [[ $output == *"images are expected in a folder for each class, at least two" ]] || complain "$output"
+  verdict
+}
+
+@test "vit: a data set's name is looked for in \$ZS_DATA, and where to put it is said" {
+  mkdir -p data
+  ln -sfn ../pictures data/food101
+  ZS_DATA=data run -0 train 1 --model_name vit --dataset_name ethz/food101
+  [[ $output == *"run: dataset=data/food101"* ]] || complain "$output"
+  ZS_DATA=data run -2 zs-train --dataset_name wikitext --output_dir none
+  [[ $output == "zs-train: wikitext: No such file or directory, nor in \$ZS_DATA: put the data set at data/wikitext (nothing is downloaded)" ]] || complain "$output"
+  run -2 env -u ZS_DATA zs-train --dataset_name wikitext --output_dir none
+  [[ $output == "zs-train: wikitext: No such file or directory; a data set's name is looked for in the folder \$ZS_DATA, which is not set" ]] || complain "$output"
+  verdict
+}

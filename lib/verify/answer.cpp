@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "compare/content.hpp"
+#include "compare/probes.hpp"
 
 namespace zs::verify {
 namespace {
@@ -121,6 +122,14 @@ void tell(const std::vector<FileResult>& files, Answer& answer) {
 
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {
   Answer answer;
+  if (compare::holds_probe(a) != compare::holds_probe(b))
+    throw UsageError("one of " + a + " and " + b + " is a record of zs_probe.py, the other is not: name two");
+  if (compare::holds_probe(a)) {
+    compare::ProbeAnswer found = compare::compare_probes(a, b, tolerance);
+    answer.verdict = found.verdict;
+    answer.lines = std::move(found.lines);
+    return answer;
+  }
   std::vector<FileResult> results;
   if (fs::is_directory(a) && fs::is_directory(b)) {
     results = compare_folders(a, b, "", tolerance, answer);

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "compare/content.hpp"
+#include "compare/probes.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
@@ -49,6 +50,10 @@ Operand operand(const std::string& name, const std::string& registry) {
     return made;
   }
   const fs::path folder(made.path);
+  if (compare::holds_probe(made.path)) {
+    made.is_run = false;
+    return made;
+  }
   if (is_there(folder / "metrics.h5") || is_there(folder / "run.log")) return made;
   if (compare::files_of(made.path).empty())
     throw Error(made.path, 0,

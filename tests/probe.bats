@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# Trainings of PyTorch under share/probe/zs_probe.py: recorded by tests/peers/probe.py, compared by zs-verify.
+setup() {
+  bats_load_library bats-support
+  bats_load_library bats-assert
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  cp -r "$ROOT/tests/data/probe" .
+  cd probe
+}
+
+@test "the same training has the same bits, and a probe is not compared with itself" {
+  cp -r plain again
+  run -0 zs-verify plain again
+  assert_line "verdict: exact"
+  assert_line "tensors_compared: 32"
+  run -2 zs-verify plain plain
+}
+
+@test "FSDP2 on two ranks differs from plain PyTorch by rounding, which a tolerance accepts" {
+  run -1 zs-verify plain fsdp
+  assert_line "verdict: DIFFERENT"
+  assert_line "step: 1"
+  assert_line "parameter: 0.weight"
+  assert_line "place: [0, 1]"
+  assert_line --partial "kind: rounding"
+  assert_line "ranks_b: 2"
+  assert_line "tensors_differing: 22" # the others are equal, joined over ranks
+  run -1 zs-verify --rtol 1e-9 plain fsdp
+  rm fsdp/step-*.rank-* plain/step-*
+  run -3 zs-verify --rtol 1e-4 --atol 1e-6 plain fsdp # norms alone prove no element
+  assert_line --partial "kept no values"
+}
+
+@test "a fault is told with its step, tensor and element, and is more than rounding" {
+  run -1 zs-verify plain fault
+  assert_line "step: 3"
+  assert_line "what: gradient"
+  assert_line "parameter: 0.weight"
+  assert_line "place: [0, 0]"
+  assert_line --partial "kind: more than rounding: step 3, grad/0.weight"
+}
+
+@test "ranks that hold other values, a part that is missing, a cut and a damaged file are said" {
+  sed -i '2s/"name": "grad\/0.bias", "dtype": "F32", "of": 7/"name": "grad\/0.bias", "dtype": "F32", "of": 8/' plain/rank-0.jsonl
+  run -1 zs-verify plain fault
+  assert_output --partial "of grad/0.bias 7 of 8 elements are there"
+  run zs-verify fsdp fault
+  cp -r fsdp half
+  head -n 3 fsdp/rank-1.jsonl >half/rank-1.jsonl # killed: steps that not every rank has are none
+  printf '{"step": 3, "los' >>half/rank-1.jsonl
+  run -3 zs-verify fsdp half
+  assert_line "steps_compared: 2"
+  assert_line "steps_alone: 2"
+  rm half/rank-1.jsonl
+  run -2 zs-verify fsdp half
+  assert_output --partial "half/rank-1.jsonl"
+  sed -i '3s/digest": "./digest": "g/' fault/rank-0.jsonl
+  run -2 zs-verify plain fault
+  assert_output --partial "fault/rank-0.jsonl:3: "
+  local size
+  for ((size = 0; size < 2500; size += 37)); do
+    head -c "$size" "$ROOT/tests/data/probe/plain/rank-0.jsonl" >fault/rank-0.jsonl
+    run zs-verify plain fault
+    ((status <= 3)) || complain "$size bytes: status $status: $output"
+  done
+  verdict
+}
+
+@test "replicas that differ from one another are a failure, also where the first ones agree" {
+  mkdir a
+  local row='"tensors": [{"name": "grad/w", "dtype": "F32", "of": 2, "shape": [2], "begin": 0, "count": 2, "squares": 1, "digest": '
+  for rank in 0 1; do
+    echo "{\"zs_probe\": 1, \"rank\": $rank, \"world_size\": 2, \"torch\": \"2\"}"  >a/rank-$rank.jsonl
+    echo "{\"step\": 1, \"loss\": NaN, \"values\": null, $row \"000000000000000$rank\"}]}" >>a/rank-$rank.jsonl
+  done
+  cp -r a b
+  run -1 zs-verify a b
+  assert_line "verdict: FAILED"
+  assert_output --partial "grad/w differs between rank 0 and rank 1"
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/analysis.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/number.hpp"
+
+namespace zs::trace {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string text(double value) { return to_text(value); }
+std::string text(std::size_t value) { return to_text(static_cast<std::int64_t>(value)); }
+std::string percent(double part, double whole, double scale = 100) {
+  return whole > 0 ? to_text(std::round(100 * part / whole * scale) / scale) : "";
+}
+
+struct Span {
+  double begin, end;
+};
+
+/// The union of spans: those that touch are one.
+std::vector<Span> merged(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  std::vector<Span> all;
+  for (const Span& span : spans) {
+    if (!all.empty() && span.begin <= all.back().end)
+      all.back().end = std::max(all.back().end, span.end);
+    else
+      all.push_back(span);
+  }
+  return all;
+}
+
+double length(const std::vector<Span>& spans) {
+  return std::accumulate(spans.begin(), spans.end(), 0.0,
+                         [](double sum, const Span& s) { return sum + s.end - s.begin; });
+}
+
+/// The events of a rank on its streams, which `wanted` takes.
+template <typename Wanted>
+std::vector<Span> spans_of(const Trace& trace, const Wanted& wanted) {
+  std::vector<Span> spans;
+  for (const Event& event : trace.events) {
+    if (event.stream != -1 && wanted(event)) spans.push_back({event.ts, event.end()});
+  }
+  return merged(std::move(spans));
+}
+
+/// The kinds of all names of a trace.
+std::vector<Kind> kinds(const Trace& trace) {
+  std::vector<Kind> all;
+  for (const std::string& name : trace.names) all.push_back(kind_of(name));
+  return all;
+}
+
+bool on_stream(const Event& event) {
+  return event.stream != -1 && (event.category == Category::kernel || event.category == Category::memcpy ||
+                                event.category == Category::memset);
+}
+
+std::string rank_of(const Trace& trace) { return to_text(trace.rank); }
+
+Answer temporal(const std::vector<Trace>& traces, const Settings&) {
+  Answer answer{{"rank", "kernel_time", "idle", "idle_percent", "computing", "computing_percent", "non_computing",
+                 "non_computing_percent"},
+                {}};
+  for (const Trace& trace : traces) {
+    const std::vector<Kind> kind = kinds(trace);
+    const auto all = spans_of(trace, [](const Event&) { return true; });
+    if (all.empty()) continue;
+    const double whole = all.back().end - all.front().begin, busy = length(all);
+    const double computing = length(spans_of(trace, [&](const Event& e) { return kind[e.name] == Kind::computation; }));
+    const double idle = whole - busy, other = whole - computing - idle;
+    answer.rows.push_back({rank_of(trace), text(whole), text(idle), percent(idle, whole), text(computing),
+                           percent(computing, whole), text(other), percent(other, whole)});
+  }
+  return answer;
+}
+
+Answer idle(const std::vector<Trace>& traces, const Settings& settings) {
+  Answer answer{{"rank", "stream", "idle", "host_wait", "host_wait_percent", "kernel_wait", "kernel_wait_percent",
+                 "other_wait", "other_wait_percent"},
+                {}};
+  for (const Trace& trace : traces) {
+    std::map<std::int32_t, std::vector<const Event*>> streams;
+    for (const Event& event : trace.events) {
+      if (on_stream(event)) streams[event.stream].push_back(&event);
+    }
+    for (auto& [stream, events] : streams) {
+      std::stable_sort(events.begin(), events.end(), [](const Event* a, const Event* b) { return a->ts < b->ts; });
+      std::array<double, 3> waits{};
+      for (std::size_t i = 1; i < events.size(); ++i) {
+        const double before = events[i - 1]->end(), gap = events[i]->ts - before;
+        const std::int32_t launch = events[i]->partner;
+        const bool host = launch >= 0 && trace.events[static_cast<std::size_t>(launch)].ts > before;
+        waits[host ? 0 : gap < settings.kernel_delay ? 1 : 2] += gap;
+      }
+      const double whole = waits[0] + waits[1] + waits[2];
+      answer.rows.push_back({rank_of(trace), to_text(std::int64_t{stream}), text(whole)});
+      for (const double wait : waits) {
+        answer.rows.back().push_back(text(wait));
+        answer.rows.back().push_back(percent(wait, whole));
+      }
+    }
+  }
+  return answer;
+}
+
+/// How long each set of kinds ran at once, over all ranks.
+Answer kernel_kinds(const std::vector<Trace>& traces, const Settings&) {
+  std::array<double, 8> times{};
+  for (const Trace& trace : traces) {
+    const std::vector<Kind> kind = kinds(trace);
+    std::vector<std::pair<double, int>> edges;  // +1 + kind begins, -1 - kind ends
+    for (int k = 0; k < 3; ++k) {
+      for (const Span& span : spans_of(trace, [&](const Event& e) { return static_cast<int>(kind[e.name]) == k; })) {
+        edges.emplace_back(span.begin, k + 1);
+        edges.emplace_back(span.end, -k - 1);
+      }
+    }
+    std::sort(edges.begin(), edges.end());
+    unsigned running = 0;
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      if (i > 0) times[running] += edges[i].first - edges[i - 1].first;
+      const auto bit = 1U << (std::abs(edges[i].second) - 1);
+      running = edges[i].second > 0 ? running | bit : running & ~bit;
+    }
+  }
+  Answer answer{{"kind", "time", "percent"}, {}};
+  const double whole = std::accumulate(times.begin() + 1, times.end(), 0.0);
+  for (unsigned set = 1; set < 8; ++set) {
+    std::string label;
+    for (unsigned k = 0; k < 3; ++k) {
+      if (set >> k & 1U) label += (label.empty() ? "" : " overlapping ") + std::string(name(static_cast<Kind>(k)));
+    }
+    if (times[set] > 0) answer.rows.push_back({label, text(times[set]), percent(times[set], whole, 10)});
+  }
+  std::stable_sort(answer.rows.begin(), answer.rows.end(),
+                   [](const auto& a, const auto& b) { return *parse_real(a[1]) > *parse_real(b[1]); });
+  return answer;
+}
+
+struct Sum {
+  std::string label;
+  std::vector<double> values;
+  double total() const { return std::accumulate(values.begin(), values.end(), 0.0); }
+};
+
+/// Count, sum, mean, standard deviation (n - 1; 0 of one), least, greatest.
+std::vector<std::string> figures(const std::vector<double>& values) {
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0),
+               mean = sum / static_cast<double>(values.size());
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double deviation = values.size() > 1 ? std::sqrt(squares / static_cast<double>(values.size() - 1)) : 0;
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  return {text(values.size()), text(sum), text(mean), text(deviation), text(*least), text(*greatest)};
+}
+
+/// A row for each name of most time, and one for the others.
+Answer by_name(const char* what, std::map<std::string, std::vector<double>> times, const Settings& settings) {
+  Answer answer{{what, "count", "time", "mean", "std", "min", "max"}, {}};
+  std::vector<Sum> sums;
+  for (auto& [label, values] : times) sums.push_back({label, std::move(values)});
+  std::stable_sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) { return a.total() > b.total(); });
+  Sum others{"(" + text(sums.size() - std::min(sums.size(), settings.most)) + " others)", {}};
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (i >= settings.most) {
+      others.values.insert(others.values.end(), sums[i].values.begin(), sums[i].values.end());
+      continue;
+    }
+    answer.rows.push_back(figures(sums[i].values));
+    answer.rows.back().insert(answer.rows.back().begin(), sums[i].label);
+  }
+  if (!others.values.empty()) {
+    answer.rows.push_back(figures(others.values));
+    answer.rows.back().insert(answer.rows.back().begin(), others.label);
+  }
+  return answer;
+}
+
+Answer kernels(const std::vector<Trace>& traces, const Settings& settings) {
+  std::map<std::string, std::vector<double>> times;
+  for (const Trace& trace : traces) {
+    for (const Event& event : trace.events) {
+      if (on_stream(event)) times[trace.name(event)].push_back(event.dur);
+    }
+  }
+  return by_name("kernel", std::move(times), settings);
+}
+
+/// The time of operators on processors, without that of the operators that they call.
+Answer operators(const std::vector<Trace>& traces, const Settings& settings) {
+  std::map<std::string, std::vector<double>> times;
+  for (const Trace& trace : traces) {
+    std::map<std::int32_t, std::vector<const Event*>> threads;
+    for (const Event& event : trace.events) {
+      if (event.category == Category::cpu_op) threads[event.thread].push_back(&event);
+    }
+    for (auto& [thread, events] : threads) {
+      std::stable_sort(events.begin(), events.end(),
+                       [](const Event* a, const Event* b) { return a->ts != b->ts ? a->ts < b->ts : a->dur > b->dur; });
+      std::vector<std::pair<const Event*, double>> open;  // and the time of what each calls
+      const auto close = [&] {
+        const auto [event, inner] = open.back();
+        open.pop_back();
+        times[trace.name(*event)].push_back(event->dur - inner);
+        if (!open.empty()) open.back().second += event->dur;
+      };
+      for (const Event* const event : events) {
+        while (!open.empty() && open.back().first->end() <= event->ts) close();
+        open.emplace_back(event, 0);
+      }
+      while (!open.empty()) close();
+    }
+  }
+  return by_name("operator", std::move(times), settings);
+}
+
+Answer overlap(const std::vector<Trace>& traces, const Settings&) {
+  Answer answer{{"rank", "communication", "overlapped", "overlap_percent"}, {}};
+  for (const Trace& trace : traces) {
+    const std::vector<Kind> kind = kinds(trace);
+    const auto computing = spans_of(trace, [&](const Event& e) { return kind[e.name] == Kind::computation; });
+    const auto communicating = spans_of(trace, [&](const Event& e) { return kind[e.name] == Kind::communication; });
+    double both = 0;
+    for (std::size_t i = 0, k = 0; i < computing.size() && k < communicating.size();) {
+      both += std::max(
+          0.0, std::min(computing[i].end, communicating[k].end) - std::max(computing[i].begin, communicating[k].begin));
+      computing[i].end < communicating[k].end ? ++i : ++k;
+    }
+    const double whole = length(communicating);
+    if (whole > 0) answer.rows.push_back({rank_of(trace), text(whole), text(both), percent(both, whole)});
+  }
+  return answer;
+}
+
+double quantile(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
+}
+
+bool launches(std::string_view name) {
+  static constexpr std::array<std::string_view, 12> kNames = {
+      "cudaLaunchKernel",      "cudaLaunchKernelExC", "cuLaunchKernel",  "cuLaunchKernelEx",
+      "cudaMemcpyAsync",       "cudaMemsetAsync",     "hipLaunchKernel", "hipExtModuleLaunchKernel",
+      "hipModuleLaunchKernel", "hipExtLaunchKernel",  "hipMemcpyAsync",  "hipMemsetAsync"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+Answer queue(const std::vector<Trace>& traces, const Settings&) {
+  Answer answer{{"rank", "stream", "count", "mean", "std", "min", "25%", "50%", "75%", "max", "full_time"}, {}};
+  constexpr double kFull = 1024;  // the runtime makes the next launch wait
+  for (const Trace& trace : traces) {
+    std::map<std::int32_t, std::vector<std::pair<double, int>>> streams;
+    for (const Event& event : trace.events) {
+      if (event.partner < 0 || event.gpu || !launches(trace.name(event))) continue;
+      const Event& kernel = trace.events[static_cast<std::size_t>(event.partner)];
+      if (kernel.stream < 0) continue;
+      streams[kernel.stream].emplace_back(event.ts, 1);
+      streams[kernel.stream].emplace_back(kernel.ts, -1);
+    }
+    for (auto& [stream, changes] : streams) {
+      std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
+        return a.first != b.first ? a.first < b.first : a.second > b.second;
+      });
+      std::vector<double> lengths;
+      double now = 0, full = 0;
+      for (std::size_t i = 0; i < changes.size(); ++i) {
+        if (i > 0 && now >= kFull) full += changes[i].first - changes[i - 1].first;
+        lengths.push_back(now += changes[i].second);
+      }
+      const std::vector<std::string> all = figures(lengths);
+      std::sort(lengths.begin(), lengths.end());
+      answer.rows.push_back({rank_of(trace), to_text(std::int64_t{stream}), all[0], all[2], all[3], all[4],
+                             text(quantile(lengths, 0.25)), text(quantile(lengths, 0.5)), text(quantile(lengths, 0.75)),
+                             all[5], text(full)});
+    }
+  }
+  return answer;
+}
+
+Answer launch(const std::vector<Trace>& traces, const Settings&) {
+  constexpr double kShort = 50, kLate = 100;  // us
+  Answer answer{
+      {"rank", "launches", "delay_mean", "delay_50%", "delay_max", "short_kernels", "slow_calls", "late_starts"}, {}};
+  for (const Trace& trace : traces) {
+    std::vector<double> delays;
+    std::size_t brief = 0, slow = 0, late = 0;
+    for (const Event& event : trace.events) {
+      const std::string& called = trace.name(event);
+      if (event.gpu || event.partner < 0 ||
+          (called != "cudaLaunchKernel" && called != "cudaLaunchKernelExC" && called != "cudaMemcpyAsync" &&
+           called != "cudaMemsetAsync"))
+        continue;
+      const Event& kernel = trace.events[static_cast<std::size_t>(event.partner)];
+      delays.push_back(std::max(0.0, kernel.ts - event.ts - event.dur));
+      brief += kernel.dur < event.dur && event.dur <= kShort;
+      slow += event.dur > kShort;
+      late += delays.back() > kLate;
+    }
+    if (delays.empty()) continue;
+    const std::vector<std::string> all = figures(delays);
+    std::sort(delays.begin(), delays.end());
+    answer.rows.push_back(
+        {rank_of(trace), all[0], all[2], text(quantile(delays, 0.5)), all[5], text(brief), text(slow), text(late)});
+  }
+  return answer;
+}
+
+Answer memory(const std::vector<Trace>& traces, const Settings&) {
+  Answer answer{{"rank", "device", "points", "peak_allocated", "peak_at", "peak_reserved"}, {}};
+  for (const Trace& trace : traces) {
+    std::map<std::int64_t, std::vector<const Memory*>> devices;
+    for (const Memory& memory : trace.memory) devices[memory.device].push_back(&memory);
+    for (const auto& [device, points] : devices) {
+      const Memory& peak = **std::max_element(
+          points.begin(), points.end(), [](const Memory* a, const Memory* b) { return a->allocated < b->allocated; });
+      std::int64_t reserved = 0;
+      for (const Memory* const point : points) reserved = std::max(reserved, point->reserved);
+      answer.rows.push_back({rank_of(trace), to_text(device), text(points.size()), to_text(peak.allocated),
+                             text(peak.ts), to_text(reserved)});
+    }
+  }
+  return answer;
+}
+
+}  // namespace
+
+const std::vector<Analysis>& analyses() {
+  static const std::vector<Analysis> kAll = {
+      {"temporal", "where the time of each rank's GPU went", temporal},
+      {"idle", "why each stream waited: for the host, for the next kernel, for something else", idle},
+      {"kinds", "what ran at once", kernel_kinds},
+      {"kernels", "the kernels of most time", kernels},
+      {"overlap", "how much of the communication computation hides", overlap},
+      {"queue", "how many launches waited on each stream", queue},
+      {"launch", "how long kernels waited after their launch", launch},
+      {"operators", "the operators of most time on processors, without what they call", operators},
+      {"memory", "the largest memory of each device", memory},
+  };
+  return kAll;
+}
+
+Answer difference(const std::vector<Trace>& control, const std::vector<Trace>& test, const Settings& settings) {
+  struct Count {
+    std::array<std::int64_t, 2> counts{};
+    std::array<double, 2> times{};
+  };
+  std::map<std::pair<std::string, std::string>, Count> all;
+  for (const std::size_t side : {0U, 1U}) {
+    for (const Trace& trace : side == 0 ? control : test) {
+      for (const Event& event : trace.events) {
+        const bool gpu = event.stream != -1;
+        if (!gpu && event.category != Category::cpu_op) continue;
+        Count& count = all[{trace.name(event), gpu ? "gpu" : "cpu"}];
+        ++count.counts[side];
+        count.times[side] += event.dur;
+      }
+    }
+  }
+  Answer answer{{"operation", "on", "sign", "count_control", "count_test", "count_change", "time_control", "time_test",
+                 "time_change"},
+                {}};
+  for (const auto& [key, count] : all) {
+    const std::int64_t more = count.counts[1] - count.counts[0];
+    answer.rows.push_back({key.first, key.second,
+                           more > 0   ? "+"
+                           : more < 0 ? "-"
+                                      : "=",
+                           to_text(count.counts[0]), to_text(count.counts[1]), to_text(more), text(count.times[0]),
+                           text(count.times[1]), text(count.times[1] - count.times[0])});
+  }
+  std::stable_sort(answer.rows.begin(), answer.rows.end(), [](const auto& a, const auto& b) {
+    return std::fabs(*parse_real(a[8])) > std::fabs(*parse_real(b[8]));
+  });
+  if (settings.most > 0 && answer.rows.size() > settings.most) answer.rows.resize(settings.most);
+  return answer;
+}
+
+}  // namespace zs::trace

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "trace/trace.hpp"
+
+namespace zs::trace {
+namespace {
+
+constexpr std::size_t kBlock = 4 << 20, kLongest = 256 << 20;
+
+/// The text of a trace, of which the part from at() on is in memory as far as it was asked for.
+class Text {
+ public:
+  Text(const std::string& path, const FaultSink& faults) : input_(path), faults_(faults) {}
+
+  /// The character at `ahead` of the place; 0 at the end.
+  char peek(std::size_t ahead = 0) { return has(ahead) ? buffer_[at_ + ahead] : '\0'; }
+  /// Whether there is a character `ahead` of the place. Reads on where that takes it.
+  bool has(std::size_t ahead) {
+    while (at_ + ahead >= buffer_.size()) {
+      if (ended_) return false;
+      more();
+    }
+    return true;
+  }
+  void skip(std::size_t count) { at_ += count; }
+  void skip_blanks() {
+    while (has(0) && static_cast<unsigned char>(buffer_[at_]) <= ' ') ++at_;
+  }
+  /// The value at the place, passed over: an object, a list, a text, or a bare word. Empty where the file ends in it.
+  std::string_view value();
+  std::int64_t place() const { return passed_ + static_cast<std::int64_t>(at_); }
+
+ private:
+  void more() {
+    if (at_ > 0) {
+      buffer_.erase(0, at_);
+      passed_ += static_cast<std::int64_t>(at_);
+      at_ = 0;
+    }
+    const std::size_t size = buffer_.size();
+    if (size > kLongest) throw Error(input_.name(), 0, "holds a value of more than 256 MB: is it a trace?");
+    buffer_.resize(size + kBlock);
+    std::size_t count = 0;
+    try {
+      count = input_.read(buffer_.data() + size, kBlock);
+    } catch (const Error& error) {  // a compressed file that is cut: what could be read counts
+      faults_({"", 0, error.what()});
+    }
+    buffer_.resize(size + count);
+    ended_ = count == 0;
+  }
+
+  Input input_;
+  const FaultSink& faults_;
+  std::string buffer_;
+  std::size_t at_ = 0;
+  std::int64_t passed_ = 0;
+  bool ended_ = false;
+};
+
+std::string_view Text::value() {
+  std::size_t i = 0;
+  int depth = 0;
+  bool inside = false, escaped = false;
+  const bool bare = peek() != '{' && peek() != '[' && peek() != '"';
+  while (has(i)) {
+    const char* const text = buffer_.data() + at_;
+    const std::size_t size = buffer_.size() - at_;
+    for (; i < size; ++i) {
+      const char c = text[i];
+      if (escaped) {
+        escaped = false;
+        continue;
+      }
+      if (inside) {
+        const void* const quote = std::memchr(text + i, '"', size - i);
+        const std::size_t end = quote ? static_cast<std::size_t>(static_cast<const char*>(quote) - text) : size;
+        const void* const slash = std::memchr(text + i, '\\', end - i);
+        if (slash) {
+          i = static_cast<std::size_t>(static_cast<const char*>(slash) - text);
+          escaped = true;
+          continue;
+        }
+        i = end;
+        if (!quote) break;
+        inside = false;
+        if (depth > 0) continue;
+        const std::string_view whole(text, i + 1);
+        at_ += whole.size();
+        return whole;
+      }
+      if (c == '"') {
+        inside = true;
+      } else if (c == '{' || c == '[') {
+        ++depth;
+      } else if (c == '}' || c == ']') {
+        if (bare && depth == 0) return at_ += i, std::string_view(text, i);
+        if (--depth > 0) continue;
+        at_ += i + 1;
+        return {text, i + 1};
+      } else if (bare && (c == ',' || static_cast<unsigned char>(c) <= ' ')) {
+        at_ += i;
+        return {text, i};
+      }
+    }
+  }
+  return {};
+}
+
+/// The fields of an object, one after another.
+class Fields {
+ public:
+  explicit Fields(std::string_view object) : rest_(object.substr(1, object.size() - 2)) {}
+
+  /// The next key and value as they stand; false at the end. Throws Error.
+  bool next(std::string_view& key, std::string_view& value) {
+    blanks();
+    if (rest_.empty()) return false;
+    key = text();
+    key = key.substr(1, key.size() - 2);
+    blanks();
+    take(':');
+    blanks();
+    value = any();
+    blanks();
+    if (!rest_.empty()) take(',');
+    return true;
+  }
+
+ private:
+  void blanks() {
+    while (!rest_.empty() && static_cast<unsigned char>(rest_.front()) <= ' ') rest_.remove_prefix(1);
+  }
+  void take(char c) {
+    if (rest_.empty() || rest_.front() != c) throw Error("malformed JSON");
+    rest_.remove_prefix(1);
+  }
+  std::string_view cut(std::size_t size) {
+    const std::string_view part = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return part;
+  }
+  std::string_view text() {
+    if (rest_.empty() || rest_.front() != '"') throw Error("malformed JSON");
+    std::size_t i = 1;
+    while (i < rest_.size() && rest_[i] != '"') i += rest_[i] == '\\' ? 2 : 1;
+    if (i >= rest_.size()) throw Error("malformed JSON");
+    return cut(i + 1);
+  }
+  std::string_view any() {
+    if (rest_.empty()) throw Error("malformed JSON");
+    if (rest_.front() == '"') return text();
+    if (rest_.front() != '{' && rest_.front() != '[')
+      return cut(std::min(rest_.find_first_of(", \t\r\n"), rest_.size()));
+    int depth = 0;
+    for (std::size_t i = 0; i < rest_.size(); ++i) {
+      const char c = rest_[i];
+      if (c == '"') {
+        for (++i; i < rest_.size() && rest_[i] != '"'; ++i) i += rest_[i] == '\\';
+      } else if (c == '{' || c == '[') {
+        ++depth;
+      } else if ((c == '}' || c == ']') && --depth == 0) {
+        return cut(i + 1);
+      }
+    }
+    throw Error("malformed JSON");
+  }
+
+  std::string_view rest_;
+};
+
+double number(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
+  double value = std::nan("");
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+std::int64_t integer(std::string_view text) {
+  const double value = number(text);
+  return std::isfinite(value) && std::fabs(value) < 9e18 ? static_cast<std::int64_t>(value) : -1;
+}
+
+/// A text without its quotes and escapes.
+std::string unquoted(std::string_view text) {
+  if (text.size() < 2 || text.front() != '"') return std::string(text);
+  if (text.find('\\') == std::string_view::npos) return std::string(text.substr(1, text.size() - 2));
+  const auto decoded = nlohmann::json::parse(text, nullptr, false);
+  return decoded.is_string() ? decoded.get<std::string>() : std::string(text.substr(1, text.size() - 2));
+}
+
+Category category_of(std::string_view quoted) {
+  static const std::unordered_map<std::string_view, Category> kNames = {
+      {"cpu_op", Category::cpu_op},
+      {"Operator", Category::cpu_op},
+      {"user_annotation", Category::annotation},
+      {"gpu_user_annotation", Category::gpu_annotation},
+      {"kernel", Category::kernel},
+      {"Kernel", Category::kernel},
+      {"gpu_memcpy", Category::memcpy},
+      {"Memcpy", Category::memcpy},
+      {"gpu_memset", Category::memset},
+      {"Memset", Category::memset},
+      {"cuda_runtime", Category::runtime},
+      {"cuda_driver", Category::runtime},
+      {"Runtime", Category::runtime},
+      {"cuda_sync", Category::sync},
+  };
+  const auto found = kNames.find(quoted.substr(1, quoted.size() - 2));
+  return found == kNames.end() ? Category::other : found->second;
+}
+
+class Reader {
+ public:
+  Reader(const std::string& path, const FaultSink& faults) : faults_(faults), text_(path, located_) {
+    trace_.path = path;
+  }
+
+  Trace run() {
+    text_.skip_blanks();
+    if (text_.peek() == '[') {
+      events();
+    } else {
+      if (text_.peek() != '{') throw Error(trace_.path, 0, "is no profiler trace: it does not begin with '{'");
+      text_.skip(1);
+      members();
+    }
+    if (trace_.read == 0) throw Error(trace_.path, 0, "holds no event: is it a profiler trace?");
+    if (wrong_ > 0)
+      fault(to_text(wrong_) + (wrong_ == 1 ? " event has" : " events have") +
+            " no time or duration that is one: left out");
+    return std::move(trace_);
+  }
+
+ private:
+  void fault(const std::string& what) { faults_({trace_.path, 0, what}); }
+
+  void members() {
+    while (true) {
+      text_.skip_blanks();
+      if (text_.peek() == '}') return;
+      const std::string key = unquoted(text_.value());
+      text_.skip_blanks();
+      if (key.empty() || text_.peek() != ':') return cut();
+      text_.skip(1);
+      text_.skip_blanks();
+      if (key == "traceEvents" && text_.peek() == '[') {
+        if (!events()) return;
+      } else {
+        const std::string_view value = text_.value();
+        if (value.empty()) return cut();
+        if (key == "distributedInfo" && value.front() == '{') ranks(value);
+      }
+      text_.skip_blanks();
+      if (text_.peek() == ',') text_.skip(1);
+    }
+  }
+
+  void cut() {
+    fault("is cut short, or malformed, at byte " + to_text(text_.place()) + ", after " + to_text(trace_.read) +
+          " events, which are kept");
+  }
+
+  void ranks(std::string_view object) {
+    std::string_view key, value;
+    try {
+      for (Fields fields(object); fields.next(key, value);) {
+        if (key == "rank") trace_.rank = integer(value), trace_.rank_known = true;
+        if (key == "world_size") trace_.world_size = integer(value);
+      }
+    } catch (const Error&) {
+      fault("distributedInfo is malformed");
+    }
+  }
+
+  bool events() {
+    text_.skip(1);
+    while (true) {
+      text_.skip_blanks();
+      if (text_.peek() == ']') return text_.skip(1), true;
+      const std::string_view object = text_.peek() == '{' ? text_.value() : std::string_view();
+      if (object.empty()) return cut(), false;
+      ++trace_.read;
+      try {
+        add(object);
+      } catch (const Error&) {
+        fault("event " + to_text(trace_.read) + " is malformed: left out");
+      }
+      text_.skip_blanks();
+      if (text_.peek() == ',') text_.skip(1);
+    }
+  }
+
+  void add(std::string_view object) {
+    Event event;
+    std::string_view key, value, name, category, args, ts, dur, thread, phase;
+    for (Fields fields(object); fields.next(key, value);) {
+      if (key == "name")
+        name = value;
+      else if (key == "cat")
+        category = value;
+      else if (key == "ts")
+        ts = value;
+      else if (key == "dur")
+        dur = value;
+      else if (key == "tid")
+        thread = value;
+      else if (key == "ph")
+        phase = value;
+      else if (key == "args")
+        args = value;
+    }
+    if (name == "\"[memory]\"") return add_memory(ts, args);
+    if (dur.empty() || category.size() < 2 || category.front() != '"' || category == "\"Trace\"") return;
+    event.ts = number(ts);
+    event.dur = number(dur);
+    if (!std::isfinite(event.ts) || !(event.dur >= 0) || !std::isfinite(event.dur)) {
+      ++wrong_;
+      return;
+    }
+    if (ts.find('.') != std::string_view::npos) {  // whole microseconds inside of it
+      const double end = std::floor(event.end());
+      event.ts = std::ceil(event.ts);
+      event.dur = end - event.ts;
+    }
+    event.category = category_of(category);
+    event.thread = static_cast<std::int32_t>(integer(thread));
+    event.name = number_of(name);
+    if (args.size() > 2 && args.front() == '{') {
+      for (Fields fields(args); fields.next(key, value);) {
+        if (key == "stream")
+          event.stream = static_cast<std::int32_t>(integer(value));
+        else if (key == "correlation")
+          event.correlation = integer(value);
+        else if (key == "memory bandwidth (GB/s)")
+          event.bandwidth = number(value);
+      }
+    }
+    trace_.events.push_back(event);
+  }
+
+  void add_memory(std::string_view ts, std::string_view args) {
+    Memory memory{number(ts), 0, -1, -1};
+    std::string_view key, value;
+    for (Fields fields(args); fields.next(key, value);) {
+      if (key == "Device Id")
+        memory.device = integer(value);
+      else if (key == "Total Allocated")
+        memory.allocated = integer(value);
+      else if (key == "Total Reserved")
+        memory.reserved = integer(value);
+    }
+    if (memory.allocated >= 0) trace_.memory.push_back(memory);
+  }
+
+  std::uint32_t number_of(std::string_view quoted) {
+    scratch_.assign(quoted);
+    const auto known = numbers_.find(scratch_);
+    if (known != numbers_.end()) return known->second;
+    const auto made = static_cast<std::uint32_t>(trace_.names.size());
+    numbers_.emplace(scratch_, made);
+    trace_.names.push_back(unquoted(quoted));
+    return made;
+  }
+
+  Trace trace_;
+  const FaultSink& faults_;
+  const FaultSink located_ = [this](const Fault& one) { faults_({"", 0, one.what}); };
+  Text text_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::string scratch_;
+  std::int64_t wrong_ = 0;
+};
+
+}  // namespace
+
+Trace read(const std::string& path, const FaultSink& faults) { return Reader(path, faults).run(); }
+
+void prepare(Trace& trace, bool with_last_step) {
+  std::vector<Event>& events = trace.events;
+  double first = HUGE_VAL;
+  for (Event& event : events) {
+    const std::string& name = trace.name(event);
+    event.gpu = (event.stream >= 0 && event.correlation >= 0) || name == "Event Sync" || name == "Context Sync";
+    if (!event.gpu && event.category == Category::annotation && name.starts_with("ProfilerStep#")) {
+      if (const auto number = parse_int(name.substr(13))) trace.steps.emplace(*number, event.ts);
+    }
+    first = std::min(first, event.ts);
+  }
+  const auto link = [&] {
+    std::unordered_map<std::int64_t, std::pair<std::int32_t, std::int32_t>> pairs;
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      events[i].partner = -1;
+      if (events[i].correlation <= 0) continue;
+      auto& [host, device] = pairs.try_emplace(events[i].correlation, -1, -1).first->second;
+      std::int32_t& side = events[i].gpu ? device : host;
+      if (side < 0) side = static_cast<std::int32_t>(i);
+    }
+    for (const auto& [correlation, pair] : pairs) {
+      if (pair.first < 0 || pair.second < 0) continue;
+      events[static_cast<std::size_t>(pair.first)].partner = pair.second;
+      events[static_cast<std::size_t>(pair.second)].partner = pair.first;
+    }
+  };
+  if (trace.steps.size() >= 2) {
+    const double start = trace.steps.rbegin()->second;
+    double last = start;
+    if (with_last_step) {
+      for (const Event& event : events) {
+        if (!event.gpu && event.ts == start && trace.name(event).starts_with("ProfilerStep#"))
+          last = std::max(last, event.end());
+      }
+    }
+    std::unordered_map<std::int64_t, bool> launched;
+    const auto kept = [&](const Event& event) { return with_last_step ? event.ts <= last : event.ts < start; };
+    for (const Event& event : events) {
+      if (!event.gpu && event.correlation >= 0 && kept(event)) launched[event.correlation] = true;
+    }
+    std::erase_if(events,
+                  [&](const Event& event) { return event.gpu ? !launched.contains(event.correlation) : !kept(event); });
+  }
+  link();
+  for (Event& event : events) event.ts -= first;
+  for (Memory& memory : trace.memory) memory.ts -= first;
+}
+
+Kind kind_of(std::string_view name) {
+  const auto begins = [&](std::initializer_list<std::string_view> heads) {
+    return std::any_of(heads.begin(), heads.end(), [&](std::string_view head) { return name.starts_with(head); });
+  };
+  const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (begins({"nccl", "hip", "hccl"}) || holds("ncclKernel")) return Kind::communication;
+  if (begins({"Memcpy", "Memset", "dma"})) return Kind::memory;
+  const bool other = holds("Memcpy") || holds("Memset") || holds("dma") || holds("Sync") ||
+                     begins({"Stream Wait Event", "runFunction", "job_exe", "packet", "pe_exe", "cpum_exe_subgraph",
+                             "collective_subgraph_execution"}) ||
+                     (name.starts_with("cuda") && holds("LaunchKernel"));
+  return other ? Kind::other : Kind::computation;
+}
+
+std::string_view name(Kind kind) {
+  switch (kind) {
+    case Kind::computation:
+      return "computation";
+    case Kind::communication:
+      return "communication";
+    case Kind::memory:
+      return "memory";
+    case Kind::other:
+      break;
+  }
+  return "other";
+}
+
+}  // namespace zs::trace

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+# zs-trace: the figures of Holistic Trace Analysis, from traces of anyone.
+setup() {
+  bats_load_library bats-support
+  bats_load_library bats-assert
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# event CATEGORY NAME TS DUR [ARGS]: one of traceEvents, with a comma.
+event() { echo "{\"ph\": \"X\", \"cat\": \"$1\", \"name\": \"$2\", \"pid\": 0, \"tid\": 1, \"ts\": $3, \"dur\": $4, \"args\": {${5:-}}},"; }
+
+# A rank whose numbers are worked out by hand below.
+some_trace() {
+  echo '{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 4}, "traceEvents": ['
+  event cuda_runtime cudaLaunchKernel 100 10 '"correlation": 1'
+  event kernel gemm 120 80 '"stream": 7, "correlation": 1'
+  event cuda_runtime cudaLaunchKernel 150 10 '"correlation": 2'
+  event kernel gemm 210 40 '"stream": 7, "correlation": 2'
+  event cuda_runtime cudaLaunchKernel 160 10 '"correlation": 3'
+  event kernel ncclDevKernel_AllReduce 230 70 '"stream": 9, "correlation": 3'
+  event cuda_runtime cudaMemcpyAsync 400 60 '"correlation": 4'
+  event gpu_memcpy 'Memcpy HtoD (Pinned -> Device)' 420 30 '"stream": 7, "correlation": 4, "bytes": 8'
+  event cpu_op 'aten::linear \"x\"' 90 100
+  event cpu_op aten::addmm 100 60
+  echo '{"ph": "i", "name": "[memory]", "ts": 5, "args": {"Device Id": 0, "Total Allocated": 100, "Total Reserved": 300}},'
+  echo '{"ph": "i", "name": "[memory]", "ts": 130, "args": {"Device Id": 0, "Total Allocated": 250, "Total Reserved": 300}},'
+  echo '{"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "a, b: {[\"}"}}'
+  echo '], "traceName": "x"}'
+}
+
+rows() { zs-trace --format tsv --show "$@" | tail -n +2; }
+
+@test "each analysis of a small trace, worked out by hand" {
+  some_trace >t.json
+  # From 120 to 450; busy 120-200, 210-300, 420-450; computing 80 + 40.
+  assert_equal "$(rows temporal t.json)" $'3\t330\t130\t39.39\t120\t36.36\t80\t24.24'
+  # Stream 7: 10 behind the first gemm (launched before its end, short), 170 before the copy, which came from the host's side.
+  run rows idle t.json
+  assert_line --index 0 $'3\t7\t180\t170\t94.44\t10\t5.56\t0\t0'
+  # 230 to 250 both.
+  assert_equal "$(rows overlap t.json)" $'3\t70\t20\t28.57'
+  assert_equal "$(rows kinds t.json)" $'computation\t100\t50\ncommunication\t50\t25\nmemory\t30\t15\ncomputation overlapping communication\t20\t10'
+  assert_equal "$(rows kernels t.json | head -n 1 | cut -f 1-4)" $'gemm\t2\t120\t60'
+  assert_equal "$(rows queue t.json | head -n 1 | cut -f 1-3,6,10)" $'3\t7\t6\t0\t1'
+  assert_equal "$(rows launch t.json | cut -f 1,2,5)" $'3\t4\t60'
+  assert_equal "$(rows operators t.json | cut -f 1-3)" $'aten::addmm\t1\t60\naten::linear "x"\t1\t40'
+  assert_equal "$(rows memory t.json)" $'3\t0\t2\t250\t40\t300'
+}
+
+@test "plain, compressed, from a pipe and as a folder: the same" {
+  some_trace >t.json
+  gzip -k t.json
+  zs-trace --format json t.json | jq 'del(.traces)' >a
+  zs-trace --format json t.json.gz | jq 'del(.traces)' | diff a -
+  zs-trace --format json <t.json | jq 'del(.traces)' | diff a -
+  mkdir d
+  mv t.json.gz d
+  zs-trace --format json d | jq 'del(.traces)' | diff a -
+  [ "$(zs-trace --format json d | jq -c '.traces[0] | [.rank, .world_size, .events]')" = '[3,4,13]' ]
+}
+
+@test "of several profiler steps the last is left out, with the kernels that it launched" {
+  {
+    echo '{"traceEvents": ['
+    for step in 1 2 3; do
+      event user_annotation "ProfilerStep#$step" $((step * 1000)) 900
+      event cuda_runtime cudaLaunchKernel $((step * 1000 + 10)) 5 "\"correlation\": $step"
+      event kernel gemm $((step * 1000 + 100)) 100 "\"stream\": 7, \"correlation\": $step"
+    done
+    echo '{}]}'
+  } >t.json
+  assert_equal "$(rows kernels t.json | cut -f 1-3)" $'gemm\t2\t200'
+  assert_equal "$(rows kernels --with_last_step t.json | cut -f 1-3)" $'gemm\t3\t300'
+}
+
+@test "what differs between two traces" {
+  some_trace >a.json
+  some_trace | sed '/AllReduce/d; s/"name": "aten::addmm"/"name": "aten::mm"/' >b.json
+  run -0 zs-trace --against a.json --format tsv b.json
+  assert_line $'ncclDevKernel_AllReduce\tgpu\t-\t1\t0\t-1\t70\t0\t-70'
+  assert_line $'aten::mm\tcpu\t+\t0\t1\t1\t0\t60\t60'
+  assert_line $'gemm\tgpu\t=\t2\t2\t0\t120\t120\t0'
+}
+
+@test "a trace that is cut at any byte, or damaged, is read up to there, and said" {
+  some_trace >t.json
+  local size
+  for ((size = 0; size < $(stat -c %s t.json) - 30; size += 7)); do
+    head -c "$size" t.json >cut.json
+    run zs-trace cut.json
+    [[ $status == [12] && $output == *"zs-trace: cut.json: "* ]] || complain "$size bytes: $status: $output"
+  done
+  gzip -c t.json | head -c 300 >cut.json.gz
+  run zs-trace cut.json.gz
+  [[ $status == [12] && $output == *"truncated gzip data"* ]] || complain "gzip: $status: $output"
+  sed 's/"ts": 210, "dur": 40/"ts": 210, "dur": -40/' t.json >wrong.json
+  run -1 zs-trace wrong.json
+  assert_output --partial "wrong.json: 1 event has no time or duration that is one: left out"
+  run -2 zs-trace <<<'hello'
+  run -1 zs-trace t.json t.json
+  assert_output --partial "second trace of rank 3"
+  verdict
+}
+
+@test "fractions of a microsecond are cut off inwards" {
+  { echo '{"traceEvents": ['; event kernel gemm 100.25 10.5 '"stream": 7, "correlation": 1'; echo '{}]}'; } >t.json
+  assert_equal "$(rows temporal t.json | cut -f 2)" 9 # 101 to 110
+}
+
+@test "two published traces: the figures that Holistic Trace Analysis gives" {
+  local data=$ROOT/../shared/data/traces
+  [ -d "$data" ] || skip "the published traces are not here"
+  assert_equal "$(rows temporal "$data/sampled_rank-0.json.gz" | cut -f 2,3,5,7)" $'600058\t321378\t106252\t172428'
+  assert_equal "$(rows overlap "$data/sampled_rank-0.json.gz" | cut -f 4)" 11.81
+  assert_equal "$(rows idle "$data/sampled_rank-0.json.gz" | head -n 1 | cut -f 2,4,6,8)" $'7\t213825\t1985\t261740'
+  run rows queue "$data/sampled_rank-0.json.gz"
+  [[ ${lines[0]} == $'0\t7\t1052\t23.619771863'* ]]
+  assert_equal "$(rows temporal "$data/nccl_data.json.gz" | cut -f 2,3,5,7)" $'435586\t338781\t75169\t21636'
+  assert_equal "$(rows overlap "$data/nccl_data.json.gz" | cut -f 4)" 14.31
+  assert_equal "$(rows idle "$data/nccl_data.json.gz" | head -n 1 | cut -f 2,4,6,8)" $'7\t357247\t2155\t0'
+}

@@ -344,10 +344,10 @@ std::string to_bytes(const WandbRecord& record) {
       break;
     }
     case Kind::final:
-      pbf_writer(out, kFinal);
+      out.add_message(kFinal, "", 0);  // empty, and there: pbf_writer would leave it out
       break;
     case Kind::footer:
-      pbf_writer(out, kFooter);
+      out.add_message(kFooter, "", 0);
       break;
     case Kind::other:
       break;
@@ -385,6 +385,15 @@ WandbRecord wandb_record(std::string_view bytes) {
         break;
       case kOutputRaw:
         read_output(is(Kind::output), record);
+        break;
+      case kHeader:
+        is(Kind::header);
+        break;
+      case kFinal:
+        is(Kind::final);
+        break;
+      case kFooter:
+        is(Kind::footer);
         break;
       default:
         message.skip();

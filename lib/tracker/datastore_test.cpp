@@ -125,6 +125,8 @@ TEST_CASE("wandb: a run's folder holds what a training told, without secrets, an
   CHECK(all[5].kind == Kind::summary);
   CHECK(all[6].kind == Kind::exit);
   CHECK(all[6].exit_code == 1);
+  CHECK(all[7].kind == Kind::final);  // empty messages, which must be there
+  CHECK(all[8].kind == Kind::footer);
   CHECK(Input(path).read_all().find("s3cret") == std::string::npos);
   // The run goes on: its file is written anew, with what was known.
   WandbWriter again({.place = folder.path(), .project = "p", .id = writer.id(), .folder = writer.folder()});

@@ -4,7 +4,6 @@
 
 trackers.py write DIR                     a run of each: DIR/tensorboard, DIR/wandb
 trackers.py tensorboard DIR METRICS.tsv   DIR as EventAccumulator reads it has every value of METRICS.tsv
-trackers.py wandb FILE METRICS.tsv        FILE as wandb's own datastore reads it likewise
 trackers.py sync FOLDER METRICS.tsv       `wandb sync FOLDER`, against a server of this program on the loopback address
 """
 import csv
@@ -103,27 +102,6 @@ def compare_history(history, path, who):
     print(f"{who}: {count} values of {len(rows)} steps")
 
 
-def wandb_file(path, tsv):
-    from wandb.proto import wandb_internal_pb2 as pb
-    from wandb.sdk.internal.datastore import DataStore
-    store = DataStore()
-    store.open_for_scan(path)
-    records = []
-    while (data := store.scan_data()) is not None:
-        record = pb.Record()
-        record.ParseFromString(data)
-        records.append(record)
-    kinds = [record.WhichOneof("record_type") for record in records]
-    assert kinds[:2] == ["header", "run"] and kinds[-4:] == ["summary", "exit", "final", "footer"], kinds
-    run = records[1].run
-    config = {item.key: json.loads(item.value_json) for item in run.config.update}
-    assert run.run_id in path and config["seed"] == 7 and list(run.tags) == ["a", "b c"], run
-    history = [{item.key: json.loads(item.value_json) for item in record.history.item} for record in records
-               if record.WhichOneof("record_type") == "history"]
-    compare_history(history, tsv, "wandb's datastore")
-    assert any("state_digest: " in record.output_raw.line for record in records)
-
-
 class Server(http.server.BaseHTTPRequestHandler):
     """As much of W&B's server as `wandb sync` asks for; keeps what it is sent."""
     files, runs, exits = {}, [], []
@@ -199,4 +177,4 @@ def sync(folder, tsv):
 
 
 if __name__ == "__main__":
-    {"write": write, "tensorboard": tensorboard, "wandb": wandb_file, "sync": sync}[sys.argv[1]](*sys.argv[2:])
+    {"write": write, "tensorboard": tensorboard, "sync": sync}[sys.argv[1]](*sys.argv[2:])

@@ -67,6 +67,26 @@ setup() {
   verdict
 }
 
+@test "a probe of every second step is compared with one of every step, where both say that they ended alike" {
+  cp -r plain second
+  sed -i '/"step": [24]/d' second/rank-0.jsonl
+  for folder in plain second; do sed -i '/"end"/d' $folder/rank-0.jsonl; done
+  run -3 zs-verify plain second
+  for folder in plain second; do echo '{"end": 4}' >>$folder/rank-0.jsonl; done
+  run -0 zs-verify plain second
+  assert_line "steps_compared: 2"
+  assert_line "steps_alone: 2"
+}
+
+@test "a loss alone that differs is a difference" {
+  cp -r plain other
+  sed -i '4s/"loss": [0-9.]*/"loss": 1.25/' other/rank-0.jsonl
+  run -1 zs-verify plain other
+  assert_line "verdict: DIFFERENT"
+  assert_line --partial "loss: step 3, rank 0: "
+  assert_line "tensors_differing: 0"
+}
+
 @test "replicas that differ from one another are a failure, also where the first ones agree" {
   mkdir a
   local row='"tensors": [{"name": "grad/w", "dtype": "F32", "of": 2, "shape": [2], "begin": 0, "count": 2, "squares": 1, "digest": '

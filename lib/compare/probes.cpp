@@ -2,6 +2,7 @@
 #include "compare/probes.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -125,6 +126,8 @@ int read_rank(const std::string& folder, int rank, ProbedRun& run, std::set<std:
         if (row.at("zs_probe").get<int>() != 1) throw Error("is of a version that this zs-verify does not know");
         ranks = row.at("world_size").get<int>();
         run.torch = row.at("torch").get<std::string>();
+      } else if (row.contains("end")) {
+        run.end = row.at("end").get<std::int64_t>();
       } else {
         add_step(row, rank, folder, run);
         if (!steps.insert(row.at("step").get<std::int64_t>()).second) throw Error("a step stands twice");
@@ -197,6 +200,15 @@ class Comparison {
           std::find_if(in.tensors.begin(), in.tensors.end(), [&](const auto& t) { return t.first == name; });
       return found == in.tensors.end() ? nullptr : &found->second;
     };
+    for (const auto& [rank, loss] : left.losses) {  // of other ranks than B's it is of other samples
+      const auto other = right.losses.find(rank);
+      if (a_.ranks != b_.ranks || other == right.losses.end()) continue;
+      if (std::bit_cast<std::uint64_t>(loss) == std::bit_cast<std::uint64_t>(other->second)) continue;
+      if (losses_++ == 0)
+        loss_ = "step " + to_text(step) + ", rank " + std::to_string(rank) + ": " + to_text(loss) + " and " +
+                to_text(other->second);
+      if (!tolerance_.accepts(loss, other->second)) refused_ = true;
+    }
     for (const auto& [name, tensor] : left.tensors) {
       const Probed* const other = find(right, name);
       if (!other) {
@@ -268,9 +280,11 @@ class Comparison {
 
   ProbeAnswer answer() {
     Verdict verdict = Verdict::exact;
-    if (differing_ > 0)
+    // Steps that only one has recorded then lie between those of the other.
+    const bool both_ended = a_.end >= 0 && a_.end == b_.end;
+    if (differing_ > 0 || losses_ > 0)
       verdict = tolerance_.exact() || refused_ ? Verdict::different : unseen_ ? Verdict::inconclusive : Verdict::within;
-    else if (!missing_.empty() || alone_ > 0)
+    else if (!missing_.empty() || (alone_ > 0 && !both_ended))
       verdict = Verdict::inconclusive;
     std::vector<std::string> faults;
     for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
@@ -292,6 +306,7 @@ class Comparison {
       add("kind", beyond_.empty()
                       ? "rounding: every norm agrees as well as another order of the same sums would leave it"
                       : "more than rounding: " + beyond_);
+    if (losses_ > 0) add("loss", loss_);
     if (tensors_ == 0) add("failure", "nothing in common: no tensor of any step that both have");
     if (!faults.empty()) add("failure", some(faults));
     if (!wild_.empty()) add("not finite", some(wild_));
@@ -312,9 +327,9 @@ class Comparison {
   ProbedRun a_, b_;
   Tolerance tolerance_;
   std::vector<std::pair<std::string, std::string>> lines_;
-  std::string first_, beyond_;
+  std::string first_, beyond_, loss_;
   std::set<std::string> missing_, wild_;
-  std::int64_t steps_ = 0, alone_ = 0, tensors_ = 0, elements_ = 0, differing_ = 0;
+  std::int64_t steps_ = 0, alone_ = 0, losses_ = 0, tensors_ = 0, elements_ = 0, differing_ = 0;
   bool refused_ = false, unseen_ = false;
 };
 

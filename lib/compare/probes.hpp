@@ -41,6 +41,7 @@ struct ProbedRun {
   std::map<std::int64_t, ProbedStep> steps;
   std::vector<std::string> faults;  ///< ranks that hold other values of one part; parts that overlap or are missing
   int ranks = 0;
+  std::int64_t end = -1;  ///< steps made, also those not recorded; -1: not told, it was killed
   std::string torch;
 };
 

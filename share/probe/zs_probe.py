@@ -16,14 +16,15 @@ The digest is a sum over elements, so that the digests of a tensor's parts add u
 tensors are cut over two ranks is compared with one that cut them over eight, or not at all. It knows DTensor (FSDP2, tensor
 parallelism by rows) and tensors that are whole on every rank (DDP, plain PyTorch).
 
-every=N       writes each N-th step only. every=None measures the first step and takes the power of two that keeps the
-              probe below 3 % of the time; two probes are compared at the steps that both have.
+every=N       writes each N-th step, and the first. The default, None, measures the second step and takes the power of two
+              that keeps the probe below 3 % of the time: 1 where a step has some thousand tokens. Two probes are compared
+              at the steps that both have.
 values=True   keeps the values, too, of each step that is written (or of those steps that are in `values`), so that
               zs-verify names the element and says whether a difference is rounding.
 
 FOLDER/rank-R.jsonl has one object a line: first {"zs_probe": 1, "rank", "world_size", "torch"}, then for each step
 {"step", "loss", "tensors": [{"name": "grad/NAME" or "param/NAME", "dtype", "of": elements of the whole, "shape", "begin",
-"count": the elements held here, in row-major order, "digest": 16 hex digits, "squares"}], "values": file or null}.
+"count": the elements held here, in row-major order, "digest": 16 hex digits, "squares"}], "values": file or null}, and {"end": steps} where close() was called.
 Values are in FOLDER/step-N.rank-R.safetensors, under the same names, flat. JSON and safetensors are written by this file
 itself: HDF5 would need h5py, which PyTorch does not bring.
 """
@@ -121,7 +122,7 @@ def _write_safetensors(path, tensors):
 class Probe:
     """What attach() gives."""
 
-    def __init__(self, model, optimizer, folder, every=1, values=False):
+    def __init__(self, model, optimizer, folder, every=None, values=False):
         distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
         self.rank = torch.distributed.get_rank() if distributed else 0
         self.world_size = torch.distributed.get_world_size() if distributed else 1
@@ -135,6 +136,8 @@ class Probe:
         self._file = open(os.path.join(self.folder, f"rank-{self.rank}.jsonl"), "x", encoding="utf-8")
         self._write({"zs_probe": 1, "rank": self.rank, "world_size": self.world_size, "torch": torch.__version__})
         self._loss, self._rows, self._kept, self._last = None, [], {}, time.monotonic()
+        for _, parameter in self._parameters:
+            _weights_on(parameter.device)  # what is made once is no cost of a step
         self._hooks = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
 
     def loss(self, value):
@@ -144,6 +147,7 @@ class Probe:
     def close(self):
         for hook in self._hooks:
             hook.remove()
+        self._write({"end": self.step})
         self._file.close()
 
     def _write(self, row):
@@ -189,12 +193,12 @@ class Probe:
         self._write({"step": self.step, "loss": self._loss, "tensors": self._rows, "values": file})
         self._rows, self._kept, self._loss = [], {}, None
         now = time.monotonic()
-        if self.every is None:  # of this step
+        if self.every is None and self.step == 2:
             share = (self._spent + now - begun) / max(1e-9, now - self._last)
             self.every = 1 if share < 0.03 else 1 << math.ceil(math.log2(share / 0.03))
         self._last = now
 
 
-def attach(model, optimizer, folder="probe", every=1, values=False):
+def attach(model, optimizer, folder="probe", every=None, values=False):
     """Records the steps of `optimizer` on `model` into `folder`; on every rank, each of which writes its own file."""
     return Probe(model, optimizer, folder, every, values)

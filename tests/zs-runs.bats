@@ -383,3 +383,19 @@ print(*(str(runs[c].dtype) for c in ["run_id", "training.learning_rate", "zero.s
   [ -z "$(zs-runs watch $$ run.log z3 2 2>&1)" ]  # no terminal, no line
   run -2 zs-runs watch none run.log z3 2
 }
+
+@test "OpenMetrics: a gauge for each outcome, with names and values that a collector takes" {
+  zs-runs add run_name='a "b\c' final_valid_loss=3.25 bleu-4=nan training.learning_rate=1e-3 >/dev/null
+  zs-runs add run_name=d final_valid_loss=1e-05 bleu_4=inf >/dev/null
+  zs-runs --format openmetrics | sed -E 's/run_id="[^"]*"/run_id="I"/' >out
+  grep -qxF 'zs_run_final_valid_loss{run_id="I",run_name="a \"b\\c"} 3.25' out
+  grep -qxF 'zs_run_final_valid_loss{run_id="I",run_name="d"} 1e-05' out
+  grep -qx 'zs_run_bleu_4_*{run_id="I",run_name="a .*"} NaN' out
+  grep -qx 'zs_run_bleu_4_*{run_id="I",run_name="d"} +Inf' out
+  [ "$(grep -c '^# TYPE zs_run_bleu_4' out)" = 2 ] # two columns, two names
+  grep -qxF '# TYPE zs_run_final_valid_loss gauge' out
+  [ "$(grep -c '^# TYPE zs_run_final_valid_loss ' out)" = 1 ]
+  run ! grep -q learning_rate out # a setting is no outcome
+  grep -qxF 'zs_run_status{run_id="I",run_name="d",status="recorded"} 1' out
+  [ "$(tail -n 1 out)" = "# EOF" ]
+}

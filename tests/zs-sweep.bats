@@ -97,7 +97,7 @@ setup() {
 
 @test "zs-sweep: --list names the sets; each of them has conditions; a user may add one" {
   run -0 zs-sweep --list
-  [ "$(cut -f1 <<<"$output" | sort | xargs)" = "compile_comparison full_comparison memory_efficiency minimal_test zero_comparison zero_vs_fsdp" ]
+  [ "$(cut -f1 <<<"$output" | sort | xargs)" = "compile_comparison comprehensive_comparison fsdp_vs_ddp full_comparison memory_efficiency minimal_test zero_comparison zero_vs_fsdp zero_vs_fsdp_with_deepcompile" ]
   for set in $(cut -f1 <<<"$output"); do
     [ "$(zs-sweep --conditions batch "$set" | wc -l)" -ge 2 ]
   done

@@ -29,6 +29,7 @@
 #include "metric/file.hpp"
 #include "registry/index.hpp"
 #include "registry/listing.hpp"
+#include "registry/openmetrics.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
 
@@ -79,7 +80,7 @@ const zs::cli::Command kCommand = {
          "NAME",
          "how to print; table on a terminal, tsv elsewhere, unless named",
          "",
-         {"table", "tsv", "csv", "json"}},
+         {"table", "tsv", "csv", "json", "openmetrics"}},
         {'y', "yes", "", "remove without asking"},
     },
     {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}, {125, "start: nothing was started"}},
@@ -124,6 +125,7 @@ void print_sheet(const Args& args, const Sheet& sheet, const std::function<std::
   if (how == "tsv") return print(zs::registry::to_tsv(sheet));
   if (how == "csv") return print(zs::registry::to_csv(sheet));
   if (how == "json") return print(zs::registry::to_json(sheet));
+  if (how == "openmetrics") return print(zs::registry::to_openmetrics(sheet));
   std::size_t left_out = 0;
   const Sheet fit = zs::registry::fitted(sheet, note ? line_width() : 0, left_out);
   print(zs::cli::table(fit.header, fit.rows) + (note ? note(left_out) : ""));

@@ -18,7 +18,7 @@ parallelism by rows) and tensors that are whole on every rank (DDP, plain PyTorc
 
 every=N       writes each N-th step, and the first. The default, None, measures the second step and takes the power of two
               that keeps the probe below 3 % of the time: 1 where a step has some thousand tokens. Two probes are compared
-              at the steps that both have.
+              at the steps that both have, and by the parameters that close() writes if the last step was not written.
 values=True   keeps the values, too, of each step that is written (or of those steps that are in `values`), so that
               zs-verify names the element and says whether a difference is rounding.
 
@@ -135,7 +135,7 @@ class Probe:
         os.makedirs(self.folder, exist_ok=True)
         self._file = open(os.path.join(self.folder, f"rank-{self.rank}.jsonl"), "x", encoding="utf-8")
         self._write({"zs_probe": 1, "rank": self.rank, "world_size": self.world_size, "torch": torch.__version__})
-        self._loss, self._rows, self._kept, self._last = None, [], {}, time.monotonic()
+        self._loss, self._rows, self._kept, self._last, self._written = None, [], {}, time.monotonic(), 0
         for _, parameter in self._parameters:
             _weights_on(parameter.device)  # what is made once is no cost of a step
         self._hooks = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
@@ -147,6 +147,8 @@ class Probe:
     def close(self):
         for hook in self._hooks:
             hook.remove()
+        if self._written < self.step:  # so that the end is compared, whatever the stride
+            self._take_parameters()
         self._write({"end": self.step})
         self._file.close()
 
@@ -183,6 +185,14 @@ class Probe:
             self._loss = None
             return
         begun = time.monotonic()
+        self._take_parameters()
+        now = time.monotonic()
+        if self.every is None and self.step == 2:
+            share = (self._spent + now - begun) / max(1e-9, now - self._last)
+            self.every = 1 if share < 0.03 else 1 << math.ceil(math.log2(share / 0.03))
+        self._last = now
+
+    def _take_parameters(self):
         with torch.no_grad():
             for name, parameter in self._parameters:
                 self._take("param/" + name, parameter)
@@ -191,12 +201,7 @@ class Probe:
             file = f"step-{self.step:08d}.rank-{self.rank}.safetensors"
             _write_safetensors(os.path.join(self.folder, file), self._kept)
         self._write({"step": self.step, "loss": self._loss, "tensors": self._rows, "values": file})
-        self._rows, self._kept, self._loss = [], {}, None
-        now = time.monotonic()
-        if self.every is None and self.step == 2:
-            share = (self._spent + now - begun) / max(1e-9, now - self._last)
-            self.every = 1 if share < 0.03 else 1 << math.ceil(math.log2(share / 0.03))
-        self._last = now
+        self._rows, self._kept, self._loss, self._written = [], {}, None, self.step
 
 
 def attach(model, optimizer, folder="probe", every=None, values=False):

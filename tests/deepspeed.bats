@@ -103,3 +103,13 @@ digest() { sed -n 's/^state_digest: //p' "${1:-log}"; }
   zs-train "${SMALL[@]}" --zero_stage 3 --passes ALL --print_plan | grep -q 'passes: selective_gather prefetch overlap_reduce'
   verdict
 }
+
+@test "deepspeed: a step that float16's loss scaling skips moves neither parameters nor the learning rate on" {
+  zs-train "${SMALL[@]}" --fp16 --set training.initial_scale_power=20 training.hysteresis=1 --scheduler linear --max_steps 12 --log_interval 1 >log
+  sed -n 's/.*learning_rate: \([^ ]*\).*skipped: \([0-9]*\)$/\1 \2/p' log >steps
+  [ "$(wc -l <steps)" = 12 ]
+  skipped=$(tail -n 1 steps | cut -d' ' -f2)
+  ((skipped > 0 && skipped < 12))
+  # The rate falls with each update, and with nothing else.
+  awk 'NR > 1 { same = $1 == rate; if (same != was) exit 1 } { was = $2 > before; before = $2; rate = $1 }' steps
+}

@@ -148,6 +148,8 @@ zero::LossScaling loss_scaling(const config::Config& config, bool autocast) {
     rules.consecutive = config.boolean("training.consecutive_hysteresis");
   take(config, "training.min_loss_scale", rules.minimum);
   return rules;
+}
+
 /// The number of a configuration's key, or 0 where it is not set.
 std::int64_t number(const config::Config& config, const char* key) { return config.has(key) ? config.integer(key) : 0; }
 

@@ -100,7 +100,7 @@ TEST_CASE("settings: steps are max_steps or those of num_epochs, whichever are f
   CHECK(steps(", num_epochs: 3, max_steps: 0") == 48);
   CHECK(text.batches("training: {batch_size: 3, num_epochs: 2}").steps() == 42);  // 128 samples, the rest of 2 is left
   CHECK_THROWS_WITH_AS(text.batches("training: {batch_size: 65, num_epochs: 1}").steps(),
-                       (text.path + ": 64 samples, 1 times, do not fill one step of 65: name more text, or set "
+                       (text.path + ": 64 samples, 1 times, do not fill one step of 65: name more data, or set "
                                     "--max_steps without --num_epochs")
                            .c_str(),
                        Error);

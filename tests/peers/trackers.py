@@ -163,7 +163,7 @@ def sync(folder, tsv):
     environment = {**os.environ, "WANDB_BASE_URL": address, "WANDB_API_KEY": "0" * 40, "WANDB_ERROR_REPORTING": "false"}
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "WANDB_DIR", "WANDB_MODE"):
         environment.pop(name, None)
-    told = subprocess.run([str(Path(sys.executable).parent / "wandb"), "sync", folder], env=environment, timeout=120, text=True,
+    told = subprocess.run([str(Path(sys.executable).parent / "wandb"), "sync", str(Path(folder).resolve())], cwd=Path(folder).parent, env=environment, timeout=120, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     server.shutdown()
     assert told.returncode == 0, told.stdout

@@ -94,7 +94,7 @@ void measure(std::int64_t batch_size, std::int64_t length, int steps, bool compi
   settings.seq_length = length;
   settings.fused = compile;
   const zs::model::Model model = zs::model::make(settings);
-  const auto group = zs::comm::alone();
+  const auto group = zs::comm::single();
   zs::zero::Settings engine_settings;
   engine_settings.max_grad_norm = 1;
   const auto engine = zs::zero::make_engine(*group, model.units, {}, engine_settings);

@@ -113,7 +113,7 @@ void Weights::check(comm::Group& group) const {
     own = hash_of(group.rank());
     next = hash_of((group.rank() + 1) % ranks);
   });
-  const std::vector<std::string> all = group.exchange(own + next, "agreement on " + folder_);
+  const std::vector<std::string> all = group.all_gather_object(own + next, "agreement on " + folder_);
   for (int rank = 0; rank < ranks; ++rank) {
     const int neighbour = (rank + 1) % ranks;
     if (all[static_cast<std::size_t>(rank)].substr(own.size()) ==

@@ -55,10 +55,10 @@ void require_same(const Group& group, const Facts& mine, const Facts& theirs, in
 
 }  // namespace
 
-void barrier(Group& group, const std::string& what) { group.exchange("", what); }
+void barrier(Group& group, const std::string& what) { group.all_gather_object("", what); }
 
 std::string broadcast(Group& group, const std::string& text, int root, const std::string& what) {
-  return group.exchange(group.rank() == root ? text : "", what)[static_cast<std::size_t>(root)];
+  return group.all_gather_object(group.rank() == root ? text : "", what)[static_cast<std::size_t>(root)];
 }
 
 void together(Group& group, const std::string& what, const std::function<void()>& body) {
@@ -72,7 +72,7 @@ void together(Group& group, const std::string& what, const std::function<void()>
     problem = error.what();
     if (problem.empty()) problem = "failed";
   }
-  const std::vector<std::string> all = group.exchange(problem, what);
+  const std::vector<std::string> all = group.all_gather_object(problem, what);
   const auto first = std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
   if (first == all.end()) return;
   const bool shared = std::all_of(all.begin(), all.end(), [&](const std::string& text) { return text == *first; });
@@ -88,7 +88,7 @@ void require_same(Group& group, const Facts& facts, const std::string& what) {
                                 [&](const XXH128_hash_t& other) { return XXH128_isEqual(other, hashes[0]) != 0; });
   if (same) return;
   // Every rank has seen the same hashes, and comes here.
-  const std::vector<std::string> all = group.exchange(mine, what);
+  const std::vector<std::string> all = group.all_gather_object(mine, what);
   const Facts root = unpacked(all[0]);
   for (int rank = 1; rank < group.size(); ++rank)
     require_same(group, root, unpacked(all[static_cast<std::size_t>(rank)]), rank, what);

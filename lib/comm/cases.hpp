@@ -124,13 +124,13 @@ void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
   require(full[n] == guard, "behind the gathered elements");
 }
 
-inline void exchange(Group& group, std::size_t most) {
+inline void all_gather_object(Group& group, std::size_t most) {
   const auto blob = [&](int rank) {
     return std::string(most * static_cast<std::size_t>(rank) / static_cast<std::size_t>(group.size()),
                        static_cast<char>('a' + rank % 26));
   };
   const std::int64_t before = group.bytes_sent();
-  const auto blobs = group.exchange(blob(group.rank()), "exchange of case");
+  const auto blobs = group.all_gather_object(blob(group.rank()), "exchange of case");
   require(static_cast<int>(blobs.size()) == group.size(), "count of blobs");
   for (int rank = 0; rank < group.size(); ++rank) {
     require(blobs[static_cast<std::size_t>(rank)] == blob(rank), "blob", rank);
@@ -147,7 +147,7 @@ inline void overlap(Group& group, Memory memory) {
   constexpr int kCount = 40;
   constexpr std::int64_t kStep = 20011;
   std::vector<std::shared_ptr<float[]>> full, mine, gathered;
-  std::vector<Ticket> tickets;
+  std::vector<Work> works;
   const auto n_of = [](int k) { return kStep * (k % 7); };
   for (int k = 0; k < kCount; ++k) {
     full.push_back(buffer<float>(group, memory, n_of(k)));
@@ -159,17 +159,17 @@ inline void overlap(Group& group, Memory memory) {
   }
   for (int k = 0; k < kCount; ++k) {
     const Slice own = slice(n_of(k), group.rank(), group.size());
-    tickets.push_back(group.reduce_scatter(device::view(full[static_cast<std::size_t>(k)].get(), n_of(k)),
-                                           device::view(mine[static_cast<std::size_t>(k)].get(), own.size()),
-                                           "overlapping sum"));
+    works.push_back(group.reduce_scatter(device::view(full[static_cast<std::size_t>(k)].get(), n_of(k)),
+                                         device::view(mine[static_cast<std::size_t>(k)].get(), own.size()),
+                                         "overlapping sum"));
     const device::View all = device::view(gathered[static_cast<std::size_t>(k)].get(), n_of(k));
-    tickets.push_back(group.all_gather(all.part(own.begin, own.end), all, "overlapping gather"));
-    if (k % 10 == group.rank() % 10) tickets[static_cast<std::size_t>(k)]->test();
+    works.push_back(group.all_gather(all.part(own.begin, own.end), all, "overlapping gather"));
+    if (k % 10 == group.rank() % 10) works[static_cast<std::size_t>(k)]->test();
   }
-  const int count = static_cast<int>(tickets.size());
+  const int count = static_cast<int>(works.size());
   for (int i = 0; i < count; ++i) {
     const int k = group.rank() % 2 ? i : count - 1 - i;
-    tickets[static_cast<std::size_t>((k + 11 * group.rank()) % count)]->wait();
+    works[static_cast<std::size_t>((k + 11 * group.rank()) % count)]->wait();
   }
   for (int k = 0; k < kCount; ++k) {
     const Slice own = slice(n_of(k), group.rank(), group.size());
@@ -212,7 +212,7 @@ inline void split(Group& group, Memory memory) {
     return of.all_gather(device::view(&all[static_cast<std::size_t>(of.rank())], 1),
                          device::view(all.data(), of.size()), "gather of ranks");
   };
-  const Ticket first = gather(group, in_all), second = gather(*pair, in_pair);
+  const Work first = gather(group, in_all), second = gather(*pair, in_pair);
   if (group.rank() % 3 == 0) first->wait();
   second->wait(), first->wait();
   for (int i = 0; i < group.size(); ++i) require(in_all[static_cast<std::size_t>(i)] == i, "gather beside a split", i);
@@ -239,7 +239,7 @@ inline void all(Group& group, const std::vector<Memory>& memories) {
     overlap(group, memory);
     split(group, memory);
   }
-  for (const std::size_t most : {0, 100, 10000, 1000000}) exchange(group, most);
+  for (const std::size_t most : {0, 100, 10000, 1000000}) all_gather_object(group, most);
 }
 
 }  // namespace zs::comm::cases

@@ -150,7 +150,7 @@ class NcclGroup final : public GpuGroup {
     if (comm_) ncclCommDestroy(comm_);
   }
 
-  Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
+  Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
     if (nodes_) {
       const c10::cuda::CUDAStreamGuard guard(begin());
       nodes_->reduce_scatter(full, mine, what);
@@ -180,7 +180,7 @@ class NcclGroup final : public GpuGroup {
     return end(std::move(scratch), what);
   }
 
-  Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) override {
+  Work all_gather(const device::View& mine, const device::View& full, const std::string& what) override {
     const c10::cuda::CUDAStreamGuard guard(begin());
     const Slice own = slice(full.count, rank(), size());
     if (size() > 1 && full.count % size() == 0) {
@@ -223,7 +223,7 @@ class NcclGroup final : public GpuGroup {
     cuda::check(cudaStreamWaitEvent(stream_, before.get()), "collective");
     return stream_;
   }
-  Ticket end(device::Buffer scratch, const std::string& what) {
+  Work end(device::Buffer scratch, const std::string& what) {
     auto done = event();
     cuda::check(cudaEventRecord(done.get(), stream_), "collective");
     if (watch_) watch_->expect(done, what);

@@ -18,8 +18,8 @@ class GpuGroup : public Group {
   const std::string& host(int rank) const override { return host_->host(rank); }
   device::Device device() const override { return device_; }
   device::Buffer allocate(std::int64_t bytes) override { return device::allocate(device_, bytes); }
-  std::vector<std::string> exchange(const std::string& blob, const std::string& what) override {
-    return host_->exchange(blob, what);
+  std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) override {
+    return host_->all_gather_object(blob, what);
   }
   void abort() override { host_->abort(); }
 

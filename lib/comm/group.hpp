@@ -31,7 +31,7 @@ class Pending {
   /// Makes progress without blocking; true once wait() would return at once.
   virtual bool test() = 0;
 };
-using Ticket = std::unique_ptr<Pending>;
+using Work = std::unique_ptr<Pending>;
 
 /// What a group is made with.
 struct Options {
@@ -58,15 +58,15 @@ class Group {
   /// rank, of 32 or 16 bits: these travel as they are, and the receiver widens them. `mine` may be this rank's place in
   /// `full`, if that is float32; else it does not overlap it. `what` names it in errors ("reduce-scatter of h.2").
   /// REQUIRES: mine.count is the slice's size. COLLECTIVE.
-  virtual Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) = 0;
+  virtual Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) = 0;
 
   /// full[slice of r) = mine of rank r, for every r, in one type. `mine` may be this rank's place in `full`.
   /// REQUIRES: mine.count is the slice's size. COLLECTIVE.
-  virtual Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) = 0;
+  virtual Work all_gather(const device::View& mine, const device::View& full, const std::string& what) = 0;
 
   /// The small blobs of all ranks, by rank; they may differ in size. Control traffic: not counted in bytes_sent().
   /// COLLECTIVE.
-  virtual std::vector<std::string> exchange(const std::string& blob, const std::string& what) = 0;
+  virtual std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) = 0;
 
   /// A group of the ranks that give the same `colour` (those of a node, say), in their order here; errors call ranks by
   /// their number in it. Collectives of both may be under way at once. It must go before this group does. COLLECTIVE.
@@ -83,27 +83,28 @@ class Group {
 std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options = {});
 
 /// A group of one rank, without any thread or MPI.
-std::unique_ptr<Group> alone(const Options& options = {});
+std::unique_ptr<Group> single(const Options& options = {});
 
 /// Runs `body` on `ranks` threads, each with its own of in_process(ranks); returns when all have ended. A rank that
 /// throws aborts the group; what the first of them threw is thrown again here.
 void run_in_process(int ranks, const std::function<void(Group&)>& body, const Options& options = {});
 
-/// The ranks that mpirun or srun started, or torchrun and its like, which meet at their store without MPI; alone() if
-/// there is one or none did. Calls MPI_Init_thread, and MPI_Finalize when the group and its tickets are gone, unless an
-/// error is on its way. Once in a process.
-/// Throws zs::Error when the launcher says that there are more tasks than MPI sees ("N times rank 0 of 1").
+/// The ranks that mpirun or srun started, or torchrun and its like, which meet at their store without MPI; single() if
+/// there is one or none did. Calls MPI_Init_thread, and MPI_Finalize when the group and all its work are gone, unless
+/// an error is on its way. Once in a process. Throws zs::Error when the launcher says that there are more tasks than
+/// MPI sees ("N times rank 0 of 1").
 std::unique_ptr<Group> mpi(const Options& options = {});
 
 /// Ends the job of all ranks that MPI started with status 2, also after the group was destroyed by an exception; does
 /// nothing where MPI does not run. For the place that reports errors, after it has.
 void abort_job() noexcept;
 
-/// All of exchange() for one value a rank: T is trivially copyable.
+/// All of all_gather_object() for one value a rank: T is trivially copyable.
 template <typename T>
 std::vector<T> exchange_values(Group& group, const T& value, const std::string& what) {
   std::vector<T> values;
-  for (const std::string& blob : group.exchange(std::string(reinterpret_cast<const char*>(&value), sizeof(T)), what)) {
+  for (const std::string& blob :
+       group.all_gather_object(std::string(reinterpret_cast<const char*>(&value), sizeof(T)), what)) {
     values.push_back(*reinterpret_cast<const T*>(blob.data()));
   }
   return values;

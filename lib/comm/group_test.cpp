@@ -50,7 +50,7 @@ TEST_CASE("a group of threads keeps the contract on 1 to 8 ranks") {
 }
 
 TEST_CASE("one rank alone") {
-  const auto group = alone();
+  const auto group = single();
   CHECK(group->rank() == 0);
   CHECK(group->size() == 1);
   CHECK(!group->host(0).empty());
@@ -116,14 +116,14 @@ TEST_CASE("a rank that is late is named, with the collective, after the timeout"
   CHECK(seconds > 0.25);
   CHECK(seconds < 5);
   SUBCASE("the group cannot be used after that") {
-    CHECK(error_of([&] { groups[0]->exchange("x", "next"); }).find("failed before") != std::string::npos);
+    CHECK(error_of([&] { groups[0]->all_gather_object("x", "next"); }).find("failed before") != std::string::npos);
   }
 }
 
 TEST_CASE("a rank that has left is named at once") {
   auto groups = in_process(2);
   groups[1].reset();
-  const std::string text = error_of([&] { groups[0]->exchange("x", "goodbye"); });
+  const std::string text = error_of([&] { groups[0]->all_gather_object("x", "goodbye"); });
   CHECK(text == "goodbye: rank 1 on " + groups[0]->host(1) + " has left the group");
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("a collective that is dropped under way fails the group") {
   std::vector<float> full(2);
   groups[0]->all_gather(view(&full[0], 1), view(full.data(), 2), "dropped").reset();
   groups[1]->all_gather(view(&full[1], 1), view(full.data(), 2), "dropped")->wait();  // what it needs was sent
-  const std::string text = error_of([&] { groups[1]->exchange("x", "next"); });
+  const std::string text = error_of([&] { groups[1]->all_gather_object("x", "next"); });
   CHECK(text.find("rank 0 failed: dropped: left before it was complete") != std::string::npos);
 }
 

@@ -207,7 +207,7 @@ std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options
   return groups;
 }
 
-std::unique_ptr<Group> alone(const Options& options) { return std::move(in_process(1, options)[0]); }
+std::unique_ptr<Group> single(const Options& options) { return std::move(in_process(1, options)[0]); }
 
 void run_in_process(int ranks, const std::function<void(Group&)>& body, const Options& options) {
   std::vector<std::unique_ptr<Group>> groups = in_process(ranks, options);

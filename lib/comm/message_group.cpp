@@ -292,12 +292,12 @@ std::unique_ptr<Collective> MessageGroup::make_all_gather(const View& mine, cons
   return std::make_unique<AllGather>(*progress_, mine, full, what);
 }
 
-Ticket MessageGroup::reduce_scatter(const View& full, const View& mine, const std::string& what) {
+Work MessageGroup::reduce_scatter(const View& full, const View& mine, const std::string& what) {
   bytes_sent_ += full.bytes() - mine.count * device::size(full.type);
   return Progress::start(progress_, make_reduce_scatter(full, mine, what));
 }
 
-Ticket MessageGroup::all_gather(const View& mine, const View& full, const std::string& what) {
+Work MessageGroup::all_gather(const View& mine, const View& full, const std::string& what) {
   bytes_sent_ += mine.bytes() * (size() - 1);
   return Progress::start(progress_, make_all_gather(mine, full, what));
 }
@@ -311,7 +311,7 @@ std::unique_ptr<Group> MessageGroup::split(int colour, const std::string& what) 
   return make(progress_->split(members));
 }
 
-std::vector<std::string> MessageGroup::exchange(const std::string& blob, const std::string& what) {
+std::vector<std::string> MessageGroup::all_gather_object(const std::string& blob, const std::string& what) {
   std::vector<std::string> blobs(static_cast<std::size_t>(size()));
   Progress::start(progress_, std::make_unique<Exchange>(*progress_, blob, what, blobs))->wait();
   return blobs;

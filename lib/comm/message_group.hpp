@@ -19,9 +19,9 @@ class MessageGroup : public Group {
   int size() const override { return transport().size(); }
   const std::string& host(int rank) const override { return transport().host(rank); }
   device::Buffer allocate(std::int64_t bytes) override;
-  Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override;
-  Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) override;
-  std::vector<std::string> exchange(const std::string& blob, const std::string& what) override;
+  Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override;
+  Work all_gather(const device::View& mine, const device::View& full, const std::string& what) override;
+  std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) override;
   std::unique_ptr<Group> split(int colour, const std::string& what) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
   void abort() override { transport().abort(); }

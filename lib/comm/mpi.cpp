@@ -35,7 +35,7 @@ class MpiGroup : public MessageGroup {
   ~MpiGroup() override {
     if (!mpi_transport().in_step()) return;
     try {
-      exchange({}, "end of the group");
+      all_gather_object({}, "end of the group");
       if (memory_) memory_->release();
     } catch (const Error&) {
       // The launcher ends a job whose ranks leave without MPI_Finalize.
@@ -109,7 +109,7 @@ std::unique_ptr<Collective> MpiGroup::make_all_gather(const View& mine, const Vi
 
 std::unique_ptr<Group> mpi(const Options& options) {
   const Launch started = launch([](const char* name) { return std::getenv(name); });
-  if (started.tasks == 1) return alone(options);  // starting MPI for one rank takes longer than it is worth
+  if (started.tasks == 1) return single(options);  // starting MPI for one rank takes longer than it is worth
   if (started.by_pytorch) {
     // Its ranks have no MPI between them, and a store.
     auto transport = std::make_unique<StoreTransport>(options.timeout);

@@ -10,7 +10,7 @@ namespace zs::comm {
 
 std::string shared_gpu(Group& host, const device::Device& device) {
   const std::string mine = host.host(host.rank()) + " " + device::cuda::backend().bus_id(device.index);
-  const auto all = host.exchange(mine, "GPUs of the ranks");
+  const auto all = host.all_gather_object(mine, "GPUs of the ranks");
   std::map<std::string, int> taken;
   for (int rank = 0; rank < host.size(); ++rank) {
     const auto [place, fresh] = taken.emplace(all[static_cast<std::size_t>(rank)], rank);

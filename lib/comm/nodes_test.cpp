@@ -18,9 +18,9 @@ class Placed : public Group {
   int size() const override { return static_cast<int>(hosts_.size()); }
   const std::string& host(int rank) const override { return hosts_[static_cast<std::size_t>(rank)]; }
   device::Buffer allocate(std::int64_t) override { return {}; }
-  Ticket reduce_scatter(const device::View&, const device::View&, const std::string&) override { return {}; }
-  Ticket all_gather(const device::View&, const device::View&, const std::string&) override { return {}; }
-  std::vector<std::string> exchange(const std::string&, const std::string&) override { return {}; }
+  Work reduce_scatter(const device::View&, const device::View&, const std::string&) override { return {}; }
+  Work all_gather(const device::View&, const device::View&, const std::string&) override { return {}; }
+  std::vector<std::string> all_gather_object(const std::string&, const std::string&) override { return {}; }
   std::unique_ptr<Group> split(int, const std::string&) override { return {}; }
   std::int64_t bytes_sent() const override { return 0; }
   void abort() override {}

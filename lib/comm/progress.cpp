@@ -13,11 +13,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kNamed = 4;  // late ranks that a message names
 
-class ProgressTicket : public Pending {
+class ProgressWork : public Pending {
  public:
-  ProgressTicket(std::shared_ptr<Progress> progress, std::shared_ptr<Collective> collective)
+  ProgressWork(std::shared_ptr<Progress> progress, std::shared_ptr<Collective> collective)
       : progress_(std::move(progress)), collective_(std::move(collective)) {}
-  ~ProgressTicket() override { progress_->abandon(collective_); }
+  ~ProgressWork() override { progress_->abandon(collective_); }
   void wait() override { progress_->wait(*collective_); }
   bool test() override { return progress_->test(*collective_); }
 
@@ -59,15 +59,15 @@ int Progress::next_tag() {
   return tag;
 }
 
-Ticket Progress::start(const std::shared_ptr<Progress>& progress, std::unique_ptr<Collective> collective) {
+Work Progress::start(const std::shared_ptr<Progress>& progress, std::unique_ptr<Collective> collective) {
   std::shared_ptr<Collective> shared = std::move(collective);
   progress->check(*shared);
-  auto ticket = std::make_unique<ProgressTicket>(progress, shared);
+  auto work = std::make_unique<ProgressWork>(progress, shared);
   if (!shared->done()) {
     progress->active_.push_back(shared);
     progress->advance();
   }
-  return ticket;
+  return work;
 }
 
 bool Progress::advance() {

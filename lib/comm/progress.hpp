@@ -43,8 +43,8 @@ class Progress {
   std::shared_ptr<Progress> split(const std::vector<int>& members);
   /// The tag of the next collective: the same on every rank, since all start the same ones in one order.
   int next_tag();
-  /// Starts it: the returned ticket completes it. A ticket dropped before that fails the group.
-  static Ticket start(const std::shared_ptr<Progress>& progress, std::unique_ptr<Collective> collective);
+  /// Starts it: the returned work completes it. Work that is dropped before that fails the group.
+  static Work start(const std::shared_ptr<Progress>& progress, std::unique_ptr<Collective> collective);
   /// Moves everything on until the collective is done; throws zs::Error as Pending::wait does.
   void wait(Collective& collective);
   bool test(Collective& collective);

@@ -18,28 +18,28 @@ class Staged final : public Pending {
   Staged(device::Buffer in, device::Buffer out, const device::View& host, const device::View& target)
       : in_(std::move(in)), out_(std::move(out)), host_(host), target_(target) {}
 
-  void start(Ticket ticket) { ticket_ = std::move(ticket); }
+  void start(Work work) { work_ = std::move(work); }
   void wait() override {
-    ticket_->wait();
+    work_->wait();
     device::copy(target_, host_);
   }
-  bool test() override { return ticket_->test(); }
+  bool test() override { return work_->test(); }
 
  private:
   device::Buffer in_, out_;
   device::View host_, target_;
-  Ticket ticket_;
+  Work work_;
 };
 
 class StagedGroup final : public GpuGroup {
  public:
   using GpuGroup::GpuGroup;
 
-  Ticket reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
+  Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
     return start(full, mine,
                  [&](const device::View& in, const device::View& out) { return host_->reduce_scatter(in, out, what); });
   }
-  Ticket all_gather(const device::View& mine, const device::View& full, const std::string& what) override {
+  Work all_gather(const device::View& mine, const device::View& full, const std::string& what) override {
     return start(mine, full,
                  [&](const device::View& in, const device::View& out) { return host_->all_gather(in, out, what); });
   }
@@ -50,7 +50,7 @@ class StagedGroup final : public GpuGroup {
 
  private:
   template <typename Collective>
-  Ticket start(const device::View& from, const device::View& to, Collective collective) {
+  Work start(const device::View& from, const device::View& to, Collective collective) {
     device::Buffer in = host_->allocate(from.bytes()), out = host_->allocate(to.bytes());
     const device::View source = in.view(from.type, from.count), result = out.view(to.type, to.count);
     device::copy(source, from);  // waits for the GPU

@@ -13,8 +13,8 @@ namespace zs::model {
 namespace {
 
 using at::Tensor;
+using unit::ForwardContext;
 using unit::Parameter;
-using unit::Pass;
 using Init = unit::Parameter::Init;
 
 struct Shared {
@@ -43,10 +43,11 @@ class Embedding final : public unit::Unit {
              -1, {{"lm_head.weight", "transformer.wte.weight"}}),
         shared_(shared) {}
 
-  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>, const Pass& pass) const override {
-    const Tensor& tokens_BT = pass.batch.inputs;
+  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>,
+                 const ForwardContext& context) const override {
+    const Tensor& tokens_BT = context.batch.inputs;
     const Tensor x_BTC = shared_.kernels->embedding(own[0], tokens_BT) + own[1].narrow(0, 0, tokens_BT.size(1));
-    return unit::dropout(x_BTC, pass.training ? shared_.dropout : 0, unit::mix(pass.stream, name()));
+    return unit::dropout(x_BTC, context.training ? shared_.dropout : 0, unit::mix(context.stream, name()));
   }
 
  private:
@@ -65,9 +66,9 @@ class Block final : public unit::Unit {
         shared_(shared) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
-                 const Pass& pass) const override {
-    const double p = pass.training ? shared_.dropout : 0;
-    const std::uint64_t key = unit::mix(pass.stream, name());
+                 const ForwardContext& context) const override {
+    const double p = context.training ? shared_.dropout : 0;
+    const std::uint64_t key = unit::mix(context.stream, name());
     const auto& kernels = *shared_.kernels;
     const auto norm = [&](const Tensor& in, int weight) {
       return kernels.norm(in, own[weight], own[weight + 1], shared_.epsilon);
@@ -133,10 +134,10 @@ class Head final : public unit::Unit {
         shared_(shared) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
-                 const Pass& pass) const override {
+                 const ForwardContext& context) const override {
     const Tensor x_NC = shared_.kernels->norm(x_BTC, own[0], own[1], shared_.epsilon).y.view({-1, x_BTC.size(2)});
-    if (pass.logits) *pass.logits = at::mm(x_NC, borrowed[0].t()).view({x_BTC.size(0), x_BTC.size(1), -1});
-    return shared_.kernels->loss(x_NC, borrowed[0], pass.batch.targets.view({-1}));
+    if (context.logits) *context.logits = at::mm(x_NC, borrowed[0].t()).view({x_BTC.size(0), x_BTC.size(1), -1});
+    return shared_.kernels->loss(x_NC, borrowed[0], context.batch.targets.view({-1}));
   }
 
  private:

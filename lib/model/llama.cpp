@@ -13,8 +13,8 @@ namespace zs::model {
 namespace {
 
 using at::Tensor;
+using unit::ForwardContext;
 using unit::Parameter;
-using unit::Pass;
 using Init = unit::Parameter::Init;
 
 constexpr const char* kPrefix = "model.";
@@ -48,8 +48,9 @@ class Embedding final : public unit::Unit {
                  : std::vector<unit::Extra>{}),
         kernels_(shared.kernels) {}
 
-  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>, const Pass& pass) const override {
-    return kernels_->embedding(own[0], pass.batch.inputs);
+  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>,
+                 const ForwardContext& context) const override {
+    return kernels_->embedding(own[0], context.batch.inputs);
   }
 
  private:
@@ -98,7 +99,7 @@ class Block final : public unit::Unit {
       : Block(index, shared, settings, Layout("model.layers." + std::to_string(index) + ".", shared, settings)) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
-                 const Pass& pass) const override {
+                 const ForwardContext& context) const override {
     const kernel::Kernels& kernels = *shared_.kernels;
     const auto norm = [&](const Tensor& in, int weight) {
       return kernels.rms_norm(in, own[static_cast<std::size_t>(weight)], shared_.epsilon);
@@ -113,7 +114,7 @@ class Block final : public unit::Unit {
     const auto [x, normed_BTC] = norm(x_BTC, layout_.norm1);
     const Tensor attended_BTE = kernels.grouped_attention(
         rotate(project(normed_BTC, layout_.q)), rotate(project(normed_BTC, layout_.k)), project(normed_BTC, layout_.v),
-        shared_.H, pass.training ? shared_.dropout : 0, unit::mix(pass.stream, name()));
+        shared_.H, context.training ? shared_.dropout : 0, unit::mix(context.stream, name()));
     const auto [middle, hidden_BTC] = norm(x + project(attended_BTE, layout_.o), layout_.norm2);
     return middle +
            project(kernels.swiglu(project(hidden_BTC, layout_.gate), project(hidden_BTC, layout_.up)), layout_.down);
@@ -137,11 +138,11 @@ class Head final : public unit::Unit {
         shared_(shared) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
-                 const Pass& pass) const override {
+                 const ForwardContext& context) const override {
     const Tensor x_NC = shared_.kernels->rms_norm(x_BTC, own[0], shared_.epsilon).y.view({-1, shared_.C});
     const Tensor& weight_VC = shared_.tied ? borrowed[0] : own[1];
-    if (pass.logits) *pass.logits = at::mm(x_NC, weight_VC.t()).view({x_BTC.size(0), x_BTC.size(1), -1});
-    return shared_.kernels->loss(x_NC, weight_VC, pass.batch.targets.view({-1}));
+    if (context.logits) *context.logits = at::mm(x_NC, weight_VC.t()).view({x_BTC.size(0), x_BTC.size(1), -1});
+    return shared_.kernels->loss(x_NC, weight_VC, context.batch.targets.view({-1}));
   }
 
  private:

@@ -17,8 +17,8 @@ namespace zs::model {
 namespace {
 
 using at::Tensor;
+using unit::ForwardContext;
 using unit::Parameter;
-using unit::Pass;
 using Init = unit::Parameter::Init;
 
 constexpr const char* kPrefix = "vit.";
@@ -53,16 +53,17 @@ class Embeddings final : public unit::Unit {
       resized_ = bicubic(shared.own_grid, shared.grid).to(at::TensorOptions(settings.device).dtype(at::kFloat));
   }
 
-  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>, const Pass& pass) const override {
-    const std::int64_t B = pass.batch.inputs.size(0), G = shared_.grid, P = shared_.P, C = shared_.C;
+  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>,
+                 const ForwardContext& context) const override {
+    const std::int64_t B = context.batch.inputs.size(0), G = shared_.grid, P = shared_.P, C = shared_.C;
     const Tensor &class_11C = own[0], &positions_1TC = own[1], &weight_C3PP = own[2], &bias_C = own[3];
-    const Tensor patches_BNE = pass.batch.inputs.to(weight_C3PP.scalar_type())
+    const Tensor patches_BNE = context.batch.inputs.to(weight_C3PP.scalar_type())
                                    .view({B, kChannels, G, P, G, P})
                                    .permute({0, 2, 4, 1, 3, 5})
                                    .reshape({B, G * G, kChannels * P * P});
     const Tensor embedded_BNC = shared_.kernels->project(patches_BNE, weight_C3PP.view({C, -1}), bias_C);
     const Tensor x_BTC = at::cat({class_11C.expand({B, 1, C}), embedded_BNC}, 1) + positions(positions_1TC);
-    return unit::dropout(x_BTC, pass.training ? shared_.dropout : 0, unit::mix(pass.stream, name()));
+    return unit::dropout(x_BTC, context.training ? shared_.dropout : 0, unit::mix(context.stream, name()));
   }
 
  private:
@@ -128,10 +129,10 @@ class Block final : public unit::Unit {
       : Block(index, shared, settings, Layout("vit.encoder.layer." + std::to_string(index) + ".", shared, settings)) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
-                 const Pass& pass) const override {
+                 const ForwardContext& context) const override {
     const kernel::Kernels& kernels = *shared_.kernels;
-    const double p = pass.training ? shared_.dropout : 0;
-    const std::uint64_t key = unit::mix(pass.stream, name());
+    const double p = context.training ? shared_.dropout : 0;
+    const std::uint64_t key = unit::mix(context.stream, name());
     const auto at = [&](int place) { return place < 0 ? Tensor() : own[static_cast<std::size_t>(place)]; };
     const auto norm = [&](const Tensor& in, Layout::Linear by) {
       return kernels.norm(in, at(by.weight), at(by.bias), shared_.epsilon);
@@ -166,12 +167,12 @@ class Classifier final : public unit::Unit {
         shared_(shared) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
-                 const Pass& pass) const override {
+                 const ForwardContext& context) const override {
     const kernel::Kernels& kernels = *shared_.kernels;
     const Tensor class_B1C = kernels.norm(x_BTC.narrow(1, 0, 1).contiguous(), own[0], own[1], shared_.epsilon).y;
     const Tensor logits_BL = kernels.project(class_B1C, own[2], own[3]).select(1, 0);
-    if (pass.logits) *pass.logits = logits_BL;
-    return at::cross_entropy_loss(logits_BL.to(at::kFloat), pass.batch.targets);
+    if (context.logits) *context.logits = logits_BL;
+    return at::cross_entropy_loss(logits_BL.to(at::kFloat), context.batch.targets);
   }
 
  private:

@@ -45,10 +45,10 @@ class Csv : public Dialect {
   bool wants_all() const override { return separator_ != 0; }
   bool repeats() const override { return begun_; }
 
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     if (line.text.empty()) return {};  // what stands between the two bytes of a CRLF
     if (separator_ != 0) {
-      const Verdict verdict = read_row(line, findings);
+      const Verdict verdict = read_row(line, emitter);
       if (verdict.matched || !verdict.fault.empty()) return verdict;
     }
     return {read_header(line)};
@@ -72,7 +72,7 @@ class Csv : public Dialect {
     return false;
   }
 
-  Verdict read_row(const Line& line, Findings& findings) {
+  Verdict read_row(const Line& line, Emitter& emitter) {
     const auto cells = cells_of(line.text, separator_);
     fields_.clear();
     std::size_t numbers = 0, words = 0;
@@ -98,10 +98,10 @@ class Csv : public Dialect {
     begun_ = true;
     if (!line.ended) {
       if (!cells.back().empty()) fields_.pop_back();
-      if (fields_.size() > 1) findings.record(fields_, {}, line.number);
+      if (fields_.size() > 1) emitter.record(fields_, {}, line.number);
       return {fields_.size() > 1, "malformed row: the log ends within its last cell"};
     }
-    findings.record(fields_, {}, line.number);
+    emitter.record(fields_, {}, line.number);
     return {true};
   }
 

@@ -18,39 +18,39 @@ namespace {
 
 class DeepSpeed : public Dialect {
  public:
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     const std::string_view text = line.text;
     if (const std::size_t at = text.find("step="); at != std::string_view::npos && starts_word(text, at)) {
       const std::string_view rest = text.substr(at);
-      if (rest.find(", skipped=") != std::string_view::npos) return read_step(line, at, findings);
+      if (rest.find(", skipped=") != std::string_view::npos) return read_step(line, at, emitter);
       std::string_view number = rest.substr(5);
       const bool cut =
           !take_number(number).text.empty() && (number.empty() || std::string_view(", skipped=").starts_with(number));
       if (cut && text.find("log_dist]") != std::string_view::npos)
         return {false, "malformed DeepSpeed step line: it ends early"};
     }
-    if (text.find("SamplesPerSec=") != std::string_view::npos) return read_throughput(line, findings);
+    if (text.find("SamplesPerSec=") != std::string_view::npos) return read_throughput(line, emitter);
     if (const std::size_t at = text.find("time (ms) | "); at != std::string_view::npos) return read_breakdown(line, at);
     if (const std::size_t at = text.find("MA ");
         at != std::string_view::npos && text.find("Max_MA ") != std::string_view::npos) {
-      return read_memory(text.substr(at), findings);
+      return read_memory(text.substr(at), emitter);
     }
     return {};
   }
 
   bool holds() const override { return !open_.empty(); }
 
-  std::vector<Field> give(std::string_view step, std::string_view rank, Findings& findings) override {
+  std::vector<Field> give(std::string_view step, std::string_view rank, Emitter& emitter) override {
     const std::string_view own_rank = rank_of(open_prefix_);
     const bool same = open_.front().value == step && (rank.empty() || own_rank.empty() || rank == own_rank);
-    if (!same) return emit(findings), std::vector<Field>{};
+    if (!same) return emit(emitter), std::vector<Field>{};
     given_ = std::exchange(open_, {});
     std::vector<Field> fields = fields_of(given_);
     if (rank.empty() && !own_rank.empty()) fields.push_back({"rank", own_rank, Kind::integer});
     return fields;
   }
 
-  void finish(Findings& findings) override { emit(findings); }
+  void finish(Emitter& emitter) override { emit(emitter); }
 
  private:
   struct Stored {
@@ -67,20 +67,20 @@ class DeepSpeed : public Dialect {
   }
 
   /// Hands on the record that is being put together.
-  void emit(Findings& findings) {
+  void emit(Emitter& emitter) {
     if (open_.empty()) return;
     given_ = std::exchange(open_, {});
-    findings.record(fields_of(given_), open_prefix_, open_line_);
+    emitter.record(fields_of(given_), open_prefix_, open_line_);
   }
 
-  void open(const Line& line, std::string_view prefix, std::string_view step, Findings& findings) {
+  void open(const Line& line, std::string_view prefix, std::string_view step, Emitter& emitter) {
     // The throughput line does not say its rank.
     const std::string_view rank = rank_of(prefix), open_rank = rank_of(open_prefix_);
     if (!open_.empty() && open_.front().value == step && (rank == open_rank || rank.empty() || open_rank.empty())) {
       if (open_rank.empty()) open_prefix_ = prefix;
       return;
     }
-    emit(findings);
+    emit(emitter);
     open_line_ = line.number;
     open_prefix_ = prefix;
     add("step", value_of(step));
@@ -91,7 +91,7 @@ class DeepSpeed : public Dialect {
     if (!known) open_.push_back({std::string(key), std::string(value.text), value.kind});
   }
 
-  Verdict read_step(const Line& line, std::size_t at, Findings& findings) {
+  Verdict read_step(const Line& line, std::size_t at, Emitter& emitter) {
     std::string_view rest = line.text.substr(at);
     skip(rest, "step=");
     const Token step = take_number(rest);
@@ -136,19 +136,19 @@ class DeepSpeed : public Dialect {
     if (found.empty()) return {false, fault.empty() ? "malformed DeepSpeed step line: it ends early" : fault};
     if (step.text == "0") {  // printed when the engine starts: no step was done
       for (const auto& [key, value] : found) {
-        if (key == "lr") findings.attribute("initial_learning_rate", value.text);
+        if (key == "lr") emitter.attribute("initial_learning_rate", value.text);
       }
       groups_.clear();
       return {true, fault};
     }
-    open(line, line.text.substr(0, at), step.text, findings);
+    open(line, line.text.substr(0, at), step.text, emitter);
     for (const auto& [key, value] : found) add(key == "lr" ? "learning_rate" : key, value);
     for (const auto& [key, value] : groups_) add(key, value);
     groups_.clear();
     return {true, fault};
   }
 
-  Verdict read_throughput(const Line& line, Findings& findings) {
+  Verdict read_throughput(const Line& line, Emitter& emitter) {
     const std::string_view text = line.text;
     std::size_t at = text.find("epoch=");
     std::string_view epoch, micro, step;
@@ -166,7 +166,7 @@ class DeepSpeed : public Dialect {
       if (skip(rest, "/")) step = take_number(rest).text;
     }
     if (step.empty() || !rest.starts_with(", ")) return {false, "malformed DeepSpeed throughput line: no step number"};
-    open(line, text.substr(0, at), step, findings);
+    open(line, text.substr(0, at), step, emitter);
     if (value_of(epoch).kind == Kind::integer) add("epoch", value_of(epoch));
     if (!micro.empty()) add("micro_step", value_of(micro));
     while (skip(rest, ", ")) {
@@ -214,7 +214,7 @@ class DeepSpeed : public Dialect {
   }
 
   /// Memory at some place of the program, outside of steps: the largest of each kind is an attribute.
-  Verdict read_memory(std::string_view text, Findings& findings) {
+  Verdict read_memory(std::string_view text, Emitter& emitter) {
     bool found = false;
     for (std::size_t kind = 0; kind < kMemory.size(); ++kind) {
       const std::size_t at = text.find(kMemory[kind].first);
@@ -230,7 +230,7 @@ class DeepSpeed : public Dialect {
       found = true;
       if (*bytes <= memory_[kind]) continue;
       memory_[kind] = *bytes;
-      findings.attribute("memory." + std::string(kMemory[kind].second), to_text(*bytes), true);
+      emitter.attribute("memory." + std::string(kMemory[kind].second), to_text(*bytes), true);
     }
     return {found};
   }

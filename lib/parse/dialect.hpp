@@ -26,9 +26,9 @@ struct Field {
 };
 
 /// Where a dialect puts what it finds in a line.
-class Findings {
+class Emitter {
  public:
-  virtual ~Findings() = default;
+  virtual ~Emitter() = default;
   /// One record, of the line numbered `line`. `prefix` is what stands before it: a launcher may have put the rank
   /// there.
   virtual void record(const std::vector<Field>& fields, std::string_view prefix, std::int64_t line) = 0;
@@ -47,7 +47,7 @@ struct Verdict {
 class Dialect {
  public:
   virtual ~Dialect() = default;
-  virtual Verdict read(const Line& line, Findings& findings) = 0;
+  virtual Verdict read(const Line& line, Emitter& emitter) = 0;
   /// True if a line that differs from the one just read in its numbers only would be read alike, whatever was read
   /// before.
   virtual bool repeats() const { return false; }
@@ -60,9 +60,9 @@ class Dialect {
   virtual bool holds() const { return false; }
   /// Another dialect has a record of `step`, by `rank` ("" if unknown). Gives what it holds of the same step, which
   /// then is part of that record; hands on what it holds of another. The fields live until the next call.
-  virtual std::vector<Field> give(std::string_view /*step*/, std::string_view /*rank*/, Findings&) { return {}; }
+  virtual std::vector<Field> give(std::string_view /*step*/, std::string_view /*rank*/, Emitter&) { return {}; }
   /// At the end of the log: hands on what it holds; faults about what was left open.
-  virtual void finish(Findings&) {}
+  virtual void finish(Emitter&) {}
 };
 
 /// A row of the table of dialects.

@@ -25,7 +25,7 @@ class Failure : public Dialect {
  public:
   bool wants_all() const override { return in_traceback_; }
 
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     std::string_view text = trimmed(line.text);
     if (const std::size_t at = text.find("]: "); text.starts_with("[rank") && at != std::string_view::npos)
       text.remove_prefix(at + 3);
@@ -37,34 +37,34 @@ class Failure : public Dialect {
     if (in_traceback_ && line.number > traceback_line_ + kLongestTraceback) in_traceback_ = false;
     if (in_traceback_ && is_exception(text)) {
       in_traceback_ = false;
-      return said(text, line, findings);
+      return said(text, line, emitter);
     }
     if (const std::size_t at = text.find("Exited with exit code "); at != std::string_view::npos) {
-      return exited(text.substr(at + 22), text, line, findings);
+      return exited(text.substr(at + 22), text, line, emitter);
     }
     if (std::string_view rest = text; skip(rest, "exitcode") && (skip_blanks(rest), skip(rest, ": ")))
-      return exited(rest, text, line, findings);
-    if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), text, line, findings);
+      return exited(rest, text, line, emitter);
+    if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), text, line, emitter);
     const bool slurm = text.starts_with("slurmstepd: error: ") || text.starts_with("srun: error: ");
     if (slurm && (text.find(" CANCELLED ") != std::string_view::npos || text.find("oom") != std::string_view::npos ||
                   text.find("Killed") != std::string_view::npos)) {
-      return said(text, line, findings);
+      return said(text, line, emitter);
     }
     return {};
   }
 
  private:
-  static Verdict exited(std::string_view number, std::string_view text, const Line& line, Findings& findings) {
+  static Verdict exited(std::string_view number, std::string_view text, const Line& line, Emitter& emitter) {
     const std::string_view code = take_number(number).text;
     if (!parse_int(code) || code == "0") return {};
-    findings.attribute("exit_code", code);
-    return said(text, line, findings);
+    emitter.attribute("exit_code", code);
+    return said(text, line, emitter);
   }
 
-  static Verdict said(std::string_view text, const Line& line, Findings& findings) {
-    findings.attribute("error", text.substr(0, 500));
-    findings.attribute("error_line", to_text(line.number));
-    findings.attribute("exit_state", "failed", true);
+  static Verdict said(std::string_view text, const Line& line, Emitter& emitter) {
+    emitter.attribute("error", text.substr(0, 500));
+    emitter.attribute("error_line", to_text(line.number));
+    emitter.attribute("exit_state", "failed", true);
     return {true};
   }
 

@@ -31,13 +31,13 @@ std::optional<Bar> bar_of(std::string_view text) {
 
 class HuggingFace : public Dialect {
  public:
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     const std::string_view text = line.text;
     const std::size_t brace = text.find("{'");
     if (const auto bar = bar_of(text.substr(0, brace))) {
       last_ = *bar;
       if (total_ == bar->total) step_ = bar->step;
-      if (total_ == bar->total && step_ == total_) findings.attribute("summary.steps", step_, true);
+      if (total_ == bar->total && step_ == total_) emitter.attribute("summary.steps", step_, true);
     }
     if (brace == std::string_view::npos) return {};
     std::vector<Field> pairs;
@@ -53,10 +53,10 @@ class HuggingFace : public Dialect {
     if (!metric && !closing) return {false, suspect ? "malformed Trainer line: " + fault : ""};
     if (!whole && (pairs.empty() || !suspect)) return {};
     if (closing) {
-      for (const Field& pair : pairs) findings.attribute("summary." + std::string(pair.key), pair.value, true);
-      findings.attribute("exit_state", "finished");
+      for (const Field& pair : pairs) emitter.attribute("summary." + std::string(pair.key), pair.value, true);
+      emitter.attribute("exit_state", "finished");
     } else {
-      record(pairs, find("loss") != pairs.end(), text.substr(0, brace), line, findings);
+      record(pairs, find("loss") != pairs.end(), text.substr(0, brace), line, emitter);
     }
     return {true, whole ? "" : "malformed Trainer line: " + fault};
   }
@@ -85,12 +85,12 @@ class HuggingFace : public Dialect {
     }
   }
 
-  void record(std::vector<Field>& pairs, bool training, std::string_view prefix, const Line& line, Findings& findings) {
+  void record(std::vector<Field>& pairs, bool training, std::string_view prefix, const Line& line, Emitter& emitter) {
     if (training && !last_.total.empty()) {  // the bar in front of a training loss is the one that counts steps
       total_ = last_.total;
       step_ = last_.step;
-      findings.attribute("expected_steps", total_);
-      if (step_ == total_) findings.attribute("summary.steps", step_, true);
+      emitter.attribute("expected_steps", total_);
+      if (step_ == total_) emitter.attribute("summary.steps", step_, true);
     }
     std::vector<Field> fields;
     if (!step_.empty()) fields.push_back({"step", step_, Kind::integer});
@@ -98,7 +98,7 @@ class HuggingFace : public Dialect {
       if (pair.key == "step" && !step_.empty()) continue;
       fields.push_back(pair);
     }
-    findings.record(fields, prefix, line.number);
+    emitter.record(fields, prefix, line.number);
   }
 
   Bar last_;

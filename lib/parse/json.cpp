@@ -14,7 +14,7 @@ class JsonLines : public Dialect {
   bool repeats() const override { return true; }
   bool json_numbers() const override { return true; }
 
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     const std::size_t at = line.text.find("{\"");
     if (at == std::string_view::npos || line.text.find_first_not_of(" \t") < at) {
       const bool prefixed = at != std::string_view::npos && !rank_of(line.text.substr(0, at)).empty();
@@ -36,7 +36,7 @@ class JsonLines : public Dialect {
     seen_ = true;
     if (const std::string_view twice = repeated_key(); !twice.empty())
       return {false, "malformed JSON line: key '" + std::string(twice) + "' stands twice"};
-    findings.record(fields, line.text.substr(0, at), line.number);
+    emitter.record(fields, line.text.substr(0, at), line.number);
     return {true};
   }
 

@@ -60,15 +60,15 @@ std::string_view unquoted(std::string_view literal) {
 
 class Launch : public Dialect {
  public:
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     std::string_view text = line.text;
-    if (text.find("Namespace(") != std::string_view::npos) return read_namespaces(text, findings);
-    if (skip(text, "Logging to logs/")) return read_log_name(text, findings);
-    return read_header(text, findings);
+    if (text.find("Namespace(") != std::string_view::npos) return read_namespaces(text, emitter);
+    if (skip(text, "Logging to logs/")) return read_log_name(text, emitter);
+    return read_header(text, emitter);
   }
 
  private:
-  Verdict read_namespaces(std::string_view text, Findings& findings) {
+  Verdict read_namespaces(std::string_view text, Emitter& emitter) {
     static constexpr std::string_view kHead = "Namespace(";
     bool found = false;
     for (std::size_t at = text.find(kHead); at != std::string_view::npos; at = text.find(kHead, at + 1)) {
@@ -80,13 +80,13 @@ class Launch : public Dialect {
       for (const Field& pair : pairs) {
         // argparse's "backend" is that of the compiler in the scripts that also have BACKEND: for the engine.
         const bool compiler = pair.key == "backend" && pair.value == "'inductor'";
-        findings.attribute(compiler ? "compile_backend" : pair.key, unquoted(pair.value));
+        emitter.attribute(compiler ? "compile_backend" : pair.key, unquoted(pair.value));
       }
     }
     return {found};
   }
 
-  static Verdict read_header(std::string_view text, Findings& findings) {
+  static Verdict read_header(std::string_view text, Emitter& emitter) {
     static constexpr std::array<std::string_view, 10> kKeys = {"BACKEND",
                                                                "ZERO_STAGE",
                                                                "NUM_PROCESSES",
@@ -107,15 +107,15 @@ class Launch : public Dialect {
           key == "EXTRA_OPTS" ? trimmed(text) : text.substr(0, std::min(text.find(' '), text.size()));
       text.remove_prefix(std::min(text.size(), value.size()));
       found = true;
-      findings.attribute(key, value);
+      emitter.attribute(key, value);
       if (key != "EXTRA_OPTS") continue;
-      if (value.find("--deepcompile") != std::string_view::npos) findings.attribute("deepcompile", "true");
+      if (value.find("--deepcompile") != std::string_view::npos) emitter.attribute("deepcompile", "true");
       return {true};
     }
   }
 
   /// The launch script puts its settings into the log's name: ..._np8z3c1dc1E0b1seq512g4a1pALL.log
-  static Verdict read_log_name(std::string_view text, Findings& findings) {
+  static Verdict read_log_name(std::string_view text, Emitter& emitter) {
     const std::size_t at = text.rfind("_np");
     if (at == std::string_view::npos) return {};
     text.remove_prefix(at + 3);
@@ -127,8 +127,8 @@ class Launch : public Dialect {
     if (!skip(text, "dc")) return {};
     const std::string_view deep = take_digits(text);
     if (compile.empty() || deep.empty()) return {};
-    findings.attribute("compile", compile == "0" ? "false" : "true");
-    findings.attribute("deepcompile", deep == "0" ? "false" : "true");
+    emitter.attribute("compile", compile == "0" ? "false" : "true");
+    emitter.attribute("deepcompile", deep == "0" ? "false" : "true");
     return {true};
   }
 

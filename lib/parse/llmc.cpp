@@ -13,20 +13,20 @@ namespace {
 
 class LlmC : public Dialect {
  public:
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     if (const std::size_t at = line.text.find("val loss "); at != std::string_view::npos)
-      return read_validation(line, at, findings);
-    if (line.text.starts_with("total average iteration time: ")) return read_closing(line, findings);
+      return read_validation(line, at, emitter);
+    if (line.text.starts_with("total average iteration time: ")) return read_closing(line, emitter);
     for (std::size_t at = line.text.find("step "); at != std::string_view::npos; at = line.text.find("step ", at + 1)) {
       if (at > 0 && is_key(line.text[at - 1])) continue;
-      const Verdict verdict = read_step(line, at, findings);
+      const Verdict verdict = read_step(line, at, emitter);
       if (verdict.matched || !verdict.fault.empty()) return verdict;
     }
     return {};
   }
 
  private:
-  Verdict read_step(const Line& line, std::size_t at, Findings& findings) {
+  Verdict read_step(const Line& line, std::size_t at, Emitter& emitter) {
     std::string_view rest = line.text.substr(at + 5);
     skip_blanks(rest);
     const Token step = take_number(rest);
@@ -39,7 +39,7 @@ class LlmC : public Dialect {
       skip_blanks(rest);
       const Token total = take_number(rest);
       if (total.text.empty() || !skip(rest, " | ")) return {};
-      if (total.kind == Kind::integer) findings.attribute("expected_steps", total.text);
+      if (total.kind == Kind::integer) emitter.attribute("expected_steps", total.text);
     }
     std::vector<Field> fields = {{"step", step.text, Kind::integer}};
     made_.clear();
@@ -69,7 +69,7 @@ class LlmC : public Dialect {
       width_ = std::max(width_, fields.size());
     }
     last_step_ = step.text;
-    findings.record(fields, line.text.substr(0, at), line.number);
+    emitter.record(fields, line.text.substr(0, at), line.number);
     return {true, fault};
   }
 
@@ -114,7 +114,7 @@ class LlmC : public Dialect {
   /// Whether a line that the log ends in was written to its end, as far as its unit tells.
   static bool complete(std::string_view rest) { return rest.ends_with("tok/s") || rest.ends_with("tok/s)"); }
 
-  Verdict read_validation(const Line& line, std::size_t at, Findings& findings) {
+  Verdict read_validation(const Line& line, std::size_t at, Emitter& emitter) {
     if (at > 0 && line.text.find_first_not_of(' ') != at && line.text[at - 1] != ' ') return {};
     std::string_view rest = line.text.substr(at + 9);
     const Token loss = take_number(rest);
@@ -123,18 +123,18 @@ class LlmC : public Dialect {
     if (!trimmed(rest).empty()) return {};
     if (loss.text.empty() || (!line.ended && rest.empty()))
       return {false, "malformed validation line: no number after 'val loss'"};
-    findings.record({{"step", last_step_, Kind::integer}, {"valid_loss", loss.text, loss.kind}},
-                    line.text.substr(0, at), line.number);
+    emitter.record({{"step", last_step_, Kind::integer}, {"valid_loss", loss.text, loss.kind}}, line.text.substr(0, at),
+                   line.number);
     return {true};
   }
 
-  static Verdict read_closing(const Line& line, Findings& findings) {
+  static Verdict read_closing(const Line& line, Emitter& emitter) {
     std::string_view rest = line.text;
     skip(rest, "total average iteration time: ");
     const Token time = take_number(rest);
     if (time.text.empty() || !skip(rest, " ms")) return {false, "malformed closing line: no time in ms"};
-    findings.attribute("summary.iteration_time", shifted(time.text, -3));
-    findings.attribute("exit_state", "finished");
+    emitter.attribute("summary.iteration_time", shifted(time.text, -3));
+    emitter.attribute("exit_state", "finished");
     return {true};
   }
 

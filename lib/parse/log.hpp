@@ -44,7 +44,7 @@ struct Stats {
   std::map<std::string, std::int64_t> faults;   ///< by kind: mostly the text of a fault up to its ':'
 };
 
-class LogReader : private Findings {
+class LogReader : private Emitter {
  public:
   /// The sink and the rows outlive the reader.
   LogReader(Options options, metric::Writer& rows, const FaultSink& faults);

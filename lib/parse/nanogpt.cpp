@@ -12,11 +12,11 @@ namespace {
 
 class NanoGpt : public Dialect {
  public:
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     if (const std::size_t at = find_head(line.text, "iter "); at != std::string_view::npos)
-      return read_iter(line, at, findings);
+      return read_iter(line, at, emitter);
     if (const std::size_t at = find_head(line.text, "step "); at != std::string_view::npos)
-      return read_evaluation(line, at, findings);
+      return read_evaluation(line, at, emitter);
     return {};
   }
 
@@ -34,7 +34,7 @@ class NanoGpt : public Dialect {
     return std::string_view::npos;
   }
 
-  static Verdict read_iter(const Line& line, std::size_t at, Findings& findings) {
+  static Verdict read_iter(const Line& line, std::size_t at, Emitter& emitter) {
     std::string_view rest = line.text.substr(at + 5);
     const Token step = take_number(rest);
     if (!skip(rest, ": ")) return {false, "malformed iter line: no step number after 'iter'"};
@@ -63,11 +63,11 @@ class NanoGpt : public Dialect {
     } else if (!rest.empty() && rest.front() == ',') {
       fault = "malformed iter line: it ends in '" + std::string(rest.substr(0, 20)) + "'";
     }
-    findings.record(fields, line.text.substr(0, at), line.number);
+    emitter.record(fields, line.text.substr(0, at), line.number);
     return {true, fault};
   }
 
-  static Verdict read_evaluation(const Line& line, std::size_t at, Findings& findings) {
+  static Verdict read_evaluation(const Line& line, std::size_t at, Emitter& emitter) {
     std::string_view rest = line.text.substr(at + 5);
     const Token step = take_number(rest);
     if (!skip(rest, ": ")) return {false, "malformed evaluation line: no step number after 'step'"};
@@ -82,10 +82,10 @@ class NanoGpt : public Dialect {
     if (!number_ends(rest)) return {false, "malformed evaluation line: other text within 'val loss'"};
     if (!line.ended && rest.empty())
       return {false, "malformed evaluation line: the log ends within the value of 'val loss'"};
-    findings.record({{"step", step.text, step.kind},
-                     {"train_split_loss", train.text, train.kind},
-                     {"valid_loss", valid.text, valid.kind}},
-                    line.text.substr(0, at), line.number);
+    emitter.record({{"step", step.text, step.kind},
+                    {"train_split_loss", train.text, train.kind},
+                    {"valid_loss", valid.text, valid.kind}},
+                   line.text.substr(0, at), line.number);
     return {true};
   }
 };

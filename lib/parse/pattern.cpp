@@ -42,7 +42,7 @@ class Pattern : public Dialect {
 
   bool wants_all() const override { return true; }
 
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     const re2::StringPiece text(line.text.data(), line.text.size());
     std::string_view prefix;
     std::size_t from = 0;
@@ -60,7 +60,7 @@ class Pattern : public Dialect {
         cut = cut || (touches_end && !line.ended);
         if (!touches_end || line.ended) fields_.push_back({name, value, value_of(value).kind});
       }
-      if (!fields_.empty()) findings.record(fields_, prefix, line.number);
+      if (!fields_.empty()) emitter.record(fields_, prefix, line.number);
       matched = matched || !fields_.empty();
       from = std::max(begin + parts_[0].size(), from + 1);
     }

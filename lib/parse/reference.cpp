@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kFault = "malformed step line: ";
 constexpr std::int64_t kFurthestRest = 20;  // lines between the two parts of a torn line
 
-Verdict read_closing(const Line& line, Findings& findings);
+Verdict read_closing(const Line& line, Emitter& emitter);
 
 std::size_t offset_behind(std::string_view part, std::string_view whole) {
   return static_cast<std::size_t>(part.data() + part.size() - whole.data());
@@ -34,8 +34,8 @@ class Reference : public Dialect {
  public:
   bool repeats() const override { return core_seen_ == kAllCore && !torn_; }  // a torn line waits for what comes
 
-  Verdict read(const Line& line, Findings& findings) override {
-    if (torn_ && line.number > torn_->line + kFurthestRest) give_up(findings);
+  Verdict read(const Line& line, Emitter& emitter) override {
+    if (torn_ && line.number > torn_->line + kFurthestRest) give_up(emitter);
     Verdict verdict;
     std::string_view text = line.text;
     std::string_view prefix = text;
@@ -46,22 +46,21 @@ class Reference : public Dialect {
         text.remove_prefix(at + 5);
         continue;
       }
-      const std::string fault =
-          step->fault.empty() ? take(*step, text.substr(at), prefix, line, findings) : step->fault;
+      const std::string fault = step->fault.empty() ? take(*step, text.substr(at), prefix, line, emitter) : step->fault;
       if (!fault.empty()) verdict.fault = std::string(kFault) + fault;
       verdict.matched = verdict.matched || !step->fields.empty();
       text = step->rest.size() < text.size() - at ? step->rest : text.substr(at + 5);
     }
     if (verdict.matched || !verdict.fault.empty()) return verdict;
-    if (const Verdict closing = read_closing(line, findings); closing.matched) return closing;
+    if (const Verdict closing = read_closing(line, emitter); closing.matched) return closing;
     if (!lost_head(line.text)) return {};
-    return torn_ ? join(line, findings) : Verdict{false, std::string(kFault) + "its start is missing"};
+    return torn_ ? join(line, emitter) : Verdict{false, std::string(kFault) + "its start is missing"};
   }
 
-  void finish(Findings& findings) override {
-    give_up(findings);
+  void finish(Emitter& emitter) override {
+    give_up(emitter);
     for (const std::int64_t number : short_lines_)
-      findings.fault(number, std::string(kFault) + "it ends early, later ones have more values");
+      emitter.fault(number, std::string(kFault) + "it ends early, later ones have more values");
     short_lines_.clear();
   }
 
@@ -99,20 +98,20 @@ class Reference : public Dialect {
   }
 
   /// Records the step, or keeps it for its rest; gives what is wrong with the line, if that is already sure.
-  std::string take(Step& step, std::string_view text, std::string_view prefix, const Line& line, Findings& findings) {
+  std::string take(Step& step, std::string_view text, std::string_view prefix, const Line& line, Emitter& emitter) {
     if (!line.ended && (step.rest.empty() || step.torn)) {  // the log ends here, and perhaps in a value
       const bool in_value = step.rest.empty();
       const std::string where = in_value ? "within the value of '" + std::string(step.fields.back().key) + "'"
                                          : "at " + quoted_start(step.rest);
       if (in_value || step.in_doubt) drop_last(step.fields);
-      if (!step.fields.empty()) findings.record(step.fields, prefix, line.number);
+      if (!step.fields.empty()) emitter.record(step.fields, prefix, line.number);
       return "the log ends " + where;
     }
     // A whole line, and then "[rank3]: ..." of another writer without a line end: a bracket is part of no number.
     const bool bracket = step.in_doubt && std::string_view("[({<").find(step.rest.front()) != std::string_view::npos;
     if (const unsigned missing = core_seen_ & ~step.core; missing != 0 || (step.in_doubt && !bracket)) {
       const bool several = torn_ || line.number < several_until_;  // then nobody knows whose rest is whose
-      give_up(findings);
+      give_up(emitter);
       if (several) several_until_ = line.number + kFurthestRest;
       std::string names;
       for (unsigned i = 0; i < kCore.size(); ++i) {
@@ -126,7 +125,7 @@ class Reference : public Dialect {
       const std::size_t last_end = offset_behind(step.fields.back().value, text);
       const std::size_t before = offset_behind(step.fields[step.fields.size() - 2].value, text);
       torn_ = Torn{std::string(prefix), std::string(text), last_end, before, line.number, fault, step.in_doubt};
-      if (several) give_up(findings);
+      if (several) give_up(emitter);
       return {};
     }
     if (step.core != core_seen_) {
@@ -136,13 +135,13 @@ class Reference : public Dialect {
     }
     // Until a whole line is known, each line before may turn out to be a short one; later this cannot happen.
     if (core_seen_ != kAllCore && complete_lines_.size() < 1000) complete_lines_.push_back(line.number);
-    findings.record(step.fields, prefix, line.number);
+    emitter.record(step.fields, prefix, line.number);
     return {};
   }
 
   /// The line holds the rest of the torn one. Where that begins with a key, the tear was between two values; else it
   /// was behind or within the last value, which is then left out, since text of the other writer may be in it.
-  Verdict join(const Line& line, Findings& findings) {
+  Verdict join(const Line& line, Emitter& emitter) {
     const Torn torn = *std::exchange(torn_, {});
     std::string_view rest = line.text;
     const bool at_key = is_alpha(rest.front());
@@ -155,12 +154,12 @@ class Reference : public Dialect {
       const auto step = read_step(joined, line.ended);
       if (!step || step->fields.empty() || (!line.ended && step->rest.empty())) continue;
       if ((core_seen_ & ~step->core & ~left_out) != 0) continue;
-      findings.record(step->fields, torn.prefix, torn.line);
-      if (!at_key) findings.fault(torn.line, std::string(kFault) + "torn within the value of '" + last_key(torn) + "'");
+      emitter.record(step->fields, torn.prefix, torn.line);
+      if (!at_key) emitter.fault(torn.line, std::string(kFault) + "torn within the value of '" + last_key(torn) + "'");
       return {true};
     }
     torn_ = torn;
-    give_up(findings);
+    give_up(emitter);
     return {false, std::string(kFault) + "its start is missing"};
   }
 
@@ -174,13 +173,13 @@ class Reference : public Dialect {
   }
 
   /// No rest turned up: records what there is.
-  void give_up(Findings& findings) {
+  void give_up(Emitter& emitter) {
     if (!torn_) return;
     const Torn torn = *std::exchange(torn_, {});
     auto step = read_step(std::string_view(torn.text).substr(0, torn.last_end), true);
     if (step && torn.in_doubt) drop_last(step->fields);
-    if (step && !step->fields.empty()) findings.record(step->fields, torn.prefix, torn.line);
-    findings.fault(torn.line, std::string(kFault) + torn.fault);
+    if (step && !step->fields.empty()) emitter.record(step->fields, torn.prefix, torn.line);
+    emitter.fault(torn.line, std::string(kFault) + torn.fault);
   }
 
   static void drop_last(std::vector<Field>& fields) {
@@ -197,14 +196,14 @@ class Reference : public Dialect {
 };
 
 /// The closing line: facts about the run.
-Verdict read_closing(const Line& line, Findings& findings) {
+Verdict read_closing(const Line& line, Emitter& emitter) {
   const std::string_view text = line.text;
   const std::size_t time = text.find(" iteration time: ");
   const std::size_t start = std::min(text.find(" ds="), text.find(" np="));
   if (time == std::string_view::npos || start == std::string_view::npos || start > time) return {};
   std::string_view model = text.substr(0, start);
   model.remove_prefix(model.find_last_of(" )]") + 1);  // npos + 1 is 0
-  if (!model.empty()) findings.attribute("model_name", model);
+  if (!model.empty()) emitter.attribute("model_name", model);
   std::string_view pairs = text.substr(start, time - start);
   while (true) {
     skip_blanks(pairs);
@@ -214,7 +213,7 @@ Verdict read_closing(const Line& line, Findings& findings) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos) continue;
     const std::string_view key = word.substr(0, equals);
-    if (key != "ds") findings.attribute(key == "backend" ? "compile_backend" : key, word.substr(equals + 1));
+    if (key != "ds") emitter.attribute(key == "backend" ? "compile_backend" : key, word.substr(equals + 1));
   }
   std::string_view rest = text.substr(time + 1);
   for (const auto& [key, name] :
@@ -226,9 +225,9 @@ Verdict read_closing(const Line& line, Findings& findings) {
       return {true, "malformed closing line: the log ends within the value of '" + std::string(key) + "'"};
     if (value.empty() || !number_ends(rest))
       return {true, "malformed closing line: no number as '" + std::string(key) + "'"};
-    findings.attribute("summary." + std::string(name), value);
+    emitter.attribute("summary." + std::string(name), value);
   }
-  findings.attribute("exit_state", "finished");
+  emitter.attribute("exit_state", "finished");
   return {true};
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 class TorchTitan : public Dialect {
  public:
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     static constexpr std::string_view kHead = "step:";
     for (std::size_t at = line.text.find(kHead); at != std::string_view::npos; at = line.text.find(kHead, at + 1)) {
       if (at > 0 && is_key(line.text[at - 1])) continue;
@@ -24,13 +24,13 @@ class TorchTitan : public Dialect {
       const std::size_t blanks = std::min(rest.find_first_not_of(' '), rest.size());
       rest.remove_prefix(blanks);
       if (blanks < 2 || !rest.starts_with("loss:")) continue;
-      return read_pairs(line, at, step, rest, findings);
+      return read_pairs(line, at, step, rest, emitter);
     }
     return {};
   }
 
  private:
-  Verdict read_pairs(const Line& line, std::size_t at, Token step, std::string_view rest, Findings& findings) {
+  Verdict read_pairs(const Line& line, std::size_t at, Token step, std::string_view rest, Emitter& emitter) {
     const std::string_view before = line.text.substr(0, at);
     const bool validation = before.ends_with("validate ");
     std::vector<Field> fields = {{"step", step.text, Kind::integer}};
@@ -72,7 +72,7 @@ class TorchTitan : public Dialect {
       if (fault.empty() && fields.size() < width_) fault = "malformed step line: it ends early";
       width_ = std::max(width_, fields.size());
     }
-    findings.record(fields, before, line.number);
+    emitter.record(fields, before, line.number);
     return {true, fault};
   }
 

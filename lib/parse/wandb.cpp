@@ -12,7 +12,7 @@ namespace {
 
 class Wandb : public Dialect {
  public:
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     const std::size_t at = line.text.find("wandb: ");
     if (at == std::string_view::npos) return {};
     std::string_view text = line.text.substr(at + 7);
@@ -29,24 +29,24 @@ class Wandb : public Dialect {
       const std::string_view run = trimmed(text.substr(path + head.size()));
       const std::size_t dash = run.rfind('-');
       if (dash == std::string_view::npos || run.find("run-") == std::string_view::npos) continue;
-      findings.attribute("wandb_run", run.substr(dash + 1));
+      emitter.attribute("wandb_run", run.substr(dash + 1));
       return {true};
     }
     if (skip(text, "Syncing run ")) {
-      if (whole) findings.attribute("wandb_run_name", trimmed(text));
+      if (whole) emitter.attribute("wandb_run_name", trimmed(text));
       return {whole};
     }
     if (const std::size_t url = text.find("View run at http"); url != std::string_view::npos) {
-      if (whole) findings.attribute("wandb_url", trimmed(text.substr(url + 12)));
+      if (whole) emitter.attribute("wandb_url", trimmed(text.substr(url + 12)));
       return {whole};
     }
-    if (in_summary_ || in_history_) return read_value(text, whole, findings);
+    if (in_summary_ || in_history_) return read_value(text, whole, emitter);
     return {};
   }
 
  private:
   /// A row of the summary, "KEY VALUE" set to the right; of the history only the sparkline is there, which is no data.
-  Verdict read_value(std::string_view text, bool whole, Findings& findings) {
+  Verdict read_value(std::string_view text, bool whole, Emitter& emitter) {
     text = trimmed(text);
     const std::size_t blank = text.find(' ');
     if (text.empty() || blank == std::string_view::npos) {
@@ -61,7 +61,7 @@ class Wandb : public Dialect {
     }
     if (in_summary_ && !whole)
       return {false, "malformed W&B summary: the log ends within the value of '" + std::string(key) + "'"};
-    if (in_summary_) findings.attribute("wandb.summary." + std::string(key), value, true);
+    if (in_summary_) emitter.attribute("wandb.summary." + std::string(key), value, true);
     return {true};
   }
 

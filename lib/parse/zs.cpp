@@ -14,34 +14,34 @@ bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
 class Zs : public Dialect {
  public:
-  Verdict read(const Line& line, Findings& findings) override {
+  Verdict read(const Line& line, Emitter& emitter) override {
     std::string_view text = trimmed(line.text);
     if (const std::size_t at = text.find("]: "); text.starts_with('[') && at != std::string_view::npos) {
       text.remove_prefix(at + 3);  // "[rank0]: " of a launcher
     }
-    if (skip(text, "run: ")) return read_run(text, line, findings);
-    if (skip(text, "state_digest:")) return read_digest(trimmed(text), findings);
-    if (skip(text, "Summary: ")) return read_summary(text, line, findings);
+    if (skip(text, "run: ")) return read_run(text, line, emitter);
+    if (skip(text, "state_digest:")) return read_digest(trimmed(text), emitter);
+    if (skip(text, "Summary: ")) return read_summary(text, line, emitter);
     return {};
   }
 
  private:
-  static Verdict read_run(std::string_view text, const Line& line, Findings& findings) {
+  static Verdict read_run(std::string_view text, const Line& line, Emitter& emitter) {
     const std::string_view key = take_key(text);
     if (key.empty() || !skip(text, "=")) return {};
     if (!line.ended) return {false, "malformed run line: the log ends within the value of '" + std::string(key) + "'"};
-    findings.attribute(key, text, true);
+    emitter.attribute(key, text, true);
     return {true};
   }
 
-  static Verdict read_digest(std::string_view text, Findings& findings) {
+  static Verdict read_digest(std::string_view text, Emitter& emitter) {
     const bool whole = text.size() == 32 && std::all_of(text.begin(), text.end(), is_hex);
     if (!whole) return {false, "malformed state_digest line: expected 32 hex digits"};
-    findings.attribute("state_digest", text, true);
+    emitter.attribute("state_digest", text, true);
     return {true};
   }
 
-  static Verdict read_summary(std::string_view text, const Line& line, Findings& findings) {
+  static Verdict read_summary(std::string_view text, const Line& line, Emitter& emitter) {
     std::vector<Field> pairs;
     while (true) {
       skip_blanks(text);
@@ -56,9 +56,9 @@ class Zs : public Dialect {
     if (pairs.empty()) return {};
     const bool cut = !line.ended && text.empty();
     if (cut) pairs.pop_back();
-    for (const Field& pair : pairs) findings.attribute("summary." + std::string(pair.key), pair.value, true);
+    for (const Field& pair : pairs) emitter.attribute("summary." + std::string(pair.key), pair.value, true);
     if (cut) return {!pairs.empty(), "malformed summary line: the log ends within its last value"};
-    findings.attribute("exit_state", "finished");
+    emitter.attribute("exit_state", "finished");
     return {true};
   }
 };

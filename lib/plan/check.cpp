@@ -123,7 +123,7 @@ class Walk {
         unit.parameters = Parameters::sharded;
         break;
       case Kind::forward:
-      case Kind::forward_light:
+      case Kind::forward_no_grad:
         require_whole(op.unit);
         require(unit.forwards == op.micro && unit.backwards == op.micro && op.micro < shape_.micro_steps,
                 "the micro-step is out of order");

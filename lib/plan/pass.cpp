@@ -11,7 +11,7 @@ namespace zs::plan {
 namespace {
 
 bool computes(Kind kind) {
-  return kind == Kind::forward || kind == Kind::forward_light || kind == Kind::recompute || kind == Kind::backward;
+  return kind == Kind::forward || kind == Kind::forward_no_grad || kind == Kind::recompute || kind == Kind::backward;
 }
 
 bool reads(const Shape& shape, const Op& op, int unit) {

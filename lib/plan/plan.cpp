@@ -9,12 +9,13 @@
 namespace zs::plan {
 namespace {
 
-constexpr std::array kNames = {"gather",   "gather_wait", "release", "forward",     "forward_light", "recompute",
-                               "backward", "accumulate",  "reduce",  "reduce_wait", "gather_grad",   "gather_grad_wait",
-                               "norm",     "step",        "load",    "store",       "load_shard",    "store_shard"};
+constexpr std::array kNames = {"gather",      "gather_wait",      "release",    "forward", "forward_no_grad",
+                               "recompute",   "backward",         "accumulate", "reduce",  "reduce_wait",
+                               "gather_grad", "gather_grad_wait", "norm",       "step",    "load",
+                               "store",       "load_shard",       "store_shard"};
 
 bool computes(Kind kind) {
-  return kind == Kind::forward || kind == Kind::forward_light || kind == Kind::recompute || kind == Kind::backward;
+  return kind == Kind::forward || kind == Kind::forward_no_grad || kind == Kind::recompute || kind == Kind::backward;
 }
 
 /// Builds a baseline step by step.
@@ -93,7 +94,7 @@ class Builder {
     pass(1, [&](int unit) {
       // The loss unit's backward comes next: keeping its activations costs no memory at the peak.
       const bool light = plan_.shape.activation_checkpointing && unit != last_;
-      add(light ? Kind::forward_light : Kind::forward, unit, micro);
+      add(light ? Kind::forward_no_grad : Kind::forward, unit, micro);
     });
   }
 

@@ -10,17 +10,17 @@ namespace zs::plan {
 
 /// What an operation does to its unit. "start ... finish" pairs bracket a collective under way.
 enum class Kind {
-  gather,         ///< start the all-gather of the unit's parameters
-  gather_wait,    ///< finish it: the parameters are there
-  release,        ///< drop the gathered parameters, keep this rank's shard
-  forward,        ///< forward of one micro-step, keeping what backward needs
-  forward_light,  ///< forward that keeps only its input (activation checkpointing)
-  recompute,      ///< forward again from the kept input, now keeping what backward needs
-  backward,       ///< backward of one micro-step into the unit's leaf gradient
-  accumulate,     ///< add what is there to the sum over micro-steps: the leaf (stages 0, 1), the reduced shard (2, 3)
-  reduce,         ///< start the reduce-scatter of the gradient
-  reduce_wait,    ///< finish it
-  gather_grad,    ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
+  gather,           ///< start the all-gather of the unit's parameters
+  gather_wait,      ///< finish it: the parameters are there
+  release,          ///< drop the gathered parameters, keep this rank's shard
+  forward,          ///< forward of one micro-step, keeping what backward needs
+  forward_no_grad,  ///< forward that keeps only its input (activation checkpointing)
+  recompute,        ///< forward again from the kept input, now keeping what backward needs
+  backward,         ///< backward of one micro-step into the unit's leaf gradient
+  accumulate,       ///< add what is there to the sum over micro-steps: the leaf (stages 0, 1), the reduced shard (2, 3)
+  reduce,           ///< start the reduce-scatter of the gradient
+  reduce_wait,      ///< finish it
+  gather_grad,      ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
   gather_grad_wait,
   norm,        ///< global gradient norm, clipping factor, overflow verdict; no unit
   step,        ///< optimizer update of what this rank owns of the unit

@@ -67,7 +67,7 @@ Evaluation evaluate(comm::Group& group, zero::Engine& engine, const Batches& bat
   if (labels > 0) {
     const std::string mine(reinterpret_cast<const char*>(evaluation.classes.data()), labels * sizeof(Count));
     evaluation.classes.assign(labels, {});
-    for (const std::string& its : group.exchange(mine, "exchange of what was counted")) {
+    for (const std::string& its : group.all_gather_object(mine, "exchange of what was counted")) {
       std::vector<Count> other(labels);
       std::memcpy(other.data(), its.data(), its.size());
       for (std::size_t i = 0; i < labels; ++i) {

@@ -49,7 +49,7 @@ void Logits::commit() {
     mine.append(static_cast<const char*>(its.logits.data_ptr()), its.logits.nbytes());
     mine.append(static_cast<const char*>(its.targets.data_ptr()), its.targets.nbytes());
   }
-  const std::vector<std::string> all = group_.exchange(mine, "all-gather of the logits");
+  const std::vector<std::string> all = group_.all_gather_object(mine, "all-gather of the logits");
   comm::together(group_, "writing of " + path_, [&] {
     if (group_.rank() != 0) return;
     struct Place {

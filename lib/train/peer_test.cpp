@@ -65,13 +65,13 @@ Computed computed(const model::Model& model, const checkpoint::Weights& weights,
     }
   }
   Computed result;
-  const unit::Pass pass{.batch = batch, .logits = &result.logits};
+  const unit::ForwardContext context{.batch = batch, .logits = &result.logits};
   at::Tensor x;
   for (std::size_t u = 0; u < model.units.size(); ++u) {
     const int borrows = model.units[u]->borrows();
     x = model.units[u]->forward(
         x, parameters[u], borrows < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(borrows)],
-        pass);
+        context);
   }
   result.logits = result.logits.detach();
   result.loss = x.detach();

@@ -39,7 +39,7 @@ struct Batch {
 };
 
 /// What a forward may know beside its inputs. Random streams depend on the leaf and the unit, not on the rank.
-struct Pass {
+struct ForwardContext {
   const Batch& batch;
   std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
   bool training = true;          ///< false turns dropout off
@@ -72,7 +72,7 @@ class Unit {
   /// The unit's output from the one before it (undefined for the first); the last unit gives the mean loss per
   /// token, a scalar in float32. Must use every parameter.
   virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> own, std::span<const at::Tensor> borrowed,
-                             const Pass& pass) const = 0;
+                             const ForwardContext& context) const = 0;
 
  private:
   std::string name_;

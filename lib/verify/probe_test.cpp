@@ -39,7 +39,7 @@ void move_bit(Tensors& tensors) {
 /// One step on one rank with two micro-batches; `what` of the reference is off by one bit.
 Finding finding_of(const std::string& what, int stage) {
   const model::Model model = model::make({.name = "tiny", .num_layers = 1, .seq_length = 8});
-  const auto group = comm::alone();
+  const auto group = comm::single();
   const auto engine = zero::make_engine(*group, model.units, {.stage = stage, .micro_steps = 2}, {.max_grad_norm = 1});
   Reference reference(model.units, {.max_grad_norm = 1}, 2);
   Probe probe(*engine, model.units, 0, {}, {});

@@ -186,7 +186,7 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
     return settings_.device == at::kCPU ? widened(unit) : unit;
   };
   const unit::Batch here = batch.to(settings_.device);
-  const unit::Pass pass{
+  const unit::ForwardContext context{
       here, unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf)),
       true};
   at::Tensor x;
@@ -195,7 +195,7 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
     const int borrows = units_[unit]->borrows();
     std::vector<at::Tensor> borrowed;
     if (borrows >= 0) borrowed = used(leaves[static_cast<std::size_t>(borrows)]);
-    x = units_[unit]->forward(x, used(leaves[unit]), borrowed, pass);
+    x = units_[unit]->forward(x, used(leaves[unit]), borrowed, context);
   }
   autocast.reset();  // backward is outside of it
   result.leaf_losses[static_cast<std::size_t>(leaf)] = x.item<float>();

@@ -118,7 +118,7 @@ Finding SideBySide::join(StepRow& row) {
   row.gradients.resize(units());
   row.parameters.resize(units());
   Finding first, suspect;
-  for (const std::string& its : state_->group.exchange(blob, "exchange of what was compared")) {
+  for (const std::string& its : state_->group.all_gather_object(blob, "exchange of what was compared")) {
     std::size_t at = 0;
     if (const auto finding = take<Finding>(its, at); finding.before(first)) first = finding;
     if (const auto finding = take<Finding>(its, at); finding.before(suspect)) suspect = finding;
@@ -208,7 +208,7 @@ void SideBySide::judge(Verdict& verdict) {
   for (const auto& unit : s.probe.coverage()) {
     for (const Coverage& coverage : unit) put(blob, coverage);
   }
-  const auto blobs = s.group.exchange(blob, "exchange of what was covered");
+  const auto blobs = s.group.all_gather_object(blob, "exchange of what was covered");
   const auto fail = [&](const std::string& reason) {
     verdict.kind = compare::Verdict::failed;
     verdict.reason = reason;

@@ -157,7 +157,7 @@ double Engine::evaluate(std::int64_t count, const BatchOf& batch, const LogitsSe
 
 std::vector<float> Engine::gather_losses(const Run& run, std::int64_t count) {
   const std::string mine(reinterpret_cast<const char*>(run.losses.data()), run.losses.size() * sizeof(float));
-  const auto all = group_.exchange(mine, "all-gather of the losses");
+  const auto all = group_.all_gather_object(mine, "all-gather of the losses");
   std::vector<float> losses(static_cast<std::size_t>(count));
   for (int rank = 0; rank < group_.size(); ++rank) {
     const auto* const values = reinterpret_cast<const float*>(all[static_cast<std::size_t>(rank)].data());

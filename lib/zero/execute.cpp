@@ -25,7 +25,7 @@ const char* part(Kind kind) {
     case Kind::accumulate:
       return "zs::optimizer";
     case Kind::forward:
-    case Kind::forward_light:
+    case Kind::forward_no_grad:
     case Kind::recompute:
       return "zs::forward";
     case Kind::backward:
@@ -72,7 +72,7 @@ void Engine::execute(const plan::Op& op, Run& run) {
       return state.parameters.release();
     case Kind::forward:
       return forward(op.unit, op.micro, run.training, run);
-    case Kind::forward_light:
+    case Kind::forward_no_grad:
       return forward(op.unit, op.micro, false, run);
     case Kind::recompute:
       return recompute(op.unit, op.micro, run);
@@ -112,12 +112,12 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const std::int64_t leaf = run.leaf(micro);
   const std::uint64_t stream =
       unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
-  const unit::Pass pass{run.batches[static_cast<std::size_t>(micro)], stream, run.training, run.logits};
+  const unit::ForwardContext context{run.batches[static_cast<std::size_t>(micro)], stream, run.training, run.logits};
   const unit::Autocast autocast(device::torch_device(group_.device()).type(), settings_.autocast);
   std::span<const at::Tensor> borrowed;
   if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].parameters.tied();
   if (settings_.dtype == at::kFloat || group_.device().kind != device::Device::Kind::cpu)
-    return units_[index]->forward(states_[index].input, states_[index].parameters.leaves(), borrowed, pass);
+    return units_[index]->forward(states_[index].input, states_[index].parameters.leaves(), borrowed, context);
   // 16-bit parameters, float32 arithmetic: CPUs have no 16-bit one, and gradients still arrive rounded to 16 bits.
   const auto widened = [](std::span<const at::Tensor> tensors) {
     std::vector<at::Tensor> wide;
@@ -125,7 +125,7 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
     return wide;
   };
   return units_[index]->forward(states_[index].input, widened(states_[index].parameters.leaves()), widened(borrowed),
-                                pass);
+                                context);
 }
 
 void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {

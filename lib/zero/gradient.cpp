@@ -56,15 +56,15 @@ void Gradient::start_reduce() {
   else
     value_ = take(reduced_, Type::float32, layout_.slice.size());
   if (group_->size() == 1 && in_place) return;
-  ticket_ = group_->reduce_scatter(source, value_, "reduce-scatter of " + unit_->name());
+  work_ = group_->reduce_scatter(source, value_, "reduce-scatter of " + unit_->name());
 }
 
 void Gradient::finish_reduce() {
   require(state_ == State::reducing, "the end of a reduction");
   state_ = State::shard;
-  if (!ticket_) return;
-  ticket_->wait();
-  ticket_.reset();
+  if (!work_) return;
+  work_->wait();
+  work_.reset();
   if (reduced_) memory_ = std::move(reduced_);
 }
 
@@ -73,15 +73,15 @@ void Gradient::start_gather() {
   state_ = State::gathering;
   const View shard = value_;
   value_ = {shard.data - layout_.slice.begin * device::size(Type::float32), layout_.numel, shard.type, shard.device};
-  if (group_->size() > 1) ticket_ = group_->all_gather(shard, value_, "all-gather of the gradient of " + unit_->name());
+  if (group_->size() > 1) work_ = group_->all_gather(shard, value_, "all-gather of the gradient of " + unit_->name());
 }
 
 void Gradient::finish_gather() {
   require(state_ == State::gathering, "the end of a gather");
   state_ = State::whole;
-  if (!ticket_) return;
-  ticket_->wait();
-  ticket_.reset();
+  if (!work_) return;
+  work_->wait();
+  work_.reset();
 }
 
 void Gradient::drop() {

@@ -59,7 +59,7 @@ class Gradient {
   device::Buffer memory_;   // of value_, unless that is the tree's sum
   device::Buffer reduced_;  // of what reduces, where that is not in its own place
   std::optional<device::TreeAccumulator> tree_;
-  comm::Ticket ticket_;
+  comm::Work work_;
 
   void require(bool holds, const char* call) const;
   device::View take(device::Buffer& memory, device::Type type, std::int64_t count);

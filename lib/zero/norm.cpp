@@ -39,7 +39,7 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
   if (replicated)
     parts.push_back(mine);
   else
-    parts = group.exchange(mine, "all-gather of the gradient norm's tiles");
+    parts = group.all_gather_object(mine, "all-gather of the gradient norm's tiles");
 
   double sum = 0;
   std::vector<std::size_t> read(parts.size());  // bytes, by rank

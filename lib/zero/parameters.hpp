@@ -48,7 +48,7 @@ class Parameters {
   at::Tensor flat_;                               // its memory comes and goes when sharded
   device::Buffer whole_, slice_, pending_whole_;  // slice_ where sharded, whole_ where not or gathered
   std::vector<at::Tensor> leaves_, tied_;
-  comm::Ticket gather_;
+  comm::Work gather_;
   std::optional<Kept> kept_;  // in place of slice_
 
   bool sharded() const { return layout_.shards_parameters; }

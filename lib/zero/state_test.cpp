@@ -20,7 +20,7 @@ class Unit final : public unit::Unit {
  public:
   Unit() : unit::Unit("u", {{"a", {3, 41}}, {"b", {80}, unit::Parameter::Init::zeros}}) {}
   at::Tensor forward(const at::Tensor&, std::span<const at::Tensor>, std::span<const at::Tensor>,
-                     const unit::Pass&) const override {
+                     const unit::ForwardContext&) const override {
     return {};
   }
 };
@@ -137,7 +137,7 @@ TEST_CASE("gradient: what it owns in each state") {
     CHECK(narrow.pool.bytes() == kWhole / 2 + slice);
     CHECK(group.bytes_sent() == (kNumel - narrow.layout.slice.size()) * (4 + 4 + 2));
   });
-  const auto one = comm::alone();
+  const auto one = comm::single();
   Fixture alone(*one, 2);
   alone.backward(0);
   alone.reduce();
@@ -146,7 +146,7 @@ TEST_CASE("gradient: what it owns in each state") {
 }
 
 TEST_CASE("gradient: two contributions to one leaf add, as those of a tied head and its embedding do") {
-  const auto group = comm::alone();
+  const auto group = comm::single();
   Fixture f(*group, 0);
   f.backward(3);
   f.backward(4);
@@ -155,7 +155,7 @@ TEST_CASE("gradient: two contributions to one leaf add, as those of a tied head 
 }
 
 TEST_CASE("gradient: an operation out of order is refused, and names the unit") {
-  const auto group = comm::alone();
+  const auto group = comm::single();
   Fixture f(*group, 2);
   CHECK(refusal([&] { f.gradient.start_reduce(); }) == "the gradient of u is not in a state for reduce");
   CHECK_FALSE(refusal([&] { f.gradient.accumulate(1); }).empty());

@@ -32,7 +32,7 @@ void large(Group& group) {
   group.all_gather(all.part(own.begin, own.end), all, "all-gather of 2.5 GiB")->wait();
   for (std::int64_t i = 0; i < n; ++i) cases::require(full.data()[i] == static_cast<std::byte>(i % 251), "large", i);
   const std::string blob(group.rank() == 0 ? (std::size_t{1} << 31) + 5 : 1, 'x');
-  const auto blobs = group.exchange(blob, "exchange of 2 GiB");
+  const auto blobs = group.all_gather_object(blob, "exchange of 2 GiB");
   cases::require(blobs[0].size() == (std::size_t{1} << 31) + 5 && blobs[0].back() == 'x', "large blob");
 }
 
@@ -62,7 +62,7 @@ void oversubscribed(Group& group) {
 void fall_silent(Group& group, const std::string& how, int victim) {
   const Operands operands(group);
   group.reduce_scatter(operands.full, operands.mine, "reduce-scatter of h.1")->wait();
-  group.exchange("here", "all here");
+  group.all_gather_object("here", "all here");
   if (group.rank() == victim) {
     if (how == "throw") throw zs::Error("this rank has had enough");
     kill(getpid(), how == "die" ? SIGKILL : SIGSTOP);

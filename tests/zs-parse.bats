@@ -294,3 +294,19 @@ results() {
   run -0 zs-parse log
   [[ $output == *"zero_stage=1"* && $output != *"=lost"* ]]
 }
+
+@test "zs-parse: run.log of each training in a registry is the run of its folder" {
+  for run in 20261122_101500_aaaaaa 20261122_101501_bbbbbb; do
+    mkdir -p "saved/$run/record"
+    echo 'Epoch 1, Step 1, Loss: 2.5 sync: True time: 0.1 alloc_mem: 10 peak_mem: 20' >"saved/$run/run.log"
+  done
+  zs-parse saved/*/run.log >records
+  of() { grep -v '^#' "$1" | cut -f1 | grep -v '^run$' | xargs; }
+  [ "$(of records)" = "20261122_101500_aaaaaa 20261122_101501_bbbbbb" ]
+  cd saved/20261122_101500_aaaaaa
+  zs-parse run.log >records
+  [ "$(of records)" = 20261122_101500_aaaaaa ]
+  mkdir ../../elsewhere
+  cp run.log ../../elsewhere
+  zs-parse ../../elsewhere/run.log | tail -n 1 | grep -q '^run[[:blank:]]1[[:blank:]]'
+}

@@ -49,6 +49,10 @@ LogName name_of(const std::string& path) {
     }
   }
   drop(".log");
+  // A training's own log is named as its folder is.
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::absolute(path, ignored).parent_path();
+  if (name == "run" && std::filesystem::is_directory(folder / "record", ignored)) name = folder.filename().string();
   return {as_word(name), rotation};
 }
 

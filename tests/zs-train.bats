@@ -125,8 +125,9 @@ END
   printf 'model:\n  name: tiny\n batch: [\n' >typo.yaml
   run -2 zs-train typo.yaml --output_dir out4
   [[ $output == *"typo.yaml:"[0-9]*":"[0-9]*": "* ]]
+  unset ZS_DATA
   run -2 zs-train $SMALL --dataset no-such-text --output_dir out4
-  [[ $output == "zs-train: no-such-text: No such file or directory" ]]
+  [[ $output == "zs-train: no-such-text: No such file or directory; a data set's name is looked for in the folder \$ZS_DATA, which is not set" ]]
   printf 'too short' >short.txt
   run -2 zs-train $SMALL --dataset short.txt --output_dir out4
   [[ $output == *"short.txt: holds 9 tokens, too few"* ]]

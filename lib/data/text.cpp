@@ -19,13 +19,16 @@ namespace {
 
 using token::Division;
 
-/// Whether a folder is one of token files. One that has others too is refused.
+/// Whether a folder is one of token files: of one for a part by name, or of nothing else. Refused where it is not clear
+/// which file is for what; among texts, one that is for no part is left out as what is no text.
 bool holds_token_files(const std::string& folder, const std::vector<Division>& divisions,
                        const std::vector<std::string>& left_out) {
   std::vector<std::string> all = left_out;
   for (const Division& division : divisions) all.insert(all.end(), division.files.begin(), division.files.end());
-  const auto ours = std::count_if(all.begin(), all.end(), is_token_file);
-  if (ours == 0) return false;
+  const bool of_parts = std::ranges::any_of(divisions, [](const Division& division) {
+    return !division.name.empty() && std::ranges::any_of(division.files, is_token_file);
+  });
+  if (!of_parts && (all.empty() || !std::ranges::all_of(all, is_token_file))) return false;
   for (const Division& division : divisions) {
     if (division.name.empty() || division.files.size() > 1 || !is_token_file(division.files.front()))
       throw Error(

@@ -2,7 +2,7 @@
 // Between LibTorch's tensors and our views of memory: the only door. What LibTorch does alike on every device (fill,
 // copy, cast) is done by it.
 #pragma once
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <span>
 #include <string_view>

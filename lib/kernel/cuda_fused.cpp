@@ -2,6 +2,7 @@
 // Each layer as one node of autograd on a GPU. Shapes as in kernels.hpp; F is the width of a GELU layer.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include "base/error.hpp"
 #include "kernel/attention.hpp"

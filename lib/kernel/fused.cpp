@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each layer as one node of autograd. Shapes as in kernels.hpp; D = C/H, S keys seen by a block of queries.
 #include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 #include "kernel/kernels.hpp"
 
 #include <doctest/doctest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
 #include <functional>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/product.hpp"
 
+#include <ATen/record_function.h>
+
 // LibTorch's way into oneDNN for dense matrices: in no header that is shipped. Weak: a LibTorch that has it not is
 // fine.
 namespace at::native {

@@ -3,6 +3,7 @@
 // it and, in expected.safetensors, a batch, its logits, the gradients, and the losses of five steps of AdamW. Small
 // ones are in tests/data/peers; $ZS_PEERS names a folder of more.
 #include <doctest/doctest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/reference.hpp"
 
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/optim/adamw.h>
 
 #include <array>

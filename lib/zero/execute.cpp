@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each operation of a plan does.
 #include <ATen/record_function.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <chrono>
 #include <cmath>

@@ -88,7 +88,8 @@ TEST_CASE("config: numbers that other tools wrote are read, others are refused w
   CHECK(error_of("training: {batch_size: [1]}\n") ==
         "c.yaml:1: training.batch_size: '[1]' is not a whole number from 1 to 1000000000");
   CHECK(error_of("zero: {backend: fdsp}\n") ==
-        "c.yaml:1: zero.backend: 'fdsp' is not one of zero, deepspeed, fsdp, ddp, single, singlegpu, did you mean 'fsdp'?");
+        "c.yaml:1: zero.backend: 'fdsp' is not one of zero, deepspeed, fsdp, ddp, single, singlegpu, did you mean "
+        "'fsdp'?");
   CHECK(error_of("data: {dataset_path: ''}\n") == "c.yaml:1: data.dataset_path: is empty: leave it out, or write null");
   CHECK(error_of("zero: {compile: maybe}\n") == "c.yaml:1: zero.compile: 'maybe' is not true or false");
   Config c;

@@ -89,6 +89,7 @@ void stripe_coinciding(std::vector<Series>& series, double tolerance, bool log) 
     for (std::size_t k = 0; k < group.size(); ++k) {
       series[group[k]].layer = k;
       series[group[k]].layers = group.size();
+      series[group[k]].under = i;
     }
   }
 }

@@ -33,8 +33,9 @@ struct Series {
   std::vector<double> low{}, high{};  ///< a band around y, as long as y; empty for none
   std::string note{};                 ///< follows the name in the legend, "FAILED"
   bool rest = false;                  ///< one of many: drawn in grey, without its name
-  /// Among curves that lie on one another this one is number `layer` of `layers`; renderers stripe them.
-  std::size_t layer = 0, layers = 1;
+  /// Among curves that lie on one another this one is number `layer` of `layers`; renderers stripe them. `under` is the
+  /// place of their first in the list.
+  std::size_t layer = 0, layers = 1, under = 0;
 };
 
 /// One bar. Without a value (not finite) its label stands alone, marked as a failure where `failed`.

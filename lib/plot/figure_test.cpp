@@ -73,6 +73,24 @@ TEST_CASE("the loss figure says that identical conditions are identical, and onl
   CHECK(figure.panels[0].notes[0] == "striped lines: 6 curves closer than the eye can see, not shown to be equal");
 }
 
+TEST_CASE("two trainings of three conditions each: the loss figure says what is known within each") {
+  metric::Store store = sample_batch({});
+  for (metric::Run& run : store.runs) {
+    if (run.name.find("deepcompile") != std::string::npos) run.attributes["state_digest"] = std::string(32, '1');
+  }
+  for (const char* const name : {"z1_deepcompile", "z2_deepcompile", "z3_deepcompile"}) {
+    for (double& loss : store.curves[name].find("loss")->reals()) loss += 0.5;
+  }
+  const auto note = [&] { return loss_figure(summary::conditions(store, "s")).panels[0].notes[0]; };
+  CHECK(note() == "striped lines: 2 groups of 3 curves, in each identical to the last bit");
+  for (metric::Run& run : store.runs) {
+    if (run.name.find("z1_deepcompile") != std::string::npos) run.attributes["state_digest"] = std::string(32, '2');
+  }
+  CHECK(note() == "striped lines: 2 groups of 3 curves, in each the same loss at every step they share");
+  store.curves["z1_deepcompile"].find("loss")->reals()[50] += 1e-9;
+  CHECK(note() == "striped lines: 2 groups of 3 curves closer than the eye can see, not shown to be equal");
+}
+
 TEST_CASE("a condition that failed is marked in every figure, also without a single value") {
   Sample sample;
   sample.failing = "z3_deepcompile";

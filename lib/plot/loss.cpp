@@ -10,25 +10,43 @@
 namespace zs::plot {
 namespace {
 
-/// What is said about curves that lie on one another.
+/// What is known of conditions whose curves lie on one another: more, the larger.
+enum class Known { close, curves, bits };
+
+Known known(const summary::Agreement& all) {
+  if (all.curves && all.same_steps && all.digests && all.with_digest == all.with_curve) return Known::bits;
+  return all.curves ? Known::curves : Known::close;
+}
+
+/// What is said about curves that lie on one another. `series` are those of the conditions.
 std::string coincidence(const std::vector<Condition>& conditions, const std::vector<Series>& series) {
   const summary::Agreement all = summary::agreement(conditions);
-  if (all.curves && all.same_steps && all.digests && all.with_digest == all.with_curve) {
+  if (known(all) == Known::bits)
     return counted(all.with_curve, "condition") + ", identical to the last bit (state digest " + all.digest + ")";
-  }
   if (all.curves)
     return counted(all.with_curve, "condition") + " with the same loss at every " +
            (all.same_steps ? "logged step" : "step they share");
-  std::map<std::size_t, std::size_t> groups;
-  for (const Series& one : series) {
-    if (one.layers > 1 && one.layer == 0) ++groups[one.layers];
+  std::map<std::size_t, std::size_t> groups;  // how many there are of each size
+  Known least = Known::bits;
+  for (std::size_t first = 0; first < series.size(); ++first) {
+    if (series[first].layers == 1 || series[first].layer > 0) continue;
+    ++groups[series[first].layers];
+    std::vector<Condition> members;
+    for (std::size_t i = first; i < series.size(); ++i) {
+      if (series[i].layers > 1 && series[i].under == first) members.push_back(conditions[i]);
+    }
+    least = std::min(least, known(summary::agreement(members)));
   }
   std::string text;
   for (const auto& [size, count] : groups) {
     text += (text.empty() ? "" : ", ") + (count > 1 ? counted(count, "group") + " of " : std::string()) +
             counted(size, "curve");
   }
-  return text.empty() ? "" : "striped lines: " + text + " closer than the eye can see, not shown to be equal";
+  if (text.empty()) return "";
+  return "striped lines: " + text +
+         (least == Known::bits     ? ", in each identical to the last bit"
+          : least == Known::curves ? ", in each the same loss at every step they share"
+                                   : " closer than the eye can see, not shown to be equal");
 }
 
 /// How the curves were made, where that is not plain.

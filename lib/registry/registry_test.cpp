@@ -349,7 +349,8 @@ TEST_CASE("sheet: in a CSV no text is a formula, and numbers stay numbers") {
 
 TEST_CASE("sheet: a CSV steers no terminal; lines and tabs stay data") {
   CHECK(csv_cell("a\x1b[31mb\x7f\r") == "a\\x1B[31mb\\x7F\\r");
-  CHECK(csv_cell("\xc2\x9b" "2J\xff") == "\\u009B2J\\xFF");
+  CHECK(csv_cell("\xc2\x9b"
+                 "2J\xff") == "\\u009B2J\\xFF");
   CHECK(csv_cell("one\ntwo\tthree \xc3\xa9") == "\"one\ntwo\tthree \xc3\xa9\"");
 }
 

@@ -137,7 +137,7 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
         say("{}{}, with a {} of {}.", strong("Best: "), setting(*order[0], keys), result.label, strong(value_of(0)));
     if (order.size() > 1) {
       const bool level = result.of(*order[0]) == result.of(*order[1]);
-      text += level ? say(" The same result has {}.", setting(*order[1], keys))
+      text += level ? say(" {} gives the same result.", setting(*order[1], keys))
                     : say(" The next is {} ({}).", setting(*order[1], keys), value_of(1));
       if (order[0]->runs.value_or(1) <= 1)
         text += " Each ran once, so whether the difference is more than noise is not known.";

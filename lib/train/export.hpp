@@ -13,9 +13,9 @@ namespace zs::train {
 void save_initial(const std::string& folder, const unit::Units& units, std::uint64_t seed,
                   const unit::Beginning& begin);
 
-/// Writes an HDF5 file with every micro-batch in the order of the summation tree: the int64 arrays `tokens` and `targets`
-/// of [steps, leaves, batch_size, seq_length], or of images the float32 array `pixels` of [steps, leaves, batch_size, 3,
-/// size, size] and `targets` of [steps, leaves, batch_size]. Throws zs::Error.
+/// Writes an HDF5 file with every micro-batch in the order of the summation tree: the int64 arrays `tokens` and
+/// `targets` of [steps, leaves, batch_size, seq_length], or of images the float32 array `pixels` of [steps, leaves,
+/// batch_size, 3, size, size] and `targets` of [steps, leaves, batch_size]. Throws zs::Error.
 void dump_batches(const std::string& path, Batches& batches, std::int64_t steps, std::int64_t leaves);
 
 }  // namespace zs::train

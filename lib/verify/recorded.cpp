@@ -43,13 +43,18 @@ void read_log(Recorded& recorded, const std::string& path) {
   for (const auto& [name, cells] : spelt) recorded.precision[name] = compare::precision_of(cells);
 }
 
-void read_metrics(Recorded& recorded, const std::string& path) {
+/// `every_bit`: its writer rounded nothing, as short as a number may be. Else that is judged by the digits there are.
+void read_metrics(Recorded& recorded, const std::string& path, bool every_bit) {
   metric::Store store = metric::read(path);
   if (store.runs.size() != 1)
     throw Error(path, 0, "holds " + std::to_string(store.runs.size()) + " runs, expected one");
   recorded.run = std::move(store.runs.front());
   for (const metric::Column& column : recorded.run.records.columns) {
     if (column.type() != metric::Type::real) continue;
+    if (every_bit) {
+      recorded.precision[column.name] = {};
+      continue;
+    }
     std::vector<std::string> cells;
     for (std::size_t row = 0; row < column.size(); ++row) {
       if (!column.absent(row)) cells.push_back(column.text(row));
@@ -99,14 +104,14 @@ Recorded read_recorded(const std::string& path, const std::string& name) {
   if (std::error_code ignored; fs::is_directory(path, ignored)) {
     recorded.folder = path;
     if (fs::exists(fs::path(path) / "metrics.h5")) {
-      read_metrics(recorded, path + "/metrics.h5");
+      read_metrics(recorded, path + "/metrics.h5", true);
     } else if (fs::exists(fs::path(path) / "run.log")) {
       read_log(recorded, path + "/run.log");
     } else {
       throw Error(path, 0, "has neither metrics.h5 nor run.log: name the folder of one run");
     }
   } else if (is_metric_file(path)) {
-    read_metrics(recorded, path);
+    read_metrics(recorded, path, false);
   } else {
     read_log(recorded, path);
   }

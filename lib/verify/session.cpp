@@ -91,7 +91,7 @@ attribute::Facts attributes(const config::Config& config, const train::Settings&
                             {"kernels", s.model.fused ? "fused" : "plain"},
                             {"rtol", zs::to_text(tolerance.rtol)},
                             {"atol", zs::to_text(tolerance.atol)}};
-  facts.merge(train::arithmetic(group.device()));
+  facts.merge(train::arithmetic(group.device(), s));
   facts.merge(settings);
   return facts;
 }

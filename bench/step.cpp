@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a training step of GPT-2 124M goes on this processor, by kind: started by bench/step as
-// step BATCH LENGTH STEPS plain|compile. LibTorch tells when an operation begins and ends (RecordFunction); what it
-// took less what it called belongs to its kind, or to its caller's where it has none.
+// step BATCH LENGTH STEPS plain|--compile float32|bfloat16. LibTorch tells when an operation begins and ends
+// (RecordFunction); what it took less what it called belongs to its kind, or to its caller's where it has none.
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 
@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -88,15 +89,17 @@ void ends(const at::RecordFunction&, at::ObserverContext*) {
   if (!under_way.empty()) under_way.back().called += all;
 }
 
-void measure(std::int64_t batch_size, std::int64_t length, int steps, bool compile) {
+void measure(std::int64_t batch_size, std::int64_t length, int steps, const std::string& kernels,
+             const std::string& dtype) {
   zs::model::Settings settings;
   settings.name = "gpt2";
   settings.seq_length = length;
-  settings.fused = compile;
+  settings.fused = kernels == "--compile";
   const zs::model::Model model = zs::model::make(settings);
   const auto group = zs::comm::single();
   zs::zero::Settings engine_settings;
   engine_settings.max_grad_norm = 1;
+  if (dtype == "bfloat16") engine_settings.dtype = at::kBFloat16;
   const auto engine = zs::zero::make_engine(*group, model.units, {}, engine_settings);
   const at::Tensor text = at::randint(0, 256, {batch_size, length + 1}, at::kLong);
   const zs::unit::Batch batch{text.narrow(1, 0, length).contiguous(), text.narrow(1, 1, length).contiguous()};
@@ -113,20 +116,20 @@ void measure(std::int64_t batch_size, std::int64_t length, int steps, bool compi
   for (int kind = 0; kind < kOther; ++kind) known += took[static_cast<std::size_t>(kind)] / steps;
   for (int kind = 0; kind < kKinds; ++kind) {
     const double time = kind == kOther ? all - known : took[static_cast<std::size_t>(kind)] / steps;
-    std::printf("%s\t%s\t%.3f\t%.1f %%\n", compile ? "--compile" : "plain", kNames[static_cast<std::size_t>(kind)],
+    std::printf("%s\t%s\t%s\t%.3f\t%.1f %%\n", kernels.c_str(), dtype.c_str(), kNames[static_cast<std::size_t>(kind)],
                 time, 100 * time / all);
   }
-  std::printf("%s\tall\t%.3f\n", compile ? "--compile" : "plain", all);
+  std::printf("%s\t%s\tall\t%.3f\n", kernels.c_str(), dtype.c_str(), all);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 5) throw zs::Error("step BATCH LENGTH STEPS plain|compile");
+    if (argc != 6) throw zs::Error("step BATCH LENGTH STEPS plain|--compile float32|bfloat16");
     const char* const threads = std::getenv("OMP_NUM_THREADS");
     at::set_num_threads(threads ? std::atoi(threads) : 1);
-    measure(std::atoll(argv[1]), std::atoll(argv[2]), std::atoi(argv[3]), std::string_view(argv[4]) == "compile");
+    measure(std::atoll(argv[1]), std::atoll(argv[2]), std::atoi(argv[3]), argv[4], argv[5]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench/step: %s\n", error.what());
     return 2;

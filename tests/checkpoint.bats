@@ -165,6 +165,22 @@ config() {
   [[ $output == *"was made with 1 micro-batches a step, which 2 ranks cannot share"* ]]
 }
 
+@test "checkpoint: another number format than the run's is refused, from a run and from a checkpoint" {
+  zs-train $SMALL --scheduler constant --max_steps 2 --save_steps 1 --run_name amp --amp --output_dir amp >amp.log
+  for asked in "--autocast none:autocast bfloat16, not none: use --autocast bfloat16" "--autocast float16:autocast bfloat16, not float16" \
+    "--autocast none --bf16:dtype float32, not bfloat16: use --dtype float32"; do
+    # shellcheck disable=SC2086
+    run -2 resume 1 amp --output_dir amp --max_steps 4 ${asked%%:*}
+    [[ $output == *"was made with --${asked#*:}"* ]] || complain "$asked: $output"
+  done
+  run -2 train 1 --checkpoint amp/*/checkpoint_1 --output_dir out
+  [[ $output == *"/checkpoint_1: was made with --autocast bfloat16, not none"* ]] || complain "$output"
+  resume 1 amp --output_dir amp --max_steps 4 >on.log
+  zs-train $SMALL --scheduler constant --max_steps 4 --run_name whole --amp --output_dir whole >whole.log
+  [[ $(digest on.log) == "$(digest whole.log)" ]]
+  verdict
+}
+
 @test "checkpoint: what a killed writer left is cleared away when the run goes on; a checkpoint that it was replacing comes back" {
   rm -rf left
   zs-train $SMALL --max_steps 4 --save_steps 2 --run_name left --output_dir left >left.log

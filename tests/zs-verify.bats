@@ -66,6 +66,23 @@ value() { sed -n "s/^$1: //p"; }
   verdict
 }
 
+@test "zs-verify: against amp every other arithmetic is near, is said to be another, and is measured" {
+  for target in "" --bf16 "--compile --bf16" "--fp16 --set training.loss_scale=1024"; do
+    # shellcheck disable=SC2086
+    verify 2 --zero_stage 2 --reference amp $target >log || complain "$target: status $?"
+    grep -qx 'verdict: within tolerance' log || complain "$target: $(tail -n 4 log)"
+    grep -q '^arithmetics: .*the same bits are not expected' log || complain "$target: $(tail -n 4 log)"
+    grep -q '^tolerance: rtol 0.05, atol 0; a gradient: ' log || complain "$target: $(tail -n 4 log)"
+  done
+  verify 1 --amp --reference amp >log
+  grep -qx 'verdict: exact' log || complain "amp: $(tail -n 4 log)"
+  run -1 --separate-stderr verify 1 --bf16 --reference amp --rtol 1e-5
+  [[ $output == *"verdict: DIFFERENT"*"arithmetics: "* ]] || complain "$output"
+  run -2 verify 1 --fp16 --reference amp
+  [[ $output == *"set one scale for both"* ]] || complain "$output"
+  verdict
+}
+
 @test "zs-verify: a fault of one bit is found at its step, parameter, index and rank" {
   run -1 --separate-stderr verify 2 --zero_stage 0 --inject_fault 3:transformer.h.0.mlp.c_fc.weight:4711:1
   echo "$output" >found

@@ -28,6 +28,7 @@ struct Progress {
   std::int64_t sampler_position = 0;  ///< sequences taken so far
   double learning_rate = 0;           ///< of the last step: for readers; it follows from the step
   std::string dataset_sha256, dtype;
+  std::string autocast = "none";  ///< or its type
 };
 
 /// Accumulation steps with which so many ranks take the steps of `progress`; throws zs::Error, with the remedy, where

@@ -57,6 +57,7 @@ class StateFile {
     if (!value.is_string()) throw Error(path_, 0, std::string(key) + " is " + value.dump() + ", expected a text");
     return value.get<std::string>();
   }
+  bool has(const char* key) const { return json_.contains(key); }
   const std::string& path() const { return path_; }
 
  private:
@@ -84,6 +85,7 @@ Progress read_progress(const StateFile& state) {
   progress.learning_rate = state.real("learning_rate", 0);
   progress.dataset_sha256 = state.text("dataset_sha256");
   progress.dtype = state.text("dtype");
+  if (state.has("autocast")) progress.autocast = state.text("autocast");  // zs before it had autocast wrote none
   std::int64_t taken = 0;
   if (__builtin_mul_overflow(progress.leaves * progress.batch_size, progress.step, &taken) ||
       taken != progress.sampler_position) {

@@ -92,6 +92,7 @@ std::string state_json(const comm::Group& group, const zero::Engine& engine, con
       {"learning_rate", progress.learning_rate},
       {"dataset_sha256", progress.dataset_sha256},
       {"dtype", progress.dtype},
+      {"autocast", progress.autocast},
       {"world_size", group.size()},
       {"zero_stage", engine.plan().shape.stage},
       {"loss_scaler",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each layer as one node of autograd. Shapes as in kernels.hpp; D = C/H, S keys seen by a block of queries.
+// Each layer as one node of autograd. Shapes as in kernels.hpp; D = C/H, S keys seen by a block of queries. Tensors are
+// float32, or all of bfloat16: then the products of layers are made of bfloat16, and the rest is float32 inside a
+// layer.
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -10,6 +12,7 @@
 #include "kernel/gradient.hpp"
 #include "kernel/kernels.hpp"
 #include "kernel/product.hpp"
+#include "kernel/rows.hpp"
 #include "kernel/vector.hpp"
 #include "unit/random.hpp"
 
@@ -47,15 +50,18 @@ struct Gelu : torch::autograd::Function<Gelu> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x) {
     RECORD_USER_SCOPE("zs::gelu");
     ctx->save_for_backward({x});
-    Tensor y = at::empty_like(x);
-    gelu(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+    const Tensor y = at::empty_like(x);
+    const Rows from(x), to(y);
+    for (std::int64_t i = 0; i < from.count(); ++i) gelu(from.read(i), to.place(i), from.size()), to.write(i);
     return y;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Tensor x = ctx->get_saved_variables()[0], dy = gradients[0].contiguous();
-    Tensor dx = at::empty_like(x);
-    gelu_backward(x.data_ptr<float>(), dy.data_ptr<float>(), dx.data_ptr<float>(), x.numel());
+    const Tensor dx = at::empty_like(x);
+    const Rows at_x(x), from(dy), to(dx);
+    for (std::int64_t i = 0; i < to.count(); ++i)
+      gelu_backward(at_x.read(i), from.read(i), to.place(i), to.size()), to.write(i);
     return {dx};
   }
 };
@@ -63,7 +69,7 @@ struct Gelu : torch::autograd::Function<Gelu> {
 /// Queries [begin, end) of one head see the keys [0, end). Blocks of queries leave out most of what causality masks.
 constexpr std::int64_t kQueries = 64;
 
-/// Queries, keys and values (or gradients by them) of all heads: views [B, T, H*D] and [B, T, K*D].
+/// Queries, keys and values (or gradients by them) of all heads: views [B, T, H*D] and [B, T, K*D]; float32.
 struct Heads {
   Tensor q_BTE, k_BTF, v_BTF;
   std::int64_t heads;
@@ -168,39 +174,42 @@ struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, std::int64_t heads, double dropout,
                         std::int64_t key) {
     RECORD_USER_SCOPE("zs::attention");
-    const Attended attended = attend(Heads::packed(qkv_BTE, heads), dropout, key);
+    const Attended attended = attend(Heads::packed(qkv_BTE.to(at::kFloat), heads), dropout, key);
     ctx->save_for_backward({qkv_BTE, attended.weights_BHTT, attended.mask_BHTT});
     ctx->saved_data["heads"] = heads;
-    return attended.out_BTE;
+    return attended.out_BTE.to(qkv_BTE.scalar_type());
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
     const std::int64_t heads = ctx->saved_data["heads"].toInt();
-    const Tensor dqkv_BTE = at::empty_like(saved[0]);
-    attend_backward(Heads::packed(saved[0], heads), {{}, saved[1], saved[2]}, gradients[0],
+    const Tensor qkv_BTE = saved[0].to(at::kFloat), dqkv_BTE = at::empty_like(qkv_BTE);
+    attend_backward(Heads::packed(qkv_BTE, heads), {{}, saved[1], saved[2]}, gradients[0].to(at::kFloat),
                     Heads::packed(dqkv_BTE, heads));
-    return {dqkv_BTE, Tensor(), Tensor(), Tensor()};
+    return {dqkv_BTE.to(saved[0].scalar_type()), Tensor(), Tensor(), Tensor()};
   }
 };
 
 struct GroupedAttention : torch::autograd::Function<GroupedAttention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
                         std::int64_t heads, bool causal, double dropout, std::int64_t key) {
-    const Attended attended = attend({q_BTE, k_BTF, v_BTF, heads, causal}, dropout, key);
+    const Attended attended =
+        attend({q_BTE.to(at::kFloat), k_BTF.to(at::kFloat), v_BTF.to(at::kFloat), heads, causal}, dropout, key);
     ctx->save_for_backward({q_BTE, k_BTF, v_BTF, attended.weights_BHTT, attended.mask_BHTT});
     ctx->saved_data["heads"] = heads;
     ctx->saved_data["causal"] = causal;
-    return attended.out_BTE;
+    return attended.out_BTE.to(q_BTE.scalar_type());
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
     const std::int64_t heads = ctx->saved_data["heads"].toInt();
     const bool causal = ctx->saved_data["causal"].toBool();
-    const Heads d = {at::empty_like(saved[0]), at::empty_like(saved[1]), at::empty_like(saved[2]), heads};
-    attend_backward({saved[0], saved[1], saved[2], heads, causal}, {{}, saved[3], saved[4]}, gradients[0], d);
-    return {d.q_BTE, d.k_BTF, d.v_BTF, Tensor(), Tensor(), Tensor(), Tensor()};
+    const auto type = saved[0].scalar_type();
+    const Heads all = {saved[0].to(at::kFloat), saved[1].to(at::kFloat), saved[2].to(at::kFloat), heads, causal};
+    const Heads d = {at::empty_like(all.q_BTE), at::empty_like(all.k_BTF), at::empty_like(all.v_BTF), heads};
+    attend_backward(all, {{}, saved[3], saved[4]}, gradients[0].to(at::kFloat), d);
+    return {d.q_BTE.to(type), d.k_BTF.to(type), d.v_BTF.to(type), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -213,7 +222,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
     const Tensor &weight_VC = saved[0], tokens_N = saved[1].reshape({-1}).contiguous();
-    const Tensor dy_NC = gradients[0].reshape({-1, weight_VC.size(1)});
+    const Tensor dy_NC = gradients[0].reshape({-1, weight_VC.size(1)}).to(at::kFloat);
     // The rows of one token are added up first, as a dense gradient would be: then what else arrives adds to their sum.
     const auto* const tokens = tokens_N.data_ptr<std::int64_t>();
     std::vector<std::int64_t> order(static_cast<std::size_t>(tokens_N.numel()));
@@ -224,7 +233,7 @@ struct Embedding : torch::autograd::Function<Embedding> {
       const std::int64_t token = tokens[order[i]];
       Tensor row_C = dy_NC.select(0, order[i]);
       for (++i; i < order.size() && tokens[order[i]] == token; ++i) row_C = row_C + dy_NC.select(0, order[i]);
-      weight.sum().select(0, token).add_(row_C);
+      weight.sum().select(0, token).add_(row_C.to(weight_VC.scalar_type()));
     }
     return {weight.returned(), Tensor()};
   }
@@ -242,25 +251,27 @@ struct Loss : torch::autograd::Function<Loss> {
     Tensor dx_NC, dweight_VC;
     if (differentiated && rows < N) {
       dx_NC = at::empty_like(x_NC);
-      dweight_VC = at::empty_like(weight_VC);
+      dweight_VC = at::empty_like(weight_VC, at::kFloat);
     }
     double sum = 0;
     for (std::int64_t begin = 0; begin < N; begin += rows) {
       const std::int64_t count = std::min(rows, N - begin);
       const Tensor logits_RV = chunk.narrow(0, 0, count), x_RC = x_NC.narrow(0, begin, count);
       multiply(logits_RV, x_RC, weight_VC.t(), 0);
-      for (std::int64_t i = 0; i < count; ++i)
-        sum += cross_entropy(logits_RV.data_ptr<float>() + i * V, V, targets[begin + i], 1.0F / static_cast<float>(N),
-                             differentiated);
+      const Rows logits(logits_RV);
+      for (std::int64_t i = 0; i < count; ++i) {
+        sum += cross_entropy(logits.read(i), V, targets[begin + i], 1.0F / static_cast<float>(N), differentiated);
+        if (differentiated) logits.write(i);
+      }
       if (!dx_NC.defined()) continue;
       multiply(dx_NC.narrow(0, begin, count), logits_RV, weight_VC, 0);
-      multiply(dweight_VC, logits_RV.t(), x_RC, begin == 0 ? 0 : 1);
+      add_product(dweight_VC, logits_RV.t(), x_RC, /*first=*/begin == 0);
     }
     ctx->save_for_backward({x_NC, weight_VC});
     if (differentiated && !dx_NC.defined()) ctx->saved_data["dlogits"] = chunk;
     ctx->saved_data["dx"] = dx_NC;
     ctx->saved_data["dweight"] = dweight_VC;
-    return at::full({}, sum / static_cast<double>(N), x_NC.options());
+    return at::full({}, sum / static_cast<double>(N), at::kFloat);
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
@@ -277,16 +288,27 @@ struct Loss : torch::autograd::Function<Loss> {
     multiply(dx_NC, dlogits_NV, weight_VC, 0, scale);
     return {dx_NC, weight.returned(), Tensor(), Tensor()};
   }
+
+ private:
+  /// sum, which is float32, plus a b; a b alone where it is the first.
+  static void add_product(const Tensor& sum, const Tensor& a, const Tensor& b, bool first) {
+    if (a.scalar_type() == at::kFloat) return multiply(sum, a, b, first ? 0 : 1);
+    const Tensor product = at::empty(sum.sizes(), a.options());
+    multiply(product, a, b, 0);
+    first ? sum.copy_(product) : sum.add_(product);
+  }
 };
 
 struct RmsNorm : torch::autograd::Function<RmsNorm> {
   static Variables forward(AutogradContext* ctx, const Tensor& given_BTC, const Tensor& weight_C, double epsilon) {
-    const Tensor x_BTC = given_BTC.contiguous();
-    const std::int64_t C = x_BTC.size(-1), N = x_BTC.numel() / C;
-    Tensor y_BTC = at::empty_like(x_BTC), scale_N = at::empty({N}, x_BTC.options());
-    for (std::int64_t n = 0; n < N; ++n) {
-      scale_N.data_ptr<float>()[n] = rms_norm(x_BTC.data_ptr<float>() + n * C, weight_C.data_ptr<float>(),
-                                              y_BTC.data_ptr<float>() + n * C, C, static_cast<float>(epsilon));
+    const Tensor x_BTC = given_BTC.contiguous(), wide_C = weight_C.to(at::kFloat);
+    const Tensor y_BTC = at::empty_like(x_BTC);
+    const Rows x(x_BTC), y(y_BTC);
+    const Tensor scale_N = at::empty({x.count()}, at::kFloat);
+    for (std::int64_t n = 0; n < x.count(); ++n) {
+      scale_N.data_ptr<float>()[n] =
+          rms_norm(x.read(n), wide_C.data_ptr<float>(), y.place(n), x.size(), static_cast<float>(epsilon));
+      y.write(n);
     }
     ctx->save_for_backward({x_BTC, weight_C, scale_N});
     ctx->set_materialize_grads(false);
@@ -298,18 +320,18 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
     const Tensor &x_BTC = saved[0], &weight_C = saved[1], &scale_N = saved[2];
     Gradient weight(weight_C);
     if (!gradients[1].defined()) return {gradients[0], weight.returned(), Tensor()};
-    const std::int64_t C = x_BTC.size(-1), N = scale_N.numel();
-    const Tensor dy_BTC = gradients[1].contiguous();
+    const Tensor dy_BTC = gradients[1].contiguous(), wide_C = weight_C.to(at::kFloat);
     const Tensor past_BTC = gradients[0].defined() ? gradients[0].contiguous() : Tensor();
     const Tensor dx_BTC = at::empty_like(x_BTC);
     // Added up first, as a gradient of its own: then what else arrives adds to their sum.
-    const Tensor sum_C = at::zeros({C}, x_BTC.options());
-    for (std::int64_t n = 0; n < N; ++n) {
-      rms_norm_backward(x_BTC.data_ptr<float>() + n * C, weight_C.data_ptr<float>(), dy_BTC.data_ptr<float>() + n * C,
-                        past_BTC.defined() ? past_BTC.data_ptr<float>() + n * C : nullptr, scale_N.data_ptr<float>()[n],
-                        dx_BTC.data_ptr<float>() + n * C, sum_C.data_ptr<float>(), C);
+    const Tensor sum_C = at::zeros({x_BTC.size(-1)}, at::kFloat);
+    const Rows x(x_BTC), dy(dy_BTC), past(past_BTC.defined() ? past_BTC : dy_BTC), dx(dx_BTC);
+    for (std::int64_t n = 0; n < x.count(); ++n) {
+      rms_norm_backward(x.read(n), wide_C.data_ptr<float>(), dy.read(n), past_BTC.defined() ? past.read(n) : nullptr,
+                        scale_N.data_ptr<float>()[n], dx.place(n), sum_C.data_ptr<float>(), x.size());
+      dx.write(n);
     }
-    weight.sum().add_(sum_C);
+    weight.sum().add_(sum_C.to(weight_C.scalar_type()));
     return {dx_BTC, weight.returned(), Tensor()};
   }
 };
@@ -348,17 +370,23 @@ struct Project : torch::autograd::Function<Project> {
 struct Swiglu : torch::autograd::Function<Swiglu> {
   static Tensor forward(AutogradContext* ctx, const Tensor& gate, const Tensor& up) {
     ctx->save_for_backward({gate, up});
-    Tensor y = at::empty_like(gate);
-    swiglu(gate.data_ptr<float>(), up.data_ptr<float>(), y.data_ptr<float>(), gate.numel());
+    const Tensor y = at::empty_like(gate);
+    const Rows of_gate(gate), of_up(up), to(y);
+    for (std::int64_t i = 0; i < to.count(); ++i)
+      swiglu(of_gate.read(i), of_up.read(i), to.place(i), to.size()), to.write(i);
     return y;
   }
 
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
     const Tensor &gate = saved[0], &up = saved[1], dy = gradients[0].contiguous();
-    Tensor dgate = at::empty_like(gate), dup = at::empty_like(up);
-    swiglu_backward(gate.data_ptr<float>(), up.data_ptr<float>(), dy.data_ptr<float>(), dgate.data_ptr<float>(),
-                    dup.data_ptr<float>(), gate.numel());
+    const Tensor dgate = at::empty_like(gate), dup = at::empty_like(up);
+    const Rows of_gate(gate), of_up(up), from(dy), to_gate(dgate), to_up(dup);
+    for (std::int64_t i = 0; i < from.count(); ++i) {
+      swiglu_backward(of_gate.read(i), of_up.read(i), from.read(i), to_gate.place(i), to_up.place(i), from.size());
+      to_gate.write(i);
+      to_up.write(i);
+    }
     return {dgate, dup};
   }
 };
@@ -378,10 +406,11 @@ struct Rotate : torch::autograd::Function<Rotate> {
   static Tensor turned(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR, bool back) {
     const std::int64_t T = x_BTE.size(1), R = cos_TR.size(1), H = x_BTE.size(2) / (2 * R);
     const Tensor y_BTE = at::empty_like(x_BTE);
-    for (std::int64_t i = 0; i < x_BTE.size(0) * T * H; ++i) {
-      const std::int64_t t = i / H % T, head = i * 2 * R;
-      rotate(x_BTE.data_ptr<float>() + head, cos_TR.data_ptr<float>() + t * R, sin_TR.data_ptr<float>() + t * R, back,
-             y_BTE.data_ptr<float>() + head, R);
+    const Rows from(x_BTE.view({-1, 2 * R})), to(y_BTE.view({-1, 2 * R}));
+    for (std::int64_t i = 0; i < to.count(); ++i) {
+      const std::int64_t t = i / H % T;
+      rotate(from.read(i), cos_TR.data_ptr<float>() + t * R, sin_TR.data_ptr<float>() + t * R, back, to.place(i), R);
+      to.write(i);
     }
     return y_BTE;
   }

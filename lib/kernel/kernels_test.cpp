@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -11,6 +12,7 @@
 
 #include "kernel/product.hpp"
 #include "kernel/vector.hpp"
+#include "unit/arithmetic.hpp"
 #include "unit/random.hpp"
 
 namespace zs::kernel {
@@ -28,14 +30,34 @@ std::vector<Tensor> results(const Kernels& kernels, const Layer& layer, const st
   std::vector<Tensor> leaves;
   for (const Tensor& input : inputs) leaves.push_back(input.clone().requires_grad_(true));
   const Tensor y = layer(kernels, leaves);
-  const Tensor dy = y.dim() == 0 ? at::full_like(y, 0.5) : random(y.sizes().vec(), 99);
+  const Tensor dy = y.dim() == 0 ? at::full_like(y, 0.5) : random(y.sizes().vec(), 99).to(y.scalar_type());
   std::vector<Tensor> all = torch::autograd::grad({y}, leaves, {dy});
   all.insert(all.begin(), y.detach());
   return all;
 }
 
 double distance(const Tensor& a, const Tensor& b) {
-  return ((a - b).to(at::kDouble).norm() / b.to(at::kDouble).norm()).item<double>();
+  return ((a.to(at::kDouble) - b.to(at::kDouble)).norm() / b.to(at::kDouble).norm()).item<double>();
+}
+
+/// Both in bfloat16 are near to float32 from the same numbers, and what comes of it is bfloat16, but for a loss.
+void agree_in_bfloat16(const Layer& layer, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> narrow, wide;
+  for (const Tensor& input : inputs) {
+    narrow.push_back(input.to(at::kBFloat16));
+    wide.push_back(narrow.back().to(at::kFloat));
+  }
+  const auto expected = results(plain(), layer, wide);
+  for (const Kernels* const kernels : {&plain(), &fused()}) {
+    const bool is_fused = kernels == &fused();
+    CAPTURE(is_fused);
+    const auto got = results(*kernels, layer, narrow);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CAPTURE(i);
+      CHECK(got[i].scalar_type() == (i == 0 && got[i].dim() == 0 ? at::kFloat : at::kBFloat16));
+      CHECK(distance(got[i], expected[i]) < 0.02);
+    }
+  }
 }
 
 /// Fused and plain agree to rounding, and the fused gradient arrives in a preset .grad as well.
@@ -54,6 +76,7 @@ void agree(const Layer& layer, const std::vector<Tensor>& inputs) {
   const Tensor y = layer(fused(), leaves);
   torch::autograd::backward({y}, {y.dim() == 0 ? at::full_like(y, 0.5) : random(y.sizes().vec(), 99)});
   for (std::size_t i = 0; i < leaves.size(); ++i) CHECK(distance(leaves[i].grad(), expected[i + 1] + 1) < 2e-6);
+  agree_in_bfloat16(layer, inputs);
 }
 
 TEST_CASE("kernel: linear") {
@@ -190,13 +213,15 @@ TEST_CASE("kernel: products large enough for oneDNN, of matrices and of their tr
   }
 }
 
-/// A copy of x that begins at a random place, a multiple of `step` floats away from what memory is aligned to.
+/// A copy of x that begins at a random place, a multiple of `step` numbers away from what memory is aligned to.
 Tensor placed(const Tensor& x, std::mt19937_64& chance, std::int64_t step) {
   const auto offset = static_cast<std::int64_t>(chance() % 64) * step;
-  return at::empty({x.numel() + 64 * step}).narrow(0, offset, x.numel()).view(x.sizes()).copy_(x);
+  return at::empty({x.numel() + 64 * step}, x.options()).narrow(0, offset, x.numel()).view(x.sizes()).copy_(x);
 }
 
-TEST_CASE("kernel: the bits of a product depend neither on where its matrices lie nor on what ran before") {
+/// In 1,000 random places, of float32 or bfloat16.
+void place_products(at::ScalarType type) {
+  CAPTURE(type);
   std::mt19937_64 chance(20261121);
   struct Shape {
     std::int64_t m, k, n;
@@ -209,11 +234,13 @@ TEST_CASE("kernel: the bits of a product depend neither on where its matrices li
     const Shape& s = shapes[which / 4];
     const bool turned = which % 2 == 1, torch = which % 4 > 1;
     // MKL's product with one row has other bits off the 64 bytes that LibTorch's allocator keeps.
-    const std::int64_t step = s.m == 1 ? 16 : 1;
-    const Tensor a = placed(random({s.m, s.k}, 1), chance, step);
-    const Tensor b =
-        turned ? placed(random({s.n, s.k}, 2), chance, step).t() : placed(random({s.k, s.n}, 2), chance, step);
-    Tensor out = placed(random({s.m, s.n}, 3), chance, step);
+    const std::int64_t step = s.m == 1 ? 64 / static_cast<std::int64_t>(at::elementSize(type)) : 1;
+    const auto matrix = [&](std::int64_t rows, std::int64_t columns, std::uint64_t key) {
+      return placed(random({rows, columns}, key).to(type), chance, step);
+    };
+    const Tensor a = matrix(s.m, s.k, 1);
+    const Tensor b = turned ? matrix(s.n, s.k, 2).t() : matrix(s.k, s.n, 2);
+    Tensor out = matrix(s.m, s.n, 3);
     if (torch) {
       at::addmm_out(out, out, a, b);
     } else {
@@ -224,6 +251,27 @@ TEST_CASE("kernel: the bits of a product depend neither on where its matrices li
     CAPTURE(which);
     CHECK(at::equal(out, first[which]));
   }
+}
+
+TEST_CASE("kernel: the bits of a product depend neither on where its matrices lie nor on what ran before") {
+  place_products(at::kFloat);
+  // Elsewhere it is LibTorch's slow way, which nothing takes.
+  if (unit::computed_in(at::kBFloat16, at::kCPU) == at::kBFloat16) place_products(at::kBFloat16);
+}
+
+TEST_CASE("kernel: float32 becomes bfloat16 as LibTorch rounds it, and comes back") {
+  Tensor numbers = random({10000}, 6, 3);
+  numbers[0] = INFINITY, numbers[1] = -INFINITY, numbers[2] = -0.0F, numbers[3] = 3.4e38F, numbers[4] = 1e-40F;
+  numbers[5] = 1 + 1.0F / 256, numbers[6] = 1 + 3.0F / 256;  // half way: to the even one
+  Tensor made = at::empty({10000}, at::kBFloat16), back = at::empty({10000});
+  auto* const place = static_cast<device::Bfloat16*>(made.data_ptr());
+  narrow(numbers.data_ptr<float>(), place, 10000);
+  CHECK(at::equal(made, numbers.to(at::kBFloat16)));
+  widen(place, back.data_ptr<float>(), 10000);
+  CHECK(at::equal(back, made.to(at::kFloat)));
+  const float bad[] = {NAN, -NAN, std::bit_cast<float>(0x7f800001u), std::bit_cast<float>(0xffffffffu)};
+  narrow(bad, place, 4);
+  CHECK(made.narrow(0, 0, 4).isnan().all().item<bool>());
 }
 
 TEST_CASE("kernel: loss of more rows than are kept at once, and without a gradient") {

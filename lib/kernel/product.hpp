@@ -6,12 +6,13 @@
 
 namespace zs::kernel {
 
-/// out = beta out + alpha a b, float32 matrices; out may be a place in a larger one. No gradient. The same shapes and
-/// strides give the same bits wherever the matrices lie; with one row alone, wherever they lie at the same distance
-/// from 64 bytes, as parameters in a unit's buffer do in every stage.
+/// out = beta out + alpha a b, matrices of float32 or all of bfloat16, whose sums are float32 and rounded once; out may
+/// be a place in a larger one. No gradient. The same shapes and strides give the same bits wherever the matrices lie;
+/// with one row alone, wherever they lie at the same distance from 64 bytes, as parameters in a unit's buffer do in
+/// every stage.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, double beta, double alpha = 1);
 
-/// Whether oneDNN multiplies the large ones.
-bool multiplies_by_onednn();
+/// Whether oneDNN multiplies the large ones of a type.
+bool multiplies_by_onednn(at::ScalarType type);
 
 }  // namespace zs::kernel

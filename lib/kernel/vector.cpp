@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/vectorised.hpp"
+#include "device/arithmetic.hpp"
 
 namespace zs::kernel {
 namespace {
@@ -79,6 +80,22 @@ constexpr float kTwiceRoot = 1.59576912F, kCubic = 0.044715F;  // 2 sqrt(2/pi)
 [[gnu::always_inline]] inline float sigmoid(float x) { return 1.0F / (1.0F + exponential(-x)); }
 
 }  // namespace
+
+ZS_VECTORISED void widen(const device::Bfloat16* from, float* to, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) to[i] = device::widen(from[i]);
+}
+
+ZS_VECTORISED void narrow(const float* from, device::Bfloat16* to, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::uint32_t bits = 0;
+    __builtin_memcpy(&bits, &from[i], sizeof bits);
+    const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    const std::uint32_t is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    to[i].bits = static_cast<std::uint16_t>(is_nan ? 0x7fc0u : rounded);
+  }
+}
 
 ZS_VECTORISED void gelu(const float* x, float* y, std::int64_t n) {
 #pragma omp simd

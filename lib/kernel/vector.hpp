@@ -4,7 +4,13 @@
 #pragma once
 #include <cstdint>
 
+#include "device/view.hpp"
+
 namespace zs::kernel {
+
+/// n numbers as float32, and float32 as n numbers: to the nearest, of two equally near to the even one; NaN stays NaN.
+void widen(const device::Bfloat16* from, float* to, std::int64_t n);
+void narrow(const float* from, device::Bfloat16* to, std::int64_t n);
 
 /// y = GELU by tanh of x, n elements. NaN stays NaN.
 void gelu(const float* x, float* y, std::int64_t n);

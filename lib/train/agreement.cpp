@@ -14,6 +14,7 @@
 #include "kernel/calibration.hpp"
 #include "kernel/kernels.hpp"
 #include "tensorfile/storage.hpp"
+#include "train/describe.hpp"
 #include "unit/arithmetic.hpp"
 
 namespace zs::train {
@@ -73,7 +74,7 @@ void set_arithmetic(comm::Group& group, const Settings& settings) {
   comm::together(group, "reading of the table of matrix products",
                  [&] { kernel::use_products(group.device(), settings.calibrated); });
   auto facts = device::arithmetic(group.device());
-  facts["products"] = kernel::products_in_use();
+  facts["products"] = products(group.device(), settings);
   comm::require_same(group, {facts.begin(), facts.end()}, "start of the training");
 }
 

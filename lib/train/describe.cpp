@@ -17,7 +17,15 @@ attribute::Facts configured(const config::Config& config) {
   return facts;
 }
 
-attribute::Facts arithmetic(const device::Device& device) {
+std::string products(const device::Device& device, const Settings& settings) {
+  if (device.kind != device::Device::Kind::cpu) return kernel::products_in_use();
+  const zero::Settings& engine = settings.engine;
+  if (engine.autocast == at::kBFloat16) return unit::bfloat16_products();
+  if (engine.dtype == at::kFloat) return "";
+  return unit::computed_in(engine.dtype, at::kCPU) == at::kFloat ? "float32" : unit::bfloat16_products();
+}
+
+attribute::Facts arithmetic(const device::Device& device, const Settings& settings) {
   const unit::Arithmetic here = unit::arithmetic();
   attribute::Facts facts = {{"cpu", unit::processor("model name")},
                             {"instruction_set", here.instruction_set},
@@ -25,7 +33,7 @@ attribute::Facts arithmetic(const device::Device& device) {
                             {"blas", here.blas},
                             {"threads", to_text(static_cast<std::int64_t>(here.threads))}};
   facts.merge(device::arithmetic(device));
-  facts["products"] = kernel::products_in_use();
+  facts["products"] = products(device, settings);
   return facts;
 }
 

@@ -67,17 +67,22 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
     bool fused;
     double max_grad_norm;
     const char* model;
+    at::ScalarType dtype = at::kFloat;
   };
-  for (const auto& [fused, max_grad_norm, name] :
+  for (const auto& [fused, max_grad_norm, name, dtype] :
        {Kind{false, 0.0, "tiny"}, Kind{false, 0.5, "tiny"}, Kind{true, 0.5, "tiny"}, Kind{false, 0.5, "tiny-llama"},
-        Kind{true, 0.5, "tiny-llama"}, Kind{false, 0.5, "tiny-vit"}, Kind{true, 0.5, "tiny-vit"}}) {
+        Kind{true, 0.5, "tiny-llama"}, Kind{false, 0.5, "tiny-vit"}, Kind{true, 0.5, "tiny-vit"},
+        Kind{false, 0.5, "tiny", at::kBFloat16}, Kind{true, 0.5, "tiny", at::kBFloat16},
+        Kind{true, 0.5, "tiny-llama", at::kBFloat16}, Kind{true, 0.5, "tiny-vit", at::kBFloat16}}) {
     CAPTURE(name);
-    const Outcome expected = trained({.max_grad_norm = max_grad_norm, .fused = fused, .model = name});
+    CAPTURE(dtype);
+    const Outcome expected = trained({.max_grad_norm = max_grad_norm, .fused = fused, .model = name, .dtype = dtype});
     CHECK(expected.loss > 1);
     CHECK(expected.norm > 0.5);
     for (const int stage : {0, 1, 2, 3}) {
       for (const int ranks : {1, 2, 4, 8}) {
-        const Case c{stage, ranks, 8 / ranks, ranks % 4 == 2, ranks > 2, max_grad_norm, fused, name};
+        Case c{stage, ranks, 8 / ranks, ranks % 4 == 2, ranks > 2, max_grad_norm, fused, name};
+        c.dtype = dtype;
         CAPTURE(stage);
         CAPTURE(ranks);
         const Outcome outcome = trained(c);
@@ -124,6 +129,16 @@ TEST_CASE("exact: fused kernels follow the plain ones, to rounding") {
     CHECK(fused.norm == doctest::Approx(plain.norm).epsilon(1e-4));
     CHECK(fused.digest != plain.digest);
   }
+}
+
+TEST_CASE("exact: bfloat16 follows float32 from afar, plain and fused") {
+  const Outcome wide = trained({.fused = true}), plain = trained({.dtype = at::kBFloat16}),
+                fused = trained({.fused = true, .dtype = at::kBFloat16});
+  for (const Outcome& outcome : {plain, fused}) {
+    CHECK(outcome.loss == doctest::Approx(wide.loss).epsilon(3e-3));
+    CHECK(outcome.norm == doctest::Approx(wide.norm).epsilon(3e-2));
+  }
+  CHECK(plain.digest != fused.digest);
 }
 
 TEST_CASE("exact: another seed, batch or clipping is another digest") {

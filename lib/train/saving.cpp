@@ -66,8 +66,15 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
           "use --seed " + to_text(progress.seed));
   if (progress.dataset_sha256 != dataset_sha256)
     throw Error(settings.checkpoint, 0, "was made with another data set than " + settings.dataset);
-  if (progress.dtype != dtype_name(settings.engine.dtype))
-    throw Error(settings.checkpoint, 0, "was made with --dtype " + progress.dtype);
+  // Another arithmetic goes another way from here on, and would be one run with the steps before.
+  const auto computes = [&](const std::string& option, const std::string& then, const std::string& now) {
+    if (then == now) return;
+    throw Error(settings.checkpoint, 0,
+                "was made with --" + option + " " + then + ", not " + now + ": use --" + option + " " + then +
+                    ", or begin another run from its weights, --model_name " + settings.checkpoint);
+  };
+  computes("dtype", progress.dtype, dtype_name(settings.engine.dtype));
+  computes("autocast", progress.autocast, autocast_name(settings));
 }
 
 }  // namespace zs::train

@@ -261,6 +261,10 @@ std::string dtype_name(at::ScalarType dtype) {
   return std::find_if(kDtypes.begin(), kDtypes.end(), [&](const auto& row) { return row.first == dtype; })->second;
 }
 
+std::string autocast_name(const Settings& settings) {
+  return settings.engine.autocast == at::kFloat ? "none" : dtype_name(settings.engine.autocast);
+}
+
 std::string matrix_format(const Settings& settings) {
   if (settings.engine.autocast != at::kFloat) return dtype_name(settings.engine.autocast);
   return settings.tf32 && settings.engine.dtype == at::kFloat ? "tf32" : dtype_name(settings.engine.dtype);

@@ -62,6 +62,9 @@ struct Settings {
 /// "float32", "bfloat16" or "float16".
 std::string dtype_name(at::ScalarType dtype);
 
+/// The same of autocast; "none" where it is off.
+std::string autocast_name(const Settings& settings);
+
 /// What matrix products are made of: the name of the type, or "tf32".
 std::string matrix_format(const Settings& settings);
 

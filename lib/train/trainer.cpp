@@ -107,7 +107,7 @@ void Trainer::describe() {
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
                             {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
-  known.merge(train::arithmetic(group_.device()));
+  known.merge(train::arithmetic(group_.device(), settings_));
   known.merge(run_.attributes);
   std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
   run_.attributes = std::move(known);
@@ -213,7 +213,8 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .sampler_position = step * batches_.samples_per_step(),
           .learning_rate = run_.records.find("learning_rate")->reals().back(),
           .dataset_sha256 = batches_.data().sha256,
-          .dtype = dtype_name(settings_.engine.dtype)};
+          .dtype = dtype_name(settings_.engine.dtype),
+          .autocast = autocast_name(settings_)};
 }
 
 void Trainer::train_step(std::int64_t step) {

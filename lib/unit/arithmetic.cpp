@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -18,8 +19,12 @@ namespace {
 
 constexpr const char* kCoreType = "OPENBLAS_CORETYPE";
 /// Settings that choose other kernels, so other bits.
-constexpr std::array kSettings = {"MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA",
+constexpr std::array kSettings = {"MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA",
                                   "ONEDNN_DEFAULT_FPMATH_MODE"};
+/// Instruction sets by which oneDNN has no products of 16 bits that are faster than float32's, as its setting names
+/// them.
+constexpr std::array<std::string_view, 7> kWithoutBfloat16 = {
+    "SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI"};
 /// Flags of processors that BLAS libraries choose kernels by, in the order of their age.
 constexpr std::array kFlags = {"sse3",        "avx",         "fma",      "avx2",    "avx512f", "avx512_vnni",
                                "avx512_bf16", "avx512_fp16", "amx_bf16", "asimdhp", "bf16",    "sve"};
@@ -108,6 +113,30 @@ Arithmetic arithmetic() {
           .blas = blas_name(),
           .instruction_set = after(at::show_config(), "CPU capability usage: ", "\n") + " (" + choice + ")",
           .threads = at::get_num_threads()};
+}
+
+std::string bfloat16_products(std::string_view flags, std::string_view most) {
+  std::string limit(most);
+  std::transform(limit.begin(), limit.end(), limit.begin(), [](unsigned char c) { return std::toupper(c); });
+  const bool limited = !limit.empty() && limit != "ALL" && limit != "DEFAULT";
+  if (std::find(kWithoutBfloat16.begin(), kWithoutBfloat16.end(), limit) != kWithoutBfloat16.end()) return "";
+  if (has(flags, "amx_bf16") && (!limited || limit.find("AMX") != std::string::npos)) return "amx_bf16";
+  return has(flags, "avx512_bf16") ? "avx512_bf16" : "";
+}
+
+const std::string& bfloat16_products() {
+  static const std::string answer = [] {
+    if (!at::hasMKLDNN()) return std::string();
+    const char* most = std::getenv("ONEDNN_MAX_CPU_ISA");
+    if (!most) most = std::getenv("DNNL_MAX_CPU_ISA");  // its old name
+    return bfloat16_products(processor("flags"), most ? most : "");
+  }();
+  return answer;
+}
+
+at::ScalarType computed_in(at::ScalarType type, at::DeviceType device) {
+  if (device != at::kCPU || (type == at::kBFloat16 && !bfloat16_products().empty())) return type;
+  return at::kFloat;
 }
 
 std::string slow_products() {

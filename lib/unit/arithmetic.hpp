@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "unit/tensor.hpp"
+
 namespace zs::unit {
 
 struct Arithmetic {
@@ -19,6 +21,17 @@ std::string processor(std::string_view key);
 
 /// This process's, as it is now.
 Arithmetic arithmetic();
+
+/// What forward and backward compute in where parameters are of `type`: that type, or float32 on a processor that has
+/// no products of it. Then parameters are widened, and their gradients rounded to `type`.
+at::ScalarType computed_in(at::ScalarType type, at::DeviceType device);
+
+/// The instructions that multiply matrices of bfloat16 on this processor, as far as oneDNN may use them: "amx_bf16",
+/// "avx512_bf16", or "" for none.
+const std::string& bfloat16_products();
+/// The same of a processor with these flags (as /proc/cpuinfo has them), where oneDNN may use what `most` names (as
+/// ONEDNN_MAX_CPU_ISA has it; "" for all).
+std::string bfloat16_products(std::string_view flags, std::string_view most);
 
 /// Why matrix products are slow here, and the remedy; "" if they are not known to be.
 std::string slow_products();

@@ -25,6 +25,21 @@ TEST_CASE("arithmetic: a core type older than the processor has a better one, by
   }
 }
 
+TEST_CASE("arithmetic: bfloat16 is multiplied by the best that the processor has and oneDNN may use") {
+  const std::string_view old = "avx2 fma avx512f", cooper = "avx2 avx512f avx512_bf16",
+                         sapphire = "avx2 avx512f avx512_bf16 amx_bf16 amx_tile";
+  CHECK(bfloat16_products(old, "") == "");
+  CHECK(bfloat16_products(cooper, "") == "avx512_bf16");
+  CHECK(bfloat16_products(sapphire, "") == "amx_bf16");
+  CHECK(bfloat16_products(sapphire, "DEFAULT") == "amx_bf16");
+  CHECK(bfloat16_products(sapphire, "avx512_core_amx") == "amx_bf16");
+  CHECK(bfloat16_products(sapphire, "AVX512_CORE_BF16") == "avx512_bf16");
+  CHECK(bfloat16_products(sapphire, "AVX512_CORE_FP16") == "avx512_bf16");
+  CHECK(bfloat16_products(sapphire, "AVX512_CORE") == "");
+  CHECK(bfloat16_products(cooper, "avx2") == "");
+  CHECK(bfloat16_products("asimdhp bf16", "") == "");
+}
+
 TEST_CASE("arithmetic: it names LibTorch, the library that multiplies and the instruction set") {
   const Arithmetic now = arithmetic();
   CHECK(now.torch.find('.') != std::string::npos);

@@ -16,9 +16,9 @@ at::Tensor master(zero::UnitState& state) { return state.masters(); }
 
 }  // namespace
 
-Probe::Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance,
+Probe::Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, bool across,
              const std::optional<InjectedFault>& fault)
-    : engine_(engine), units_(units), rank_(rank), tolerance_(tolerance), fault_(fault) {
+    : engine_(engine), units_(units), rank_(rank), tolerance_(tolerance), across_(across), fault_(fault) {
   for (const auto& unit : units) coverage_.emplace_back(unit->parameters().size());
   engine_.observe({[this](int unit, int micro) { leaf(unit, micro); }, [this](int unit) { local_sum(unit); },
                    [this](int unit, int micro) { shard(unit, micro); }, [this] { reduced(); }});
@@ -40,9 +40,10 @@ void Probe::begin_run(const Tensors& reference, const Tensors& rounded) {
 }
 
 void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves,
-                  std::vector<Tensors> shards, Tensors rounded) {
+                  std::vector<Tensors> shards, Tensors rounded, double learned) {
   clear();
   step_ = step;
+  learned_ = learned;
   reference_ = &reference;
   leaves_ = std::move(leaves);
   shards_ = std::move(shards);
@@ -60,19 +61,33 @@ void Probe::end(const zero::StepResult& result, const Tensors& reference, const 
   rounded_.clear();
 }
 
+Tolerance Probe::allowed(What what, const std::vector<at::Tensor>& reference, double factor) const {
+  Tolerance tolerance = tolerance_;
+  if (!across_) return tolerance;
+  if (what == What::parameter) {
+    tolerance.atol += 2 * learned_;
+  } else {
+    double largest = 0;
+    for (const at::Tensor& tensor : reference) largest = std::max(largest, tensor.abs().max().item<double>());
+    tolerance.atol += tolerance.rtol * largest * factor;
+  }
+  return tolerance;
+}
+
 void Probe::leaf(int unit, int micro) {
   const auto u = at_index(unit);
   zero::UnitState& state = engine_.states()[u];
   const std::int64_t leaf = engine_.leaf(micro);
   // What forward and backward have just used, as it lies in memory.
   const auto& used = state.parameters.leaves();
+  const Tolerance tolerance = allowed(What::parameter, rounded_[u], 1);
   for (std::size_t i = 0; i < used.size(); ++i) {
     const unit::Parameter& parameter = units_[u]->parameters()[i];
     const at::Tensor wide = used[i].detach().to(at::kCPU).to(at::kFloat).contiguous();
     Difference ignored;
     const float* const target = wide.data_ptr<float>();
     const float* const right = rounded_[u][i].data_ptr<float>();
-    if (const auto at = compare::compare(target, right, parameter.numel(), 1, tolerance_, ignored)) {
+    if (const auto at = compare::compare(target, right, parameter.numel(), 1, tolerance, ignored)) {
       keep({.stage = Stage::gathered,
             .what = What::parameter,
             .unit = unit,
@@ -185,6 +200,7 @@ void Probe::scalar(What what, Stage stage, double target, double reference, Diff
 void Probe::values(int unit, const at::Tensor& target, comm::Slice slice, const std::vector<at::Tensor>& reference,
                    double factor, Finding kind, Difference& difference, Role role) {
   const auto& parameters = units_[at_index(unit)]->parameters();
+  const Tolerance tolerance = allowed(kind.what, reference, factor);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const unit::Parameter& parameter = parameters[i];
     const std::int64_t begin = std::max(parameter.offset, slice.begin),
@@ -204,7 +220,7 @@ void Probe::values(int unit, const at::Tensor& target, comm::Slice slice, const 
         coverage.moved = !std::equal(mine, mine + n, start);
       }
     }
-    const auto at = compare::compare(mine, right, n, factor, tolerance_, difference);
+    const auto at = compare::compare(mine, right, n, factor, tolerance, difference);
     if (!at) continue;
     Finding finding = kind;
     finding.unit = unit;

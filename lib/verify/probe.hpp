@@ -20,16 +20,19 @@ struct Coverage {
 
 class Probe {
  public:
-  /// All outlive the probe; the engine is given its observer.
-  Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance,
+  /// All outlive the probe; the engine is given its observer. `across`: the two sides compute in different arithmetics.
+  /// Then a gradient may differ by rtol of the largest of its unit, not of itself, and a parameter by twice the sum of
+  /// learning rates: where gradients are rounding alone, each update of each side moves by about the learning rate.
+  Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, bool across,
         const std::optional<InjectedFault>& fault);
 
   /// Parameters before the first step. COLLECTIVE.
   void begin_run(const Tensors& masters, const Tensors& rounded);
   /// Before the engine's step: what the reference has computed for it. `leaves` are this rank's, by micro-step;
-  /// `shards` are the sums over all ranks' leaves, by micro-step, and only needed in stages 2 and 3.
+  /// `shards` are the sums over all ranks' leaves, by micro-step, and only needed in stages 2 and 3; `learned` is the
+  /// sum of learning rates, with this step's.
   void begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves,
-             std::vector<Tensors> shards, Tensors rounded);
+             std::vector<Tensors> shards, Tensors rounded, double learned);
   /// After it, and after the reference's update. COLLECTIVE.
   void end(const zero::StepResult& result, const Tensors& masters, const Tensors& rounded);
 
@@ -51,6 +54,8 @@ class Probe {
   const unit::Units& units_;
   int rank_;
   Tolerance tolerance_;
+  bool across_;
+  double learned_ = 0;
   std::optional<InjectedFault> fault_;
 
   std::int64_t step_ = 0, order_ = 0;
@@ -64,6 +69,8 @@ class Probe {
   std::vector<std::vector<Coverage>> coverage_;
 
   void clear();
+  /// What a difference from these tensors of a unit, times `factor`, may be.
+  Tolerance allowed(What what, const std::vector<at::Tensor>& reference, double factor) const;
   void leaf(int unit, int micro);
   void local_sum(int unit);
   void shard(int unit, int micro);

@@ -42,7 +42,7 @@ Finding finding_of(const std::string& what, int stage) {
   const auto group = comm::single();
   const auto engine = zero::make_engine(*group, model.units, {.stage = stage, .micro_steps = 2}, {.max_grad_norm = 1});
   Reference reference(model.units, {.max_grad_norm = 1}, 2);
-  Probe probe(*engine, model.units, 0, {}, {});
+  Probe probe(*engine, model.units, 0, {}, /*across=*/false, {});
   Tensors start = copied(reference.parameters());
   if (what == "start") move_bit(start);
   probe.begin_run(start, copied(reference.parameters()));
@@ -61,7 +61,7 @@ Finding finding_of(const std::string& what, int stage) {
   if (what == "shard") move_bit(shards[1]);
   if (what == "sum") move_bit(doctored.sums);
   if (what == "norm") doctored.grad_norm = std::nextafter(doctored.grad_norm, 0.0);
-  probe.begin(1, doctored, leaves, shards, used);
+  probe.begin(1, doctored, leaves, shards, used, 1e-3);
   const zero::StepResult result = engine->step(1, 1e-3, batch);
   reference.update(step, 1e-3);
   Tensors masters = copied(reference.parameters()), copies = copied(reference.rounded());

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "unit/arithmetic.hpp"
 #include "unit/autocast.hpp"
 #include "unit/random.hpp"
 
@@ -182,10 +183,8 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
   const Tensors leaves = this->leaves();
   std::vector<at::Tensor> all;
   for (const auto& unit : leaves) all.insert(all.end(), unit.begin(), unit.end());
-  // CPUs have no arithmetic of 16 bits: what is stored in them is widened.
-  const auto used = [&](const std::vector<at::Tensor>& unit) {
-    return settings_.device == at::kCPU ? widened(unit) : unit;
-  };
+  const bool widens = unit::computed_in(settings_.dtype, settings_.device.type()) != settings_.dtype;
+  const auto used = [&](const std::vector<at::Tensor>& unit) { return widens ? widened(unit) : unit; };
   const unit::Batch here = batch.to(settings_.device);
   const unit::ForwardContext context{
       here, unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf)),

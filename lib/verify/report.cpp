@@ -95,14 +95,26 @@ void add(metric::Table& records, const StepRow& row) {
   integer("skipped", row.skipped ? 1 : 0);
 }
 
-Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& group, const Tolerance& tolerance) {
-  const auto within = [&] { return "rtol " + zs::to_text(tolerance.rtol) + ", atol " + zs::to_text(tolerance.atol); };
+Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& group, const Request& request) {
+  const auto within = [&] {
+    const std::string both =
+        "rtol " + zs::to_text(request.tolerance.rtol) + ", atol " + zs::to_text(request.tolerance.atol);
+    return request.across() ? both +
+                                  "; a gradient: rtol of the largest of its unit; a parameter: twice the sum of "
+                                  "learning rates"
+                            : both;
+  };
   Lines all;
   const auto add = [&](const char* key, const std::string& value) { all.emplace_back(key, value); };
+  const auto tell_arithmetics = [&] {
+    if (request.across())
+      add("arithmetics", "the reference is PyTorch's amp, the target is not: the same bits are not expected");
+  };
   if (verdict.kind != compare::Verdict::different) {
     add("verdict", std::string(compare::name(verdict.kind)));
     if (!verdict.reason.empty()) add("reason", verdict.reason);
     add("steps", zs::to_text(verdict.steps));
+    tell_arithmetics();
     if (verdict.kind == compare::Verdict::within) add("tolerance", within());
     return all;
   }
@@ -127,6 +139,7 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
   add("difference", zs::to_text(std::fabs(f.target - f.reference)));
   add("ulp", compare::ulp_text(f.ulp));
   add("tolerance", within());
+  tell_arithmetics();
   return all;
 }
 

@@ -14,7 +14,7 @@ namespace zs::verify {
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 /// "exact", "within tolerance", "DIFFERENT" or "FAILED", and where it began.
-Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& group, const Tolerance& tolerance);
+Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& group, const Request& request);
 std::string to_text(const Lines& lines);
 
 /// The heading and a line of the table of steps.

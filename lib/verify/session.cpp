@@ -66,11 +66,12 @@ config::Config configuration(const cli::Args& args) {
   return config;
 }
 
-Tolerance tolerance(const cli::Args& args, at::ScalarType dtype) {
+Tolerance tolerance(const cli::Args& args, at::ScalarType dtype, bool across = false) {
   // Torch's own for bfloat16; what is documented for DeepSpeed's checker for float16.
   Tolerance tolerance;
   if (dtype == at::kBFloat16) tolerance = {1.6e-2, 1e-5};
   if (dtype == at::kHalf) tolerance = {0.05, 0.2};
+  if (across) tolerance = {0.05, 0};
   constexpr double kMost = std::numeric_limits<double>::max();
   if (args.has("rtol")) tolerance.rtol = args.real("rtol", 0, kMost);
   if (args.has("atol")) tolerance.atol = args.real("atol", 0, kMost);
@@ -91,7 +92,7 @@ attribute::Facts attributes(const config::Config& config, const train::Settings&
                             {"kernels", s.model.fused ? "fused" : "plain"},
                             {"rtol", zs::to_text(tolerance.rtol)},
                             {"atol", zs::to_text(tolerance.atol)}};
-  facts.merge(train::arithmetic(group.device()));
+  facts.merge(train::arithmetic(group.device(), s));
   facts.merge(settings);
   return facts;
 }
@@ -141,14 +142,26 @@ std::vector<cli::Option> options() {
   }
   const std::string comparing = "Comparing", running = "Running";
   all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
-  all.push_back({0,
-                 "rtol",
-                 "X",
-                 "allowed difference relative to the reference (default: 0; 0.016 for bfloat16, 0.05 for float16)",
-                 "",
-                 {},
-                 false,
-                 comparing});
+  all.push_back(
+      {0,
+       "reference",
+       "WHICH",
+       "what is right: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, "
+       "or the target's float16) from float32 parameters, whatever the target computes in",
+       "same",
+       {"same", "amp"},
+       false,
+       comparing});
+  all.push_back(
+      {0,
+       "rtol",
+       "X",
+       "allowed difference relative to the reference (default: 0; 0.016 for bfloat16, 0.05 for float16 and across "
+       "arithmetics)",
+       "",
+       {},
+       false,
+       comparing});
   all.push_back({0,
                  "atol",
                  "X",
@@ -235,13 +248,19 @@ Status Session::side_by_side(const cli::Args& args) {
   std::string device;
   comm::together(ranks_.group(), "choice of the device",
                  [&] { device = train::chosen_device(config.text("run.device")); });
-  train::require_same_start(ranks_.group(), config,
-                            {{"the device", device}, {"--inject_fault", args.text("inject_fault")}});
+  train::require_same_start(
+      ranks_.group(), config,
+      {{"the device", device}, {"--inject_fault", args.text("inject_fault")}, {"--reference", args.text("reference")}});
   comm::Group& group = ranks_.use(device, config.text("run.comm"));
   request.train = train::settings(config, group.size());
   train::place_on(request.train, config, group.device());
   if (!request.train.engine.exact) throw UsageError("--reduction any promises no bits that could be verified");
-  request.tolerance = tolerance(args, request.train.engine.dtype);
+  request.amp = args.text("reference") == "amp";
+  if (request.across() && request.train.engine.scales() && request.train.engine.loss_scaling.fixed == 0)
+    throw UsageError(
+        "--reference amp scales the loss by other rules than float16 here: set one scale for both, --set "
+        "training.loss_scale=1024");
+  request.tolerance = tolerance(args, request.train.engine.dtype, request.across());
   request.fault = args.text("inject_fault");
 
   train::set_arithmetic(group, request.train);
@@ -254,7 +273,7 @@ Status Session::side_by_side(const cli::Args& args) {
     add(run.records, row);
     if (text) print(to_text(row) + (args.has("verbose_logging") ? units_text(row, sides) : ""));
   }});
-  const Lines all = lines(verdict, sides, group, request.tolerance);
+  const Lines all = lines(verdict, sides, group, request);
   if (!first) {
     // The verdict is rank 0's: a launcher that sees another status first would end rank 0 before it has spoken.
     comm::barrier(group, "end of the comparison");

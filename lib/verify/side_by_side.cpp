@@ -16,9 +16,18 @@
 namespace zs::verify {
 namespace {
 
-ReferenceSettings reference_settings(const train::Settings& s, const device::Device& device) {
+/// What autocast computes in where the reference is amp: the target's 16 bits, else bfloat16.
+at::ScalarType autocast(const Request& request) {
+  const zero::Settings& engine = request.train.engine;
+  return engine.autocast != at::kFloat || !request.amp ? engine.autocast
+         : engine.dtype == at::kHalf                   ? at::kHalf
+                                                       : at::kBFloat16;
+}
+
+ReferenceSettings reference_settings(const Request& request, const device::Device& device) {
+  const train::Settings& s = request.train;
   return {
-      .dtype = s.engine.dtype,
+      .dtype = request.amp ? at::kFloat : s.engine.dtype,
       .beta1 = s.engine.adamw.beta1,
       .beta2 = s.engine.adamw.beta2,
       .epsilon = s.engine.adamw.epsilon,
@@ -31,9 +40,16 @@ ReferenceSettings reference_settings(const train::Settings& s, const device::Dev
       .loss_scaling = {s.engine.loss_scaling.fixed, s.engine.loss_scaling.initial_power, s.engine.loss_scaling.window,
                        s.engine.loss_scaling.hysteresis, s.engine.loss_scaling.consecutive,
                        s.engine.loss_scaling.minimum, s.engine.loss_scaling.grad_scaler},
-      .autocast = s.engine.autocast,
+      .autocast = autocast(request),
       .seed = s.engine.seed,
       .begin = s.engine.begin};
+}
+
+/// Amp is of LibTorch's own kernels.
+model::Settings reference_kernels(const Request& request) {
+  model::Settings settings = request.train.model;
+  settings.fused = settings.fused && !request.amp;
+  return settings;
 }
 
 /// Plain data as bytes, and back.
@@ -54,13 +70,14 @@ T take(const std::string& blob, std::size_t& at) {
 struct SideBySide::State {
   comm::Group& group;
   Request request;
-  model::Model model;
+  model::Model model, reference_model;
   std::int64_t leaves;
   train::Batches batches;
   std::unique_ptr<zero::Engine> engine;
   Reference reference;
   Probe probe;
   std::int64_t skipped = 0;
+  double learned = 0;  // the sum of learning rates
   /// The settings, with what parameters begin with.
   const train::Settings& begun(comm::Group& g) {
     request.train.engine.begin = train::beginning_of(g, request.train, model);
@@ -72,11 +89,12 @@ struct SideBySide::State {
       : group(g),
         request(r),
         model(model::make(r.train.model)),
+        reference_model(model::make(reference_kernels(r))),
         leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
         batches(train::read_batches(g, r.train, model)),
         engine(zero::make_engine(g, model.units, r.train.strategy(), begun(g).engine)),
-        reference(model.units, reference_settings(request.train, g.device()), leaves),
-        probe(*engine, model.units, g.rank(), r.tolerance,
+        reference(reference_model.units, reference_settings(request, g.device()), leaves),
+        probe(*engine, model.units, g.rank(), r.tolerance, r.across(),
               r.fault.empty()
                   ? std::nullopt
                   : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train.stage))) {}
@@ -156,7 +174,8 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
       if (s.engine->leaf(micro) == leaf) own[static_cast<std::size_t>(micro)] = gradients;
     }
   });
-  s.probe.begin(step, reference, std::move(own), std::move(shards), s.reference.rounded());
+  s.learned += learning_rate;
+  s.probe.begin(step, reference, std::move(own), std::move(shards), s.reference.rounded(), s.learned);
   const zero::StepResult result = s.engine->step(step, learning_rate, batch);
   s.reference.update(reference, learning_rate);
   s.probe.end(result, s.reference.parameters(), s.reference.rounded());

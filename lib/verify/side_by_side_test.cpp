@@ -78,6 +78,8 @@ TEST_CASE(
       Request r = request(text, stage, 2, 4);
       r.train.engine.dtype = dtype;
       CHECK(compared(r, 2).verdict.kind == compare::Verdict::exact);
+      r.train.model.fused = true;
+      CHECK(compared(r, 2).verdict.kind == compare::Verdict::exact);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "device/tensor.hpp"
+#include "unit/arithmetic.hpp"
 #include "unit/autocast.hpp"
 #include "unit/random.hpp"
 #include "zero/engine.hpp"
@@ -114,12 +115,12 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const std::uint64_t stream =
       unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
   const unit::ForwardContext context{run.batches[static_cast<std::size_t>(micro)], stream, run.training, run.logits};
-  const unit::Autocast autocast(device::torch_device(group_.device()).type(), settings_.autocast);
+  const at::DeviceType device = device::torch_device(group_.device()).type();
+  const unit::Autocast autocast(device, settings_.autocast);
   std::span<const at::Tensor> borrowed;
   if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].parameters.tied();
-  if (settings_.dtype == at::kFloat || group_.device().kind != device::Device::Kind::cpu)
+  if (unit::computed_in(settings_.dtype, device) == settings_.dtype)
     return units_[index]->forward(states_[index].input, states_[index].parameters.leaves(), borrowed, context);
-  // 16-bit parameters, float32 arithmetic: CPUs have no 16-bit one, and gradients still arrive rounded to 16 bits.
   const auto widened = [](std::span<const at::Tensor> tensors) {
     std::vector<at::Tensor> wide;
     for (const at::Tensor& tensor : tensors) wide.push_back(tensor.to(at::kFloat));

@@ -10,7 +10,7 @@ torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the
   tf32 fp32                     float32 weights, torch.compile
   ddp                           autocast under DistributedDataParallel
   fsdp2                         fully_shard of every block, bfloat16 parameters, each block by torch.compile
-  zero1 zero2 zero3             DeepSpeed, bfloat16
+  zero1 zero2 zero3             DeepSpeed, bfloat16; also zero1-deepcompile, zero3-deepcompile
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
 """
 import argparse
@@ -38,17 +38,21 @@ def say(*words):
         print(*words, flush=True)
 
 
-def deepspeed_step(model, stage, batch):
+def deepspeed_step(model, name, batch):
     import deepspeed
 
+    stage, deepcompile = int(name[4]), name.endswith("-deepcompile")
     settings = {
         "train_micro_batch_size_per_gpu": batch,
         "gradient_clipping": 1.0,
         "bf16": {"enabled": True},
         "zero_optimization": {"stage": stage, "overlap_comm": True, "contiguous_gradients": True},
         "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}},
+        "compile": {"deepcompile": deepcompile},
     }
     engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=settings)
+    if deepcompile:
+        engine.compile()
 
     def step(tokens, targets):
         loss = engine(tokens, targets)
@@ -131,8 +135,10 @@ def main():
     else:
         with device:
             model = GPT2(args.model, VOCABULARY)
-        stage = args.name.startswith("zero") and int(args.name[4:])
-        step, version = deepspeed_step(model, stage, args.batch) if stage else torch_step(args.name, model, device)
+        if args.name.startswith("zero"):
+            step, version = deepspeed_step(model, args.name, args.batch)
+        else:
+            step, version = torch_step(args.name, model, device)
         text = torch.randint(0, 256, (args.batch, args.length + 1), device=device)
         for _ in range(args.steps):
             wait()

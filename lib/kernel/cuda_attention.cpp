@@ -10,6 +10,8 @@
 
 #include "base/error.hpp"
 #include "kernel/attention.hpp"
+#include "kernel/cuda_flash.hpp"
+#include "kernel/matmul.hpp"
 
 namespace zs::kernel::cuda {
 namespace {
@@ -118,6 +120,9 @@ void run(const Graph& graph, std::unordered_map<std::int64_t, void*> places, con
   check(graph.graph->execute(at::native::getCudnnHandle(), places, workspace.data_ptr()), what);
 }
 
+bool is_float(const at::Tensor& qkv_BTE) { return qkv_BTE.scalar_type() == at::kFloat; }
+FlashShape flash_shape(const Shape& s) { return {s.B, s.T, s.H, s.D}; }
+
 /// Where queries (0), keys (1) or values (2) begin.
 void* part(const at::Tensor& qkv_BTE, std::int64_t which) {
   return static_cast<std::byte*>(qkv_BTE.data_ptr()) +
@@ -128,6 +133,7 @@ void* part(const at::Tensor& qkv_BTE, std::int64_t which) {
 
 bool attention_fits(const at::Tensor& qkv_BTE, std::int64_t heads) {
   const std::int64_t D = qkv_BTE.size(2) / 3 / heads;
+  if (is_float(qkv_BTE)) return flash_fits(D);
   return (qkv_BTE.scalar_type() == at::kBFloat16 || qkv_BTE.scalar_type() == at::kHalf) && D % 8 == 0 && D <= 128;
 }
 
@@ -135,6 +141,11 @@ Attended attention_forward(const at::Tensor& qkv_BTE, std::int64_t heads) {
   const Shape s = Shape::of(qkv_BTE, heads);
   Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv_BTE.options()),
                 at::empty({s.B, s.H, s.T, 1}, qkv_BTE.options().dtype(at::kFloat))};
+  if (is_float(qkv_BTE)) {
+    flash_forward(qkv_BTE.data_ptr<float>(), made.out_BTC.data_ptr<float>(), made.stats_BHT1.data_ptr<float>(),
+                  flash_shape(s), tf32_allowed(), at::cuda::getCurrentCUDAStream());
+    return made;
+  }
   run(graph_of(s, false),
       {{kQ, part(qkv_BTE, 0)},
        {kK, part(qkv_BTE, 1)},
@@ -148,7 +159,15 @@ Attended attention_forward(const at::Tensor& qkv_BTE, std::int64_t heads) {
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
                               std::int64_t heads) {
   const at::Tensor dqkv_BTE = at::empty_like(qkv_BTE);
-  run(graph_of(Shape::of(qkv_BTE, heads), true),
+  const Shape s = Shape::of(qkv_BTE, heads);
+  if (is_float(qkv_BTE)) {
+    const at::Tensor scratch = at::empty_like(attended.stats_BHT1);
+    flash_backward(qkv_BTE.data_ptr<float>(), attended.out_BTC.data_ptr<float>(), attended.stats_BHT1.data_ptr<float>(),
+                   dout_BTC.data_ptr<float>(), dqkv_BTE.data_ptr<float>(), scratch.data_ptr<float>(), flash_shape(s),
+                   tf32_allowed(), at::cuda::getCurrentCUDAStream());
+    return dqkv_BTE;
+  }
+  run(graph_of(s, true),
       {{kQ, part(qkv_BTE, 0)},
        {kK, part(qkv_BTE, 1)},
        {kV, part(qkv_BTE, 2)},

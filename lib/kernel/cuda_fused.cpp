@@ -167,7 +167,7 @@ struct Attention : torch::autograd::Function<Attention> {
 };
 
 /// Rows of logits at once: memory for these alone.
-constexpr std::int64_t kLossRows = 4096;
+constexpr std::int64_t kLossRows = 2048;
 /// Columns of a matrix product come in whole groups of so many: other widths take kernels of a tenth of the speed.
 constexpr std::int64_t kColumns = 8;
 

@@ -263,6 +263,8 @@ void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN,
   mine->multiply(out_MN, a_MK, b_KN, epilogue);
 }
 
+bool tf32_allowed() { return tf32; }
+
 /// Float32 products by TF32 (10 bits of mantissa) instead of float32. For the whole process.
 extern "C" void zs_cuda_allow_tf32(bool allow) { tf32 = allow; }
 

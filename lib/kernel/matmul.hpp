@@ -21,4 +21,7 @@ struct Epilogue {
 /// has theirs or float32; rows or columns of each are contiguous. Runs on the current stream.
 void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN, const Epilogue& epilogue = {});
 
+/// Whether float32 products may be made of TF32: allow_tf32() of kernels.hpp.
+bool tf32_allowed();
+
 }  // namespace zs::kernel::cuda

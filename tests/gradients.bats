@@ -124,3 +124,45 @@ END
   zs-report --gradients partly -o partly.md
   grep -qF -- '- `partly/checkpoint_4`' partly.md
 }
+
+@test "gradients: by tensor, only those named, and as numbers for programs" {
+  local weight=transformer.h.0.mlp.c_fc.weight
+  zs-plot gradients small --by tensor -o t.svg
+  grep -q ">$weight<" t.svg || complain "no tensor"
+  run -0 --separate-stderr zs-plot gradients small --only h.1 wte
+  [[ $output == *h.1* && $output != *h.0* && -z $stderr ]] || complain "$output $stderr"
+  run -0 --separate-stderr zs-plot gradients small --only $weight nothing.weight
+  [[ $stderr == "zs-plot: no checkpoint has 'nothing.weight': it is drawn as 0" ]] || complain "$stderr"
+  [[ $output == *"nothing.weight: in no checkpoint, taken as 0"* ]] || complain "$output"
+  zs-report --gradients small -o g.tsv
+  zs-report --gradients small -o g.json
+  # The same norm in both, three checkpoints of it, and the norm of the whole from those of the tensors.
+  awk -F '\t' -v name=$weight '$3 == "tensor" && $4 == name { print $6 }' g.tsv >norms
+  [ "$(wc -l <norms)" -eq 3 ] || complain "$(cat norms)"
+  diff norms <(jq --arg name $weight '.checkpoints[].tensors[] | select(.name == $name) | .norm' g.json) || complain "norms differ"
+  [ "$(awk -F '\t' '$3 == "tensor" && $1 == 12 { sum += $6 * $6 } $3 == "whole" && $1 == 12 { whole = $6 } END { ratio = sqrt(sum) / whole; print (ratio > 0.999999 && ratio < 1.000001) }' g.tsv)" = 1 ] || complain "whole"
+  run -2 zs-report "$run/metrics.h5" -f tsv
+  [[ $output == *"only --gradients are written as TSV"* ]] || complain "$output"
+  verdict
+}
+
+@test "gradients: cosines between layers of one shape, and how norms go with the loss" {
+  /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+  /usr/bin/python3 - <<'END'
+import os, torch
+a, b = torch.tensor([3.0, 4.0]), torch.tensor([4.0, -3.0])
+for step, scale in ((1, 1.0), (2, 2.0), (3, 4.0)):
+    os.makedirs(f"related/checkpoint_{step}", exist_ok=True)
+    torch.save({"h.0.w": a * scale, "h.1.w": b * scale, "h.2.w": -a * scale, "head": torch.ones(3)}, f"related/checkpoint_{step}/gradients.pt")
+END
+  {
+    printf '#zs-metrics 1\n#@ r model.name=x\nrun\tstep\tloss\n'
+    printf 'r\t1\t9\nr\t2\t8\nr\t3\t6\n'
+  } | zs-aggregate --format h5 -o related/metrics.h5
+  run -0 zs-report --gradients related
+  [[ $output == *"Between layers"* && $output == *"With the loss"* ]] || complain "$output"
+  grep -q '^| `h.0` | 1 | 0 | -1 |' <<<"$output" || complain "cosines: $(grep '^| `h.0`' <<<"$output")"
+  # Norms 5, 10, 20 fall exactly as the loss rises: 9, 8, 6.
+  grep -q '^| `h.0` | -1 | 3 | - | 0 |' <<<"$output" || complain "correlation: $(grep '^| `h.0`' <<<"$output")"
+  verdict
+}

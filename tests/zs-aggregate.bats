@@ -308,3 +308,44 @@ PY
   [ "$(for row in 1 2 3; do cell time_points $row <table; done | tr '\n' ' ')" = "8 8 8 " ] || complain "$(cut -f1,11 table)"
   verdict
 }
+
+# own RUN LOSS...: records of a run with a column of its own: ten times the step, and the loss.
+own() {
+  local run=$1 step=0
+  shift
+  printf '#zs-metrics 1\n#@ %s model.name=tiny\n#@ %s steps_per_epoch=2\nrun\tstep\tloss\tgate\n' "$run" "$run"
+  for value in "$@"; do
+    step=$((step + 1))
+    printf '%s\t%s\t%s\t%s\n' "$run" "$step" "$value" "$((step * 10))"
+  done
+}
+
+@test "columns of one's own: first, last, least, greatest, mean and its interval; drawn and reported" {
+  { own a 3 2 1; own b 3 2 1 1; } >records
+  zs-aggregate --columns gate --format tsv records >out
+  value() { awk -F '\t' -v name="$1" -v row="$2" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) k = i; next } NR == row + 1 { print $k }' out; }
+  [ "$(value gate.first 1)/$(value gate.last 1)/$(value gate.min 1)/$(value gate.max 1)/$(value gate.mean 1)" = 10/30/10/30/20 ]
+  [ "$(value gate.last 2)/$(value gate.mean 2)" = 40/25 ]
+  # Student's interval of 10, 20, 30: 20 -+ 4.3027 * 10 / sqrt(3).
+  [ "$(value gate.low 1 | cut -c 1-7)/$(value gate.high 1 | cut -c 1-7)" = -4.8413/44.8413 ]
+  zs-aggregate --columns gate --by model.name --format tsv records >out
+  [ "$(value gate.mean 1)/$(value gate.last 1)/$(value gate.max 1)" = 22.5/35/40 ]
+  run -0 zs-aggregate --columns gate --format table records
+  [[ $output == *"mean (95 %)"* && $output == *"20 ± 25"* ]] || complain "$output"
+  run -2 zs-aggregate --columns gates records
+  [[ $output == "zs-aggregate: no run has a column 'gates'"*"did you mean 'gate'?"* ]] || complain "$output"
+  zs-aggregate --columns gate records -o s.h5
+  zs-report s.h5 -o r.html
+  grep -q 'Further columns' r.html
+  zs-report records -o plain.html
+  run ! grep -q 'Further columns' plain.html
+  run -0 zs-plot curve --value gate records
+  [[ $output == *gate* ]] || complain "$output"
+  zs-plot curve --value gate --xaxis epoch --log --log_x records -o c.svg
+  grep -q '>epoch<' c.svg || complain "no epochs"
+  run -2 zs-plot curve records
+  [[ $output == "zs-plot: a curve of what?"* ]] || complain "$output"
+  run -2 zs-plot curve --value gates records
+  [[ $output == *"did you mean 'gate'?"* ]] || complain "$output"
+  verdict
+}

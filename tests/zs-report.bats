@@ -325,7 +325,7 @@ first_paragraph() { sed -n 3p "$1"; }
   revisions 1 110
   run -3 zs-report --kind revision summary.h5
   run -2 --separate-stderr zs-report summary.h5 -o summary.json
-  [[ $stderr == *"only a comparison of revisions is written as JSON: --kind revision"* ]]
+  [[ $stderr == *"only --kind revision and --gradients are written as JSON"* ]]
   run -2 --separate-stderr zs-report --kind revision <(zs-parse old_run1.log | zs-aggregate)
   [[ $stderr == *"a comparison of revisions needs two conditions (zs-aggregate --by revision)" ]]
 }

@@ -399,3 +399,39 @@ print(*(str(runs[c].dtype) for c in ["run_id", "training.learning_rate", "zero.s
   grep -qxF 'zs_run_status{run_id="I",run_name="d",status="recorded"} 1' out
   [ "$(tail -n 1 out)" = "# EOF" ]
 }
+
+@test "zs-runs import: a row of another program's table is a run; the table stays, and nothing is taken twice" {
+  mkdir saved_models
+  {
+    echo ',run_id,run_name,timestamp,sweep_name,model.name,training.batch_size,training.learning_rate,final_valid_loss,eval,note,wandb.api_key'
+    echo '0,20240101_120000,first,2024-01-01 12:00:00,lr,gpt2,32.0,0.0006,3.25,True,"two
+lines, and ""quotes""",s3cret'
+    printf '1,20240102_120000,second,2024-01-02 12:00:00,lr,gpt2,32.0,0.001,,False,None,\r\n'
+    echo '2,20240103_120000,third'
+  } >saved_models/runs.csv
+  cp saved_models/runs.csv before.csv
+  run -1 zs-runs import saved_models/runs.csv
+  [[ ${lines[*]} == *"zs-runs: saved_models/runs.csv:5: has 3 cells, the header 12: left out"*"2 runs imported" ]] || complain "$output"
+  diff before.csv saved_models/runs.csv || complain "the table has changed"
+  zs-runs --format csv >own.csv 2>err
+  grep -q 'zs has not written this, so it stays as it is' err || complain "$(cat err)"
+  [ "$(zs-runs --format tsv --show run_name training.batch_size final_valid_loss imported_id 2>err | tail -n +2 | tr '\t\n' '/ ')" = \
+    'first/32/3.25/20240101_120000 second/32//20240102_120000 ' ] || complain "$(zs-runs --format tsv)"
+  run ! grep -rq s3cret saved_models --include=record* --include=zs-runs.csv
+  [ "$(zs-runs show first --format json 2>err | jq -r .note)" = $'two\nlines, and "quotes"' ] || complain "$(zs-runs show first)"
+  run -1 zs-runs import saved_models/runs.csv
+  [[ $output == *"0 runs imported, 2 known before" ]] || complain "$output"
+  # What zs itself lists goes round.
+  [ "$(zs-runs --format csv 2>err | zs-runs import -)" = "0 runs imported, 2 known before" ] || complain "not known"
+  run -2 zs-runs import /dev/null
+  printf 'a,b\n1,2\n' >other.csv
+  run -2 zs-runs import other.csv
+  [[ $output == *"has neither a column run_id nor run_name"* ]] || complain "$output"
+  printf 'run_id,run_id\n1,2\n' >other.csv
+  run -2 zs-runs import other.csv
+  [[ $output == *"other.csv:1: column 'run_id' is there twice"* ]] || complain "$output"
+  printf 'run_id,x\n1,"2\n' >other.csv
+  run -2 zs-runs import other.csv
+  [[ $output == *"other.csv:2: a quote is not closed"* ]] || complain "$output"
+  verdict
+}

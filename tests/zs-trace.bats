@@ -60,6 +60,93 @@ rows() { zs-trace --format tsv --show "$@" | tail -n +2; }
   [ "$(zs-trace --format json d | jq -c '.traces[0] | [.rank, .world_size, .events]')" = '[3,4,13]' ]
 }
 
+@test "the critical path: what the end waited for, worked out by hand" {
+  some_trace >t.json
+  # Back from 450: the copy, 30, which began while its launch was made; before that the host, from 420 to 90: it waits for
+  # nobody, since no call synchronises.
+  assert_equal "$(rows critical t.json)" $'3\tmemory\t30\t8.33\n3\thost\t330\t91.67'
+  {
+    echo '{"traceEvents": ['
+    event cuda_runtime cudaLaunchKernel 0 10 '"correlation": 1'
+    event kernel gemm 30 100 '"stream": 7, "correlation": 1'
+    event cuda_runtime cudaLaunchKernel 20 10 '"correlation": 2'
+    event kernel ncclDevKernel_AllReduce 150 50 '"stream": 9, "correlation": 2'
+    event cuda_runtime cudaLaunchKernel 30 10 '"correlation": 3'
+    event kernel gemm 205 20 '"stream": 9, "correlation": 3'
+    event cuda_runtime cudaStreamSynchronize 100 140 '"correlation": 4'
+    event cuda_runtime cudaLaunchKernel 300 10 '"correlation": 5'
+    event kernel last 320 30 '"stream": 7, "correlation": 5'
+    echo '{}]}'
+  } >p.json
+  # Back from 350: last 30; its launch 10; the host, 85, which until 225 had waited for stream 9: gemm 20; 5 behind the
+  # all-reduce, 50. That was launched long before 150: it waited 20 for stream 7, whose gemm took 100, 20 behind its launch
+  # at 10.
+  assert_equal "$(rows critical p.json)" $'0\tcomputation\t150\t42.86\n0\tcommunication\t50\t14.29\n0\tlaunch\t30\t8.57\n0\tqueue\t25\t7.14\n0\thost\t95\t27.14'
+  assert_equal "$(rows critical_kernels p.json | cut -f 1-3)" $'gemm\t2\t120\nncclDevKernel_AllReduce\t1\t50\nlast\t1\t30'
+}
+
+@test "stragglers: who came last to each collective, and how long the others waited" {
+  for rank in 0 1 2; do
+    {
+      echo "{\"distributedInfo\": {\"rank\": $rank, \"world_size\": 3}, \"traceEvents\": ["
+      event kernel ncclDevKernel_AllReduce 100 $((50 - 10 * rank)) '"stream": 9, "correlation": 1'
+      event kernel ncclDevKernel_AllReduce 900 $((20 + 10 * rank)) '"stream": 9, "correlation": 2'
+      echo '{}]}'
+    } >rank-$rank.json
+  done
+  # First rank 2 comes last: the others wait 20 and 10; then rank 0: they wait 10 and 20.
+  run -0 rows stragglers rank-*.json
+  [[ $output == $'ncclDevKernel_AllReduce\t2\t'[02]$'\t1\t50\t30\t60' ]] || complain "$output"
+  [ -z "$(rows stragglers rank-0.json)" ] || complain "one rank waits for nobody"
+  verdict
+}
+
+@test "whose kernels begin late" {
+  {
+    echo '{"traceEvents": ['
+    event cpu_op aten::mm 0 50
+    event cuda_runtime cudaLaunchKernel 10 10 '"correlation": 1'
+    event kernel gemm 140 5 '"stream": 7, "correlation": 1'
+    event cpu_op aten::mm 200 50
+    event cuda_runtime cudaLaunchKernel 210 10 '"correlation": 2'
+    event kernel gemm 230 5 '"stream": 7, "correlation": 2'
+    echo '{}]}'
+  } >t.json
+  assert_equal "$(rows delays t.json)" $'aten::mm\tgemm\t2\t1\t50\t130\t65\t120'
+}
+
+@test "clocks that went back are said" {
+  {
+    echo '{"traceEvents": ['
+    event cuda_runtime cudaLaunchKernel 100 10 '"correlation": 1'
+    event kernel gemm 60 20 '"stream": 7, "correlation": 1'
+    event cpu_op aten::linear 200 100
+    event cpu_op aten::mm 250 100
+    echo '{}]}'
+  } >t.json
+  run -1 --separate-stderr zs-trace t.json
+  assert_equal "$stderr" "zs-trace: t.json: 1 kernel begins before the launch, by up to 40 us: the clocks of host and GPU disagree, and waits are as wrong
+zs-trace: t.json: 1 operator ends after the operator around it: the host's clock went back, or events are missing"
+}
+
+@test "HDF5, a figure, and a report" {
+  some_trace >t.json
+  zs-trace -o t.h5 t.json
+  run -0 /usr/bin/python3 -c 'import h5py; table = h5py.File("t.h5")["tables/temporal"]; print(table["idle"][0], table["computing_percent"][0])'
+  assert_output "130 36.36"
+  zs-trace --format json -o t.out t.json
+  zs-trace -o t2.json t.json
+  diff t.out t2.json
+  run -0 zs-plot trace t.json
+  assert_output --partial "Profile of 1 rank"
+  assert_output --partial "Kernels of most time"
+  zs-plot trace t.json -o t.svg
+  grep -q 'critical path' t.svg
+  run -0 zs-report --trace t.json -o t.html
+  grep -q 'Where the time of each rank' t.html
+  grep -q '39.39' t.html
+}
+
 @test "of several profiler steps the last is left out, with the kernels that it launched" {
   {
     echo '{"traceEvents": ['

@@ -11,6 +11,7 @@
 #include "metric/file.hpp"
 #include "metric/summary_text.hpp"
 #include "parse/run.hpp"
+#include "stat/columns.hpp"
 #include "stat/print.hpp"
 #include "stat/summary.hpp"
 
@@ -25,6 +26,8 @@ const zs::cli::Command kCommand = {
         {'w', "warmup", "N|auto",
          "timed points of each run to leave out; auto: its slow start; without it, the steps that the run itself "
          "leaves out, else 5"},
+        {'c', "columns", "NAME[,NAME]",
+         "summarise these columns of the records too: first, last, min, max, mean and its interval"},
         {'x', "outliers", "RULE", "timings to leave out; they are counted in any case", "none", {"none", "p99", "mad"}},
         {0, "deviation", "KIND", "standard deviation by n - 1 or by n", "sample", {"sample", "population"}},
         {'t', "target", "LOSS", "say after how many steps the loss is at most this"},
@@ -57,7 +60,12 @@ std::string formatted(const zs::metric::Store& store, const std::string& format)
   const zs::stat::Cells cells = zs::stat::for_people(*store.summary);
   const zs::stat::Cells pairs = zs::stat::divergence_for_people(store.tables.at("divergence"));
   const std::size_t width = ::isatty(STDOUT_FILENO) ? zs::cli::terminal_width() : 0;
-  const std::string table = zs::cli::table(cells.header, cells.rows, width);
+  std::string table = zs::cli::table(cells.header, cells.rows, width);
+  const auto columns = store.attributes.find("columns");
+  if (columns != store.attributes.end()) {
+    const zs::stat::Cells own = zs::stat::columns_for_people(*store.summary, words(columns->second));
+    table += "\n" + zs::cli::table(own.header, own.rows, width);
+  }
   return pairs.rows.empty() ? table : table + "\n" + zs::cli::table(pairs.header, pairs.rows, width);
 }
 
@@ -85,6 +93,7 @@ std::size_t complain(const zs::metric::Table& summary) {
 zs::Status aggregate(const zs::cli::Args& args) {
   zs::stat::SummaryRule rule;
   rule.by = words(args.text("by"));
+  rule.columns = words(args.text("columns"));
   rule.timing.find_warmup = args.text("warmup") == "auto";
   if (args.has("warmup") && !rule.timing.find_warmup)
     rule.timing.warmup = static_cast<std::size_t>(args.integer("warmup", 0));

@@ -3,13 +3,16 @@
 
 #include "base/file.hpp"
 #include "cli/run.hpp"
-#include "gradient/history.hpp"
-#include "plot/gradients.hpp"
-#include "plot/kind.hpp"
 #include "figure/picture.hpp"
 #include "figure/terminal.hpp"
+#include "gradient/history.hpp"
+#include "gradient/select.hpp"
+#include "plot/gradients.hpp"
+#include "plot/kind.hpp"
+#include "plot/trace.hpp"
 #include "registry/run.hpp"
 #include "summary/source.hpp"
+#include "trace/folder.hpp"
 
 namespace {
 
@@ -18,7 +21,7 @@ using zs::cli::Args;
 const zs::cli::Command kCommand = {
     "zs-plot",
     "Draw a summary as a picture or in the terminal",
-    "KIND [SUMMARY|LOG|RUN|DIR]...",
+    "KIND [SUMMARY|LOG|RUN|TRACE|DIR]...",
     {
         {'o', "output", "FILE",
          "write the picture to FILE (.png, .svg, .pdf), '-' for stdout; without it, draw in the terminal"},
@@ -31,12 +34,17 @@ const zs::cli::Command kCommand = {
         {'t', "terminal", "", "draw in the terminal, in colour and Unicode where it has them"},
         {'l', "list", "", "list the kinds of figures"},
         {0, "smooth", "N", "curves: the mean of N logged points around each; 0: chosen by their number", "0"},
-        {0, "log", "", "curves: a logarithmic axis of losses"},
-        {0, "xaxis", "NAME", "curves: the x axis", "step", {"step", "tokens", "time"}},
+        {0, "log", "", "curves: a logarithmic axis of values"},
+        {0, "log_x", "", "curve: a logarithmic x axis"},
+        {'x', "xaxis", "NAME", "curves: the x axis", "step", {"step", "tokens", "time", "epoch"}},
         {0, "baseline", "CONDITION", "difference, revision: the condition to compare with; without it, the first"},
         {0, "rows", "KEY", "sweep: the attribute down the side; without it, the first that differs"},
         {0, "columns", "KEY", "sweep: the attribute along the top; without it, the next that differs"},
-        {0, "value", "COLUMN", "sweep: the result to show; without it, valid_loss if there is one, else final_loss"},
+        {0, "value", "COLUMN",
+         "sweep: the result to show; without it, valid_loss if there is one, else final_loss; curve: the column of the "
+         "records to draw"},
+        {0, "by", "WHAT", "gradients: of layers, or of single tensors", "layer", {"layer", "tensor"}},
+        {0, "only", "NAME", "gradients: only these layers or tensors, in this order", "", {}, true},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {0, "theme", "FILE", "colours, fonts and sizes; share/plot/theme is an example"},
         {0, "title", "TEXT", "the title above the figure"},
@@ -57,6 +65,7 @@ zs::plot::Options options(const Args& args) {
   zs::plot::Options chosen;
   chosen.smooth = static_cast<std::size_t>(args.integer("smooth", 0, 1'000'000));
   chosen.log = args.has("log");
+  chosen.log_x = args.has("log_x");
   chosen.x_axis = args.text("xaxis");
   chosen.baseline = args.text("baseline");
   chosen.rows = args.text("rows");
@@ -88,8 +97,20 @@ zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
 zs::figure::Figure of_gradients(const Args& args) {
   const std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
   if (names.empty()) throw zs::UsageError("gradients of what? give a run or checkpoints");
-  return zs::plot::gradient_figure(zs::gradient::read(
-      zs::gradient::find(names, zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand))));
+  zs::gradient::History history = zs::gradient::read(
+      zs::gradient::find(names, zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand)));
+  if (args.text("by") == "tensor") history = zs::gradient::by_tensor(std::move(history));
+  if (args.has("only")) history = zs::gradient::only(std::move(history), args.all("only"));
+  for (const std::string& name : history.missing)
+    zs::cli::warn(kCommand, "no checkpoint has '" + name + "': it is drawn as 0");
+  return zs::plot::gradient_figure(history);
+}
+
+/// The figure of profiler traces; `faults` are their defects.
+zs::figure::Figure of_traces(const Args& args, std::int64_t& faults) {
+  std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
+  if (names.empty()) throw zs::UsageError("a trace of what? name traces or their folder");
+  return zs::plot::trace_figure(zs::trace::read_all(names, false, zs::cli::fault_printer(kCommand, faults)));
 }
 
 zs::Status plot(const Args& args) {
@@ -100,7 +121,10 @@ zs::Status plot(const Args& args) {
   const auto picture_format = to_file ? format(args) : zs::figure::Format::png;
   const zs::figure::Theme theme = args.has("theme") ? zs::figure::read_theme(args.text("theme")) : zs::figure::Theme();
   std::int64_t faults = 0;
-  zs::figure::Figure figure = args.operands()[0] == zs::plot::kGradients ? of_gradients(args) : of_inputs(args, faults);
+  const std::string& kind = args.operands()[0];
+  zs::figure::Figure figure = kind == zs::plot::kGradients ? of_gradients(args)
+                              : kind == zs::plot::kTrace   ? of_traces(args, faults)
+                                                           : of_inputs(args, faults);
   if (args.has("title")) figure.title = args.text("title");
   if (to_file)
     zs::write_file(args.text("output"), zs::figure::picture(figure, theme, picture_format));

@@ -6,13 +6,16 @@
 #include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "gradient/history.hpp"
+#include "gradient/select.hpp"
 #include "registry/run.hpp"
 #include "report/batch.hpp"
 #include "report/gradients.hpp"
 #include "report/revision.hpp"
 #include "report/sweep.hpp"
+#include "report/trace.hpp"
 #include "report/write.hpp"
 #include "summary/source.hpp"
+#include "trace/folder.hpp"
 
 namespace {
 
@@ -22,10 +25,11 @@ const zs::cli::Command kCommand = {
     "[SUMMARY|LOG|RUN|DIR]...",
     {
         {'o', "output", "FILE",
-         "write the report to FILE (.md, .html; of revisions also .json), '-' for stdout; without it, of a folder, "
+         "write the report to FILE (.md, .html; of revisions also .json, of gradients .json and .tsv), '-' for stdout; "
+         "without it, of a folder, "
          "report.html, report.md and the pictures into that folder",
          "-"},
-        {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html", "json"}},
+        {'f', "format", "NAME", "format, where the file's name does not say it", "", {"md", "html", "json", "tsv"}},
         {'k',
          "kind",
          "NAME",
@@ -33,6 +37,14 @@ const zs::cli::Command kCommand = {
          "batch",
          {"batch", "revision", "sweep"}},
         {'g', "gradients", "RUN", "report on the gradients that a run, or single checkpoints, saved", "", {}, true},
+        {'t',
+         "trace",
+         "TRACE|DIR",
+         "add a section on profiler traces; without anything else to report on, it is the report",
+         "",
+         {},
+         true},
+        {0, "by", "WHAT", "gradients: of layers, or of single tensors", "layer", {"layer", "tensor"}},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report"},
         {0, "baseline", "CONDITION", "revision: the condition to compare with; without it, the first"},
@@ -95,8 +107,22 @@ zs::report::Document of_inputs(const zs::cli::Args& args, const std::string& fol
 zs::report::Document of_gradients(const zs::cli::Args& args) {
   if (!args.operands().empty())
     throw zs::UsageError("--gradients needs no summary: leave out '" + args.operands().front() + "'");
-  return zs::report::gradients(zs::gradient::read(zs::gradient::find(
-      args.all("gradients"), zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand))));
+  zs::gradient::History history = zs::gradient::read(zs::gradient::find(
+      args.all("gradients"), zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand)));
+  if (args.text("by") == "tensor") history = zs::gradient::by_tensor(std::move(history));
+  return zs::report::gradients(history);
+}
+
+/// The report that was asked for. `faults` are defects of what was read.
+zs::report::Document document(const zs::cli::Args& args, const std::string& folder, std::int64_t& faults) {
+  if (!args.has("trace")) return args.has("gradients") ? of_gradients(args) : of_inputs(args, folder, faults);
+  const auto traces = zs::trace::read_all(args.all("trace"), false, zs::cli::fault_printer(kCommand, faults));
+  if (args.operands().empty() && !args.has("gradients")) return zs::report::trace(traces);
+  zs::report::Document text = args.has("gradients") ? of_gradients(args) : of_inputs(args, folder, faults);
+  // In front of what the report ends with, where the numbers come from.
+  const auto last = text.sections.empty() ? text.sections.end() : text.sections.end() - 1;
+  text.sections.insert(last, zs::report::trace_section(traces));
+  return text;
 }
 
 /// Throws where a file stands in the way that no report of ours is: somebody wrote it.
@@ -115,7 +141,7 @@ zs::Status report(const zs::cli::Args& args) {
   if (beside) std::for_each(outputs.begin(), outputs.end(), require_ours);
   std::int64_t faults = 0;
   const std::string folder = zs::report::folder_of(outputs[0]);
-  zs::report::Document text = args.has("gradients") ? of_gradients(args) : of_inputs(args, folder, faults);
+  zs::report::Document text = document(args, folder, faults);
   if (args.has("title")) text.title = args.text("title");
   text.tool = std::string("zs-report ") + zs::cli::version();
   for (const std::string& output : outputs) {

@@ -27,6 +27,7 @@
 #include "experiment/rerun.hpp"
 #include "experiment/state.hpp"
 #include "metric/file.hpp"
+#include "registry/import.hpp"
 #include "registry/index.hpp"
 #include "registry/listing.hpp"
 #include "registry/openmetrics.hpp"
@@ -43,7 +44,7 @@ using zs::registry::Sheet;
 const zs::cli::Command kCommand = {
     "zs-runs",
     "List, filter, sort, show, compare and update runs",
-    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|rm RUN...|reindex|"
+    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import CSV|rm RUN...|reindex|"
     "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|"
     "finish RESULTS CELL NAME=VALUE...|state RESULTS|watch PROCESS LOG CELL WAITING]",
     {
@@ -364,6 +365,15 @@ Status add(const Args& args) {
   return Status::done;
 }
 
+Status import_table(const Args& args) {
+  std::int64_t faults = 0;
+  const std::string csv = operands(args, 1, false, "CSV")[0];
+  const auto imported = zs::registry::import_runs(registry(args), csv, zs::cli::fault_printer(kCommand, faults));
+  print(std::to_string(imported.made) + (imported.made == 1 ? " run" : " runs") + " imported" +
+        (imported.known > 0 ? ", " + std::to_string(imported.known) + " known before" : "") + "\n");
+  return verdict(faults);
+}
+
 Status remove(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 1, true, "RUN...");
@@ -404,8 +414,8 @@ Status reindex(const Args& args) {
 
 Status act(const Args& args) {
   static const std::map<std::string, Status (*)(const Args&)> kActions = {
-      {"show", show}, {"diff", diff}, {"rerun", rerun},    {"update", update},
-      {"add", add},   {"rm", remove}, {"reindex", reindex}};
+      {"show", show}, {"diff", diff},           {"rerun", rerun}, {"update", update},
+      {"add", add},   {"import", import_table}, {"rm", remove},   {"reindex", reindex}};
   if (args.operands().empty()) return list(args);
   std::vector<std::string> names;
   for (const auto* const actions : {&kActions, &zs::experiment::actions()}) {

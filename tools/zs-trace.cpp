@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "metric/file.hpp"
 #include "trace/analysis.hpp"
+#include "trace/folder.hpp"
 
 namespace {
 
 using zs::cli::Args;
 namespace trace = zs::trace;
-namespace fs = std::filesystem;
 
 std::vector<std::string> shown() {
   std::vector<std::string> names;
@@ -35,57 +36,17 @@ const zs::cli::Command kCommand = {
         {'n', "top", "N", "rows of kernels, operators and operations; 0: all", "10"},
         {0, "kernel_delay", "US", "gaps shorter than this, in microseconds, are the next kernel's", "30"},
         {0, "with_last_step", "", "the last profiler step too, which is mostly cut"},
-        {'f', "format", "FORM", "form of the output; tsv needs --show or --against", "table", {"table", "tsv", "json"}},
+        {'f',
+         "format",
+         "FORM",
+         "form of the output, where the file's name (.json, .tsv, .h5) does not say it; tsv needs --show or --against",
+         "table",
+         {"table", "tsv", "json", "h5"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
     },
     {{1, "there were faults: a trace that is cut, events without a time; the rest was analysed"}},
     {"zs-trace rank-0.pt.trace.json.gz", "zs-trace --show temporal --format tsv traces/",
      "zs-trace --against before/ after/"}};
-
-bool is_trace(const std::string& name) {
-  return name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".json.zst");
-}
-
-std::vector<std::string> files_of(const std::string& operand) {
-  std::error_code ignored;
-  if (!fs::is_directory(operand, ignored)) return {operand};
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(operand)) {
-    if (entry.is_regular_file() && is_trace(entry.path().filename().string())) files.push_back(entry.path().string());
-  }
-  if (files.empty()) throw zs::Error(operand, 0, "holds no trace (*.json, *.json.gz)");
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-/// "trace-rank-3.json" -> 3; -1 where the name has no rank.
-std::int64_t rank_in(const std::string& path) {
-  const std::string name = fs::path(path).filename().string();
-  std::size_t at = name.find("rank");
-  if (at == std::string::npos) return -1;
-  at = name.find_first_not_of("-_", at + 4);
-  const std::size_t end = at == std::string::npos ? at : name.find_first_not_of("0123456789", at);
-  return at == std::string::npos ? -1 : zs::parse_int(name.substr(at, end - at)).value_or(-1);
-}
-
-std::vector<trace::Trace> read(const std::vector<std::string>& operands, bool with_last_step,
-                               const zs::FaultSink& faults) {
-  std::vector<trace::Trace> traces;
-  for (const std::string& operand : operands) {
-    for (const std::string& file : files_of(operand)) {
-      trace::Trace one = trace::read(file, faults);
-      if (!one.rank_known) one.rank = rank_in(file) >= 0 ? rank_in(file) : static_cast<std::int64_t>(traces.size());
-      trace::prepare(one, with_last_step);
-      traces.push_back(std::move(one));
-    }
-  }
-  std::stable_sort(traces.begin(), traces.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
-  std::set<std::int64_t> ranks;
-  for (const trace::Trace& one : traces) {
-    if (!ranks.insert(one.rank).second) faults({one.path, 0, "is a second trace of rank " + zs::to_text(one.rank)});
-  }
-  return traces;
-}
 
 nlohmann::ordered_json json_of(const trace::Answer& answer) {
   auto rows = nlohmann::ordered_json::array();
@@ -102,6 +63,31 @@ nlohmann::ordered_json json_of(const trace::Answer& answer) {
     rows.push_back(std::move(object));
   }
   return rows;
+}
+
+/// The answers as the tables of a metric file.
+std::string h5_of(const std::vector<std::pair<const trace::Analysis*, trace::Answer>>& answers) {
+  zs::metric::Store store;
+  store.attributes["tool"] = std::string("zs-trace ") + zs::cli::version();
+  for (const auto& [analysis, answer] : answers) {
+    if (answer.rows.empty()) continue;
+    zs::metric::Table& table = store.tables[std::string(analysis->name)];
+    for (std::size_t i = 0; i < answer.columns.size(); ++i) {
+      zs::metric::Column column(answer.columns[i], "", zs::metric::Type::text);
+      for (const auto& row : answer.rows) column.texts().push_back(row[i]);
+      table.columns.push_back(zs::metric::inferred(std::move(column)));
+    }
+  }
+  return zs::metric::to_h5(store);
+}
+
+/// The form that was asked for, or that the file's name says.
+std::string form_of(const Args& args) {
+  const std::string name = args.text("output");
+  for (const char* const form : {"tsv", "json", "h5"}) {
+    if (!args.has("format") && name.ends_with(std::string(".") + form)) return form;
+  }
+  return args.text("format");
 }
 
 std::string tsv_of(const trace::Answer& answer) {
@@ -127,7 +113,9 @@ trace::Answer shortened(trace::Answer answer) {
 }
 
 zs::Status run(const Args& args) {
-  const std::string form = args.text("format");
+  const std::string form = form_of(args);
+  if (form == "h5" && args.text("output") == "-" && ::isatty(STDOUT_FILENO))
+    throw zs::UsageError("HDF5 is not for a terminal: redirect it, or use -o FILE");
   const bool one = args.has("show") || args.has("against");
   if (form == "tsv" && !one) throw zs::UsageError("--format tsv is of one table: name it by --show");
   if (args.has("show") && args.has("against")) throw zs::UsageError("--show and --against are two questions: ask one");
@@ -137,12 +125,13 @@ zs::Status run(const Args& args) {
   if (settings.most == 0) settings.most = SIZE_MAX;
   std::int64_t faults = 0;
   const auto sink = zs::cli::fault_printer(kCommand, faults);
-  const auto traces = read(args.inputs(), args.has("with_last_step"), sink);
+  const auto traces = trace::read_all(args.inputs(), args.has("with_last_step"), sink);
   std::vector<std::pair<const trace::Analysis*, trace::Answer>> answers;
   static const trace::Analysis kDifference{"difference", "what differs, operation by operation", nullptr};
   if (args.has("against")) {
-    answers.emplace_back(&kDifference, trace::difference(read({args.text("against")}, args.has("with_last_step"), sink),
-                                                         traces, settings));
+    answers.emplace_back(
+        &kDifference,
+        trace::difference(trace::read_all({args.text("against")}, args.has("with_last_step"), sink), traces, settings));
   } else {
     for (const trace::Analysis& analysis : trace::analyses()) {
       if (!args.has("show") || args.text("show") == analysis.name)
@@ -161,6 +150,8 @@ zs::Status run(const Args& args) {
                                {"steps", each.steps.size()}});
     for (const auto& [analysis, answer] : answers) all[std::string(analysis->name)] = json_of(answer);
     out.write(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else if (form == "h5") {
+    out.write(h5_of(answers));
   } else if (form == "tsv") {
     out.write(tsv_of(answers.front().second));
   } else {

@@ -260,6 +260,8 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "use_tensorboard", .role = identity, .label = "TensorBoard", .key = "tracking.use_tensorboard"},
     {.name = "tensorboard_dir", .role = identity, .label = "folder of TensorBoard", .key = "tracking.tensorboard_dir"},
     {.name = "tensorboard.*", .role = identity, .label = "text of TensorBoard"},
+    {.name = "imported_from", .role = identity, .label = "table that it was imported from"},
+    {.name = "imported_id", .role = identity, .label = "id in that table"},
     {.name = "use_wandb", .role = identity, .label = "W&B", .key = "tracking.use_wandb"},
     {.name = "wandb_run", .role = identity, .label = "W&B run"},
     {.name = "wandb_folder", .role = identity, .label = "folder of the W&B run"},

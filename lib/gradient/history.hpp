@@ -28,6 +28,7 @@ struct History {
   std::vector<Layer> layers;
   std::vector<Checkpoint> checkpoints;  ///< in the sources' order
   std::vector<std::string> without;     ///< checkpoints that have no gradients
+  std::vector<std::string> missing;     ///< asked for by only(), and in no checkpoint: they stand as zeros
   bool by_step = false;                 ///< every checkpoint has a step, and they ascend
 
   /// Where a checkpoint stands on an axis: its step, else its number from 1.

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "stat/columns.hpp"
 
 namespace zs::plot {
 namespace {
@@ -31,9 +32,35 @@ std::map<std::int64_t, double> increments(const Condition& condition, const Opti
   return result;
 }
 
+/// The place of each step in epochs: by the steps of one where the runs say how many these are, else as logged.
+std::vector<double> epochs(const std::vector<double>& steps, const Condition& condition) {
+  std::vector<double> result;
+  if (const auto each = parse_real(condition.attribute("steps_per_epoch")); each && *each > 0) {
+    for (const double step : steps) result.push_back(step / *each);
+    return result;
+  }
+  std::map<double, double> known;
+  for (const summary::Member& member : condition.members) {
+    const metric::Column* const place = member.run->records.find("step");
+    const metric::Column* const epoch = member.run->records.find("epoch");
+    if (!place || !epoch || place->type() == metric::Type::text || epoch->type() == metric::Type::text) continue;
+    for (std::size_t row = 0; row < member.run->records.rows(); ++row) {
+      if (!place->absent(row) && !epoch->absent(row)) known.try_emplace(place->real(row), epoch->real(row));
+    }
+  }
+  if (known.empty()) throw Error("condition '" + condition.name + "' has no epochs for the axis");
+  for (const double step : steps) {
+    auto found = known.lower_bound(step);
+    if (found == known.end()) --found;
+    result.push_back(found->second);
+  }
+  return result;
+}
+
 /// The place of each step on the axis: every step since the last logged one counts as the logged one.
 std::vector<double> axis(const std::vector<double>& steps, const Condition& condition, const Options& options) {
   if (options.x_axis == "step") return steps;
+  if (options.x_axis == "epoch") return epochs(steps, condition);
   const auto each = increments(condition, options);
   if (each.empty())
     throw Error("condition '" + condition.name + "' has no " +
@@ -108,7 +135,7 @@ std::string counted(std::size_t count, const std::string& noun) {
 }
 
 std::string x_label(const Options& options) {
-  if (options.x_axis == "tokens") return "tokens";
+  if (options.x_axis == "tokens" || options.x_axis == "epoch") return options.x_axis;
   if (options.x_axis == "time") return "training time (s)";
   return "step";
 }
@@ -124,11 +151,28 @@ std::size_t smoothing(const Options& options, std::size_t points) {
   return points > kMany ? points / 60 * 2 + 1 : 1;
 }
 
-Series loss_curve(const Condition& condition, const Look& look, const Options& options, std::string* partly) {
+namespace {
+
+Series begun(const Condition& condition, const Look& look) {
   Series series;
   series.name = condition.name;
   series.colour = look.ink, series.rest = look.rest;
   if (condition.bad()) series.note = condition.status;
+  return series;
+}
+
+/// Puts a curve over steps onto the axis, and smooths it.
+void finish(Series& series, const Condition& condition, const Look& look, const Options& options) {
+  series.x = axis(series.x, condition, options);
+  const std::size_t count = smoothing(options, series.x.size());
+  if (count > 1 && !look.rest) series.raw = series.y;
+  for (auto* values : {&series.y, &series.low, &series.high}) *values = smoothed(*values, count);
+}
+
+}  // namespace
+
+Series loss_curve(const Condition& condition, const Look& look, const Options& options, std::string* partly) {
+  Series series = begun(condition, look);
   const metric::Table* const table = condition.curve;
   const metric::Column* const steps = table ? table->find("step") : nullptr;
   const metric::Column* const losses = table ? table->find("loss") : nullptr;
@@ -147,10 +191,34 @@ Series loss_curve(const Condition& condition, const Look& look, const Options& o
   if (series.x.empty()) return series;
   complete(condition, series, partly);
   if (!band) series.low.clear(), series.high.clear();
-  series.x = axis(series.x, condition, options);
-  const std::size_t count = smoothing(options, series.x.size());
-  if (count > 1 && !look.rest) series.raw = series.y;
-  for (auto* values : {&series.y, &series.low, &series.high}) *values = smoothed(*values, count);
+  finish(series, condition, look, options);
+  return series;
+}
+
+Series column_curve(const Condition& condition, const Look& look, const Options& options) {
+  Series series = begun(condition, look);
+  struct Step {
+    double sum = 0;
+    std::size_t count = 0;
+    Range range;
+  };
+  std::map<std::int64_t, Step> steps;
+  for (const summary::Member& member : condition.members) {
+    for (const stat::ColumnPoint& point : stat::column_points(*member.run, options.value)) {
+      Step& step = steps[point.step];
+      step.sum += point.value, ++step.count, step.range.include(point.value);
+    }
+  }
+  bool band = false;
+  for (const auto& [place, step] : steps) {
+    series.x.push_back(static_cast<double>(place));
+    series.y.push_back(step.sum / static_cast<double>(step.count));
+    series.low.push_back(step.range.low), series.high.push_back(step.range.high);
+    band = band || step.range.high > step.range.low;
+  }
+  if (series.x.empty()) return series;
+  if (!band) series.low.clear(), series.high.clear();
+  finish(series, condition, look, options);
   return series;
 }
 

@@ -10,6 +10,9 @@ namespace zs::plot {
 /// Throws Error if the axis needs what the condition does not have.
 Series loss_curve(const Condition& condition, const Look& look, const Options& options, std::string* partly = nullptr);
 
+/// The condition's column options.value, its mean over the runs with their range; no points where no run has it.
+Series column_curve(const Condition& condition, const Look& look, const Options& options);
+
 /// Points that a curve is smoothed over: what was asked for, or what suits so many.
 std::size_t smoothing(const Options& options, std::size_t points);
 /// The mean of `count` values around each; of fewer at the ends and beside values that are not finite, which stay,

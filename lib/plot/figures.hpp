@@ -25,13 +25,15 @@ using summary::Unit;
 struct Options {
   /// Curves: the mean of so many logged points around each; 1 leaves them as they are, 0 chooses by their number.
   std::size_t smooth = 0;
-  bool log = false;               ///< curves: a logarithmic axis of losses
-  std::string x_axis = "step";    ///< curves: "step", "tokens" or "time"
+  bool log = false;               ///< curves: a logarithmic axis of values
+  bool log_x = false;             ///< curve: a logarithmic axis of steps, time, tokens or epochs
+  std::string x_axis = "step";    ///< curves: "step", "tokens", "time" or "epoch"
   std::string baseline{};         ///< difference, revision: the condition to compare with; "" is the first
   std::string rows{}, columns{};  ///< sweep: the attributes that span the map; "" chooses those that differ
-  std::string value{};            ///< sweep: the result to show; "" is valid_loss where there is one, else final_loss
-  std::string warmup{};           ///< bars of times: what the summary says about points left out
-  double gate = 0.03;             ///< revision: a ratio within so much of 1 is as good
+  /// Sweep: the result to show; "" is valid_loss where there is one, else final_loss. Curve: the column.
+  std::string value{};
+  std::string warmup{};  ///< bars of times: what the summary says about points left out
+  double gate = 0.03;    ///< revision: a ratio within so much of 1 is as good
 };
 
 /// How a condition looks in every figure of these conditions: stages are hues, what is compiled is strong; else each
@@ -44,6 +46,8 @@ std::vector<Look> looks(const std::vector<Condition>& conditions);
 
 /// A curve per condition: the loss.
 Figure loss_figure(const std::vector<Condition>& conditions, const Options& options = {});
+/// A curve per condition: any column of the records. Throws UsageError where none has it.
+Figure curve_figure(const std::vector<Condition>& conditions, const Options& options);
 /// Whether the loss curves lie so close to one another, unequal, that their difference shows more than they do.
 bool nearly_equal(const std::vector<Condition>& conditions);
 /// A curve per condition: its loss minus the baseline's at the same step.

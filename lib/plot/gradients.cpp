@@ -184,6 +184,8 @@ Figure gradient_figure(const History& history) {
   if (history.checkpoints.size() > 1 && shown.size() < history.layers.size())
     figure.panels.push_back(depth_map(history));
   figure.panels.back().notes.emplace_back("of the mean gradient, before clipping");
+  for (const std::string& name : history.missing)
+    figure.panels.back().notes.push_back(name + ": in no checkpoint, taken as 0");
   if (!history.without.empty())
     figure.panels.back().notes.push_back(counted(history.without.size(), "checkpoint") + " without gradients left out");
   return figure;

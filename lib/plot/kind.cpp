@@ -15,6 +15,7 @@ struct Row {
 const std::vector<Row>& table() {
   static const std::vector<Row> all = {
       {{"loss", "training loss, a curve per condition"}, loss_figure},
+      {{"curve", "any column of the records, --value NAME, a curve per condition"}, curve_figure},
       {{"difference", "loss minus that of a baseline"}, difference_figure},
       {{"time", "mean iteration time with its 95 % interval"}, time_figure},
       {{"distribution", "how iteration times spread"}, distribution_figure},
@@ -33,6 +34,7 @@ std::vector<Kind> kinds() {
   std::vector<Kind> all;
   for (const Row& row : table()) all.push_back(row.kind);
   all.push_back({kGradients, "gradient norms of the layers of a run, and how they went over its checkpoints"});
+  all.push_back({kTrace, "profiler traces: what each rank did, kernels, critical path, queues, memory, who waited"});
   return all;
 }
 

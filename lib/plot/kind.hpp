@@ -14,15 +14,16 @@ struct Kind {
 };
 /// All kinds, in the order in which they are listed.
 std::vector<Kind> kinds();
-/// The kind that is not made from a summary: see gradient_figure.
+/// The kinds that are not made from a summary: see gradient_figure, trace_figure.
 inline constexpr const char* kGradients = "gradients";
+inline constexpr const char* kTrace = "trace";
 
 /// Throws UsageError at an unknown kind, naming the nearest, or all.
 void require_kind(const std::string& kind);
 
 /// Draws up the figure of a kind from a summary. `source` names the input in errors.
-/// Throws UsageError at an unknown kind (naming the nearest) and at kGradients, Error where the summary lacks what the
-/// kind needs.
+/// Throws UsageError at an unknown kind (naming the nearest), at kGradients and kTrace, Error where the summary lacks
+/// what the kind needs.
 Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options = {});
 
 }  // namespace zs::plot

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "plot/curve.hpp"
+#include "stat/columns.hpp"
 
 namespace zs::plot {
 namespace {
@@ -120,6 +121,40 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
   if (!note.empty()) panel.notes.insert(panel.notes.begin(), note);
   for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
   return {titled("Training loss", conditions), {std::move(panel)}};
+}
+
+Figure curve_figure(const std::vector<Condition>& conditions, const Options& options) {
+  if (options.value.empty()) throw UsageError("a curve of what? --value NAME names a column of the records");
+  std::vector<const metric::Run*> runs;
+  for (const Condition& condition : conditions) {
+    for (const summary::Member& member : condition.members) runs.push_back(member.run);
+  }
+  stat::require_column(runs, options.value);
+  Panel panel;
+  const metric::Column* column = nullptr;
+  for (const metric::Run* const run : runs) column = column ? column : run->records.find(options.value);
+  panel.x_label = x_label(options);
+  panel.y_label = options.value + (column->unit.empty() ? "" : " (" + column->unit + ")");
+  panel.log_x = options.log_x, panel.log_y = options.log;
+  panel.x_from_zero = options.x_axis != "step" && !options.log_x;
+  const std::vector<Look> look = looks(conditions);
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    Series series = column_curve(conditions[i], look[i], options);
+    std::size_t not_finite = 0, below = 0;
+    for (std::size_t at = 0; at < series.y.size(); ++at) {
+      not_finite += !std::isfinite(series.y[at]);
+      below += (options.log && series.y[at] <= 0) || (options.log_x && series.x[at] <= 0);
+    }
+    if (not_finite > 0) panel.notes.push_back(series.name + ": " + counted(not_finite, "value") + " not finite");
+    if (below > 0)
+      panel.notes.push_back(series.name + ": " + counted(below, "point") +
+                            " not above 0, which a logarithmic axis cannot show");
+    if (series.x.empty()) series.note += (series.note.empty() ? "no " : ", no ") + options.value;
+    panel.series.push_back(std::move(series));
+  }
+  figure::stripe_coinciding(panel.series, 0.004, options.log);
+  for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
+  return {titled(options.value, conditions), {std::move(panel)}};
 }
 
 Figure difference_figure(const std::vector<Condition>& conditions, const Options& options) {

@@ -15,6 +15,7 @@ Document batch(const metric::Store& store, const Findings& found, const std::str
   document.sections.push_back(loss_section(found, tracer));
   document.sections.push_back(performance_section(store, found, tracer));
   document.sections.push_back(memory_section(found, tracer));
+  if (!own_columns(store).empty()) document.sections.push_back(columns_section(store, found));
   document.sections.push_back(setup_section(found));
   document.sections.push_back(quality_section(store, found));
   document.sections.push_back(recommendation_section(found));

@@ -22,6 +22,10 @@ Section setup_section(const Findings& found, bool differences = true);
 Section loss_section(const Findings& found, Tracer& tracer);
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer);
 Section memory_section(const Findings& found, Tracer& tracer);
+/// The columns that the summary was asked for beside its own; see zs-aggregate --columns.
+std::vector<std::string> own_columns(const metric::Store& store);
+/// REQUIRES: there are some.
+Section columns_section(const metric::Store& store, const Findings& found);
 Section quality_section(const metric::Store& store, const Findings& found);
 Section recommendation_section(const Findings& found);
 Section appendix_section(const metric::Store& store, const Findings& found, const std::string& source);

@@ -102,6 +102,7 @@ struct Document {
   std::vector<Section> sections;
   std::vector<Origin> origins;
   std::string data{};  ///< what programs read, JSON; "" where the kind of report has none
+  std::string rows{};  ///< what programs read, tab-separated; "" where the kind of report has none
   std::string tool;    ///< what wrote it, with its version
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of the report of gradients, each a section.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "gradient/finding.hpp"
@@ -22,6 +23,10 @@ Section layer_section(const gradient::History& history, const std::vector<gradie
 Section checkpoint_section(const gradient::History& history, const LoggedNorms& log);
 /// Cosines between consecutive checkpoints. REQUIRES: two checkpoints or more.
 Section direction_section(const gradient::History& history);
+/// Cosines between layers of one shape at the last checkpoint; nothing where there are no two.
+std::optional<Section> between_section(const gradient::History& history);
+/// How norms go with the losses that the training logged; nothing of fewer than three checkpoints, or without losses.
+std::optional<Section> loss_relation_section(const gradient::History& history);
 /// Every tensor at the last checkpoint.
 Section tensor_section(const gradient::History& history);
 

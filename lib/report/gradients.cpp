@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/number.hpp"
+#include "gradient/select.hpp"
 #include "metric/file.hpp"
 #include "plot/gradients.hpp"
 #include "report/gradient_tables.hpp"
@@ -196,11 +197,16 @@ Document gradients(const History& history) {
   const LoggedNorms log = logged(history);
   Document document;
   document.title = "Gradients of " + history.subject;
+  document.data = gradient::to_json(history);
+  document.rows = gradient::to_tsv(history);
   write_verdict(history, findings, log, document);
   document.sections.push_back(summary_section(history, findings, log));
   document.sections.push_back(layer_section(history, findings));
   document.sections.push_back(checkpoint_section(history, log));
   if (history.checkpoints.size() > 1) document.sections.push_back(direction_section(history));
+  for (std::optional<Section> section : {between_section(history), loss_relation_section(history)}) {
+    if (section) document.sections.push_back(std::move(*section));
+  }
   document.sections.push_back(tensor_section(history));
   return document;
 }

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "report/revision.hpp"
+#include "stat/columns.hpp"
+#include "stat/sample.hpp"
 
 namespace zs::report {
 namespace {
@@ -56,8 +58,29 @@ Json json(const summary::Member& member) {
                {"time_mean", known(member.time_mean)},
                {"time_median", known(member.time_median)},
                {"peak_mem", known(member.peak_mem)}};
+  made["final_loss"] = known(member.final_loss);
+  made["steps"] = made["losses"] = made["iteration_times"] = Json::array();
+  for (const stat::Point& point : member.series.points) {
+    made["steps"].push_back(metric::is_absent(point.step) ? Json() : Json(point.step));
+    made["losses"].push_back(number(point.loss));
+    made["iteration_times"].push_back(number(point.time));
+  }
+  made["peak_mems"] = Json::array();
+  for (const stat::ColumnPoint& point : stat::column_points(*member.run, "peak_mem"))
+    made["peak_mems"].push_back(number(point.value));
   made["attributes"] = member.run->attributes;
   return made;
+}
+
+/// Mean and standard deviation over the runs of a condition that have the value.
+Json over_runs(const Condition& condition, std::optional<double> summary::Member::*value) {
+  stat::Sample all;
+  for (const summary::Member& member : condition.members) {
+    if (member.*value) all.push_back(*(member.*value));
+  }
+  return {{"runs", all.size()},
+          {"mean", all.empty() ? Json() : number(stat::mean(all))},
+          {"std", number(stat::deviation(all))}};
 }
 
 }  // namespace
@@ -70,7 +93,11 @@ std::string to_json(const Comparisons& all, const Findings& found, const Gate& g
                {"max_slowdown", gate.max_slowdown}};
   for (const Comparison& one : all.others) made["comparisons"].push_back(json(one));
   for (const Condition& condition : found.conditions) {
-    Json revision = {{"revision", condition.name}, {"status", condition.status}, {"runs", Json::array()}};
+    Json revision = {{"revision", condition.name}, {"status", condition.status}};
+    revision["final_loss"] = over_runs(condition, &summary::Member::final_loss);
+    revision["iteration_time"] = over_runs(condition, &summary::Member::time_mean);
+    revision["peak_mem"] = over_runs(condition, &summary::Member::peak_mem);
+    revision["runs"] = Json::array();
     for (const summary::Member& member : condition.members) revision["runs"].push_back(json(member));
     made["revisions"].push_back(std::move(revision));
   }

@@ -44,6 +44,7 @@ Format format_of(const std::string& path) {
   std::string name = path;
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   if (name.ends_with(".json")) return Format::json;
+  if (name.ends_with(".tsv")) return Format::tsv;
   return name.ends_with(".html") || name.ends_with(".htm") ? Format::html : Format::markdown;
 }
 
@@ -55,8 +56,15 @@ std::vector<std::string> write(const Document& document, Format format, const st
                                const std::string& figures, const figure::Theme& theme) {
   std::vector<std::string> warnings;
   if (format == Format::json) {
-    if (document.data.empty()) throw UsageError("only a comparison of revisions is written as JSON: --kind revision");
+    if (document.data.empty())
+      throw UsageError("only --kind revision and --gradients are written as JSON; of a summary it is zs-aggregate's");
     write_file(output, document.data);
+    return warnings;
+  }
+  if (format == Format::tsv) {
+    if (document.rows.empty())
+      throw UsageError("only --gradients are written as TSV; of a summary it is zs-aggregate's");
+    write_file(output, document.rows);
     return warnings;
   }
   if (format == Format::html) {

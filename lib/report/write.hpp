@@ -9,15 +9,15 @@
 
 namespace zs::report {
 
-enum class Format { markdown, html, json };
+enum class Format { markdown, html, json, tsv };
 
-/// The format that a file's name asks for: .html and .htm are HTML, .json is JSON, all else is Markdown.
+/// The format that a file's name asks for: .html and .htm are HTML, .json and .tsv what they say, all else is Markdown.
 Format format_of(const std::string& path);
 
 /// Writes the report to `output` ("-" is stdout). Pictures of a Markdown report go to `figures` ("" means beside the
 /// output; with stdout none are drawn then). Returns warnings: pictures that could not be drawn, and why.
-/// Each file appears whole or not at all; throws Error where one cannot be written, UsageError at JSON of a report that
-/// has none.
+/// Each file appears whole or not at all; throws Error where one cannot be written, UsageError at JSON or TSV of a
+/// report that has none.
 std::vector<std::string> write(const Document& document, Format format, const std::string& output,
                                const std::string& figures, const figure::Theme& theme);
 

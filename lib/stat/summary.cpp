@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "stat/columns.hpp"
 #include "stat/curve.hpp"
 #include "stat/divergence.hpp"
 #include "stat/row.hpp"
@@ -137,6 +138,7 @@ void write_row(RowWriter& row, const Condition& condition, const SummaryRule& ru
   row.text("state_digest", digest(condition));
   row.text("reason", reason(condition));
   write_details(row, condition, rule.detail);
+  write_columns(row, condition, rule.columns);
 }
 
 /// What was left out at the start, in words, and a warning for every run that had fewer points than asked.
@@ -186,6 +188,9 @@ std::string joined(const std::vector<std::string>& words) {
 
 Summary summarize(metric::Store store, const SummaryRule& rule) {
   if (store.runs.empty()) throw Error("no runs in the input: nothing to aggregate");
+  std::vector<const metric::Run*> runs;
+  for (const metric::Run& run : store.runs) runs.push_back(&run);
+  for (const std::string& name : rule.columns) require_column(runs, name);
   const std::vector<Condition> all = conditions(store, rule.by, rule.timing);
   Summary made;
   metric::Table table;
@@ -200,6 +205,7 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
   made.store.tables["runs"] = run_table(all);
   made.store.tables["divergence"] = divergence(all, made.store.curves);
   if (!rule.by.empty()) made.store.attributes["by"] = joined(rule.by);
+  if (!rule.columns.empty()) made.store.attributes["columns"] = joined(rule.columns);
   if (rule.timing.outliers != Outliers::keep)
     made.store.attributes["outliers"] = removed_note(all, rule.timing, made.warnings);
   if (rule.detail.target) made.store.attributes["target"] = to_text(*rule.detail.target);

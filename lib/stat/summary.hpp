@@ -16,6 +16,7 @@ struct SummaryRule {
   TimingRule timing;
   Deviation deviation = Deviation::sample;
   DetailRule detail;
+  std::vector<std::string> columns{};  ///< columns of one's own to summarise too; see stat/columns.hpp
 };
 
 struct Summary {
@@ -24,7 +25,7 @@ struct Summary {
 };
 
 /// Takes the runs of `store`; a summary it may hold already is made anew. Throws Error where it has no runs, or where
-/// none has an attribute of `by`.
+/// none has an attribute of `by`; UsageError at one of `columns` that none has.
 Summary summarize(metric::Store store, const SummaryRule& rule);
 
 }  // namespace zs::stat

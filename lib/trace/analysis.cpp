@@ -8,39 +8,14 @@
 #include <numeric>
 
 #include "base/number.hpp"
+#include "trace/critical_path.hpp"
+#include "trace/launch.hpp"
+#include "trace/queue.hpp"
+#include "trace/straggler.hpp"
+#include "trace/sums.hpp"
 
 namespace zs::trace {
 namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
-
-std::string text(double value) { return to_text(value); }
-std::string text(std::size_t value) { return to_text(static_cast<std::int64_t>(value)); }
-std::string percent(double part, double whole, double scale = 100) {
-  return whole > 0 ? to_text(std::round(100 * part / whole * scale) / scale) : "";
-}
-
-struct Span {
-  double begin, end;
-};
-
-/// The union of spans: those that touch are one.
-std::vector<Span> merged(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
-  std::vector<Span> all;
-  for (const Span& span : spans) {
-    if (!all.empty() && span.begin <= all.back().end)
-      all.back().end = std::max(all.back().end, span.end);
-    else
-      all.push_back(span);
-  }
-  return all;
-}
-
-double length(const std::vector<Span>& spans) {
-  return std::accumulate(spans.begin(), spans.end(), 0.0,
-                         [](double sum, const Span& s) { return sum + s.end - s.begin; });
-}
 
 /// The events of a rank on its streams, which `wanted` takes.
 template <typename Wanted>
@@ -58,13 +33,6 @@ std::vector<Kind> kinds(const Trace& trace) {
   for (const std::string& name : trace.names) all.push_back(kind_of(name));
   return all;
 }
-
-bool on_stream(const Event& event) {
-  return event.stream != -1 && (event.category == Category::kernel || event.category == Category::memcpy ||
-                                event.category == Category::memset);
-}
-
-std::string rank_of(const Trace& trace) { return to_text(trace.rank); }
 
 Answer temporal(const std::vector<Trace>& traces, const Settings&) {
   Answer answer{{"rank", "kernel_time", "idle", "idle_percent", "computing", "computing_percent", "non_computing",
@@ -146,45 +114,6 @@ Answer kernel_kinds(const std::vector<Trace>& traces, const Settings&) {
   return answer;
 }
 
-struct Sum {
-  std::string label;
-  std::vector<double> values;
-  double total() const { return std::accumulate(values.begin(), values.end(), 0.0); }
-};
-
-/// Count, sum, mean, standard deviation (n - 1; 0 of one), least, greatest.
-std::vector<std::string> figures(const std::vector<double>& values) {
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0),
-               mean = sum / static_cast<double>(values.size());
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  const double deviation = values.size() > 1 ? std::sqrt(squares / static_cast<double>(values.size() - 1)) : 0;
-  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-  return {text(values.size()), text(sum), text(mean), text(deviation), text(*least), text(*greatest)};
-}
-
-/// A row for each name of most time, and one for the others.
-Answer by_name(const char* what, std::map<std::string, std::vector<double>> times, const Settings& settings) {
-  Answer answer{{what, "count", "time", "mean", "std", "min", "max"}, {}};
-  std::vector<Sum> sums;
-  for (auto& [label, values] : times) sums.push_back({label, std::move(values)});
-  std::stable_sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) { return a.total() > b.total(); });
-  Sum others{"(" + text(sums.size() - std::min(sums.size(), settings.most)) + " others)", {}};
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    if (i >= settings.most) {
-      others.values.insert(others.values.end(), sums[i].values.begin(), sums[i].values.end());
-      continue;
-    }
-    answer.rows.push_back(figures(sums[i].values));
-    answer.rows.back().insert(answer.rows.back().begin(), sums[i].label);
-  }
-  if (!others.values.empty()) {
-    answer.rows.push_back(figures(others.values));
-    answer.rows.back().insert(answer.rows.back().begin(), others.label);
-  }
-  return answer;
-}
-
 Answer kernels(const std::vector<Trace>& traces, const Settings& settings) {
   std::map<std::string, std::vector<double>> times;
   for (const Trace& trace : traces) {
@@ -223,6 +152,19 @@ Answer operators(const std::vector<Trace>& traces, const Settings& settings) {
   return by_name("operator", std::move(times), settings);
 }
 
+/// What record_function and its like mark on the host; steps are counted elsewhere.
+Answer annotations(const std::vector<Trace>& traces, const Settings& settings) {
+  std::map<std::string, std::vector<double>> times;
+  for (const Trace& trace : traces) {
+    for (const Event& event : trace.events) {
+      const std::string& name = trace.name(event);
+      if (event.category == Category::annotation && !name.starts_with("ProfilerStep#"))
+        times[name].push_back(event.dur);
+    }
+  }
+  return by_name("annotation", std::move(times), settings);
+}
+
 Answer overlap(const std::vector<Trace>& traces, const Settings&) {
   Answer answer{{"rank", "communication", "overlapped", "overlap_percent"}, {}};
   for (const Trace& trace : traces) {
@@ -237,81 +179,6 @@ Answer overlap(const std::vector<Trace>& traces, const Settings&) {
     }
     const double whole = length(communicating);
     if (whole > 0) answer.rows.push_back({rank_of(trace), text(whole), text(both), percent(both, whole)});
-  }
-  return answer;
-}
-
-double quantile(const std::vector<double>& sorted, double share) {
-  const double at = share * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
-}
-
-bool launches(std::string_view name) {
-  static constexpr std::array<std::string_view, 12> kNames = {
-      "cudaLaunchKernel",      "cudaLaunchKernelExC", "cuLaunchKernel",  "cuLaunchKernelEx",
-      "cudaMemcpyAsync",       "cudaMemsetAsync",     "hipLaunchKernel", "hipExtModuleLaunchKernel",
-      "hipModuleLaunchKernel", "hipExtLaunchKernel",  "hipMemcpyAsync",  "hipMemsetAsync"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-}
-
-Answer queue(const std::vector<Trace>& traces, const Settings&) {
-  Answer answer{{"rank", "stream", "count", "mean", "std", "min", "25%", "50%", "75%", "max", "full_time"}, {}};
-  constexpr double kFull = 1024;  // the runtime makes the next launch wait
-  for (const Trace& trace : traces) {
-    std::map<std::int32_t, std::vector<std::pair<double, int>>> streams;
-    for (const Event& event : trace.events) {
-      if (event.partner < 0 || event.gpu || !launches(trace.name(event))) continue;
-      const Event& kernel = trace.events[static_cast<std::size_t>(event.partner)];
-      if (kernel.stream < 0) continue;
-      streams[kernel.stream].emplace_back(event.ts, 1);
-      streams[kernel.stream].emplace_back(kernel.ts, -1);
-    }
-    for (auto& [stream, changes] : streams) {
-      std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
-        return a.first != b.first ? a.first < b.first : a.second > b.second;
-      });
-      std::vector<double> lengths;
-      double now = 0, full = 0;
-      for (std::size_t i = 0; i < changes.size(); ++i) {
-        if (i > 0 && now >= kFull) full += changes[i].first - changes[i - 1].first;
-        lengths.push_back(now += changes[i].second);
-      }
-      const std::vector<std::string> all = figures(lengths);
-      std::sort(lengths.begin(), lengths.end());
-      answer.rows.push_back({rank_of(trace), to_text(std::int64_t{stream}), all[0], all[2], all[3], all[4],
-                             text(quantile(lengths, 0.25)), text(quantile(lengths, 0.5)), text(quantile(lengths, 0.75)),
-                             all[5], text(full)});
-    }
-  }
-  return answer;
-}
-
-Answer launch(const std::vector<Trace>& traces, const Settings&) {
-  constexpr double kShort = 50, kLate = 100;  // us
-  Answer answer{
-      {"rank", "launches", "delay_mean", "delay_50%", "delay_max", "short_kernels", "slow_calls", "late_starts"}, {}};
-  for (const Trace& trace : traces) {
-    std::vector<double> delays;
-    std::size_t brief = 0, slow = 0, late = 0;
-    for (const Event& event : trace.events) {
-      const std::string& called = trace.name(event);
-      if (event.gpu || event.partner < 0 ||
-          (called != "cudaLaunchKernel" && called != "cudaLaunchKernelExC" && called != "cudaMemcpyAsync" &&
-           called != "cudaMemsetAsync"))
-        continue;
-      const Event& kernel = trace.events[static_cast<std::size_t>(event.partner)];
-      delays.push_back(std::max(0.0, kernel.ts - event.ts - event.dur));
-      brief += kernel.dur < event.dur && event.dur <= kShort;
-      slow += event.dur > kShort;
-      late += delays.back() > kLate;
-    }
-    if (delays.empty()) continue;
-    const std::vector<std::string> all = figures(delays);
-    std::sort(delays.begin(), delays.end());
-    answer.rows.push_back(
-        {rank_of(trace), all[0], all[2], text(quantile(delays, 0.5)), all[5], text(brief), text(slow), text(late)});
   }
   return answer;
 }
@@ -344,6 +211,11 @@ const std::vector<Analysis>& analyses() {
       {"overlap", "how much of the communication computation hides", overlap},
       {"queue", "how many launches waited on each stream", queue},
       {"launch", "how long kernels waited after their launch", launch},
+      {"delays", "whose kernels often begin late, more than 100 us after their launch", delays},
+      {"critical", "what the end of each rank's GPU work waited for", critical},
+      {"critical_kernels", "the kernels of most time on that path", critical_kernels},
+      {"stragglers", "which rank the others wait for, by collective", stragglers},
+      {"annotations", "what the program annotates: the parts of a step", annotations},
       {"operators", "the operators of most time on processors, without what they call", operators},
       {"memory", "the largest memory of each device", memory},
   };

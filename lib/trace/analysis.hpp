@@ -6,20 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "trace/answer.hpp"
 #include "trace/trace.hpp"
 
 namespace zs::trace {
-
-/// A table: cells are numbers as text, exact, or names.
-struct Answer {
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> rows;
-};
-
-struct Settings {
-  double kernel_delay = 30;  ///< us: a shorter gap behind a kernel is its successor's, not somebody's
-  std::size_t most = 10;     ///< rows of a table of names
-};
 
 struct Analysis {
   std::string_view name, what;  ///< for --show; what it answers

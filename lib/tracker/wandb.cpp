@@ -89,6 +89,12 @@ void WandbWriter::begin(const std::string& run, const Facts& attributes) {
   add(std::move(first));
   for (const std::string& line : early_) output(line);
   early_.clear();
+  // As sync makes it of the record; JSON's values are YAML's too.
+  std::string config = "wandb_version: 1\n";
+  for (const auto& [key, value] : attributes) {
+    if (!names_secret(key)) config += text_json(key) + ":\n  value: " + fact_json(value) + "\n";
+  }
+  write_file(run_.folder + "/files/config.yaml", config);
   const nlohmann::ordered_json metadata = {{"program", "zs-train"}, {"host", host_name()}};
   write_file(run_.folder + "/files/wandb-metadata.json", metadata.dump(2) + "\n");
   // Where W&B's own tools look for the newest run.

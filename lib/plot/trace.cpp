@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plot/trace.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "base/text.hpp"
+#include "plot/curve.hpp"
+#include "trace/analysis.hpp"
+#include "trace/queue.hpp"
+
+namespace zs::plot {
+namespace {
+
+using trace::Answer;
+using trace::Trace;
+
+constexpr double kSecond = 1e6;  // in the microseconds of traces
+
+Answer answer(std::string_view analysis, const std::vector<Trace>& traces, std::size_t most) {
+  const auto& all = trace::analyses();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == analysis; });
+  trace::Settings settings;
+  settings.most = most;
+  return found->run(traces, settings);
+}
+
+double number(const std::string& cell) { return parse_real(cell).value_or(kNone); }
+
+/// "void at::native::vectorized_elementwise..." without its end.
+std::string shortened(const std::string& name) {
+  constexpr std::size_t kMost = 44;
+  return characters(name) <= kMost ? name : std::string(first_characters(name, kMost - 1)) + "\u2026";
+}
+
+/// Ranks by what their GPUs did.
+void add_breakdown(const std::vector<Trace>& traces, std::vector<Panel>& panels) {
+  const Answer times = answer("temporal", traces, SIZE_MAX);
+  if (times.rows.empty()) return;
+  Panel panel;
+  panel.title = "What each rank's GPU did, share of the time";
+  panel.key = "darker: a larger share";
+  panel.columns = {"computing", "not computing", "idle"};
+  panel.x_label = "from the first to the last event on the GPU", panel.y_label = "rank";
+  constexpr std::size_t kPercents[] = {5, 7, 3};  // columns of the answer
+  for (std::size_t row = 0; row < times.rows.size(); ++row) {
+    panel.rows.push_back(times.rows[row][0]);
+    for (std::size_t column = 0; column < panel.columns.size(); ++column) {
+      const std::string& share = times.rows[row][kPercents[column]];
+      panel.cells.push_back({column, row, number(share), share + " %"});
+    }
+  }
+  panel.notes.emplace_back("not computing: communication and copies that no computation hides");
+  panels.push_back(std::move(panel));
+}
+
+/// A bar for each row of an answer: its name, and the time in `column`.
+void add_bars(const Answer& times, std::size_t name, std::size_t column, const std::string& title,
+              const std::string& label, std::vector<Panel>& panels) {
+  double most = 0;
+  for (const auto& row : times.rows) most = std::max(most, number(row[column]));
+  if (!(most > 0)) return;
+  const Unit unit = summary::time_unit(most / kSecond);
+  Panel panel;
+  panel.title = title;
+  panel.x_label = label + " (" + unit.name + ")";
+  for (const auto& row : times.rows) {
+    Bar bar;
+    bar.name = shortened(row[name]);
+    bar.value = number(row[column]) / kSecond / unit.factor;
+    bar.label = unit.text(number(row[column]) / kSecond, 3);
+    panel.bars.push_back(std::move(bar));
+  }
+  panels.push_back(std::move(panel));
+}
+
+/// Curves over the time of the trace, with no more points than a picture can show: of each of its columns the largest.
+Series course(const std::string& name, std::size_t hue, const std::vector<double>& times,
+              const std::vector<double>& values) {
+  constexpr std::size_t kColumns = 1000;
+  Series series;
+  series.name = name;
+  series.colour = Ink(hue);
+  const std::size_t each = std::max<std::size_t>(1, times.size() / kColumns);
+  for (std::size_t i = 0; i < times.size(); i += each) {
+    const std::size_t end = std::min(i + each, times.size());
+    const auto largest = std::max_element(values.begin() + static_cast<std::ptrdiff_t>(i),
+                                          values.begin() + static_cast<std::ptrdiff_t>(end));
+    series.x.push_back(times[static_cast<std::size_t>(largest - values.begin())] / kSecond);
+    series.y.push_back(*largest);
+  }
+  return series;
+}
+
+void add_queues(const std::vector<Trace>& traces, std::vector<Panel>& panels) {
+  Panel panel;
+  panel.title = "Launches that waited on each stream of rank " + to_text(traces.front().rank);
+  panel.x_label = "time (s)", panel.y_label = "launches";
+  panel.from_zero = panel.x_from_zero = true;
+  for (const auto& [stream, queue] : trace::queues(traces.front()))
+    panel.series.push_back(
+        course("stream " + to_text(std::int64_t{stream}), panel.series.size(), queue.times, queue.lengths));
+  if (!panel.series.empty()) panels.push_back(std::move(panel));
+}
+
+void add_memory(const std::vector<Trace>& traces, std::vector<Panel>& panels) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::vector<double>, std::vector<double>>> devices;
+  double most = 0;
+  for (const Trace& trace : traces) {
+    for (const trace::Memory& point : trace.memory) {
+      auto& [times, values] = devices[{trace.rank, point.device}];
+      times.push_back(point.ts);
+      values.push_back(static_cast<double>(point.allocated));
+      most = std::max(most, values.back());
+    }
+  }
+  if (devices.empty()) return;
+  const Unit unit = summary::bytes_unit(most);
+  Panel panel;
+  panel.title = "Memory held";
+  panel.x_label = "time (s)", panel.y_label = "memory (" + unit.name + ")";
+  panel.from_zero = panel.x_from_zero = true;
+  for (auto& [key, points] : devices) {
+    for (double& value : points.second) value /= unit.factor;
+    panel.series.push_back(course("rank " + to_text(key.first) + (key.second < 0 ? "" : ", GPU " + to_text(key.second)),
+                                  panel.series.size(), points.first, points.second));
+  }
+  panels.push_back(std::move(panel));
+}
+
+}  // namespace
+
+Figure trace_figure(const std::vector<Trace>& traces) {
+  constexpr std::size_t kNames = 8;
+  Figure figure;
+  figure.title = "Profile of " + counted(traces.size(), "rank");
+  add_breakdown(traces, figure.panels);
+  add_bars(answer("kernels", traces, kNames), 0, 2, "Kernels of most time", "time over all ranks", figure.panels);
+  Answer path = answer("critical", traces, kNames);
+  std::erase_if(path.rows, [&](const auto& row) { return row[0] != path.rows.front()[0]; });
+  if (!path.rows.empty())
+    add_bars(path, 1, 2, "What the end of rank " + path.rows.front()[0] + " waited for", "time on the critical path",
+             figure.panels);
+  add_queues(traces, figure.panels);
+  add_bars(answer("annotations", traces, kNames), 0, 2, "Annotations of most time", "time over all ranks",
+           figure.panels);
+  add_bars(answer("stragglers", traces, kNames), 0, 6, "Collectives in which ranks waited for others",
+           "waiting over all ranks", figure.panels);
+  add_memory(traces, figure.panels);
+  if (figure.panels.empty()) throw Error("these traces have nothing that can be drawn");
+  return figure;
+}
+
+}  // namespace zs::plot

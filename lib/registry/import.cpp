@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "registry/import.hpp"
+
+#include <filesystem>
+#include <set>
+#include <vector>
+
+#include "attribute/table.hpp"
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "base/secret.hpp"
+#include "base/text.hpp"
+#include "config/known.hpp"
+#include "registry/index.hpp"
+#include "registry/run.hpp"
+
+namespace zs::registry {
+namespace {
+
+/// The rows of a CSV (RFC 4180): cells in quotes may hold commas, line ends and doubled quotes.
+class Rows {
+ public:
+  explicit Rows(std::string text) : text_(std::move(text)) {
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
+  }
+
+  /// The next row that is no empty line; false at the end. Throws Error, located, at a quote that is not closed.
+  bool next(std::vector<std::string>& cells, const std::string& path) {
+    cells.clear();
+    while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += text_[at_++] == '\n';
+    if (at_ >= text_.size()) return false;
+    begun_ = line_;
+    while (true) {
+      cells.push_back(cell(path));
+      if (at_ >= text_.size()) return true;
+      const char c = text_[at_++];
+      if (c == ',') continue;
+      if (c == '\r' && at_ < text_.size() && text_[at_] == '\n') ++at_;
+      ++line_;
+      return true;
+    }
+  }
+  /// The line on which the last row began, from 1.
+  long line() const { return begun_; }
+
+ private:
+  std::string cell(const std::string& path) {
+    std::string value;
+    if (at_ < text_.size() && text_[at_] == '"') {
+      ++at_;
+      while (true) {
+        if (at_ >= text_.size()) throw Error(path, begun_, "a quote is not closed: is the file cut?");
+        const char c = text_[at_++];
+        line_ += c == '\n';
+        if (c != '"') {
+          value += c;
+        } else if (at_ < text_.size() && text_[at_] == '"') {
+          value += text_[at_++];
+        } else {
+          break;
+        }
+      }
+    }
+    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') value += text_[at_++];
+    return value;
+  }
+
+  std::string text_;
+  std::size_t at_ = 0;
+  long line_ = 1, begun_ = 1;
+};
+
+/// Whether a field holds whole numbers.
+bool is_whole(const std::string& key) {
+  const config::Known* const known = config::known(key);
+  if (known) return known->type == config::Type::integer || known->type == config::Type::count;
+  const attribute::Attribute* const row = attribute::find(key);
+  return row && row->type == attribute::Type::integer;
+}
+
+/// A cell as a record has it.
+std::string value_of(const std::string& key, const std::string& cell) {
+  if (cell == "None") return "";
+  if (names_secret(key) && !cell.empty()) return std::string(kWithheld);
+  if (cell == "True" || cell == "False") return cell == "True" ? "true" : "false";
+  if (is_whole(key) && cell.ends_with(".0") && parse_int(cell.substr(0, cell.size() - 2)))
+    return cell.substr(0, cell.size() - 2);
+  return cell;
+}
+
+}  // namespace
+
+Imported import_runs(const std::string& registry, const std::string& csv, const FaultSink& faults) {
+  Input input(csv);
+  const std::string name = input.name();
+  const std::string from = csv == "-" ? name : std::filesystem::absolute(csv).lexically_normal().string();
+  Rows rows(input.read_all());
+  std::vector<std::string> header, cells;
+  if (!rows.next(header, name)) throw Error(name, 0, "is empty: a table of runs begins with the names of its columns");
+  std::set<std::string> seen;
+  for (const std::string& column : header) {
+    if (!column.empty() && !seen.insert(column).second) throw Error(name, 1, "column '" + column + "' is there twice");
+  }
+  if (!seen.contains("run_id") && !seen.contains("run_name"))
+    throw Error(name, 1, "has neither a column run_id nor run_name: is it a table of runs?");
+
+  std::set<std::string> known;  // ids that the registry has, its own and imported ones
+  if (std::filesystem::exists(registry)) {
+    const Runs runs = read_runs(registry, faults);
+    for (std::size_t row = 0; row < runs.size(); ++row) {
+      for (const char* const column : {"run_id", "imported_id"}) {
+        if (const std::string id = runs.text(row, column); !id.empty()) known.insert(id);
+      }
+    }
+  }
+  Imported imported;
+  while (rows.next(cells, name)) {
+    if (cells.size() != header.size()) {
+      faults({name, rows.line(),
+              "has " + to_text(static_cast<std::int64_t>(cells.size())) + " cells, the header " +
+                  to_text(static_cast<std::int64_t>(header.size())) + ": left out"});
+      continue;
+    }
+    Fields fields = {{"imported_from", from}};
+    std::string id, run_name;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (header[i].empty()) continue;  // the index of a data frame
+      const std::string value = value_of(header[i], cells[i]);
+      if (header[i] == "run_id")
+        id = value;
+      else if (header[i] == "run_name")
+        run_name = printable(value);
+      else if (!value.empty())
+        set(fields, printable(header[i]), value);
+    }
+    if (id.empty()) id = run_name + "@" + from + ":" + to_text(static_cast<std::int64_t>(rows.line()));
+    if (!known.insert(id).second) {
+      ++imported.known;
+      continue;
+    }
+    set(fields, "imported_id", id);
+    Run::create(registry, run_name.empty() ? id : run_name, fields);
+    ++imported.made;
+  }
+  return imported;
+}
+
+}  // namespace zs::registry

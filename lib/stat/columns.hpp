@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns of one's own: what records hold beside the standard columns, summarised as these are.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stat/condition.hpp"
+#include "stat/print.hpp"
+#include "stat/row.hpp"
+
+namespace zs::stat {
+
+/// A value of a column at a step. Steps that the records do not number are numbered from 1.
+struct ColumnPoint {
+  std::int64_t epoch, step;
+  double value;
+};
+
+/// The column of a run, in order of steps: of the lowest rank, each step once, the newest attempt at it. Empty where
+/// the run does not have it. Throws Error where it is text.
+std::vector<ColumnPoint> column_points(const metric::Run& run, const std::string& column);
+
+/// Throws UsageError at a column that none of the runs has, naming the nearest.
+void require_column(const std::vector<const metric::Run*>& runs, const std::string& column);
+
+/// NAME.first, .last, .min, .max, .mean and its 95 % interval .low and .high, for each name. Of several runs first,
+/// last and mean are means over the runs, and the interval comes from their spread.
+void write_columns(RowWriter& row, const Condition& condition, const std::vector<std::string>& names);
+
+/// The same for people; `names` are those that write_columns was given.
+Cells columns_for_people(const metric::Table& summary, const std::vector<std::string>& names);
+
+}  // namespace zs::stat

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/folder.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/number.hpp"
+
+namespace zs::trace {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The files in a folder whose names end with `ending`, plain or compressed.
+std::vector<std::string> files_in(const std::string& folder, const std::string& ending) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool wanted = name.ends_with(ending) || name.ends_with(ending + ".gz") || name.ends_with(ending + ".zst");
+    if (wanted && entry.is_regular_file()) files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<std::string> files_of(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return {path};
+  std::vector<std::string> files = files_in(path, ".pt.trace.json");
+  if (files.empty()) files = files_in(path, ".json");
+  if (files.empty()) throw Error(path, 0, "holds no trace (*.pt.trace.json, *.json, perhaps .gz or .zst)");
+  return files;
+}
+
+/// "trace-rank-3.json" -> 3; -1 where the name has no rank.
+std::int64_t rank_in(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  std::size_t at = name.find("rank");
+  if (at == std::string::npos) return -1;
+  at = name.find_first_not_of("-_", at + 4);
+  const std::size_t end = at == std::string::npos ? at : name.find_first_not_of("0123456789", at);
+  return at == std::string::npos ? -1 : parse_int(name.substr(at, end - at)).value_or(-1);
+}
+
+std::string events(std::size_t count, const char* what) {
+  return to_text(static_cast<std::int64_t>(count)) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// Says where times contradict one another.
+void check_clocks(const Trace& trace, const FaultSink& faults) {
+  constexpr double kRounded = 1;  // us: what cutting off fractions may do
+  std::size_t early = 0, across = 0;
+  double most = 0;
+  std::map<std::int32_t, std::vector<const Event*>> threads;
+  for (const Event& event : trace.events) {
+    if (event.category == Category::cpu_op) threads[event.thread].push_back(&event);
+    if (!event.gpu || event.partner < 0) continue;
+    const double before = trace.events[static_cast<std::size_t>(event.partner)].ts - event.ts;
+    if (before <= kRounded) continue;
+    ++early;
+    most = std::max(most, before);
+  }
+  for (auto& [thread, list] : threads) {
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Event* a, const Event* b) { return a->ts != b->ts ? a->ts < b->ts : a->dur > b->dur; });
+    std::vector<double> ends;
+    for (const Event* const event : list) {
+      while (!ends.empty() && ends.back() <= event->ts) ends.pop_back();
+      across += !ends.empty() && event->end() > ends.back() + kRounded;
+      ends.push_back(event->end());
+    }
+  }
+  if (early > 0) {
+    faults({trace.path, 0,
+            events(early, "kernel") + (early == 1 ? " begins" : " begin") + " before the launch, by up to " +
+                to_text(most) + " us: the clocks of host and GPU disagree, and waits are as wrong"});
+  }
+  if (across > 0) {
+    faults({trace.path, 0,
+            events(across, "operator") + (across == 1 ? " ends" : " end") +
+                " after the operator around it: the host's clock went back, or events are missing"});
+  }
+}
+
+}  // namespace
+
+bool has_traces(const std::string& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder, ignored) && !files_in(folder, ".pt.trace.json").empty();
+}
+
+std::vector<Trace> read_all(const std::vector<std::string>& paths, bool with_last_step, const FaultSink& faults) {
+  std::vector<Trace> traces;
+  for (const std::string& path : paths) {
+    for (const std::string& file : files_of(path)) {
+      Trace one = read(file, faults);
+      if (!one.rank_known) one.rank = rank_in(file) >= 0 ? rank_in(file) : static_cast<std::int64_t>(traces.size());
+      prepare(one, with_last_step);
+      check_clocks(one, faults);
+      traces.push_back(std::move(one));
+    }
+  }
+  std::stable_sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) { return a.rank < b.rank; });
+  std::set<std::int64_t> ranks;
+  for (const Trace& one : traces) {
+    if (!ranks.insert(one.rank).second) faults({one.path, 0, "is a second trace of rank " + to_text(one.rank)});
+  }
+  return traces;
+}
+
+}  // namespace zs::trace

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of kernels and copies: how long they waited to begin, and whose do so often.
+#pragma once
+#include <vector>
+
+#include "trace/answer.hpp"
+#include "trace/trace.hpp"
+
+namespace zs::trace {
+
+/// A row for each rank: the delays of its launches.
+Answer launch(const std::vector<Trace>& traces, const Settings& settings);
+
+/// A row for each operator and kernel that it launched: those with most late starts first.
+Answer delays(const std::vector<Trace>& traces, const Settings& settings);
+
+}  // namespace zs::trace

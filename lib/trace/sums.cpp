@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/sums.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/number.hpp"
+
+namespace zs::trace {
+
+std::string text(double value) { return to_text(value); }
+std::string text(std::size_t value) { return to_text(static_cast<std::int64_t>(value)); }
+std::string percent(double part, double whole, double scale) {
+  return whole > 0 ? to_text(std::round(100 * part / whole * scale) / scale) : "";
+}
+
+std::string rank_of(const Trace& trace) { return to_text(trace.rank); }
+
+namespace {
+
+struct Sum {
+  std::string label;
+  std::vector<double> values;
+  double total() const { return std::accumulate(values.begin(), values.end(), 0.0); }
+};
+
+}  // namespace
+
+std::vector<std::string> figures(const std::vector<double>& values) {
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0),
+               mean = sum / static_cast<double>(values.size());
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double deviation = values.size() > 1 ? std::sqrt(squares / static_cast<double>(values.size() - 1)) : 0;
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  return {text(values.size()), text(sum), text(mean), text(deviation), text(*least), text(*greatest)};
+}
+
+Answer by_name(const char* what, std::map<std::string, std::vector<double>> times, const Settings& settings) {
+  Answer answer{{what, "count", "time", "mean", "std", "min", "max"}, {}};
+  std::vector<Sum> sums;
+  for (auto& [label, values] : times) sums.push_back({label, std::move(values)});
+  std::stable_sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) { return a.total() > b.total(); });
+  Sum others{"(" + text(sums.size() - std::min(sums.size(), settings.most)) + " others)", {}};
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (i >= settings.most) {
+      others.values.insert(others.values.end(), sums[i].values.begin(), sums[i].values.end());
+      continue;
+    }
+    answer.rows.push_back(figures(sums[i].values));
+    answer.rows.back().insert(answer.rows.back().begin(), sums[i].label);
+  }
+  if (!others.values.empty()) {
+    answer.rows.push_back(figures(others.values));
+    answer.rows.back().insert(answer.rows.back().begin(), others.label);
+  }
+  return answer;
+}
+
+double quantile(const std::vector<double>& sorted, double share) {
+  const double at = share * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
+}
+
+std::vector<Span> merged(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  std::vector<Span> all;
+  for (const Span& span : spans) {
+    if (!all.empty() && span.begin <= all.back().end)
+      all.back().end = std::max(all.back().end, span.end);
+    else
+      all.push_back(span);
+  }
+  return all;
+}
+
+double length(const std::vector<Span>& spans) {
+  return std::accumulate(spans.begin(), spans.end(), 0.0,
+                         [](double sum, const Span& s) { return sum + s.end - s.begin; });
+}
+
+bool on_stream(const Event& event) {
+  return event.stream != -1 && (event.category == Category::kernel || event.category == Category::memcpy ||
+                                event.category == Category::memset);
+}
+
+}  // namespace zs::trace

@@ -54,7 +54,7 @@ void agree_in_bfloat16(const Layer& layer, const std::vector<Tensor>& inputs) {
     const auto got = results(*kernels, layer, narrow);
     for (std::size_t i = 0; i < expected.size(); ++i) {
       CAPTURE(i);
-      CHECK(got[i].scalar_type() == (i == 0 && got[i].dim() == 0 ? at::kFloat : at::kBFloat16));
+      CHECK((got[i].scalar_type() == (i == 0 && got[i].dim() == 0 ? at::kFloat : at::kBFloat16)));
       CHECK(distance(got[i], expected[i]) < 0.02);
     }
   }

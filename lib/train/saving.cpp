@@ -65,7 +65,9 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
   differs("seed", progress.seed, static_cast<std::int64_t>(settings.engine.seed),
           "use --seed " + to_text(progress.seed));
   if (progress.dataset_sha256 != dataset_sha256)
-    throw Error(settings.checkpoint, 0, "was made with another data set than " + settings.dataset);
+    throw Error(
+        settings.checkpoint, 0,
+        "was made with another data set than " + settings.dataset + ", another tokenizer of it or another --packing");
   if (progress.dtype != dtype_name(settings.engine.dtype))
     throw Error(settings.checkpoint, 0, "was made with --dtype " + progress.dtype);
 }

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "data/corpus.hpp"
 #include "token/file.hpp"
 #include "token/tokenizer.hpp"
 

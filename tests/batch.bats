@@ -107,6 +107,28 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   [ "$(cat results/*/z*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
 }
 
+@test "batch: on 2 ranks, for real: a Llama reads text through its own tokenizer, a ViT images; accuracies are in the report" {
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  command -v python3 >/dev/null || skip "python3 is not installed"
+  # A Llama with the tokenizer in its folder: the words decide the size of the vocabulary.
+  zs-train --model_name tiny-llama --set model.vocab_size=1600 --num_layers 1 --seq_length 16 --max_steps 1 --save_final false --save_pretrained llama --output_dir made >log
+  cp "$ROOT/tests/token/gpt2.json" llama/tokenizer.json
+  python3 "$ROOT/tests/pictures.py" pictures 3 12
+  digests() { cat results/*/z*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l; }
+  ZS_CACHE=$PWD/cache run -0 --separate-stderr batch zero_comparison -- --model_name llama --dataset "$ROOT/LICENSE" --seq_length 32 --max_steps 6
+  [ "$(digests)" = 1 ] || complain "Llama: $(digests) digests"
+  grep -q 'run: tokenizer=.*llama' results/*/z1_baseline.log || complain "not its own tokenizer"
+  ls cache/tokens/*.bin >/dev/null || complain "nothing was tokenised"
+  mv results llama-results
+  run -0 --separate-stderr batch zero_comparison -- --model_name tiny-vit --num_layers 1 --dataset "$PWD/pictures" --max_steps 6
+  [ "$(digests)" = 1 ] || complain "ViT: $(digests) digests"
+  for file in results/*/report.md results/*/report.html; do
+    grep -qi 'accuracy' "$file" || complain "no accuracy in $file"
+  done
+  grep -q 'class0' results/*/report.html || complain "no class in the report"
+  verdict
+}
+
 @test "batch: without Slurm --submit says what to do instead" {
   fake_trainer
   mkdir only

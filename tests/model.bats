@@ -199,3 +199,52 @@ config() {
   [[ $output == "zs-train: text.bin: "* ]] || complain "cut short: $output"
   verdict
 }
+
+@test "model: --packing none begins a sequence with each document: one digest, exact, resumable, its padding in no loss" {
+  python3 -c '
+import json
+for i in range(200): print(json.dumps({"text": "document %d " % i + "word " * (i * 7 % 23)}))' >documents.jsonl 2>/dev/null || skip "python3 is not installed"
+  packed() { train "$@" --model_name llama --dataset documents.jsonl --packing none --dropout 0.1; }
+  for kernels in "" --compile; do
+    # shellcheck disable=SC2086
+    packed 1 --zero_stage 0 $kernels --save_final false >first.log
+    grep -q 'note: packing none: 200 documents in [0-9]* sequences of 32 tokens, [0-9]* % of them padding' first.log || complain "no note: $(grep note first.log)"
+    for layout in "1 3 --deepcompile" "2 2" "4 3 --deepcompile --activation_checkpointing"; do
+      read -r ranks stage schedule <<<"$layout"
+      # shellcheck disable=SC2086
+      packed "$ranks" --zero_stage "$stage" $kernels $schedule >log 2>err || complain "$layout $kernels: $(cat err)"
+      [[ $(digest log) == "$(digest first.log)" ]] || complain "$layout $kernels: $(digest log)"
+    done
+  done
+  run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name llama --dataset documents.jsonl --packing none --iterations 3 --zero_stage 2
+  [[ $output == *'verdict: exact'* ]] || complain "zs-verify: $output"
+
+  packed 2 --save_steps 2 --save_final true --zero_stage 3 --output_dir padded >whole.log
+  run=$(echo padded/2*)
+  packed 1 --zero_stage 1 --checkpoint "$run/checkpoint_2" >rest.log
+  [[ $(digest rest.log) == "$(digest whole.log)" ]] || complain "resumed: other bits"
+  run -2 train 2 --model_name llama --dataset documents.jsonl --packing whole --checkpoint "$run/checkpoint_2"
+  [[ $output == *"$run/checkpoint_2: was made with another data set than documents.jsonl, another tokenizer of it or another --packing"* ]] || complain "$output"
+  grep -q 'run: packing=none' whole.log || complain "not recorded"
+  zs-train --model_name llama --seq_length 32 --dataset documents.jsonl --max_steps 1 --save_final false --output_dir out >joined.log
+  grep -q 'run: packing=whole' joined.log || complain "not recorded: whole"
+  tokens=$(zs-parse whole.log | awk -F '\t' '!/^#/ && !head { for (i = 1; i <= NF; ++i) at[$i] = i; head = 1; next } !/^#/ { print $at["tokens"] }' | head -n 1)
+  ((tokens > 0 && tokens < 128)) || complain "tokens of a step: $tokens"  # 128 with the padding
+
+  # What is held out: the mean over the targets that are there.
+  zs-train --model_name llama --seq_length 32 --dataset documents.jsonl --packing none --batch_size 3 --eval_only --dump_logits logits.h5 >evaluated
+  run -0 /usr/bin/python3 -c '
+import h5py, numpy
+f = h5py.File("logits.h5")
+logits, targets = f["logits"][:].astype("f8"), f["targets"][:]
+logits -= logits.max(-1, keepdims=True)
+losses = numpy.log(numpy.exp(logits).sum(-1)) - numpy.take_along_axis(logits, targets.clip(0)[..., None], -1)[..., 0]
+assert (targets < 0).any() and set(targets[targets < 0]) == {-100}
+print(losses[targets >= 0].mean())'
+  awk -v ours="$(sed -n 's/^validation: loss: \([0-9.]*\).*/\1/p' evaluated)" -v theirs="$output" 'BEGIN { exit !((ours - theirs)^2 < 1e-12) }' ||
+    complain "evaluated: $(cat evaluated), numpy says $output"
+
+  run -2 zs-train --model_name tiny-vit --packing none --output_dir none
+  [[ $output == "zs-train: "*"data.packing is of text, and the model tiny-vit takes images: leave it out" ]] || complain "$output"
+  verdict
+}

@@ -127,6 +127,8 @@ setup() {
   [ "${lines[1]}" = '["b","--eval","--lr_warmup_steps","3","--num_epochs","2","--seed","7"]' ]
   run -0 zs-sweep --conditions set.yaml one --cells "--defaults=--max_steps 120" -- --num_epochs 1
   [[ ${lines[0]} != *max_steps* ]]
+  run -0 zs-sweep --conditions set.yaml one --cells "--defaults=--model_name tiny --seq_length 64 --max_steps 120" -- --model_name tiny-vit
+  [ "${lines[0]}" = '["a","--model_name","tiny","--max_steps","120","--run_name","x y","--model_name","tiny-vit"]' ]
   printf "sets: {one: {description: x, conditions: {a: \"--run_name it's\"}}}\n" >quote.yaml
   refuses_with "zs-sweep: condition a: unmatched quote in --run_name it's" zs-sweep --conditions quote.yaml one --cells
 }

@@ -43,15 +43,16 @@ std::vector<std::string> own_operands(const Args& args) {
   return {args.operands().begin(), args.operands().end() - static_cast<std::ptrdiff_t>(args.behind().size())};
 }
 
-bool asks_for_epochs(const std::vector<std::string>& words) {
+bool asks_for(const std::string& option, const std::vector<std::string>& words) {
   try {
-    return Args::parse(zs::experiment::train_command(), words).has("num_epochs");
+    return Args::parse(zs::experiment::train_command(), words).has(option);
   } catch (const zs::UsageError&) {
     return false;  // zs-runs plan refuses them, with the name of the condition
   }
 }
 
-/// The line of a condition for zs-runs plan. A default length in steps is none where epochs are asked for.
+/// The line of a condition for zs-runs plan. A default length in steps is none where epochs are asked for, and one of
+/// sequences belongs to the default model.
 std::string condition_line(const Args& args, const zs::config::Condition& condition) {
   std::vector<std::string> words, own;
   try {
@@ -61,8 +62,10 @@ std::string condition_line(const Args& args, const zs::config::Condition& condit
     throw zs::Error("condition " + condition.name + ": " + error.what());
   }
   own.insert(own.end(), args.behind().begin(), args.behind().end());
-  const auto steps = std::find(words.begin(), words.end(), "--max_steps");
-  if (steps != words.end() && asks_for_epochs(own)) words.erase(steps, steps + 2);
+  for (const auto& [length, asked] : {std::pair{"--max_steps", "num_epochs"}, {"--seq_length", "model_name"}}) {
+    const auto at = std::find(words.begin(), words.end(), length);
+    if (at != words.end() && asks_for(asked, own)) words.erase(at, at + 2);
+  }
   words.insert(words.end(), own.begin(), own.end());
   return zs::experiment::cell_line(condition.name, words);
 }

@@ -28,6 +28,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"model.tokenizer", "tokenizer", Type::text, "PATH", "", "tokenizer of the data set's text: a tokenizer.json, a SentencePiece model, a folder with one, or bytes; when not set that of the model's folder, else bytes"},
 
     {"data.dataset_path", "dataset dataset_name", Type::text, "PATH", "", "what to train on, or the name of a folder in $ZS_DATA that holds it: text, JSON Lines or token files (NAME.bin of zs-tokenize, llm.c, nanoGPT), in one file or in a folder, perhaps with train, valid and test; of images a folder for each class, or Food-101; when not set the licence texts of this machine, or images that are made up", "", -kNoBound, kNoBound, "data.dataset data.dataset_name"},
+    {"data.packing", "packing", Type::text, "HOW", "", "how documents become sequences: whole joins them, with the end of text between, and cuts the row; none begins a sequence with each document and pads its end, which no loss counts (a longer document goes on in the next); whole when not set", "none whole"},
     {"data.dataset_size", "dataset_size", Type::count, "N", "", "tokens, or images, of the data set to train on: 10M, 64k", "", 1, kMany},
     {"data.dataset_percentage", "dataset_percentage", Type::real, "P", "100", "per cent of the data set to take", "", kTiny, 100},
     {"data.validation_fraction", "validation_fraction", Type::real, "X", "0.1", "share of the samples that is held out for evaluation where the data set has no validation part", "", 0, 1},

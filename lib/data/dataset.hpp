@@ -14,8 +14,11 @@ struct Draw {
   std::int64_t sample = 0, epoch = 0;
 };
 
-/// Samples one after another: of text T tokens each and as many targets, one token later; of images 3 x S x S pixels
-/// and a label each.
+/// A target that stands for none: padding behind the end of a document.
+inline constexpr std::int64_t kPadding = -100;
+
+/// Samples one after another: of text T tokens each and as many targets, one token later, or kPadding; of images
+/// 3 x S x S pixels and a label each.
 struct Samples {
   std::int64_t count = 0;
   std::vector<std::int64_t> tokens{};
@@ -30,6 +33,10 @@ class Dataset {
   virtual std::int64_t size() const = 0;
   /// Any thread may call it. REQUIRES: sample numbers are below size().
   virtual Samples read(std::span<const Draw> draws) const = 0;
+  /// Whether some samples have padding.
+  virtual bool pads() const { return false; }
+  /// Targets of a sample that are no padding; where none is padded, a sample counts as 1.
+  virtual std::int64_t targets(std::int64_t sample) const;
 };
 
 /// The samples from number `first` on, as evaluations have them.
@@ -43,6 +50,7 @@ struct Split {
   /// another name.
   std::string sha256{};
   std::int64_t tokens = 0;            ///< of text, all parts together; 0 of images
+  std::int64_t documents = 0;         ///< of text, where they are told apart
   std::vector<std::string> labels{};  ///< of images: the names of classes
   std::vector<std::string> notes{};   ///< what was left out, and why, for people
 };

@@ -32,6 +32,15 @@ struct Loader::State {
     return dataset.read(draws);
   }
 
+  /// Of so many leaves.
+  std::int64_t targets(Leaf from, std::int64_t count) {
+    if (samples_ahead.valid()) samples_ahead.wait();  // its thread uses the order
+    const std::int64_t begin = ((from.step - 1) * leaves + from.leaf) * batch_size;
+    std::int64_t sum = 0;
+    for (std::int64_t i = begin; i < begin + count * batch_size; ++i) sum += dataset.targets(order.at(i));
+    return sum;
+  }
+
   /// What follows if steps are alike. The first step has none to be like.
   Leaf next() const {
     if (asked.size() < asked_before.size()) return {step, asked_before[asked.size()]};
@@ -47,6 +56,9 @@ Loader::Loader(Loader&&) noexcept = default;
 std::int64_t Loader::epoch(std::int64_t step) const {
   return state_->order.epoch((step - 1) * state_->leaves * state_->batch_size);
 }
+
+std::int64_t Loader::targets(std::int64_t step) const { return state_->targets({step, 0}, state_->leaves); }
+std::int64_t Loader::targets(std::int64_t step, std::int64_t leaf) const { return state_->targets({step, leaf}, 1); }
 
 Samples Loader::read(std::int64_t step, std::int64_t leaf) {
   State& s = *state_;

@@ -16,6 +16,9 @@ class Loader {
 
   /// Those of a leaf of a step, which counts from 1. The next that the step before suggests are read meanwhile.
   Samples read(std::int64_t step, std::int64_t leaf);
+  /// Targets of all leaves of a step, and of one, as Dataset::targets() counts them.
+  std::int64_t targets(std::int64_t step) const;
+  std::int64_t targets(std::int64_t step, std::int64_t leaf) const;
   /// The epoch that a step begins in, from 0.
   std::int64_t epoch(std::int64_t step) const;
 

@@ -70,6 +70,38 @@ TEST_CASE("data: every training sample comes once an epoch, and another epoch ha
   CHECK(loader.epoch(7) == 1);
 }
 
+TEST_CASE("data: targets are counted by leaf and by step, in the order in which samples are read") {
+  /// Tokens of which every seventh separates.
+  class Sevens final : public Tokens {
+   public:
+    std::int64_t count() const override { return 700; }
+    void copy(std::int64_t first, std::span<std::int64_t> out) const override {
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = (first + static_cast<std::int64_t>(i)) % 7 == 6 ? 0 : 1;
+    }
+    std::int64_t vocabulary() const override { return 2; }
+    const std::string& sha256() const override { return path_; }
+    const std::string& path() const override { return path_; }
+
+   private:
+    std::string path_ = "sevens";
+  };
+  const Split made = windows({std::make_shared<Sevens>()}, 4, {}, 0);  // 6 targets: 4 and 2
+  CHECK(made.documents == 100);
+  CHECK(made.training->size() == 180);
+  Loader loader(*made.training, 3, 4, 7);
+  for (std::int64_t step = 1; step <= 40; ++step) {  // an epoch is 15 steps
+    std::int64_t all = 0;
+    for (std::int64_t leaf = 0; leaf < 4; ++leaf) {
+      const Samples samples = loader.read(step, leaf);
+      const std::int64_t counted = std::count_if(samples.targets.begin(), samples.targets.end(),
+                                                 [](std::int64_t target) { return target != kPadding; });
+      CHECK(loader.targets(step, leaf) == counted);
+      all += counted;
+    }
+    CHECK(loader.targets(step) == all);
+  }
+}
+
 TEST_CASE("data: a leaf has the same samples whoever asks, in whatever order, read ahead or not") {
   const Split made = split(1001, 10);
   Loader all(*made.training, 2, 4, 1);

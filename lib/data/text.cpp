@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -13,6 +14,7 @@
 #include "token/cache.hpp"
 #include "token/document.hpp"
 #include "token/tokenize.hpp"
+#include "token/tokenizer.hpp"
 
 namespace zs::data {
 namespace {
@@ -44,6 +46,17 @@ std::string left_out_note(const std::vector<std::string>& files, const std::stri
   std::string text = to_text(static_cast<std::int64_t>(files.size())) + " files " + why + ": ";
   for (std::size_t i = 0; i < std::min(files.size(), kNamed); ++i) text += (i == 0 ? "" : ", ") + files[i];
   return text + (files.size() > kNamed ? ", ..." : "");
+}
+
+/// The token between documents.
+std::int64_t separator(const Text& text, bool token_files) {
+  if (text.tokenizer.empty() && !token_files) return kSeparator;
+  if (text.tokenizer.empty())
+    throw Error(text.path, 0,
+                "packing none: a token file does not say which id ends a document: name its --tokenizer, or use "
+                "--packing whole");
+  if (const auto end = token::open_tokenizer(text.tokenizer)->end_of_text()) return *end;
+  throw Error(text.tokenizer, 0, "names no end of text, which ends a document: use --packing whole");
 }
 
 }  // namespace
@@ -94,7 +107,13 @@ Split text(const Text& text) {
     auto& part = division.name == "val" ? parts.validation : division.name == "test" ? parts.test : parts.training;
     part = tokens(division);
   }
-  Split split = windows(parts, text.length, text.held_out);
+  std::optional<std::int64_t> between;
+  if (text.packing == Packing::none) between = separator(text, token_files);
+  Split split = windows(parts, text.length, text.held_out, between);
+  if (between && token_files && split.documents <= static_cast<std::int64_t>(divisions.size()))
+    throw Error(text.path, 0,
+                "packing none: the end of text, id " + to_text(*between) +
+                    ", does not stand between documents: name the --tokenizer of these ids, or use --packing whole");
   split.path = text.path;
   if (!left_out.empty())
     split.notes.push_back(left_out_note(left_out, "belong to no part (train, valid, test) and are left out"));

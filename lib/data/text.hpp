@@ -7,6 +7,10 @@
 
 namespace zs::data {
 
+/// How documents become samples. `whole` joins them, with the end of text between, and cuts the row of tokens into
+/// samples; `none` begins a sample with each document, and pads it.
+enum class Packing { none, whole };
+
 struct Text {
   std::string path;
   std::string tokenizer{};      ///< its path; "": bytes are tokens
@@ -15,11 +19,13 @@ struct Text {
   double percentage = 100;      ///< of each part, its first tokens
   std::int64_t most = 0;        ///< tokens of the training part; 0: all
   HeldOut held_out{};
+  Packing packing = Packing::whole;
 };
 
 /// A token file (*.bin) or a folder of them (train.bin, val.bin, test.bin), or text: a file, a file of JSON Lines, or a
 /// folder as token::divisions() reads it, each compressed or not. Throws zs::Error, located, at what cannot be read, at
-/// a token that the model does not know, and where parts are too small.
+/// a token that the model does not know, where parts are too small, and where packing needs to know the end of text and
+/// nothing says it.
 Split text(const Text& text);
 
 }  // namespace zs::data

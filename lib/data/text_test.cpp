@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "data/corpus.hpp"
 #include "token/file.hpp"
 #include "token/tokenizer.hpp"
 
@@ -90,6 +91,63 @@ TEST_CASE("text: folders of token files are train.bin and val.bin; others among 
   CHECK(all(*made.validation) == "\10\10\10\10");
   put(root + "/train.txt", "text");
   CHECK_THROWS_WITH_AS(split(root), doctest::Contains("is not clear: name one"), Error);
+}
+
+TEST_CASE("text: packing none begins a sample with each document, and pads behind its end") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.jsonl");
+  write_file(path, R"({"text": "abcdef"}
+{"text": ""}
+{"text": "g"}
+{"text": "hijk"}
+{"text": "lmnopqrst"}
+)");
+  const auto made = text({.path = path, .vocabulary = 256, .length = 4, .packing = Packing::none});
+  const auto targets = [](const Dataset& part) {
+    std::string shown;
+    for (const std::int64_t target : read(part, 0, part.size()).targets)
+      shown += target == kPadding ? '.' : target == kSeparator ? '|' : static_cast<char>(target);
+    return shown;
+  };
+  // A document's last target is the end of text behind it; the last one of all has none behind it.
+  CHECK(all(*made.training) == std::string("abcdef\0\0g\0\0\0hijklmno", 20));
+  CHECK(targets(*made.training) == "bcdef|..|...ijk|mnop");
+  CHECK(all(*made.validation) == "pqrs");
+  CHECK(targets(*made.validation) == "qrst");
+  CHECK(made.documents == 4);
+  CHECK(made.tokens == 24);
+  CHECK(made.training->pads());
+  CHECK(made.training->targets(0) == 4);
+  CHECK(made.training->targets(2) == 1);
+  REQUIRE(made.notes.size() == 1);
+  CHECK(made.notes[0] == "packing none: 4 documents in 6 sequences of 4 tokens, 21 % of them padding");
+  const Split whole = split(path);
+  CHECK(!whole.training->pads());
+  CHECK(whole.tokens == made.tokens);
+  CHECK(whole.sha256 != made.sha256);  // other samples
+}
+
+TEST_CASE("text: packing none of token files needs the id that ends a document") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.bin");
+  const auto write = [&](const std::vector<token::Id>& ids) {
+    token::TokenWriter writer(path, token::Layout::nanogpt, 2000);
+    writer.write(ids);
+    writer.commit();
+  };
+  const auto tokenizer = token::open_tokenizer("tests/token/gpt2.json");
+  const token::Id end = *tokenizer->end_of_text();
+  write({end, 5, 6, 7, end, 8, 9, end, 10, 11, 12, end});  // with an end in front too, as llm.c writes them
+  Text asked = {.path = path, .vocabulary = 2000, .length = 2, .packing = Packing::none};
+  CHECK_THROWS_WITH_AS(text(asked), doctest::Contains("does not say which id ends a document: name its --tokenizer"),
+                       Error);
+  asked.tokenizer = "tests/token/gpt2.json";
+  const Split made = text(asked);
+  CHECK(made.documents == 3);
+  CHECK(read(*made.training, 0, 4).tokens == std::vector<std::int64_t>{5, 6, 7, end, 8, 9, 10, 11});
+  CHECK(read(*made.training, 0, 4).targets == std::vector<std::int64_t>{6, 7, end, kPadding, 9, end, 11, 12});
+  write({5, 6, 7, 8, 9, 10, 11, 12});
+  CHECK_THROWS_WITH_AS(text(asked), doctest::Contains("does not stand between documents"), Error);
 }
 
 TEST_CASE("text: through a tokenizer, whose ids must suit the model") {

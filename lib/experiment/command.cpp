@@ -170,14 +170,15 @@ cli::Command train_command() {
                      {},
                      false,
                      "Running"});
-  options.push_back({0,
-                     "dump_batches",
-                     "FILE",
-                     "write the tokens or pixels of every micro-batch to an HDF5 file",
-                     "",
-                     {},
-                     false,
-                     "Running"});
+  options.push_back(
+      {0,
+       "dump_batches",
+       "FILE",
+       "write the tokens or pixels of every micro-batch, and its targets (-100 is padding), to an HDF5 file",
+       "",
+       {},
+       false,
+       "Running"});
   return {"zs-train",
           "Train a model under a ZeRO stage, on any number of ranks",
           "[CONFIG.yaml]",

@@ -7,6 +7,8 @@
 
 #include "base/number.hpp"
 #include "kernel/kernels.hpp"
+#include "model/next_token.hpp"
+#include "model/parameters.hpp"
 #include "unit/random.hpp"
 
 namespace zs::model {
@@ -15,7 +17,6 @@ namespace {
 using at::Tensor;
 using unit::ForwardContext;
 using unit::Parameter;
-using Init = unit::Parameter::Init;
 
 struct Shared {
   std::int64_t C, H, T, V, I;  // I: inner width
@@ -29,16 +30,8 @@ class Embedding final : public unit::Unit {
  public:
   Embedding(const Shared& shared, const Settings& settings)
       : Unit("embedding",
-             begun({{.name = "transformer.wte.weight",
-                     .shape = {shared.V, shared.C},
-                     .mean = settings.init_mean,
-                     .std = settings.init_std,
-                     .keys = "vocab_size, n_embd"},
-                    {.name = "transformer.wpe.weight",
-                     .shape = {shared.T, shared.C},
-                     .mean = settings.init_mean,
-                     .std = settings.init_std,
-                     .keys = "n_positions, n_embd"}},
+             begun({matrix("transformer.wte.weight", {shared.V, shared.C}, settings, "vocab_size, n_embd"),
+                    matrix("transformer.wpe.weight", {shared.T, shared.C}, settings, "n_positions, n_embd")},
                    kPrefix, settings),
              -1, {{"lm_head.weight", "transformer.wte.weight"}}),
         shared_(shared) {}
@@ -89,28 +82,23 @@ class Block final : public unit::Unit {
 
   static std::vector<Parameter> parameters(const std::string& prefix, const Shared& shared, const Settings& settings,
                                            double residual_std) {
-    const double mean = settings.init_mean, std = settings.init_std;
     const std::int64_t C = shared.C, I = shared.I;
     std::vector<Parameter> all;
     const auto layer_norm = [&](const std::string& name) {
-      all.push_back(
-          {.name = prefix + name + ".weight", .shape = {C}, .init = Init::ones, .decay = false, .keys = "n_embd"});
-      all.push_back(
-          {.name = prefix + name + ".bias", .shape = {C}, .init = Init::zeros, .decay = false, .keys = "n_embd"});
+      all.push_back(scale(prefix + name + ".weight", C, "n_embd"));
+      all.push_back(bias(prefix + name + ".bias", C, "n_embd"));
     };
-    const auto matrix = [&](const std::string& name, std::int64_t in, std::int64_t out, double its_std,
-                            const char* keys = "n_embd") {
-      all.push_back(
-          {.name = prefix + name + ".weight", .shape = {in, out}, .mean = mean, .std = its_std, .keys = keys});
-      all.push_back(
-          {.name = prefix + name + ".bias", .shape = {out}, .init = Init::zeros, .decay = false, .keys = keys});
+    const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out, const char* keys = "n_embd") {
+      all.push_back(matrix(prefix + name + ".weight", {in, out}, settings, keys));
+      if (name.ends_with(".c_proj")) all.back().std = residual_std;
+      all.push_back(bias(prefix + name + ".bias", out, keys));
     };
     layer_norm("ln_1");
-    matrix("attn.c_attn", C, 3 * C, std);
-    matrix("attn.c_proj", C, C, residual_std);
+    linear("attn.c_attn", C, 3 * C);
+    linear("attn.c_proj", C, C);
     layer_norm("ln_2");
-    matrix("mlp.c_fc", C, I, std, "n_embd, n_inner");
-    matrix("mlp.c_proj", I, C, residual_std, "n_inner, n_embd");
+    linear("mlp.c_fc", C, I, "n_embd, n_inner");
+    linear("mlp.c_proj", I, C, "n_inner, n_embd");
     return all;
   }
 };
@@ -119,25 +107,16 @@ class Head final : public unit::Unit {
  public:
   Head(const Shared& shared, const Settings& settings, std::vector<unit::Extra> left_out)
       : Unit("head",
-             begun({{.name = "transformer.ln_f.weight",
-                     .shape = {shared.C},
-                     .init = Init::ones,
-                     .decay = false,
-                     .keys = "n_embd"},
-                    {.name = "transformer.ln_f.bias",
-                     .shape = {shared.C},
-                     .init = Init::zeros,
-                     .decay = false,
-                     .keys = "n_embd"}},
+             begun({scale("transformer.ln_f.weight", shared.C, "n_embd"),
+                    bias("transformer.ln_f.bias", shared.C, "n_embd")},
                    kPrefix, settings),
              /*borrows=*/0, std::move(left_out)),
         shared_(shared) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
                  const ForwardContext& context) const override {
-    const Tensor x_NC = shared_.kernels->norm(x_BTC, own[0], own[1], shared_.epsilon).y.view({-1, x_BTC.size(2)});
-    if (context.logits) *context.logits = at::mm(x_NC, borrowed[0].t()).view({x_BTC.size(0), x_BTC.size(1), -1});
-    return shared_.kernels->loss(x_NC, borrowed[0], context.batch.targets.view({-1}));
+    const Tensor y_BTC = shared_.kernels->norm(x_BTC, own[0], own[1], shared_.epsilon).y;
+    return next_token_loss(*shared_.kernels, y_BTC, borrowed[0], context);
   }
 
  private:
@@ -196,12 +175,8 @@ void build(Model& model, const Configuration& config, const Settings& settings, 
   model.units.push_back(std::make_unique<Embedding>(shared, settings));
   for (std::int64_t i = 0; i < model.num_layers; ++i)
     model.units.push_back(std::make_unique<Block>(i, shared, settings, residual_std));
-  std::vector<unit::Extra> left_out;
-  for (std::int64_t i = model.num_layers; i < total; ++i) {
-    for (const char* const prefix : {"transformer.h.", "h."})
-      left_out.push_back({.prefix = prefix + std::to_string(i) + "."});
-  }
-  model.units.push_back(std::make_unique<Head>(shared, settings, std::move(left_out)));
+  model.units.push_back(
+      std::make_unique<Head>(shared, settings, left_out_blocks(model, total, {"transformer.h.", "h."})));
   const double matrices = static_cast<double>(model.num_layers * (4 * shared.C * shared.C + 2 * shared.C * shared.I) +
                                               model.vocab_size * shared.C);
   const double attention = static_cast<double>(model.num_layers * 2 * shared.C * model.seq_length);

@@ -6,6 +6,8 @@
 
 #include "base/number.hpp"
 #include "kernel/kernels.hpp"
+#include "model/next_token.hpp"
+#include "model/parameters.hpp"
 #include "model/rope.hpp"
 #include "unit/random.hpp"
 
@@ -15,7 +17,6 @@ namespace {
 using at::Tensor;
 using unit::ForwardContext;
 using unit::Parameter;
-using Init = unit::Parameter::Init;
 
 constexpr const char* kPrefix = "model.";
 
@@ -28,19 +29,11 @@ struct Shared {
   const kernel::Kernels* kernels;
 };
 
-Parameter matrix(const std::string& name, std::int64_t out, std::int64_t in, const Settings& settings,
-                 const char* keys) {
-  return {.name = name, .shape = {out, in}, .mean = settings.init_mean, .std = settings.init_std, .keys = keys};
-}
-Parameter norm(const std::string& name, std::int64_t C) {
-  return {.name = name, .shape = {C}, .init = Init::ones, .decay = false, .keys = "hidden_size"};
-}
-
 class Embedding final : public unit::Unit {
  public:
   Embedding(const Shared& shared, const Settings& settings)
       : Unit("embedding",
-             begun({matrix("model.embed_tokens.weight", shared.V, shared.C, settings, "vocab_size, hidden_size")},
+             begun({matrix("model.embed_tokens.weight", {shared.V, shared.C}, settings, "vocab_size, hidden_size")},
                    kPrefix, settings),
              -1,
              shared.tied
@@ -57,39 +50,26 @@ class Embedding final : public unit::Unit {
   const kernel::Kernels* kernels_;
 };
 
-/// Parameters of a block, and the place of each: Linear::bias is -1 where there is none.
+/// Parameters of a block, and the place of each.
 struct Layout {
-  struct Linear {
-    int weight = -1, bias = -1;
-  };
   std::vector<Parameter> parameters;
-  int norm1, norm2;
-  Linear q, k, v, o, gate, up, down;
+  Layer norm1, norm2, q, k, v, o, gate, up, down;
 
   Layout(const std::string& prefix, const Shared& s, const Settings& settings) {
-    const auto add = [&](Parameter parameter) {
-      parameters.push_back(std::move(parameter));
-      return static_cast<int>(parameters.size()) - 1;
-    };
-    const auto linear = [&](const std::string& name, std::int64_t out, std::int64_t in, bool bias, const char* keys) {
-      Linear made{.weight = add(matrix(prefix + name + ".weight", out, in, settings, keys))};
-      if (bias)
-        made.bias =
-            add({.name = prefix + name + ".bias", .shape = {out}, .init = Init::zeros, .decay = false, .keys = keys});
-      return made;
-    };
+    ParameterList list(prefix, settings);
     const char *const kQueries = "num_attention_heads, head_dim, hidden_size",
                       *const kKeys = "num_key_value_heads, head_dim, hidden_size",
                       *const kInner = "intermediate_size, hidden_size";
-    norm1 = add(norm(prefix + "input_layernorm.weight", s.C));
-    q = linear("self_attn.q_proj", s.H * s.D, s.C, s.attention_bias, kQueries);
-    k = linear("self_attn.k_proj", s.K * s.D, s.C, s.attention_bias, kKeys);
-    v = linear("self_attn.v_proj", s.K * s.D, s.C, s.attention_bias, kKeys);
-    o = linear("self_attn.o_proj", s.C, s.H * s.D, s.attention_bias, kQueries);
-    norm2 = add(norm(prefix + "post_attention_layernorm.weight", s.C));
-    gate = linear("mlp.gate_proj", s.I, s.C, s.mlp_bias, kInner);
-    up = linear("mlp.up_proj", s.I, s.C, s.mlp_bias, kInner);
-    down = linear("mlp.down_proj", s.C, s.I, s.mlp_bias, kInner);
+    norm1 = list.norm("input_layernorm", s.C, "hidden_size", false);
+    q = list.linear("self_attn.q_proj", s.H * s.D, s.C, kQueries, s.attention_bias);
+    k = list.linear("self_attn.k_proj", s.K * s.D, s.C, kKeys, s.attention_bias);
+    v = list.linear("self_attn.v_proj", s.K * s.D, s.C, kKeys, s.attention_bias);
+    o = list.linear("self_attn.o_proj", s.C, s.H * s.D, kQueries, s.attention_bias);
+    norm2 = list.norm("post_attention_layernorm", s.C, "hidden_size", false);
+    gate = list.linear("mlp.gate_proj", s.I, s.C, kInner, s.mlp_bias);
+    up = list.linear("mlp.up_proj", s.I, s.C, kInner, s.mlp_bias);
+    down = list.linear("mlp.down_proj", s.C, s.I, kInner, s.mlp_bias);
+    parameters = list.parameters();
   }
 };
 
@@ -101,12 +81,11 @@ class Block final : public unit::Unit {
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
                  const ForwardContext& context) const override {
     const kernel::Kernels& kernels = *shared_.kernels;
-    const auto norm = [&](const Tensor& in, int weight) {
-      return kernels.rms_norm(in, own[static_cast<std::size_t>(weight)], shared_.epsilon);
+    const auto norm = [&](const Tensor& in, Layer by) {
+      return kernels.rms_norm(in, tensor_at(own, by.weight), shared_.epsilon);
     };
-    const auto project = [&](const Tensor& in, Layout::Linear by) {
-      return kernels.project(in, own[static_cast<std::size_t>(by.weight)],
-                             by.bias < 0 ? Tensor() : own[static_cast<std::size_t>(by.bias)]);
+    const auto project = [&](const Tensor& in, Layer by) {
+      return kernels.project(in, tensor_at(own, by.weight), tensor_at(own, by.bias));
     };
     const auto rotate = [&](const Tensor& in) {
       return kernels.rotate(in, shared_.rotation.cos_TR, shared_.rotation.sin_TR);
@@ -139,20 +118,18 @@ class Head final : public unit::Unit {
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
                  const ForwardContext& context) const override {
-    const Tensor x_NC = shared_.kernels->rms_norm(x_BTC, own[0], shared_.epsilon).y.view({-1, shared_.C});
-    const Tensor& weight_VC = shared_.tied ? borrowed[0] : own[1];
-    if (context.logits) *context.logits = at::mm(x_NC, weight_VC.t()).view({x_BTC.size(0), x_BTC.size(1), -1});
-    return shared_.kernels->loss(x_NC, weight_VC, context.batch.targets.view({-1}));
+    const Tensor y_BTC = shared_.kernels->rms_norm(x_BTC, own[0], shared_.epsilon).y;
+    return next_token_loss(*shared_.kernels, y_BTC, shared_.tied ? borrowed[0] : own[1], context);
   }
 
  private:
   Shared shared_;
 
   static std::vector<Parameter> parameters(const Shared& shared, const Settings& settings) {
-    std::vector<Parameter> all = {norm("model.norm.weight", shared.C)};
+    std::vector<Parameter> all = {scale("model.norm.weight", shared.C, "hidden_size")};
     if (!shared.tied)
       all.push_back(
-          matrix("lm_head.weight", shared.V, shared.C, settings, "vocab_size, hidden_size, tie_word_embeddings"));
+          matrix("lm_head.weight", {shared.V, shared.C}, settings, "vocab_size, hidden_size, tie_word_embeddings"));
     return all;
   }
 };
@@ -231,12 +208,8 @@ void build(Model& model, const Configuration& config, const Settings& settings, 
   model.units.push_back(std::make_unique<Embedding>(shared, settings));
   for (std::int64_t i = 0; i < model.num_layers; ++i)
     model.units.push_back(std::make_unique<Block>(i, shared, settings));
-  std::vector<unit::Extra> left_out;
-  for (std::int64_t i = model.num_layers; i < total; ++i) {
-    for (const char* const prefix : {"model.layers.", "layers."})
-      left_out.push_back({.prefix = prefix + std::to_string(i) + "."});
-  }
-  model.units.push_back(std::make_unique<Head>(shared, settings, std::move(left_out)));
+  model.units.push_back(
+      std::make_unique<Head>(shared, settings, left_out_blocks(model, total, {"model.layers.", "layers."})));
   const std::int64_t block = shared.C * shared.D * 2 * (shared.H + shared.K) + 3 * shared.C * shared.I;
   const std::int64_t attention = 2 * shared.H * shared.D * model.seq_length;
   model.flops_per_token =

@@ -75,18 +75,6 @@ std::vector<std::string> names() {
   return all;
 }
 
-std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const std::string& prefix,
-                                   const Settings& settings) {
-  for (unit::Parameter& parameter : parameters) {
-    if (parameter.name.starts_with(prefix)) parameter.other_name = parameter.name.substr(prefix.size());
-    if (!settings.init_gaussian) continue;
-    parameter.init = unit::Parameter::Init::normal;
-    parameter.mean = settings.init_mean;
-    parameter.std = settings.init_std;
-  }
-  return parameters;
-}
-
 Model make(const Settings& settings) {
   const auto [config, folder] = find(settings.name);
   const Family& family = family_of(config);

@@ -75,11 +75,6 @@ bool takes_images(const std::string& name);
 /// Names of the models that make() knows.
 std::vector<std::string> names();
 
-/// How `parameters` begin: as they are, or as init_gaussian says. For the models themselves. `prefix`, with which their
-/// names begin, is left out by files of the model without its head.
-std::vector<unit::Parameter> begun(std::vector<unit::Parameter> parameters, const std::string& prefix,
-                                   const Settings& settings);
-
 /// Throws zs::Error at an unknown name (naming the nearest), at a config.json that zs does not understand whole, and at
 /// settings that do not suit.
 Model make(const Settings& settings);

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "kernel/kernels.hpp"
+#include "model/parameters.hpp"
 #include "unit/random.hpp"
 
 namespace zs::model {
@@ -19,7 +20,6 @@ namespace {
 using at::Tensor;
 using unit::ForwardContext;
 using unit::Parameter;
-using Init = unit::Parameter::Init;
 
 constexpr const char* kPrefix = "vit.";
 constexpr std::int64_t kChannels = 3;
@@ -31,16 +31,6 @@ struct Shared {
   double epsilon, dropout;
   const kernel::Kernels* kernels;
 };
-
-Parameter values(const std::string& name, std::vector<std::int64_t> shape, const Settings& settings, const char* keys) {
-  return {.name = name, .shape = std::move(shape), .mean = settings.init_mean, .std = settings.init_std, .keys = keys};
-}
-Parameter bias(const std::string& name, std::int64_t size, const char* keys) {
-  return {.name = name, .shape = {size}, .init = Init::zeros, .decay = false, .keys = keys};
-}
-Parameter scale(const std::string& name, std::int64_t C) {
-  return {.name = name, .shape = {C}, .init = Init::ones, .decay = false, .keys = "hidden_size"};
-}
 
 class Embeddings final : public unit::Unit {
  public:
@@ -80,46 +70,32 @@ class Embeddings final : public unit::Unit {
 
   static std::vector<Parameter> parameters(const Shared& s, const Settings& settings) {
     const std::string prefix = "vit.embeddings.";
-    return {values(prefix + "cls_token", {1, 1, s.C}, settings, "hidden_size"),
-            values(prefix + "position_embeddings", {1, s.own_grid * s.own_grid + 1, s.C}, settings,
+    return {matrix(prefix + "cls_token", {1, 1, s.C}, settings, "hidden_size"),
+            matrix(prefix + "position_embeddings", {1, s.own_grid * s.own_grid + 1, s.C}, settings,
                    "image_size, patch_size, hidden_size"),
-            values(prefix + "patch_embeddings.projection.weight", {s.C, kChannels, s.P, s.P}, settings,
+            matrix(prefix + "patch_embeddings.projection.weight", {s.C, kChannels, s.P, s.P}, settings,
                    "hidden_size, num_channels, patch_size"),
             bias(prefix + "patch_embeddings.projection.bias", s.C, "hidden_size")};
   }
 };
 
-/// Parameters of a block, and the place of each: Linear::bias is -1 where there is none.
+/// Parameters of a block, and the place of each.
 struct Layout {
-  struct Linear {
-    int weight = -1, bias = -1;
-  };
   std::vector<Parameter> parameters;
-  Linear norm1, norm2, q, k, v, o, inner, outer;
+  Layer norm1, norm2, q, k, v, o, inner, outer;
 
   Layout(const std::string& prefix, const Shared& s, const Settings& settings) {
-    const auto add = [&](Parameter parameter) {
-      parameters.push_back(std::move(parameter));
-      return static_cast<int>(parameters.size()) - 1;
-    };
-    const auto norm = [&](const std::string& name) {
-      return Linear{add(scale(prefix + name + ".weight", s.C)), add(bias(prefix + name + ".bias", s.C, "hidden_size"))};
-    };
-    const auto linear = [&](const std::string& name, std::int64_t out, std::int64_t in, const char* keys,
-                            bool with_bias = true) {
-      Linear made{.weight = add(values(prefix + name + ".weight", {out, in}, settings, keys))};
-      if (with_bias) made.bias = add(bias(prefix + name + ".bias", out, keys));
-      return made;
-    };
+    ParameterList list(prefix, settings);
     const char *const kWidth = "hidden_size", *const kInner = "intermediate_size, hidden_size";
-    norm1 = norm("layernorm_before");
-    q = linear("attention.attention.query", s.C, s.C, kWidth, s.qkv_bias);
-    k = linear("attention.attention.key", s.C, s.C, kWidth, s.qkv_bias);
-    v = linear("attention.attention.value", s.C, s.C, kWidth, s.qkv_bias);
-    o = linear("attention.output.dense", s.C, s.C, kWidth);
-    norm2 = norm("layernorm_after");
-    inner = linear("intermediate.dense", s.I, s.C, kInner);
-    outer = linear("output.dense", s.C, s.I, kInner);
+    norm1 = list.norm("layernorm_before", s.C, kWidth, true);
+    q = list.linear("attention.attention.query", s.C, s.C, kWidth, s.qkv_bias);
+    k = list.linear("attention.attention.key", s.C, s.C, kWidth, s.qkv_bias);
+    v = list.linear("attention.attention.value", s.C, s.C, kWidth, s.qkv_bias);
+    o = list.linear("attention.output.dense", s.C, s.C, kWidth, true);
+    norm2 = list.norm("layernorm_after", s.C, kWidth, true);
+    inner = list.linear("intermediate.dense", s.I, s.C, kInner, true);
+    outer = list.linear("output.dense", s.C, s.I, kInner, true);
+    parameters = list.parameters();
   }
 };
 
@@ -133,12 +109,11 @@ class Block final : public unit::Unit {
     const kernel::Kernels& kernels = *shared_.kernels;
     const double p = context.training ? shared_.dropout : 0;
     const std::uint64_t key = unit::mix(context.stream, name());
-    const auto at = [&](int place) { return place < 0 ? Tensor() : own[static_cast<std::size_t>(place)]; };
-    const auto norm = [&](const Tensor& in, Layout::Linear by) {
-      return kernels.norm(in, at(by.weight), at(by.bias), shared_.epsilon);
+    const auto norm = [&](const Tensor& in, Layer by) {
+      return kernels.norm(in, tensor_at(own, by.weight), tensor_at(own, by.bias), shared_.epsilon);
     };
-    const auto project = [&](const Tensor& in, Layout::Linear by) {
-      return kernels.project(in, at(by.weight), at(by.bias));
+    const auto project = [&](const Tensor& in, Layer by) {
+      return kernels.project(in, tensor_at(own, by.weight), tensor_at(own, by.bias));
     };
     const auto [x, normed_BTC] = norm(x_BTC, layout_.norm1);
     const Tensor attended_BTC =
@@ -179,8 +154,9 @@ class Classifier final : public unit::Unit {
   Shared shared_;
 
   static std::vector<Parameter> parameters(const Shared& s, const Settings& settings) {
-    std::vector<Parameter> all = {scale("vit.layernorm.weight", s.C), bias("vit.layernorm.bias", s.C, "hidden_size"),
-                                  values("classifier.weight", {s.L, s.C}, settings, "id2label, hidden_size"),
+    std::vector<Parameter> all = {scale("vit.layernorm.weight", s.C, "hidden_size"),
+                                  bias("vit.layernorm.bias", s.C, "hidden_size"),
+                                  matrix("classifier.weight", {s.L, s.C}, settings, "id2label, hidden_size"),
                                   bias("classifier.bias", s.L, "id2label")};
     for (Parameter& parameter : all) parameter.head = parameter.name.starts_with("classifier.");
     return all;
@@ -273,12 +249,8 @@ void build(Model& model, const Configuration& config, const Settings& settings, 
   model.units.push_back(std::make_unique<Embeddings>(shared, settings));
   for (std::int64_t i = 0; i < model.num_layers; ++i)
     model.units.push_back(std::make_unique<Block>(i, shared, settings));
-  std::vector<unit::Extra> left_out;
-  for (std::int64_t i = model.num_layers; i < total; ++i) {
-    for (const char* const prefix : {"vit.encoder.layer.", "encoder.layer."})
-      left_out.push_back({.prefix = prefix + std::to_string(i) + "."});
-  }
-  model.units.push_back(std::make_unique<Classifier>(shared, settings, std::move(left_out)));
+  model.units.push_back(std::make_unique<Classifier>(
+      shared, settings, left_out_blocks(model, total, {"vit.encoder.layer.", "encoder.layer."})));
   const std::int64_t T = model.positions, C = shared.C;
   const std::int64_t block = 4 * C * C + 2 * C * shared.I + 2 * C * T;
   const std::int64_t ends = (T - 1) * kChannels * shared.P * shared.P * C + C * shared.L;  // of a sample

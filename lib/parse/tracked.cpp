@@ -8,10 +8,10 @@
 
 #include "base/checksum.hpp"
 #include "base/number.hpp"
+#include "base/protobuf.hpp"
 #include "base/secret.hpp"
 #include "parse/flat_json.hpp"
 #include "tracker/datastore.hpp"
-#include "tracker/protobuf.hpp"
 #include "tracker/tensorboard.hpp"
 #include "tracker/tfevents.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/protobuf.hpp"
 #include "base/text.hpp"
 #include "token/tokenizer.hpp"
 #include "token/unicode.hpp"
@@ -14,62 +15,56 @@ namespace {
 
 constexpr std::string_view kSpace = "\u2581";  // what a blank becomes
 
-/// The numbers and byte strings of a protobuf message, handed on by field; stops at what is none.
-template <typename Number, typename Bytes>
-void read_message(std::string_view message, Number&& number, Bytes&& bytes) {
-  const auto varint = [&](std::uint64_t& value) {
-    value = 0;
-    for (int shift = 0; shift < 64 && !message.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(message.front());
-      message.remove_prefix(1);
-      value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) return true;
-    }
-    return false;
-  };
-  std::uint64_t key = 0, value = 0;
-  while (varint(key)) {
-    const std::uint64_t wire = key & 7;
-    if (wire == 0) {
-      if (!varint(value)) return;
-      number(key >> 3, value);
-      continue;
-    }
-    if (wire == 2 ? !varint(value) : wire != 1 && wire != 5) return;
-    if (wire != 2) value = wire == 1 ? 8 : 4;
-    if (value > message.size()) return;
-    if (wire == 2) bytes(key >> 3, message.substr(0, value));
-    message.remove_prefix(value);
-  }
-}
+// Fields of sentencepiece_model.proto.
+enum ModelField { kTrainerSpec = 2, kNormalizerSpec = 3 };
+enum TrainerField { kModelType = 3, kBlankAsSuffix = 24 };
+enum NormalizerField {
+  kPrecompiledMap = 2,
+  kAddDummyPrefix = 3,
+  kRemoveExtraBlanks = 4,
+  kEscapeBlanks = 5,
+  kNormalizationRules = 6
+};
+constexpr int kBpe = 2;  // TrainerSpec.ModelType
 
 /// Whether a text may be cut at a blank between two words, and the words behind it be a text of their own: a BPE that
 /// leaves characters as they are and puts a blank in front of a text, and of whose pieces none goes on behind a word's
 /// end. Not so for Unigram, which adds up the scores of a whole text and rounds.
 bool may_be_cut(const sentencepiece::SentencePieceProcessor& model) {
   bool bpe = false, prefix = true, removes = true, escapes = true, maps = false, suffix = false;
-  const auto number = [](auto, auto) {};
-  const std::string proto = model.serialized_model_proto();
-  read_message(proto, number, [&](std::uint64_t field, std::string_view part) {
-    if (field == 2) {  // trainer_spec
-      read_message(
-          part,
-          [&](std::uint64_t key, std::uint64_t value) {
-            if (key == 3) bpe = value == 2;
-            if (key == 24) suffix = value != 0;
-          },
-          number);
-    } else if (field == 3) {  // normalizer_spec
-      read_message(
-          part,
-          [&](std::uint64_t key, std::uint64_t value) {
-            if (key == 3) prefix = value != 0;
-            if (key == 4) removes = value != 0;
-            if (key == 5) escapes = value != 0;
-          },
-          [&](std::uint64_t key, std::string_view value) { maps |= (key == 2 || key == 6) && !value.empty(); });
+  const auto trainer = [&](protozero::pbf_reader spec) {
+    while (spec.next()) {
+      if (spec.tag() == kModelType)
+        bpe = spec.get_enum() == kBpe;
+      else if (spec.tag() == kBlankAsSuffix)
+        suffix = spec.get_bool();
+      else
+        spec.skip();
     }
-  });
+  };
+  const auto normalizer = [&](protozero::pbf_reader spec) {
+    while (spec.next()) {
+      if (spec.tag() == kAddDummyPrefix)
+        prefix = spec.get_bool();
+      else if (spec.tag() == kRemoveExtraBlanks)
+        removes = spec.get_bool();
+      else if (spec.tag() == kEscapeBlanks)
+        escapes = spec.get_bool();
+      else if (spec.tag() == kPrecompiledMap || spec.tag() == kNormalizationRules)
+        maps |= spec.get_view().size() > 0;
+      else
+        spec.skip();
+    }
+  };
+  const std::string proto = model.serialized_model_proto();
+  for (protozero::pbf_reader message(proto); message.next();) {
+    if (message.tag() == kTrainerSpec)
+      trainer(message.get_message());
+    else if (message.tag() == kNormalizerSpec)
+      normalizer(message.get_message());
+    else
+      message.skip();
+  }
   if (!bpe || !prefix || removes || !escapes || maps || suffix) return false;
   for (int id = 0; id < model.GetPieceSize(); ++id) {
     std::string_view piece = model.IdToPiece(id);

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "tracker/protobuf.hpp"
+#include "base/protobuf.hpp"
 
 namespace zs::tracker {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/checksum.hpp"
-#include "tracker/protobuf.hpp"
+#include "base/protobuf.hpp"
 
 namespace zs::tracker {
 namespace {
@@ -87,7 +87,7 @@ bool read_tensor(pbf_reader tensor, EventValue& value) {
         dtype = tensor.get_int32();
         break;
       case kContent:
-        content = view(tensor.get_view());
+        content = protobuf::view(tensor.get_view());
         break;
       case kFloat:
         packed ? add(tensor.get_packed_float()) : numbers.push_back(tensor.get_float());
@@ -167,7 +167,7 @@ void read_value(pbf_reader message, Event& event) {
         scalar = known = true;
         break;
       case kTensor:
-        tensor = view(message.get_view());
+        tensor = protobuf::view(message.get_view());
         break;
       case kMetadata:
         plugin = plugin_of(message.get_message());

@@ -33,7 +33,21 @@ data::Split split_of(const Settings& settings, const model::Model& model) {
                      .length = settings.model.seq_length,
                      .percentage = settings.dataset_percentage,
                      .most = settings.dataset_size,
-                     .held_out = settings.held_out});
+                     .held_out = settings.held_out,
+                     .packing = settings.packing});
+}
+
+/// Of a part of a data set.
+std::int64_t targets(const data::Dataset& samples, std::int64_t first, std::int64_t count) {
+  std::int64_t sum = 0;
+  for (std::int64_t i = first; i < first + count; ++i) sum += samples.targets(i);
+  return sum;
+}
+
+/// What the mean of a micro-batch is multiplied with: its share of the targets over its share of the samples.
+float weight(std::int64_t targets, std::int64_t all_targets, std::int64_t samples, std::int64_t all_samples) {
+  return static_cast<float>(static_cast<double>(targets) * static_cast<double>(all_samples) /
+                            (static_cast<double>(all_targets) * static_cast<double>(samples)));
 }
 
 /// A tensor that takes the numbers over.
@@ -55,6 +69,10 @@ Batches::Batches(const Settings& settings, const model::Model& model, std::int64
       samples_per_step_(product("samples of a step", {leaves, settings.batch_size})),
       loader_(*split_.training, settings.batch_size, leaves, settings.engine.seed) {
   product("tokens of a step", {samples_per_step_, settings.model.seq_length});
+  for (const Part part : {Part::validation, Part::test}) {
+    if (const data::Dataset* const samples = of(part); samples && samples->pads())
+      held_out_targets_[part] = targets(*samples, 0, samples->size());
+  }
 }
 
 std::int64_t Batches::steps() const {
@@ -91,7 +109,16 @@ unit::Batch Batches::batch(data::Samples samples) const {
   return {tensor(std::move(samples.tokens), inputs, at::kLong), tensor(std::move(samples.targets), inputs, at::kLong)};
 }
 
-unit::Batch Batches::training(std::int64_t step, std::int64_t leaf) { return batch(loader_.read(step, leaf)); }
+unit::Batch Batches::training(std::int64_t step, std::int64_t leaf) {
+  unit::Batch made = batch(loader_.read(step, leaf));
+  if (split_.training->pads())
+    made.weight = weight(loader_.targets(step, leaf), loader_.targets(step), settings_.batch_size, samples_per_step_);
+  return made;
+}
+
+std::int64_t Batches::tokens(std::int64_t step) const {
+  return split_.training->pads() ? loader_.targets(step) : samples_per_step_ * settings_.model.seq_length;
+}
 
 const data::Dataset* Batches::of(Part part) const {
   return part == Part::validation ? split_.validation.get() : split_.test.get();
@@ -103,8 +130,13 @@ std::int64_t Batches::leaves(Part part) const {
 }
 
 unit::Batch Batches::held_out(Part part, std::int64_t leaf) const {
-  const std::int64_t first = leaf * settings_.eval_batch_size;
-  return batch(data::read(*of(part), first, std::min(settings_.eval_batch_size, of(part)->size() - first)));
+  const data::Dataset& samples = *of(part);
+  const std::int64_t first = leaf * settings_.eval_batch_size,
+                     count = std::min(settings_.eval_batch_size, samples.size() - first);
+  unit::Batch made = batch(data::read(samples, first, count));
+  if (samples.pads())
+    made.weight = weight(targets(samples, first, count), held_out_targets_.at(part), count, samples.size());
+  return made;
 }
 
 }  // namespace zs::train

@@ -2,6 +2,7 @@
 // Which samples belong to which micro-batch of a training: the same for every stage, rank count and checker.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ class Batches {
 
   /// The micro-batch of a leaf of a step, which counts from 1.
   unit::Batch training(std::int64_t step, std::int64_t leaf);
+  /// Tokens that a step learns to tell, all leaves together: the targets that are no padding.
+  std::int64_t tokens(std::int64_t step) const;
   /// Micro-batches of what is held out, each sample once; the last may be smaller. 0 where there is no such part.
   std::int64_t leaves(Part part) const;
   unit::Batch held_out(Part part, std::int64_t leaf) const;
@@ -50,6 +53,7 @@ class Batches {
   data::Split split_;
   std::size_t labels_;
   std::int64_t samples_per_step_;
+  std::map<Part, std::int64_t> held_out_targets_;  // of parts with padding
   data::Loader loader_;
 
   const data::Dataset* of(Part part) const;

@@ -65,7 +65,9 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
   differs("seed", progress.seed, static_cast<std::int64_t>(settings.engine.seed),
           "use --seed " + to_text(progress.seed));
   if (progress.dataset_sha256 != dataset_sha256)
-    throw Error(settings.checkpoint, 0, "was made with another data set than " + settings.dataset);
+    throw Error(
+        settings.checkpoint, 0,
+        "was made with another data set than " + settings.dataset + ", another tokenizer of it or another --packing");
   // Another arithmetic goes another way from here on, and would be one run with the steps before.
   const auto computes = [&](const std::string& option, const std::string& then, const std::string& now) {
     if (then == now) return;

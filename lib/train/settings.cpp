@@ -195,6 +195,12 @@ void choose_model(const config::Config& config, Settings& s) {
     choose_labels(s);
   else
     choose_vocabulary(config, s);
+  if (config.has("data.packing")) {
+    if (images)
+      throw Error(config.find("data.packing")->origin + ": data.packing is of text, and the model " + s.model.name +
+                  " takes images: leave it out");
+    s.packing = config.text("data.packing") == "none" ? data::Packing::none : data::Packing::whole;
+  }
   const model::Model model = model::make(s.model);
   if (s.model.seq_length == model.seq_length) return;
   s.model.seq_length = model.seq_length;

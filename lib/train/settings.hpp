@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "data/dataset.hpp"
+#include "data/text.hpp"
 #include "device/view.hpp"
 #include "image/transform.hpp"
 #include "model/model.hpp"
@@ -37,6 +37,7 @@ struct Settings {
   double dataset_percentage = 100;
   std::int64_t dataset_size = 0;
   data::HeldOut held_out;
+  data::Packing packing = data::Packing::whole;
   image::Transform transform;  ///< of images; its size is the model's
   bool skip_bad_images = false;
   int num_workers = 1;  ///< threads that decode images

@@ -103,6 +103,12 @@ void Trainer::describe() {
                             {"dataset", batches_.data().path},
                             {"dataset_sha256", batches_.data().sha256},
                             {"dataset_tokens", some(batches_.data().tokens)},
+                            {"tokenizer", model_.takes_images()         ? ""
+                                          : settings_.tokenizer.empty() ? "bytes"
+                                                                        : settings_.tokenizer},
+                            {"packing", model_.takes_images()                      ? ""
+                                        : settings_.packing == data::Packing::none ? "none"
+                                                                                   : "whole"},
                             {"dataset_images", model_.takes_images() ? number(batches_.data().training->size()) : ""},
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
@@ -260,7 +266,7 @@ void Trainer::train_step(std::int64_t step) {
   real("grad_norm", result.grad_norm);
   real("clipped_norm", result.clipped_norm);
   real("learning_rate", learning_rate);
-  integer("tokens", batches_.samples_per_step() * settings_.model.seq_length);
+  integer("tokens", batches_.tokens(step));
   integer("comm_bytes", most.sent);
   if (settings_.engine.scales()) {
     real("loss_scale", result.loss_scale);
@@ -280,8 +286,9 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const auto& times = records.find("iteration_time")->reals();
   const auto skipped = static_cast<std::size_t>(
       std::min<std::int64_t>(settings_.timing_warmup, static_cast<std::int64_t>(times.size()) - 1));
-  double sum = 0;
-  for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i];
+  const auto& tokens = records.find("tokens")->integers();
+  double sum = 0, told = 0;
+  for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i], told += static_cast<double>(tokens[i]);
   Outcome outcome;
   outcome.state_digest = digest;
   outcome.stopped = stopped;
@@ -293,7 +300,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
     for (const double loss : valid->reals()) outcome.valid_loss = metric::is_absent(loss) ? outcome.valid_loss : loss;
   }
   outcome.iteration_time = sum / static_cast<double>(times.size() - skipped);
-  outcome.tokens_per_second = static_cast<double>(records.find("tokens")->integers().back()) / outcome.iteration_time;
+  outcome.tokens_per_second = told / sum;
   outcome.samples_per_second = static_cast<double>(batches_.samples_per_step()) / outcome.iteration_time;
   outcome.alloc_mem = records.find("alloc_mem")->integers().back();
   outcome.peak_mem = records.find("peak_mem")->integers().back();

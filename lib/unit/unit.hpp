@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,8 +35,11 @@ struct Parameter {
 /// [B].
 struct Batch {
   at::Tensor inputs, targets;
+  /// Set where negative targets are padding, which the loss leaves out: what the mean over the others is multiplied
+  /// with, so that the mean of all micro-batches is the mean over all targets that count.
+  std::optional<float> weight{};
   std::int64_t samples() const { return inputs.size(0); }
-  Batch to(const at::Device& device) const { return {inputs.to(device), targets.to(device)}; }
+  Batch to(const at::Device& device) const { return {inputs.to(device), targets.to(device), weight}; }
 };
 
 /// What a forward may know beside its inputs. Random streams depend on the leaf and the unit, not on the rank.

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/parameters.hpp"
+
+#include "base/number.hpp"
+
+namespace zs::model {
+
+using unit::Parameter;
+using Init = Parameter::Init;
+
+Parameter matrix(const std::string& name, std::vector<std::int64_t> shape, const Settings& settings,
+                 const std::string& keys) {
+  return {.name = name, .shape = std::move(shape), .mean = settings.init_mean, .std = settings.init_std, .keys = keys};
+}
+
+Parameter bias(const std::string& name, std::int64_t size, const std::string& keys) {
+  return {.name = name, .shape = {size}, .init = Init::zeros, .decay = false, .keys = keys};
+}
+
+Parameter scale(const std::string& name, std::int64_t size, const std::string& keys) {
+  return {.name = name, .shape = {size}, .init = Init::ones, .decay = false, .keys = keys};
+}
+
+std::vector<Parameter> begun(std::vector<Parameter> parameters, const std::string& prefix, const Settings& settings) {
+  for (Parameter& parameter : parameters) {
+    if (parameter.name.starts_with(prefix)) parameter.other_name = parameter.name.substr(prefix.size());
+    if (!settings.init_gaussian) continue;
+    parameter.init = Init::normal;
+    parameter.mean = settings.init_mean;
+    parameter.std = settings.init_std;
+  }
+  return parameters;
+}
+
+int ParameterList::add(Parameter parameter) {
+  parameters_.push_back(std::move(parameter));
+  return static_cast<int>(parameters_.size()) - 1;
+}
+
+Layer ParameterList::linear(const std::string& name, std::int64_t out, std::int64_t in, const std::string& keys,
+                            bool with_bias) {
+  Layer made{.weight = add(matrix(prefix_ + name + ".weight", {out, in}, settings_, keys))};
+  if (with_bias) made.bias = add(bias(prefix_ + name + ".bias", out, keys));
+  return made;
+}
+
+Layer ParameterList::norm(const std::string& name, std::int64_t size, const std::string& keys, bool with_bias) {
+  Layer made{.weight = add(scale(prefix_ + name + ".weight", size, keys))};
+  if (with_bias) made.bias = add(bias(prefix_ + name + ".bias", size, keys));
+  return made;
+}
+
+std::vector<unit::Extra> left_out_blocks(const Model& model, std::int64_t total,
+                                         std::initializer_list<std::string> prefixes) {
+  std::vector<unit::Extra> all;
+  for (std::int64_t i = model.num_layers; i < total; ++i) {
+    for (const std::string& prefix : prefixes) all.push_back({.prefix = prefix + to_text(i) + "."});
+  }
+  return all;
+}
+
+}  // namespace zs::model

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/batches.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "base/folder.hpp"
+
+using namespace zs;
+
+TEST_CASE("batches: packing none: the losses of a step's micro-batches have the mean over all targets that count") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.jsonl");
+  std::ofstream file(path);
+  for (int i = 0; i < 60; ++i)
+    file << "{\"text\": \"" << std::string(static_cast<std::size_t>(1 + i * 7 % 50), 'a') << "b\"}\n";
+  file.close();
+  for (const std::string name : {"tiny", "tiny-llama"}) {
+    for (const bool fused : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(fused);
+      config::Config config =
+          config::Config::parse("data: {packing: none, dataset_path: " + path +
+                                    "}\ntraining: {batch_size: 3, eval_batch_size: 4}\nmodel.context_length: 16\n",
+                                "c.yaml");
+      config.add_defaults();
+      config.set("model.name", name, "test");
+      config.set("model.num_layers", "1", "test");
+      config.set("zero.compile", fused ? "true" : "false", "test");
+      const train::Settings settings = train::settings(config, 1);
+      const model::Model model = model::make(settings.model);
+      train::Batches batches(settings, model, 4);
+      double sum = 0, mean = 0;
+      std::int64_t counted = 0;
+      // Adds the losses of a micro-batch, and returns what its last unit gives.
+      const auto loss = [&](const unit::Batch& batch) {
+        REQUIRE(batch.weight);
+        at::Tensor logits, x;
+        const unit::ForwardContext context{.batch = batch, .training = false, .logits = &logits};
+        std::vector<std::vector<at::Tensor>> parameters;
+        for (const auto& unit : model.units) {
+          const at::Tensor flat = at::empty({unit->numel()});
+          unit::initialise(*unit, 3, flat);
+          parameters.push_back(unit::views(*unit, flat));
+          const int borrows = unit->borrows();
+          x = unit->forward(x, parameters.back(),
+                            borrows < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(borrows)],
+                            context);
+        }
+        const at::Tensor each = -at::log_softmax(logits.to(at::kDouble), -1)
+                                     .gather(-1, batch.targets.clamp_min(0).unsqueeze(-1))
+                                     .squeeze(-1);
+        const at::Tensor counts = batch.targets.ne(data::kPadding);
+        CHECK(!counts.all().item<bool>());
+        sum += each.masked_select(counts).sum().item<double>();
+        counted += counts.sum().item<std::int64_t>();
+        return x.item<double>();
+      };
+      for (std::int64_t leaf = 0; leaf < 4; ++leaf) mean += loss(batches.training(2, leaf)) / 4;
+      CHECK(counted == batches.tokens(2));
+      CHECK(mean == doctest::Approx(sum / static_cast<double>(counted)).epsilon(1e-6));
+      // Of what is held out the last micro-batch is smaller.
+      sum = mean = 0;
+      counted = 0;
+      double samples = 0;
+      for (std::int64_t leaf = 0; leaf < batches.leaves(train::Part::validation); ++leaf) {
+        const unit::Batch batch = batches.held_out(train::Part::validation, leaf);
+        mean += loss(batch) * static_cast<double>(batch.samples());
+        samples += static_cast<double>(batch.samples());
+      }
+      CHECK(mean / samples == doctest::Approx(sum / static_cast<double>(counted)).epsilon(1e-6));
+    }
+  }
+}

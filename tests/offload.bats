@@ -67,3 +67,19 @@ value() { sed -n "s/^run: $1=//p" "$2"; }
   [[ $stderr =~ ^"zs-train: small: the optimizer state of "[a-z0-9._]+" that is offloaded there: no room: No space left on device"$ ]] || complain "$stderr"
   verdict
 }
+
+@test "offload: a block that the disk loses, swaps or tears ends the training, and says which unit's and how" {
+  for fault in "stale:it is stale: write 2 of 3" "swapped:it is swapped with the optimizer state of h.0" \
+    "torn:it is torn: its bytes have another checksum than when they were stored"; do
+    run -2 --separate-stderr zs-verify --num_layers 2 --iterations 4 "${NVME[@]}" --inject_fault "2:${fault%%:*}:h.1"
+    [[ $stderr == *"nvme: the optimizer state of h.1 that is offloaded there: it is not what was stored: ${fault#*:}" ]] || complain "$fault: $stderr"
+  done
+  run -2 --separate-stderr mpirun --oversubscribe -n 2 zs-verify --num_layers 2 --iterations 4 --zero_stage 3 --offload_param nvme --nvme_path nvme \
+    --inject_fault 3:torn:h.0:1
+  [[ $stderr == *"rank 1 on "*"the parameters of h.0 that is offloaded there: it is not what was stored: it is torn"* ]] || complain "$stderr"
+  run -2 --separate-stderr zs-verify --num_layers 2 --zero_stage 2 --offload_device cpu --inject_fault 2:torn:h.0
+  [[ $stderr == *"'torn' is a fault of a disk, and nothing lies on one: set --offload_device nvme"* ]] || complain "$stderr"
+  run -2 --separate-stderr zs-verify --num_layers 2 "${NVME[@]}" --inject_fault 2:torn:h.7
+  [[ $stderr == *"no unit 'h.7', did you mean h."* ]] || complain "$stderr"
+  verdict
+}

@@ -124,6 +124,19 @@ void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
   require(full[n] == guard, "behind the gathered elements");
 }
 
+inline void all_to_all(Group& group, std::int64_t each, Memory memory) {
+  const std::int64_t n = each * group.size();
+  const auto full = buffer<float>(group, memory, n), received = buffer<float>(group, memory, n + 1);
+  for (std::int64_t i = 0; i < n; ++i) full[i] = value(5, group.rank(), i);
+  const float guard = received[n];
+  const std::int64_t before = group.bytes_sent();
+  group.all_to_all(device::view(full.get(), n), device::view(received.get(), n), "all-to-all of case")->wait();
+  require(group.bytes_sent() - before == 4 * each * (group.size() - 1), "bytes of all_to_all");
+  for (std::int64_t i = 0; i < n; ++i)
+    require_bits(received[i], value(5, static_cast<int>(i / each), group.rank() * each + i % each), "all_to_all", i);
+  require(received[n] == guard, "behind what is received", n);
+}
+
 inline void all_gather_object(Group& group, std::size_t most) {
   const auto blob = [&](int rank) {
     return std::string(most * static_cast<std::size_t>(rank) / static_cast<std::size_t>(group.size()),
@@ -236,6 +249,7 @@ inline void all(Group& group, const std::vector<Memory>& memories) {
     }
     all_gather<std::uint8_t>(group, 100003, memory, true);
     all_gather<double>(group, 100003, memory, false);
+    for (const std::int64_t each : {0, 1, 20011, 300007}) all_to_all(group, each, memory);
     overlap(group, memory);
     split(group, memory);
   }

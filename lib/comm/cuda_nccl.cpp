@@ -187,7 +187,9 @@ class NcclGroup final : public GpuGroup {
       check(ncclAllGather(mine.data, full.data, static_cast<std::size_t>(mine.count), type_of(mine.type), comm_,
                           cuda::stream()),
             what);
-      sent_ += mine.bytes() * (size() - 1);
+      for (int peer = 0; peer < size(); ++peer) {
+        if (peer != rank()) count(mine.bytes(), peer);
+      }
       return end({}, what);
     }
     device::copy(full.part(own.begin, own.end), mine);
@@ -203,10 +205,29 @@ class NcclGroup final : public GpuGroup {
     return end({}, what);
   }
 
+  Work all_to_all(const device::View& full, const device::View& received, const std::string& what) override {
+    const c10::cuda::CUDAStreamGuard guard(begin());
+    const Slice own = slice(full.count, rank(), size());
+    device::copy(received.part(own.begin, own.end), full.part(own.begin, own.end));
+    if (size() == 1) return end({}, what);
+    check(ncclGroupStart(), what);
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank()) continue;
+      const Slice theirs = slice(full.count, peer, size());
+      send(full.part(theirs.begin, theirs.end), peer, what);
+      receive(received.part(theirs.begin, theirs.end), peer, what);
+    }
+    check(ncclGroupEnd(), what);
+    return end({}, what);
+  }
+
   std::unique_ptr<Group> split(int colour, const std::string& what) override {
     return nccl(host_->split(colour, what), device_, options_);
   }
   std::int64_t bytes_sent() const override { return sent_ + (nodes_ ? nodes_->bytes_sent() : 0); }
+  std::int64_t bytes_between_nodes() const override {
+    return between_nodes_ + (nodes_ ? nodes_->bytes_between_nodes() : 0);
+  }
 
  private:
   Options options_;
@@ -214,8 +235,12 @@ class NcclGroup final : public GpuGroup {
   ncclComm_t comm_ = nullptr;
   std::unique_ptr<Nodes> nodes_;  // of a job on several nodes
   std::unique_ptr<Watch> watch_;
-  std::int64_t sent_ = 0;
+  std::int64_t sent_ = 0, between_nodes_ = 0;
 
+  void count(std::int64_t bytes, int to) {
+    sent_ += bytes;
+    if (host(to) != host(rank())) between_nodes_ += bytes;
+  }
   /// NCCL's stream, which waits for what the compute stream has been given so far.
   c10::cuda::CUDAStream begin() {
     const auto before = event();
@@ -235,7 +260,7 @@ class NcclGroup final : public GpuGroup {
     check(ncclSend(what_goes.data, static_cast<std::size_t>(what_goes.count), type_of(what_goes.type), to, comm_,
                    cuda::stream()),
           what);
-    sent_ += what_goes.bytes();
+    count(what_goes.bytes(), to);
   }
   void receive(const device::View& into, int from, const std::string& what) {
     if (into.count == 0) return;

@@ -20,6 +20,10 @@ struct Slice {
 };
 Slice slice(std::int64_t n, std::int64_t rank, std::int64_t ranks);
 
+/// Slices of n by so many, tiles, are nested in the slice of every rank where the ranks are a power of two up to it:
+/// what is defined by tiles does not depend on the number of ranks.
+inline constexpr std::int64_t kTiles = 256;
+
 /// A collective under way. It begins behind what the device was given before it, and the memory given to it must stay
 /// as it is until wait() has returned.
 class Pending {
@@ -35,7 +39,8 @@ using Work = std::unique_ptr<Pending>;
 
 /// What a group is made with.
 struct Options {
-  double timeout = 50;  ///< seconds that a collective waits for a rank before it throws
+  double timeout = 50;    ///< seconds that a collective waits for a rank before it throws
+  int ranks_of_host = 0;  ///< of in_process(): so many ranks say that they are on one host; 0: all are on this one
 };
 
 class Group {
@@ -64,6 +69,10 @@ class Group {
   /// REQUIRES: mine.count is the slice's size. COLLECTIVE.
   virtual Work all_gather(const device::View& mine, const device::View& full, const std::string& what) = 0;
 
+  /// received = full[slice of this rank) of rank 0, then of rank 1, and so on, in one type. They do not overlap.
+  /// REQUIRES: the size divides full.count, and received.count is full.count. COLLECTIVE.
+  virtual Work all_to_all(const device::View& full, const device::View& received, const std::string& what) = 0;
+
   /// The small blobs of all ranks, by rank; they may differ in size. Control traffic: not counted in bytes_sent().
   /// COLLECTIVE.
   virtual std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) = 0;
@@ -72,8 +81,10 @@ class Group {
   /// their number in it. Collectives of both may be under way at once. It must go before this group does. COLLECTIVE.
   virtual std::unique_ptr<Group> split(int colour, const std::string& what) = 0;
 
-  /// Payload bytes that this rank has sent in reduce_scatter and all_gather of this group.
+  /// Payload bytes that this rank has sent in reduce_scatter, all_gather and all_to_all of this group.
   virtual std::int64_t bytes_sent() const = 0;
+  /// Those of them that went to another host.
+  virtual std::int64_t bytes_between_nodes() const = 0;
 
   /// Ends the job of all ranks at once with status 2. May return in an in-process group.
   virtual void abort() = 0;

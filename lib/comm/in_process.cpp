@@ -33,7 +33,7 @@ struct Mailbox {
 };
 
 struct World {
-  explicit World(std::size_t ranks) : boxes(ranks) { host = host_name(); }
+  explicit World(std::vector<std::string> names) : boxes(names.size()), hosts(std::move(names)) {}
 
   void wake_all() {
     for (Mailbox& box : boxes) {
@@ -44,7 +44,7 @@ struct World {
   }
 
   std::vector<Mailbox> boxes;
-  std::string host;
+  std::vector<std::string> hosts;
   std::mutex mutex;     // of what follows
   std::string failure;  // the first
   std::vector<int> gone;
@@ -94,7 +94,7 @@ class ThreadTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(world_->boxes.size()); }
-  const std::string& host(int) const override { return world_->host; }
+  const std::string& host(int rank) const override { return world_->hosts[static_cast<std::size_t>(rank)]; }
 
   std::unique_ptr<Message> send(int to, int tag, const void* data, std::int64_t bytes) override {
     const auto* begin = static_cast<const std::byte*>(data);
@@ -166,7 +166,9 @@ class ThreadTransport : public Transport {
   std::unique_ptr<Transport> split(const std::vector<int>& members) override {
     const std::lock_guard lock(world_->mutex);
     auto& part = world_->parts[{splits_++, members.front()}];
-    if (!part) part = std::make_shared<World>(members.size());
+    std::vector<std::string> hosts;
+    for (const int member : members) hosts.push_back(host(member));
+    if (!part) part = std::make_shared<World>(hosts);
     const auto place = std::find(members.begin(), members.end(), rank_) - members.begin();
     return std::make_unique<ThreadTransport>(part, static_cast<int>(place));
   }
@@ -197,7 +199,10 @@ bool Awaited::done() {
 
 std::vector<std::unique_ptr<Group>> in_process(int ranks, const Options& options) {
   if (ranks < 1) throw Error("a group needs at least one rank, not " + std::to_string(ranks));
-  const auto world = std::make_shared<World>(static_cast<std::size_t>(ranks));
+  std::vector<std::string> hosts(static_cast<std::size_t>(ranks), host_name());
+  for (int rank = 0; rank < ranks && options.ranks_of_host > 0; ++rank)
+    hosts[static_cast<std::size_t>(rank)] = "host" + std::to_string(rank / options.ranks_of_host);
+  const auto world = std::make_shared<World>(std::move(hosts));
   std::vector<std::unique_ptr<Group>> groups;
   groups.reserve(world->boxes.size());
   for (int rank = 0; rank < ranks; ++rank) {

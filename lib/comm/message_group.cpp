@@ -181,11 +181,19 @@ void in_pieces(std::int64_t bytes, Move move) {
     move(begin, std::min(kMessageBytes, bytes - begin));
 }
 
-class AllGather : public MessageCollective {
+// The place of a rank's slice.
+View part_of(const View& full, int rank, int ranks) {
+  const Slice part = slice(full.count, rank, ranks);
+  return full.part(part.begin, part.end);
+}
+
+// Sends each of the others what is for it, and receives what it has for this one.
+class Trade : public MessageCollective {
  public:
-  AllGather(Progress& progress, const View& mine, const View& full, const std::string& what)
-      : MessageCollective(progress, what), full_(full) {
-    device::copy(part_of(rank_), mine);
+  using Part = std::function<View(int rank)>;
+  Trade(Progress& progress, Part outgoing, Part incoming, const std::string& what)
+      : MessageCollective(progress, what), from_(std::move(outgoing)), into_(std::move(incoming)) {
+    device::copy(into_(rank_), from_(rank_));
     started_ = ranks_ == 1;
   }
 
@@ -201,15 +209,10 @@ class AllGather : public MessageCollective {
   bool done() const override { return started_ && complete(incoming_) && complete(outgoing_); }
 
  private:
-  View part_of(int rank) const {
-    const Slice part = slice(full_.count, rank, ranks_);
-    return full_.part(part.begin, part.end);
-  }
-
   void start() {
     for (int i = 1; i < ranks_; ++i) {
       const int from = other(ranks_ - i), to = other(i);
-      const View theirs = part_of(from), own = part_of(rank_);
+      const View theirs = into_(from), own = from_(to);
       in_pieces(theirs.bytes(), [&](std::int64_t begin, std::int64_t size) {
         put(incoming_, from, transport_.receive(from, tag_, theirs.data + begin, size));
       });
@@ -219,7 +222,7 @@ class AllGather : public MessageCollective {
     }
   }
 
-  View full_;
+  Part from_, into_;
   bool started_ = false;
 };
 
@@ -289,17 +292,37 @@ std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const View& full, 
 }
 
 std::unique_ptr<Collective> MessageGroup::make_all_gather(const View& mine, const View& full, const std::string& what) {
-  return std::make_unique<AllGather>(*progress_, mine, full, what);
+  const auto place = [full, ranks = size()](int rank) { return part_of(full, rank, ranks); };
+  const View own = place(rank());
+  device::copy(own, mine);
+  return std::make_unique<Trade>(
+      *progress_, [own](int) { return own; }, place, what);
 }
 
 Work MessageGroup::reduce_scatter(const View& full, const View& mine, const std::string& what) {
-  bytes_sent_ += full.bytes() - mine.count * device::size(full.type);
+  count([&](int rank) { return slice(full.count, rank, size()).size() * device::size(full.type); });
   return Progress::start(progress_, make_reduce_scatter(full, mine, what));
 }
 
 Work MessageGroup::all_gather(const View& mine, const View& full, const std::string& what) {
-  bytes_sent_ += mine.bytes() * (size() - 1);
+  count([&](int) { return mine.bytes(); });
   return Progress::start(progress_, make_all_gather(mine, full, what));
+}
+
+Work MessageGroup::all_to_all(const View& full, const View& received, const std::string& what) {
+  count([&](int) { return full.bytes() / size(); });
+  const auto parts = [ranks = size()](const View& of) {
+    return [of, ranks](int rank) { return part_of(of, rank, ranks); };
+  };
+  return Progress::start(progress_, std::make_unique<Trade>(*progress_, parts(full), parts(received), what));
+}
+
+void MessageGroup::count(const std::function<std::int64_t(int)>& bytes) {
+  for (int other = 0; other < size(); ++other) {
+    if (other == rank()) continue;
+    bytes_sent_ += bytes(other);
+    if (host(other) != host(rank())) bytes_between_nodes_ += bytes(other);
+  }
 }
 
 std::unique_ptr<Group> MessageGroup::split(int colour, const std::string& what) {

@@ -2,6 +2,7 @@
 // The collectives over messages between two ranks, written once for every transport. A reduction sends each rank its
 // slice and adds there, in the order of device/tree.hpp: n (N-1)/N elements sent, as few as there can be.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,9 +22,11 @@ class MessageGroup : public Group {
   device::Buffer allocate(std::int64_t bytes) override;
   Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override;
   Work all_gather(const device::View& mine, const device::View& full, const std::string& what) override;
+  Work all_to_all(const device::View& full, const device::View& received, const std::string& what) override;
   std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) override;
   std::unique_ptr<Group> split(int colour, const std::string& what) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
+  std::int64_t bytes_between_nodes() const override { return bytes_between_nodes_; }
   void abort() override { transport().abort(); }
 
  protected:
@@ -41,7 +44,10 @@ class MessageGroup : public Group {
 
  private:
   std::shared_ptr<Progress> progress_;
-  std::int64_t bytes_sent_ = 0;
+  std::int64_t bytes_sent_ = 0, bytes_between_nodes_ = 0;
+
+  /// Counts what each of the others is sent.
+  void count(const std::function<std::int64_t(int rank)>& bytes);
 };
 
 }  // namespace zs::comm

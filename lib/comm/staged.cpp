@@ -4,6 +4,7 @@
 //
 //   reduce_scatter   GPU full -> host full | the host group's reduce-scatter | host mine -> GPU mine, in wait()
 //   all_gather       GPU mine -> host mine | the host group's all-gather     | host full -> GPU full, in wait()
+//   all_to_all       the same, of full and received
 #include "comm/staged.hpp"
 
 #include "comm/gpu_group.hpp"
@@ -43,10 +44,15 @@ class StagedGroup final : public GpuGroup {
     return start(mine, full,
                  [&](const device::View& in, const device::View& out) { return host_->all_gather(in, out, what); });
   }
+  Work all_to_all(const device::View& full, const device::View& received, const std::string& what) override {
+    return start(full, received,
+                 [&](const device::View& in, const device::View& out) { return host_->all_to_all(in, out, what); });
+  }
   std::unique_ptr<Group> split(int colour, const std::string& what) override {
     return staged(host_->split(colour, what), device_);
   }
   std::int64_t bytes_sent() const override { return host_->bytes_sent(); }
+  std::int64_t bytes_between_nodes() const override { return host_->bytes_between_nodes(); }
 
  private:
   template <typename Collective>

@@ -191,7 +191,7 @@ class Reader {
 /// What a method stands for.
 struct Method {
   std::string_view name;
-  std::array<std::pair<std::string_view, std::string_view>, 2> settings;
+  std::array<std::pair<std::string_view, std::string_view>, 4> settings;
 };
 constexpr auto kMethods = std::to_array<Method>({
     {"ddp", {{{"zero.backend", "ddp"}}}},
@@ -199,6 +199,11 @@ constexpr auto kMethods = std::to_array<Method>({
     {"zero1", {{{"zero.backend", "zero"}, {"zero.stage", "1"}}}},
     {"zero2", {{{"zero.backend", "zero"}, {"zero.stage", "2"}}}},
     {"zero3", {{{"zero.backend", "zero"}, {"zero.stage", "3"}}}},
+    {"zeropp",
+     {{{"zero.backend", "zero"},
+       {"zero.stage", "3"},
+       {"zero.quantized_weights", "true"},
+       {"zero.quantized_gradients", "true"}}}},
     {"single_gpu_offload", {{{"zero.stage", "2"}, {"zero.offload_device", "cpu"}}}},
 });
 

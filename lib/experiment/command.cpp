@@ -153,6 +153,14 @@ cli::Command train_command() {
        "Running"});
   options.push_back({0, "print_plan", "", "print the plan of a step and stop", "", {}, false, "Running"});
   options.push_back({0,
+                     "cost",
+                     "",
+                     "with --print_plan: predict time, memory and bytes of the step, from --plan_profile",
+                     "",
+                     {},
+                     false,
+                     "Running"});
+  options.push_back({0,
                      "eval_only",
                      "",
                      "print how good the model or the checkpoint is on what is held out, and stop: no step, no run",

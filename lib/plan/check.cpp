@@ -21,6 +21,7 @@ struct State {
   int forwards = 0, backwards = 0, added = 0;  // micro-steps done
   bool graph = false, input = false, stepped = false;
   Offloaded optimizer = Offloaded::no, shard = Offloaded::no;
+  bool secondary = false;  ///< it is partitioned a second time, from this step's parameters
 };
 
 class Walk {
@@ -114,6 +115,16 @@ class Walk {
         use(unit.shard, Offloaded::away);  // it is read, and the shard in the store stays as it is
         unit.parameters = Parameters::gathering;
         break;
+      case Kind::gather_secondary:
+        require(unit.secondary, "there is no secondary partition to gather from");
+        require(unit.parameters == Parameters::sharded, "there is nothing to gather");
+        unit.parameters = Parameters::gathering;
+        break;
+      case Kind::partition:
+        require(shape_.secondary > 0 && unit.parameters == Parameters::whole && !unit.secondary,
+                "there is nothing to partition once more");
+        unit.secondary = true;
+        break;
       case Kind::gather_wait:
         require(unit.parameters == Parameters::gathering, "no gather is under way");
         unit.parameters = Parameters::whole;
@@ -178,6 +189,7 @@ class Walk {
         use(unit.optimizer, Offloaded::changed);
         use(unit.shard, Offloaded::changed);
         unit.stepped = true;
+        unit.secondary = false;  // it is of the step before
         if (shape_.stage == 1 || shape_.stage == 2) unit.parameters = Parameters::stale;
         break;
       case Kind::load:

@@ -3,16 +3,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "plan/profile.hpp"
 
 namespace zs::plan {
 namespace {
-
-bool computes(Kind kind) {
-  return kind == Kind::forward || kind == Kind::forward_no_grad || kind == Kind::recompute || kind == Kind::backward;
-}
 
 bool reads(const Shape& shape, const Op& op, int unit) {
   return computes(op.kind) && (op.unit == unit || shape.units[static_cast<std::size_t>(op.unit)].borrows == unit);
@@ -33,7 +31,8 @@ Plan keep_gathered(const Plan& plan, const std::vector<bool>& kept) {
     const Op& op = *at;
     if (op.unit >= 0 && kept[static_cast<std::size_t>(op.unit)]) {
       const auto unit = static_cast<std::size_t>(op.unit);
-      if (op.kind == Kind::gather && there[unit]) continue;
+      if (gathers(op.kind) && there[unit]) continue;
+      if (op.kind == Kind::partition) continue;  // it is not gathered again
       // A shard is loaded for a gather, or for the update, which stays.
       const bool for_gather =
           op.kind == Kind::load_shard && std::find(at, plan.ops.end(), Op{Kind::gather, op.unit, -1}) != plan.ops.end();
@@ -49,13 +48,35 @@ Plan keep_gathered(const Plan& plan, const std::vector<bool>& kept) {
   return result;
 }
 
-/// Keeps units gathered from their first use in the step to their last, as many as the budget holds: the smallest
-/// first, whose gathers cost most time per byte.
+/// Seconds that a unit's gather takes for each parameter, as it was measured; nothing where it was not.
+std::optional<double> gather_time(const Budget& budget, const Unit& unit, int index) {
+  if (!budget.profile || unit.numel == 0) return {};
+  const Timing* const start = budget.profile->find(Kind::gather, index);
+  const Timing* const end = budget.profile->find(Kind::gather_wait, index);
+  if (!start || !end) return {};
+  return (start->seconds + end->seconds) / static_cast<double>(unit.numel);
+}
+
+/// Keeps units gathered from their first use in the step to their last, as many as the budget holds: those first whose
+/// gathers take most time for each parameter, as it was measured, else the smallest.
 Plan selective_gather(const Plan& plan, const Budget& budget) {
   if (plan.shape.stage < 3) return plan;
   std::vector<int> order(plan.shape.units.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return numel(plan, a) < numel(plan, b); });
+  std::vector<double> times;
+  for (const int unit : order) {
+    const auto time = gather_time(budget, plan.shape.units[static_cast<std::size_t>(unit)], unit);
+    if (time) times.push_back(*time);
+  }
+  if (times.size() == order.size()) {
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      const auto of = [&](int unit) {
+        return *gather_time(budget, plan.shape.units[static_cast<std::size_t>(unit)], unit);
+      };
+      return of(a) > of(b);
+    });
+  }
   std::vector<bool> kept(plan.shape.units.size());
   Plan best = plan;
   for (const int unit : order) {
@@ -73,13 +94,14 @@ Plan prefetch(const Plan& plan, const Budget& budget) {
   Plan result = plan;
   auto& ops = result.ops;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i].kind != Kind::gather) continue;
+    if (!gathers(ops[i].kind)) continue;
     const Op gather = ops[i];
     std::size_t to = i, before = i;  // before the computation that it hides behind, or behind its own step
     while (before > 0 && to == i) {
       const Op& previous = ops[before - 1];
-      const bool own = previous.unit == gather.unit && (previous.kind == Kind::release || previous.kind == Kind::step ||
-                                                        previous.kind == Kind::load_shard);
+      const bool own =
+          previous.unit == gather.unit && (previous.kind == Kind::release || previous.kind == Kind::step ||
+                                           previous.kind == Kind::load_shard || previous.kind == Kind::partition);
       if (own && previous.kind == Kind::step) to = before;
       if (own) break;
       if (computes(previous.kind)) to = before - 1;
@@ -155,7 +177,21 @@ std::vector<std::string> pass_names() {
   return names;
 }
 
+void require_same_units(const Shape& shape, const Profile& profile) {
+  const auto& ours = shape.units;
+  const auto& theirs = profile.shape.units;
+  for (std::size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {
+    const auto text = [&](const std::vector<Unit>& units) {
+      return i < units.size() ? units[i].name + " of " + std::to_string(units[i].numel) + " parameters" : "nothing";
+    };
+    if (text(ours) != text(theirs))
+      throw Error("the profile is of another model: its unit " + std::to_string(i) + " is " + text(theirs) +
+                  ", and this one's is " + text(ours));
+  }
+}
+
 Plan compile(const Plan& plan, const std::vector<std::string>& names, const Budget& budget) {
+  if (budget.profile) require_same_units(plan.shape, *budget.profile);
   Plan result = plan;
   std::vector<std::string> provided;
   for (const std::string& name : names) {

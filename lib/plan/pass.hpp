@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,12 @@
 
 namespace zs::plan {
 
-/// What a plan may use.
+struct Profile;
+
+/// What a plan may use, and what is known of its operations.
 struct Budget {
   std::int64_t gathered_elements = 1'000'000'000;  ///< most parameters gathered at one time (stage 3)
+  std::shared_ptr<const Profile> profile{};        ///< null: nothing was measured
 };
 
 /// A pass and its contract: conditions are words; a pass that `conflicts` with one must run before a pass that provides

@@ -9,19 +9,16 @@
 namespace zs::plan {
 namespace {
 
-constexpr std::array kNames = {"gather",      "gather_wait",      "release",    "forward", "forward_no_grad",
-                               "recompute",   "backward",         "accumulate", "reduce",  "reduce_wait",
-                               "gather_grad", "gather_grad_wait", "norm",       "step",    "load",
-                               "store",       "load_shard",       "store_shard"};
-
-bool computes(Kind kind) {
-  return kind == Kind::forward || kind == Kind::forward_no_grad || kind == Kind::recompute || kind == Kind::backward;
-}
+constexpr std::array kNames = {
+    "gather",          "gather_secondary", "gather_wait", "partition",  "release", "forward",
+    "forward_no_grad", "recompute",        "backward",    "accumulate", "reduce",  "reduce_wait",
+    "gather_grad",     "gather_grad_wait", "norm",        "step",       "load",    "store",
+    "load_shard",      "store_shard"};
 
 /// Builds a baseline step by step.
 class Builder {
  public:
-  explicit Builder(const Shape& shape) : last_(static_cast<int>(shape.units.size()) - 1) { plan_.shape = shape; }
+  explicit Builder(const Shape& shape) : plan_{shape, {}, {}}, last_(static_cast<int>(shape.units.size()) - 1) {}
 
   Plan build() {
     for (int micro = 0; micro < plan_.shape.micro_steps; ++micro) {
@@ -47,6 +44,7 @@ class Builder {
  private:
   Plan plan_;
   int last_;
+  std::vector<bool> partitioned_ = std::vector<bool>(plan_.shape.units.size());  // once more, in this step
 
   bool sharded() const { return plan_.shape.stage == 3; }
   void add(Kind kind, int unit = -1, int micro = -1) { plan_.ops.push_back({kind, unit, micro}); }
@@ -70,6 +68,19 @@ class Builder {
     return false;
   }
 
+  void gather(int unit) {
+    auto&& partitioned = partitioned_[static_cast<std::size_t>(unit)];
+    if (partitioned) {
+      add(Kind::gather_secondary, unit), add(Kind::gather_wait, unit);
+      return;
+    }
+    if (plan_.shape.offload_parameters) add(Kind::load_shard, unit);
+    add(Kind::gather, unit), add(Kind::gather_wait, unit);
+    if (plan_.shape.secondary == 0) return;
+    add(Kind::partition, unit);
+    partitioned = true;
+  }
+
   template <typename Compute>
   void pass(int direction, Compute compute) {
     std::vector<bool> gathered(plan_.shape.units.size());
@@ -78,8 +89,7 @@ class Builder {
         for (const int read : reads(unit)) {
           if (gathered[static_cast<std::size_t>(read)]) continue;
           gathered[static_cast<std::size_t>(read)] = true;
-          if (plan_.shape.offload_parameters) add(Kind::load_shard, read);
-          add(Kind::gather, read), add(Kind::gather_wait, read);
+          gather(read);
         }
       }
       compute(unit);
@@ -120,6 +130,12 @@ class Builder {
 
 }  // namespace
 
+bool computes(Kind kind) {
+  return kind == Kind::forward || kind == Kind::forward_no_grad || kind == Kind::recompute || kind == Kind::backward;
+}
+
+bool gathers(Kind kind) { return kind == Kind::gather || kind == Kind::gather_secondary; }
+
 Plan baseline(const Shape& shape) { return Builder(shape).build(); }
 
 void load_early(Plan& plan) {
@@ -145,6 +161,8 @@ std::int64_t leaf(const Shape& shape, int rank, int micro) {
                           : static_cast<std::int64_t>(micro) * shape.ranks + rank;
 }
 
+std::string name(Kind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+
 std::string to_text(const Op& op, const Plan& plan) {
   std::string text = kNames[static_cast<std::size_t>(op.kind)];
   if (op.unit >= 0) text += " " + plan.shape.units[static_cast<std::size_t>(op.unit)].name;
@@ -154,7 +172,11 @@ std::string to_text(const Op& op, const Plan& plan) {
 
 std::string to_text(const Plan& plan) {
   std::string text = "# plan: stage " + std::to_string(plan.shape.stage) + ", " + std::to_string(plan.shape.ranks) +
-                     " ranks, " + std::to_string(plan.shape.micro_steps) + " micro-steps, passes:";
+                     " ranks, " + std::to_string(plan.shape.micro_steps) + " micro-steps, ";
+  if (plan.shape.secondary > 0) text += "secondary partition of " + std::to_string(plan.shape.secondary) + " ranks, ";
+  if (plan.shape.quantized_weights) text += "parameters in 8 bits, ";
+  if (plan.shape.quantized_gradients) text += "gradients in 4 bits, ";
+  text += "passes:";
   for (const std::string& pass : plan.passes) text += " " + pass;
   text += plan.passes.empty() ? " none\n" : "\n";
   for (std::size_t i = 0; i < plan.ops.size(); ++i)
@@ -169,33 +191,57 @@ std::uint64_t hash(const Plan& plan) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-double sent_bytes(const Plan& plan, int bytes_per_parameter) {
+double codec_bytes(std::int64_t numel, int bits) {
+  constexpr std::int64_t kTiles = 256, kBlock = 128, kWord = 4;
+  const auto parts = [](std::int64_t n, std::int64_t part) { return (n + part - 1) / part; };
+  const std::int64_t widest = parts(numel, kTiles);
+  return static_cast<double>(kTiles * kWord * (parts(widest, kBlock) + parts(widest * bits, 8 * kWord)));
+}
+
+double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
   constexpr int kSum = 4;
+  const bool reduces = op.kind == Kind::reduce;
+  if (!gathers(op.kind) && !reduces && op.kind != Kind::gather_grad) return 0;
+  const std::int64_t numel = shape.units[static_cast<std::size_t>(op.unit)].numel;
+  if (op.kind == Kind::gather && shape.quantized_weights) return codec_bytes(numel, 8);
+  if (reduces && shape.quantized_gradients) return codec_bytes(numel, 4);
+  // A reduction of one micro-step, or of a step of one, moves a gradient as backward left it.
+  const bool sum = op.kind == Kind::gather_grad || (reduces && op.micro < 0 && shape.micro_steps > 1);
+  return static_cast<double>(numel) * (sum ? kSum : bytes_per_parameter);
+}
+
+double sent_bytes(const Plan& plan, int bytes_per_parameter) {
   double bytes = 0;
   for (const Op& op : plan.ops) {
-    // A reduction of one micro-step, or of a step of one, moves a gradient as backward left it.
-    const bool sum =
-        op.kind == Kind::gather_grad || (op.kind == Kind::reduce && op.micro < 0 && plan.shape.micro_steps > 1);
-    if (op.kind != Kind::gather && op.kind != Kind::reduce && op.kind != Kind::gather_grad) continue;
-    bytes += static_cast<double>(plan.shape.units[static_cast<std::size_t>(op.unit)].numel) *
-             (sum ? kSum : bytes_per_parameter);
+    const double ranks = op.kind == Kind::gather_secondary ? plan.shape.secondary : plan.shape.ranks;
+    bytes += operand_bytes(op, plan.shape, bytes_per_parameter) * (ranks - 1) / ranks;
   }
-  return bytes * (plan.shape.ranks - 1) / plan.shape.ranks;
+  return bytes;
+}
+
+double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node) {
+  double bytes = 0;
+  for (const Op& op : plan.ops) {
+    const double ranks = op.kind == Kind::gather_secondary ? plan.shape.secondary : plan.shape.ranks;
+    // Each rank sends each of the others as much.
+    bytes += operand_bytes(op, plan.shape, bytes_per_parameter) * std::max(0.0, ranks - node) / ranks;
+  }
+  return bytes;
 }
 
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer,
-                   bool offload_parameters) {
+                   bool offload_parameters, int secondary) {
   const auto share = [&](int divided_from) { return stage >= divided_from ? parameters / ranks : parameters; };
-  return (offload_parameters && stage == 3 ? 0 : share(3) * bytes_per_parameter) + share(2) * bytes_per_parameter +
-         (offload_optimizer ? 0 : share(1) * (bytes_per_parameter < 4 ? 12 : 8));
+  const double again = secondary > 0 ? parameters / secondary * bytes_per_parameter : 0;
+  return again + (offload_parameters && stage == 3 ? 0 : share(3) * bytes_per_parameter) +
+         share(2) * bytes_per_parameter + (offload_optimizer ? 0 : share(1) * (bytes_per_parameter < 4 ? 12 : 8));
 }
 
 std::int64_t peak_gathered(const Plan& plan) {
   if (plan.shape.stage < 3) return 0;
   std::int64_t now = 0, peak = 0;
   for (const Op& op : plan.ops) {
-    if (op.kind == Kind::gather)
-      peak = std::max(peak, now += plan.shape.units[static_cast<std::size_t>(op.unit)].numel);
+    if (gathers(op.kind)) peak = std::max(peak, now += plan.shape.units[static_cast<std::size_t>(op.unit)].numel);
     if (op.kind == Kind::release) now -= plan.shape.units[static_cast<std::size_t>(op.unit)].numel;
   }
   return peak;

@@ -10,17 +10,19 @@ namespace zs::plan {
 
 /// What an operation does to its unit. "start ... finish" pairs bracket a collective under way.
 enum class Kind {
-  gather,           ///< start the all-gather of the unit's parameters
-  gather_wait,      ///< finish it: the parameters are there
-  release,          ///< drop the gathered parameters, keep this rank's shard
-  forward,          ///< forward of one micro-step, keeping what backward needs
-  forward_no_grad,  ///< forward that keeps only its input (activation checkpointing)
-  recompute,        ///< forward again from the kept input, now keeping what backward needs
-  backward,         ///< backward of one micro-step into the unit's leaf gradient
-  accumulate,       ///< add what is there to the sum over micro-steps: the leaf (stages 0, 1), the reduced shard (2, 3)
-  reduce,           ///< start the reduce-scatter of the gradient
-  reduce_wait,      ///< finish it
-  gather_grad,      ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
+  gather,            ///< start the all-gather of the unit's parameters
+  gather_secondary,  ///< the same from the secondary partition, within the group of ranks that shares it
+  gather_wait,       ///< finish either: the parameters are there
+  partition,         ///< keep this rank's share of the secondary partition of the gathered parameters, until the step
+  release,           ///< drop the gathered parameters, keep this rank's shard
+  forward,           ///< forward of one micro-step, keeping what backward needs
+  forward_no_grad,   ///< forward that keeps only its input (activation checkpointing)
+  recompute,         ///< forward again from the kept input, now keeping what backward needs
+  backward,          ///< backward of one micro-step into the unit's leaf gradient
+  accumulate,   ///< add what is there to the sum over micro-steps: the leaf (stages 0, 1), the reduced shard (2, 3)
+  reduce,       ///< start the reduce-scatter of the gradient
+  reduce_wait,  ///< finish it
+  gather_grad,  ///< start the all-gather of the reduced gradient (stage 0: with reduce it is an all-reduce)
   gather_grad_wait,
   norm,        ///< global gradient norm, clipping factor, overflow verdict; no unit
   step,        ///< optimizer update of what this rank owns of the unit
@@ -53,6 +55,11 @@ struct Shape {
   bool activation_checkpointing = false;
   bool offload_optimizer = false;   ///< optimizer state is in device memory for the update alone
   bool offload_parameters = false;  ///< so are shards of parameters, and for gathers (stage 3)
+  /// Stage 3: after its first gather in a step a unit is partitioned once more within each group of so many ranks in
+  /// order, and gathered there from then on (hpZ); 0: not.
+  int secondary = 0;
+  bool quantized_weights = false;    ///< parameters travel as 8 bits (stage 3; not from the secondary partition)
+  bool quantized_gradients = false;  ///< gradients of micro-batches travel as 4 bits (stage 3)
 };
 
 struct Plan {
@@ -83,7 +90,16 @@ std::uint64_t hash(const Plan& plan);
 /// they must, (N-1)/N of an operand: with all A micro-steps and baseline plans, for P = bytes of the parameters and of
 /// a micro-batch's gradient, which travels in their type, and S = bytes of a sum of gradients, float32 (if A = 1, the
 /// first sum is the gradient itself, P): stage 0 sends 2 S, stage 1 S + P, stage 2 A P + P, stage 3 A P + 2 A P.
+/// With a secondary partition of K ranks stage 3 sends P + (2 A - 1) P' + A P, where P' times (K-1)/K, not (N-1)/N, is
+/// sent. What travels as integers has one byte, or half, a parameter and 4 bytes for each block of 128 (codec_bytes).
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
+/// Those of them that go to another node, where each of the nodes has `node` ranks in order.
+double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);
+/// Bytes that an operation moves as a whole, of which a rank sends its part: of a collective's operand; 0 of others.
+double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
+/// Bytes of `numel` numbers that travel as integers of so many bits: 256 tiles of equal size, in each a float32 scale
+/// for each 128 numbers, and the integers, in whole words of 4 bytes.
+double codec_bytes(std::int64_t numel, int bits);
 
 /// Starts each load of a shard one computation before the gather that it is for, if it stands right in front of it: the
 /// shard travels while that runs.
@@ -91,11 +107,17 @@ void load_early(Plan& plan);
 
 /// Bytes of model state that each rank keeps in device memory (Rajbhandari et al. 2020, table 1): parameters and
 /// gradients in their type, and in float32 the moments and, beside 16-bit parameters, the masters. Each is divided from
-/// its stage on. What is offloaded is not counted: optimizer state, and the shards of parameters in stage 3.
+/// its stage on. What is offloaded is not counted: optimizer state, and the shards of parameters in stage 3. Where
+/// `secondary` ranks keep stage 3's parameters once more, those are.
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer = false,
-                   bool offload_parameters = false);
+                   bool offload_parameters = false, int secondary = 0);
 
 /// The most parameters (elements) that are gathered at one time beside this rank's shards. 0 below stage 3.
 std::int64_t peak_gathered(const Plan& plan);
+
+/// True for forward, recompute and backward.
+bool computes(Kind kind);
+/// True for a gather from either partition.
+bool gathers(Kind kind);
 
 }  // namespace zs::plan

@@ -264,6 +264,92 @@ TEST_CASE("offload: the check finds a use before the load, a change that is not 
   CHECK(hash(baseline(offloading(2))) != hash(baseline(shape(2))));
 }
 
+/// With a secondary partition of K of N ranks.
+Shape partitioned_twice(int secondary, int ranks, int micro_steps = 2, bool checkpointing = false) {
+  Shape its = shape(3, ranks, micro_steps, checkpointing);
+  its.secondary = secondary;
+  return its;
+}
+
+TEST_CASE(
+    "secondary partition: one gather of all ranks a unit and step, every other within the group, also after passes") {
+  for (const int micro_steps : {1, 4}) {
+    for (const bool offloads : {false, true}) {
+      for (const bool checkpointing : {false, true}) {
+        Shape its = partitioned_twice(2, 8, micro_steps, checkpointing);
+        its.offload_optimizer = its.offload_parameters = offloads;
+        const Plan plan = baseline(its);
+        CHECK_NOTHROW(check(plan));
+        CHECK(count(plan, Kind::gather) == 4);
+        CHECK(count(plan, Kind::partition) == 4);
+        CHECK(count(plan, Kind::gather_secondary) == 4 * (2 * micro_steps - 1));
+        CHECK(count(plan, Kind::load_shard) == (offloads ? 8 : 0));  // for one gather, and for the update
+        for (const auto& names : std::vector<std::vector<std::string>>{
+                 pass_names(), {"prefetch"}, {"selective_gather"}, {"overlap_reduce"}}) {
+          for (const std::int64_t budget : {10, 1416, 1'000'000}) {
+            const Plan compiled = compile(plan, names, {budget});
+            CHECK(count(compiled, Kind::gather) == 4);
+            if (names != std::vector<std::string>{"prefetch"} && names != std::vector<std::string>{"overlap_reduce"} &&
+                budget == 1'000'000)
+              CHECK(count(compiled, Kind::gather_secondary) + count(compiled, Kind::partition) == 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("secondary partition: bytes by link are P + (2 A - 1) P' + A P, and none of P' leaves a node of K ranks") {
+  const double psi = 1816;
+  for (const int micro_steps : {1, 4}) {
+    const Plan plan = baseline(partitioned_twice(2, 8, micro_steps)), flat = baseline(shape(3, 8, micro_steps));
+    const int a = micro_steps;
+    CHECK(sent_bytes(plan, 4) == doctest::Approx(4 * psi * ((1 + a) * 7 / 8.0 + (2 * a - 1) / 2.0)));
+    CHECK(sent_between_nodes(plan, 4, 2) == doctest::Approx(4 * psi * (1 + a) * 6 / 8.0));
+    CHECK(sent_between_nodes(flat, 4, 2) == doctest::Approx(4 * psi * 3 * a * 6 / 8.0));
+    CHECK(sent_between_nodes(plan, 4, 8) == 0);
+    // Groups of two nodes: half of what the others of a group are sent leaves the node.
+    CHECK(sent_between_nodes(baseline(partitioned_twice(4, 8, 1)), 4, 2) ==
+          doctest::Approx(4 * psi * (2 * 6 / 8.0 + 2 / 4.0)));
+  }
+  CHECK(state_bytes(10, 3, 8, 4, false, false, 2) == state_bytes(10, 3, 8, 4) + 10 * 4 / 2.0);
+}
+
+TEST_CASE("secondary partition: the check finds a gather from what is not there, and from the step before") {
+  const Plan plan = baseline(partitioned_twice(2, 4));
+  const auto place = [](std::vector<Op>& ops, Kind kind) {
+    return std::find_if(ops.begin(), ops.end(), [&](const Op& op) { return op.kind == kind; });
+  };
+  for (const Kind kind : {Kind::partition, Kind::gather_secondary}) {
+    Plan without = plan;
+    without.ops.erase(place(without.ops, kind));
+    CHECK_THROWS_AS(check(without), Error);
+  }
+  Plan twice = plan, early = plan, off = plan;
+  const auto one = place(twice.ops, Kind::partition);
+  twice.ops.insert(one, Op(*one));
+  CHECK_THROWS_AS(check(twice), Error);
+  std::iter_swap(place(early.ops, Kind::partition), place(early.ops, Kind::gather_wait));
+  CHECK_THROWS_AS(check(early), Error);
+  off.shape.secondary = 0;
+  CHECK_THROWS_AS(check(off), Error);
+}
+
+TEST_CASE("integers: parameters travel in 8 bits from the first partition alone, gradients in 4") {
+  const double eight = codec_bytes(1000, 8) + 2 * codec_bytes(400, 8) + codec_bytes(16, 8),
+               four = codec_bytes(1000, 4) + 2 * codec_bytes(400, 4) + codec_bytes(16, 4), psi = 1816;
+  CHECK(codec_bytes(256 * 1280, 8) == 256 * (1280 + 40));
+  CHECK(codec_bytes(256 * 1280, 4) == 256 * (640 + 40));
+  Shape its = shape(3, 8, 2);
+  its.quantized_weights = true;
+  CHECK(sent_bytes(baseline(its), 4) == doctest::Approx((4 * eight + 2 * 4 * psi) * 7 / 8));
+  its.quantized_gradients = true;
+  CHECK(sent_bytes(baseline(its), 2) == doctest::Approx((4 * eight + 2 * four) * 7 / 8));
+  its.secondary = 4;
+  CHECK(sent_bytes(baseline(its), 2) == doctest::Approx((eight + 2 * four) * 7 / 8 + 3 * 2 * psi * 3 / 4));
+  CHECK(hash(baseline(its)) != hash(baseline(shape(3, 8, 2))));
+}
+
 TEST_CASE("hash: differs where ranks would do different things") {
   CHECK(hash(baseline(shape(3))) == hash(baseline(shape(3))));
   CHECK(hash(baseline(shape(3))) != hash(baseline(shape(2))));

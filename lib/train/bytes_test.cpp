@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/folder.hpp"
@@ -14,38 +15,45 @@ namespace zs {
 namespace {
 
 struct Cost {
-  std::vector<std::int64_t> sent, kept;  // by rank
+  std::vector<std::int64_t> sent, between_nodes, kept;  // by rank
   double ideal_sent = 0, ideal_kept = 0;
+  std::optional<double> ideal_between_nodes;
   std::int64_t parameters = 0, live = 0;  // of all units, and of one of each size: the pool keeps buffers by size
   std::int64_t largest = 0;               // unit
   std::int64_t offloaded = 0;
 };
 
-Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFloat, const zero::Offload& offload = {}) {
+Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFloat, const zero::Offload& offload = {},
+          const zero::ZeroPlusPlus& zeropp = {}, int ranks_of_host = 0) {
   Cost cost;
   cost.sent.resize(static_cast<std::size_t>(ranks));
-  cost.kept = cost.sent;
-  comm::run_in_process(ranks, [&](comm::Group& group) {
-    const model::Model model = model::make({.name = "tiny", .seq_length = 8});
-    const auto engine = zero::make_engine(group, model.units, {.stage = stage, .micro_steps = micro_steps},
-                                          {.dtype = dtype, .offload = offload});
-    const at::Tensor tokens = at::arange(9).view({1, 9});
-    const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
-    zero::StepResult result;
-    for (int step = 1; step <= 2; ++step) result = engine->step(step, 1e-3, [&](std::int64_t) { return batch; });
-    const auto rank = static_cast<std::size_t>(group.rank());
-    cost.sent[rank] = result.sent;
-    cost.kept[rank] = engine->state_bytes();
-    if (rank != 0) return;
-    cost.ideal_sent = engine->ideal_comm_bytes();
-    cost.ideal_kept = engine->ideal_state_bytes();
-    cost.parameters = unit::numel(model.units);
-    std::set<std::int64_t> sizes;
-    for (const auto& unit : model.units) sizes.insert(unit->numel());
-    cost.largest = *sizes.rbegin();
-    cost.offloaded = engine->offloaded_bytes();
-    cost.live = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  });
+  cost.kept = cost.between_nodes = cost.sent;
+  comm::run_in_process(
+      ranks,
+      [&](comm::Group& group) {
+        const model::Model model = model::make({.name = "tiny", .seq_length = 8});
+        const auto engine = zero::make_engine(group, model.units, {.stage = stage, .micro_steps = micro_steps},
+                                              {.dtype = dtype, .offload = offload, .zeropp = zeropp});
+        const at::Tensor tokens = at::arange(9).view({1, 9});
+        const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
+        zero::StepResult result;
+        for (int step = 1; step <= 2; ++step) result = engine->step(step, 1e-3, [&](std::int64_t) { return batch; });
+        const auto rank = static_cast<std::size_t>(group.rank());
+        cost.sent[rank] = result.sent;
+        cost.between_nodes[rank] = result.sent_between_nodes;
+        cost.kept[rank] = engine->state_bytes();
+        if (rank != 0) return;
+        cost.ideal_sent = engine->ideal_comm_bytes();
+        cost.ideal_between_nodes = engine->ideal_bytes_between_nodes();
+        cost.ideal_kept = engine->ideal_state_bytes();
+        cost.parameters = unit::numel(model.units);
+        std::set<std::int64_t> sizes;
+        for (const auto& unit : model.units) sizes.insert(unit->numel());
+        cost.largest = *sizes.rbegin();
+        cost.offloaded = engine->offloaded_bytes();
+        cost.live = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+      },
+      {.ranks_of_host = ranks_of_host});
   return cost;
 }
 
@@ -90,6 +98,38 @@ TEST_CASE("bytes: every rank keeps what the formula says, and the buffers of one
       }
     }
   }
+}
+
+TEST_CASE(
+    "bytes: on nodes, with a secondary partition and as integers, every rank sends what the formulas say by link") {
+  struct Case {
+    zero::ZeroPlusPlus zeropp;
+    int ranks, node;
+  };
+  for (const auto& [zeropp, ranks, node] :
+       {Case{{}, 4, 2}, Case{{2}, 4, 2}, Case{{4}, 8, 4}, Case{{2}, 8, 4}, Case{{4}, 8, 2}, Case{{0, true}, 4, 2},
+        Case{{0, false, true}, 4, 2}, Case{{2, true, true}, 8, 2}}) {
+    for (const int micro_steps : {1, 4}) {
+      for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+        CAPTURE(zeropp.secondary);
+        CAPTURE(ranks);
+        CAPTURE(micro_steps);
+        const Cost c = cost(3, ranks, micro_steps, dtype, {}, zeropp, node);
+        REQUIRE(c.ideal_between_nodes.has_value());
+        for (const std::int64_t sent : c.sent) CHECK(static_cast<double>(sent) == c.ideal_sent);
+        for (const std::int64_t sent : c.between_nodes) CHECK(static_cast<double>(sent) == *c.ideal_between_nodes);
+        CHECK(*c.ideal_between_nodes > 0);
+        // The share of a rank is kept once more; gathered copies are as many.
+        const Cost flat = cost(3, ranks, micro_steps, dtype);
+        const std::int64_t again = zeropp.secondary > 0 ? c.parameters / zeropp.secondary : 0;
+        const auto width = static_cast<std::int64_t>(at::elementSize(dtype));
+        CHECK(c.ideal_kept == flat.ideal_kept + static_cast<double>(width * again));
+        if (!zeropp.quantized_weights && !zeropp.quantized_gradients) CHECK(c.kept[0] == flat.kept[0] + width * again);
+      }
+    }
+  }
+  // Where ranks are dealt to nodes unevenly there is no formula, and it is not made up.
+  CHECK_FALSE(cost(3, 4, 1, at::kFloat, {}, {}, 3).ideal_between_nodes.has_value());
 }
 
 TEST_CASE("bytes: what is offloaded leaves the device but for one block, the largest, and sends nothing more") {

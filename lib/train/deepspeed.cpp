@@ -75,6 +75,10 @@ DeepSpeedConfig deepspeed_config(const Settings& s, int ranks) {
   };
   offload("offload_optimizer", s.engine.offload.optimizer);
   offload("offload_param", s.engine.offload.parameters);
+  const zero::ZeroPlusPlus& zeropp = s.engine.zeropp;
+  if (zeropp.secondary > 0) json["zero_optimization"]["zero_hpz_partition_size"] = zeropp.secondary;
+  if (zeropp.quantized_weights) json["zero_optimization"]["zero_quantized_weights"] = true;
+  if (zeropp.quantized_gradients) json["zero_optimization"]["zero_quantized_gradients"] = true;
   if (s.deepcompile) json["compile"] = {{"deepcompile", true}};
   if (!s.engine.decay_all)
     result.remaining.emplace_back("weight decay of matrices alone: give the optimizer two groups of parameters");

@@ -2,6 +2,8 @@
 // The first promise: one state digest whatever the stage, the ranks, the accumulation, the passes.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "base/folder.hpp"
 #include "model/model.hpp"
 #include "plan/pass.hpp"
@@ -19,6 +21,7 @@ struct Case {
   const char* model = "tiny";
   zero::Offload offload{};
   at::ScalarType dtype = at::kFloat;
+  zero::ZeroPlusPlus zeropp{};
 };
 
 unit::Batch batch(const model::Model& model, std::int64_t step, std::int64_t leaf) {
@@ -50,7 +53,7 @@ Outcome trained(const Case& c) {
     const auto engine = zero::make_engine(
         group, model.units,
         {c.stage, c.micro_steps, c.checkpointing, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}},
-        {.max_grad_norm = c.max_grad_norm, .dtype = c.dtype, .offload = c.offload});
+        {.max_grad_norm = c.max_grad_norm, .dtype = c.dtype, .offload = c.offload, .zeropp = c.zeropp});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
       last = engine->step(step, 1e-3, [&](std::int64_t leaf) { return batch(model, step, leaf); });
@@ -118,6 +121,58 @@ TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes 
         }
       }
     }
+  }
+}
+
+TEST_CASE("exact: a secondary partition changes no bit, offloaded or not, after passes or not") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const TemporaryFolder folder;
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    CAPTURE(dtype);
+    const Outcome expected = trained({.max_grad_norm = 0.5, .dtype = dtype});
+    for (const int ranks : {2, 4, 8}) {
+      for (const int secondary : {2, 4, 8}) {
+        for (const zero::Place place : {zero::Place::device, zero::Place::host, zero::Place::disk}) {
+          if (secondary > ranks) continue;
+          CAPTURE(ranks);
+          CAPTURE(secondary);
+          Case c{.stage = 3, .ranks = ranks, .micro_steps = 8 / ranks, .max_grad_norm = 0.5};
+          c.offload = {place, place, folder.path()};
+          c.dtype = dtype;
+          c.compiled = place != zero::Place::host;
+          c.checkpointing = secondary == 4;
+          c.zeropp.secondary = secondary;
+          CHECK(trained(c) == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("exact: what travels as integers is rounded alike on every number of ranks, in every schedule") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    CAPTURE(dtype);
+    const std::string exact = trained({.stage = 3, .dtype = dtype}).digest;
+    std::vector<std::string> digests;
+    for (const auto& [weights, gradients] : {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
+      Case c{.stage = 3, .dtype = dtype};
+      c.zeropp = {0, weights, gradients, 2};
+      const Outcome expected = trained(c);
+      CHECK(expected.digest != exact);
+      CHECK(expected.loss > 1);
+      digests.push_back(expected.digest);
+      for (const int ranks : {2, 4, 8}) {
+        CAPTURE(ranks);
+        c.ranks = ranks;
+        c.micro_steps = 8 / ranks;
+        c.compiled = ranks != 4;
+        c.checkpointing = ranks == 4;
+        c.zeropp.secondary = ranks == 8 ? 2 : 0;
+        CHECK(trained(c) == expected);
+      }
+    }
+    CHECK(std::set<std::string>(digests.begin(), digests.end()).size() == 3);
   }
 }
 

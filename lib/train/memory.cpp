@@ -17,9 +17,10 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
   const auto real = [](auto size) { return static_cast<double>(size); };
   // What is offloaded to the host's memory is in it all the same.
   const zero::Offload& offload = settings.engine.offload;
-  const double state = plan::state_bytes(
-      real(unit::numel(model.units)), settings.stage, ranks, static_cast<int>(at::elementSize(settings.engine.dtype)),
-      offload.optimizer == zero::Place::disk, offload.parameters == zero::Place::disk);
+  const double state = plan::state_bytes(real(unit::numel(model.units)), settings.stage, ranks,
+                                         static_cast<int>(at::elementSize(settings.engine.dtype)),
+                                         offload.optimizer == zero::Place::disk,
+                                         offload.parameters == zero::Place::disk, settings.engine.zeropp.secondary);
   // Two indices of 8 bytes for each token, and what one unit hands to the next, in no less than 16 bits.
   const double batch = real(settings.batch_size) * real(model.seq_length) * (2 * 8 + 2 * real(model.width));
   constexpr int kOperations = 4;  // forward, backward and the sum of the gradient, at least
@@ -47,9 +48,9 @@ namespace {
 std::string remedies(const model::Model& model, const Settings& s, int ranks, bool on_host) {
   const bool offloads = s.engine.offload.optimizer != zero::Place::device;
   const auto state = [&](int stage, bool offload) {
-    return plan::state_bytes(static_cast<double>(unit::numel(model.units)), stage, ranks,
-                             static_cast<int>(at::elementSize(s.engine.dtype)), offload,
-                             s.engine.offload.parameters != zero::Place::device);
+    return plan::state_bytes(
+        static_cast<double>(unit::numel(model.units)), stage, ranks, static_cast<int>(at::elementSize(s.engine.dtype)),
+        offload, s.engine.offload.parameters != zero::Place::device, stage == 3 ? s.engine.zeropp.secondary : 0);
   };
   std::string text = "; parameters, gradients and optimizer state are " + to_bytes_text(state(s.stage, offloads)) +
                      " of a rank at stage " + std::to_string(s.stage);

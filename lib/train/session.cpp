@@ -16,6 +16,7 @@
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
 #include "parse/step_line.hpp"
+#include "plan/cost.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
@@ -152,6 +153,18 @@ std::string resume_command(const std::string& folder) {
   return text;
 }
 
+/// What a plan costs, as lines beside it.
+std::string cost_text(const plan::Plan& plan, const plan::Profile& profile) {
+  const plan::Prediction its = plan::CostModel(profile, {}).predict(plan);
+  std::string text = "# predicted: step " + to_rounded_text(its.seconds, 4) + " s, peak " + to_bytes_text(its.memory) +
+                     ", sent by a rank " + to_bytes_text(its.sent) + ", of it " + to_bytes_text(its.between_nodes) +
+                     " between nodes\n#";
+  for (const auto& [lane, seconds] : its.parts) text += " " + lane + " " + to_rounded_text(seconds, 4) + " s";
+  text += "\n";
+  for (const std::string& what : its.unknown) text += "# not in the profile, and left out: " + what + "\n";
+  return text;
+}
+
 /// What a run that goes on records: where, and what differs from what it recorded before (settings, ranks, revision);
 /// its first command stays.
 registry::Fields resumed_fields(const registry::Run& run, const config::Config& config, const registry::Fields& fields,
@@ -253,6 +266,9 @@ Status Session::train(const cli::Args& args) {
                       {"--print_deepspeed_config", given("print_deepspeed_config")},
                       {"--eval_only", given("eval_only")},
                       {"--print_plan", given("print_plan")}});
+  if (args.has("cost") && (!args.has("print_plan") || !start.settings.profile))
+    throw comm::SharedError(
+        "--cost predicts what --print_plan prints, from what was measured: give both, and --plan_profile");
   if (args.has("print_deepspeed_config")) {
     if (!first) return Status::done;
     const DeepSpeedConfig config = deepspeed_config(start.settings, ranks_.group().size());
@@ -286,7 +302,9 @@ Status Session::train(const cli::Args& args) {
                                   "another stage may not (--reduction any)");
   }
   if (args.has("print_plan")) {
-    if (first) print(plan::to_text(trainer.plan()));
+    if (first)
+      print(plan::to_text(trainer.plan()) +
+            (args.has("cost") ? cost_text(trainer.plan(), *start.settings.profile) : ""));
     return Status::done;
   }
   if (args.has("eval_only")) {

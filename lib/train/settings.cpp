@@ -15,6 +15,7 @@
 #include "device/tensor.hpp"
 #include "image/listing.hpp"
 #include "plan/pass.hpp"
+#include "plan/profile.hpp"
 #include "token/tokenize.hpp"
 #include "token/tokenizer.hpp"
 
@@ -136,6 +137,30 @@ zero::Offload offload(const config::Config& config, const Settings& s) {
       refuse(key, "there is no folder for it: set --nvme_path DIR, on a disk of this node");
   }
   return offload;
+}
+
+/// What of ZeRO++ is asked for, where the stage has it.
+zero::ZeroPlusPlus zeropp(const config::Config& config, const Settings& s, int ranks) {
+  const char *const kSecondary = "zero.hpz_partition_size", *const kWeights = "zero.quantized_weights",
+                    *const kGradients = "zero.quantized_gradients", *const kEvery = "zero.self_test_every";
+  const auto asked = [&](const char* key) { return config.has(key) && config.boolean(key); };
+  zero::ZeroPlusPlus its{0, asked(kWeights), asked(kGradients)};
+  if (config.has(kSecondary) && config.integer(kSecondary) > 1)
+    its.secondary = static_cast<int>(config.integer(kSecondary));
+  take(config, kEvery, its.self_test_every);
+  const auto refuse = [&](const char* key, const std::string& why) {
+    throw Error(config.find(key)->origin + ": " + key + " is " + config.text(key) + ", and " + why);
+  };
+  const char* const first = its.secondary > 0         ? kSecondary
+                            : its.quantized_weights   ? kWeights
+                            : its.quantized_gradients ? kGradients
+                                                      : nullptr;
+  if (first && s.stage != 3) refuse(first, "it is a part of stage 3: use --zero_stage 3");
+  if (its.secondary > 0 && ranks % its.secondary != 0)
+    refuse(kSecondary, "does not divide the " + std::to_string(ranks) + " ranks: set it to the ranks of a node");
+  if (its.self_test_every > 0 && !its.quantized_weights && !its.quantized_gradients)
+    refuse(kEvery, "nothing travels as integers: leave it out, or set --zero_quantized_weights");
+  return its;
 }
 
 zero::LossScaling loss_scaling(const config::Config& config, bool autocast) {
@@ -297,6 +322,8 @@ Settings settings(const config::Config& config, int ranks) {
   const bool all = s.passes == std::vector<std::string>{"ALL"};
   if (all || (s.deepcompile && s.passes.empty())) s.passes = plan::pass_names();
   s.gathered_elements = gathered_elements(config, ranks);
+  if (config.has("zero.plan_profile"))
+    s.profile = std::make_shared<plan::Profile>(plan::read_profile(config.text("zero.plan_profile")));
 
   s.engine.adamw = {config.real("training.beta1"), config.real("training.beta2"), config.real("training.epsilon"),
                     config.real("training.weight_decay")};
@@ -306,6 +333,7 @@ Settings settings(const config::Config& config, int ranks) {
     throw Error("training.correct_bias: torch::optim::AdamW always corrects the bias: leave out --use_torch_adam");
   }
   s.engine.offload = offload(config, s);
+  s.engine.zeropp = zeropp(config, s, ranks);
   s.engine.decay_all = config.text("training.decay") == "all";
   s.engine.exact = config.text("zero.reduction") == "exact";
   s.engine.dtype = dtype_named(config.text("training.dtype"));

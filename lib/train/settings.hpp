@@ -2,6 +2,7 @@
 // What a training is made of, from a configuration.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,11 @@ struct Settings {
   std::string method;  ///< as it was asked for, or ""
   int micro_steps = 1;
   bool deepcompile = false, activation_checkpointing = false;
-  std::vector<std::string> passes;     ///< empty: none
-  std::int64_t gathered_elements = 0;  ///< what passes may keep gathered
+  std::vector<std::string> passes;               ///< empty: none
+  std::int64_t gathered_elements = 0;            ///< what passes may keep gathered
+  std::shared_ptr<const plan::Profile> profile;  ///< what was measured of the plan's operations, or null
   zero::Strategy strategy() const {
-    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements}};
+    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, profile}};
   }
 
   std::string dataset;

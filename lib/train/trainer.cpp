@@ -19,6 +19,7 @@
 #include "train/beginning.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
+#include "train/profiling.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
@@ -37,6 +38,13 @@ void note_what_never_comes(Settings& settings, std::int64_t steps) {
   note("save_steps", settings.save_steps,
        settings.save_final ? "the final checkpoint is the only one" : "no checkpoint is written");
   note("lr_warmup_steps", settings.schedule.warmup, "the learning rate never gets to learning_rate");
+}
+
+bool several_nodes(const comm::Group& group) {
+  for (int rank = 1; rank < group.size(); ++rank) {
+    if (group.host(rank) != group.host(0)) return true;
+  }
+  return false;
 }
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -113,6 +121,8 @@ void Trainer::describe() {
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
                             {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
+  if (const auto between = engine_->ideal_bytes_between_nodes(); between && several_nodes(group_))
+    known["ideal_comm_bytes_between_nodes"] = number(*between);
   known.merge(train::arithmetic(group_.device(), settings_));
   known.merge(run_.attributes);
   std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
@@ -143,6 +153,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     for (std::size_t row = 0; row < run_.records.rows(); ++row) metric::write_row(run_.records, row, *writer);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
+  Profiling profiling(group_, *engine_, settings_, model_, done_);
   catch_stop_signals();
   device::reset_peak(group_.device());
   std::string digest;
@@ -153,7 +164,10 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     ++step;
     const bool last = step == steps_;
     saving.before(step, steps_);
+    profiling.before(step);
     train_step(step);
+    const bool measured = profiling.after(step, run_.records.find("iteration_time")->reals().back(), folder);
+    if (measured && sink_.log) sink_.log("note: what the operations of a step take is in " + folder + "/profile.json");
     const bool saves = saving.due(step, last) || saving.stopping();
     if (diverged_.empty() && (saves || last) && !finite_parameters())
       diverged_ = "a parameter is not finite after step " + to_text(step);
@@ -231,15 +245,15 @@ void Trainer::train_step(std::int64_t step) {
   const double time = seconds() - begin - result.observed;
 
   struct Usage {
-    std::int64_t allocated, peak, sent;
+    std::int64_t allocated, peak, sent, between_nodes;
   };
   const device::Statistics memory = device::statistics(group_.device());
-  const auto usages =
-      comm::exchange_values(group_, Usage{memory.allocated, memory.peak, result.sent}, "exchange of memory use");
+  const auto usages = comm::exchange_values(
+      group_, Usage{memory.allocated, memory.peak, result.sent, result.sent_between_nodes}, "exchange of memory use");
   Usage most{};
   for (const Usage& usage : usages) {
-    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak),
-            std::max(most.sent, usage.sent)};
+    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent),
+            std::max(most.between_nodes, usage.between_nodes)};
   }
   metric::Table& records = run_.records;
   const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };
@@ -250,6 +264,7 @@ void Trainer::train_step(std::int64_t step) {
                              "clipped_norm", "learning_rate", "tokens", "comm_bytes"}) {
       records.column(name);
     }
+    if (several_nodes(group_)) records.column("comm_bytes_between_nodes");
     if (settings_.engine.scales()) records.column("loss_scale"), records.column("skipped");
     if (settings_.eval || settings_.eval_steps > 0) {
       records.column("valid_loss");
@@ -268,6 +283,7 @@ void Trainer::train_step(std::int64_t step) {
   real("learning_rate", learning_rate);
   integer("tokens", batches_.tokens(step));
   integer("comm_bytes", most.sent);
+  if (several_nodes(group_)) integer("comm_bytes_between_nodes", most.between_nodes);
   if (settings_.engine.scales()) {
     real("loss_scale", result.loss_scale);
     integer("skipped", engine_->scaler().skipped());  // so far

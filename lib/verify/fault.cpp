@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/fault.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
@@ -29,11 +32,7 @@ std::int64_t number(const std::string& text, const std::string& what, std::int64
   return *value;
 }
 
-[[noreturn]] void refuse_name(const std::string& name, const unit::Units& units) {
-  std::vector<std::string> names;
-  for (const auto& unit : units) {
-    for (const auto& parameter : unit->parameters()) names.push_back(parameter.name);
-  }
+[[noreturn]] void refuse_name(const std::string& what, const std::string& name, const std::vector<std::string>& names) {
   std::string near;
   for (const std::string& candidate : nearest(name, names, 3))
     near += (near.empty() ? ", did you mean " : " or ") + candidate;
@@ -42,16 +41,48 @@ std::int64_t number(const std::string& text, const std::string& what, std::int64
   } else {
     near += '?';
   }
-  refuse("no parameter '" + name + "'" + near);
+  refuse("no " + what + " '" + name + "'" + near);
+}
+
+constexpr std::array kKinds = {
+    std::pair{"stale", InjectedFault::Kind::stale}, std::pair{"swapped", InjectedFault::Kind::swapped},
+    std::pair{"torn", InjectedFault::Kind::torn}, std::pair{"scale", InjectedFault::Kind::scale}};
+
+/// Sets which unit it is, and refuses what the settings have not.
+void read_unit(InjectedFault& fault, const std::string& kind, const std::string& name, const unit::Units& units,
+               const zero::Settings& settings) {
+  std::vector<std::string> names;
+  for (const auto& unit : units) names.push_back(unit->name());
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) refuse_name("unit", name, names);
+  fault.unit = static_cast<int>(found - names.begin());
+  if (fault.kind == InjectedFault::Kind::scale) {
+    if (!settings.zeropp.quantized_weights)
+      refuse("there is no scale where nothing travels as integers: set --zero_quantized_weights");
+    return;
+  }
+  const zero::Offload& offload = settings.offload;
+  if (offload.optimizer != zero::Place::disk && offload.parameters != zero::Place::disk)
+    refuse("'" + kind + "' is a fault of a disk, and nothing lies on one: set --offload_device nvme");
 }
 
 }  // namespace
 
-InjectedFault read_fault(const std::string& text, const unit::Units& units, std::int64_t steps, int ranks, int stage) {
+InjectedFault read_fault(const std::string& text, const unit::Units& units, std::int64_t steps, int ranks,
+                         const train::Settings& settings) {
+  const int stage = settings.stage;
   const auto parts = split(text);
-  if (parts.size() < 3 || parts.size() > 4) refuse("'" + text + "' is not STEP:PARAMETER:INDEX[:RANK]");
+  if (parts.size() < 3 || parts.size() > 4)
+    refuse("'" + text + "' is not STEP:PARAMETER:INDEX[:RANK] or STEP:KIND:UNIT[:RANK]");
   InjectedFault fault;
   fault.step = number(parts[0], "step", 1, steps);
+  for (const auto& [name, kind] : kKinds) {
+    if (parts[1] != name) continue;
+    fault.kind = kind;
+    read_unit(fault, name, parts[2], units, settings.engine);
+    if (parts.size() == 4) fault.rank = static_cast<int>(number(parts[3], "rank", 0, ranks - 1));
+    return fault;
+  }
   for (std::size_t unit = 0; unit < units.size(); ++unit) {
     for (const auto& parameter : units[unit]->parameters()) {
       if (parameter.name != parts[1]) continue;
@@ -59,7 +90,13 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
       fault.element = parameter.offset + number(parts[2], "index in " + parameter.name, 0, parameter.numel() - 1);
     }
   }
-  if (fault.unit < 0) refuse_name(parts[1], units);
+  if (fault.unit < 0) {
+    std::vector<std::string> names;
+    for (const auto& unit : units) {
+      for (const auto& parameter : unit->parameters()) names.push_back(parameter.name);
+    }
+    refuse_name("parameter", parts[1], names);
+  }
   if (parts.size() < 4) return fault;
   fault.rank = static_cast<int>(number(parts[3], "rank", 0, ranks - 1));
   if (stage == 0) return fault;
@@ -76,7 +113,23 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
 
 void InjectedFault::apply(zero::Engine& engine, int its_rank) const {
   if (rank >= 0 && rank != its_rank) return;
-  engine.states()[static_cast<std::size_t>(unit)].gradient.flip_bit(element);
+  zero::UnitState& state = engine.states()[static_cast<std::size_t>(unit)];
+  const auto plant = [&](zero::DiskFault fault) {
+    // Optimizer state in front of parameters, where both are on the disk.
+    (engine.on_disk() ? state.optimizer->state() : *state.parameters.shard()).plant(fault);
+  };
+  switch (kind) {
+    case Kind::bit:
+      return state.gradient.flip_bit(element);
+    case Kind::stale:
+      return plant(zero::DiskFault::stale);
+    case Kind::swapped:
+      return plant(zero::DiskFault::swapped);
+    case Kind::torn:
+      return plant(zero::DiskFault::torn);
+    case Kind::scale:
+      return state.parameters.plant_scale();
+  }
 }
 
 }  // namespace zs::verify

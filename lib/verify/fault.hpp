@@ -4,22 +4,29 @@
 #include <cstdint>
 #include <string>
 
+#include "train/settings.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::verify {
 
-/// The lowest bit of one element of a gradient sum, flipped after reduction and before clipping.
+/// The lowest bit of one element of a gradient sum, flipped after reduction and before clipping; or what a disk does to
+/// a unit that is offloaded; or a wrong scale of a unit that travels as integers.
 struct InjectedFault {
+  enum class Kind { bit, stale, swapped, torn, scale };
+  Kind kind = Kind::bit;
   std::int64_t step = 0;
   int unit = -1;
   std::int64_t element = 0;  ///< within the unit's flat buffer
-  int rank = -1;             ///< only this rank's copy; -1: whoever holds the element
+  int rank = -1;             ///< only this rank's copy; -1: whoever holds the element, or every rank
 
+  /// Of a bit, when gradients are reduced; of the others, before the step.
   void apply(zero::Engine& engine, int rank) const;
 };
 
-/// Reads "STEP:PARAMETER:INDEX[:RANK]". Throws UsageError at what is malformed or out of range, and at an unknown
-/// parameter, with the nearest names.
-InjectedFault read_fault(const std::string& text, const unit::Units& units, std::int64_t steps, int ranks, int stage);
+/// Reads "STEP:PARAMETER:INDEX[:RANK]", or "STEP:KIND:UNIT[:RANK]" of the other kinds. Throws UsageError at what is
+/// malformed or out of range, at a kind for which the settings leave no room, and at an unknown parameter or unit, with
+/// the nearest names.
+InjectedFault read_fault(const std::string& text, const unit::Units& units, std::int64_t steps, int ranks,
+                         const train::Settings& settings);
 
 }  // namespace zs::verify

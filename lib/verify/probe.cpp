@@ -44,6 +44,7 @@ void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector
   clear();
   step_ = step;
   learned_ = learned;
+  if (fault_ && fault_->kind != InjectedFault::Kind::bit && fault_->step == step) fault_->apply(engine_, rank_);
   reference_ = &reference;
   leaves_ = std::move(leaves);
   shards_ = std::move(shards);
@@ -126,7 +127,7 @@ void Probe::shard(int unit, int micro) {
 }
 
 void Probe::reduced() {
-  if (fault_ && fault_->step == step_) fault_->apply(engine_, rank_);
+  if (fault_ && fault_->kind == InjectedFault::Kind::bit && fault_->step == step_) fault_->apply(engine_, rank_);
   if (reference_->skipped) return;
   // From stage 2 on each micro-step is reduced, and the sum over micro-steps comes last.
   const plan::Shape& shape = engine_.plan().shape;

@@ -11,6 +11,7 @@
 #include "unit/arithmetic.hpp"
 #include "unit/autocast.hpp"
 #include "unit/random.hpp"
+#include "verify/integers.hpp"
 
 namespace zs::verify {
 namespace {
@@ -144,7 +145,9 @@ Tensors Reference::rounded() const {
   Tensors all;
   for (const auto& unit : masters_) {
     all.emplace_back();
-    for (const at::Tensor& master : unit) all.back().push_back(master.to(at::kCPU).to(settings_.dtype).to(at::kFloat));
+    for (const at::Tensor& master : unit) all.back().push_back(master.to(at::kCPU).to(settings_.dtype));
+    if (settings_.weight_bits > 0) all.back() = as_integers(all.back(), settings_.weight_bits);
+    for (at::Tensor& tensor : all.back()) tensor = tensor.to(at::kFloat);
   }
   return all;
 }
@@ -173,10 +176,21 @@ Tensors Reference::leaves() const {
     for (std::size_t i = 0; i < all.back().size(); ++i) {
       all.back()[i] = all.back()[i].detach();
       all.back()[i].copy_(masters_[unit][i]);
-      all.back()[i].requires_grad_(true);
     }
+    if (settings_.weight_bits > 0) {
+      const auto rounded = as_integers(all.back(), settings_.weight_bits);
+      for (std::size_t i = 0; i < rounded.size(); ++i) all.back()[i].copy_(rounded[i]);
+    }
+    for (const at::Tensor& tensor : all.back()) tensor.requires_grad_(true);
   }
   return all;
+}
+
+Tensors Reference::added(const Tensors& leaf) const {
+  if (settings_.gradient_bits == 0) return leaf;
+  Tensors rounded;
+  for (const auto& unit : leaf) rounded.push_back(as_integers(unit, settings_.gradient_bits));
+  return rounded;
 }
 
 Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result) {
@@ -223,7 +237,7 @@ ReferenceStep Reference::compute(std::int64_t step, const BatchOf& batch, const 
     }
     Tensors leaf = gradients(step, begin, batch(begin), result);
     if (seen) seen(begin, leaf);
-    return leaf;
+    return added(leaf);
   };
   result.sums = tree(0, leaves_);
   const std::function<float(std::int64_t, std::int64_t)> loss = [&](std::int64_t begin, std::int64_t count) {

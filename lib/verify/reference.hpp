@@ -34,7 +34,8 @@ struct ReferenceSettings {
     double minimum = 1;
     bool grad_scaler = false;  ///< torch.amp.GradScaler instead: it counts the steps since the last overflow or growth
   } loss_scaling{};
-  at::ScalarType autocast = at::kFloat;  ///< of torch.autocast around forward; float32: none
+  int weight_bits = 0, gradient_bits = 0;  ///< of integers to which parameters, and each leaf's gradient, are rounded
+  at::ScalarType autocast = at::kFloat;    ///< of torch.autocast around forward; float32: none
   bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
   unit::Beginning begin{};  ///< what parameters begin with; null: the units' own, by the seed
@@ -55,7 +56,7 @@ struct ReferenceStep {
 class Reference {
  public:
   using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
-  /// Sees the gradients of each leaf as they come.
+  /// Sees the gradients of each leaf as they come, not rounded to integers.
   using LeafSeen = std::function<void(std::int64_t leaf, const Tensors& gradients)>;
 
   /// `leaves` micro-batches a step, a power of two. The units outlive the reference.
@@ -70,6 +71,8 @@ class Reference {
   Tensors parameters() const;
   /// The parameters that forward and backward use, as float32.
   Tensors rounded() const;
+  /// What of a leaf's gradient is added.
+  Tensors added(const Tensors& leaf) const;
   std::int64_t skipped() const { return skipped_; }
 
  private:
@@ -86,7 +89,9 @@ class Reference {
   int hysteresis_;
   std::int64_t growth_tracker_ = 0;  // GradScaler's
 
-  bool own_leaves() const { return settings_.dtype != at::kFloat || settings_.device != at::kCPU; }
+  bool own_leaves() const {
+    return settings_.dtype != at::kFloat || settings_.device != at::kCPU || settings_.weight_bits > 0;
+  }
   Tensors leaves() const;
   Tensors gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result);
   void scale_for_next(bool finite);

@@ -170,14 +170,17 @@ std::vector<cli::Option> options() {
                  {},
                  false,
                  comparing});
-  all.push_back({0,
-                 "inject_fault",
-                 "STEP:PARAMETER:INDEX[:RANK]",
-                 "flip the lowest bit of one gradient element in the target, to see it found",
-                 "",
-                 {},
-                 false,
-                 comparing});
+  all.push_back(
+      {0,
+       "inject_fault",
+       "STEP:PARAMETER:INDEX[:RANK]",
+       "flip the lowest bit of one gradient element in the target, to see it found; or STEP:KIND:UNIT[:RANK]: "
+       "have the disk lose (stale), swap (swapped) or tear (torn) what is offloaded of a unit, or send a wrong "
+       "scale of its parameters (scale)",
+       "",
+       {},
+       false,
+       comparing});
   all.push_back({0,
                  "columns",
                  "NAME,...",

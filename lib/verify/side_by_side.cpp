@@ -40,6 +40,8 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
       .loss_scaling = {s.engine.loss_scaling.fixed, s.engine.loss_scaling.initial_power, s.engine.loss_scaling.window,
                        s.engine.loss_scaling.hysteresis, s.engine.loss_scaling.consecutive,
                        s.engine.loss_scaling.minimum, s.engine.loss_scaling.grad_scaler},
+      .weight_bits = s.engine.zeropp.quantized_weights ? 8 : 0,
+      .gradient_bits = s.engine.zeropp.quantized_gradients ? 4 : 0,
       .autocast = autocast(request),
       .seed = s.engine.seed,
       .begin = s.engine.begin};
@@ -95,9 +97,9 @@ struct SideBySide::State {
         engine(zero::make_engine(g, model.units, r.train.strategy(), begun(g).engine)),
         reference(reference_model.units, reference_settings(request, g.device()), leaves),
         probe(*engine, model.units, g.rank(), r.tolerance, r.across(),
-              r.fault.empty()
-                  ? std::nullopt
-                  : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train.stage))) {}
+              r.fault.empty() ? std::nullopt
+                              : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train))) {
+  }
 };
 
 SideBySide::SideBySide(comm::Group& group, const Request& request) : state_(std::make_unique<State>(group, request)) {}
@@ -167,7 +169,7 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   std::vector<Tensors> together, shards;  // leaves of one micro-step from stage 2 on, and their sums
   const ReferenceStep reference = s.reference.compute(step, batch, [&](std::int64_t leaf, const Tensors& gradients) {
     if (settings.stage >= 2) {
-      together.push_back(gradients);
+      together.push_back(s.reference.added(gradients));
       if (static_cast<int>(together.size()) == s.group.size()) shards.push_back(tree_sum(together)), together.clear();
     }
     for (int micro = 0; micro < settings.micro_steps; ++micro) {

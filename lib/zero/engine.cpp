@@ -29,10 +29,23 @@ void require_exact(int ranks, int micro_steps) {
   }
 }
 
+/// What of ZeRO++ the ranks cannot do.
+void require_divisible(const plan::Shape& shape) {
+  if (shape.secondary > 0 && shape.ranks % shape.secondary != 0)
+    throw Error("a secondary partition of " + std::to_string(shape.secondary) + " ranks does not divide " +
+                std::to_string(shape.ranks) + " ranks: set zero_hpz_partition_size to the ranks of a node");
+  const bool integers = shape.quantized_weights || shape.quantized_gradients;
+  if (integers && !exact_ranks(shape.ranks))
+    throw Error("what travels as integers is divided among a power of two of ranks (1, 2, 4, 8 ... " +
+                std::to_string(kTiles) + "), not " + std::to_string(shape.ranks) +
+                ": leave out zero_quantized_weights and zero_quantized_gradients");
+}
+
 /// Forward alone, of one micro-batch a rank.
 plan::Plan evaluation_plan(const plan::Plan& training) {
   plan::Shape shape = training.shape;
   shape.micro_steps = 1;
+  shape.secondary = 0;  // each unit is gathered once
   plan::Plan plan = plan::baseline(shape);
   const auto end = std::find_if(plan.ops.begin(), plan.ops.end(),
                                 [](const plan::Op& op) { return op.kind == plan::Kind::backward; });
@@ -72,6 +85,9 @@ std::unique_ptr<Engine> make_engine(comm::Group& group, const unit::Units& units
   plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
   shape.offload_optimizer = settings.offload.optimizer != Place::device;
   shape.offload_parameters = settings.offload.parameters != Place::device;
+  shape.secondary = settings.zeropp.secondary;
+  shape.quantized_weights = settings.zeropp.quantized_weights;
+  shape.quantized_gradients = settings.zeropp.quantized_gradients;
   for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->borrows()});
   plan::Plan plan = plan::compile(plan::baseline(shape), strategy.passes, strategy.budget);
   return std::make_unique<Engine>(group, units, std::move(plan), settings);
@@ -86,9 +102,15 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
       optimizer_store_(store(settings.offload.optimizer, group.device(), settings.offload.nvme_path)),
       parameter_store_(store(settings.offload.parameters, group.device(), settings.offload.nvme_path)),
       scaler_(settings.scales(), settings.loss_scaling) {
-  if (settings.exact) require_exact(group.size(), plan_.shape.micro_steps);
+  const plan::Shape& shape = plan_.shape;
+  if (settings.exact) require_exact(group.size(), shape.micro_steps);
+  require_divisible(shape);
   plan::check(plan_);
   comm::require_same(group, {{"the hash of the plan", std::to_string(plan::hash(plan_))}}, "plan of the step");
+  if (shape.secondary > 0) {
+    secondary_group_ = group.split(group.rank() / shape.secondary, "ranks of a secondary partition");
+    secondary_pool_.emplace(*secondary_group_);
+  }
   states_.reserve(units.size());
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
@@ -96,9 +118,9 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
                                                                     segments(*unit, layout.owned, settings.decay_all),
                                                                     parameters, optimizer_store_.get()});
     };
-    const Layout layout =
-        zero::layout(*unit, group, plan_.shape.stage, device::type_of(settings.dtype), plan_.shape.offload_parameters);
-    states_.emplace_back(*unit, group, pool_, layout, optimizer, parameter_store_.get());
+    const Layout layout = zero::layout(*unit, group, shape, device::type_of(settings.dtype));
+    const Places places{parameter_store_.get(), secondary_pool_ ? &*secondary_pool_ : nullptr};
+    states_.emplace_back(*unit, group, pool_, layout, optimizer, places);
     if (settings.begin) {
       states_.back().set_parameters([&, index = states_.size() - 1](std::int64_t begin, std::span<float> values) {
         settings.begin(index, begin, values);
@@ -111,15 +133,25 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
   }
 }
 
+void Engine::follow(plan::Plan plan) {
+  plan::check(plan);
+  comm::require_same(group_, {{"the hash of the plan", std::to_string(plan::hash(plan))}}, "plan of the step");
+  plan_ = std::move(plan);
+}
+
 StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& batch) {
   Run run;
   run.step = step;
   run.learning_rate = learning_rate;
   run.batch = &batch;
   run.leaf = [this](int micro) { return plan::leaf(plan_.shape, group_.rank(), micro); };
-  const std::int64_t sent_before = group_.bytes_sent();
+  const std::int64_t every = settings_.zeropp.self_test_every;
+  run.self_test = !self_tested_ || (every > 0 && step % every == 0);
+  self_tested_ = true;
+  const Sent before = sent();
   execute(plan_, run);
-  run.result.sent += group_.bytes_sent() - sent_before;
+  run.result.sent += sent().all - before.all;
+  run.result.sent_between_nodes += sent().between_nodes - before.between_nodes;
   run.result.leaf_losses = gather_losses(run, leaves());
   run.result.loss = device::tree_sum(std::span<const float>(run.result.leaf_losses)) / static_cast<float>(leaves());
   return run.result;
@@ -177,7 +209,7 @@ std::string Engine::digest() {
 }
 
 std::int64_t Engine::state_bytes() {
-  std::int64_t bytes = pool_.bytes();
+  std::int64_t bytes = pool_.bytes() + (secondary_pool_ ? secondary_pool_->bytes() : 0);
   for (const UnitState& state : states_) bytes += state.optimizer->bytes();
   for (const auto& store : {&optimizer_store_, &parameter_store_}) bytes += *store ? (*store)->staging_bytes() : 0;
   return bytes;
@@ -192,7 +224,27 @@ std::int64_t Engine::offloaded_bytes() const {
 double Engine::ideal_state_bytes() const {
   return plan::state_bytes(static_cast<double>(unit::numel(units_)), plan_.shape.stage, group_.size(),
                            static_cast<int>(at::elementSize(settings_.dtype)), plan_.shape.offload_optimizer,
-                           plan_.shape.offload_parameters);
+                           plan_.shape.offload_parameters, plan_.shape.secondary);
+}
+
+Engine::Sent Engine::sent() const {
+  Sent sent{group_.bytes_sent(), group_.bytes_between_nodes()};
+  if (secondary_group_) sent.all += secondary_group_->bytes_sent();
+  if (secondary_group_) sent.between_nodes += secondary_group_->bytes_between_nodes();
+  return sent;
+}
+
+std::optional<double> Engine::ideal_bytes_between_nodes() const {
+  std::set<std::string> hosts;
+  int node = 1;
+  while (node < group_.size() && group_.host(node) == group_.host(0)) ++node;
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    hosts.insert(group_.host(rank));
+    if (group_.host(rank) != group_.host(rank / node * node)) return {};
+  }
+  if (static_cast<int>(hosts.size()) * node != group_.size()) return {};
+  return plan::sent_between_nodes(plan::baseline(plan_.shape), static_cast<int>(at::elementSize(settings_.dtype)),
+                                  node);
 }
 
 double Engine::ideal_comm_bytes() const {

@@ -3,6 +3,8 @@
 // in all of them: gradients summed by the canonical tree over all micro-batches of the step, divided once.
 #pragma once
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,13 @@ struct Offload {
   std::string nvme_path{};           ///< folder for what is on a disk
 };
 
+/// What of ZeRO++ stage 3 does.
+struct ZeroPlusPlus {
+  int secondary = 0;  ///< ranks of a group that keeps the parameters once more, divided among them (hpZ); 0: none
+  bool quantized_weights = false, quantized_gradients = false;
+  std::int64_t self_test_every = 0;  ///< steps between self-tests of what travels as integers; 0: the first one alone
+};
+
 struct Settings {
   AdamW adamw{};
   bool use_torch_adam = false;  ///< update with torch::optim::AdamW itself
@@ -41,11 +50,16 @@ struct Settings {
   bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
   Offload offload{};
+  ZeroPlusPlus zeropp{};
   /// Only rank and micro-step counts whose sums have the same bits in every stage and on every number of ranks: powers
   /// of two. Without it any count runs, and repeats its own bits alone.
   bool exact = true;
   unit::Beginning begin{};  ///< null: every unit's own initial values, by the seed
 };
+
+/// An operation that has run alone: what was given to the device before it was done, and so is it. `bytes` are
+/// allocated on the device behind it.
+using Timed = std::function<void(const plan::Op& op, double seconds, std::int64_t bytes)>;
 
 /// How a step is divided among ranks and in time.
 struct Strategy {
@@ -62,9 +76,11 @@ struct StepResult {
   double clipped_norm = 0;  ///< after
   double loss_scale = 1;    ///< what the loss was multiplied with (float16)
   std::vector<float> leaf_losses{};  ///< of all ranks, by leaf
-  std::int64_t sent = 0;             ///< bytes that this rank sent for the step (what an observer sends is not counted)
-  double observed = 0;               ///< seconds that an observer took: copying gradients for a checkpoint
-  bool skipped = false;              ///< the gradient was not finite and nothing was updated (float16)
+  /// Bytes that this rank sent for the step (what an observer or a self-test sends is not counted), and those of them
+  /// that went to another host.
+  std::int64_t sent = 0, sent_between_nodes = 0;
+  double observed = 0;   ///< seconds that an observer took: copying gradients for a checkpoint
+  bool skipped = false;  ///< the gradient was not finite and nothing was updated (float16)
 };
 
 /// Sees what the last unit compares with the targets: of each leaf of an evaluation, on the rank that computed it.
@@ -99,7 +115,14 @@ class Engine {
   /// What the formulas of plan say of parameters, gradients and optimizer state alone, and of a step before any pass.
   double ideal_state_bytes() const;
   double ideal_comm_bytes() const;
+  /// The same of bytes to other nodes; nothing where ranks are not spread evenly over nodes, in order.
+  std::optional<double> ideal_bytes_between_nodes() const;
 
+  /// The steps to come follow another plan of the same shape: the same bits in another time. Throws as the constructor
+  /// does. COLLECTIVE.
+  void follow(plan::Plan plan);
+  /// Times each operation of the steps to come, which makes them slower; null: no longer.
+  void time(Timed timed) { timed_ = std::move(timed); }
   /// Sets who sees the steps to come.
   void observe(Observer observer) { observer_ = std::move(observer); }
   /// Gradients are sums over leaves of the scaled loss: times this they are the mean gradient.
@@ -111,6 +134,8 @@ class Engine {
   std::int64_t updates() const { return updates_; }
   /// Sets the counters from a checkpoint.
   void restore(std::int64_t updates, const LossScaler::State& scaler) { updates_ = updates, scaler_.restore(scaler); }
+  /// Whether optimizer state lies on a disk.
+  bool on_disk() const { return settings_.offload.optimizer == Place::disk; }
   Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }
 
   const plan::Plan& plan() const { return plan_; }
@@ -124,6 +149,8 @@ class Engine {
     double learning_rate = 0;
     const BatchOf* batch = nullptr;
     bool training = true;
+    bool self_test = false;
+    std::set<int> tested;                   // units whose parameters were
     at::Tensor* logits = nullptr;           // where they are wanted
     std::vector<unit::Batch> batches;       // by micro-step
     std::vector<at::Tensor> device_losses;  // by micro-step, where they were computed
@@ -139,14 +166,32 @@ class Engine {
   plan::Plan plan_;
   Settings settings_;
   Pool pool_;
+  std::unique_ptr<comm::Group> secondary_group_;  // of ranks that share a secondary partition, or null
+  std::optional<Pool> secondary_pool_;
   std::unique_ptr<Store> optimizer_store_, parameter_store_;  // null: in device memory
   std::vector<UnitState> states_;
   LossScaler scaler_;
   std::int64_t updates_ = 0;
   Observer observer_;
+  Timed timed_;
+  bool self_tested_ = false;  // since the start
 
+  struct Sent {
+    std::int64_t all = 0, between_nodes = 0;
+  };
+  Sent sent() const;
+  /// Runs `what`, whose bytes do not count for the step.
+  template <typename What>
+  void uncounted(Run& run, What what) {
+    const Sent before = sent();
+    what();
+    const Sent after = sent();
+    run.result.sent -= after.all - before.all;
+    run.result.sent_between_nodes -= after.between_nodes - before.between_nodes;
+  }
   void execute(const plan::Plan& plan, Run& run);
   void execute(const plan::Op& op, Run& run);
+  void execute_timed(const plan::Op& op, Run& run);
   void forward(int unit, int micro, bool keep_graph, Run& run);
   void recompute(int unit, int micro, Run& run);
   void backward(int unit, int micro);

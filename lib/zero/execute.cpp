@@ -56,9 +56,28 @@ void forget_gradient(const std::vector<at::Tensor>& leaves) {
 void Engine::execute(const plan::Plan& plan, Run& run) {
   run.batches.resize(static_cast<std::size_t>(plan.shape.micro_steps));
   run.device_losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
-  for (const plan::Op& op : plan.ops) execute(op, run);
+  for (const plan::Op& op : plan.ops) {
+    if (timed_ && run.training)
+      execute_timed(op, run);
+    else
+      execute(op, run);
+  }
   // Only now: reading a number of a GPU waits for all that it was given.
   for (const at::Tensor& loss : run.device_losses) run.losses.push_back(loss.item<float>());
+}
+
+void Engine::execute_timed(const plan::Op& op, Run& run) {
+  const device::Device device = group_.device();
+  // A GPU has done what it was given when it gives back a number.
+  const auto settle = [&] {
+    if (device.kind != device::Device::Kind::cpu) at::zeros({1}, device::options(device)).item<float>();
+  };
+  settle();
+  const auto begin = std::chrono::steady_clock::now();
+  execute(op, run);
+  settle();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  timed_(op, seconds, device::statistics(device).allocated);
 }
 
 void Engine::execute(const plan::Op& op, Run& run) {
@@ -68,8 +87,15 @@ void Engine::execute(const plan::Op& op, Run& run) {
   switch (op.kind) {
     case Kind::gather:
       return state.parameters.start_gather();
+    case Kind::gather_secondary:
+      return state.parameters.start_gather_secondary();
+    case Kind::partition:
+      return state.parameters.partition();
     case Kind::gather_wait:
-      return state.parameters.finish_gather();
+      state.parameters.finish_gather();
+      // Once in a step: what is gathered later in it is the same.
+      if (run.self_test && run.tested.insert(op.unit).second) uncounted(run, [&] { state.parameters.self_test(); });
+      return;
     case Kind::release:
       return state.parameters.release();
     case Kind::forward:
@@ -86,7 +112,10 @@ void Engine::execute(const plan::Op& op, Run& run) {
       if (op.micro < 0 && observer_.local_sum) observer_.local_sum(op.unit);
       return state.gradient.start_reduce();
     case Kind::reduce_wait:
-      state.gradient.finish_reduce();
+      if (run.self_test && plan_.shape.quantized_gradients)
+        uncounted(run, [&] { state.gradient.finish_reduce(/*self_test=*/true); });
+      else
+        state.gradient.finish_reduce();
       if (op.micro >= 0 && observer_.shard) observer_.shard(op.unit, op.micro);
       return;
     case Kind::gather_grad:
@@ -176,11 +205,9 @@ void Engine::backward(int unit, int micro) {
 
 void Engine::norm(Run& run) {
   if (observer_.reduced) {
-    const std::int64_t sent_before = group_.bytes_sent();
     const auto begin = std::chrono::steady_clock::now();
-    observer_.reduced();
+    uncounted(run, observer_.reduced);
     run.result.observed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    run.result.sent -= group_.bytes_sent() - sent_before;
   }
   std::vector<Shard> shards;
   for (const UnitState& state : states_) shards.push_back({state.gradient.value(), state.owned(), state.numel()});

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -41,7 +42,9 @@ class FileStore final : public Store {
     end_write(index);  // what is on its way to the disk is not there yet
     block.memory = take();
     block.reading = true;
-    disk_.start(false, index, block.memory.data(), whole(block.bytes), block.offset);
+    std::int64_t offset = block.offset;
+    if (took(block, DiskFault::swapped)) offset = other_than(index).offset;
+    disk_.start(false, index, block.memory.data(), whole(block.bytes), offset);
   }
 
   void finish_load(int index, const device::View& to) override {
@@ -71,8 +74,15 @@ class FileStore final : public Store {
     label.bytes = static_cast<std::uint64_t>(block.bytes);
     label.hash = XXH3_128bits(block.memory.data() + Disk::kPage, static_cast<std::size_t>(block.bytes));
     std::memcpy(block.memory.data(), &label, sizeof label);
+    if (took(block, DiskFault::stale)) return give_back(std::exchange(block.memory, {}));
+    const std::int64_t pages = took(block, DiskFault::torn) ? 1 : whole(block.bytes) / Disk::kPage;
     writing_.push_back(index);
-    disk_.start(true, index, block.memory.data(), whole(block.bytes), block.offset);
+    disk_.start(true, index, block.memory.data(), pages * Disk::kPage, block.offset);
+  }
+
+  void plant(int index, DiskFault fault) override {
+    if (fault == DiskFault::swapped) other_than(index);
+    at(index).fault = fault;
   }
 
  private:
@@ -82,6 +92,7 @@ class FileStore final : public Store {
     std::uint64_t writes = 0;
     bool reading = false;
     device::Buffer memory{};  // of what is under way
+    std::optional<DiskFault> fault{};
   };
   std::vector<Block> blocks_;
   std::deque<int> writing_;
@@ -90,6 +101,18 @@ class FileStore final : public Store {
   Disk disk_;  // goes first: it waits for what is under way, whose memory is above
 
   Block& at(int index) { return blocks_[static_cast<std::size_t>(index)]; }
+  static bool took(Block& block, DiskFault fault) {
+    if (block.fault != fault) return false;
+    block.fault.reset();
+    return true;
+  }
+  /// A block that has as many pages, for a planted fault.
+  const Block& other_than(int index) {
+    for (const Block& other : blocks_) {
+      if (&other != &at(index) && whole(other.bytes) == whole(at(index).bytes)) return other;
+    }
+    throw Error("no other block is as large as the " + at(index).name + ": none can be swapped with it");
+  }
   /// With its label, in pages.
   static std::int64_t whole(std::int64_t bytes) {
     return Disk::kPage + (bytes + Disk::kPage - 1) / Disk::kPage * Disk::kPage;

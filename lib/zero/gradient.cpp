@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "device/tensor.hpp"
+#include "zero/both_ways.hpp"
 
 namespace zs::zero {
 
@@ -10,7 +11,9 @@ using device::Type;
 using device::View;
 
 Gradient::Gradient(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout)
-    : unit_(&unit), group_(&group), pool_(&pool), layout_(layout) {}
+    : unit_(&unit), group_(&group), pool_(&pool), layout_(layout) {
+  if (layout.gradient_bits > 0) codec_.emplace(layout.gradient_bits, layout.numel);
+}
 
 void Gradient::require(bool holds, const char* call) const {
   if (!holds) throw Error("the gradient of " + unit_->name() + " is not in a state for " + call);
@@ -55,16 +58,51 @@ void Gradient::start_reduce() {
     value_ = take(reduced_, Type::float32, layout_.numel).part(layout_.slice.begin, layout_.slice.end);
   else
     value_ = take(reduced_, Type::float32, layout_.slice.size());
+  leaf_ = source;
+  if (codec_) return start_encoded_reduce();
   if (group_->size() == 1 && in_place) return;
   work_ = group_->reduce_scatter(source, value_, "reduce-scatter of " + unit_->name());
 }
 
-void Gradient::finish_reduce() {
+void Gradient::start_encoded_reduce() {
+  const auto bytes = [&](const device::Buffer& of) { return of.view(Type::byte, codec_->bytes()); };
+  encoded_ = pool_->take(codec_->bytes());
+  received_ = pool_->take(codec_->bytes());
+  codec_->encode(leaf_, {0, comm::kTiles}, bytes(encoded_));
+  work_ = group_->all_to_all(bytes(encoded_), bytes(received_), "all-to-all of the gradient of " + unit_->name());
+}
+
+/// The leaves' slices, as numbers again, in the order of the canonical tree.
+void Gradient::add_encoded() {
+  const comm::Slice tiles = comm::Codec::tiles(group_->rank(), group_->size());
+  const std::int64_t ranks = group_->size(), part = codec_->bytes() / ranks, count = value_.count;
+  const device::Buffer memory = pool_->take(Type::float32, ranks * count);
+  std::vector<View> leaves;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    leaves.push_back(memory.view(Type::float32, ranks * count).part(rank * count, (rank + 1) * count));
+    codec_->decode(received_.view(Type::byte, codec_->bytes()).part(rank * part, (rank + 1) * part), tiles,
+                   leaves.back());
+  }
+  device::tree_sum(leaves, value_);
+}
+
+void Gradient::finish_reduce(bool self_test) {
   require(state_ == State::reducing, "the end of a reduction");
   state_ = State::shard;
   if (!work_) return;
   work_->wait();
   work_.reset();
+  if (codec_) {
+    // Both ways before the sum may take the leaf's place.
+    std::optional<ExactSum> exact;
+    if (self_test) exact.emplace(*group_, *codec_, leaf_, "the gradient of " + unit_->name());
+    add_encoded();
+    encoded_.reset(), received_.reset();
+    if (exact)
+      require_within(*group_,
+                     {"gradient of " + unit_->name(), layout_.slice.begin, value_, exact->sum(), exact->bound()});
+  }
+  leaf_ = {};
   if (reduced_) memory_ = std::move(reduced_);
 }
 

@@ -8,11 +8,14 @@
 //
 // accumulate() adds what is there, a leaf (stages 0 and 1) or a shard (2 and 3), to the sum over micro-steps, float32
 // in a tree of its own, and goes back to none; after the last micro-step the sum stands in its place. Which comes first
-// is the plan's affair. A leaf of 16 bits stays so until it is added, here or by the rank that receives it.
+// is the plan's affair. A leaf of 16 bits stays so until it is added, here or by the rank that receives it. Where
+// leaves travel as integers, each is rounded to them on its way, once, on one rank too: the sum does not depend on the
+// ranks.
 #pragma once
 #include <optional>
 #include <vector>
 
+#include "comm/codec.hpp"
 #include "device/tree.hpp"
 #include "zero/layout.hpp"
 #include "zero/pool.hpp"
@@ -33,7 +36,9 @@ class Gradient {
   void accumulate(int micro_steps);
   /// leaf -> reducing -> shard. COLLECTIVE.
   void start_reduce();
-  void finish_reduce();
+  /// With `self_test` throws zs::Error where leaves travel as integers, and their sum differs from the exact one by
+  /// more than rounding to them may; it names unit and element.
+  void finish_reduce(bool self_test = false);
   /// shard -> gathering -> whole. COLLECTIVE.
   void start_gather();
   void finish_gather();
@@ -60,8 +65,13 @@ class Gradient {
   device::Buffer reduced_;  // of what reduces, where that is not in its own place
   std::optional<device::TreeAccumulator> tree_;
   comm::Work work_;
+  std::optional<comm::Codec> codec_;   // of leaves that travel as integers
+  device::Buffer encoded_, received_;  // this rank's leaf, and its slice of those of all
+  device::View leaf_;                  // the exact one, while it travels
 
   void require(bool holds, const char* call) const;
+  void start_encoded_reduce();
+  void add_encoded();
   device::View take(device::Buffer& memory, device::Type type, std::int64_t count);
 };
 

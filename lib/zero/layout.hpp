@@ -8,9 +8,13 @@
 //   parameters      whole    whole    whole    slice     between their uses
 #pragma once
 #include "comm/group.hpp"
+#include "plan/plan.hpp"
 #include "unit/unit.hpp"
 
 namespace zs::zero {
+
+/// Of ZeRO++, as DeepSpeed has them.
+inline constexpr int kWeightBits = 8, kGradientBits = 4;
 
 struct Layout {
   std::int64_t numel = 0;
@@ -20,12 +24,14 @@ struct Layout {
   bool shards_gradient = false;               ///< it is whole only in a micro-step
   bool shards_parameters = false;             ///< they are whole only between gather and release
   device::Type type = device::Type::float32;  ///< of parameters in forward and backward
+  int weight_bits = 0, gradient_bits = 0;     ///< of integers as which they travel; 0: as they are
 };
 
-/// `offloaded`: the parameters of stage 3 come and go on one rank too.
-inline Layout layout(const unit::Unit& unit, const comm::Group& group, int stage, device::Type type,
-                     bool offloaded = false) {
+/// Where parameters of stage 3 are offloaded, partitioned twice or travel as integers, they come and go on one rank
+/// too.
+inline Layout layout(const unit::Unit& unit, const comm::Group& group, const plan::Shape& shape, device::Type type) {
   const std::int64_t n = unit.numel();
+  const int stage = shape.stage;
   const comm::Slice slice = comm::slice(n, group.rank(), group.size());
   const bool many = group.size() > 1;
   return {n,
@@ -33,8 +39,10 @@ inline Layout layout(const unit::Unit& unit, const comm::Group& group, int stage
           stage == 0 ? comm::Slice{0, n} : slice,
           stage == 0 || !many,
           stage >= 2 && many,
-          stage == 3 && (many || offloaded),
-          type};
+          stage == 3 && (many || shape.offload_parameters || shape.quantized_weights || shape.secondary > 0),
+          type,
+          shape.quantized_weights ? kWeightBits : 0,
+          shape.quantized_gradients ? kGradientBits : 0};
 }
 
 /// The whole of what each rank has its slice of, on the host; `mine` is its slice or, on every rank, already the whole.

@@ -10,7 +10,7 @@
 namespace zs::zero {
 
 /// Tiles a unit; also the most ranks for which sums are exact.
-inline constexpr std::int64_t kTiles = 256;
+using comm::kTiles;
 
 /// One unit's reduced gradient on this rank: elements [slice.begin, slice.end) of numel.
 struct Shard {

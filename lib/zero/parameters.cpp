@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "zero/parameters.hpp"
 
+#include "comm/agree.hpp"
 #include "device/tensor.hpp"
+#include "zero/both_ways.hpp"
 
 namespace zs::zero {
 namespace {
@@ -23,16 +25,23 @@ at::Tensor gather(comm::Group& group, const device::View& mine, std::int64_t num
   return whole.to(at::kCPU);
 }
 
-Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, Store* store)
+Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout,
+                       const Places& places)
     : name_(unit.name()),
       group_(&group),
       pool_(&pool),
+      secondary_pool_(places.secondary),
       layout_(layout),
       flat_(device::placeholder(layout.numel, device::torch_type(layout.type), group.device())),
       leaves_(leaves_of(unit, flat_)),
       tied_(leaves_of(unit, flat_)) {
-  if (sharded() && store) {
-    kept_.emplace(store, "parameters of " + unit.name(), group.device(),
+  if (layout.weight_bits > 0) codec_.emplace(layout.weight_bits, layout.numel);
+  if (secondary_pool_) {
+    const comm::Group& its = secondary_pool_->group();
+    secondary_ = secondary_pool_->take(layout.type, comm::slice(layout.numel, its.rank(), its.size()).size());
+  }
+  if (sharded() && places.store) {
+    kept_.emplace(places.store, "parameters of " + unit.name(), group.device(),
                   layout.slice.size() * device::size(layout.type));
   } else if (sharded()) {
     slice_ = pool.take(layout.type, layout.slice.size());
@@ -57,16 +66,65 @@ void Parameters::set(const at::Tensor& values) {
 at::Tensor Parameters::whole() {
   std::optional<Look> look;
   if (kept_) look.emplace(*kept_);
-  return gather(*group_, sharded() ? owned() : view(whole_), layout_.numel, "all-gather of the parameters of " + name_)
-      .to(at::kFloat);
+  const at::Tensor all =
+      gather(*group_, sharded() ? owned() : view(whole_), layout_.numel, "all-gather of the parameters of " + name_);
+  if (codec_) {
+    const at::Tensor bytes = at::empty({codec_->bytes()}, at::kByte);
+    codec_->encode(device::view(all), {0, comm::kTiles}, device::view(bytes));
+    codec_->decode(device::view(bytes), {0, comm::kTiles}, device::view(all));
+  }
+  return all.to(at::kFloat);
 }
 
 void Parameters::start_gather() {
   if (group_->size() == 1 && !sharded()) return;
   if (sharded()) pending_whole_ = pool_->take(layout_.type, layout_.numel);
   if (kept_) kept_->load();
+  if (codec_) return start_encoded_gather();
   if (group_->size() == 1) return device::copy(view(pending_whole_), owned());
   gather_ = group_->all_gather(owned(), view(sharded() ? pending_whole_ : whole_), "all-gather of " + name_);
+}
+
+void Parameters::start_encoded_gather() {
+  encoded_ = pool_->take(codec_->bytes());
+  const comm::Slice tiles = comm::Codec::tiles(group_->rank(), group_->size());
+  const device::View all = encoded_.view(device::Type::byte, codec_->bytes());
+  const std::int64_t tile = codec_->bytes() / comm::kTiles;
+  const device::View mine = all.part(tiles.begin * tile, tiles.end * tile);
+  codec_->encode(owned(), tiles, mine);
+  if (std::exchange(planted_, false)) {
+    const device::View scale{mine.data, 1, device::Type::float32, mine.device};
+    device::tensor(scale).mul_(2);
+  }
+  gather_ = group_->all_gather(mine, all, "all-gather of " + name_);
+}
+
+device::View Parameters::secondary() const {
+  return secondary_.view(layout_.type, secondary_.bytes() / device::size(layout_.type));
+}
+
+void Parameters::partition() {
+  const comm::Group& its = secondary_pool_->group();
+  const comm::Slice mine = comm::slice(layout_.numel, its.rank(), its.size());
+  device::copy(secondary(), view(whole_).part(mine.begin, mine.end));
+}
+
+void Parameters::start_gather_secondary() {
+  pending_whole_ = pool_->take(layout_.type, layout_.numel);
+  gather_ = secondary_pool_->group().all_gather(secondary(), view(pending_whole_),
+                                                "all-gather of " + name_ + " from the secondary partition");
+}
+
+void Parameters::self_test() {
+  if (!codec_) return;
+  std::optional<Look> look;
+  if (kept_) look.emplace(*kept_);
+  const device::Buffer memory = device::allocate(group_->device(), layout_.numel * device::size(layout_.type));
+  group_->all_gather(owned(), view(memory), "all-gather of " + name_ + ", exact")->wait();
+  const device::Buffer bounds = device::allocate(group_->device(), layout_.numel * device::size(device::Type::float32));
+  const device::View bound = bounds.view(device::Type::float32, layout_.numel);
+  codec_->bound(view(memory), {0, comm::kTiles}, bound);
+  require_within(*group_, {"parameters of " + name_, 0, view(whole_), view(memory), bound});
 }
 
 void Parameters::finish_gather() {
@@ -74,6 +132,10 @@ void Parameters::finish_gather() {
   gather_.reset();
   if (!pending_whole_) return;
   if (kept_) kept_->drop();
+  if (encoded_) {
+    codec_->decode(encoded_.view(device::Type::byte, codec_->bytes()), {0, comm::kTiles}, view(pending_whole_));
+    encoded_.reset();
+  }
   whole_ = std::move(pending_whole_);
   device::point_at(flat_, whole_.data());
 }

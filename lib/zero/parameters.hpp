@@ -5,17 +5,23 @@
 #include <optional>
 #include <vector>
 
+#include "comm/codec.hpp"
 #include "zero/layout.hpp"
 #include "zero/pool.hpp"
 #include "zero/store.hpp"
 
 namespace zs::zero {
 
+/// Where parameters lie beside the device's own memory.
+struct Places {
+  Store* store = nullptr;     ///< of the slices that a layout shards, or null
+  Pool* secondary = nullptr;  ///< of the secondary partition, within its group of ranks, or null
+};
+
 class Parameters {
  public:
-  /// COLLECTIVE: takes its lasting memory from the pool. The slice lies in `store`, if that is not null, and the
-  /// layout shards parameters. The values are not set.
-  Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, Store* store = nullptr);
+  /// COLLECTIVE: takes its lasting memory from the pool. The values are not set.
+  Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, const Places& places = {});
 
   /// What this rank keeps of them: its slice, or all.
   comm::Slice kept() const { return sharded() ? layout_.slice : comm::Slice{0, layout_.numel}; }
@@ -26,12 +32,21 @@ class Parameters {
   /// The slice, where it comes and goes; null where it is in device memory for good.
   Kept* shard() { return kept_ ? &*kept_ : nullptr; }
   /// What this rank would compute with now, as float32[numel] on the host: its own whole copy where it keeps one
-  /// (stages 0 to 2), else gathered. COLLECTIVE.
+  /// (stages 0 to 2), else gathered, and rounded as it travels. COLLECTIVE.
   at::Tensor whole();
 
   /// Starts and finishes the all-gather, of a slice that is loaded for it if it is offloaded. COLLECTIVE.
   void start_gather();
+  /// The same from the secondary partition. REQUIRES: partition().
+  void start_gather_secondary();
   void finish_gather();
+  /// Keeps this rank's share of the secondary partition of what is gathered.
+  void partition();
+  /// Throws zs::Error where what was gathered as integers differs from the exact parameters by more than rounding to
+  /// them may; it names unit and element. REQUIRES: gathered, and that from the first partition. COLLECTIVE.
+  void self_test();
+  /// Has the next gather send a wrong scale, once.
+  void plant_scale() { planted_ = true; }
   /// Drops the gathered parameters (stage 3); reading them from here on faults.
   void release();
 
@@ -43,16 +58,22 @@ class Parameters {
  private:
   std::string name_;
   comm::Group* group_;
-  Pool* pool_;
+  Pool *pool_, *secondary_pool_;
   Layout layout_;
   at::Tensor flat_;                               // its memory comes and goes when sharded
   device::Buffer whole_, slice_, pending_whole_;  // slice_ where sharded, whole_ where not or gathered
+  device::Buffer secondary_;                      // this rank's share of it, in its group
+  std::optional<comm::Codec> codec_;              // of what travels as integers
+  device::Buffer encoded_;
+  bool planted_ = false;
   std::vector<at::Tensor> leaves_, tied_;
   comm::Work gather_;
   std::optional<Kept> kept_;  // in place of slice_
 
   bool sharded() const { return layout_.shards_parameters; }
 
+  void start_encoded_gather();
+  device::View secondary() const;
   device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
 };
 

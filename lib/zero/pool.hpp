@@ -15,6 +15,7 @@ class Pool {
   /// A buffer of `bytes`, not initialised, which its last owner gives back (the pool must outlive it). COLLECTIVE:
   /// every rank takes and gives back the same sizes in the same order, as one plan makes them do.
   device::Buffer take(std::int64_t bytes);
+  comm::Group& group() const { return group_; }
   device::Buffer take(device::Type type, std::int64_t count) { return take(count * device::size(type)); }
   /// All that was taken from the group: nothing goes back before the pool does, so this is the peak as well.
   std::int64_t bytes() const { return bytes_; }

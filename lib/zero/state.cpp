@@ -8,8 +8,8 @@
 namespace zs::zero {
 
 UnitState::UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout,
-                     const MakeOptimizer& make, Store* store)
-    : parameters(unit, group, pool, layout, store),
+                     const MakeOptimizer& make, const Places& places)
+    : parameters(unit, group, pool, layout, places),
       gradient(unit, group, pool, layout),
       optimizer(make(layout, parameters.owned())),
       unit_(&unit),

@@ -13,10 +13,9 @@ namespace zs::zero {
 class UnitState {
  public:
   using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(const Layout& layout, const device::View& parameters)>;
-  /// COLLECTIVE: takes its lasting memory from the pool. Parameters are not set; `store` takes those that are sharded,
-  /// if it is not null.
+  /// COLLECTIVE: takes its lasting memory from the pool. Parameters are not set.
   UnitState(const unit::Unit& unit, comm::Group& group, Pool& pool, const Layout& layout, const MakeOptimizer& make,
-            Store* store = nullptr);
+            const Places& places = {});
 
   const unit::Unit& unit() const { return *unit_; }
   std::int64_t numel() const { return layout_.numel; }

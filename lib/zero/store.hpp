@@ -12,6 +12,9 @@ namespace zs::zero {
 
 enum class Place { device, host, disk };
 
+/// What a disk does wrong: the next write is lost, the next read brings another block, the next write is cut in half.
+enum class DiskFault { stale, swapped, torn };
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -25,6 +28,9 @@ class Store {
   virtual void finish_load(int block, const device::View& to) = 0;
   /// Takes `from`, whose memory is free afterwards, and begins to write it. An error may show at any later call.
   virtual void start_store(int block, const device::View& from) = 0;
+  /// Has the disk do that to a block, once, to see it found. Throws zs::Error where there is no disk, or no other
+  /// block.
+  virtual void plant(int block, DiskFault fault) = 0;
   /// Bytes of all blocks.
   std::int64_t bytes() const { return bytes_; }
 
@@ -66,6 +72,8 @@ class Kept {
   void put_back();
   /// Forgets what was loaded, unchanged.
   void drop();
+  /// Store::plant. REQUIRES: offloaded.
+  void plant(DiskFault fault) { store_->plant(block_, fault); }
   /// REQUIRES: in device memory.
   const device::Buffer& memory() const { return memory_; }
   /// In device memory for good.

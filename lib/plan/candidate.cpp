@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/candidate.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "plan/pass.hpp"
+
+namespace zs::plan {
+namespace {
+
+Prediction of_shape(const CostModel& model, const Shape& shape) {
+  // What overlaps is started early; elsewhere the order is no matter.
+  const std::vector<std::string> early = {"prefetch", "overlap_reduce"};
+  const Plan plan = baseline(shape);
+  return model.predict(model.profile().overlaps ? compile(plan, early, {}) : plan);
+}
+
+/// Steps of many micro-steps cost what each more of them costs: a plan of thousands of operations is not walked.
+Prediction predict(const CostModel& model, Shape shape) {
+  constexpr int kWalked = 4;
+  const int micro_steps = shape.micro_steps;
+  if (micro_steps <= kWalked) return of_shape(model, shape);
+  shape.micro_steps = kWalked / 2;
+  const Prediction few = of_shape(model, shape);
+  shape.micro_steps = kWalked;
+  Prediction many = of_shape(model, shape);
+  const double more = static_cast<double>(micro_steps - kWalked) / (kWalked / 2);
+  const auto extend = [&](double& value, double before) { value += (value - before) * more; };
+  extend(many.seconds, few.seconds);
+  extend(many.sent, few.sent);
+  extend(many.between_nodes, few.between_nodes);
+  for (auto& [lane, seconds] : many.parts) {
+    const auto before = few.parts.find(lane);
+    extend(seconds, before == few.parts.end() ? 0 : before->second);
+  }
+  return many;
+}
+
+}  // namespace
+
+std::string to_text(const Shape& shape) {
+  std::string text = "stage " + std::to_string(shape.stage);
+  if (shape.secondary > 0) text += ", hpZ " + std::to_string(shape.secondary);
+  if (shape.quantized_weights) text += ", qwZ";
+  if (shape.quantized_gradients) text += ", qgZ";
+  if (shape.offload_optimizer) text += ", offload of optimizer state";
+  if (shape.offload_parameters) text += ", offload of parameters";
+  if (shape.activation_checkpointing) text += ", activation checkpointing";
+  return text + ", " + std::to_string(shape.micro_steps) + (shape.micro_steps == 1 ? " micro-step" : " micro-steps");
+}
+
+std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cluster& cluster) {
+  const int ranks = cluster.nodes * cluster.gpus_per_node;
+  std::vector<Candidate> all;
+  for (const Profile& profile : profiles) {
+    require_same_units(profiles.front().shape, profile);
+    const CostModel model(profile, cluster.network);
+    for (int stage = 0; stage <= 3; ++stage) {
+      const Shape& measured = profile.shape;
+      if ((measured.offload_optimizer && stage == 0) || (measured.offload_parameters && stage < 3)) continue;
+      if ((measured.quantized_weights || measured.quantized_gradients) && stage < 3) continue;
+      for (const int secondary : {0, cluster.gpus_per_node}) {
+        if (secondary > 0 && (stage < 3 || cluster.nodes == 1 || secondary == 1)) continue;
+        for (const int micro_steps : cluster.accumulations) {
+          Candidate one;
+          one.shape = measured;
+          one.shape.stage = stage;
+          one.shape.ranks = ranks;
+          one.shape.secondary = secondary;
+          one.shape.micro_steps = micro_steps;
+          one.predicted = predict(model, one.shape);
+          one.tokens_per_second = static_cast<double>(profile.tokens) * micro_steps * ranks / one.predicted.seconds;
+          const Prediction& its = one.predicted;
+          if (!its.unknown.empty()) {
+            one.why_not = "not measured:";
+            for (const std::string& what : its.unknown) one.why_not += (one.why_not.back() == ':' ? " " : ", ") + what;
+          } else if (cluster.memory > 0 && its.memory > cluster.memory) {
+            one.why_not = "needs " + to_bytes_text(its.memory - cluster.memory) + " more";
+          }
+          all.push_back(std::move(one));
+        }
+      }
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.why_not.empty() != b.why_not.empty()) return a.why_not.empty();
+    return a.tokens_per_second > b.tokens_per_second;
+  });
+  return all;
+}
+
+}  // namespace zs::plan

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/cost.hpp"
+
+#include <algorithm>
+
+namespace zs::plan {
+namespace {
+
+/// What stands for a kind that was not measured: the same arithmetic.
+std::vector<Kind> alike(Kind kind) {
+  const std::vector<Kind> forwards = {Kind::forward, Kind::forward_no_grad, Kind::recompute};
+  if (kind == Kind::backward) return {kind};
+  std::vector<Kind> all = {kind};
+  for (const Kind other : forwards) {
+    if (other != kind) all.push_back(other);
+  }
+  return all;
+}
+
+/// The kind that finishes what a kind starts.
+Kind wait_of(Kind kind) {
+  return kind == Kind::reduce        ? Kind::reduce_wait
+         : kind == Kind::gather_grad ? Kind::gather_grad_wait
+                                     : Kind::gather_wait;
+}
+bool starts(Kind kind) { return gathers(kind) || kind == Kind::reduce || kind == Kind::gather_grad; }
+bool waits(Kind kind) {
+  return kind == Kind::gather_wait || kind == Kind::reduce_wait || kind == Kind::gather_grad_wait;
+}
+/// Gathers of every sort follow one line.
+Kind line_of(Kind kind) { return starts(kind) && kind != Kind::reduce ? Kind::gather : kind; }
+
+std::string lane(Kind kind) {
+  switch (kind) {
+    case Kind::forward:
+    case Kind::forward_no_grad:
+    case Kind::recompute:
+      return "forward";
+    case Kind::backward:
+      return "backward";
+    case Kind::step:
+    case Kind::norm:
+    case Kind::accumulate:
+      return "update";
+    case Kind::load:
+    case Kind::store:
+    case Kind::load_shard:
+    case Kind::store_shard:
+      return "offload";
+    default:
+      return "communication";
+  }
+}
+
+/// What an operation's time grows with: elements, or bytes that a rank sends or moves.
+double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
+  const auto owned = [&](double numel) { return shape.stage == 0 ? numel : numel / shape.ranks; };
+  if (op.kind == Kind::norm) {
+    double all = 0;
+    for (const Unit& unit : shape.units) all += static_cast<double>(unit.numel);
+    return owned(all);
+  }
+  const auto numel = static_cast<double>(shape.units[static_cast<std::size_t>(op.unit)].numel);
+  switch (op.kind) {
+    case Kind::accumulate:
+      return shape.stage <= 1 ? numel : numel / shape.ranks;
+    case Kind::load:
+    case Kind::store:
+      return owned(numel) * (bytes_per_parameter < 4 ? 12 : 8);
+    case Kind::load_shard:
+    case Kind::store_shard:
+      return numel / shape.ranks * bytes_per_parameter;
+    case Kind::partition:
+      return numel / std::max(shape.secondary, 1) * bytes_per_parameter;
+    case Kind::step:
+      return owned(numel);
+    default: {
+      const double ranks = op.kind == Kind::gather_secondary ? shape.secondary : shape.ranks;
+      return operand_bytes(op, shape, bytes_per_parameter) * (ranks - 1) / ranks;
+    }
+  }
+}
+
+double activations(const Profile& profile, bool checkpointing, std::set<std::string>* unknown) {
+  double sum = 0, largest = 0;
+  for (int unit = 0; unit < static_cast<int>(profile.shape.units.size()); ++unit) {
+    const Timing* const whole = profile.find(Kind::forward, unit);
+    const Timing* const light = profile.find(Kind::forward_no_grad, unit);
+    const Timing* const again = profile.find(Kind::recompute, unit);
+    const Timing* const kept = checkpointing && light ? light : whole;
+    if (!kept || (checkpointing && !light && unit + 1 < static_cast<int>(profile.shape.units.size()))) {
+      if (unknown)
+        unknown->insert(checkpointing ? "activations with checkpointing" : "activations without checkpointing");
+      continue;
+    }
+    sum += std::max(0.0, kept->growth);
+    if (checkpointing && again) largest = std::max(largest, again->growth);
+  }
+  return sum + largest;
+}
+
+double state(const Shape& shape, int bytes_per_parameter) {
+  double parameters = 0;
+  for (const Unit& unit : shape.units) parameters += static_cast<double>(unit.numel);
+  return state_bytes(parameters, shape.stage, shape.ranks, bytes_per_parameter, shape.offload_optimizer,
+                     shape.offload_parameters, shape.secondary);
+}
+
+}  // namespace
+
+Line fit(const std::vector<std::pair<double, double>>& points) {
+  double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  for (const auto& [amount, seconds] : points) {
+    n += 1, x += amount, y += seconds, xx += amount * amount, xy += amount * seconds;
+  }
+  const double spread = n * xx - x * x;
+  Line line;
+  if (spread > 1e-9 * n * xx) {
+    line.each = (n * xy - x * y) / spread;
+    line.start = (y - line.each * x) / n;
+  }
+  if (!(spread > 1e-9 * n * xx) || line.start < 0) line = {0, xx > 0 ? xy / xx : 0};
+  if (line.each < 0) line = {y / n, 0};
+  return line;
+}
+
+CostModel::CostModel(const Profile& profile, const Network& network) : profile_(profile), network_(network) {
+  if (network_.node == 0) network_.node = profile.node;
+  std::map<Kind, std::vector<std::pair<double, double>>> points;
+  for (const Timing& timing : profile_.timings) {
+    if (computes(timing.kind) || waits(timing.kind) || timing.kind == Kind::release) continue;
+    const Op op{timing.kind, timing.unit, timing.kind == Kind::reduce && profile_.shape.stage >= 2 ? 0 : -1};
+    double seconds = timing.seconds;
+    if (starts(timing.kind)) {
+      const Timing* const end = profile_.find(wait_of(timing.kind), timing.unit);
+      seconds += end ? end->seconds : 0;
+      if (profile_.shape.ranks == 1) continue;  // nothing travelled
+    }
+    points[line_of(timing.kind)].emplace_back(amount(op, profile_.shape, profile_.bytes_per_parameter), seconds);
+  }
+  if (profile_.shape.micro_steps == 1) points.erase(Kind::accumulate);  // nothing was added
+  for (const auto& [kind, its] : points) lines_[kind] = fit(its);
+}
+
+double CostModel::seconds(const Op& op, const Shape& shape, std::set<std::string>& unknown) const {
+  if (op.kind == Kind::release || waits(op.kind)) return 0;
+  if (computes(op.kind)) {
+    for (const Kind kind : alike(op.kind)) {
+      if (const Timing* const timing = profile_.find(kind, op.unit)) return timing->seconds;
+    }
+    unknown.insert(name(op.kind) + " of " + shape.units[static_cast<std::size_t>(op.unit)].name);
+    return 0;
+  }
+  if (starts(op.kind) && shape.ranks == 1) return 0;
+  if (op.kind == Kind::accumulate && shape.micro_steps == 1) return 0;
+  const bool between = starts(op.kind) && network_.bandwidth > 0;
+  double all = amount(op, shape, profile_.bytes_per_parameter), elsewhere = 0;
+  if (between) {
+    const double ranks = op.kind == Kind::gather_secondary ? shape.secondary : shape.ranks;
+    const double far =
+        operand_bytes(op, shape, profile_.bytes_per_parameter) * std::max(0.0, ranks - network_.node) / ranks;
+    if (far > 0) elsewhere = network_.latency + far / network_.bandwidth;
+    all -= far;
+  }
+  const auto line = lines_.find(line_of(op.kind));
+  if (line == lines_.end()) {
+    if (op.kind != Kind::partition && all > 0)
+      unknown.insert(starts(op.kind) ? "collectives within a node" : name(op.kind));
+    return elsewhere;
+  }
+  return elsewhere + line->second.at(all);
+}
+
+double CostModel::memory(const Plan& plan) const {
+  const int bytes = profile_.bytes_per_parameter;
+  const auto known = [&](const Shape& shape, std::int64_t gathered) {
+    return state(shape, bytes) + static_cast<double>(gathered) * bytes +
+           activations(profile_, shape.activation_checkpointing, nullptr);
+  };
+  // What the formulas do not name (buffers, what products work in) is as much as it was when it was measured.
+  const double rest = std::max(0.0, profile_.peak - known(profile_.shape, peak_gathered(baseline(profile_.shape))));
+  return known(plan.shape, peak_gathered(plan)) + rest;
+}
+
+Prediction CostModel::predict(const Plan& plan) const {
+  Prediction result;
+  double now = profile_.rest, travels_until = 0;
+  result.parts["rest"] = profile_.rest;
+  std::map<std::pair<Kind, int>, double> done;
+  for (const Op& op : plan.ops) {
+    const double its = seconds(op, plan.shape, result.unknown);
+    if (its > 0) result.parts[lane(op.kind)] += its;
+    if (profile_.overlaps && starts(op.kind)) {
+      travels_until = std::max(travels_until, now) + its;
+      done[{wait_of(op.kind), op.unit}] = travels_until;
+    } else if (waits(op.kind)) {
+      now = std::max(now, done[{op.kind, op.unit}]);
+    } else {
+      now += its;
+    }
+  }
+  result.seconds = now;
+  result.memory = memory(plan);
+  activations(profile_, plan.shape.activation_checkpointing, &result.unknown);
+  result.sent = sent_bytes(plan, profile_.bytes_per_parameter);
+  result.between_nodes = sent_between_nodes(plan, profile_.bytes_per_parameter, network_.node);
+  const Shape &then = profile_.shape, &here = plan.shape;
+  if (here.micro_steps > 1 && then.micro_steps == 1) result.unknown.insert("sums over micro-steps");
+  if (here.offload_optimizer != then.offload_optimizer || here.offload_parameters != then.offload_parameters)
+    result.unknown.insert("offload");
+  if (here.quantized_weights != then.quantized_weights || here.quantized_gradients != then.quantized_gradients)
+    result.unknown.insert("rounding to integers");
+  return result;
+}
+
+}  // namespace zs::plan

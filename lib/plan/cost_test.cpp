@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/cost.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "plan/candidate.hpp"
+#include "plan/pass.hpp"
+
+namespace zs::plan {
+namespace {
+
+/// A machine of which all is known: what each operation of a plan takes there.
+double true_seconds(const Op& op, const Shape& shape) {
+  const auto numel = op.unit < 0 ? 0.0 : static_cast<double>(shape.units[static_cast<std::size_t>(op.unit)].numel);
+  const double owned = shape.stage == 0 ? numel : numel / shape.ranks;
+  switch (op.kind) {
+    case Kind::forward:
+    case Kind::recompute:
+    case Kind::forward_no_grad:
+      return 1e-3 + numel * 1e-6;
+    case Kind::backward:
+      return 2e-3 + numel * 2e-6;
+    case Kind::step:
+      return 1e-4 + owned * 1e-7;
+    case Kind::norm:
+      return 1e-3;
+    case Kind::accumulate:
+      return shape.micro_steps == 1 ? 0 : (shape.stage <= 1 ? numel : owned) * 1e-8;
+    case Kind::gather:
+    case Kind::gather_secondary:
+    case Kind::reduce:
+    case Kind::gather_grad: {
+      const double ranks = op.kind == Kind::gather_secondary ? shape.secondary : shape.ranks;
+      return 5e-5 + operand_bytes(op, shape, 4) * (ranks - 1) / ranks * 1e-9;
+    }
+    default:
+      return 0;
+  }
+}
+
+Shape shape(int stage, int ranks, int micro_steps) {
+  return {{{"embedding", 100'000}, {"h.0", 40'000}, {"h.1", 40'000}, {"head", 1600, 0}}, stage, ranks, micro_steps};
+}
+
+double true_seconds(const Plan& plan) {
+  double sum = 0;
+  for (const Op& op : plan.ops) sum += true_seconds(op, plan.shape);
+  return sum;
+}
+
+Profile measured(const Shape& its, bool overlaps = false) {
+  Timings timings;
+  const Plan plan = baseline(its);
+  for (int step = 0; step < 2; ++step) {
+    std::int64_t allocated = 1000;
+    for (const Op& op : plan.ops) {
+      allocated += op.kind == Kind::forward ? 500 : op.kind == Kind::backward ? -500 : 0;
+      timings.add(op, true_seconds(op, its), allocated);
+    }
+    timings.end_step(true_seconds(plan) + 0.25);
+  }
+  Profile profile;
+  profile.model = "small";
+  profile.device = "cpu";
+  profile.shape = its;
+  profile.tokens = 64;
+  profile.node = its.ranks;
+  profile.overlaps = overlaps;
+  profile.peak = 5e6;
+  return timings.into(profile);
+}
+
+TEST_CASE("profile: survives its file, and what is no profile is refused at its place") {
+  const Profile profile = measured(shape(3, 4, 2));
+  CHECK(profile.rest == doctest::Approx(0.25));
+  CHECK(profile.find(Kind::forward, 1)->seconds == doctest::Approx(0.041));
+  CHECK(profile.find(Kind::forward, 1)->growth == doctest::Approx(500));
+  const std::string text = to_json(profile);
+  const Profile again = profile_from_json(text, "profile.json");
+  CHECK(again.timings == profile.timings);
+  CHECK(to_json(again) == text);
+  const auto refusal = [](const std::string& json) -> std::string {
+    try {
+      profile_from_json(json, "p.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return refusal(changed);
+  };
+  CHECK(refusal("{}") == "p.json: zs_profile is missing: is this the profile.json of a run?");
+  CHECK(refusal("[1").starts_with("p.json: is no JSON: "));
+  CHECK(with("\"stage\": 3", "\"stage\": 4") ==
+        "p.json: shape.stage is 4, not in 0..3: is this the profile.json of a run?");
+  CHECK(with("\"operation\": \"backward\"", "\"operation\": \"backwards\"") ==
+        "p.json: operations[16].operation is 'backwards', which no plan has: is this the profile.json of a run?");
+  CHECK(with("\"tokens\": 64", "\"tokens\": \"64\"").starts_with("p.json: tokens is not what it should be: \"64\""));
+  CHECK(refusal(text.substr(0, text.size() / 2)).starts_with("p.json: is no JSON: "));
+}
+
+TEST_CASE("profile: ranks join to the mean of their times and the most of their memory") {
+  Profile a = measured(shape(3, 2, 1)), b = a;
+  for (Timing& timing : b.timings) timing.seconds *= 3;
+  b.peak = 9e6;
+  const Profile all = joined({a, b});
+  CHECK(all.find(Kind::backward, 2)->seconds == doctest::Approx(2 * a.find(Kind::backward, 2)->seconds));
+  CHECK(all.peak == 9e6);
+  b.timings.pop_back();
+  CHECK_THROWS_WITH_AS(joined({a, b}), "the profiles of ranks 0 and 1 are of two plans", Error);
+}
+
+TEST_CASE("cost: what was measured of one step predicts other stages, ranks and micro-steps") {
+  const CostModel model(measured(shape(3, 4, 2)), {});
+  for (const int stage : {0, 1, 2, 3}) {
+    for (const int ranks : {2, 4, 16}) {
+      for (const int micro_steps : {2, 8}) {
+        CAPTURE(stage);
+        CAPTURE(ranks);
+        CAPTURE(micro_steps);
+        const Plan plan = baseline(shape(stage, ranks, micro_steps));
+        const Prediction its = model.predict(plan);
+        CHECK(its.unknown.empty());
+        CHECK(its.seconds == doctest::Approx(true_seconds(plan) + 0.25).epsilon(0.01));
+        CHECK(its.sent == sent_bytes(plan, 4));
+      }
+    }
+  }
+  Shape twice = shape(3, 16, 2);
+  twice.secondary = 4;
+  CHECK(model.predict(baseline(twice)).seconds == doctest::Approx(true_seconds(baseline(twice)) + 0.25).epsilon(0.01));
+  // Memory: what the formulas name changes with the stage, the rest stays.
+  const double three = model.predict(baseline(shape(3, 4, 2))).memory,
+               zero = model.predict(baseline(shape(0, 4, 2))).memory;
+  CHECK(three == doctest::Approx(5e6));
+  CHECK(zero - three ==
+        doctest::Approx(16 * 181'600 * 0.75 - 4.0 * static_cast<double>(peak_gathered(baseline(shape(3, 4, 2))))));
+}
+
+TEST_CASE("cost: what was not measured is named, not guessed") {
+  const Prediction sums = CostModel(measured(shape(3, 4, 1)), {}).predict(baseline(shape(3, 4, 2)));
+  CHECK(sums.unknown.count("sums over micro-steps") == 1);
+  const Prediction alone = CostModel(measured(shape(3, 1, 2)), {}).predict(baseline(shape(3, 4, 2)));
+  CHECK(alone.unknown.count("collectives within a node") == 1);
+  Shape offloads = shape(3, 4, 2);
+  offloads.offload_optimizer = true;
+  CHECK(CostModel(measured(shape(3, 4, 2)), {}).predict(baseline(offloads)).unknown.count("offload") == 1);
+  Shape integers = shape(3, 4, 2);
+  integers.quantized_weights = true;
+  CHECK(CostModel(measured(shape(3, 4, 2)), {}).predict(baseline(integers)).unknown.count("rounding to integers") == 1);
+}
+
+TEST_CASE("cost: where it overlaps, what travels hides behind what computes, and no more than that") {
+  const CostModel model(measured(shape(3, 4, 2), true), {});
+  const Plan plan = baseline(shape(3, 4, 2));
+  const double flat = model.predict(plan).seconds,
+               early = model.predict(compile(plan, {"prefetch", "overlap_reduce"}, {})).seconds;
+  double travels = 0;
+  for (const Op& op : plan.ops) travels += operand_bytes(op, plan.shape, 4) > 0 ? true_seconds(op, plan.shape) : 0;
+  CHECK(flat == doctest::Approx(true_seconds(plan) + 0.25));
+  CHECK(early < flat);
+  CHECK(early >= flat - travels);
+}
+
+TEST_CASE("cost: between nodes it is the network's bandwidth that counts") {
+  const Profile profile = measured(shape(3, 4, 2));
+  const Plan plan = baseline(shape(3, 8, 2));
+  const double bandwidth = 1e8, far = sent_between_nodes(plan, 4, 4);
+  const Prediction its = CostModel(profile, {4, bandwidth, 0}).predict(plan),
+                   near = CostModel(profile, {}).predict(plan);
+  CHECK(its.between_nodes == doctest::Approx(far));
+  CHECK(its.seconds - near.seconds == doctest::Approx(far / bandwidth - far * 1e-9).epsilon(0.02));
+}
+
+TEST_CASE("candidates: the fastest that fits is first, and why others do not is said") {
+  Cluster cluster{2, 4, {4, 1e8, 1e-4}, 0, {2, 16}};
+  const auto all = candidates({measured(shape(3, 4, 2))}, cluster);
+  CHECK(all.size() == 10);  // stages 0 to 3, and 3 with a secondary partition, by two accumulations
+  for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].tokens_per_second >= all[i].tokens_per_second);
+  const auto find = [&](const std::vector<Candidate>& of, int stage, int secondary, int micro_steps) {
+    return *std::find_if(of.begin(), of.end(), [&](const Candidate& one) {
+      return one.shape.stage == stage && one.shape.secondary == secondary && one.shape.micro_steps == micro_steps;
+    });
+  };
+  CHECK(find(all, 3, 4, 2).predicted.seconds < find(all, 3, 0, 2).predicted.seconds);
+  // Sixteen micro-steps are extended from four, to the same.
+  const double whole = CostModel(measured(shape(3, 4, 2)), cluster.network).predict(baseline(shape(3, 8, 16))).seconds;
+  CHECK(find(all, 3, 0, 16).predicted.seconds == doctest::Approx(whole));
+  cluster.memory = find(all, 2, 0, 2).predicted.memory;
+  const auto some = candidates({measured(shape(3, 4, 2))}, cluster);
+  CHECK(some.front().why_not.empty());
+  CHECK(find(some, 0, 0, 2).why_not.starts_with("needs "));
+  CHECK(find(some, 2, 0, 2).why_not.empty());
+  Profile other = measured(shape(3, 4, 2));
+  other.shape.units[1].numel = 7;
+  CHECK_THROWS_WITH_AS(
+      candidates({measured(shape(3, 4, 2)), other}, cluster),
+      "the profile is of another model: its unit 1 is h.0 of 7 parameters, and this one's is h.0 of 40000 "
+      "parameters",
+      Error);
+}
+
+TEST_CASE("passes: selective_gather keeps first what takes most time for each parameter") {
+  auto profile = std::make_shared<Profile>(measured(shape(3, 2, 2)));
+  for (Timing& timing : profile->timings) {
+    if (timing.kind == Kind::gather) timing.seconds = timing.unit == 2 ? 1 : 1e-9;
+  }
+  const Plan plan = baseline(shape(3, 2, 2));
+  const auto gathers_of = [](const Plan& of, int unit) {
+    return std::count(of.ops.begin(), of.ops.end(), Op{Kind::gather, unit, -1});
+  };
+  // Room for one block beside what is gathered at the peak. By size the head would be first, and no room left for it.
+  const Plan by_time = compile(plan, {"selective_gather"}, {180'000, profile});
+  CHECK(gathers_of(by_time, 2) == 1);
+  CHECK(gathers_of(by_time, 1) == 4);
+}
+
+}  // namespace
+}  // namespace zs::plan

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/profile.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+
+namespace zs::plan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+
+/// Reads one value after another, and says which is missing or wrong.
+class Reader {
+ public:
+  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
+
+  template <typename T>
+  T get(const char* key) const {
+    const auto found = json_.find(key);
+    if (!json_.is_object() || found == json_.end()) fail(key, "is missing");
+    try {
+      return found->get<T>();
+    } catch (const Json::exception&) {
+      fail(key, "is not what it should be: " + found->dump().substr(0, 40));
+    }
+  }
+  double at_least_zero(const char* key) const {
+    const auto value = get<double>(key);
+    if (!(value >= 0)) fail(key, "is less than 0");
+    return value;
+  }
+  template <typename T>
+  T within(const char* key, std::int64_t lowest, std::int64_t highest) const {
+    const auto value = get<std::int64_t>(key);
+    if (value < lowest || value > highest)
+      fail(key, "is " + std::to_string(value) + ", not in " + std::to_string(lowest) + ".." + std::to_string(highest));
+    return static_cast<T>(value);
+  }
+  Reader part(const char* key) const { return {get<Json>(key), where_ + key + "."}; }
+  std::vector<Reader> list(const char* key) const {
+    const auto all = get<Json>(key);
+    if (!all.is_array()) fail(key, "is no list");
+    std::vector<Reader> parts;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      parts.push_back({all[i], where_ + key + "[" + std::to_string(i) + "]."});
+    return parts;
+  }
+  [[noreturn]] void fail(const std::string& key, const std::string& what) const {
+    throw Error(where_ + key + " " + what + ": is this the profile.json of a run?");
+  }
+
+ private:
+  Json json_;
+  std::string where_;
+};
+
+Json to_json(const Shape& shape) {
+  Json units = Json::array();
+  for (const Unit& unit : shape.units)
+    units.push_back({{"name", unit.name}, {"numel", unit.numel}, {"borrows", unit.borrows}});
+  return {{"stage", shape.stage},
+          {"ranks", shape.ranks},
+          {"micro_steps", shape.micro_steps},
+          {"activation_checkpointing", shape.activation_checkpointing},
+          {"offload_optimizer", shape.offload_optimizer},
+          {"offload_parameters", shape.offload_parameters},
+          {"secondary", shape.secondary},
+          {"quantized_weights", shape.quantized_weights},
+          {"quantized_gradients", shape.quantized_gradients},
+          {"units", units}};
+}
+
+Shape read_shape(const Reader& json) {
+  constexpr std::int64_t kMost = 1 << 24, kParameters = std::int64_t{1} << 50;
+  Shape shape;
+  shape.stage = json.within<int>("stage", 0, 3);
+  shape.ranks = json.within<int>("ranks", 1, kMost);
+  shape.micro_steps = json.within<int>("micro_steps", 1, kMost);
+  shape.activation_checkpointing = json.get<bool>("activation_checkpointing");
+  shape.offload_optimizer = json.get<bool>("offload_optimizer");
+  shape.offload_parameters = json.get<bool>("offload_parameters");
+  shape.secondary = json.within<int>("secondary", 0, kMost);
+  shape.quantized_weights = json.get<bool>("quantized_weights");
+  shape.quantized_gradients = json.get<bool>("quantized_gradients");
+  const auto units = json.list("units");
+  if (units.empty()) json.fail("units", "is empty");
+  for (const Reader& unit : units) {
+    shape.units.push_back({unit.get<std::string>("name"), unit.within<std::int64_t>("numel", 0, kParameters),
+                           unit.within<int>("borrows", -1, static_cast<std::int64_t>(units.size()) - 1)});
+  }
+  return shape;
+}
+
+}  // namespace
+
+const Timing* Profile::find(Kind kind, int unit) const {
+  const auto found = std::find_if(timings.begin(), timings.end(),
+                                  [&](const Timing& timing) { return timing.kind == kind && timing.unit == unit; });
+  return found == timings.end() ? nullptr : &*found;
+}
+
+void Timings::add(const Op& op, double seconds, std::int64_t bytes) {
+  Sum& sum = sums_[{op.kind, op.unit}];
+  sum.seconds += seconds;
+  if (allocated_ >= 0) sum.growth += static_cast<double>(bytes - allocated_);
+  allocated_ = bytes;
+  ++sum.count;
+  operations_ += seconds;
+}
+
+void Timings::end_step(double seconds) {
+  all_ += seconds;
+  ++steps_;
+}
+
+Profile Timings::into(Profile profile) const {
+  profile.rest = std::max(0.0, (all_ - operations_) / static_cast<double>(steps_));
+  for (const auto& [key, sum] : sums_) {
+    const auto count = static_cast<double>(sum.count);
+    profile.timings.push_back({key.first, key.second, sum.seconds / count, sum.growth / count});
+  }
+  return profile;
+}
+
+Profile joined(const std::vector<Profile>& ranks) {
+  Profile all = ranks.front();
+  const auto count = static_cast<double>(ranks.size());
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    all.rest += ranks[rank].rest;
+    all.peak = std::max(all.peak, ranks[rank].peak);
+    for (Timing& timing : all.timings) {
+      const Timing* const its = ranks[rank].find(timing.kind, timing.unit);
+      if (!its) throw Error("the profiles of ranks 0 and " + std::to_string(rank) + " are of two plans");
+      timing.seconds += its->seconds;
+      timing.growth = std::max(timing.growth, its->growth);
+    }
+  }
+  all.rest /= count;
+  for (Timing& timing : all.timings) timing.seconds /= count;
+  return all;
+}
+
+std::string to_json(const Profile& profile) {
+  Json operations = Json::array();
+  for (const Timing& timing : profile.timings) {
+    Json one = {{"operation", name(timing.kind)}};
+    if (timing.unit >= 0) one["unit"] = profile.shape.units[static_cast<std::size_t>(timing.unit)].name;
+    one["seconds"] = timing.seconds;
+    one["growth_bytes"] = timing.growth;
+    operations.push_back(std::move(one));
+  }
+  const Json json = {{"zs_profile", kVersion},       {"model", profile.model},
+                     {"device", profile.device},     {"bytes_per_parameter", profile.bytes_per_parameter},
+                     {"tokens", profile.tokens},     {"ranks_of_node", profile.node},
+                     {"overlaps", profile.overlaps}, {"rest_seconds", profile.rest},
+                     {"peak_bytes", profile.peak},   {"shape", to_json(profile.shape)},
+                     {"operations", operations}};
+  return json.dump(1) + "\n";
+}
+
+Profile profile_from_json(const std::string& text, const std::string& file) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception& error) {
+    throw Error(file, 0, std::string("is no JSON: ") + error.what());
+  }
+  const Reader all(json, file + ": ");
+  all.within<int>("zs_profile", kVersion, kVersion);
+  Profile profile;
+  profile.model = all.get<std::string>("model");
+  profile.device = all.get<std::string>("device");
+  profile.bytes_per_parameter = all.within<int>("bytes_per_parameter", 1, 8);
+  profile.tokens = all.within<std::int64_t>("tokens", 1, std::int64_t{1} << 50);
+  profile.node = all.within<int>("ranks_of_node", 1, 1 << 24);
+  profile.overlaps = all.get<bool>("overlaps");
+  profile.rest = all.at_least_zero("rest_seconds");
+  profile.peak = all.at_least_zero("peak_bytes");
+  profile.shape = read_shape(all.part("shape"));
+  for (const Reader& one : all.list("operations")) {
+    Timing timing;
+    const auto its = one.get<std::string>("operation");
+    int kind = 0;
+    while (kind <= static_cast<int>(Kind::store_shard) && name(static_cast<Kind>(kind)) != its) ++kind;
+    if (kind > static_cast<int>(Kind::store_shard)) one.fail("operation", "is '" + its + "', which no plan has");
+    timing.kind = static_cast<Kind>(kind);
+    if (timing.kind != Kind::norm) {
+      const auto unit = one.get<std::string>("unit");
+      const auto& units = profile.shape.units;
+      const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& each) { return each.name == unit; });
+      if (found == units.end()) one.fail("unit", "is '" + unit + "', which the shape has not");
+      timing.unit = static_cast<int>(found - units.begin());
+    }
+    timing.seconds = one.at_least_zero("seconds");
+    timing.growth = one.get<double>("growth_bytes");
+    profile.timings.push_back(timing);
+  }
+  return profile;
+}
+
+Profile read_profile(const std::string& path) {
+  std::error_code ignored;
+  const std::string file = std::filesystem::is_directory(path, ignored) ? path + "/profile.json" : path;
+  return profile_from_json(Input(file).read_all(), file);
+}
+
+}  // namespace zs::plan

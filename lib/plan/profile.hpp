@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operations of a step took on a machine: measured in a training, kept in its run's folder as JSON, and what
+// passes decide by and predictions are made of.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace zs::plan {
+
+/// Of one kind of operation on one unit: the mean over all of a step's, over steps and ranks.
+struct Timing {
+  Kind kind{};
+  int unit = -1;
+  double seconds = 0;  ///< alone: what was given to the device before it was done
+  double growth = 0;   ///< bytes of device memory that it allocates, less what it frees
+  bool operator==(const Timing&) const = default;
+};
+
+struct Profile {
+  std::string model, device;  ///< "gpt2", "cpu"
+  Shape shape;                ///< of the step that was measured
+  int bytes_per_parameter = 4;
+  std::int64_t tokens = 0;  ///< of a micro-batch
+  int node = 1;             ///< ranks on one node
+  bool overlaps = false;    ///< what travels does so while a unit computes: on GPUs
+  double rest = 0;          ///< seconds of a step beside its operations
+  double peak = 0;          ///< bytes of device memory at the peak
+  std::vector<Timing> timings{};
+
+  /// The timing of an operation on a unit, or null.
+  const Timing* find(Kind kind, int unit) const;
+};
+
+/// Collects the operations of steps on one rank.
+class Timings {
+ public:
+  /// `bytes` are allocated behind the operation.
+  void add(const Op& op, double seconds, std::int64_t bytes);
+  /// The step took so long in all.
+  void end_step(double seconds);
+  std::int64_t steps() const { return steps_; }
+  /// Puts them into `profile`, of which the rest is known. REQUIRES: a step.
+  Profile into(Profile profile) const;
+
+ private:
+  struct Sum {
+    double seconds = 0, growth = 0;
+    std::int64_t count = 0;
+  };
+  std::map<std::pair<Kind, int>, Sum> sums_;
+  std::int64_t steps_ = 0, allocated_ = -1;
+  double operations_ = 0, all_ = 0;
+};
+
+/// That of all ranks: the mean of the times, the most of the memory. REQUIRES: one or more, of one plan.
+Profile joined(const std::vector<Profile>& ranks);
+
+std::string to_json(const Profile& profile);
+/// Throws zs::Error, with `name` in front, at what is no such profile.
+Profile profile_from_json(const std::string& text, const std::string& name);
+/// The profile of a file, or of the run in a folder (profile.json).
+Profile read_profile(const std::string& path);
+
+/// Throws zs::Error where what was measured is of other units; it names the first.
+void require_same_units(const Shape& shape, const Profile& profile);
+
+/// "gather_wait".
+std::string name(Kind kind);
+
+}  // namespace zs::plan

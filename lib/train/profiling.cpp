@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/profiling.hpp"
+
+#include "base/file.hpp"
+#include "comm/agree.hpp"
+#include "device/memory.hpp"
+
+namespace zs::train {
+
+Profiling::Profiling(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
+                     std::int64_t done)
+    : group_(group),
+      engine_(engine),
+      settings_(settings),
+      model_(model),
+      first_(settings.deepcompile && !settings.profile ? done + 2 : 0) {}
+
+void Profiling::before(std::int64_t step) {
+  if (!measures(step)) return;
+  engine_.time([this](const plan::Op& op, double seconds, std::int64_t bytes) { timings_.add(op, seconds, bytes); });
+}
+
+bool Profiling::after(std::int64_t step, double seconds, const std::string& folder) {
+  if (!measures(step)) return false;
+  engine_.time({});
+  timings_.end_step(seconds);
+  if (timings_.steps() < kSteps) return false;
+  plan::Profile profile;
+  profile.model = model_.name;
+  profile.device = device::to_text(group_.device());
+  profile.shape = engine_.plan().shape;
+  profile.bytes_per_parameter = static_cast<int>(at::elementSize(settings_.engine.dtype));
+  profile.tokens = settings_.batch_size * settings_.model.seq_length;
+  while (profile.node < group_.size() && group_.host(profile.node) == group_.host(0)) ++profile.node;
+  profile.overlaps = group_.device().kind != device::Device::Kind::cpu;
+  profile.peak = static_cast<double>(device::statistics(group_.device()).peak);
+  std::vector<plan::Profile> ranks;
+  const std::string mine = plan::to_json(timings_.into(std::move(profile)));
+  for (const std::string& its : group_.all_gather_object(mine, "exchange of what was measured"))
+    ranks.push_back(plan::profile_from_json(its, "the profile of a rank"));
+  if (group_.rank() == 0) write_file(folder + "/profile.json", plan::to_json(plan::joined(ranks)));
+  return true;
+}
+
+}  // namespace zs::train

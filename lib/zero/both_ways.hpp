@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The self-test of what travels as integers (ZeRO++): the same collective with the exact numbers, and a difference that
+// rounding to the integers cannot explain ends the training.
+#pragma once
+#include <string>
+
+#include "comm/codec.hpp"
+
+namespace zs::zero {
+
+/// What came both ways, element by element.
+struct BothWays {
+  std::string name;        ///< "parameters of transformer.h.3"
+  std::int64_t begin = 0;  ///< of the first element in its unit
+  device::View integers;   ///< what came as integers, of any type
+  device::View exact;      ///< and exactly
+  device::View bound;      ///< the most that they may differ by, float32
+};
+
+/// Throws comm::SharedError, on every rank, where they differ by more on one: it names the element that differs by
+/// most. What is not finite exactly must not be finite either. COLLECTIVE.
+void require_within(comm::Group& group, const BothWays& both);
+
+/// This rank's slice of the exact sum of all ranks' leaves, and of how much the sum of the rounded ones may differ.
+class ExactSum {
+ public:
+  /// COLLECTIVE.
+  ExactSum(comm::Group& group, const comm::Codec& codec, const device::View& leaf, const std::string& what);
+  device::View sum() const { return memory_.view(device::Type::float32, 2 * count_).part(0, count_); }
+  device::View bound() const { return memory_.view(device::Type::float32, 2 * count_).part(count_, 2 * count_); }
+
+ private:
+  std::int64_t count_;
+  device::Buffer memory_;
+};
+
+}  // namespace zs::zero

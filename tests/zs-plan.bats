@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# zs-plan: what a measured step says of other stages, ranks and nodes; and what it does not say.
+# shellcheck disable=SC2154 # stderr is of bats' run
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# measured RANKS OPTION...: profile.json of a training
+measured() {
+  rm -rf runs
+  mpirun --oversubscribe -n "$1" zs-train --model_name tiny --num_layers 2 --seq_length 64 --max_steps 4 --save_final false --output_dir runs \
+    --deepcompile --gradient_accumulation_steps 2 "${@:2}" >log
+  cp runs/2*/profile.json "${profile:-profile.json}"
+}
+
+@test "zs-plan: a training with passes leaves its profile, without another bit, and predicts from it" {
+  measured 2
+  grep -q '^note: what the operations of a step take is in runs/2.*/profile.json$' log
+  mpirun --oversubscribe -n 2 zs-train --model_name tiny --num_layers 2 --seq_length 64 --max_steps 4 --save_final false --output_dir other \
+    --gradient_accumulation_steps 2 >plain
+  [ "$(sed -n 's/^state_digest: //p' log)" = "$(sed -n 's/^state_digest: //p' plain)" ]
+  run ! compgen -G 'other/*/profile.json'
+  jq -e '.zs_profile == 1 and .shape.ranks == 2 and .tokens == 64 and (.operations | map(select(.operation == "backward")) | length) == 4' profile.json
+  jq -e 'all(.operations[]; .seconds >= 0) and .peak_bytes > 0' profile.json
+  zs-plan runs/2* --format json >plan.json
+  # What was measured is predicted as it was, in bytes and in its parts.
+  jq -e \
+    '.candidates[] | select(.zero_stage == 3 and .gradient_accumulation_steps == 2) | .step_seconds > 0 and .why_not == ""' plan.json
+  zs-plan --profile profile.json --nodes 2 --gpus_per_node 2 --bandwidth 1G --latency 1e-4 --model tiny >table
+  grep -q 'stage 3, hpZ 2, 2 micro-steps' table
+}
+
+@test "zs-plan: what does not fit is said to, with all that is missing, and nothing fits with status 1" {
+  measured 2
+  zs-plan profile.json --nodes 4 --gpus_per_node 2 --format json >all.json
+  most=$(jq '[.candidates[] | select(.gradient_accumulation_steps == 1) | .memory_bytes] | max' all.json)
+  least=$(jq '[.candidates[] | select(.gradient_accumulation_steps == 1) | .memory_bytes] | min' all.json)
+  awk -v a="$least" -v b="$most" 'BEGIN { exit !(a < b) }'
+  zs-plan profile.json --nodes 4 --gpus_per_node 2 --memory "$least" --all >table
+  grep -q 'needs .* more' table
+  run -1 --separate-stderr zs-plan profile.json --memory 1k
+  [[ $output == *"needs "* ]]
+  # Of one rank's profile nothing is known of what travels.
+  profile=alone.json measured 1
+  run -1 --separate-stderr zs-plan alone.json --gpus_per_node 2
+  [[ $output == *"not measured: collectives within a node"* ]]
+}
+
+@test "zs-plan: the plan's own prediction, and what is no profile" {
+  measured 2
+  zs-train --model_name tiny --num_layers 2 --seq_length 64 --output_dir runs --zero_stage 2 --plan_profile profile.json --print_plan --cost >plan
+  grep -Eq '^# predicted: step [0-9.e-]+ s, peak [0-9.]+ [kMG]?B, sent by a rank 0 B' plan || { tail -n 4 plan; false; }
+  run -2 --separate-stderr zs-train --model_name tiny --output_dir runs --print_plan --cost
+  [[ $stderr == *"--cost predicts what --print_plan prints, from what was measured: give both, and --plan_profile"* ]] || complain "$stderr"
+  run -2 --separate-stderr zs-train --model_name tiny --num_layers 3 --output_dir runs --plan_profile profile.json --deepcompile --max_steps 1
+  [[ $stderr == *"the profile is of another model: its unit "* ]] || complain "$stderr"
+  run -2 --separate-stderr zs-plan profile.json --model gpt2
+  [[ $stderr == *"profile.json: is the profile of tiny, not of gpt2"* ]] || complain "$stderr"
+  head -c 200 profile.json >cut.json
+  run -2 --separate-stderr zs-plan cut.json
+  [[ $stderr == "zs-plan: cut.json: is no JSON: "* ]] || complain "$stderr"
+  jq '.shape.ranks = 0' profile.json >wrong.json
+  run -2 --separate-stderr zs-plan wrong.json
+  [ "$stderr" = "zs-plan: wrong.json: shape.ranks is 0, not in 1..16777216: is this the profile.json of a run?" ] || complain "$stderr"
+  run -2 --separate-stderr zs-plan profile.json --memory 80X
+  [[ $stderr == *"--memory: '80X' is no number of bytes: 80G"* ]] || complain "$stderr"
+  verdict
+}

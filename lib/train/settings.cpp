@@ -332,6 +332,11 @@ Settings settings(const config::Config& config, int ranks) {
   if (config.has("training.save_pretrained")) s.save_pretrained = config.text("training.save_pretrained");
   s.keep_last = config.integer("training.keep_last");
   s.save_gradients = config.boolean("training.save_gradients");
+  if (const config::Entry* const asked = config.find("tracking.profile_steps"); asked && !asked->value.empty())
+    s.profiled = profiled_steps(asked->value, asked->origin);
+  s.profile = config.boolean("tracking.profile") || s.profiled.last > 0;
+  if (s.profile && !has_profiler()) throw Error("--profile: Debian's LibTorch has no profiler; that of PyTorch has");
+  s.profile_dir = config.text("tracking.profile_dir");
   s.output_dir = config.text("run.output_dir");
   s.run_name = config.text("run.name");
   return s;

@@ -10,6 +10,7 @@
 #include "device/view.hpp"
 #include "image/transform.hpp"
 #include "model/model.hpp"
+#include "train/profile.hpp"
 #include "train/schedule.hpp"
 #include "zero/engine.hpp"
 
@@ -48,6 +49,9 @@ struct Settings {
   bool eval = false;
   std::string dump_logits;  ///< file for those of the last evaluation, or ""
   std::string output_dir, run_name;
+  bool profile = false;         ///< profile some steps
+  ProfiledSteps profiled;       ///< those asked for
+  std::string profile_dir;      ///< folder for the traces; "": the run's
   std::string checkpoint;       ///< folder to go on from, or ""
   std::int64_t save_steps = 0;  ///< 0: none but the final one
   bool save_final = true;

@@ -203,6 +203,8 @@ demo:  ## install, build, run the six conditions, write the report (minutes), sa
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) $(PARALLEL) all
 	@BUILD=$(BUILD) share/demo
+demo-logs: light  ## write the report of six short logs that come with zs (seconds; no training, no LibTorch)
+	@mkdir -p results/demo_logs && cp share/logs/* results/demo_logs && $(BUILD)/zs-report results/demo_logs
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
 bench-peers:  ## get the PyTorch that bench/train measures against (2.5 GB, into a Python environment in the cache)
@@ -229,6 +231,6 @@ light-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-attack check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo bench bench-peers fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-attack check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

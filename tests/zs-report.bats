@@ -432,3 +432,13 @@ first_paragraph() { sed -n 3p "$1"; }
   [ ! -e report.md ]
   run -2 bash -c 'zs-report summary.h5 >/dev/full'
 }
+
+@test "zs-report: the six logs that come with zs are a report of the same bits in one command" {
+  cp -r "$ROOT/share/logs" six
+  run -0 --separate-stderr zs-report six
+  [ "$output" = "Same bits: six/report.html, six/report.md" ] || complain "$output"
+  [ -z "$stderr" ] || complain "$stderr"
+  for name in z1_baseline z3_deepcompile; do grep -q "$name" six/report.md || complain "$name"; done
+  [ "$(head -c 8 six/loss_comparison.png | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] || complain "no picture"
+  verdict
+}

@@ -207,3 +207,22 @@ zs-trace: t.json: 1 operator ends after the operator around it: the host's clock
   assert_equal "$(rows overlap "$data/nccl_data.json.gz" | cut -f 4)" 14.31
   assert_equal "$(rows idle "$data/nccl_data.json.gz" | head -n 1 | cut -f 2,4,6,8)" $'7\t357247\t2155\t0'
 }
+
+@test "two ranks beside what Holistic Trace Analysis says of the same files" {
+  # tests/peers/trace.py made both; where its package is, make check-peers does it anew.
+  run -0 --separate-stderr zs-trace --format json --top 0 "$ROOT/tests/data/traces" -o zs.json
+  [ -z "$stderr" ] || complain "$stderr"
+  run -0 /usr/bin/python3 -I "$ROOT/tests/peers/trace.py" compare "$ROOT/tests/data/traces/hta.json" zs.json
+  assert_output "zs-trace: 89 figures beside Holistic Trace Analysis, 0 rows differ"
+  verdict
+}
+
+@test "a kernel of no duration is nowhere in what ran at once" {
+  {
+    echo '{"traceEvents": ['
+    event kernel gemm 100 0 '"stream": 7, "correlation": 1'
+    event kernel ncclDevKernel_AllReduce 150 50 '"stream": 9, "correlation": 2'
+    echo '{}]}'
+  } >t.json
+  assert_equal "$(rows kinds t.json)" $'communication\t50\t100'
+}

@@ -123,6 +123,9 @@ constexpr auto kKnown = std::to_array<Known>({
     {"tracking.wandb_tags", "wandb_tags", Type::list, "LIST", "", "W&B tags, joined by commas"},
     {"tracking.wandb_mode", "wandb_mode", Type::text, "MODE", "offline", "offline, or disabled: write nothing in spite of use_wandb", "offline disabled"},
     {"tracking.wandb_dir", "wandb_dir", Type::text, "DIR", "", "folder in which wandb/ lies: $WANDB_DIR, else the run's folder, when not set"},
+    {"tracking.profile", "profile", Type::boolean, "", "false", "profile some steps as PyTorch's profiler does, into rank-R.pt.trace.json.gz of the run's folder, for Perfetto, TensorBoard, Holistic Trace Analysis and zs-trace"},
+    {"tracking.profile_steps", "profile_steps", Type::text, "STEPS", "", "steps to profile, 7 or 10-12; when not set three, behind the first timing_warmup ones; implies profile"},
+    {"tracking.profile_dir", "profile_dir", Type::text, "DIR", "", "folder for the traces in place of the run's"},
     {"sweep_name", "", Type::text, "NAME", "", "the sweep that a run belongs to"},
 });
 

@@ -7,7 +7,6 @@
 
 namespace zs::plan {
 
-std::string to_text(const Op& op, const Plan& plan);
 
 namespace {
 

@@ -80,6 +80,8 @@ std::int64_t leaf(const Shape& shape, int rank, int micro);
 /// a unit stepped before the norm or twice, a collective left open, an unfinished micro-step.
 void check(const Plan& plan);
 
+/// "gather_wait h.0", "forward h.0 @1" of micro-step 1.
+std::string to_text(const Op& op, const Plan& plan);
 /// One line an operation: "12  gather_wait  h.0", micro-step after "@".
 std::string to_text(const Plan& plan);
 

@@ -42,7 +42,7 @@ void add_breakdown(const std::vector<Trace>& traces, std::vector<Panel>& panels)
   if (times.rows.empty()) return;
   Panel panel;
   panel.title = "What each rank's GPU did, share of the time";
-  panel.key = "darker: a larger share";
+  panel.key = "share";
   panel.columns = {"computing", "not computing", "idle"};
   panel.x_label = "from the first to the last event on the GPU", panel.y_label = "rank";
   constexpr std::size_t kPercents[] = {5, 7, 3};  // columns of the answer
@@ -100,9 +100,14 @@ void add_queues(const std::vector<Trace>& traces, std::vector<Panel>& panels) {
   panel.title = "Launches that waited on each stream of rank " + to_text(traces.front().rank);
   panel.x_label = "time (s)", panel.y_label = "launches";
   panel.from_zero = panel.x_from_zero = true;
-  for (const auto& [stream, queue] : trace::queues(traces.front()))
-    panel.series.push_back(
-        course("stream " + to_text(std::int64_t{stream}), panel.series.size(), queue.times, queue.lengths));
+  for (const auto& [stream, queue] : trace::queues(traces.front())) {
+    std::vector<double> times, lengths;  // as steps: a length stays until the next change
+    for (std::size_t i = 0; i < queue.times.size(); ++i) {
+      if (i > 0) times.push_back(queue.times[i]), lengths.push_back(queue.lengths[i - 1]);
+      times.push_back(queue.times[i]), lengths.push_back(queue.lengths[i]);
+    }
+    panel.series.push_back(course("stream " + to_text(std::int64_t{stream}), panel.series.size(), times, lengths));
+  }
   if (!panel.series.empty()) panels.push_back(std::move(panel));
 }
 

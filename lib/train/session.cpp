@@ -266,7 +266,7 @@ Status Session::train(const cli::Args& args) {
                       {"--print_deepspeed_config", given("print_deepspeed_config")},
                       {"--eval_only", given("eval_only")},
                       {"--print_plan", given("print_plan")}});
-  if (args.has("cost") && (!args.has("print_plan") || !start.settings.profile))
+  if (args.has("cost") && (!args.has("print_plan") || !start.settings.plan_profile))
     throw comm::SharedError(
         "--cost predicts what --print_plan prints, from what was measured: give both, and --plan_profile");
   if (args.has("print_deepspeed_config")) {
@@ -304,7 +304,7 @@ Status Session::train(const cli::Args& args) {
   if (args.has("print_plan")) {
     if (first)
       print(plan::to_text(trainer.plan()) +
-            (args.has("cost") ? cost_text(trainer.plan(), *start.settings.profile) : ""));
+            (args.has("cost") ? cost_text(trainer.plan(), *start.settings.plan_profile) : ""));
     return Status::done;
   }
   if (args.has("eval_only")) {

@@ -323,7 +323,7 @@ Settings settings(const config::Config& config, int ranks) {
   if (all || (s.deepcompile && s.passes.empty())) s.passes = plan::pass_names();
   s.gathered_elements = gathered_elements(config, ranks);
   if (config.has("zero.plan_profile"))
-    s.profile = std::make_shared<plan::Profile>(plan::read_profile(config.text("zero.plan_profile")));
+    s.plan_profile = std::make_shared<plan::Profile>(plan::read_profile(config.text("zero.plan_profile")));
 
   s.engine.adamw = {config.real("training.beta1"), config.real("training.beta2"), config.real("training.epsilon"),
                     config.real("training.weight_decay")};
@@ -370,6 +370,11 @@ Settings settings(const config::Config& config, int ranks) {
   if (config.has("training.save_pretrained")) s.save_pretrained = config.text("training.save_pretrained");
   s.keep_last = config.integer("training.keep_last");
   s.save_gradients = config.boolean("training.save_gradients");
+  if (const config::Entry* const asked = config.find("tracking.profile_steps"); asked && !asked->value.empty())
+    s.profiled = profiled_steps(asked->value, asked->origin);
+  s.profile = config.boolean("tracking.profile") || s.profiled.last > 0;
+  if (s.profile && !has_profiler()) throw Error("--profile: Debian's LibTorch has no profiler; that of PyTorch has");
+  s.profile_dir = config.text("tracking.profile_dir");
   s.output_dir = config.text("run.output_dir");
   s.run_name = config.text("run.name");
   return s;

@@ -11,6 +11,7 @@
 #include "device/view.hpp"
 #include "image/transform.hpp"
 #include "model/model.hpp"
+#include "train/profile.hpp"
 #include "train/schedule.hpp"
 #include "zero/engine.hpp"
 
@@ -29,9 +30,9 @@ struct Settings {
   bool deepcompile = false, activation_checkpointing = false;
   std::vector<std::string> passes;               ///< empty: none
   std::int64_t gathered_elements = 0;            ///< what passes may keep gathered
-  std::shared_ptr<const plan::Profile> profile;  ///< what was measured of the plan's operations, or null
+  std::shared_ptr<const plan::Profile> plan_profile;  ///< what was measured of the plan's operations, or null
   zero::Strategy strategy() const {
-    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, profile}};
+    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, plan_profile}};
   }
 
   std::string dataset;
@@ -51,6 +52,9 @@ struct Settings {
   bool eval = false;
   std::string dump_logits;  ///< file for those of the last evaluation, or ""
   std::string output_dir, run_name;
+  bool profile = false;         ///< profile some steps
+  ProfiledSteps profiled;       ///< those asked for
+  std::string profile_dir;      ///< folder for the traces; "": the run's
   std::string checkpoint;       ///< folder to go on from, or ""
   std::int64_t save_steps = 0;  ///< 0: none but the final one
   bool save_final = true;

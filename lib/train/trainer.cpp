@@ -19,7 +19,7 @@
 #include "train/beginning.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
-#include "train/profiling.hpp"
+#include "train/measuring.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
@@ -37,6 +37,7 @@ void note_what_never_comes(Settings& settings, std::int64_t steps) {
        settings.eval ? "it is evaluated after the last step only" : "it is never evaluated");
   note("save_steps", settings.save_steps,
        settings.save_final ? "the final checkpoint is the only one" : "no checkpoint is written");
+  note("profile_steps", settings.profiled.first, "none is profiled");
   note("lr_warmup_steps", settings.schedule.warmup, "the learning rate never gets to learning_rate");
 }
 
@@ -153,7 +154,14 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     for (std::size_t row = 0; row < run_.records.rows(); ++row) metric::write_row(run_.records, row, *writer);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
-  Profiling profiling(group_, *engine_, settings_, model_, done_);
+  Measuring measuring(group_, *engine_, settings_, model_, done_);
+  const ProfiledSteps profiled =
+      settings_.profile ? profiled_steps(settings_.profiled, settings_.timing_warmup, done_, steps_) : ProfiledSteps{};
+  Profile profile(group_, profiled, settings_.profile_dir.empty() ? folder : settings_.profile_dir);
+  if (sink_.log && profiled.last > 0) {
+    sink_.log("note: steps " + to_text(profiled.first) + " to " + to_text(profiled.last) +
+              " are profiled, and take longer for it");
+  }
   catch_stop_signals();
   device::reset_peak(group_.device());
   std::string digest;
@@ -164,9 +172,11 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     ++step;
     const bool last = step == steps_;
     saving.before(step, steps_);
-    profiling.before(step);
+    measuring.before(step);
+    profile.begin(step);
     train_step(step);
-    const bool measured = profiling.after(step, run_.records.find("iteration_time")->reals().back(), folder);
+    profile.end(step);
+    const bool measured = measuring.after(step, run_.records.find("iteration_time")->reals().back(), folder);
     if (measured && sink_.log) sink_.log("note: what the operations of a step take is in " + folder + "/profile.json");
     const bool saves = saving.due(step, last) || saving.stopping();
     if (diverged_.empty() && (saves || last) && !finite_parameters())
@@ -191,6 +201,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     if (sound) saving.after(progress(step), last);
     if (sink_.progress) sink_.progress(run_.records, steps_);
   }
+  profile.finish();
   run_.attributes["state_digest"] = digest;
   const auto held = comm::exchange_values(group_, engine_->state_bytes(), "exchange of memory use");
   const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());

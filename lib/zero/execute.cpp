@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each operation of a plan does.
-#include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <chrono>
@@ -10,6 +9,7 @@
 #include "unit/arithmetic.hpp"
 #include "unit/autocast.hpp"
 #include "unit/random.hpp"
+#include "zero/annotation.hpp"
 #include "zero/engine.hpp"
 #include "zero/norm.hpp"
 
@@ -18,29 +18,6 @@ namespace zs::zero {
 using plan::Kind;
 
 namespace {
-
-/// What profilers call an operation (bench/step, LibTorch's own).
-const char* part(Kind kind) {
-  switch (kind) {
-    case Kind::norm:
-    case Kind::step:
-    case Kind::accumulate:
-      return "zs::optimizer";
-    case Kind::forward:
-    case Kind::forward_no_grad:
-    case Kind::recompute:
-      return "zs::forward";
-    case Kind::backward:
-      return "zs::backward";
-    case Kind::load:
-    case Kind::store:
-    case Kind::load_shard:
-    case Kind::store_shard:
-      return "zs::offload";
-    default:
-      return "zs::communication";
-  }
-}
 
 /// Has autograd add the gradients of `leaves` into the unit's.
 void expect_gradient(Gradient& gradient, const std::vector<at::Tensor>& leaves) {
@@ -81,7 +58,7 @@ void Engine::execute_timed(const plan::Op& op, Run& run) {
 }
 
 void Engine::execute(const plan::Op& op, Run& run) {
-  RECORD_USER_SCOPE(part(op.kind));
+  const Annotation annotation(plan_, op, group_, device::type_of(settings_.dtype));
   if (op.kind == Kind::norm) return norm(run);
   UnitState& state = states_[static_cast<std::size_t>(op.unit)];
   switch (op.kind) {

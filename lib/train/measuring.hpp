@@ -10,11 +10,11 @@
 
 namespace zs::train {
 
-class Profiling {
+class Measuring {
  public:
   /// Of a training that begins behind step `done`. Measures where passes are asked for and no profile is given. All
   /// outlive it.
-  Profiling(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
+  Measuring(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
             std::int64_t done);
   /// Before a step. COLLECTIVE.
   void before(std::int64_t step);

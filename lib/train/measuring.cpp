@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/profiling.hpp"
+#include "train/measuring.hpp"
 
 #include "base/file.hpp"
 #include "comm/agree.hpp"
@@ -7,20 +7,20 @@
 
 namespace zs::train {
 
-Profiling::Profiling(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
+Measuring::Measuring(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
                      std::int64_t done)
     : group_(group),
       engine_(engine),
       settings_(settings),
       model_(model),
-      first_(settings.deepcompile && !settings.profile ? done + 2 : 0) {}
+      first_(settings.deepcompile && !settings.plan_profile ? done + 2 : 0) {}
 
-void Profiling::before(std::int64_t step) {
+void Measuring::before(std::int64_t step) {
   if (!measures(step)) return;
   engine_.time([this](const plan::Op& op, double seconds, std::int64_t bytes) { timings_.add(op, seconds, bytes); });
 }
 
-bool Profiling::after(std::int64_t step, double seconds, const std::string& folder) {
+bool Measuring::after(std::int64_t step, double seconds, const std::string& folder) {
   if (!measures(step)) return false;
   engine_.time({});
   timings_.end_step(seconds);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/profile.hpp"
+
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/gzip.hpp"
+#include "base/number.hpp"
+#include "base/temporary.hpp"
+#include "comm/agree.hpp"
+
+namespace torch::autograd::profiler {
+// Its header, torch/csrc/profiler/kineto_shim.h, needs Kineto's own, which no PyTorch brings.
+TORCH_API void addMetadataJson(const std::string& key, const std::string& value);
+}  // namespace torch::autograd::profiler
+
+namespace zs::train {
+namespace {
+
+constexpr std::int64_t kUsualSteps = 3;
+
+namespace profiler = torch::autograd::profiler;
+
+std::set<torch::profiler::impl::ActivityType> activities(const comm::Group& group) {
+  using torch::profiler::impl::ActivityType;
+  if (group.device().kind == device::Device::Kind::cpu) return {ActivityType::CPU};
+  return {ActivityType::CPU, ActivityType::CUDA};
+}
+
+}  // namespace
+
+/// "ProfilerStep#7", by which readers know where a step begins and ends.
+struct Profile::Step {
+  explicit Step(std::int64_t number) : name("ProfilerStep#" + to_text(number)), guard(at::RecordScope::USER_SCOPE) {
+    if (guard.isActive()) guard.before(name.c_str());
+  }
+  std::string name;
+  at::RecordFunction guard;
+};
+
+bool has_profiler() { return TORCH_VERSION_MAJOR >= 2; }
+
+ProfiledSteps profiled_steps(const std::string& text, const std::string& origin) {
+  const std::size_t dash = text.find('-');
+  const auto first = parse_int(text.substr(0, dash));
+  const auto last = dash == std::string::npos ? first : parse_int(text.substr(dash + 1));
+  if (!first || !last || *first < 1 || *last < *first)
+    throw Error(origin + ": '" + text + "' is no step or range of steps: 3, 10-12");
+  return {*first, *last};
+}
+
+ProfiledSteps profiled_steps(const ProfiledSteps& asked, std::int64_t warmup, std::int64_t done, std::int64_t steps) {
+  ProfiledSteps all = asked;
+  if (all.last == 0) {  // the usual ones, or of a short training the last ones
+    all.first = std::max(done + 1, std::min(done + warmup + 1, steps - kUsualSteps + 1));
+    all.last = all.first + kUsualSteps - 1;
+  }
+  all.first = std::max(all.first, done + 1);
+  all.last = std::min(all.last, steps);
+  return all.last < all.first ? ProfiledSteps{} : all;
+}
+
+Profile::Profile(comm::Group& group, const ProfiledSteps& steps, const std::string& folder)
+    : group_(group), steps_(steps) {
+  if (steps.last == 0) return;
+  const std::string common = comm::broadcast(group, folder, 0, "folder of the profile");
+  comm::together(group, "making of " + common, [&] { std::filesystem::create_directories(common); });
+  path_ = common + "/rank-" + to_text(std::int64_t{group.rank()}) + ".pt.trace.json.gz";
+}
+
+Profile::~Profile() {
+  step_.reset();
+  if (running_) profiler::disableProfiler();
+}
+
+void Profile::start() {
+  using namespace torch::profiler::impl;
+  // Kineto looks for a GPU in any case, and would print that there is none.
+  if (group_.device().kind == device::Device::Kind::cpu) ::setenv("KINETO_LOG_LEVEL", "99", /*overwrite=*/0);
+  const ProfilerConfig config(ProfilerState::KINETO, /*report_input_shapes=*/true, /*profile_memory=*/true);
+  profiler::prepareProfiler(config, activities(group_));
+  profiler::addMetadataJson("distributedInfo",
+                            "{\"backend\": \"" +
+                                std::string(group_.device().kind == device::Device::Kind::cpu ? "mpi" : "nccl") +
+                                "\", \"rank\": " + to_text(std::int64_t{group_.rank()}) +
+                                ", \"world_size\": " + to_text(std::int64_t{group_.size()}) + "}");
+  profiler::enableProfiler(config, activities(group_), {});
+  running_ = true;
+}
+
+void Profile::begin(std::int64_t step) {
+  if (!has(step)) return;
+  if (!running_) start();
+  step_ = std::make_unique<Step>(step);
+}
+
+void Profile::end(std::int64_t step) {
+  if (!has(step)) return;
+  step_.reset();
+  if (step == steps_.last) finish();
+}
+
+void Profile::finish() {
+  step_.reset();
+  if (!running_) return;
+  running_ = false;
+  const auto result = profiler::disableProfiler();
+  const Temporary plain(path_);  // gone with this function
+  result->save(plain.path());
+  gzip(plain.path(), path_);
+}
+
+}  // namespace zs::train

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a profiler is shown of an operation of the plan: its part of the step, its name, unit and micro-step; of a
+// collective what moves between how many ranks; and how much memory is held behind it. Costs nothing where none looks.
+#pragma once
+#include <ATen/record_function.h>
+
+#include <string>
+
+#include "comm/group.hpp"
+#include "plan/plan.hpp"
+
+namespace zs::zero {
+
+/// Lasts as long as the operation runs.
+class Annotation {
+ public:
+  /// `type` is that of the parameters in forward and backward.
+  Annotation(const plan::Plan& plan, const plan::Op& op, const comm::Group& group, device::Type type);
+  ~Annotation();
+  Annotation(const Annotation&) = delete;
+  Annotation& operator=(const Annotation&) = delete;
+
+ private:
+  at::RecordFunction guard_;
+  std::string name_;
+  const comm::Group& group_;
+
+  void begin(const plan::Plan& plan, const plan::Op& op, device::Type type);
+};
+
+}  // namespace zs::zero

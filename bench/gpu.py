@@ -16,6 +16,7 @@ torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the
 import argparse
 import contextlib
 import os
+import statistics
 import time
 
 import torch
@@ -101,14 +102,16 @@ def scatter(device):
         count = (mebibytes << 20) // 4
         full, mine = torch.ones(count, device=device), torch.empty(count // RANKS, device=device)
         rounds = 5 if mebibytes >= 256 else 20
-        for turn in range(2):  # the first warms up
+        taken = []
+        for _ in range(6):  # the first warms up
             wait()
             dist.barrier()
             begin = time.perf_counter()
             for _ in range(rounds):
                 dist.reduce_scatter_tensor(mine, full)
             wait()
-        say("scatter", mebibytes, (time.perf_counter() - begin) / rounds)
+            taken.append((time.perf_counter() - begin) / rounds)
+        say("scatter", mebibytes, statistics.median(taken[1:]))
         del full, mine
 
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The canonical reduce-scatter of float32 between GPUs, for bench/gpu: prints MIBIBYTES SECONDS a line. Start it with
 // mpirun, a rank a GPU.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <vector>
 
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
@@ -20,6 +22,8 @@ void wait(const View& of) {
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+constexpr int kTurns = 5;  // their median: a pause of the machine is not the figure
+
 void measure(zs::comm::Group& group, std::int64_t bytes) {
   const std::int64_t count = bytes / 4;
   const zs::device::Buffer memory = group.allocate(bytes), own = group.allocate(bytes / group.size());
@@ -27,15 +31,17 @@ void measure(zs::comm::Group& group, std::int64_t bytes) {
              mine = own.view(zs::device::Type::float32, count / group.size());
   zs::device::clear(full);
   const int rounds = bytes >= std::int64_t{256} << 20 ? 5 : 20;
-  double begin = 0;
-  for (int turn = 0; turn < 2; ++turn) {  // the first warms up
+  std::vector<double> taken;
+  for (int turn = 0; turn <= kTurns; ++turn) {
     wait(full);
     zs::comm::barrier(group, "start of a measurement");
-    begin = seconds();
+    const double begin = seconds();
     for (int round = 0; round < rounds; ++round) group.reduce_scatter(full, mine, "reduce-scatter")->wait();
     wait(mine);
+    if (turn > 0) taken.push_back((seconds() - begin) / rounds);  // the first warms up
   }
-  if (group.rank() == 0) std::printf("%lld %.9f\n", static_cast<long long>(bytes >> 20), (seconds() - begin) / rounds);
+  std::nth_element(taken.begin(), taken.begin() + kTurns / 2, taken.end());
+  if (group.rank() == 0) std::printf("%lld %.9f\n", static_cast<long long>(bytes >> 20), taken[kTurns / 2]);
 }
 
 }  // namespace

@@ -29,6 +29,22 @@ train() { run --separate-stderr env LD_PRELOAD="$PWD/core.so" "$BUILD/zs-train" 
   [[ $stderr != *OpenBLAS* ]]
 }
 
+@test "arithmetic: bfloat16 is multiplied as the processor can, which the record says, and is exact with and without" {
+  grep -qwE 'avx512_bf16|amx_bf16' /proc/cpuinfo && best='(avx512_bf16|amx_bf16)' || best=float32
+  for most in DEFAULT AVX512_CORE; do
+    [ $most = DEFAULT ] && products=$best || products=float32
+    for kernels in "" --compile; do
+      # shellcheck disable=SC2086
+      ONEDNN_MAX_CPU_ISA=$most zs-train --model_name tiny --num_layers 1 --seq_length 32 --max_steps 3 --bf16 $kernels >log
+      grep -qE "^run: products=$products\$" log || complain "$most $kernels: $(grep products log)"
+      # shellcheck disable=SC2086
+      ONEDNN_MAX_CPU_ISA=$most zs-verify --num_layers 1 --seq_length 16 --iterations 3 --zero_stage 3 --bf16 $kernels >log || complain "$most $kernels: $(tail -n 3 log)"
+      grep -qx 'verdict: exact' log || complain "$most $kernels: $(tail -n 3 log)"
+    done
+  done
+  verdict
+}
+
 @test "arithmetic: kernels that cannot be mended are told, and a core type of the user's stays" {
   gcc -DHEEDS=0 -shared -fPIC core.c -o core.so
   train

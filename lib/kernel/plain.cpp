@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernel/kernels.hpp"
+#include "unit/arithmetic.hpp"
 #include "unit/random.hpp"
 
 namespace zs::kernel {
@@ -11,9 +12,18 @@ namespace {
 
 using at::Tensor;
 
+/// Whether products of x are made of float32: it is of bfloat16, and the processor has no products of that.
+bool widens(const Tensor& x) {
+  return x.is_cpu() && x.scalar_type() == at::kBFloat16 && unit::bfloat16_products().empty();
+}
+Tensor wide(const Tensor& x) { return widens(x) ? x.to(at::kFloat) : x; }
+/// A product, back in the type of what it is made of.
+Tensor narrowed(const Tensor& product, const Tensor& x) { return widens(x) ? product.to(x.scalar_type()) : product; }
+
 Tensor linear(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
   const std::int64_t inner = weight_IO.size(0), outer = weight_IO.size(1);
-  return at::addmm(bias_O, x_BTI.view({-1, inner}), weight_IO).view({x_BTI.size(0), x_BTI.size(1), outer});
+  const Tensor y_NO = at::addmm(wide(bias_O), wide(x_BTI).view({-1, inner}), wide(weight_IO));
+  return narrowed(y_NO, x_BTI).view({x_BTI.size(0), x_BTI.size(1), outer});
 }
 
 Normed norm(const Tensor& x_BTC, const Tensor& weight_C, const Tensor& bias_C, double epsilon) {
@@ -39,11 +49,11 @@ Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BH
         .reshape({B, T, H * D});
   }
 #endif
-  const Tensor q_BHTD = all_q_BHTD * (1 / std::sqrt(static_cast<double>(D)));
-  Tensor scores_BHTT = at::matmul(q_BHTD, k_BHTD.transpose(-2, -1));
+  const Tensor q_BHTD = wide(all_q_BHTD * (1 / std::sqrt(static_cast<double>(D))));
+  Tensor scores_BHTT = at::matmul(q_BHTD, wide(k_BHTD).transpose(-2, -1));
   if (causal) scores_BHTT = scores_BHTT + at::full({T, T}, -INFINITY, q_BHTD.options()).triu_(1);
   const Tensor weights_BHTT = unit::dropout(at::softmax(scores_BHTT, -1), dropout, key);
-  return at::matmul(weights_BHTT, v_BHTD).transpose(1, 2).reshape({B, T, H * D});
+  return narrowed(at::matmul(weights_BHTT, wide(v_BHTD)), all_q_BHTD).transpose(1, 2).reshape({B, T, H * D});
 }
 
 Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
@@ -76,9 +86,9 @@ Normed rms_norm(const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
 }
 
 Tensor project(const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {
-  const Tensor x_NI = x_BTI.view({-1, weight_OI.size(1)});
-  const Tensor y_NO = bias_O.defined() ? at::addmm(bias_O, x_NI, weight_OI.t()) : at::mm(x_NI, weight_OI.t());
-  return y_NO.view({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)});
+  const Tensor x_NI = wide(x_BTI).view({-1, weight_OI.size(1)}), weight_IO = wide(weight_OI).t();
+  const Tensor y_NO = bias_O.defined() ? at::addmm(wide(bias_O), x_NI, weight_IO) : at::mm(x_NI, weight_IO);
+  return narrowed(y_NO, x_BTI).view({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)});
 }
 
 Tensor swiglu(const Tensor& gate_BTI, const Tensor& up_BTI) { return at::silu(gate_BTI) * up_BTI; }
@@ -94,7 +104,7 @@ Tensor rotate(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
 Tensor embedding(const Tensor& weight_VC, const Tensor& tokens_BT) { return at::embedding(weight_VC, tokens_BT); }
 
 Tensor loss(const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
-  return at::cross_entropy_loss(at::mm(x_NC, weight_VC.t()).to(at::kFloat), targets_N);
+  return at::cross_entropy_loss(at::mm(wide(x_NC), wide(weight_VC).t()).to(at::kFloat), targets_N);
 }
 
 }  // namespace

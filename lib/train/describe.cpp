@@ -22,7 +22,8 @@ std::string products(const device::Device& device, const Settings& settings) {
   const zero::Settings& engine = settings.engine;
   if (engine.autocast == at::kBFloat16) return unit::bfloat16_products();
   if (engine.dtype == at::kFloat) return "";
-  return unit::computed_in(engine.dtype, at::kCPU) == at::kFloat ? "float32" : unit::bfloat16_products();
+  const bool narrow = engine.dtype == at::kBFloat16 && !unit::bfloat16_products().empty();
+  return narrow ? unit::bfloat16_products() : "float32";
 }
 
 attribute::Facts arithmetic(const device::Device& device, const Settings& settings) {

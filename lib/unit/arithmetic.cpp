@@ -135,8 +135,7 @@ const std::string& bfloat16_products() {
 }
 
 at::ScalarType computed_in(at::ScalarType type, at::DeviceType device) {
-  if (device != at::kCPU || (type == at::kBFloat16 && !bfloat16_products().empty())) return type;
-  return at::kFloat;
+  return device == at::kCPU && type == at::kHalf ? at::kFloat : type;
 }
 
 std::string slow_products() {

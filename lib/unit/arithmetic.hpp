@@ -22,12 +22,12 @@ std::string processor(std::string_view key);
 /// This process's, as it is now.
 Arithmetic arithmetic();
 
-/// What forward and backward compute in where parameters are of `type`: that type, or float32 on a processor that has
-/// no products of it. Then parameters are widened, and their gradients rounded to `type`.
+/// What forward and backward compute in where parameters are of `type`: that type, or float32 for float16 on a
+/// processor. Then parameters are widened, and their gradients rounded to `type`.
 at::ScalarType computed_in(at::ScalarType type, at::DeviceType device);
 
 /// The instructions that multiply matrices of bfloat16 on this processor, as far as oneDNN may use them: "amx_bf16",
-/// "avx512_bf16", or "" for none.
+/// "avx512_bf16", or "" for none. Then kernels widen matrices to float32 for each product.
 const std::string& bfloat16_products();
 /// The same of a processor with these flags (as /proc/cpuinfo has them), where oneDNN may use what `most` names (as
 /// ONEDNN_MAX_CPU_ISA has it; "" for all).

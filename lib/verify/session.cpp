@@ -71,7 +71,7 @@ Tolerance tolerance(const cli::Args& args, at::ScalarType dtype, bool across = f
   Tolerance tolerance;
   if (dtype == at::kBFloat16) tolerance = {1.6e-2, 1e-5};
   if (dtype == at::kHalf) tolerance = {0.05, 0.2};
-  if (across) tolerance = {0.05, 0};
+  if (across) tolerance = {0.05, dtype == at::kHalf ? 0x1p-24 : 0};  // float16's smallest step
   constexpr double kMost = std::numeric_limits<double>::max();
   if (args.has("rtol")) tolerance.rtol = args.real("rtol", 0, kMost);
   if (args.has("atol")) tolerance.atol = args.real("atol", 0, kMost);
@@ -162,14 +162,16 @@ std::vector<cli::Option> options() {
        {},
        false,
        comparing});
-  all.push_back({0,
-                 "atol",
-                 "X",
-                 "allowed absolute difference (default: 0; 1e-05 for bfloat16, 0.2 for float16)",
-                 "",
-                 {},
-                 false,
-                 comparing});
+  all.push_back(
+      {0,
+       "atol",
+       "X",
+       "allowed absolute difference (default: 0; 1e-05 for bfloat16, 0.2 for float16; across arithmetics 0, 2^-24 of "
+       "float16)",
+       "",
+       {},
+       false,
+       comparing});
   all.push_back(
       {0,
        "inject_fault",

@@ -208,7 +208,7 @@ demo-logs: light  ## write the report of six short logs that come with zs (secon
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
 bench-peers:  ## get the PyTorch that bench/train measures against (2.5 GB, into a Python environment in the cache)
-	python3 -m venv $(PEERS) && $(PEERS)/bin/pip install --no-cache-dir --disable-pip-version-check 'torch>=2.11' numpy
+	python3 -m venv $(PEERS) && $(PEERS)/bin/pip install --no-cache-dir --disable-pip-version-check 'torch>=2.11' numpy transformers
 fuzz:  ## feed mutated files to the readers, FUZZ_SECONDS (600) each
 	@for f in tests/fuzz/*_fuzz.cpp; do n=$${f##*/}; tests/fuzz/run $${n%_fuzz.cpp} $(FUZZ_SECONDS) || exit 1; done
 man: all  ## make the man pages from the option tables and man/*.prose

@@ -133,6 +133,8 @@ TEST_CASE("deepspeed: no key is dropped without a word") {
   CHECK(Read(R"({"elasticity": {"enabled": false, "micro_batch_sizes": [2, 4]}})").error == "");
   CHECK(Read(R"({"elasticity": {"enabled": true}})").error.find("is not supported") != std::string::npos);
   CHECK(Read(R"({"zero_optimization": {"stage": 3, "zero_quantized_weights": true}})").error == "");
+  CHECK(Read(R"({"zero_optimization": {"stage": 3, "zeropp_loco_param": {"err_beta": 0.8}}})")
+            .error.find("is not supported") != std::string::npos);
   CHECK(
       Read(R"({"optimizer": {"type": "Lamb"}})").error.starts_with("ds.json:1: optimizer.type: Lamb is not supported"));
   CHECK(Read(R"({"zero_optimization": true})").error ==

@@ -109,23 +109,22 @@ TEST_CASE(
   for (const auto& [zeropp, ranks, node] :
        {Case{{}, 4, 2}, Case{{2}, 4, 2}, Case{{4}, 8, 4}, Case{{2}, 8, 4}, Case{{4}, 8, 2}, Case{{0, true}, 4, 2},
         Case{{0, false, true}, 4, 2}, Case{{2, true, true}, 8, 2}}) {
-    for (const int micro_steps : {1, 4}) {
-      for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-        CAPTURE(zeropp.secondary);
-        CAPTURE(ranks);
-        CAPTURE(micro_steps);
-        const Cost c = cost(3, ranks, micro_steps, dtype, {}, zeropp, node);
-        REQUIRE(c.ideal_between_nodes.has_value());
-        for (const std::int64_t sent : c.sent) CHECK(static_cast<double>(sent) == c.ideal_sent);
-        for (const std::int64_t sent : c.between_nodes) CHECK(static_cast<double>(sent) == *c.ideal_between_nodes);
-        CHECK(*c.ideal_between_nodes > 0);
-        // The share of a rank is kept once more; gathered copies are as many.
-        const Cost flat = cost(3, ranks, micro_steps, dtype);
-        const std::int64_t again = zeropp.secondary > 0 ? c.parameters / zeropp.secondary : 0;
-        const auto width = static_cast<std::int64_t>(at::elementSize(dtype));
-        CHECK(c.ideal_kept == flat.ideal_kept + static_cast<double>(width * again));
-        if (!zeropp.quantized_weights && !zeropp.quantized_gradients) CHECK(c.kept[0] == flat.kept[0] + width * again);
-      }
+    for (const int micro_steps : {1, 2}) {
+      const at::ScalarType dtype = micro_steps == 1 ? at::kBFloat16 : at::kFloat;
+      CAPTURE(zeropp.secondary);
+      CAPTURE(ranks);
+      CAPTURE(micro_steps);
+      const Cost c = cost(3, ranks, micro_steps, dtype, {}, zeropp, node);
+      REQUIRE(c.ideal_between_nodes.has_value());
+      for (const std::int64_t sent : c.sent) CHECK(static_cast<double>(sent) == c.ideal_sent);
+      for (const std::int64_t sent : c.between_nodes) CHECK(static_cast<double>(sent) == *c.ideal_between_nodes);
+      CHECK(*c.ideal_between_nodes > 0);
+      if (zeropp.secondary == 0 || zeropp.quantized_weights) continue;
+      // The share of a rank is kept once more; gathered copies are as many.
+      const Cost flat = cost(3, ranks, micro_steps, dtype);
+      const auto again = static_cast<std::int64_t>(at::elementSize(dtype)) * c.parameters / zeropp.secondary;
+      CHECK(c.ideal_kept == flat.ideal_kept + static_cast<double>(again));
+      CHECK(c.kept[0] == flat.kept[0] + again);
     }
   }
   // Where ranks are dealt to nodes unevenly there is no formula, and it is not made up.

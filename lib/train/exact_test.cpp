@@ -127,52 +127,54 @@ TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes 
 TEST_CASE("exact: a secondary partition changes no bit, offloaded or not, after passes or not") {
   at::globalContext().setDeterministicAlgorithms(true, false);
   const TemporaryFolder folder;
-  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    CAPTURE(dtype);
-    const Outcome expected = trained({.max_grad_norm = 0.5, .dtype = dtype});
-    for (const int ranks : {2, 4, 8}) {
-      for (const int secondary : {2, 4, 8}) {
-        for (const zero::Place place : {zero::Place::device, zero::Place::host, zero::Place::disk}) {
-          if (secondary > ranks) continue;
-          CAPTURE(ranks);
-          CAPTURE(secondary);
-          Case c{.stage = 3, .ranks = ranks, .micro_steps = 8 / ranks, .max_grad_norm = 0.5};
-          c.offload = {place, place, folder.path()};
-          c.dtype = dtype;
-          c.compiled = place != zero::Place::host;
-          c.checkpointing = secondary == 4;
-          c.zeropp.secondary = secondary;
-          CHECK(trained(c) == expected);
-        }
-      }
-    }
+  struct Kind {
+    int ranks, secondary;
+    zero::Place place;
+    at::ScalarType dtype;
+  };
+  const Outcome wide = trained({.max_grad_norm = 0.5}),
+                narrow = trained({.max_grad_norm = 0.5, .dtype = at::kBFloat16});
+  for (const auto& [ranks, secondary, place, dtype] :
+       {Kind{2, 2, zero::Place::device, at::kFloat}, Kind{4, 2, zero::Place::disk, at::kFloat},
+        Kind{4, 4, zero::Place::host, at::kFloat}, Kind{8, 4, zero::Place::device, at::kFloat},
+        Kind{4, 2, zero::Place::host, at::kBFloat16}, Kind{8, 2, zero::Place::device, at::kBFloat16}}) {
+    CAPTURE(ranks);
+    CAPTURE(secondary);
+    Case c{.stage = 3, .ranks = ranks, .micro_steps = 8 / ranks, .max_grad_norm = 0.5};
+    c.offload = {place, place, folder.path()};
+    c.dtype = dtype;
+    c.compiled = place != zero::Place::host;
+    c.checkpointing = secondary == 4;
+    c.zeropp.secondary = secondary;
+    CHECK(trained(c) == (dtype == at::kFloat ? wide : narrow));
   }
 }
 
 TEST_CASE("exact: what travels as integers is rounded alike on every number of ranks, in every schedule") {
   at::globalContext().setDeterministicAlgorithms(true, false);
-  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    CAPTURE(dtype);
-    const std::string exact = trained({.stage = 3, .dtype = dtype}).digest;
-    std::vector<std::string> digests;
-    for (const auto& [weights, gradients] : {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
-      Case c{.stage = 3, .dtype = dtype};
-      c.zeropp = {0, weights, gradients, 2};
-      const Outcome expected = trained(c);
-      CHECK(expected.digest != exact);
-      CHECK(expected.loss > 1);
-      digests.push_back(expected.digest);
-      for (const int ranks : {2, 4, 8}) {
-        CAPTURE(ranks);
-        c.ranks = ranks;
-        c.micro_steps = 8 / ranks;
-        c.compiled = ranks != 4;
-        c.checkpointing = ranks == 4;
-        c.zeropp.secondary = ranks == 8 ? 2 : 0;
-        CHECK(trained(c) == expected);
-      }
+  struct Kind {
+    bool weights, gradients;
+    at::ScalarType dtype;
+    std::vector<int> ranks;
+  };
+  std::set<std::string> digests = {trained({.stage = 3}).digest, trained({.stage = 3, .dtype = at::kBFloat16}).digest};
+  for (const auto& [weights, gradients, dtype, all] :
+       {Kind{true, false, at::kFloat, {2}}, Kind{false, true, at::kFloat, {4}}, Kind{true, true, at::kFloat, {2, 8}},
+        Kind{true, true, at::kBFloat16, {4}}}) {
+    Case c{.stage = 3, .dtype = dtype};
+    c.zeropp = {0, weights, gradients, 2};
+    const Outcome expected = trained(c);
+    CHECK(expected.loss > 1);
+    CHECK(digests.insert(expected.digest).second);  // it rounds, and each way is another
+    for (const int ranks : all) {
+      CAPTURE(ranks);
+      c.ranks = ranks;
+      c.micro_steps = 8 / ranks;
+      c.compiled = ranks != 4;
+      c.checkpointing = ranks == 4;
+      c.zeropp.secondary = ranks == 8 ? 2 : 0;
+      CHECK(trained(c) == expected);
     }
-    CHECK(std::set<std::string>(digests.begin(), digests.end()).size() == 3);
   }
 }
 

@@ -293,3 +293,14 @@ fake_gnuplot() {
   [ "$(zs-aggregate summary.h5 --format json | jq -r '.conditions[0].condition')" = "$name" ] || complain "the name is another"
   verdict
 }
+
+@test "zs-plot: error bars of the standard deviation on request, and said" {
+  { printf '#zs-metrics 1\nrun\tstep\tloss\titeration_time\n'; for i in 1 2 3 4 5 6 7 8; do printf 'a\t%s\t2\t%s\n' $i 0.$((8 + i % 2 * 4)); done; } >r.tsv
+  run -0 zs-plot time r.tsv --error std
+  [[ $output == *"standard deviation of the iteration times"* ]] || complain "$output"
+  # After five steps of warm-up 0.8, 0.12 and 0.8 s are left.
+  [[ $output == *"570 ± 390 ms"* ]] || complain "$output"
+  run -0 zs-plot time r.tsv
+  [[ $output == *"95 % interval of the mean"* ]] || complain "$output"
+  verdict
+}

@@ -184,6 +184,11 @@ zs-trace: t.json: 1 operator ends after the operator around it: the host's clock
   sed 's/"ts": 210, "dur": 40/"ts": 210, "dur": -40/' t.json >wrong.json
   run -1 zs-trace wrong.json
   assert_output --partial "wrong.json: 1 event has no time or duration that is one: left out"
+  # A point of memory without what it holds, or without a time.
+  { echo '{"traceEvents": [{"ph": "i", "name": "[memory]", "ts": 5}, {"name": "[memory]", "args": {"Total Allocated": 3}},'
+    event cpu_op x 1 2; echo '{}]}'; } >memory.json
+  run -1 zs-trace memory.json
+  [[ $output == *"memory.json: event 1 is malformed: left out"*"1 event has no time"* ]] || complain "memory: $output"
   run -2 zs-trace <<<'hello'
   run -1 zs-trace t.json t.json
   assert_output --partial "second trace of rank 3"

@@ -37,6 +37,12 @@ const zs::cli::Command kCommand = {
         {0, "log", "", "curves: a logarithmic axis of values"},
         {0, "log_x", "", "curve: a logarithmic x axis"},
         {'x', "xaxis", "NAME", "curves: the x axis", "step", {"step", "tokens", "time", "epoch"}},
+        {0,
+         "error",
+         "WHAT",
+         "time: error bars, of the mean's 95 % interval or the standard deviation of the times",
+         "interval",
+         {"interval", "std"}},
         {0, "baseline", "CONDITION", "difference, revision: the condition to compare with; without it, the first"},
         {0, "rows", "KEY", "sweep: the attribute down the side; without it, the first that differs"},
         {0, "columns", "KEY", "sweep: the attribute along the top; without it, the next that differs"},
@@ -65,6 +71,7 @@ zs::plot::Options options(const Args& args) {
   zs::plot::Options chosen;
   chosen.smooth = static_cast<std::size_t>(args.integer("smooth", 0, 1'000'000));
   chosen.log = args.has("log");
+  chosen.deviation = args.text("error") == "std";
   chosen.log_x = args.has("log_x");
   chosen.x_axis = args.text("xaxis");
   chosen.baseline = args.text("baseline");

@@ -64,8 +64,10 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
   const Unit unit = summary::time_unit(largest);
   Panel panel;
   panel.x_label = "mean iteration time (" + unit.name + ")";
-  panel.bars = bars(conditions, unit, "no time", [](const Condition& condition) {
-    return Reading{finite(condition.time_mean), finite(condition.time_low), finite(condition.time_high)};
+  panel.bars = bars(conditions, unit, "no time", [&](const Condition& condition) {
+    const double mean = finite(condition.time_mean), spread = finite(condition.time_std);
+    if (options.deviation) return Reading{mean, mean - spread, mean + spread};
+    return Reading{mean, finite(condition.time_low), finite(condition.time_high)};
   });
   const auto repeated = static_cast<std::size_t>(std::count_if(
       conditions.begin(), conditions.end(), [](const Condition& condition) { return condition.runs.value_or(1) > 1; }));
@@ -74,7 +76,9 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
                                                            : "runs, or steps of a single one";
   if (std::any_of(panel.bars.begin(), panel.bars.end(),
                   [](const Bar& bar) { return std::isfinite(bar.high - bar.low); }))
-    panel.notes.push_back(std::string("± and error bars: 95 % interval of the mean over ") + over);
+    panel.notes.push_back(options.deviation
+                              ? std::string("± and error bars: standard deviation of the iteration times")
+                              : std::string("± and error bars: 95 % interval of the mean over ") + over);
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);
   return {"Iteration time", {std::move(panel)}};
 }

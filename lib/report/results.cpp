@@ -48,6 +48,13 @@ double largest(const std::vector<double>& values) {
   return result;
 }
 
+/// The unit in powers of 1024, as nvidia-smi and the sizes of cards have it: GB becomes GiB; bytes stay.
+summary::Unit binary(const summary::Unit& unit) {
+  const auto power = static_cast<std::size_t>(std::lround(std::log(unit.factor) / std::log(1000.0)));
+  if (power == 0) return unit;
+  return {std::pow(1024.0, static_cast<double>(power)), std::string(1, " KMGTPE"[power]) + "iB"};
+}
+
 /// Builds tables column by column, leaving out those that no condition has a value for.
 class GridMaker {
  public:
@@ -284,6 +291,8 @@ Section memory_section(const Findings& found, Tracer& tracer) {
   const summary::Unit unit = summary::bytes_unit(most);
   GridMaker maker(found, tracer);
   maker.number("peak (" + unit.name + ")", "peak_mem", &Condition::peak_mem, unit.factor, 4);
+  if (const summary::Unit other = binary(unit); other.name != unit.name)
+    maker.number("peak (" + other.name + ")", "peak_mem", &Condition::peak_mem, other.factor, 4);
   maker.number("allocated (" + unit.name + ")", "alloc_mem", &Condition::alloc_mem, unit.factor, 4);
   maker.column("of the largest peak", [&](std::size_t i) {
     const auto& peak = found.conditions[i].peak_mem;

@@ -88,7 +88,7 @@ Answer kernel_kinds(const std::vector<Trace>& traces, const Settings&) {
     std::vector<std::pair<double, int>> edges;  // +1 + kind begins, -1 - kind ends
     for (int k = 0; k < 3; ++k) {
       for (const Span& span : spans_of(trace, [&](const Event& e) { return static_cast<int>(kind[e.name]) == k; })) {
-        if (span.begin == span.end) continue;  // its end would be taken before its beginning
+        if (span.begin >= span.end) continue;  // its end would be taken before its beginning
         edges.emplace_back(span.begin, k + 1);
         edges.emplace_back(span.end, -k - 1);
       }

@@ -117,7 +117,11 @@ std::string_view Text::value() {
 /// The fields of an object, one after another.
 class Fields {
  public:
-  explicit Fields(std::string_view object) : rest_(object.substr(1, object.size() - 2)) {}
+  /// Throws Error where it is no object.
+  explicit Fields(std::string_view object) {
+    if (object.size() < 2 || object.front() != '{' || object.back() != '}') throw Error("malformed JSON");
+    rest_ = object.substr(1, object.size() - 2);
+  }
 
   /// The next key and value as they stand; false at the end. Throws Error.
   bool next(std::string_view& key, std::string_view& value) {
@@ -348,6 +352,10 @@ class Reader {
 
   void add_memory(std::string_view ts, std::string_view args) {
     Memory memory{number(ts), 0, -1, -1};
+    if (!std::isfinite(memory.ts)) {
+      ++wrong_;
+      return;
+    }
     std::string_view key, value;
     for (Fields fields(args); fields.next(key, value);) {
       if (key == "Device Id")

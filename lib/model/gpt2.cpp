@@ -110,7 +110,7 @@ class Head final : public unit::Unit {
              begun({scale("transformer.ln_f.weight", shared.C, "n_embd"),
                     bias("transformer.ln_f.bias", shared.C, "n_embd")},
                    kPrefix, settings),
-             /*borrows=*/0, std::move(left_out)),
+             /*tied_to=*/0, std::move(left_out)),
         shared_(shared) {}
 
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,

@@ -73,7 +73,7 @@ class Walk {
 
   void require_whole(int unit) {
     require(of(unit).parameters == Parameters::whole, "the parameters are not gathered");
-    const int borrowed = shape_.units[static_cast<std::size_t>(unit)].borrows;
+    const int borrowed = shape_.units[static_cast<std::size_t>(unit)].tied_to;
     if (borrowed >= 0)
       require(of(borrowed).parameters == Parameters::whole, "the borrowed parameters are not gathered");
   }
@@ -88,9 +88,9 @@ class Walk {
   /// Stages 0 and 1 add neighbours in time before they reduce, stages 2 and 3 neighbours in rank: see leaf().
   bool adds_leaves() const { return shape_.stage <= 1; }
 
-  /// Backward of `unit` writes its own gradient and, if it borrows parameters, adds to those of their unit.
+  /// Backward of `unit` writes its own gradient and, if it is tied to another, adds to that of the other.
   void require_room_for_gradient(int unit) {
-    const int borrowed = shape_.units[static_cast<std::size_t>(unit)].borrows;
+    const int borrowed = shape_.units[static_cast<std::size_t>(unit)].tied_to;
     require(of(unit).gradient == Gradient::none && (borrowed < 0 || of(borrowed).gradient == Gradient::none),
             "the last micro-step's gradient is still there");
   }

@@ -54,9 +54,9 @@ class Builder {
     if (plan_.shape.offload_parameters) add(Kind::load_shard, unit);
   }
 
-  /// The units whose parameters `unit` reads: those it borrows first.
+  /// The units whose parameters `unit` reads: the one it is tied to first.
   std::vector<int> reads(int unit) const {
-    const int borrowed = plan_.shape.units[static_cast<std::size_t>(unit)].borrows;
+    const int borrowed = plan_.shape.units[static_cast<std::size_t>(unit)].tied_to;
     return borrowed < 0 ? std::vector{unit} : std::vector{borrowed, unit};
   }
   /// True if a unit after `unit` in this direction (1 forward, -1 backward) reads `read` too.
@@ -187,7 +187,7 @@ std::string to_text(const Plan& plan) {
 std::uint64_t hash(const Plan& plan) {
   std::string text = to_text(plan);
   for (const Unit& unit : plan.shape.units)
-    text += unit.name + " " + std::to_string(unit.numel) + " " + std::to_string(unit.borrows) + "\n";
+    text += unit.name + " " + std::to_string(unit.numel) + " " + std::to_string(unit.tied_to) + "\n";
   return XXH3_64bits(text.data(), text.size());
 }
 

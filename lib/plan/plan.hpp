@@ -43,7 +43,7 @@ struct Op {
 struct Unit {
   std::string name;
   std::int64_t numel = 0;  ///< parameters
-  int borrows = -1;        ///< another unit whose parameters its forward reads too (a tied head), or -1
+  int tied_to = -1;        ///< another unit whose parameters its forward reads too (a tied head), or -1
 };
 
 /// What a plan is made for.

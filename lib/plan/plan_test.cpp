@@ -11,7 +11,7 @@
 namespace zs::plan {
 namespace {
 
-/// An embedding, two blocks and a head that borrows the embedding.
+/// An embedding, two blocks and a head that is tied to the embedding.
 Shape shape(int stage, int ranks = 2, int micro_steps = 2, bool checkpointing = false) {
   return {{{"embedding", 1000}, {"h.0", 400}, {"h.1", 400}, {"head", 16, 0}}, stage, ranks, micro_steps, checkpointing};
 }
@@ -49,7 +49,7 @@ TEST_CASE("plan: every stage, accumulation and checkpointing gives a plan that p
   }
 }
 
-TEST_CASE("plan: stage 3 gathers each unit for forward and for backward, and keeps what the head borrows") {
+TEST_CASE("plan: stage 3 gathers each unit for forward and for backward, and keeps what the head is tied to") {
   CHECK(ops(baseline(shape(3, 2, 1))) ==
         "gather embedding\ngather_wait embedding\nforward embedding @0\n"
         "gather h.0\ngather_wait h.0\nforward h.0 @0\nrelease h.0\n"

@@ -63,7 +63,7 @@ class Reader {
 Json to_json(const Shape& shape) {
   Json units = Json::array();
   for (const Unit& unit : shape.units)
-    units.push_back({{"name", unit.name}, {"numel", unit.numel}, {"borrows", unit.borrows}});
+    units.push_back({{"name", unit.name}, {"numel", unit.numel}, {"tied_to", unit.tied_to}});
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
           {"micro_steps", shape.micro_steps},
@@ -92,7 +92,7 @@ Shape read_shape(const Reader& json) {
   if (units.empty()) json.fail("units", "is empty");
   for (const Reader& unit : units) {
     shape.units.push_back({unit.get<std::string>("name"), unit.within<std::int64_t>("numel", 0, kParameters),
-                           unit.within<int>("borrows", -1, static_cast<std::int64_t>(units.size()) - 1)});
+                           unit.within<int>("tied_to", -1, static_cast<std::int64_t>(units.size()) - 1)});
   }
   return shape;
 }

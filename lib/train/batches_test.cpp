@@ -43,9 +43,9 @@ TEST_CASE("batches: packing none: the losses of a step's micro-batches have the 
           const at::Tensor flat = at::empty({unit->numel()});
           unit::initialise(*unit, 3, flat);
           parameters.push_back(unit::views(*unit, flat));
-          const int borrows = unit->borrows();
+          const int tied_to = unit->tied_to();
           x = unit->forward(x, parameters.back(),
-                            borrows < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(borrows)],
+                            tied_to < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(tied_to)],
                             context);
         }
         const at::Tensor each = -at::log_softmax(logits.to(at::kDouble), -1)

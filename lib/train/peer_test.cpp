@@ -69,9 +69,9 @@ Computed computed(const model::Model& model, const checkpoint::Weights& weights,
   const unit::ForwardContext context{.batch = batch, .logits = &result.logits};
   at::Tensor x;
   for (std::size_t u = 0; u < model.units.size(); ++u) {
-    const int borrows = model.units[u]->borrows();
+    const int tied_to = model.units[u]->tied_to();
     x = model.units[u]->forward(
-        x, parameters[u], borrows < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(borrows)],
+        x, parameters[u], tied_to < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(tied_to)],
         context);
   }
   result.logits = result.logits.detach();

@@ -63,14 +63,14 @@ using Beginning = std::function<void(std::size_t unit, std::int64_t begin, std::
 /// Immutable; the tensors of its parameters are given to forward, views of a flat buffer in parameters() order.
 class Unit {
  public:
-  Unit(std::string name, std::vector<Parameter> parameters, int borrows = -1, std::vector<Extra> extras = {});
+  Unit(std::string name, std::vector<Parameter> parameters, int tied_to = -1, std::vector<Extra> extras = {});
   virtual ~Unit() = default;
 
   const std::string& name() const { return name_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   std::int64_t numel() const { return numel_; }
   /// Index of the unit whose parameters forward reads as `borrowed` (a tied head), or -1.
-  int borrows() const { return borrows_; }
+  int tied_to() const { return borrows_; }
   const std::vector<Extra>& extras() const { return extras_; }
 
   /// The unit's output from the one before it (undefined for the first); the last unit gives the mean loss per

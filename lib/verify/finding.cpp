@@ -10,11 +10,11 @@
 
 namespace zs::verify {
 
-const char* name(Stage stage) {
+const char* name(Phase phase) {
   static constexpr std::array kNames = {
       "initialisation",     "gather",   "forward",   "backward", "local accumulation", "cross-rank reduction",
       "local accumulation", "clipping", "optimizer", "gather"};
-  return kNames[static_cast<std::size_t>(stage)];
+  return kNames[static_cast<std::size_t>(phase)];
 }
 
 const char* name(What what) {
@@ -24,7 +24,7 @@ const char* name(What what) {
 
 bool Finding::before(const Finding& other) const {
   if (!found || !other.found) return found;
-  return std::tuple(stage, order, rank) < std::tuple(other.stage, other.order, other.rank);
+  return std::tuple(phase, order, rank) < std::tuple(other.phase, other.order, other.rank);
 }
 
 std::string decimal(double value) {

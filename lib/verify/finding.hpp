@@ -13,9 +13,9 @@ using compare::kNoDistance;
 using compare::Tolerance;
 using compare::ulp_distance;
 
-/// The stages of a training step in the order of time; a difference belongs to the first that shows it.
+/// The phases of a training step in the order of time; a difference belongs to the first that shows it.
 /// Local accumulation comes before the reduction in ZeRO stages 0 and 1, and after it, on the shard, in 2 and 3.
-enum class Stage : std::int32_t {
+enum class Phase : std::int32_t {
   initialisation,
   gathered,
   forward,
@@ -27,7 +27,7 @@ enum class Stage : std::int32_t {
   optimizer,
   gather
 };
-const char* name(Stage stage);
+const char* name(Phase phase);
 
 enum class What : std::int32_t { loss, gradient, norm, clipped_norm, loss_scale, parameter };
 const char* name(What what);
@@ -35,7 +35,7 @@ const char* name(What what);
 /// One pair of numbers that differ. Plain data, so that ranks can exchange it.
 struct Finding {
   bool found = false;
-  Stage stage{};
+  Phase phase{};
   What what{};
   std::int32_t unit = -1, parameter = -1;  ///< -1 where it is of no parameter
   std::int64_t index = -1;                 ///< element within the parameter

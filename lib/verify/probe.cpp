@@ -35,8 +35,8 @@ void Probe::clear() {
 void Probe::begin_run(const Tensors& reference, const Tensors& rounded) {
   clear();
   for (zero::UnitState& state : engine_.states()) start_.push_back(master(state).clone());
-  masters(reference, Stage::initialisation);
-  compute_copies(rounded, Stage::initialisation);
+  masters(reference, Phase::initialisation);
+  compute_copies(rounded, Phase::initialisation);
 }
 
 void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector<Tensors> leaves,
@@ -54,8 +54,8 @@ void Probe::begin(std::int64_t step, const ReferenceStep& reference, std::vector
 void Probe::end(const zero::StepResult& result, const Tensors& reference, const Tensors& rounded) {
   losses(result);
   norms(result);
-  masters(reference, Stage::optimizer);
-  compute_copies(rounded, Stage::gather);
+  masters(reference, Phase::optimizer);
+  compute_copies(rounded, Phase::gather);
   reference_ = nullptr;
   leaves_.clear();
   shards_.clear();
@@ -89,7 +89,7 @@ void Probe::leaf(int unit, int micro) {
     const float* const target = wide.data_ptr<float>();
     const float* const right = rounded_[u][i].data_ptr<float>();
     if (const auto at = compare::compare(target, right, parameter.numel(), 1, tolerance, ignored)) {
-      keep({.stage = Stage::gathered,
+      keep({.phase = Phase::gathered,
             .what = What::parameter,
             .unit = unit,
             .parameter = static_cast<int>(i),
@@ -105,7 +105,7 @@ void Probe::leaf(int unit, int micro) {
   Difference ignored;
   values(unit, state.gradient.on_host(), {0, state.numel()}, leaves_[at_index(micro)][u],
          reference_->scale * static_cast<double>(reference_->leaf_losses.size()),
-         {.stage = Stage::backward, .what = What::gradient, .leaf = leaf}, ignored, Role::part);
+         {.phase = Phase::backward, .what = What::gradient, .leaf = leaf}, ignored, Role::part);
 }
 
 void Probe::local_sum(int unit) {
@@ -115,7 +115,7 @@ void Probe::local_sum(int unit) {
   for (const Tensors& leaf : leaves_) of_unit.push_back({leaf[at_index(unit)]});
   zero::UnitState& state = engine_.states()[at_index(unit)];
   values(unit, state.gradient.on_host(), {0, state.numel()}, tree_sum(of_unit)[0], reference_->scale,
-         {.stage = Stage::accumulation, .what = What::gradient}, ignored, Role::part);
+         {.phase = Phase::accumulation, .what = What::gradient}, ignored, Role::part);
 }
 
 void Probe::shard(int unit, int micro) {
@@ -123,7 +123,7 @@ void Probe::shard(int unit, int micro) {
   Difference ignored;
   const zero::UnitState& state = engine_.states()[at_index(unit)];
   values(unit, state.gradient.on_host(), state.owned(), shards_[at_index(micro)][at_index(unit)], reference_->scale,
-         {.stage = Stage::reduction, .what = What::gradient}, ignored, Role::part);
+         {.phase = Phase::reduction, .what = What::gradient}, ignored, Role::part);
 }
 
 void Probe::reduced() {
@@ -131,11 +131,11 @@ void Probe::reduced() {
   if (reference_->skipped) return;
   // From stage 2 on each micro-step is reduced, and the sum over micro-steps comes last.
   const plan::Shape& shape = engine_.plan().shape;
-  const Stage last = shape.stage >= 2 && shape.micro_steps > 1 ? Stage::shard_accumulation : Stage::reduction;
+  const Phase last = shape.stage >= 2 && shape.micro_steps > 1 ? Phase::shard_accumulation : Phase::reduction;
   for (std::size_t u = 0; u < units_.size(); ++u) {
     zero::UnitState& state = engine_.states()[u];
     values(static_cast<int>(u), state.gradient.on_host(), state.owned(), reference_->sums[u], reference_->scale,
-           {.stage = last, .what = What::gradient}, gradients_[u], Role::whole);
+           {.phase = last, .what = What::gradient}, gradients_[u], Role::whole);
   }
 }
 
@@ -148,33 +148,33 @@ void Probe::losses(const zero::StepResult& result) {
         if (plan::leaf(shape, r, micro) == static_cast<std::int64_t>(leaf)) rank = r;
       }
     }
-    scalar(What::loss, Stage::forward, result.leaf_losses.at(leaf), reference_->leaf_losses[leaf], loss_, false,
+    scalar(What::loss, Phase::forward, result.leaf_losses.at(leaf), reference_->leaf_losses[leaf], loss_, false,
            static_cast<std::int64_t>(leaf), rank);
   }
-  scalar(What::loss, Stage::reduction, result.loss, reference_->loss, loss_, false);
+  scalar(What::loss, Phase::reduction, result.loss, reference_->loss, loss_, false);
 }
 
 void Probe::norms(const zero::StepResult& result) {
   Difference ignored;
-  scalar(What::loss_scale, Stage::forward, result.loss_scale, reference_->loss_scale, ignored, true);
+  scalar(What::loss_scale, Phase::forward, result.loss_scale, reference_->loss_scale, ignored, true);
   if (reference_->skipped && result.skipped) return;
-  scalar(What::norm, Stage::clipping, result.grad_norm, reference_->grad_norm, norm_, true);
-  scalar(What::clipped_norm, Stage::clipping, result.clipped_norm, reference_->clipped_norm, norm_, true);
+  scalar(What::norm, Phase::clipping, result.grad_norm, reference_->grad_norm, norm_, true);
+  scalar(What::clipped_norm, Phase::clipping, result.clipped_norm, reference_->clipped_norm, norm_, true);
 }
 
-void Probe::masters(const Tensors& reference, Stage stage) {
+void Probe::masters(const Tensors& reference, Phase phase) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     zero::UnitState& state = engine_.states()[u];
     values(static_cast<int>(u), master(state), state.owned(), reference[u], 1,
-           {.stage = stage, .what = What::parameter}, parameters_[u],
-           stage == Stage::optimizer ? Role::whole : Role::copy);
+           {.phase = phase, .what = What::parameter}, parameters_[u],
+           phase == Phase::optimizer ? Role::whole : Role::copy);
   }
 }
 
-void Probe::compute_copies(const Tensors& reference, Stage stage) {
+void Probe::compute_copies(const Tensors& reference, Phase phase) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     const at::Tensor whole = engine_.states()[u].parameters.whole();
-    values(static_cast<int>(u), whole, {0, whole.numel()}, reference[u], 1, {.stage = stage, .what = What::parameter},
+    values(static_cast<int>(u), whole, {0, whole.numel()}, reference[u], 1, {.phase = phase, .what = What::parameter},
            parameters_[u], Role::copy);
   }
 }
@@ -187,14 +187,14 @@ void Probe::keep(Finding finding, Role role) {
   if (finding.before(place)) place = finding;
 }
 
-void Probe::scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double,
+void Probe::scalar(What what, Phase phase, double target, double reference, Difference& difference, bool is_double,
                    std::int64_t leaf, int rank) {
   const std::int64_t ulp = is_double ? ulp_distance(target, reference)
                                      : ulp_distance(static_cast<float>(target), static_cast<float>(reference));
   if (ulp == 0 && std::isfinite(target)) return;
   difference.add(target, reference, ulp);
   if (tolerance_.accepts(target, reference)) return;
-  keep({.stage = stage, .what = what, .leaf = leaf, .rank = rank, .target = target, .reference = reference, .ulp = ulp},
+  keep({.phase = phase, .what = what, .leaf = leaf, .rank = rank, .target = target, .reference = reference, .ulp = ulp},
        Role::copy);
 }
 

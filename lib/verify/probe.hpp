@@ -77,13 +77,13 @@ class Probe {
   void reduced();
   void losses(const zero::StepResult& result);
   void norms(const zero::StepResult& result);
-  void masters(const Tensors& reference, Stage stage);
-  void compute_copies(const Tensors& reference, Stage stage);
+  void masters(const Tensors& reference, Phase phase);
+  void compute_copies(const Tensors& reference, Phase phase);
   /// What values are: a part of the sum that counts by itself only where the tolerance is 0, the whole of which every
   /// element must be seen, or another copy.
   enum class Role { part, whole, copy };
   void keep(Finding finding, Role role);
-  void scalar(What what, Stage stage, double target, double reference, Difference& difference, bool is_double,
+  void scalar(What what, Phase phase, double target, double reference, Difference& difference, bool is_double,
               std::int64_t leaf = -1, int rank = -1);
   /// Compares target, float32[slice.size()] on the host, of a unit's flat buffer with the reference's tensors.
   void values(int unit, const at::Tensor& target, comm::Slice slice, const std::vector<at::Tensor>& reference,

@@ -84,7 +84,7 @@ TEST_CASE("probe: every stage of a step is told by name") {
         CHECK(finding.index == kIndex);
         CHECK(finding.ulp == 1);
       }
-      return std::string(name(finding.stage)) + ": " + name(finding.what);
+      return std::string(name(finding.phase)) + ": " + name(finding.what);
     };
     CHECK(stage_of("start") == "initialisation: parameter");
     CHECK(stage_of("used") == "gather: parameter");

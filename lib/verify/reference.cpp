@@ -206,9 +206,9 @@ Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::B
   at::Tensor x;
   std::optional<unit::Autocast> autocast(std::in_place, settings_.device.type(), settings_.autocast);
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-    const int borrows = units_[unit]->borrows();
+    const int tied_to = units_[unit]->tied_to();
     std::vector<at::Tensor> borrowed;
-    if (borrows >= 0) borrowed = used(leaves[static_cast<std::size_t>(borrows)]);
+    if (tied_to >= 0) borrowed = used(leaves[static_cast<std::size_t>(tied_to)]);
     x = units_[unit]->forward(x, used(leaves[unit]), borrowed, context);
   }
   autocast.reset();  // backward is outside of it

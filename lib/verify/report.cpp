@@ -123,7 +123,7 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
   if (!verdict.reason.empty()) add("reason", verdict.reason);
   add("step", zs::to_text(verdict.step));
   add("what", name(f.what));
-  add("stage", name(f.stage));
+  add("stage", name(f.phase));
   if (f.parameter >= 0) {
     add("parameter", sides.parameter_name(f));
     add("index", zs::to_text(f.index));

@@ -116,9 +116,9 @@ TEST_CASE("verify: 100 one-bit faults at random places: 100 found, each with its
     r.fault = fault;
     const Outcome outcome = compared(r, ranks);
     const Finding& finding = outcome.verdict.finding;
-    const Stage last = stage >= 2 && micro_steps > 1 ? Stage::shard_accumulation : Stage::reduction;
+    const Phase last = stage >= 2 && micro_steps > 1 ? Phase::shard_accumulation : Phase::reduction;
     const bool right = outcome.verdict.kind == compare::Verdict::different && outcome.verdict.step == step &&
-                       finding.what == What::gradient && finding.stage == last && outcome.parameter == parameter.name &&
+                       finding.what == What::gradient && finding.phase == last && outcome.parameter == parameter.name &&
                        finding.index == index && finding.rank == rank && finding.ulp == 1;
     CHECK(right);
     found += right;

@@ -88,7 +88,7 @@ std::unique_ptr<Engine> make_engine(comm::Group& group, const unit::Units& units
   shape.secondary = settings.zeropp.secondary;
   shape.quantized_weights = settings.zeropp.quantized_weights;
   shape.quantized_gradients = settings.zeropp.quantized_gradients;
-  for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->borrows()});
+  for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->tied_to()});
   plan::Plan plan = plan::compile(plan::baseline(shape), strategy.passes, strategy.budget);
   return std::make_unique<Engine>(group, units, std::move(plan), settings);
 }

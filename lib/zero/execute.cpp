@@ -116,7 +116,7 @@ void Engine::execute(const plan::Op& op, Run& run) {
 
 at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const auto index = static_cast<std::size_t>(unit);
-  const int borrows = units_[index]->borrows();
+  const int tied_to = units_[index]->tied_to();
   const std::int64_t leaf = run.leaf(micro);
   const std::uint64_t stream =
       unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(run.step)), static_cast<std::uint64_t>(leaf));
@@ -124,7 +124,7 @@ at::Tensor Engine::compute(int unit, int micro, Run& run) {
   const at::DeviceType device = device::torch_device(group_.device()).type();
   const unit::Autocast autocast(device, settings_.autocast);
   std::span<const at::Tensor> borrowed;
-  if (borrows >= 0) borrowed = states_[static_cast<std::size_t>(borrows)].parameters.tied();
+  if (tied_to >= 0) borrowed = states_[static_cast<std::size_t>(tied_to)].parameters.tied();
   if (unit::computed_in(settings_.dtype, device) == settings_.dtype)
     return units_[index]->forward(states_[index].input, states_[index].parameters.leaves(), borrowed, context);
   const auto widened = [](std::span<const at::Tensor> tensors) {
@@ -163,8 +163,8 @@ void Engine::recompute(int unit, int micro, Run& run) {
 void Engine::backward(int unit, int micro) {
   const auto index = static_cast<std::size_t>(unit);
   UnitState& state = states_[index];
-  const int borrows = units_[index]->borrows();
-  UnitState* const owner = borrows < 0 ? nullptr : &states_[static_cast<std::size_t>(borrows)];
+  const int tied_to = units_[index]->tied_to();
+  UnitState* const owner = tied_to < 0 ? nullptr : &states_[static_cast<std::size_t>(tied_to)];
   expect_gradient(state.gradient, state.parameters.leaves());
   if (owner) expect_gradient(owner->gradient, owner->parameters.tied());
 

@@ -52,7 +52,7 @@ class Parameters {
 
   /// Tensors of the layout's type, leaves of the autograd graph, in the unit's order.
   const std::vector<at::Tensor>& leaves() const { return leaves_; }
-  /// A second set of leaves over the same memory, for the unit that borrows them (a tied head).
+  /// A second set of leaves over the same memory, for the unit that is tied to them (a tied head).
   const std::vector<at::Tensor>& tied() const { return tied_; }
 
  private:

@@ -103,9 +103,10 @@ $(BUILD)/obj/%.cu.o: %.cu
 $(BUILD)/libzs-cuda.so: $(call object,$(gpu_sources))
 	$(CXX) -shared $^ $(CUDA_LIBS) -o $@
 
+# A source with flags of its own goes without the precompiled header, which GCC 12 may crash over where flags differ.
 $(BUILD)/obj/%.o: %.cpp $(LIGHT_PCH).gch
 	@mkdir -p $(@D)
-	$(CXX) $(COMMON) -include $(LIGHT_PCH) $(FLAGS_$<) -MMD -MP -c $< -o $@
+	$(CXX) $(COMMON) $(or $(FLAGS_$<),-include $(LIGHT_PCH)) -MMD -MP -c $< -o $@
 
 $(PCH).gch: lib/unit/tensor.hpp $(BUILD)/libtorch
 	@mkdir -p $(@D)

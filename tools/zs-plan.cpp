@@ -6,7 +6,9 @@
 #include "base/number.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "config/known.hpp"
 #include "plan/candidate.hpp"
+#include "registry/sheet.hpp"
 
 namespace {
 
@@ -38,18 +40,11 @@ const zs::cli::Command kCommand = {
 
 /// "80G" as bytes.
 double bytes(const Args& args, const std::string& option) {
-  std::string text = args.text(option);
+  const std::string text = args.text(option);
   if (text.empty()) return 0;
-  double unit = 1;
-  const std::size_t power = std::string("kmgt").find(static_cast<char>(std::tolower(text.back())));
-  if (power != std::string::npos) {
-    for (std::size_t i = 0; i <= power; ++i) unit *= 1000;
-    text.pop_back();
-  }
-  const auto number = zs::parse_real(text);
-  if (!number || !(*number > 0) || !(*number * unit < 1e18))
-    throw zs::UsageError("--" + option + ": '" + args.text(option) + "' is no number of bytes: 80G");
-  return *number * unit;
+  const auto number = zs::config::parse_count(text);
+  if (number.value_or(0) == 0) throw zs::UsageError("--" + option + ": '" + text + "' is no number of bytes: 80G");
+  return static_cast<double>(*number);
 }
 
 std::vector<int> accumulations(const Args& args) {
@@ -132,12 +127,7 @@ zs::Status run(const Args& args) {
                       known && any ? real(one.tokens_per_second / all.front().tokens_per_second, 3) : "", one.why_not});
     }
     if (exact) {
-      const auto line = [&](const std::vector<std::string>& cells) {
-        for (std::size_t i = 0; i < cells.size(); ++i) out.write((i ? "\t" : "") + cells[i]);
-        out.write("\n");
-      };
-      line(header);
-      for (const auto& row : rows) line(row);
+      out.write(zs::registry::to_tsv({header, rows}));
     } else {
       out.write(profiles.front().model + " on " + std::to_string(cluster.nodes) + " x " +
                 std::to_string(cluster.gpus_per_node) + " ranks, the fastest that fits first:\n" +

@@ -63,6 +63,12 @@ std::string to_bytes_text(double bytes) {
   return buffer.data();
 }
 
+std::string to_shown_text(double value, int digits) {
+  constexpr std::size_t kShort = 9;
+  const std::string text = to_text(value);
+  return text.size() <= kShort ? text : to_rounded_text(value, digits);
+}
+
 std::string to_hex(std::string_view bytes) {
   static constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

@@ -21,6 +21,9 @@ std::string to_plain_text(double value);
 /// below 1e-4 or from 1e15. Not for data.
 std::string to_rounded_text(double value, int digits);
 
+/// As to_text() where that has at most nine characters, else as to_rounded_text(): for people.
+std::string to_shown_text(double value, int digits);
+
 /// "1.50 GB", "12.0 MB" (powers of 1000), for people.
 std::string to_bytes_text(double bytes);
 

@@ -11,9 +11,7 @@
 namespace zs::report {
 namespace {
 
-constexpr std::size_t kShort = 9;  // a number as long as that is shown as it is
-
-/// A table of an analysis, as people read it: numbers to four digits, names as code.
+/// A table of an analysis, as people read it: long numbers to six digits, names as code.
 Grid grid_of(const trace::Analysis& analysis, const trace::Answer& answer) {
   Grid grid;
   grid.title =
@@ -28,7 +26,7 @@ Grid grid_of(const trace::Analysis& analysis, const trace::Answer& answer) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       const auto value = parse_real(row[i]);
       if (!value && !row[i].empty()) grid.numeric[i] = false;
-      cells.push_back(value ? Cell{Text(row[i].size() <= kShort ? row[i] : to_rounded_text(*value, 6)), *value}
+      cells.push_back(value ? Cell{Text(to_shown_text(*value, 6)), *value}
                             : Cell{row[i].empty() ? Text("-") : Text(code(row[i]))});
     }
     grid.rows.push_back(std::move(cells));

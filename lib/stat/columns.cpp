@@ -31,12 +31,7 @@ double greatest(const Sample& values) {
 
 double finite_or_absent(double value) { return std::isnan(value) ? absent_real() : value; }
 
-/// As it is where that is short, else six digits.
-std::string shown(double value) {
-  constexpr std::size_t kShort = 9;
-  const std::string text = to_text(value);
-  return text.size() <= kShort ? text : to_rounded_text(value, 6);
-}
+std::string shown(double value) { return to_shown_text(value, 6); }
 
 /// "2.5 ± 0.1": with half the width of the interval, where there is one.
 std::string mean_text(const metric::Table& summary, const std::string& name, std::size_t row) {

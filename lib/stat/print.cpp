@@ -15,14 +15,10 @@ using metric::Column;
 using metric::Table;
 using Json = nlohmann::ordered_json;
 
-constexpr int kDigits = 7;         // of a loss
-constexpr std::size_t kShort = 9;  // a loss as long as that is shown as it is: "10.555366"
+constexpr int kDigits = 7;  // of a loss, unless it is short: "10.555366"
 constexpr std::size_t kDigestShown = 12;
 
-std::string loss(double value) {
-  const std::string text = to_text(value);
-  return text.size() <= kShort ? text : to_rounded_text(value, kDigits);
-}
+std::string loss(double value) { return to_shown_text(value, kDigits); }
 
 std::string seconds(double value) {
   return std::fabs(value) < 0.1 ? to_rounded_text(value * 1e3, 4) + " ms" : to_rounded_text(value, 4) + " s";

@@ -7,7 +7,6 @@
 
 namespace zs::plan {
 
-
 namespace {
 
 enum class Parameters { sharded, gathering, whole, stale };  // stale: whole, but from before the step

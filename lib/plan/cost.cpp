@@ -2,6 +2,7 @@
 #include "plan/cost.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace zs::plan {
 namespace {
@@ -31,25 +32,8 @@ bool waits(Kind kind) {
 Kind line_of(Kind kind) { return starts(kind) && kind != Kind::reduce ? Kind::gather : kind; }
 
 std::string lane(Kind kind) {
-  switch (kind) {
-    case Kind::forward:
-    case Kind::forward_no_grad:
-    case Kind::recompute:
-      return "forward";
-    case Kind::backward:
-      return "backward";
-    case Kind::step:
-    case Kind::norm:
-    case Kind::accumulate:
-      return "update";
-    case Kind::load:
-    case Kind::store:
-    case Kind::load_shard:
-    case Kind::store_shard:
-      return "offload";
-    default:
-      return "communication";
-  }
+  static constexpr std::array kNames = {"forward", "backward", "update", "offload", "communication"};  // by Part
+  return kNames[static_cast<std::size_t>(part_of(kind))];
 }
 
 /// What an operation's time grows with: elements, or bytes that a rank sends or moves.
@@ -74,10 +58,8 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
       return numel / std::max(shape.secondary, 1) * bytes_per_parameter;
     case Kind::step:
       return owned(numel);
-    default: {
-      const double ranks = op.kind == Kind::gather_secondary ? shape.secondary : shape.ranks;
-      return operand_bytes(op, shape, bytes_per_parameter) * (ranks - 1) / ranks;
-    }
+    default:
+      return sent_bytes(op, shape, bytes_per_parameter);
   }
 }
 
@@ -156,9 +138,7 @@ double CostModel::seconds(const Op& op, const Shape& shape, std::set<std::string
   const bool between = starts(op.kind) && network_.bandwidth > 0;
   double all = amount(op, shape, profile_.bytes_per_parameter), elsewhere = 0;
   if (between) {
-    const double ranks = op.kind == Kind::gather_secondary ? shape.secondary : shape.ranks;
-    const double far =
-        operand_bytes(op, shape, profile_.bytes_per_parameter) * std::max(0.0, ranks - network_.node) / ranks;
+    const double far = sent_between_nodes(op, shape, profile_.bytes_per_parameter, network_.node);
     if (far > 0) elsewhere = network_.latency + far / network_.bandwidth;
     all -= far;
   }

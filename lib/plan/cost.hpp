@@ -2,10 +2,11 @@
 // What a step of a plan costs, from what was measured of another: its time, the memory of a rank, the bytes it sends.
 //
 //   forward, recompute, backward   as measured of the unit
-//   step, accumulate               by the elements that a rank updates or adds: a line through the units that were
-//   measured collectives                    by the bytes that a rank sends: a line, latency + bytes / bandwidth load,
-//   store                    by the bytes of the unit's state: a line
+//   step, accumulate               by the elements that a rank updates or adds
+//   collectives                    by the bytes that a rank sends: latency + bytes / bandwidth
+//   load, store                    by the bytes of the unit's state
 //
+// "By" means a line through the units that were measured.
 // Where collectives overlap (a GPU's), what travels and what computes are two lanes, and a wait joins them.
 #pragma once
 #include <map>

@@ -64,17 +64,14 @@ Plan selective_gather(const Plan& plan, const Budget& budget) {
   std::vector<int> order(plan.shape.units.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return numel(plan, a) < numel(plan, b); });
-  std::vector<double> times;
-  for (const int unit : order) {
-    const auto time = gather_time(budget, plan.shape.units[static_cast<std::size_t>(unit)], unit);
+  std::vector<double> times;  // by unit, where all were measured
+  for (std::size_t unit = 0; unit < order.size(); ++unit) {
+    const auto time = gather_time(budget, plan.shape.units[unit], static_cast<int>(unit));
     if (time) times.push_back(*time);
   }
   if (times.size() == order.size()) {
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      const auto of = [&](int unit) {
-        return *gather_time(budget, plan.shape.units[static_cast<std::size_t>(unit)], unit);
-      };
-      return of(a) > of(b);
+      return times[static_cast<std::size_t>(a)] > times[static_cast<std::size_t>(b)];
     });
   }
   std::vector<bool> kept(plan.shape.units.size());

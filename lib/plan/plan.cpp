@@ -134,6 +134,28 @@ bool computes(Kind kind) {
   return kind == Kind::forward || kind == Kind::forward_no_grad || kind == Kind::recompute || kind == Kind::backward;
 }
 
+Part part_of(Kind kind) {
+  switch (kind) {
+    case Kind::forward:
+    case Kind::forward_no_grad:
+    case Kind::recompute:
+      return Part::forward;
+    case Kind::backward:
+      return Part::backward;
+    case Kind::norm:
+    case Kind::step:
+    case Kind::accumulate:
+      return Part::update;
+    case Kind::load:
+    case Kind::store:
+    case Kind::load_shard:
+    case Kind::store_shard:
+      return Part::offload;
+    default:
+      return Part::communication;
+  }
+}
+
 bool gathers(Kind kind) { return kind == Kind::gather || kind == Kind::gather_secondary; }
 
 Plan baseline(const Shape& shape) { return Builder(shape).build(); }
@@ -205,27 +227,38 @@ double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) 
   const std::int64_t numel = shape.units[static_cast<std::size_t>(op.unit)].numel;
   if (op.kind == Kind::gather && shape.quantized_weights) return codec_bytes(numel, 8);
   if (reduces && shape.quantized_gradients) return codec_bytes(numel, 4);
+  return static_cast<double>(numel) * (moves_sums(op, shape) ? kSum : bytes_per_parameter);
+}
+
+int ranks_of(const Op& op, const Shape& shape) {
+  return op.kind == Kind::gather_secondary ? shape.secondary : shape.ranks;
+}
+
+bool moves_sums(const Op& op, const Shape& shape) {
   // A reduction of one micro-step, or of a step of one, moves a gradient as backward left it.
-  const bool sum = op.kind == Kind::gather_grad || (reduces && op.micro < 0 && shape.micro_steps > 1);
-  return static_cast<double>(numel) * (sum ? kSum : bytes_per_parameter);
+  return op.kind == Kind::gather_grad || (op.kind == Kind::reduce && op.micro < 0 && shape.micro_steps > 1);
+}
+
+double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
+  const double ranks = ranks_of(op, shape);
+  return operand_bytes(op, shape, bytes_per_parameter) * (ranks - 1) / ranks;
+}
+
+double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node) {
+  const double ranks = ranks_of(op, shape);
+  // Each rank sends each of the others as much.
+  return operand_bytes(op, shape, bytes_per_parameter) * std::max(0.0, ranks - node) / ranks;
 }
 
 double sent_bytes(const Plan& plan, int bytes_per_parameter) {
   double bytes = 0;
-  for (const Op& op : plan.ops) {
-    const double ranks = op.kind == Kind::gather_secondary ? plan.shape.secondary : plan.shape.ranks;
-    bytes += operand_bytes(op, plan.shape, bytes_per_parameter) * (ranks - 1) / ranks;
-  }
+  for (const Op& op : plan.ops) bytes += sent_bytes(op, plan.shape, bytes_per_parameter);
   return bytes;
 }
 
 double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node) {
   double bytes = 0;
-  for (const Op& op : plan.ops) {
-    const double ranks = op.kind == Kind::gather_secondary ? plan.shape.secondary : plan.shape.ranks;
-    // Each rank sends each of the others as much.
-    bytes += operand_bytes(op, plan.shape, bytes_per_parameter) * std::max(0.0, ranks - node) / ranks;
-  }
+  for (const Op& op : plan.ops) bytes += sent_between_nodes(op, plan.shape, bytes_per_parameter, node);
   return bytes;
 }
 

@@ -97,8 +97,15 @@ std::uint64_t hash(const Plan& plan);
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
 /// Those of them that go to another node, where each of the nodes has `node` ranks in order.
 double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node);
+/// The same of one operation; 0 of one that is no collective.
+double sent_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
+double sent_between_nodes(const Op& op, const Shape& shape, int bytes_per_parameter, int node);
 /// Bytes that an operation moves as a whole, of which a rank sends its part: of a collective's operand; 0 of others.
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter);
+/// Ranks that a collective is among: those of a secondary partition's group, or all.
+int ranks_of(const Op& op, const Shape& shape);
+/// Whether a collective moves sums of gradients, float32 whatever the type of the parameters.
+bool moves_sums(const Op& op, const Shape& shape);
 /// Bytes of `numel` numbers that travel as integers of so many bits: 256 tiles of equal size, in each a float32 scale
 /// for each 128 numbers, and the integers, in whole words of 4 bytes.
 double codec_bytes(std::int64_t numel, int bits);
@@ -116,6 +123,10 @@ double state_bytes(double parameters, int stage, double ranks, int bytes_per_par
 
 /// The most parameters (elements) that are gathered at one time beside this rank's shards. 0 below stage 3.
 std::int64_t peak_gathered(const Plan& plan);
+
+/// The part of a step that an operation belongs to.
+enum class Part { forward, backward, update, offload, communication };
+Part part_of(Kind kind);
 
 /// True for forward, recompute and backward.
 bool computes(Kind kind);

@@ -4,6 +4,7 @@
 #include <c10/core/Allocator.h>
 #include <torch/version.h>
 
+#include <array>
 #include <unordered_map>
 
 #include "device/memory.hpp"
@@ -13,27 +14,11 @@ namespace {
 
 using plan::Kind;
 
-/// The part of a step that an operation belongs to (bench/step adds up the time of each).
-const char* part(Kind kind) {
-  switch (kind) {
-    case Kind::norm:
-    case Kind::step:
-    case Kind::accumulate:
-      return "zs::optimizer";
-    case Kind::forward:
-    case Kind::forward_no_grad:
-    case Kind::recompute:
-      return "zs::forward";
-    case Kind::backward:
-      return "zs::backward";
-    case Kind::load:
-    case Kind::store:
-    case Kind::load_shard:
-    case Kind::store_shard:
-      return "zs::offload";
-    default:
-      return "zs::communication";
-  }
+/// What a profiler calls an operation's part of a step (bench/step adds up the time of each).
+const char* label(Kind kind) {
+  static constexpr std::array kNames = {"zs::forward", "zs::backward", "zs::optimizer", "zs::offload",
+                                        "zs::communication"};  // by plan::Part
+  return kNames[static_cast<std::size_t>(plan::part_of(kind))];
 }
 
 #if TORCH_VERSION_MAJOR >= 2
@@ -47,9 +32,7 @@ std::unordered_map<std::string, at::IValue> message(const plan::Plan& plan, cons
                                                     device::Type type) {
   const bool gathers = op.kind == Kind::gather || op.kind == Kind::gather_grad;
   if (!gathers && op.kind != Kind::reduce) return {};
-  // A sum of several micro-steps is float32; one gradient travels as backward left it.
-  if (op.kind == Kind::gather_grad || (op.kind == Kind::reduce && op.micro < 0 && plan.shape.micro_steps > 1))
-    type = device::Type::float32;
+  if (plan::moves_sums(op, plan.shape)) type = device::Type::float32;
   const std::int64_t whole = plan.shape.units[static_cast<std::size_t>(op.unit)].numel, slice = whole / ranks;
   return {{"Collective name", gathers ? "all_gather" : "reduce_scatter"},
           {"In msg nelems", gathers ? slice : whole},
@@ -68,7 +51,7 @@ Annotation::Annotation(const plan::Plan& plan, const plan::Op& op, const comm::G
 }
 
 void Annotation::begin(const plan::Plan& plan, const plan::Op& op, device::Type type) {
-  name_ = std::string(part(op.kind)) + " " + plan::to_text(op, plan);
+  name_ = std::string(label(op.kind)) + " " + plan::to_text(op, plan);
 #if TORCH_VERSION_MAJOR >= 2
   if (const auto moved = message(plan, op, group_.size(), type); !moved.empty())
     return guard_.before(name_.c_str(), &moved);

@@ -72,6 +72,20 @@ std::vector<std::string> method(const std::vector<Condition>& conditions, const 
   return notes;
 }
 
+/// Says how many values of a curve are not finite, and how many a logarithmic axis cannot show; `noun` and `below_noun`
+/// are what one of either is called.
+void note_not_shown(Panel& panel, const Series& series, const std::string& noun, const std::string& below_noun) {
+  std::size_t not_finite = 0, below = 0;
+  for (std::size_t i = 0; i < series.y.size(); ++i) {
+    not_finite += !std::isfinite(series.y[i]);
+    below += (panel.log_y && series.y[i] <= 0) || (panel.log_x && series.x[i] <= 0);
+  }
+  if (not_finite > 0) panel.notes.push_back(series.name + ": " + counted(not_finite, noun) + " not finite");
+  if (below > 0)
+    panel.notes.push_back(series.name + ": " + counted(below, below_noun) +
+                          " not above 0, which a logarithmic axis cannot show");
+}
+
 /// Smooths what was made of curves as they were logged.
 void smooth(std::vector<Series>& series) {
   for (Series& one : series) {
@@ -104,13 +118,7 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
     std::string partly;
     Series series = loss_curve(condition, look[i], options, &partly);
     if (!partly.empty()) panel.notes.push_back(partly);
-    std::size_t not_finite = 0, below = 0;
-    for (const double y : series.y) not_finite += !std::isfinite(y), below += y <= 0;
-    if (not_finite > 0)
-      panel.notes.push_back(condition.name + ": " + counted(not_finite, "loss value") + " not finite");
-    if (options.log && below > 0)
-      panel.notes.push_back(condition.name + ": " + counted(below, "loss value") +
-                            " not above 0, which a logarithmic axis cannot show");
+    note_not_shown(panel, series, "loss value", "loss value");
     if (series.x.empty()) series.note += series.note.empty() ? "no loss" : ", no loss";
     drawn += !series.x.empty();
     panel.series.push_back(std::move(series));
@@ -140,15 +148,7 @@ Figure curve_figure(const std::vector<Condition>& conditions, const Options& opt
   const std::vector<Look> look = looks(conditions);
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     Series series = column_curve(conditions[i], look[i], options);
-    std::size_t not_finite = 0, below = 0;
-    for (std::size_t at = 0; at < series.y.size(); ++at) {
-      not_finite += !std::isfinite(series.y[at]);
-      below += (options.log && series.y[at] <= 0) || (options.log_x && series.x[at] <= 0);
-    }
-    if (not_finite > 0) panel.notes.push_back(series.name + ": " + counted(not_finite, "value") + " not finite");
-    if (below > 0)
-      panel.notes.push_back(series.name + ": " + counted(below, "point") +
-                            " not above 0, which a logarithmic axis cannot show");
+    note_not_shown(panel, series, "value", "point");
     if (series.x.empty()) series.note += (series.note.empty() ? "no " : ", no ") + options.value;
     panel.series.push_back(std::move(series));
   }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How gradients go together: those of different layers, and their norms with the loss.
 #include <cmath>
-#include <filesystem>
 #include <map>
 
 #include "base/number.hpp"
 #include "gradient/between.hpp"
-#include "metric/file.hpp"
 #include "report/gradient_tables.hpp"
 #include "report/words.hpp"
 #include "stat/columns.hpp"
@@ -33,18 +31,14 @@ double correlation(const std::vector<double>& x, const std::vector<double>& y, s
 }
 
 /// A column of the run's metrics at the step of each checkpoint, the last value up to it; nan where there is none.
-std::vector<double> logged(const History& history, const std::string& column) {
-  namespace fs = std::filesystem;
+std::vector<double> logged(const History& history, const LoggedRuns& runs, const std::string& column) {
   std::vector<double> values;
-  std::map<std::string, std::vector<stat::ColumnPoint>> runs;
+  std::map<const metric::Run*, std::vector<stat::ColumnPoint>> points;
   for (const auto& checkpoint : history.checkpoints) {
-    const std::string path = (fs::absolute(checkpoint.source.path).parent_path().parent_path() / "metrics.h5").string();
-    if (runs.count(path) == 0 && fs::exists(path)) {
-      const metric::Store store = metric::read(path);
-      if (!store.runs.empty()) runs[path] = stat::column_points(store.runs[0], column);
-    }
+    const metric::Run* const run = runs.of(checkpoint.source);
+    if (run && points.count(run) == 0) points[run] = stat::column_points(*run, column);
     double value = std::nan("");
-    for (const stat::ColumnPoint& point : runs[path]) {
+    for (const stat::ColumnPoint& point : points[run]) {
       if (checkpoint.source.step && point.step <= *checkpoint.source.step) value = point.value;
     }
     values.push_back(value);
@@ -80,8 +74,8 @@ std::optional<Section> between_section(const History& history) {
   return section;
 }
 
-std::optional<Section> loss_relation_section(const History& history) {
-  const std::vector<double> train = logged(history, "loss"), valid = logged(history, "valid_loss");
+std::optional<Section> loss_relation_section(const History& history, const LoggedRuns& runs) {
+  const std::vector<double> train = logged(history, runs, "loss"), valid = logged(history, runs, "valid_loss");
   Grid grid{"",
             {"layer", "with the training loss", "checkpoints", "with the validation loss", "checkpoints"},
             {false, true, true, true, true},

@@ -47,32 +47,33 @@ std::string said(const History& history, const Finding& finding) {
   }
 }
 
-/// The norms that a training logged, by step; empty where the checkpoint stands alone.
-std::map<std::int64_t, double> logged_norms(const gradient::Source& source) {
-  namespace fs = std::filesystem;
-  const fs::path path = fs::absolute(source.path).parent_path().parent_path() / "metrics.h5";
+/// The folder of the training that a checkpoint is of.
+std::string folder_of(const gradient::Source& source) {
+  return std::filesystem::absolute(source.path).parent_path().parent_path().string();
+}
+
+/// The norms that a training logged, by step.
+std::map<std::int64_t, double> logged_norms(const metric::Run& run) {
   std::map<std::int64_t, double> norms;
-  if (!fs::exists(path)) return norms;
-  const metric::Store store = metric::read(path.string());
-  if (store.runs.empty()) return norms;
-  const metric::Column* const steps = store.runs[0].records.find("step");
-  const metric::Column* const values = store.runs[0].records.find("grad_norm");
+  const metric::Column* const steps = run.records.find("step");
+  const metric::Column* const values = run.records.find("grad_norm");
   if (!steps || !values || steps->type() != metric::Type::integer || values->type() != metric::Type::real) return norms;
-  for (std::size_t row = 0; row < store.runs[0].records.rows(); ++row) {
+  for (std::size_t row = 0; row < run.records.rows(); ++row) {
     if (!values->absent(row)) norms[steps->integers()[row]] = values->reals()[row];
   }
   return norms;
 }
 
-LoggedNorms logged(const History& history) {
+LoggedNorms logged(const History& history, const LoggedRuns& runs) {
   LoggedNorms result;
-  std::map<std::string, std::map<std::int64_t, double>> runs;
+  std::map<const metric::Run*, std::map<std::int64_t, double>> norms;
   for (std::size_t i = 0; i < history.checkpoints.size(); ++i) {
     const gradient::Source& source = history.checkpoints[i].source;
-    const std::string run = std::filesystem::absolute(source.path).parent_path().parent_path().string();
-    if (runs.count(run) == 0) runs[run] = logged_norms(source);
-    const auto found = source.step ? runs[run].find(*source.step) : runs[run].end();
-    result.known.push_back(found != runs[run].end());
+    const metric::Run* const run = runs.of(source);
+    if (run && norms.count(run) == 0) norms[run] = logged_norms(*run);
+    const std::map<std::int64_t, double>& its = norms[run];
+    const auto found = source.step ? its.find(*source.step) : its.end();
+    result.known.push_back(found != its.end());
     result.norms.push_back(result.known.back() ? found->second : std::nan(""));
     if (!result.known.back()) continue;
     ++result.compared;
@@ -192,9 +193,24 @@ Section summary_section(const History& history, const std::vector<Finding>& find
 
 }  // namespace
 
+LoggedRuns::LoggedRuns(const History& history) {
+  for (const auto& checkpoint : history.checkpoints) {
+    const std::string folder = folder_of(checkpoint.source), path = folder + "/metrics.h5";
+    if (runs_.count(folder) != 0 || !std::filesystem::exists(path)) continue;
+    metric::Store store = metric::read(path);
+    if (!store.runs.empty()) runs_[folder] = std::move(store.runs[0]);
+  }
+}
+
+const metric::Run* LoggedRuns::of(const gradient::Source& source) const {
+  const auto found = runs_.find(folder_of(source));
+  return found == runs_.end() ? nullptr : &found->second;
+}
+
 Document gradients(const History& history) {
   const std::vector<Finding> findings = gradient::findings(history);
-  const LoggedNorms log = logged(history);
+  const LoggedRuns runs(history);
+  const LoggedNorms log = logged(history, runs);
   Document document;
   document.title = "Gradients of " + history.subject;
   document.data = gradient::to_json(history);
@@ -204,7 +220,7 @@ Document gradients(const History& history) {
   document.sections.push_back(layer_section(history, findings));
   document.sections.push_back(checkpoint_section(history, log));
   if (history.checkpoints.size() > 1) document.sections.push_back(direction_section(history));
-  for (std::optional<Section> section : {between_section(history), loss_relation_section(history)}) {
+  for (std::optional<Section> section : {between_section(history), loss_relation_section(history, runs)}) {
     if (section) document.sections.push_back(std::move(*section));
   }
   document.sections.push_back(tensor_section(history));

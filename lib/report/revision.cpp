@@ -42,15 +42,6 @@ std::string change(const summary::Ratio& ratio, const char* more, const char* le
                          : "no difference shown";
 }
 
-/// The final losses of a condition's runs.
-stat::Sample final_losses(const Condition& condition) {
-  stat::Sample all;
-  for (const summary::Member& member : condition.members) {
-    if (member.final_loss) all.push_back(*member.final_loss);
-  }
-  return all;
-}
-
 /// "3.2104 ± 0.0021 (6 runs)": mean and standard deviation.
 std::string spread(const stat::Sample& values) {
   const std::string runs = " (" + counted(values.size(), "run") + ")";
@@ -65,7 +56,9 @@ Grid answers(const Comparison& one, const Condition& baseline) {
             {}};
   const std::string step = one.numerics.from_step ? " from step " + to_text(*one.numerics.from_step) : "";
   grid.rows.push_back({{Text("numerics")}, {Text(one.numerics.found + step)}, {}, {}, {}});
-  if (const stat::Sample now = final_losses(*one.other), then = final_losses(baseline); !now.empty() && !then.empty()) {
+  const stat::Sample now = one.other->values(&summary::Member::final_loss),
+                     then = baseline.values(&summary::Member::final_loss);
+  if (!now.empty() && !then.empty()) {
     const double ratio = stat::mean(now) / stat::mean(then), change = std::abs(ratio - 1);
     const std::string words =
         !std::isfinite(ratio) || ratio == 1 ? "" : ", " + percent(change) + (ratio > 1 ? " above" : " below");

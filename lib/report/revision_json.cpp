@@ -74,10 +74,7 @@ Json json(const summary::Member& member) {
 
 /// Mean and standard deviation over the runs of a condition that have the value.
 Json over_runs(const Condition& condition, std::optional<double> summary::Member::*value) {
-  stat::Sample all;
-  for (const summary::Member& member : condition.members) {
-    if (member.*value) all.push_back(*(member.*value));
-  }
+  const stat::Sample all = condition.values(value);
   return {{"runs", all.size()},
           {"mean", all.empty() ? Json() : number(stat::mean(all))},
           {"std", number(stat::deviation(all))}};

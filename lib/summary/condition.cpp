@@ -104,6 +104,14 @@ stat::Sample Member::times() const {
 
 bool Condition::bad() const { return is_bad(status); }
 
+std::vector<double> Condition::values(std::optional<double> Member::*value) const {
+  std::vector<double> all;
+  for (const Member& member : members) {
+    if (member.*value) all.push_back(*(member.*value));
+  }
+  return all;
+}
+
 std::string Condition::attribute(const std::string& key) const {
   std::string common;
   const std::string name(attribute::primary(key));

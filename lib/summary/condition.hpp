@@ -48,6 +48,8 @@ struct Condition {
   bool bad() const;
   /// The attribute, by any of its names, where all members that have it agree; "" where none has it or they differ.
   std::string attribute(const std::string& key) const;
+  /// The value of each run that has it.
+  std::vector<double> values(std::optional<double> Member::*value) const;
 };
 
 /// `store` with a summary: as it is if it has one, else made as zs-aggregate does by default. Appends what the user

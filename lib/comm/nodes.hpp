@@ -13,6 +13,9 @@
 
 namespace zs::comm {
 
+/// How many ranks from rank 0 on are on its host: all of them in a job of one node.
+int ranks_beside_first(const Group& group);
+
 /// How many ranks each node has, where they are adjacent, as many on each, a power of two above 1, and on more than one
 /// node; else 0.
 int ranks_of_node(const Group& group);

@@ -2,7 +2,7 @@
 #include "train/measuring.hpp"
 
 #include "base/file.hpp"
-#include "comm/agree.hpp"
+#include "comm/nodes.hpp"
 #include "device/memory.hpp"
 
 namespace zs::train {
@@ -31,7 +31,7 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   profile.shape = engine_.plan().shape;
   profile.bytes_per_parameter = static_cast<int>(at::elementSize(settings_.engine.dtype));
   profile.tokens = settings_.batch_size * settings_.model.seq_length;
-  while (profile.node < group_.size() && group_.host(profile.node) == group_.host(0)) ++profile.node;
+  profile.node = comm::ranks_beside_first(group_);
   profile.overlaps = group_.device().kind != device::Device::Kind::cpu;
   profile.peak = static_cast<double>(device::statistics(group_.device()).peak);
   std::vector<plan::Profile> ranks;

@@ -12,14 +12,15 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "comm/agree.hpp"
+#include "comm/nodes.hpp"
 #include "device/memory.hpp"
 #include "kernel/calibration.hpp"
 #include "parse/step_line.hpp"
 #include "train/agreement.hpp"
 #include "train/beginning.hpp"
 #include "train/describe.hpp"
-#include "train/memory.hpp"
 #include "train/measuring.hpp"
+#include "train/memory.hpp"
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
@@ -41,13 +42,6 @@ void note_what_never_comes(Settings& settings, std::int64_t steps) {
   note("lr_warmup_steps", settings.schedule.warmup, "the learning rate never gets to learning_rate");
 }
 
-bool several_nodes(const comm::Group& group) {
-  for (int rank = 1; rank < group.size(); ++rank) {
-    if (group.host(rank) != group.host(0)) return true;
-  }
-  return false;
-}
-
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -57,7 +51,8 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       settings_(settings),
       model_(model::make(settings.model)),
       batches_(read_batches(group, settings, model_)),
-      steps_(batches_.steps()) {
+      steps_(batches_.steps()),
+      several_nodes_(comm::ranks_beside_first(group) < group.size()) {
   note_what_never_comes(settings_, steps_);
   for (const std::string& note : batches_.data().notes) settings_.notes.push_back(note);
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
@@ -122,7 +117,7 @@ void Trainer::describe() {
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
                             {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
                             {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
-  if (const auto between = engine_->ideal_bytes_between_nodes(); between && several_nodes(group_))
+  if (const auto between = engine_->ideal_bytes_between_nodes(); between && several_nodes_)
     known["ideal_comm_bytes_between_nodes"] = number(*between);
   known.merge(train::arithmetic(group_.device(), settings_));
   known.merge(run_.attributes);
@@ -275,7 +270,7 @@ void Trainer::train_step(std::int64_t step) {
                              "clipped_norm", "learning_rate", "tokens", "comm_bytes"}) {
       records.column(name);
     }
-    if (several_nodes(group_)) records.column("comm_bytes_between_nodes");
+    if (several_nodes_) records.column("comm_bytes_between_nodes");
     if (settings_.engine.scales()) records.column("loss_scale"), records.column("skipped");
     if (settings_.eval || settings_.eval_steps > 0) {
       records.column("valid_loss");
@@ -294,7 +289,7 @@ void Trainer::train_step(std::int64_t step) {
   real("learning_rate", learning_rate);
   integer("tokens", batches_.tokens(step));
   integer("comm_bytes", most.sent);
-  if (several_nodes(group_)) integer("comm_bytes_between_nodes", most.between_nodes);
+  if (several_nodes_) integer("comm_bytes_between_nodes", most.between_nodes);
   if (settings_.engine.scales()) {
     real("loss_scale", result.loss_scale);
     integer("skipped", engine_->scaler().skipped());  // so far

@@ -76,6 +76,7 @@ class Trainer {
   model::Model model_;
   Batches batches_;
   std::int64_t steps_, done_ = 0;
+  bool several_nodes_;
   std::unique_ptr<zero::Engine> engine_;
   metric::Run run_;
   std::string diverged_;                          // Outcome::diverged

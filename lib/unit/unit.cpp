@@ -12,7 +12,7 @@ std::int64_t Parameter::numel() const {
 }
 
 Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std::vector<Extra> extras)
-    : name_(std::move(name)), parameters_(std::move(parameters)), borrows_(tied_to), extras_(std::move(extras)) {
+    : name_(std::move(name)), parameters_(std::move(parameters)), tied_to_(tied_to), extras_(std::move(extras)) {
   for (Parameter& parameter : parameters_) {
     parameter.offset = numel_;
     numel_ += parameter.numel();

@@ -70,7 +70,7 @@ class Unit {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   std::int64_t numel() const { return numel_; }
   /// Index of the unit whose parameters forward reads as `borrowed` (a tied head), or -1.
-  int tied_to() const { return borrows_; }
+  int tied_to() const { return tied_to_; }
   const std::vector<Extra>& extras() const { return extras_; }
 
   /// The unit's output from the one before it (undefined for the first); the last unit gives the mean loss per
@@ -82,7 +82,7 @@ class Unit {
   std::string name_;
   std::vector<Parameter> parameters_;
   std::int64_t numel_ = 0;
-  int borrows_;
+  int tied_to_;
   std::vector<Extra> extras_;
 };
 

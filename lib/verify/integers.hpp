@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include <ATen/ATen.h>
+#include "unit/tensor.hpp"
 
 namespace zs::verify {
 

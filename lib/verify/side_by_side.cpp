@@ -40,8 +40,8 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
       .loss_scaling = {s.engine.loss_scaling.fixed, s.engine.loss_scaling.initial_power, s.engine.loss_scaling.window,
                        s.engine.loss_scaling.hysteresis, s.engine.loss_scaling.consecutive,
                        s.engine.loss_scaling.minimum, s.engine.loss_scaling.grad_scaler},
-      .weight_bits = s.engine.zeropp.quantized_weights ? 8 : 0,
-      .gradient_bits = s.engine.zeropp.quantized_gradients ? 4 : 0,
+      .weight_bits = s.engine.zeropp.quantized_weights ? zero::kWeightBits : 0,
+      .gradient_bits = s.engine.zeropp.quantized_gradients ? zero::kGradientBits : 0,
       .autocast = autocast(request),
       .seed = s.engine.seed,
       .begin = s.engine.begin};

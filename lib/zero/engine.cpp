@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "comm/agree.hpp"
+#include "comm/nodes.hpp"
 #include "device/tensor.hpp"
 #include "device/tree.hpp"
 #include "zero/norm.hpp"
@@ -133,12 +134,6 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
   }
 }
 
-void Engine::follow(plan::Plan plan) {
-  plan::check(plan);
-  comm::require_same(group_, {{"the hash of the plan", std::to_string(plan::hash(plan))}}, "plan of the step");
-  plan_ = std::move(plan);
-}
-
 StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& batch) {
   Run run;
   run.step = step;
@@ -236,8 +231,7 @@ Engine::Sent Engine::sent() const {
 
 std::optional<double> Engine::ideal_bytes_between_nodes() const {
   std::set<std::string> hosts;
-  int node = 1;
-  while (node < group_.size() && group_.host(node) == group_.host(0)) ++node;
+  const int node = comm::ranks_beside_first(group_);
   for (int rank = 0; rank < group_.size(); ++rank) {
     hosts.insert(group_.host(rank));
     if (group_.host(rank) != group_.host(rank / node * node)) return {};

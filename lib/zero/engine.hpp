@@ -118,9 +118,6 @@ class Engine {
   /// The same of bytes to other nodes; nothing where ranks are not spread evenly over nodes, in order.
   std::optional<double> ideal_bytes_between_nodes() const;
 
-  /// The steps to come follow another plan of the same shape: the same bits in another time. Throws as the constructor
-  /// does. COLLECTIVE.
-  void follow(plan::Plan plan);
   /// Times each operation of the steps to come, which makes them slower; null: no longer.
   void time(Timed timed) { timed_ = std::move(timed); }
   /// Sets who sees the steps to come.

@@ -2,6 +2,7 @@
 #include "plot/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -41,7 +42,7 @@ Panel over_ranks(const std::string& title, const std::string& y_label, const std
   panel.title = title;
   panel.x_label = "ranks";
   panel.y_label = y_label;
-  panel.log_x = panel.log_y = true;
+  panel.log_x = true;
   panel.x_ticks.assign(ranks.begin(), ranks.end());
   return panel;
 }
@@ -50,31 +51,34 @@ Panel over_ranks(const std::string& title, const std::string& y_label, const std
 
 Figure plan_figure(const std::vector<plan::Candidate>& candidates, double memory) {
   std::set<int> ranks;
-  double fastest = 0, largest = memory;
+  double fastest = 0, largest = memory, fastest_rank = 0;
   for (const plan::Candidate& one : candidates) {
     ranks.insert(one.shape.ranks);
     if (one.why_not.empty()) fastest = std::max(fastest, one.tokens_per_second);
+    if (one.why_not.empty()) fastest_rank = std::max(fastest_rank, one.tokens_per_second / one.shape.ranks);
     largest = std::max(largest, one.predicted.memory);
   }
   if (ranks.size() < 2) throw UsageError("a figure is over numbers of nodes: give two or more, --nodes 1,2,4,8");
   if (fastest == 0) throw Error("no way fits into the memory, or can be predicted: --format table --all says why");
   const Unit rate_unit = summary::rate_unit(fastest), bytes_unit = summary::bytes_unit(largest);
   Panel rate = over_ranks("Throughput", "tokens (" + rate_unit.name + ")", ranks),
+        share = over_ranks("Efficiency", "tokens of a rank, of the most that one reaches (%)", ranks),
         bytes = over_ranks("Memory of a rank", "memory at the peak (" + bytes_unit.name + ")", ranks);
+  rate.log_y = bytes.log_y = share.from_zero = true;
   std::size_t hue = 0;
   for (const Way& way : ways_of(candidates)) {
-    Series rates{way.name, Ink(hue), {}, {}}, sizes{way.name, Ink(hue), {}, {}};
-    ++hue;
+    Series rates{way.name, Ink(hue++), {}, {}}, sizes = rates, shares = rates;
     for (const auto& [count, one] : way.best) {
-      rates.x.push_back(count), sizes.x.push_back(count);
-      rates.y.push_back(one->why_not.empty() ? one->tokens_per_second / rate_unit.factor : kNone);
+      const double tokens = one->why_not.empty() ? one->tokens_per_second : kNone;
+      for (Series* const series : {&rates, &shares, &sizes}) series->x.push_back(count);
+      rates.y.push_back(tokens / rate_unit.factor);
+      shares.y.push_back(100 * tokens / count / fastest_rank);
       sizes.y.push_back(one->predicted.memory / bytes_unit.factor);
     }
-    const bool fits = std::any_of(rates.y.begin(), rates.y.end(), [](double value) { return value == value; });
-    if (fits)
-      rate.series.push_back(std::move(rates));
-    else
-      rate.notes.push_back(way.name + ": " + way.best.rbegin()->second->why_not);
+    const bool fits = std::any_of(rates.y.begin(), rates.y.end(), [](double value) { return std::isfinite(value); });
+    if (!fits) rates.note = way.best.rbegin()->second->why_not;
+    rate.series.push_back(std::move(rates));
+    share.series.push_back(std::move(shares));
     bytes.series.push_back(std::move(sizes));
   }
   if (memory > 0) {
@@ -83,9 +87,11 @@ Figure plan_figure(const std::vector<plan::Candidate>& candidates, double memory
                             std::vector<double>(bytes.x_ticks.size(), limit)});
   }
   rate.notes.emplace_back("each point: the fastest of the accumulations that fit");
+  bytes.notes.emplace_back("with the accumulation of the point above, or the one of least memory");
   figure::stripe_coinciding(rate.series, 0.004, /*log=*/true);
+  figure::stripe_coinciding(share.series);
   figure::stripe_coinciding(bytes.series, 0.004, /*log=*/true);
-  return {"Predicted scaling", {std::move(rate), std::move(bytes)}};
+  return {"Predicted scaling", {std::move(rate), std::move(share), std::move(bytes)}};
 }
 
 }  // namespace zs::plot

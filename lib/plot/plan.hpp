@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figure of a plan: how fast each way to train is, and what memory it takes, over the number of ranks.
+// The figure of a plan: how fast each way to train is, for a rank too, and what memory it takes, over the number of
+// ranks.
 #pragma once
 #include <vector>
 

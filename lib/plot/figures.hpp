@@ -32,9 +32,9 @@ struct Options {
   std::string rows{}, columns{};  ///< sweep: the attributes that span the map; "" chooses those that differ
   /// Sweep: the result to show; "" is valid_loss where there is one, else final_loss. Curve: the column.
   std::string value{};
-  bool deviation = false;         ///< bars of times: error bars are the standard deviation, not the interval
-  std::string warmup{};  ///< bars of times: what the summary says about points left out
-  double gate = 0.03;    ///< revision: a ratio within so much of 1 is as good
+  bool deviation = false;  ///< bars of times: error bars are the standard deviation, not the interval
+  std::string warmup{};    ///< bars of times: what the summary says about points left out
+  double gate = 0.03;      ///< revision: a ratio within so much of 1 is as good
 };
 
 /// How a condition looks in every figure of these conditions: stages are hues, what is compiled is strong; else each

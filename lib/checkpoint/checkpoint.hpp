@@ -66,7 +66,8 @@ class Writer {
 /// Throws zs::Error, located.
 std::optional<Progress> peek(const std::string& folder);
 
-/// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise.
+/// Sets the engine's parameters, and, where the checkpoint has them and the engine trains, its moments and counters; as
+/// peek() otherwise.
 /// Throws zs::Error, located, at a file that is missing, damaged or not listed, at weights of another model, and where
 /// ranks read another content. COLLECTIVE.
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);

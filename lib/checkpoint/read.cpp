@@ -243,7 +243,7 @@ std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std
           [&](std::int64_t begin, std::span<float> values) { weights->read(unit, begin, values); });
     }
     progress = peek(folder);
-    if (progress) load_moments(engine, folder, restore_counters(engine, StateFile(folder)));
+    if (progress && engine.trains()) load_moments(engine, folder, restore_counters(engine, StateFile(folder)));
   });
   return progress;
 }

@@ -48,9 +48,11 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
   shape.micro_steps = 1;
   shape.secondary = 0;  // each unit is gathered once
   plan::Plan plan = plan::baseline(shape);
-  const auto end = std::find_if(plan.ops.begin(), plan.ops.end(),
-                                [](const plan::Op& op) { return op.kind == plan::Kind::backward; });
-  plan.ops.erase(end, plan.ops.end());
+  const auto loss = std::find_if(plan.ops.begin(), plan.ops.end(),
+                                 [last = static_cast<int>(shape.units.size()) - 1](const plan::Op& op) {
+                                   return plan::computes(op.kind) && op.unit == last;
+                                 });
+  plan.ops.erase(loss + 1, plan.ops.end());
   // Nor are shards wanted that are on their way for what was cut.
   for (std::size_t i = 0; i < plan.ops.size();) {
     const bool wanted = std::find(plan.ops.begin() + static_cast<std::ptrdiff_t>(i), plan.ops.end(),
@@ -60,7 +62,7 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
     else
       ++i;
   }
-  // What the cut left gathered for backward is not wanted here.
+  // Nor what the cut left gathered.
   std::vector<bool> whole(shape.units.size());
   for (const plan::Op& op : plan.ops) {
     if (op.kind == plan::Kind::gather_wait) whole[static_cast<std::size_t>(op.unit)] = true;
@@ -100,7 +102,8 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
       plan_(std::move(plan)),
       settings_(settings),
       pool_(group),
-      optimizer_store_(store(settings.offload.optimizer, group.device(), settings.offload.nvme_path)),
+      optimizer_store_(store(settings.trains ? settings.offload.optimizer : Place::device, group.device(),
+                             settings.offload.nvme_path)),
       parameter_store_(store(settings.offload.parameters, group.device(), settings.offload.nvme_path)),
       scaler_(settings.scales(), settings.loss_scaling) {
   const plan::Shape& shape = plan_.shape;
@@ -115,9 +118,9 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
   states_.reserve(units.size());
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
-      return (settings.use_torch_adam ? torch_adamw : fused_adamw)({unit->name(), settings.adamw,
-                                                                    segments(*unit, layout.owned, settings.decay_all),
-                                                                    parameters, optimizer_store_.get()});
+      return (settings.use_torch_adam ? torch_adamw : fused_adamw)(
+          {unit->name(), settings.adamw, segments(*unit, layout.owned, settings.decay_all), parameters,
+           optimizer_store_.get(), settings.trains});
     };
     const Layout layout = zero::layout(*unit, group, shape, device::type_of(settings.dtype));
     const Places places{parameter_store_.get(), secondary_pool_ ? &*secondary_pool_ : nullptr};

@@ -39,6 +39,7 @@ struct ZeroPlusPlus {
 };
 
 struct Settings {
+  bool trains = true;  ///< false: the model is evaluated alone, and no moments are kept
   AdamW adamw{};
   bool use_torch_adam = false;  ///< update with torch::optim::AdamW itself
   double max_grad_norm = 0;     ///< clip the global norm to this; 0 for none
@@ -95,7 +96,7 @@ class Engine {
   /// two up to kTiles, micro-steps not a power of two), and if the ranks do not have one and the same plan. COLLECTIVE.
   Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings);
 
-  /// One optimizer step. `step` counts from 1. COLLECTIVE.
+  /// One optimizer step. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
   StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
 
   /// Mean loss per sample over `leaves` micro-batches (they may differ in size) without dropout, summed in leaf order.
@@ -131,6 +132,7 @@ class Engine {
   std::int64_t updates() const { return updates_; }
   /// Sets the counters from a checkpoint.
   void restore(std::int64_t updates, const LossScaler::State& scaler) { updates_ = updates, scaler_.restore(scaler); }
+  bool trains() const { return settings_.trains; }
   /// Whether optimizer state lies on a disk.
   bool on_disk() const { return settings_.offload.optimizer == Place::disk; }
   Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }

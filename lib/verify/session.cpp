@@ -88,7 +88,7 @@ attribute::Facts attributes(const config::Config& config, const train::Settings&
                             {"gradient_accumulation_steps", zs::to_text(std::int64_t{s.micro_steps})},
                             {"batch_size", zs::to_text(std::int64_t{s.batch_size})},
                             {"seq_length", zs::to_text(static_cast<std::int64_t>(s.model.seq_length))},
-                            {"passes", fmt::format("{}", fmt::join(s.passes, ","))},
+                            {"passes", plan::to_text(s.passes)},
                             {"kernels", s.model.fused ? "fused" : "plain"},
                             {"rtol", zs::to_text(tolerance.rtol)},
                             {"atol", zs::to_text(tolerance.atol)}};
@@ -272,6 +272,11 @@ Status Session::side_by_side(const cli::Args& args) {
   if (device == "cpu") train::require_memory(group, model::make(request.train.model), request.train, host_memory());
   SideBySide sides(group, request);
   metric::Run run{"verify", attributes(config, request.train, args, group, request.tolerance), {}};
+  const std::vector<std::string> effects = sides.pass_effects();
+  if (!effects.empty()) run.attributes["pass_effects"] = fmt::format("{}", fmt::join(effects, " | "));
+  if (first && text && args.has("verbose_logging")) {
+    for (const std::string& effect : effects) print("pass " + effect + "\n");
+  }
   if (first && text) print(header());
   const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
     if (!first) return;

@@ -208,8 +208,8 @@ demo-logs: light  ## write the report of six short logs that come with zs (secon
 	@mkdir -p results/demo_logs && cp share/logs/* results/demo_logs && $(BUILD)/zs-report results/demo_logs
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
-bench-peers:  ## get the PyTorch that bench/train measures against (2.5 GB, into a Python environment in the cache)
-	python3 -m venv $(PEERS) && $(PEERS)/bin/pip install --no-cache-dir --disable-pip-version-check 'torch>=2.11' numpy transformers
+bench-peers:  ## get the PyTorch that bench/train measures against (5 GB, into a Python environment in the cache)
+	@PEERS=$(PEERS) bash -euc 'source tests/peers/environment.bash'
 fuzz:  ## feed mutated files to the readers, FUZZ_SECONDS (600) each
 	@for f in tests/fuzz/*_fuzz.cpp; do n=$${f##*/}; tests/fuzz/run $${n%_fuzz.cpp} $(FUZZ_SECONDS) || exit 1; done
 man: all  ## make the man pages from the option tables and man/*.prose

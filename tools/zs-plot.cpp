@@ -36,7 +36,7 @@ const zs::cli::Command kCommand = {
         {0, "smooth", "N", "curves: the mean of N logged points around each; 0: chosen by their number", "0"},
         {0, "log", "", "curves: a logarithmic axis of values"},
         {0, "log_x", "", "curve: a logarithmic x axis"},
-        {'x', "xaxis", "NAME", "curves: the x axis", "step", {"step", "tokens", "time", "epoch"}},
+        {'x', "xaxis", "NAME", "curves: the x axis", "step", {"step", "tokens", "images", "time", "epoch"}},
         {0,
          "error",
          "WHAT",

@@ -5,7 +5,6 @@
 
 #include "base/number.hpp"
 #include "plan/cost.hpp"
-#include "plan/memory_curve.hpp"
 
 namespace zs::plan {
 namespace {
@@ -49,12 +48,11 @@ std::string effect(const std::string& pass, const Plan& before, const Plan& afte
   std::string text = pass + ": " + (changes.text().empty() ? "other order" : changes.text());
   if (!budget.profile) return text;
   const CostModel cost(*budget.profile, {});
-  const MemoryCurve memory(*budget.profile);
   Changes predicted;
-  const auto seconds = [&](const Plan& plan) { return to_rounded_text(cost.predict(plan).seconds, 4) + " s"; };
-  const auto bytes = [&](const Plan& plan) { return to_bytes_text(memory.peak(plan)); };
-  predicted.add("step", seconds(before), seconds(after));
-  predicted.add("peak", bytes(before), bytes(after));
+  const Prediction then = cost.predict(before), now = cost.predict(after);
+  const auto seconds = [](const Prediction& its) { return to_rounded_text(its.seconds, 4) + " s"; };
+  predicted.add("step", seconds(then), seconds(now));
+  predicted.add("peak", to_bytes_text(then.memory), to_bytes_text(now.memory));
   return text + (predicted.text().empty() ? "" : "; predicted " + predicted.text());
 }
 

@@ -124,4 +124,15 @@ std::vector<double> MemoryCurve::over(const Plan& plan) const {
 
 double MemoryCurve::peak(const Plan& plan) const { return most(over(plan)); }
 
+double MemoryCurve::relief(const Plan& plan) const {
+  Plan still = plan;
+  const bool states = !plan.shape.offload_optimizer, shards = !plan.shape.offload_parameters;
+  std::erase_if(still.ops, [&](const Op& op) {
+    return (states && (op.kind == Kind::store || op.kind == Kind::load)) ||
+           (shards && (op.kind == Kind::store_shard || op.kind == Kind::load_shard)) || op.kind == Kind::store_input ||
+           op.kind == Kind::load_input;
+  });
+  return still.ops.size() == plan.ops.size() ? 0 : most(over(still)) - most(over(plan));
+}
+
 }  // namespace zs::plan

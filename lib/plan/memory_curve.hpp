@@ -23,6 +23,8 @@ class MemoryCurve {
   /// Bytes while each operation runs.
   std::vector<double> over(const Plan& plan) const;
   double peak(const Plan& plan) const;
+  /// By how much the peak is lower than it would be without what passes move out.
+  double relief(const Plan& plan) const;
 
  private:
   Profile profile_;

@@ -20,7 +20,7 @@ const std::vector<Row>& table() {
       {{"time", "mean iteration time with its 95 % interval"}, time_figure},
       {{"distribution", "how iteration times spread"}, distribution_figure},
       {{"memory", "peak memory of a rank"}, memory_figure},
-      {{"throughput", "tokens per second"}, throughput_figure},
+      {{"throughput", "tokens, or images, per second"}, throughput_figure},
       {{"scaling", "throughput and efficiency over the number of ranks"}, scaling_figure},
       {{"revision", "ratios of time and memory to a baseline, and loss curves"}, revision_figure},
       {{"sweep", "a result over the parameters of a sweep, the best marked"}, sweep_figure},

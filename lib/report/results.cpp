@@ -55,6 +55,17 @@ summary::Unit binary(const summary::Unit& unit) {
   return {std::pow(1024.0, static_cast<double>(power)), std::string(1, " KMGTPE"[power]) + "iB"};
 }
 
+/// The mean over the runs that have the number; nan without one.
+double mean_fact(const Condition& condition, const std::string& name) {
+  stat::Sample all;
+  for (const summary::Member& member : condition.members) {
+    const auto found = member.facts.find(name);
+    if (const auto value = found == member.facts.end() ? std::nullopt : parse_real(found->second))
+      all.push_back(*value);
+  }
+  return all.empty() ? figure::kNone : stat::mean(all);
+}
+
 /// Builds tables column by column, leaving out those that no condition has a value for.
 class GridMaker {
  public:
@@ -104,6 +115,19 @@ class GridMaker {
     number(title, std::vector<std::pair<const char*, Member>>{{name, member}}, factor, digits);
   }
 
+  /// What runs say of themselves, its mean for each condition.
+  void mean(const std::string& title, const std::string& name, summary::Unit (*unit_of)(double)) {
+    std::vector<double> all;
+    for (const Condition& condition : found_.conditions) all.push_back(mean_fact(condition, name));
+    const summary::Unit unit = unit_of(largest(all));
+    for (double& value : all) value /= unit.factor;
+    if (std::all_of(all.begin(), all.end(), [](double value) { return std::isnan(value); })) return;
+    const std::vector<std::string> texts = summary::column(all, 4);
+    column(title + " (" + unit.name + ")", [&](std::size_t i) {
+      return std::isnan(all[i]) ? nothing() : Cell{Text(texts[i]), all[i]};
+    });
+  }
+
   Grid take() { return std::move(grid_); }
 
  private:
@@ -125,8 +149,9 @@ Text loss_sentence(const Findings& found) {
   const std::string what =
       !std::isfinite(all.largest->difference)
           ? "at step " + step + " one of them is not finite."
-          : "the largest difference at one step is " + loss_text(all.largest->difference) + " nats/token (step " +
-                step + (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
+          : "the largest difference at one step is " + loss_text(all.largest->difference) + " " +
+                all.largest->a->loss_unit + " (step " + step +
+                (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
   return say("The losses first differ at step {}; {}", to_text(*all.first_step), what);
 }
 
@@ -140,7 +165,6 @@ constexpr std::array kEvaluated = {std::pair{"perplexity", "final_valid_perplexi
                                    std::pair{"test perplexity", "test_perplexity"},
                                    std::pair{"test accuracy", "test_accuracy"},
                                    std::pair{"test accuracy, best five", "test_accuracy_top5"}};
-constexpr std::string_view kOfClass = "class_accuracy.";
 
 /// A number that the runs of a condition agree on.
 Cell fact(const Condition& condition, const std::string& name) {
@@ -152,26 +176,27 @@ bool somewhere(const Findings& found, const std::string& name) {
   return std::ranges::any_of(found.conditions, [&](const Condition& c) { return !c.attribute(name).empty(); });
 }
 
-/// A row for each class, a column for each condition; nothing where no classes were told apart.
-std::optional<Grid> class_grid(const Findings& found) {
-  std::set<std::string> names;
+/// A row for each fact whose name begins so, a column for each condition; nothing where there is none.
+std::optional<Grid> grid_of(const Findings& found, std::string_view beginning, const std::string& title) {
+  std::set<std::pair<std::int64_t, std::string>> names;  // numbers by size, then words by letter
   for (const Condition& condition : found.conditions) {
     for (const summary::Member& member : condition.members) {
       for (const auto& [name, value] : member.facts) {
-        if (name.starts_with(kOfClass)) names.insert(name);
+        if (name.starts_with(beginning))
+          names.emplace(parse_int(name.substr(beginning.size())).value_or(INT64_MAX), name);
       }
     }
   }
   if (names.empty()) return {};
   Grid grid;
-  grid.header = {"accuracy of class"};
+  grid.header = {title};
   grid.numeric = {false};
   for (const Condition& condition : found.conditions) {
     grid.header.push_back(condition.name);
     grid.numeric.push_back(true);
   }
-  for (const std::string& name : names) {
-    grid.rows.push_back({Cell{Text(name.substr(kOfClass.size()))}});
+  for (const auto& [number, name] : names) {
+    grid.rows.push_back({Cell{Text(name.substr(beginning.size()))}});
     for (const Condition& condition : found.conditions) grid.rows.back().push_back(fact(condition, name));
   }
   return grid;
@@ -194,7 +219,10 @@ Section loss_section(const Findings& found, Tracer& tracer) {
       maker.column(title, [&, name = name](std::size_t i) { return fact(found.conditions[i], name); });
   }
   section.blocks.emplace_back(maker.take());
-  if (auto classes = class_grid(found)) section.blocks.emplace_back(*std::move(classes));
+  for (const auto& [beginning, title] :
+       {std::pair{"train_loss_epoch.", "mean loss of epoch"}, {"class_accuracy.", "accuracy of class"}}) {
+    if (auto grid = grid_of(found, beginning, title)) section.blocks.emplace_back(*std::move(grid));
+  }
   return section;
 }
 
@@ -247,8 +275,14 @@ Section performance_section(const metric::Store& store, const Findings& found, T
       return Cell{Text(ratio == 0 ? "0 %" : (ratio > 0 ? "+" : "") + percent(ratio)), ratio};
     });
   }
-  const summary::Unit rate = summary::rate_unit(largest(values(found, &Condition::tokens_per_second)));
-  maker.number("tokens (" + rate.name + ")", "tokens_per_second", &Condition::tokens_per_second, rate.factor, 4);
+  for (const auto& [noun, column, member] : {std::tuple{"tokens", "tokens_per_second", &Condition::tokens_per_second},
+                                             {"images", "images_per_second", &Condition::images_per_second}}) {
+    const summary::Unit rate = summary::rate_unit(largest(values(found, member)));
+    maker.number(noun + (" (" + rate.name + ")"), column, member, rate.factor, 4);
+  }
+  // Of images the column before has them.
+  if (!summary::on_images(found.conditions)) maker.mean("samples", "samples_per_second", summary::rate_unit);
+  maker.mean("an epoch", "epoch_time", summary::time_unit);
   section.blocks.emplace_back(maker.take());
   const auto warmup = store.attributes.find("warmup");
   const std::string excluded = warmup == store.attributes.end() ? "" : warmup->second;

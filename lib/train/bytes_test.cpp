@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step costs beside its arithmetic: bytes sent and bytes kept, against the formulas of each stage.
+// What a step costs beside its arithmetic: bytes sent and bytes kept, against the formulas of each stage, and against
+// the plan's own account, buffer by buffer.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -9,6 +10,7 @@
 
 #include "base/folder.hpp"
 #include "model/model.hpp"
+#include "plan/memory.hpp"
 #include "plan/profile.hpp"
 #include "zero/engine.hpp"
 
@@ -17,7 +19,7 @@ namespace {
 
 struct Cost {
   std::vector<std::int64_t> sent, between_nodes, kept;  // by rank
-  double ideal_sent = 0, ideal_kept = 0;
+  double ideal_sent = 0, ideal_kept = 0, planned = 0;
   std::optional<double> ideal_between_nodes;
   std::int64_t parameters = 0, live = 0;  // of all units, and of one of each size: the pool keeps buffers by size
   std::int64_t largest = 0;               // unit
@@ -52,6 +54,7 @@ Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFlo
         cost.ideal_sent = engine->ideal_comm_bytes();
         cost.ideal_between_nodes = engine->ideal_bytes_between_nodes();
         cost.ideal_kept = engine->ideal_state_bytes();
+        cost.planned = plan::kept_bytes(engine->plan(), static_cast<int>(at::elementSize(dtype)));
         cost.parameters = unit::numel(model.units);
         std::set<std::int64_t> sizes;
         for (const auto& unit : model.units) sizes.insert(unit->numel());
@@ -64,6 +67,7 @@ Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFlo
         cost.live = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
       },
       {.ranks_of_host = ranks_of_host});
+  CHECK(static_cast<double>(cost.kept[0]) == cost.planned);
   return cost;
 }
 

@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/mapped.hpp"
 #include "base/text.hpp"
+#include "cli/progress.hpp"
 
 namespace zs::cli {
 namespace {
@@ -65,6 +66,7 @@ void set_signals(const Command& command) {
 
 int run(const Command& command, int argc, char** argv, const Body& body, const Hooks& hooks) {
   set_signals(command);
+  show_reading();
   Status status = Status::failed;
   const auto say = [&](const std::string& text) {
     const std::string place = hooks.place ? hooks.place() : "";
@@ -102,6 +104,7 @@ FaultSink fault_warner(const Command& command) {
 }
 
 void tell(const Command& command, const std::string& text) {
+  ProgressLine().clear();
   std::fputs((command.name + ": " + printable(text) + "\n").c_str(), stderr);
 }
 

@@ -125,6 +125,9 @@ constexpr auto kKnown = std::to_array<Known>({
     {"tracking.wandb_dir", "wandb_dir", Type::text, "DIR", "", "folder in which wandb/ lies: $WANDB_DIR, else the run's folder, when not set"},
     {"tracking.profile", "profile", Type::boolean, "", "false", "profile some steps as PyTorch's profiler does, into rank-R.pt.trace.json.gz of the run's folder, for Perfetto, TensorBoard, Holistic Trace Analysis and zs-trace"},
     {"tracking.profile_steps", "profile_steps", Type::text, "STEPS", "", "steps to profile, 7 or 10-12; when not set three, behind the first timing_warmup ones; implies profile"},
+    {"tracking.probe", "probe", Type::text, "DIR", "", "record a digest and the norm of each gradient and parameter after each step, as zs_probe.py does of a PyTorch training: zs-verify names the first element where two such trainings part; the folder that $ZS_PROBE names when not set, off: none"},
+    {"tracking.probe_every", "probe_every", Type::integer, "N", "", "steps from one that is probed to the next; the first one always is; $ZS_PROBE_EVERY, else 1, when not set", "", 1, kMany},
+    {"tracking.probe_values", "probe_values", Type::text, "STEPS", "", "keep the values too of these steps of those probed, joined by commas, or of all; those that $ZS_PROBE_VALUES names when not set"},
     {"tracking.profile_dir", "profile_dir", Type::text, "DIR", "", "folder for the traces in place of the run's"},
     {"sweep_name", "", Type::text, "NAME", "", "the sweep that a run belongs to"},
 });

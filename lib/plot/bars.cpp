@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "plot/duration.hpp"
 #include "plot/figures.hpp"
+#include "summary/duration.hpp"
 
 namespace zs::plot {
 namespace {
@@ -80,6 +82,19 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
                                             : std::string("± and error bars: 95 % interval of the mean over ") + over);
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);
   return {"Iteration time", {std::move(panel)}};
+}
+
+Figure duration_figure(const std::vector<Condition>& conditions, const Options&) {
+  double largest = 0;
+  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(summary::all_steps(condition)));
+  if (largest == 0) throw Error("no condition of the summary has an iteration time");
+  const Unit unit = summary::time_unit(largest);
+  Panel panel;
+  panel.x_label = "time of all steps (" + unit.name + ")";
+  panel.bars = bars(conditions, unit, "no time",
+                    [](const Condition& condition) { return Reading{finite(summary::all_steps(condition))}; });
+  panel.notes.emplace_back("the iteration time of each logged step, also for the steps since the one before");
+  return {"Time of all steps", {std::move(panel)}};
 }
 
 Figure memory_figure(const std::vector<Condition>& conditions, const Options&) {

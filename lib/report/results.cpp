@@ -9,6 +9,7 @@
 #include "base/number.hpp"
 #include "plot/figures.hpp"
 #include "report/batch.hpp"
+#include "summary/duration.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::report {
@@ -40,6 +41,21 @@ std::vector<double> values(const Findings& found, Member member) {
   for (const Condition& condition : found.conditions)
     all.push_back(condition.*member ? static_cast<double>(*(condition.*member)) : figure::kNone);
   return all;
+}
+
+/// Seconds from the start of a run to its end, the mean over the runs that say it.
+double whole_run(const Condition& condition) {
+  stat::Sample all;
+  for (const summary::Member& member : condition.members) {
+    for (const char* const name : {"wall_time", "seconds"}) {
+      const auto found = member.facts.find(name);
+      const auto seconds = found == member.facts.end() ? std::nullopt : parse_real(found->second);
+      if (!seconds) continue;
+      all.push_back(*seconds);
+      break;
+    }
+  }
+  return all.empty() ? figure::kNone : stat::mean(all);
 }
 
 double largest(const std::vector<double>& values) {
@@ -127,6 +143,24 @@ class GridMaker {
       return std::isnan(all[i]) ? nothing() : Cell{Text(texts[i]), all[i]};
     });
   }
+  /// Makes the smallest number of the last column strong, if it has that title: among conditions that did not fail, and
+  /// not where all have the same.
+  void mark_least(const std::string& title) {
+    if (grid_.header.back() != title) return;
+    double least = HUGE_VAL, most = -HUGE_VAL;
+    const auto key = [&](std::size_t i) {
+      return found_.conditions[i].bad() ? figure::kNone : grid_.rows[i].back().key;
+    };
+    for (std::size_t i = 0; i < grid_.rows.size(); ++i)
+      least = std::fmin(least, key(i)), most = std::fmax(most, key(i));
+    if (!(least < most)) return;
+    marked_ = true;
+    for (std::size_t i = 0; i < grid_.rows.size(); ++i) {
+      if (key(i) != least) continue;
+      for (Span& span : grid_.rows[i].back().text.spans) span.look = Span::Look::strong;
+    }
+  }
+  bool marked() const { return marked_; }
 
   Grid take() { return std::move(grid_); }
 
@@ -134,6 +168,7 @@ class GridMaker {
   const Findings& found_;
   Tracer& tracer_;
   Grid grid_;
+  bool marked_ = false;
 };
 
 }  // namespace
@@ -211,6 +246,7 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   maker.number("points", "points", &Condition::points);
   maker.number("first", "first_loss", &Condition::first_loss, 1, 7);
   maker.number("final", "final_loss", &Condition::final_loss, 1, 7);
+  maker.mark_least("final");
   maker.number("best", "best_loss", &Condition::best_loss, 1, 7);
   maker.number("mean", "mean_loss", &Condition::mean_loss, 1, 7);
   maker.number("validation", "valid_loss", &Condition::valid_loss, 1, 7);
@@ -218,7 +254,12 @@ Section loss_section(const Findings& found, Tracer& tracer) {
     if (somewhere(found, name))
       maker.column(title, [&, name = name](std::size_t i) { return fact(found.conditions[i], name); });
   }
+  const bool marked = maker.marked();
   section.blocks.emplace_back(maker.take());
+  if (marked)
+    section.blocks.emplace_back(
+        Paragraph{"In bold: the lowest final loss of the conditions that did not fail. Where no intervals lie apart it "
+                  "is no reason to choose."});
   for (const auto& [beginning, title] :
        {std::pair{"train_loss_epoch.", "mean loss of epoch"}, {"class_accuracy.", "accuracy of class"}}) {
     if (auto grid = grid_of(found, beginning, title)) section.blocks.emplace_back(*std::move(grid));
@@ -250,6 +291,29 @@ Text time_sentence(const Findings& found) {
              percent(1 - best / *time.next->time_mean), code(time.next->name));
 }
 
+namespace {
+
+/// The time of all steps of a run, and, where it was recorded, of its whole process.
+void time_columns(const Findings& found, GridMaker& maker) {
+  const auto column = [&](const std::string& title, const std::vector<double>& seconds) {
+    const double longest = largest(seconds);
+    if (longest == 0) return;
+    const summary::Unit unit = summary::time_unit(longest);
+    maker.column(title + " (" + unit.name + ")", [&](std::size_t i) {
+      return std::isfinite(seconds[i]) ? Cell{Text(unit.number(seconds[i])), seconds[i]} : nothing();
+    });
+  };
+  std::vector<double> steps, whole;
+  for (const Condition& condition : found.conditions) {
+    steps.push_back(summary::all_steps(condition).value_or(figure::kNone));
+    whole.push_back(whole_run(condition));
+  }
+  column("all steps", steps);
+  column("whole run", whole);
+}
+
+}  // namespace
+
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer) {
   Section section{"Performance", {}};
   section.blocks.emplace_back(Paragraph{time_sentence(found)});
@@ -275,6 +339,7 @@ Section performance_section(const metric::Store& store, const Findings& found, T
       return Cell{Text(ratio == 0 ? "0 %" : (ratio > 0 ? "+" : "") + percent(ratio)), ratio};
     });
   }
+  time_columns(found, maker);
   for (const auto& [noun, column, member] : {std::tuple{"tokens", "tokens_per_second", &Condition::tokens_per_second},
                                              {"images", "images_per_second", &Condition::images_per_second}}) {
     const summary::Unit rate = summary::rate_unit(largest(values(found, member)));

@@ -21,9 +21,10 @@ std::string Saving::name(std::int64_t step, bool last) const {
   return folder_ + (last && settings_.save_final ? "/final_checkpoint" : "/checkpoint_" + to_text(step));
 }
 
-void Saving::before(std::int64_t step, std::int64_t steps) {
+void Saving::before(std::int64_t step, std::int64_t steps, std::function<void()> seen) {
   // Whether to stop is agreed on while the gradients are there, so that every checkpoint has them.
-  engine_.observe({.reduced = [this, step, last = step == steps] {
+  engine_.observe({.reduced = [this, step, last = step == steps, seen = std::move(seen)] {
+    if (seen) seen();
     for (const int asked : comm::exchange_values(group_, int{stop_asked()}, "agreement on going on"))
       stopping_ = stopping_ || asked;
     if (settings_.save_gradients && (due(step, last) || stopping_)) write_gradients(step, last);

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/host.hpp"
@@ -315,6 +318,27 @@ at::ScalarType autocast(const config::Config& config, const Settings& s) {
   return dtype_named(name);
 }
 
+/// What is asked for, else what the environment says, which is the same for trainings with zs_probe.py.
+void choose_probe(const config::Config& config, Settings& s) {
+  const auto chosen = [&](const char* key, const char* variable) {
+    const std::string asked = config.has(key) ? config.text(key) : "";
+    const char* const common = std::getenv(variable);
+    return asked.empty() && common ? std::string(common) : asked;
+  };
+  s.probe = chosen("tracking.probe", "ZS_PROBE");
+  if (s.probe == "off") s.probe.clear();
+  s.probe_values = chosen("tracking.probe_values", "ZS_PROBE_VALUES");
+  const std::string every = chosen("tracking.probe_every", "ZS_PROBE_EVERY");
+  const auto number = every.empty() ? std::optional<std::int64_t>(1) : parse_int(every);
+  if (!number || *number < 1) throw Error("ZS_PROBE_EVERY: '" + every + "' is not a whole number of at least 1");
+  s.probe_every = *number;
+  std::istringstream steps(s.probe_values == "all" ? "" : s.probe_values);
+  for (std::string step; std::getline(steps, step, ',');) {
+    if (const auto value = parse_int(step); !value || *value < 1)
+      throw Error("tracking.probe_values: '" + step + "' is neither a step nor all");
+  }
+}
+
 }  // namespace
 
 std::string dtype_name(at::ScalarType dtype) {
@@ -404,6 +428,7 @@ Settings settings(const config::Config& config, int ranks) {
   s.profile = config.boolean("tracking.profile") || s.profiled.last > 0;
   if (s.profile && !has_profiler()) throw Error("--profile: Debian's LibTorch has no profiler; that of PyTorch has");
   s.profile_dir = config.text("tracking.profile_dir");
+  choose_probe(config, s);
   s.output_dir = config.text("run.output_dir");
   s.run_name = config.text("run.name");
   return s;

@@ -56,6 +56,9 @@ struct Settings {
   bool profile = false;         ///< profile some steps
   ProfiledSteps profiled;       ///< those asked for
   std::string profile_dir;      ///< folder for the traces; "": the run's
+  std::string probe;            ///< folder for what zs_probe.py records of a PyTorch training; "": none
+  std::int64_t probe_every = 1;
+  std::string probe_values;  ///< "all", or steps joined by commas; "": of none the values are kept
   std::string checkpoint;       ///< folder to go on from, or ""
   std::int64_t save_steps = 0;  ///< 0: none but the final one
   bool save_final = true;

@@ -170,6 +170,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     for (std::size_t row = 0; row < run_.records.rows(); ++row) metric::write_row(run_.records, row, *writer);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
+  probing_ = std::make_unique<Probing>(group_, *engine_, settings_);
   Measuring measuring(group_, *engine_, settings_, model_, done_);
   const ProfiledSteps profiled =
       settings_.profile ? profiled_steps(settings_.profiled, settings_.timing_warmup, done_, steps_) : ProfiledSteps{};
@@ -187,7 +188,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   while (step < steps_ && !stopped && diverged_.empty()) {
     ++step;
     const bool last = step == steps_;
-    saving.before(step, steps_);
+    saving.before(step, steps_, [&] { probing_->gradients(step); });
     if (engine_->prepare(step)) tell_plan(step);
     measuring.before(step);
     profile.begin(step);
@@ -219,6 +220,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     if (sink_.progress) sink_.progress(run_.records, steps_);
   }
   profile.finish();
+  probing_->finish(step);
   run_.attributes["state_digest"] = digest;
   const auto held = comm::exchange_values(group_, engine_->state_bytes(), "exchange of memory use");
   const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
@@ -271,6 +273,7 @@ void Trainer::train_step(std::int64_t step) {
   const zero::StepResult result =
       engine_->step(step, learning_rate, [&](std::int64_t leaf) { return batches_.training(step, leaf); });
   const double time = seconds() - begin - result.observed;
+  probing_->after(step, result);
 
   struct Usage {
     std::int64_t allocated, peak, sent, between_nodes;

@@ -13,6 +13,7 @@
 #include "model/model.hpp"
 #include "train/batches.hpp"
 #include "train/evaluation.hpp"
+#include "train/probing.hpp"
 #include "train/settings.hpp"
 
 namespace zs::train {
@@ -79,6 +80,7 @@ class Trainer {
   std::int64_t steps_, done_ = 0;
   bool several_nodes_;
   std::unique_ptr<zero::Engine> engine_;
+  std::unique_ptr<Probing> probing_;
   metric::Run run_;
   std::string diverged_;                          // Outcome::diverged
   std::map<std::string, std::string> evaluated_;  // facts of the newest evaluations

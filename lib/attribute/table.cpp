@@ -182,6 +182,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "wall_time", .role = measurement, .label = "wall time", .unit = "s", .type = kReal},
     {.name = "seconds", .role = measurement, .label = "seconds of the whole run", .unit = "s", .type = kReal},
     {.name = "compile_time", .role = measurement, .label = "time of compilation", .unit = "s", .type = kReal},
+    {.name = "pass_effects", .role = measurement, .label = "what passes did", .main = true},
     {.name = "state_bytes", .role = measurement, .label = "training state of a rank", .unit = "bytes", .type = kInt},
     {.name = "ideal_state_bytes", .role = measurement, .label = "training state of a rank, predicted", .unit = "bytes", .type = kInt},
     {.name = "ideal_comm_bytes", .role = measurement, .label = "bytes that a rank sends, predicted", .unit = "bytes", .type = kInt},

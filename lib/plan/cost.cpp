@@ -5,6 +5,7 @@
 #include <array>
 
 #include "plan/memory.hpp"
+#include "plan/memory_curve.hpp"
 
 namespace zs::plan {
 namespace {
@@ -20,13 +21,6 @@ std::vector<Kind> alike(Kind kind) {
   return all;
 }
 
-/// The kind that finishes what a kind starts.
-Kind wait_of(Kind kind) {
-  return kind == Kind::reduce        ? Kind::reduce_wait
-         : kind == Kind::gather_grad ? Kind::gather_grad_wait
-                                     : Kind::gather_wait;
-}
-bool starts(Kind kind) { return gathers(kind) || kind == Kind::reduce || kind == Kind::gather_grad; }
 bool waits(Kind kind) {
   return kind == Kind::gather_wait || kind == Kind::reduce_wait || kind == Kind::gather_grad_wait;
 }
@@ -118,7 +112,19 @@ CostModel::CostModel(const Profile& profile, const Network& network) : profile_(
   for (const auto& [kind, its] : points) lines_[kind] = fit(its);
 }
 
+const Line* CostModel::line(Kind kind) const {
+  const auto found = lines_.find(line_of(kind));
+  return found == lines_.end() ? nullptr : &found->second;
+}
+
+double CostModel::of_input(const Op& op, std::set<std::string>& unknown) const {
+  const Line* const its = line(op.kind == Kind::load_input ? Kind::load : Kind::store);
+  if (!its) unknown.insert(name(op.kind));
+  return its ? its->at(input_bytes(profile_, op.unit)) : 0;
+}
+
 double CostModel::seconds(const Op& op, const Shape& shape, std::set<std::string>& unknown) const {
+  if (op.kind == Kind::load_input || op.kind == Kind::store_input) return of_input(op, unknown);
   if (op.kind == Kind::release || waits(op.kind)) return 0;
   if (computes(op.kind)) {
     for (const Kind kind : alike(op.kind)) {
@@ -162,7 +168,8 @@ double CostModel::memory(const Plan& plan) const {
                here = activation_bytes(profile_, plan.shape.activation_checkpointing);
   // What no plan names (batches, what products work in) is as much as it was when it was measured.
   const double rest = std::max(0.0, profile_.peak - profile_.state - std::max(0.0, then));
-  return kept_bytes(plan, profile_.bytes_per_parameter) + std::max(0.0, here) + rest;
+  return kept_bytes(plan, profile_.bytes_per_parameter) + std::max(0.0, here) + rest -
+         MemoryCurve(profile_).relief(plan);
 }
 
 Prediction CostModel::predict(const Plan& plan) const {
@@ -171,7 +178,9 @@ Prediction CostModel::predict(const Plan& plan) const {
   result.parts["rest"] = now;
   std::map<std::pair<Kind, int>, double> done;
   for (const Op& op : plan.ops) {
-    const double its = seconds(op, plan.shape, result.unknown);
+    double its = seconds(op, plan.shape, result.unknown);
+    // What begins with the next gather begins once.
+    if (const Line* const gather = line(Kind::gather); op.with_next && gather && its > 0) its -= gather->start;
     if (its > 0) result.parts[lane(op.kind)] += its;
     if (profile_.overlaps && starts(op.kind)) {
       travels_until = std::max(travels_until, now) + its;

@@ -33,7 +33,7 @@ Measuring::Measuring(comm::Group& group, zero::Engine& engine, const Settings& s
       engine_(engine),
       settings_(settings),
       model_(model),
-      first_(settings.deepcompile && !settings.plan_profile ? done + 2 : 0) {}
+      first_((settings.deepcompile || settings.passes.size() > 1) && !settings.plan_profile ? done + 2 : 0) {}
 
 void Measuring::before(std::int64_t step) {
   if (!measures(step)) return;
@@ -61,7 +61,9 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   const std::string mine = plan::to_json(timings_.into(std::move(profile)));
   for (const std::string& its : group_.all_gather_object(mine, "exchange of what was measured"))
     ranks.push_back(plan::profile_from_json(its, "the profile of a rank"));
-  if (group_.rank() == 0) write_file(folder + "/profile.json", plan::to_json(plan::joined(ranks)));
+  const auto all = std::make_shared<const plan::Profile>(plan::joined(ranks));
+  if (group_.rank() == 0) write_file(folder + "/profile.json", plan::to_json(*all));
+  engine_.measured(all);
   return true;
 }
 

@@ -88,7 +88,7 @@ attribute::Facts attributes(const config::Config& config, const train::Settings&
                             {"gradient_accumulation_steps", zs::to_text(std::int64_t{s.micro_steps})},
                             {"batch_size", zs::to_text(std::int64_t{s.batch_size})},
                             {"seq_length", zs::to_text(static_cast<std::int64_t>(s.model.seq_length))},
-                            {"passes", fmt::format("{}", fmt::join(s.passes, ","))},
+                            {"passes", plan::to_text(s.passes)},
                             {"kernels", s.model.fused ? "fused" : "plain"},
                             {"rtol", zs::to_text(tolerance.rtol)},
                             {"atol", zs::to_text(tolerance.atol)}};
@@ -165,14 +165,19 @@ struct Answered {
 };
 
 /// Beside the reference; a line a step on rank 0 where it is for people.
-Answered side_by_side(comm::Group& group, const Request& request, metric::Run& run, bool text, bool units) {
+Answered side_by_side(comm::Group& group, const Request& request, metric::Run& run, bool text, bool verbose) {
   const bool first = group.rank() == 0;
   SideBySide sides(group, request);
+  const std::vector<std::string> effects = sides.pass_effects();
+  if (!effects.empty()) run.attributes["pass_effects"] = fmt::format("{}", fmt::join(effects, " | "));
+  if (first && text && verbose) {
+    for (const std::string& effect : effects) print("pass " + effect + "\n");
+  }
   if (first && text) print(header());
   const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
     if (!first) return;
     add(run.records, row);
-    if (text) print(to_text(row) + (units ? units_text(row, sides) : ""));
+    if (text) print(to_text(row) + (verbose ? units_text(row, sides) : ""));
   }});
   return {verdict.kind, lines(verdict, sides, group, request)};
 }

@@ -34,6 +34,7 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
   run.batches.resize(static_cast<std::size_t>(plan.shape.micro_steps));
   run.device_losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
   for (const plan::Op& op : plan.ops) {
+    if (run.training && plan::computes(op.kind)) run.result.held = std::max(run.result.held, held());
     if (timed_ && run.training)
       execute_timed(op, run);
     else
@@ -63,7 +64,7 @@ void Engine::execute(const plan::Op& op, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(op.unit)];
   switch (op.kind) {
     case Kind::gather:
-      return state.parameters.start_gather();
+      return start_gather(op, run);
     case Kind::gather_secondary:
       return state.parameters.start_gather_secondary();
     case Kind::partition:
@@ -104,14 +105,38 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::load:
       return state.optimizer->state().start_load();
     case Kind::store:
-      return state.optimizer->state().put_back();
+      return state.optimizer->state().move_out();
     case Kind::load_shard:
       return state.parameters.shard()->start_load();
     case Kind::store_shard:
-      return state.parameters.shard()->put_back();
+      return state.parameters.shard()->move_out();
+    case Kind::load_input:
+      return state.stored_input.start_load();
+    case Kind::store_input:
+      return state.stored_input.move_out(*input_store_, "input of " + units_[static_cast<std::size_t>(op.unit)]->name(),
+                                         state.input);
     case Kind::norm:
       return;
   }
+}
+
+void Engine::start_gather(const plan::Op& op, Run& run) {
+  run.together.push_back(op.unit);
+  if (op.with_next) return;
+  std::vector<comm::Gathered> operands;
+  std::vector<Parameters*> gathered;
+  std::string what;
+  for (const int unit : std::exchange(run.together, {})) {
+    UnitState& state = states_[static_cast<std::size_t>(unit)];
+    const auto operand = state.parameters.ready_to_gather();
+    if (!operand) continue;
+    operands.push_back(*operand);
+    gathered.push_back(&state.parameters);
+    what += (what.empty() ? "all-gather of " : ", ") + state.unit().name();
+  }
+  if (operands.empty()) return;
+  const std::shared_ptr<comm::Pending> work = group_.all_gather_coalesced(operands, what);
+  for (Parameters* const parameters : gathered) parameters->is_gathered_by(work);
 }
 
 at::Tensor Engine::compute(int unit, int micro, Run& run) {
@@ -157,6 +182,7 @@ void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
 
 void Engine::recompute(int unit, int micro, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
+  state.stored_input.load(state.input);
   state.output = compute(unit, micro, run);
 }
 

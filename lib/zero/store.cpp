@@ -58,33 +58,41 @@ device::Buffer Store::borrow(std::int64_t bytes) {
 
 std::unique_ptr<Store> host_store(const device::Device& device) { return std::make_unique<HostStore>(device); }
 
-Kept::Kept(Store* store, const std::string& name, const device::Device& device, std::int64_t bytes)
-    : store_(store), bytes_(bytes) {
-  if (store) block_ = store->add(name, bytes);
-  memory_ = store ? store->borrow(bytes) : device::allocate(device, bytes);
+Kept::Kept(const Home& home, const std::string& name, const device::Device& device, std::int64_t bytes)
+    : home_(home), bytes_(bytes), device_(device) {
+  if (home.store) block_ = home.store->add(name, bytes);
+  memory_ = take();
   device::clear(memory_.view(device::Type::byte, bytes));
   put_back();
 }
 
+/// What is here between steps has memory of its own, which others get while it is away.
+device::Buffer Kept::take() const {
+  return home_.here ? device::allocate(device_, bytes_) : home_.store->borrow(bytes_);
+}
+
 void Kept::start_load() {
-  if (store_ && !memory_) store_->start_load(block_);
+  if (home_.store && !memory_) home_.store->start_load(block_);
 }
 
 void Kept::load() {
-  if (!store_ || memory_) return;
-  device::Buffer memory = store_->borrow(bytes_);
-  store_->finish_load(block_, memory.view(device::Type::byte, bytes_));
+  if (!home_.store || memory_) return;
+  device::Buffer memory = take();
+  home_.store->finish_load(block_, memory.view(device::Type::byte, bytes_));
   memory_ = std::move(memory);
 }
 
 void Kept::put_back() {
-  if (!store_) return;
-  store_->start_store(block_, memory_.view(device::Type::byte, bytes_));
+  if (!home_.here) move_out();
+}
+
+void Kept::move_out() {
+  home_.store->start_store(block_, memory_.view(device::Type::byte, bytes_));
   memory_.reset();
 }
 
 void Kept::drop() {
-  if (store_) memory_.reset();
+  if (home_.store) memory_.reset();
 }
 
 }  // namespace zs::zero

@@ -59,31 +59,45 @@ std::unique_ptr<Store> host_store(const device::Device& device);
 /// lets it. Throws zs::Error where it cannot be made.
 std::unique_ptr<Store> file_store(const device::Device& device, const std::string& folder);
 
+/// Where numbers lie between steps, and where else they can be.
+struct Home {
+  Store* store = nullptr;  ///< that may have them, and outlives them; null: they stay in device memory
+  bool here = true;        ///< between steps they are in device memory, else in the store
+};
+
 /// Numbers of a unit that lie in device memory, or in a store and in device memory only for a while.
 class Kept {
  public:
-  /// `bytes` in device memory for good, or in `store` (which outlives it) if that is not null; zeros.
-  Kept(Store* store, const std::string& name, const device::Device& device, std::int64_t bytes);
+  /// `bytes`; zeros.
+  Kept(const Home& home, const std::string& name, const device::Device& device, std::int64_t bytes);
 
-  bool offloaded() const { return store_ != nullptr; }
-  /// Begins to load it, loads it, gives it back changed. Nothing where it is in device memory for good.
+  /// Whether its memory comes and goes.
+  bool moves() const { return home_.store != nullptr; }
+  /// Begins to load it, and loads it, if it is in the store.
   void start_load();
   void load();
+  /// Gives it back changed to where it is between steps.
   void put_back();
+  /// Stores it, changed, and leaves device memory. REQUIRES: it moves.
+  void move_out();
   /// Forgets what was loaded, unchanged.
   void drop();
-  /// Store::plant. REQUIRES: offloaded.
-  void plant(DiskFault fault) { store_->plant(block_, fault); }
+  /// Store::plant. REQUIRES: it moves.
+  void plant(DiskFault fault) { home_.store->plant(block_, fault); }
   /// REQUIRES: in device memory.
   const device::Buffer& memory() const { return memory_; }
-  /// In device memory for good.
-  std::int64_t resident_bytes() const { return store_ ? 0 : memory_.bytes(); }
+  /// In device memory between steps, and now.
+  std::int64_t resident_bytes() const { return home_.here ? bytes_ : 0; }
+  std::int64_t bytes_here() const { return memory_ ? bytes_ : 0; }
 
  private:
-  Store* store_;
+  Home home_;
   int block_ = -1;
   std::int64_t bytes_;
+  device::Device device_;
   device::Buffer memory_;
+
+  device::Buffer take() const;
 };
 
 /// Has a Kept in device memory as long as it lives: for those who look.

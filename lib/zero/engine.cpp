@@ -124,14 +124,14 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
     secondary_group_ = group.split(group.rank() / shape.secondary, "ranks of a secondary partition");
     secondary_pool_.emplace(*secondary_group_);
   }
-  const Home state_home{optimizer_store_.get(), settings.offload.optimizer == Place::device},
+  const Home state_home{optimizer_store_.get(), !settings.trains || settings.offload.optimizer == Place::device},
       shard_home{parameter_store_.get(), settings.offload.parameters == Place::device};
   states_.reserve(units.size());
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
-      return (settings.use_torch_adam ? torch_adamw : fused_adamw)(
-          {unit->name(), settings.adamw, segments(*unit, layout.owned, settings.decay_all), parameters, state_home,
-           settings.trains});
+      return (settings.use_torch_adam ? torch_adamw : fused_adamw)({unit->name(), settings.adamw,
+                                                                    segments(*unit, layout.owned, settings.decay_all),
+                                                                    parameters, state_home, settings.trains});
     };
     const Layout layout =
         zero::layout(*unit, group, shape, device::type_of(settings.dtype), parameter_store_ != nullptr);

@@ -108,6 +108,9 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
   require_divisible(shape);
   plan::check(plan_);
   comm::require_same(group, {{"the hash of the plan", std::to_string(plan::hash(plan_))}}, "plan of the step");
+  const device::Device device = group.device();
+  if (settings.offload.optimizer == Place::host && device.kind != device::Device::Kind::cpu)
+    ahead_.emplace(*optimizer_store_, [device] { return device::statistics(device).allocated; });
   if (shape.secondary > 0) {
     secondary_group_ = group.split(group.rank() / shape.secondary, "ranks of a secondary partition");
     secondary_pool_.emplace(*secondary_group_);

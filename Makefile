@@ -59,7 +59,7 @@ NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -
 WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
 comma := ,
 WITHOUT_CUDA = $(or $(if $(filter 0,$(CUDA)),CUDA=0),$(if $(filter debian,$(TORCH)),Debian has a LibTorch without it),\
-  $(if $(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so),there is no nvcc,$(TORCH_HOME) is a LibTorch without it)); make deps CUDA=1 fetches what it needs
+  $(if $(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so),there is no nvcc,this LibTorch has none)); make deps CUDA=1 fetches what it needs
 TOOLKIT = $(abspath $(dir $(NVCC))..)
 CUDA_FOLDERS = $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
 CUDA_CFLAGS = -fPIC $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include $(TORCH_HOME)/../include) $(TOOLKIT)/include)

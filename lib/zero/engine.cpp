@@ -120,6 +120,9 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
   require_divisible(shape);
   for (const plan::Plan& plan : plans_) plan::check(plan);
   require_same_plans();
+  const device::Device device = group.device();
+  if (optimizer_store_ && settings.offload.optimizer == Place::host && device.kind != device::Device::Kind::cpu)
+    ahead_.emplace(*optimizer_store_, [device] { return device::statistics(device).allocated; });
   if (shape.secondary > 0) {
     secondary_group_ = group.split(group.rank() / shape.secondary, "ranks of a secondary partition");
     secondary_pool_.emplace(*secondary_group_);

@@ -12,6 +12,7 @@
 #include "plan/pass.hpp"
 #include "plan/schedule.hpp"
 #include "unit/unit.hpp"
+#include "zero/ahead.hpp"
 #include "zero/loss_scaler.hpp"
 #include "zero/state.hpp"
 
@@ -195,7 +196,8 @@ class Engine {
   std::int64_t updates_ = 0;
   Observer observer_;
   Timed timed_;
-  bool self_tested_ = false;  // since the start
+  bool self_tested_ = false;    // since the start
+  std::optional<Ahead> ahead_;  // of optimizer state in the host's memory beside a GPU
 
   struct Sent {
     std::int64_t all = 0, between_nodes = 0, collectives = 0;
@@ -222,6 +224,7 @@ class Engine {
   void recompute(int unit, int micro, Run& run);
   void backward(int unit, int micro);
   void norm(Run& run);
+  static void read_losses(Run& run);
   void update(int unit, Run& run);
   at::Tensor compute(int unit, int micro, Run& run);
   std::vector<float> gather_losses(const Run& run, std::int64_t leaves);

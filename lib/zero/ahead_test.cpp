@@ -72,7 +72,8 @@ TEST_CASE("ahead: loads begin in the last backward, in the order of the updates,
     const plan::Plan plan = plan::baseline(shape);
     Seen store;
     std::vector<Kept> states;
-    for (const plan::Unit& unit : shape.units) states.emplace_back(&store, unit.name, device::Device{}, kBlock);
+    for (const plan::Unit& unit : shape.units)
+      states.emplace_back(Home{&store, false}, unit.name, device::Device{}, kBlock);
     std::int64_t level = 1000;
     Ahead ahead(store, [&] { return level + store.lent(); });
     for (int round = 0; round < 3; ++round) {
@@ -105,7 +106,8 @@ TEST_CASE("ahead: without room nothing begins before its time, and what goes hom
   const plan::Plan plan = plan::baseline(shape);
   Seen store;
   std::vector<Kept> states;
-  for (const plan::Unit& unit : shape.units) states.emplace_back(&store, unit.name, device::Device{}, kBlock);
+  for (const plan::Unit& unit : shape.units)
+    states.emplace_back(Home{&store, false}, unit.name, device::Device{}, kBlock);
   std::int64_t level = 1000;
   Ahead ahead(store, [&] { return level + store.lent(); });
   const std::vector<Look> looks = step(ahead, store, states, plan, level, 40);

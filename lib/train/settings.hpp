@@ -28,8 +28,8 @@ struct Settings {
   std::string method;  ///< as it was asked for, or ""
   int micro_steps = 1;
   bool deepcompile = false, activation_checkpointing = false;
-  std::vector<std::string> passes;               ///< empty: none
-  std::int64_t gathered_elements = 0;            ///< what passes may keep gathered
+  std::vector<std::string> passes;                    ///< empty: none
+  std::int64_t gathered_elements = 0;                 ///< what passes may keep gathered
   std::shared_ptr<const plan::Profile> plan_profile;  ///< what was measured of the plan's operations, or null
   zero::Strategy strategy() const {
     return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, plan_profile}};
@@ -37,6 +37,7 @@ struct Settings {
 
   std::string dataset;
   std::string tokenizer;  ///< its path; "": bytes
+  std::string text_key;   ///< of JSON Lines; "": text, of files named so
   double dataset_percentage = 100;
   std::int64_t dataset_size = 0;
   data::HeldOut held_out;

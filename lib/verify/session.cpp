@@ -19,6 +19,7 @@
 #include "config/known.hpp"
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
+#include "metric/unit.hpp"
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
 #include "train/describe.hpp"
@@ -271,11 +272,12 @@ Status Session::side_by_side(const cli::Args& args) {
   train::set_arithmetic(group, request.train);
   if (device == "cpu") train::require_memory(group, model::make(request.train.model), request.train, host_memory());
   SideBySide sides(group, request);
+  const bool images = model::takes_images(request.train.model.name);
   metric::Run run{"verify", attributes(config, request.train, args, group, request.tolerance), {}};
   if (first && text) print(header());
   const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
     if (!first) return;
-    add(run.records, row);
+    add(run.records, row, images ? metric::kLossOfImages : metric::kLossOfTokens);
     if (text) print(to_text(row) + (args.has("verbose_logging") ? units_text(row, sides) : ""));
   }});
   const Lines all = lines(verdict, sides, group, request);

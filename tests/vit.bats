@@ -100,6 +100,18 @@ train() {
   for key in final_valid_loss final_valid_accuracy test_loss test_accuracy total_steps total_epochs model_size_M samples_per_second class_accuracy.class0; do
     [[ $output == *"$key"* ]] || complain "not in the index: $key"
   done
+  run -0 zs-runs --registry taught --sort_by valid_accuracy --format tsv
+  [[ $output == *final_valid_accuracy* ]] || complain "not sorted: $output"
+  # A report of it has images and nats, and nothing of tokens.
+  zs-report log -o report.md
+  grep -qE 'images \((k/s|/s)\)' report.md || complain "no images per second"
+  grep -q 'total_epochs\|epochs of the training' report.md || complain "no epochs"
+  run -1 grep -i token report.md
+  zs-plot loss log -o loss.svg
+  grep -q 'loss (nats)' loss.svg || complain "the loss of images is not in nats"
+  zs-parse --format h5 log -o parsed.h5
+  run -0 /usr/bin/python3 -c 'import h5py; f = h5py.File("parsed.h5"); print([d["loss"].attrs["unit"] for d in f["runs"].values()])'
+  [[ $output == *nats* && $output != *token* ]] || complain "in HDF5: $output"
   # The same model alone, by other ranks.
   run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name learnt --dataset parted --batch_size 8 --eval_only --output_dir none --zero_stage 3 --compile
   [[ ${lines[0]} == "$(grep '^validation: ' log)" ]] || complain "alone: $output"

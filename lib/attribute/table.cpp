@@ -30,6 +30,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "checkpoint", .role = decides, .label = "checkpoint to begin with", .key = "run.checkpoint", .place = true},
     {.name = "begun_after_step", .role = decides, .label = "steps before the first one", .type = kInt, .found = true},
     {.name = "dataset", .role = decides, .label = "data", .key = "data.dataset_path", .aliases = "data.dataset data.dataset_name dataset_name dataset_path", .through = "dataset_sha256", .main = true, .place = true},
+    {.name = "text_key", .role = decides, .label = "field of the text", .key = "data.text_key", .through = "dataset_sha256"},
     {.name = "packing", .role = decides, .label = "packing of documents", .key = "data.packing", .through = "dataset_sha256"},
     {.name = "dataset_sha256", .role = decides, .label = "checksum of the data", .found = true},
     {.name = "dataset_tokens", .role = decides, .label = "tokens of the data", .through = "dataset_sha256", .type = kInt, .main = true, .scaled = true, .found = true},

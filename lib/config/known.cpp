@@ -28,6 +28,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"model.tokenizer", "tokenizer", Type::text, "PATH", "", "tokenizer of the data set's text: a tokenizer.json, a SentencePiece model, a folder with one, or bytes; when not set that of the model's folder, else bytes"},
 
     {"data.dataset_path", "dataset dataset_name", Type::text, "PATH", "", "what to train on, or the name of a folder in $ZS_DATA that holds it: text, JSON Lines or token files (NAME.bin of zs-tokenize, llm.c, nanoGPT), in one file or in a folder, perhaps with train, valid and test; of images a folder for each class, or Food-101; when not set the licence texts of this machine, or images that are made up", "", -kNoBound, kNoBound, "data.dataset data.dataset_name"},
+    {"data.text_key", "text_key", Type::text, "KEY", "", "the data set is JSON Lines with its texts under this key; when not set text, in files *.jsonl and *.ndjson"},
     {"data.packing", "packing", Type::text, "HOW", "", "how documents become sequences: whole joins them, with the end of text between, and cuts the row; none begins a sequence with each document and pads its end, which no loss counts (a longer document goes on in the next); whole when not set", "none whole"},
     {"data.dataset_size", "dataset_size", Type::count, "N", "", "tokens, or images, of the data set to train on: 10M, 64k", "", 1, kMany},
     {"data.dataset_percentage", "dataset_percentage", Type::real, "P", "100", "per cent of the data set to take", "", kTiny, 100},
@@ -39,11 +40,11 @@ constexpr auto kKnown = std::to_array<Known>({
     {"data.skip_bad_images", "skip_bad_images", Type::boolean, "", "false", "leave out images that cannot be decoded, and say which: every image is decoded once before the first step"},
     {"data.num_workers", "num_workers dataloader_num_workers", Type::integer, "N", "", "threads of a rank that decode images; the machine's processors over its ranks when not set", "", 1, 4096},
 
-    {"training.batch_size", "batch_size", Type::integer, "N", "1", "sequences in a rank's micro-batch, or of all those that max_gpu_batch_size splits it into", "", 1, 1e9},
-    {"training.max_gpu_batch_size", "max_gpu_batch_size", Type::integer, "N", "", "most sequences at once on a device: a larger batch_size is split into accumulation steps, in place of gradient_accumulation_steps", "", 1, 1e9},
-    {"training.eval_batch_size", "eval_batch_size", Type::integer, "N", "", "sequences in a rank's micro-batch of the evaluation; batch_size when not set", "", 1, 1e9},
+    {"training.batch_size", "batch_size", Type::integer, "N", "1", "sequences, or images, in a rank's micro-batch, or of all those that max_gpu_batch_size splits it into", "", 1, 1e9},
+    {"training.max_gpu_batch_size", "max_gpu_batch_size", Type::integer, "N", "", "most sequences, or images, at once on a device: a larger batch_size is split into accumulation steps, in place of gradient_accumulation_steps", "", 1, 1e9},
+    {"training.eval_batch_size", "eval_batch_size", Type::integer, "N", "", "sequences, or images, in a rank's micro-batch of the evaluation; batch_size when not set", "", 1, 1e9},
     {"training.gradient_accumulation_steps", "gradient_accumulation_steps", Type::integer, "N", "", "micro-batches of a rank in a step; 1 when not set", "", 1, 1e9},
-    {"training.train_batch_size", "train_batch_size", Type::integer, "N", "", "sequences of a step over all ranks: batch_size and gradient_accumulation_steps follow from it where they are not set, and must agree with it where they are", "", 1, 1e12},
+    {"training.train_batch_size", "train_batch_size", Type::integer, "N", "", "sequences, or images, of a step over all ranks: batch_size and gradient_accumulation_steps follow from it where they are not set, and must agree with it where they are", "", 1, 1e12},
     {"training.learning_rate", "learning_rate", Type::real, "X", "0.001", "AdamW's learning rate", "", 0, kNoBound},
     {"training.weight_decay", "weight_decay", Type::real, "X", "0.01", "AdamW's weight decay", "", 0, kNoBound},
     {"training.beta1", "", Type::real, "X", "0.9", "AdamW's decay of the first moment", "", 0, 1},

@@ -46,6 +46,8 @@ class Ledger {
  public:
   Ledger(const Plan& plan, int bytes_per_parameter)
       : shape_(plan.shape), bytes_(bytes_per_parameter), gradients_(plan.shape.units.size()) {
+    moves_shards_ = shape_.offload_parameters || std::any_of(plan.ops.begin(), plan.ops.end(),
+                                                             [](const Op& op) { return op.kind == Kind::store_shard; });
     for (const Unit& unit : shape_.units) {
       const auto numel = static_cast<double>(unit.numel);
       const double owned = shape_.stage == 0 ? numel : numel / shape_.ranks, state = owned * (bytes_ < 4 ? 12 : 8);
@@ -69,12 +71,12 @@ class Ledger {
   Buffers pool_;
   double lasting_ = 0, largest_state_ = 0, largest_shard_ = 0;
   int shards_ = 0, most_shards_ = 0;  // that are loaded
+  bool moves_shards_ = false;         // to a store and back, by offload or by a pass
   std::vector<Gradient> gradients_;
 
   bool many() const { return shape_.ranks > 1; }
   bool sharded() const {
-    return shape_.stage == 3 &&
-           (many() || shape_.offload_parameters || shape_.quantized_weights || shape_.secondary > 0);
+    return shape_.stage == 3 && (many() || moves_shards_ || shape_.quantized_weights || shape_.secondary > 0);
   }
   bool shards_gradient() const { return shape_.stage >= 2 && many(); }
   double slice(const Unit& unit) const { return static_cast<double>(unit.numel) / shape_.ranks; }

@@ -49,7 +49,7 @@ void write_results(const std::string& path, const std::string& method, const Out
                  {"train_losses", by_epoch},
                  {"epoch_duration", number(time / static_cast<double>(by_epoch.size()))},
                  {"peak_memory_gb", static_cast<double>(outcome.peak_mem) / 1e9},
-                 {"throughput", number(outcome.tokens_per_second)},
+                 {"throughput", number(outcome.throughput)},
                  {"steps", outcome.steps},
                  {"state_digest", outcome.state_digest}};
   // Of images: on what is held out to the end, else on what is validated with.

@@ -85,7 +85,7 @@ Status status(const Outcome& outcome) {
 
 registry::Fields result_fields(const Outcome& outcome, double wall_time) {
   registry::Fields fields = {{"final_train_loss", to_text(outcome.final_loss)},
-                             {"throughput", to_text(outcome.tokens_per_second)},
+                             {"throughput", to_text(outcome.throughput)},
                              {"iteration_time", to_text(outcome.iteration_time)},
                              {"peak_memory", to_text(outcome.peak_mem)},
                              {"wall_time", to_text(wall_time)},

@@ -252,12 +252,13 @@ void choose_model(const config::Config& config, Settings& s) {
     choose_labels(s);
   else
     choose_vocabulary(config, s);
-  if (config.has("data.packing")) {
-    if (images)
-      throw Error(config.find("data.packing")->origin + ": data.packing is of text, and the model " + s.model.name +
+  for (const char* const key : {"data.packing", "data.text_key"}) {
+    if (config.has(key) && images)
+      throw Error(config.find(key)->origin + ": " + key + " is of text, and the model " + s.model.name +
                   " takes images: leave it out");
-    s.packing = config.text("data.packing") == "none" ? data::Packing::none : data::Packing::whole;
   }
+  if (config.has("data.text_key")) s.text_key = config.text("data.text_key");
+  if (config.has("data.packing") && config.text("data.packing") == "none") s.packing = data::Packing::none;
   const model::Model model = model::make(s.model);
   if (s.model.seq_length == model.seq_length) return;
   s.model.seq_length = model.seq_length;

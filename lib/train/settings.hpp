@@ -38,6 +38,7 @@ struct Settings {
 
   std::string dataset;
   std::string tokenizer;  ///< its path; "": bytes
+  std::string text_key;   ///< of JSON Lines; "": text, of files named so
   double dataset_percentage = 100;
   std::int64_t dataset_size = 0;
   data::HeldOut held_out;
@@ -53,12 +54,12 @@ struct Settings {
   bool eval = false;
   std::string dump_logits;  ///< file for those of the last evaluation, or ""
   std::string output_dir, run_name;
-  bool profile = false;         ///< profile some steps
-  ProfiledSteps profiled;       ///< those asked for
-  std::string profile_dir;      ///< folder for the traces; "": the run's
-  std::string probe;            ///< folder for what zs_probe.py records of a PyTorch training; "": none
+  bool profile = false;     ///< profile some steps
+  ProfiledSteps profiled;   ///< those asked for
+  std::string profile_dir;  ///< folder for the traces; "": the run's
+  std::string probe;        ///< folder for what zs_probe.py records of a PyTorch training; "": none
   std::int64_t probe_every = 1;
-  std::string probe_values;  ///< "all", or steps joined by commas; "": of none the values are kept
+  std::string probe_values;     ///< "all", or steps joined by commas; "": of none the values are kept
   std::string checkpoint;       ///< folder to go on from, or ""
   std::int64_t save_steps = 0;  ///< 0: none but the final one
   bool save_final = true;

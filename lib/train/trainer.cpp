@@ -232,17 +232,17 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     if (sink_.log) sink_.log("run: " + key + "=" + printable(value));
   }
   if (const double rate = kernel::matrix_rate(matrix_format(settings_)); rate > 0) {
-    run_.attributes["mfu"] =
-        to_rounded_text(model_.flops_per_token * result.tokens_per_second / group_.size() / rate, 3);
+    const double tokens = result.throughput * static_cast<double>(model_.takes_images() ? model_.seq_length : 1);
+    run_.attributes["mfu"] = to_rounded_text(model_.flops_per_token * tokens / group_.size() / rate, 3);
   }
   if (sink_.log) {
     if (const std::string why = batches_.cut_short(); !stopped && !why.empty()) sink_.log("note: " + why);
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
               " iteration_time: " + to_plain_text(result.iteration_time) +
-              " tokens_per_second: " + to_plain_text(result.tokens_per_second) + " samples_per_second: " +
-              to_plain_text(result.samples_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
-              " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes) +
-              (run_.attributes.contains("mfu") ? " mfu: " + run_.attributes["mfu"] : ""));
+              (model_.takes_images() ? "" : " tokens_per_second: " + to_plain_text(result.throughput)) +
+              " samples_per_second: " + to_plain_text(result.samples_per_second) +
+              " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " +
+              to_text(state_bytes) + (run_.attributes.contains("mfu") ? " mfu: " + run_.attributes["mfu"] : ""));
     sink_.log("state_digest: " + digest);
   }
   for (metric::Writer* const writer : sink_.metrics) writer->finish(run_.attributes);
@@ -291,7 +291,7 @@ void Trainer::train_step(std::int64_t step) {
   // The columns in the order of the log line; the first call makes them.
   if (records.columns.empty()) {
     for (const char* name : {"step", "epoch", "loss", "iteration_time", "alloc_mem", "peak_mem", "grad_norm",
-                             "clipped_norm", "learning_rate", "tokens", "comm_bytes"}) {
+                             "clipped_norm", "learning_rate", counted(), "comm_bytes"}) {
       records.column(name);
     }
     if (several_nodes_) records.column("comm_bytes_between_nodes");
@@ -301,6 +301,7 @@ void Trainer::train_step(std::int64_t step) {
       if (model_.takes_images()) records.column("valid_accuracy");
     }
     if (settings_.digest_every > 0) records.column("state_digest");
+    metric::set_loss_unit(records.columns);
   }
   integer("step", step);
   integer("epoch", batches_.epoch(step));
@@ -311,7 +312,7 @@ void Trainer::train_step(std::int64_t step) {
   real("grad_norm", result.grad_norm);
   real("clipped_norm", result.clipped_norm);
   real("learning_rate", learning_rate);
-  integer("tokens", batches_.tokens(step));
+  integer(counted(), model_.takes_images() ? batches_.samples_per_step() : batches_.tokens(step));
   integer("comm_bytes", most.sent);
   if (several_nodes_) integer("comm_bytes_between_nodes", most.between_nodes);
   if (settings_.engine.scales()) {
@@ -332,9 +333,13 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const auto& times = records.find("iteration_time")->reals();
   const auto skipped = static_cast<std::size_t>(
       std::min<std::int64_t>(settings_.timing_warmup, static_cast<std::int64_t>(times.size()) - 1));
-  const auto& tokens = records.find("tokens")->integers();
-  double sum = 0, told = 0;
-  for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i], told += static_cast<double>(tokens[i]);
+  const metric::Column* const counts = records.find(counted());
+  double sum = 0, told = 0, told_in = 0;
+  for (std::size_t i = skipped; i < times.size(); ++i) {
+    sum += times[i];
+    if (!counts || counts->absent(i)) continue;  // of a step that an older zs made
+    told += static_cast<double>(counts->integers()[i]), told_in += times[i];
+  }
   Outcome outcome;
   outcome.state_digest = digest;
   outcome.stopped = stopped;
@@ -346,7 +351,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
     for (const double loss : valid->reals()) outcome.valid_loss = metric::is_absent(loss) ? outcome.valid_loss : loss;
   }
   outcome.iteration_time = sum / static_cast<double>(times.size() - skipped);
-  outcome.tokens_per_second = told / sum;
+  outcome.throughput = told_in > 0 ? told / told_in : 0;
   outcome.samples_per_second = static_cast<double>(batches_.samples_per_step()) / outcome.iteration_time;
   outcome.alloc_mem = records.find("alloc_mem")->integers().back();
   outcome.peak_mem = records.find("peak_mem")->integers().back();

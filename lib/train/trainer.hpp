@@ -9,6 +9,7 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "comm/group.hpp"
+#include "metric/unit.hpp"
 #include "metric/writer.hpp"
 #include "model/model.hpp"
 #include "train/batches.hpp"
@@ -28,11 +29,11 @@ struct Sink {
 /// What a training came to.
 struct Outcome {
   std::string state_digest;
-  double final_loss = 0;                     ///< of the last step
-  double valid_loss = 0;                     ///< of the last evaluation; absent_real() if there was none
-  double iteration_time = 0;                 ///< s, mean without the first timing_warmup steps
-  double tokens_per_second = 0;              ///< over the same steps
-  double samples_per_second = 0;             ///< the same
+  double final_loss = 0;          ///< of the last step
+  double valid_loss = 0;          ///< of the last evaluation; absent_real() if there was none
+  double iteration_time = 0;      ///< s, mean without the first timing_warmup steps
+  double throughput = 0;          ///< tokens a second over the same steps; of a model that takes images, images
+  double samples_per_second = 0;  ///< the same
   std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
   std::int64_t steps = 0;                    ///< done
   /// Of the whole training, by the names of the attribute table: its size, its epochs, its evaluations.
@@ -93,6 +94,8 @@ class Trainer {
   /// What passes did, as the run's attribute; in the log the passes from `step` on.
   void describe_plan();
   void tell_plan(std::int64_t step);
+  /// The column that says how much a step has.
+  const char* counted() const { return model_.takes_images() ? metric::kImages : "tokens"; }
   double learning_rate(std::int64_t step) const;
   checkpoint::Progress progress(std::int64_t step) const;
   Outcome outcome(const std::string& digest, bool stopped) const;

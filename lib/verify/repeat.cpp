@@ -300,10 +300,11 @@ std::string to_text(const Repetition& repetition) {
                      repetition.results, repetition.differing);
 }
 
-void add(metric::Table& records, const Repetition& repetition) {
+void add(metric::Table& records, const Repetition& repetition, const std::string& loss_unit) {
   using metric::Type;
   records.column("repetition", Type::integer).integers().push_back(repetition.number);
-  records.column("loss", Type::real, "nats/token").reals().push_back(repetition.loss);
+  records.column("loss", Type::real, loss_unit).reals().push_back(repetition.loss);
+  records.find("loss")->unit = loss_unit;  // not as usual
   records.column("results", Type::integer).integers().push_back(repetition.results);
   records.column("differing", Type::integer).integers().push_back(repetition.differing);
 }

@@ -47,6 +47,6 @@ Lines lines(const Repeated& repeated, const comm::Group& group);
 /// The heading and a line of the table of repetitions, and its row in the records.
 std::string repetitions_header();
 std::string to_text(const Repetition& repetition);
-void add(metric::Table& records, const Repetition& repetition);
+void add(metric::Table& records, const Repetition& repetition, const std::string& loss_unit);
 
 }  // namespace zs::verify

@@ -20,6 +20,7 @@
 #include "config/known.hpp"
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
+#include "metric/unit.hpp"
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
 #include "train/describe.hpp"
@@ -164,6 +165,10 @@ struct Answered {
   Lines lines;
 };
 
+std::string loss_unit(const Request& request) {
+  return model::takes_images(request.train.model.name) ? metric::kLossOfImages : metric::kLossOfTokens;
+}
+
 /// Beside the reference; a line a step on rank 0 where it is for people.
 Answered side_by_side(comm::Group& group, const Request& request, metric::Run& run, bool text, bool verbose) {
   const bool first = group.rank() == 0;
@@ -176,7 +181,7 @@ Answered side_by_side(comm::Group& group, const Request& request, metric::Run& r
   if (first && text) print(header());
   const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
     if (!first) return;
-    add(run.records, row);
+    add(run.records, row, loss_unit(request));
     if (text) print(to_text(row) + (verbose ? units_text(row, sides) : ""));
   }});
   return {verdict.kind, lines(verdict, sides, group, request)};
@@ -188,7 +193,7 @@ Answered repeated(comm::Group& group, const Request& request, std::int64_t times
   if (first && text) print(repetitions_header());
   const Repeated found = repeat(group, request, times, [&](const Repetition& repetition) {
     if (!first) return;
-    add(run.records, repetition);
+    add(run.records, repetition, loss_unit(request));
     if (text) print(to_text(repetition));
   });
   return {found.kind, lines(found, group)};

@@ -62,12 +62,14 @@ double bytes(const Args& args, const std::string& option) {
 
 /// "1,2,4" as numbers of `what`.
 std::vector<int> numbers(const Args& args, const std::string& option, const std::string& what, int most) {
+  const auto refuse = [&](const std::string& word) {
+    throw zs::UsageError("--" + option + ": '" + word + "' is no number of " + what);
+  };
   std::vector<int> all;
   std::string text = args.text(option) + ",";
   for (std::size_t end = 0; (end = text.find(',')) != std::string::npos; text.erase(0, end + 1)) {
     const auto number = zs::parse_int(text.substr(0, end));
-    if (!number || *number < 1 || *number > most)
-      throw zs::UsageError("--" + option + ": '" + text.substr(0, end) + "' is no number of " + what);
+    if (!number || *number < 1 || *number > most) refuse(text.substr(0, end));
     if (std::find(all.begin(), all.end(), *number) == all.end()) all.push_back(static_cast<int>(*number));
   }
   return all;

@@ -33,6 +33,7 @@ std::vector<Way> ways_of(const std::vector<plan::Candidate>& candidates) {
     if (!best || better(one, *best)) best = &one;
   }
   std::vector<Way> ways;
+  ways.reserve(by_name.size());
   for (auto& [name, way] : by_name) ways.push_back(std::move(way));
   return ways;
 }
@@ -77,9 +78,9 @@ Figure plan_figure(const std::vector<plan::Candidate>& candidates, double memory
     }
     const bool fits = std::any_of(rates.y.begin(), rates.y.end(), [](double value) { return std::isfinite(value); });
     if (!fits) rates.note = way.best.rbegin()->second->why_not;
-    rate.series.push_back(std::move(rates));
-    share.series.push_back(std::move(shares));
-    bytes.series.push_back(std::move(sizes));
+    rate.series.push_back(rates);
+    share.series.push_back(shares);
+    bytes.series.push_back(sizes);
   }
   if (memory > 0) {
     const double limit = memory / bytes_unit.factor;

@@ -2,6 +2,7 @@
 // When a training saves, and what it goes on from.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "checkpoint/checkpoint.hpp"
@@ -34,6 +35,7 @@ class Saving {
   Settings settings_;
   std::string folder_, model_config_, model_folder_;
   std::unique_ptr<checkpoint::Writer> writer_;
+  std::optional<checkpoint::MicroBatchNorms> norms_;  // of the step under way, where they are saved
   bool stopping_ = false;
 
   void write_gradients(std::int64_t step, bool last);

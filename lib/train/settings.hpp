@@ -28,8 +28,8 @@ struct Settings {
   std::string method;  ///< as it was asked for, or ""
   int micro_steps = 1;
   bool deepcompile = false, activation_checkpointing = false;
-  std::vector<std::string> passes;               ///< empty: none
-  std::int64_t gathered_elements = 0;            ///< what passes may keep gathered
+  std::vector<std::string> passes;                    ///< empty: none
+  std::int64_t gathered_elements = 0;                 ///< what passes may keep gathered
   std::shared_ptr<const plan::Profile> plan_profile;  ///< what was measured of the plan's operations, or null
   zero::Strategy strategy() const {
     return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, plan_profile}};
@@ -62,6 +62,7 @@ struct Settings {
   bool deterministic = true;    ///< only operations that repeat their bits
   std::int64_t keep_last = 0;   ///< 0: all
   bool save_gradients = true;
+  bool save_gradient_norms = false;  ///< of micro-batches, with the gradients
   bool may_be_done = false;  ///< the checkpoint may have all steps: of a run that was killed before it said its result
   std::vector<std::string> notes;  ///< what was chosen because nothing was asked for, or never comes, for the log
 };

@@ -15,6 +15,7 @@
 #include "base/host.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "cli/progress.hpp"
 #include "compare/records.hpp"
 #include "config/known.hpp"
 #include "experiment/command.hpp"
@@ -273,10 +274,15 @@ Status Session::side_by_side(const cli::Args& args) {
   SideBySide sides(group, request);
   metric::Run run{"verify", attributes(config, request.train, args, group, request.tolerance), {}};
   if (first && text) print(header());
+  cli::Progress progress;
   const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
     if (!first) return;
     add(run.records, row);
+    cli::ProgressLine().clear();
     if (text) print(to_text(row) + (args.has("verbose_logging") ? units_text(row, sides) : ""));
+    const std::int64_t steps = request.train.max_steps;
+    progress.at(static_cast<double>(row.step) / static_cast<double>(steps),
+                "step " + zs::to_text(row.step) + " of " + zs::to_text(steps));
   }});
   const Lines all = lines(verdict, sides, group, request);
   if (!first) {

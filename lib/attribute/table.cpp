@@ -222,6 +222,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "dump_logits", .role = identity, .label = "file of logits", .key = "training.dump_logits", .place = true},
     {.name = "save_pretrained", .role = identity, .label = "folder for the trained model", .key = "training.save_pretrained", .place = true},
     {.name = "save_gradients", .role = identity, .label = "gradients saved", .key = "training.save_gradients"},
+    {.name = "save_gradient_norms", .role = identity, .label = "norms of micro-batches' gradients saved", .key = "training.save_gradient_norms"},
     {.name = "save_initial", .role = identity, .label = "initial weights written"},
     {.name = "dump_batches", .role = identity, .label = "batches written"},
     {.name = "verbose_logging", .role = identity, .label = "every step logged"},

@@ -83,6 +83,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"training.save_pretrained", "save_pretrained", Type::text, "DIR", "", "write the trained model to DIR too, as Hugging Face's from_pretrained loads it: model.safetensors, config.json, the tokenizer of the model's folder"},
     {"training.keep_last", "keep_last", Type::integer, "N", "0", "newest checkpoints to keep; 0 keeps all", "", 0, kMany},
     {"training.save_gradients", "save_gradients", Type::boolean, "BOOL", "true", "save the gradients with a checkpoint"},
+    {"training.save_gradient_norms", "save_gradient_norms", Type::boolean, "", "false", "save with the gradients the norm of each micro-batch's, from which zs-report --gradients tells how far micro-batches differ"},
     {"training.log_interval", "log_interval", Type::integer, "N", "10", "steps between log lines", "", 1, kMany},
     {"training.timing_warmup", "timing_warmup warmup_step", Type::integer, "N", "5", "first steps that the mean iteration time leaves out", "", 0, kMany, "training.warmup_step"},
 

@@ -173,7 +173,7 @@ Section summary_section(const History& history, const std::vector<Finding>& find
                              history.when(last), strong(to_rounded_text(history.cosine(last), 3))));
   if (const gradient::Noise noise = history.noise(last); !std::isnan(noise.scale)) {
     const std::string of =
-        counted(history.checkpoints[last].micro_batches, "micro-batch") + " at " + history.when(last);
+        std::to_string(history.checkpoints[last].micro_batches) + " micro-batches at " + history.when(last);
     list.items.push_back(
         std::isinf(noise.scale)
             ? say("The whole gradient does not stand out of what the {} differ by: more samples in a step would help.",

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "checkpoint/checkpoint.hpp"
@@ -36,6 +37,7 @@ class Saving {
   Settings settings_;
   std::string folder_, model_config_, model_folder_;
   std::unique_ptr<checkpoint::Writer> writer_;
+  std::optional<checkpoint::MicroBatchNorms> norms_;  // of the step under way, where they are saved
   bool stopping_ = false;
 
   void write_gradients(std::int64_t step, bool last);

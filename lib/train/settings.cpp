@@ -424,6 +424,10 @@ Settings settings(const config::Config& config, int ranks) {
   if (config.has("training.save_pretrained")) s.save_pretrained = config.text("training.save_pretrained");
   s.keep_last = config.integer("training.keep_last");
   s.save_gradients = config.boolean("training.save_gradients");
+  s.save_gradient_norms = config.boolean("training.save_gradient_norms");
+  if (s.save_gradient_norms && !s.save_gradients)
+    throw Error(config.find("training.save_gradient_norms")->origin +
+                ": save_gradient_norms is of gradients that are saved: leave out save_gradients, which is false");
   if (const config::Entry* const asked = config.find("tracking.profile_steps"); asked && !asked->value.empty())
     s.profiled = profiled_steps(asked->value, asked->origin);
   s.profile = config.boolean("tracking.profile") || s.profiled.last > 0;

@@ -67,6 +67,7 @@ struct Settings {
   bool deterministic = true;    ///< only operations that repeat their bits
   std::int64_t keep_last = 0;   ///< 0: all
   bool save_gradients = true;
+  bool save_gradient_norms = false;  ///< of micro-batches, with the gradients
   bool may_be_done = false;  ///< the checkpoint may have all steps: of a run that was killed before it said its result
   bool verbose = false;      ///< what passes did is for the log too
   std::vector<std::string> notes;  ///< what was chosen because nothing was asked for, or never comes, for the log

@@ -16,6 +16,7 @@
 #include "base/host.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "cli/progress.hpp"
 #include "compare/records.hpp"
 #include "config/known.hpp"
 #include "experiment/command.hpp"
@@ -179,10 +180,15 @@ Answered side_by_side(comm::Group& group, const Request& request, metric::Run& r
     for (const std::string& effect : effects) print("pass " + effect + "\n");
   }
   if (first && text) print(header());
+  cli::Progress progress;
   const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
     if (!first) return;
     add(run.records, row, loss_unit(request));
+    cli::ProgressLine().clear();
     if (text) print(to_text(row) + (verbose ? units_text(row, sides) : ""));
+    const std::int64_t steps = request.train.max_steps;
+    progress.at(static_cast<double>(row.step) / static_cast<double>(steps),
+                "step " + zs::to_text(row.step) + " of " + zs::to_text(steps));
   }});
   return {verdict.kind, lines(verdict, sides, group, request)};
 }

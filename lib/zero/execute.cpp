@@ -25,6 +25,10 @@ void expect_gradient(Gradient& gradient, const std::vector<at::Tensor>& leaves) 
   const std::vector<at::Tensor> into = gradient.leaf();
   for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i].mutable_grad() = into[i];
 }
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void forget_gradient(const std::vector<at::Tensor>& leaves) {
   for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
 }
@@ -68,8 +72,7 @@ void Engine::execute_timed(const plan::Op& op, Run& run) {
   const auto begin = std::chrono::steady_clock::now();
   execute(op, run);
   settle(device);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  timed_(op, seconds, device::statistics(device).allocated);
+  timed_(op, seconds_since(begin), device::statistics(device).allocated);
 }
 
 void Engine::execute(const plan::Op& op, Run& run) {
@@ -97,7 +100,13 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::recompute:
       return recompute(op.unit, op.micro, run);
     case Kind::backward:
-      return backward(op.unit, op.micro);
+      backward(op.unit, op.micro);
+      if (observer_.leaf) {
+        const auto begin = std::chrono::steady_clock::now();
+        observer_.leaf(op.unit, op.micro);
+        run.result.observed += seconds_since(begin);
+      }
+      return;
     case Kind::accumulate:
       return state.gradient.accumulate(plan_.shape.micro_steps);
     case Kind::reduce:
@@ -200,7 +209,7 @@ void Engine::recompute(int unit, int micro, Run& run) {
   state.output = compute(unit, micro, run);
 }
 
-void Engine::backward(int unit, int micro) {
+void Engine::backward(int unit, int) {
   const auto index = static_cast<std::size_t>(unit);
   UnitState& state = states_[index];
   const int tied_to = units_[index]->tied_to();
@@ -214,7 +223,6 @@ void Engine::backward(int unit, int micro) {
 
   forget_gradient(state.parameters.leaves());
   if (owner) forget_gradient(owner->parameters.tied());
-  if (observer_.leaf) observer_.leaf(unit, micro);
   state.output = at::Tensor();
   if (!last) states_[index + 1].input = at::Tensor();
   if (unit == 0) state.input = at::Tensor();
@@ -224,7 +232,7 @@ void Engine::norm(Run& run) {
   if (observer_.reduced) {
     const auto begin = std::chrono::steady_clock::now();
     uncounted(run, observer_.reduced);
-    run.result.observed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    run.result.observed += seconds_since(begin);
   }
   std::vector<Shard> shards;
   for (const UnitState& state : states_) shards.push_back({state.gradient.value(), state.owned(), state.numel()});

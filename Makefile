@@ -60,6 +60,9 @@ HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS)
 # LibTorch, or the toolkit's; what a machine lacks of them is told when a GPU is asked for.
 NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
 WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
+comma := ,
+WITHOUT_CUDA = $(or $(if $(filter 0,$(CUDA)),CUDA=0),$(if $(filter debian,$(TORCH)),Debian has a LibTorch without it),\
+  $(if $(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so),there is no nvcc,this LibTorch has none)); make deps CUDA=1 fetches what it needs
 TOOLKIT = $(abspath $(dir $(NVCC))..)
 CUDA_FOLDERS = $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
 CUDA_CFLAGS = -fPIC $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include $(TORCH_HOME)/../include) $(TOOLKIT)/include)
@@ -88,6 +91,7 @@ LIGHT_PCH := $(BUILD)/pch/standard.hpp
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
 all: $(TOOLS:%=$(BUILD)/%) $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(BUILD)/blas  ## build every tool into build/
+	@echo 'zs-train and zs-verify are built $(if $(WITH_CUDA),with CUDA$(comma) for GPUs of sm $(strip $(SM)),without CUDA: $(WITHOUT_CUDA))'
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
 $(BUILD)/libzs.a: $(call object,$(call sources,$(LIGHT)))
@@ -217,8 +221,8 @@ demo-logs: light  ## write the report of six short logs that come with zs (secon
 	@mkdir -p results/demo_logs && cp share/logs/* results/demo_logs && $(BUILD)/zs-report results/demo_logs
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
-bench-peers:  ## get the PyTorch that bench/train measures against (2.5 GB, into a Python environment in the cache)
-	python3 -m venv $(PEERS) && $(PEERS)/bin/pip install --no-cache-dir --disable-pip-version-check 'torch>=2.11' numpy transformers
+bench-peers:  ## get the PyTorch that bench/train measures against (5 GB, into a Python environment in the cache)
+	@PEERS=$(PEERS) bash -euc 'source tests/peers/environment.bash'
 fuzz:  ## feed mutated files to the readers, FUZZ_SECONDS (600) each
 	@for f in tests/fuzz/*_fuzz.cpp; do n=$${f##*/}; tests/fuzz/run $${n%_fuzz.cpp} $(FUZZ_SECONDS) || exit 1; done
 man: all  ## make the man pages from the option tables and man/*.prose

@@ -81,6 +81,8 @@ scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; 
     [ -s "$root/usr/share/man/man1/$tool.1" ] || complain "no page of $tool"
     bash -n "$root/usr/share/bash-completion/completions/$tool" || complain "the completion of $tool"
   done
+  # A GPU's library goes along, and the tools find it.
+  [ "$("$root/usr/bin/zs-train" --version)" = "$(zs-train --version)" ] || complain "installed: $("$root/usr/bin/zs-train" --version)"
   cd "$BATS_TEST_TMPDIR"
   for tool in zs-train zs-verify; do
     # What was built in a cache of this user's looks for LibTorch beside it alone.

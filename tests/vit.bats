@@ -90,9 +90,10 @@ train() {
 @test "vit: it learns the classes; accuracies are in the log, the record and the index, and logits in a file" {
   for part in train valid test; do python3 "$ROOT/tests/pictures.py" parted/$part 3 "$([[ $part == train ]] && echo 60 || echo 8)" $part; done
   timeout 200 zs-train --model_name tiny-vit --num_layers 2 --dataset parted --max_steps 60 --batch_size 8 --learning_rate 1e-3 --eval --eval_steps 30 --compile \
-    --save_final false --save_pretrained learnt --dump_logits logits.h5 --output_dir taught >log
+    --save_final false --save_pretrained learnt --dump_logits logits.h5 --output_dir taught --results results.json >log
   accuracy=$(sed -n 's/^test: .*accuracy: \([0-9.]*\).*/\1/p' log)
   awk "BEGIN { exit !($accuracy > 0.7) }" || complain "it learns nothing: $(tail -8 log)"
+  jq -e --argjson a "$accuracy" '.zero3.final_accuracy == $a' results.json || complain "another accuracy: $(cat results.json)"
   grep -q '^class class[012]: accuracy: ' log || complain "no table of classes"
   grep -qE 'Step 30, .*valid_accuracy: ' log || complain "no accuracy in the line of a step: $(grep 'Step 30' log)"
   run -0 zs-runs show "$(basename taught/2*)" --registry taught

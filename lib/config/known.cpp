@@ -91,7 +91,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"zero.backend", "backend", Type::text, "NAME", "zero", "engine; deepspeed means zero, singlegpu single", "zero deepspeed fsdp ddp single singlegpu"},
     {"zero.compile", "compile", Type::boolean, "", "false", "use fused kernels inside units: faster, bits of their own"},
     {"zero.deepcompile", "deepcompile", Type::boolean, "", "false", "run passes over the plan of a step"},
-    {"zero.passes", "passes", Type::list, "LIST", "", "passes to run, joined by commas, or ALL; the default ones when not set"},
+    {"zero.passes", "passes", Type::list, "LIST", "", "passes to run, joined by commas; ALL for those of --deepcompile; or 5:prefetch+overlap_reduce,... for passes from 5 steps done on"},
     {"zero.plan_profile", "plan_profile", Type::text, "FILE", "", "what the operations of a step took, as --deepcompile measures and leaves it in a run's folder (profile.json), for the passes to go by"},
     {"zero.offload_device", "offload_device", Type::text, "WHERE", "none", "where optimizer state lies between updates, at stages 1 to 3: none (on the device), cpu (the host's memory) or nvme (a disk)", "none cpu nvme"},
     {"zero.offload_param", "offload_param", Type::text, "WHERE", "none", "where a rank's shard of the parameters lies between uses, at stage 3", "none cpu nvme"},
@@ -102,7 +102,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"zero.self_test_every", "self_test_every", Type::integer, "N", "", "steps between self-tests of what travels as integers, each against the exact numbers; the first step alone when not set", "", 1, kMany},
     {"zero.reduction", "reduction", Type::text, "HOW", "exact", "exact: powers of two of ranks and accumulation steps, the same bits for all; any: any number", "exact any"},
     {"zero.activation_checkpointing", "activation_checkpointing", Type::boolean, "", "false", "keep only the inputs of units, and compute their insides again in backward"},
-    {"zero.memory_budget", "memory_budget", Type::count, "BYTES", "", "device memory that passes may fill: 16G", "", 1, kMany},
+    {"zero.memory_budget", "memory_budget", Type::count, "BYTES", "", "device memory of a rank that passes may fill: 16G", "", 1, kMany},
 
     {"initialization.init_type", "init_type", Type::text, "HOW", "normal", "how parameters begin where the model is no folder with weights: normal draws matrices from init_mean and init_std, biases 0, norms 1, GPT-2's residual projections scaled down; gaussian draws all alike", "normal gaussian", -kNoBound, kNoBound, "run.init_type"},
     {"initialization.init_mean", "", Type::real, "X", "0", "mean of the initial weights"},

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/number.hpp"
 
 namespace zs::train {
 namespace {
@@ -51,6 +52,12 @@ void write_results(const std::string& path, const std::string& method, const Out
                  {"throughput", number(outcome.tokens_per_second)},
                  {"steps", outcome.steps},
                  {"state_digest", outcome.state_digest}};
+  // Of images: on what is held out to the end, else on what is validated with.
+  for (const char* const name : {"final_valid_accuracy", "test_accuracy"}) {
+    for (const auto& [key, value] : outcome.facts) {
+      if (key == name) result["final_accuracy"] = number(parse_real(value).value_or(std::nan("")));
+    }
+  }
   if (!metric::is_absent(outcome.valid_loss)) result["final_valid_loss"] = number(outcome.valid_loss);
   if (!outcome.diverged.empty()) result["error"] = outcome.diverged;
   Json all = read(path);

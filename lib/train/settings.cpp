@@ -33,6 +33,28 @@ std::int64_t gathered_elements(const config::Config& config, int ranks) {
   return bytes / static_cast<std::int64_t>(sizeof(float));
 }
 
+/// Bytes that a rank may fill where nothing is asked for: what else lies there needs some.
+double usual_memory(std::int64_t all) { return 0.9 * static_cast<double>(all); }
+
+/// The passes and when they run: the usual ones with --deepcompile alone.
+plan::Schedule passes(const config::Config& config, bool deepcompile) {
+  const std::vector<std::string> named = config.list("zero.passes");
+  if (named.empty()) return deepcompile ? plan::from_the_start(plan::usual_passes()) : plan::Schedule{};
+  try {
+    return plan::schedule_from(named);
+  } catch (const Error& error) {
+    throw Error(config.find("zero.passes")->origin + ": zero.passes: " + error.what());
+  }
+}
+
+/// Whether a pass moves something out of device memory.
+bool offloads(const plan::Schedule& passes) {
+  return std::any_of(passes.begin(), passes.end(), [](const plan::Scheduled& entry) {
+    return std::any_of(entry.passes.begin(), entry.passes.end(),
+                       [](const std::string& name) { return name.starts_with("offload_"); });
+  });
+}
+
 const char *const kBatch = "training.batch_size", *const kSteps = "training.gradient_accumulation_steps",
                   *const kMost = "training.max_gpu_batch_size", *const kWhole = "training.train_batch_size";
 
@@ -123,7 +145,9 @@ zero::Place place(const config::Config& config, const char* key) {
 /// What is offloaded, where the stage divides it and it can be.
 zero::Offload offload(const config::Config& config, const Settings& s) {
   const char *const kState = "zero.offload_device", *const kShards = "zero.offload_param";
-  const zero::Offload offload{place(config, kState), place(config, kShards), config.text("zero.nvme_path")};
+  const std::string folder = config.text("zero.nvme_path");
+  const zero::Offload offload{place(config, kState), place(config, kShards), folder,
+                              folder.empty() ? zero::Place::host : zero::Place::disk};
   const auto refuse = [&](const char* key, const std::string& why) {
     throw Error(config.find(key)->origin + ": " + key + " is " + config.text(key) + ", and " + why);
   };
@@ -134,6 +158,11 @@ zero::Offload offload(const config::Config& config, const Settings& s) {
   if ((state || shards) && s.engine.use_torch_adam) {
     refuse(state ? kState : kShards,
            "LibTorch's own AdamW keeps its state where it is: leave out use_torch_adam, zs's AdamW is as exact");
+  }
+  if (offloads(s.passes) && s.engine.use_torch_adam) {
+    throw Error(config.find("zero.passes")->origin +
+                ": zero.passes move state out of device memory, and LibTorch's own AdamW keeps it where it is: leave "
+                "out use_torch_adam, zs's AdamW is as exact");
   }
   for (const char* const key : {kState, kShards}) {
     if (config.text(key) == "nvme" && offload.nvme_path.empty())
@@ -342,10 +371,10 @@ Settings settings(const config::Config& config, int ranks) {
                 ": use --offload_device");
   s.activation_checkpointing = config.boolean("zero.activation_checkpointing");
   s.deepcompile = config.boolean("zero.deepcompile");
-  s.passes = config.list("zero.passes");
-  const bool all = s.passes == std::vector<std::string>{"ALL"};
-  if (all || (s.deepcompile && s.passes.empty())) s.passes = plan::pass_names();
+  s.passes = passes(config, s.deepcompile);
   s.gathered_elements = gathered_elements(config, ranks);
+  s.memory = config.has("zero.memory_budget") ? static_cast<double>(config.integer("zero.memory_budget"))
+                                              : usual_memory(host_memory() / ranks);
   if (config.has("zero.plan_profile"))
     s.plan_profile = std::make_shared<plan::Profile>(plan::read_profile(config.text("zero.plan_profile")));
 
@@ -408,6 +437,7 @@ Settings settings(const config::Config& config, int ranks) {
 void place_on(Settings& s, const config::Config& config, const device::Device& device) {
   s.model.device = device::torch_device(device).type();
   if (device.kind == device::Device::Kind::cpu || config.has("zero.memory_budget")) return;
+  s.memory = usual_memory(device::capacity(device));
   s.gathered_elements = device::capacity(device) / 2 / static_cast<std::int64_t>(at::elementSize(s.engine.dtype));
 }
 

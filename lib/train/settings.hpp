@@ -28,11 +28,12 @@ struct Settings {
   std::string method;  ///< as it was asked for, or ""
   int micro_steps = 1;
   bool deepcompile = false, activation_checkpointing = false;
-  std::vector<std::string> passes;               ///< empty: none
-  std::int64_t gathered_elements = 0;            ///< what passes may keep gathered
+  plan::Schedule passes;                              ///< empty: none
+  std::int64_t gathered_elements = 0;                 ///< what passes may keep gathered
+  double memory = 0;                                  ///< bytes of device memory that a rank may fill
   std::shared_ptr<const plan::Profile> plan_profile;  ///< what was measured of the plan's operations, or null
   zero::Strategy strategy() const {
-    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, plan_profile}};
+    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, plan_profile, memory}};
   }
 
   std::string dataset;
@@ -66,6 +67,7 @@ struct Settings {
   std::int64_t keep_last = 0;   ///< 0: all
   bool save_gradients = true;
   bool may_be_done = false;  ///< the checkpoint may have all steps: of a run that was killed before it said its result
+  bool verbose = false;      ///< what passes did is for the log too
   std::vector<std::string> notes;  ///< what was chosen because nothing was asked for, or never comes, for the log
 };
 

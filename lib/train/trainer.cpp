@@ -65,7 +65,11 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     explain_memory(group_, model_, settings_);
     throw;
   }
-  if (settings_.checkpoint.empty()) return;
+  if (!settings_.checkpoint.empty()) load_checkpoint();
+  engine_->prepare(done_ + 1);
+}
+
+void Trainer::load_checkpoint() {
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {
     const auto progress = checkpoint::peek(settings_.checkpoint);
     model::require_same(model_, settings_.checkpoint);
@@ -84,8 +88,6 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
 void Trainer::describe() {
   const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
   const auto some = [&](std::int64_t value) { return value > 0 ? number(value) : ""; };
-  std::string passes;
-  for (const std::string& pass : plan().passes) passes += (passes.empty() ? "" : ",") + pass;
   // What the configuration came to with this model, these data and these ranks, in place of what was asked.
   attribute::Facts known = {{"model.name", model_.name},
                             {"model.num_layers", number(model_.num_layers)},
@@ -102,7 +104,7 @@ void Trainer::describe() {
                             {"gradient_accumulation_steps", number(settings_.micro_steps)},
                             {"batch_size", number(settings_.batch_size)},
                             {"global_batch_size", number(batches_.samples_per_step())},
-                            {"passes", passes},
+                            {"passes", plan::to_text(passes())},
                             {"expected_steps", number(steps_)},
                             {"dataset", batches_.data().path},
                             {"dataset_sha256", batches_.data().sha256},
@@ -123,6 +125,24 @@ void Trainer::describe() {
   known.merge(run_.attributes);
   std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
   run_.attributes = std::move(known);
+  describe_plan();
+}
+
+void Trainer::describe_plan() {
+  std::string effects;
+  for (const std::string& effect : engine_->plan().effects) effects += (effects.empty() ? "" : " | ") + effect;
+  if (!effects.empty()) run_.attributes["pass_effects"] = effects;
+}
+
+void Trainer::tell_plan(std::int64_t step) {
+  describe_plan();
+  if (!sink_.log) return;
+  const plan::Plan& plan = engine_->plan();
+  std::string passes;
+  for (const std::string& pass : plan.passes) passes += (passes.empty() ? "" : ", ") + pass;
+  sink_.log("note: passes from step " + to_text(step) + " on: " + (passes.empty() ? "none" : passes));
+  if (!settings_.verbose) return;
+  for (const std::string& effect : plan.effects) sink_.log("note: pass " + effect);
 }
 
 Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
@@ -144,6 +164,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + printable(value));
     for (const std::string& note : settings_.notes) sink_.log("note: " + printable(note));
   }
+  if (settings_.verbose && !engine_->plan().passes.empty()) tell_plan(done_ + 1);
   for (metric::Writer* const writer : sink_.metrics) {
     writer->begin(run_.attribute("run_id"), run_.attributes);
     for (std::size_t row = 0; row < run_.records.rows(); ++row) metric::write_row(run_.records, row, *writer);
@@ -168,6 +189,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     ++step;
     const bool last = step == steps_;
     saving.before(step, steps_, [&] { probing_->gradients(step); });
+    if (engine_->prepare(step)) tell_plan(step);
     measuring.before(step);
     profile.begin(step);
     train_step(step);
@@ -241,8 +263,7 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .sampler_position = step * batches_.samples_per_step(),
           .learning_rate = run_.records.find("learning_rate")->reals().back(),
           .dataset_sha256 = batches_.data().sha256,
-          .dtype = dtype_name(settings_.engine.dtype),
-          .autocast = autocast_name(settings_)};
+          .arithmetic = chosen_arithmetic(settings_)};
 }
 
 void Trainer::train_step(std::int64_t step) {

@@ -47,8 +47,9 @@ class Trainer {
   /// settings, data and rank count do not suit, or ranks have other data or another checkpoint. COLLECTIVE.
   Trainer(comm::Group& group, const Settings& settings);
 
-  /// The plan of a step, after passes.
-  const plan::Plan& plan() const { return engine_->plan(); }
+  /// The plans of a step, after passes, and from how many steps done on.
+  const std::vector<plan::Plan>& plans() const { return engine_->plans(); }
+  const plan::Schedule& passes() const { return engine_->schedule(); }
   std::int64_t steps() const { return steps_; }
   const model::Model& model() const { return model_; }
   /// What its parameters begin with, null where that is the units' own.
@@ -84,10 +85,14 @@ class Trainer {
   std::string diverged_;                          // Outcome::diverged
   std::map<std::string, std::string> evaluated_;  // facts of the newest evaluations
 
+  void load_checkpoint();
   Outcome train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                 metric::Table earlier);
   void describe();
   void train_step(std::int64_t step);
+  /// What passes did, as the run's attribute; in the log the passes from `step` on.
+  void describe_plan();
+  void tell_plan(std::int64_t step);
   double learning_rate(std::int64_t step) const;
   checkpoint::Progress progress(std::int64_t step) const;
   Outcome outcome(const std::string& digest, bool stopped) const;

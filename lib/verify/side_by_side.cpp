@@ -108,6 +108,11 @@ SideBySide::SideBySide(comm::Group& group, const Request& request) : state_(std:
 }
 SideBySide::~SideBySide() = default;
 
+std::vector<std::string> SideBySide::pass_effects() const {
+  std::vector<std::string> all;
+  for (const plan::Plan& plan : state_->engine->plans()) all.insert(all.end(), plan.effects.begin(), plan.effects.end());
+  return all;
+}
 std::size_t SideBySide::units() const { return state_->model.units.size(); }
 const std::string& SideBySide::unit_name(std::size_t unit) const { return state_->model.units[unit]->name(); }
 

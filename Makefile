@@ -57,6 +57,9 @@ HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS)
 # LibTorch, or the toolkit's; what a machine lacks of them is told when a GPU is asked for.
 NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
 WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
+comma := ,
+WITHOUT_CUDA = $(or $(if $(filter 0,$(CUDA)),CUDA=0),$(if $(filter debian,$(TORCH)),Debian has a LibTorch without it),\
+  $(if $(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so),there is no nvcc,this LibTorch has none)); make deps CUDA=1 fetches what it needs
 TOOLKIT = $(abspath $(dir $(NVCC))..)
 CUDA_FOLDERS = $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
 CUDA_CFLAGS = -fPIC $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include $(TORCH_HOME)/../include) $(TOOLKIT)/include)
@@ -84,6 +87,7 @@ LIGHT_PCH := $(BUILD)/pch/standard.hpp
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
 all: $(TOOLS:%=$(BUILD)/%) $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(BUILD)/blas  ## build every tool into build/
+	@echo 'zs-train and zs-verify are built $(if $(WITH_CUDA),with CUDA$(comma) for GPUs of sm $(strip $(SM)),without CUDA: $(WITHOUT_CUDA))'
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
 $(BUILD)/libzs.a: $(call object,$(call sources,$(LIGHT)))
@@ -219,6 +223,7 @@ install: all  ## put binaries, man pages, completions and share/ under PREFIX
 	install $(TOOLS:%=$(BUILD)/%) "$(TO)"/bin
 	for section in 1 5 7; do install -m 644 man/*.$$section "$(TO)"/share/man/man$$section || exit; done
 	cp -r share/. slurm "$(TO)"/share/zs
+	$(if $(WITH_CUDA),install -D -t "$(TO)"/lib/zs $(BUILD)/libzs-cuda.so)
 	$(if $(CACHED_LIBS),install -D -t "$(TO)"/lib/zs $(CACHED_LIBS))
 	for t in $(TOOLS); do $(BUILD)/$$t --completion > "$(TO)"/share/bash-completion/completions/$$t || exit; done
 clean:  ## remove what was built

@@ -130,7 +130,8 @@ state() {
   damaged "$where: batch_size is null, expected" state .batch_size null
   damaged "$where: has no sampler/position" state .sampler '{"seed": 42}'
   damaged "$where: learning_rate is null, expected" state .learning_rate null
-  damaged "$where: dtype is 5, expected a text" state .dtype 5
+  damaged "$where: arithmetic/dtype is 5, expected a text" state .arithmetic.dtype 5
+  damaged "$where: arithmetic is [], expected names with a text each" state .arithmetic '[]'
   damaged "$where: loss_scaler/scale is -1, expected" state .loss_scaler.scale -1
   damaged "$where: is of another format" state .format '"zs-checkpoint 2"'
   damaged "broken/config.json: n_embd is \"wide\", of the model 128" config '.n_embd = "wide"'
@@ -165,16 +166,28 @@ config() {
   [[ $output == *"was made with 1 micro-batches a step, which 2 ranks cannot share"* ]]
 }
 
-@test "checkpoint: another number format than the run's is refused, from a run and from a checkpoint" {
+@test "checkpoint: another arithmetic than the run's is refused, from a run and from a checkpoint" {
   zs-train $SMALL --scheduler constant --max_steps 2 --save_steps 1 --run_name amp --amp --output_dir amp >amp.log
   for asked in "--autocast none:autocast bfloat16, not none: use --autocast bfloat16" "--autocast float16:autocast bfloat16, not float16" \
     "--autocast none --bf16:dtype float32, not bfloat16: use --dtype float32"; do
     # shellcheck disable=SC2086
     run -2 resume 1 amp --output_dir amp --max_steps 4 ${asked%%:*}
-    [[ $output == *"was made with --${asked#*:}"* ]] || complain "$asked: $output"
+    [[ $output == *"was made with ${asked#*:}"* ]] || complain "$asked: $output"
   done
   run -2 train 1 --checkpoint amp/*/checkpoint_1 --output_dir out
-  [[ $output == *"/checkpoint_1: was made with --autocast bfloat16, not none"* ]] || complain "$output"
+  [[ $output == *"/checkpoint_1: was made with autocast bfloat16, not none"* ]] || complain "$output"
+  for asked in "--compile:compile false, not true: use --set zero.compile=false, or begin another run from its weights" \
+    "--tf32:tf32 false, not true: use --set training.tf32=false"; do
+    run -2 resume 1 "$id" --output_dir saved --max_steps 30 "${asked%%:*}"
+    [[ $output == *"/checkpoint_16: was made with ${asked#*:}"* ]] || complain "$asked: $output"
+  done
+  # A checkpoint of before there was this list.
+  rm -rf broken
+  cp -r amp/*/checkpoint_1 broken
+  state .dtype .arithmetic.dtype
+  state .autocast '.arithmetic.autocast | del(.arithmetic)'
+  run -2 train 1 --checkpoint broken --output_dir out
+  [[ $output == *"broken: was made with autocast bfloat16, not none"* ]] || complain "earlier: $output"
   resume 1 amp --output_dir amp --max_steps 4 >on.log
   zs-train $SMALL --scheduler constant --max_steps 4 --run_name whole --amp --output_dir whole >whole.log
   [[ $(digest on.log) == "$(digest whole.log)" ]]

@@ -81,6 +81,8 @@ scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; 
     [ -s "$root/usr/share/man/man1/$tool.1" ] || complain "no page of $tool"
     bash -n "$root/usr/share/bash-completion/completions/$tool" || complain "the completion of $tool"
   done
+  # A GPU's library goes along, and the tools find it.
+  [ "$("$root/usr/bin/zs-train" --version)" = "$(zs-train --version)" ] || complain "installed: $("$root/usr/bin/zs-train" --version)"
   cd "$BATS_TEST_TMPDIR"
   diff <("$root/usr/bin/zs-sweep" --list) <(zs-sweep --list) || complain "the installed zs-sweep lists other sets"
   diff <(bash "$root/usr/share/zs/slurm/batch.sbatch" --list) <(zs-sweep --list) || complain "the installed batch.sbatch lists other sets"

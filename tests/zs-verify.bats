@@ -57,11 +57,12 @@ value() { sed -n "s/^$1: //p"; }
   verdict
 }
 
-@test "zs-verify: bfloat16 and float16 pass, and the differences are told" {
-  for dtype in bfloat16 float16; do
-    verify 2 --zero_stage 3 --dtype $dtype --format json >log || complain "$dtype: status $?"
-    jq -r '"# \(.settings.dtype): rtol \(.settings.rtol), atol \(.settings.atol); measured: \(.verdict), gradient \([.rows[].gradient_rel] | max) relative, parameter \([.rows[].parameter_rel] | max) relative, loss \([.rows[].loss_rel] | max) relative, \([.rows[].skipped] | add) skipped"' log >&3
-    [[ $(jq -r .verdict log) == exact || $(jq -r .verdict log) == "within tolerance" ]] || complain "$dtype: $(head log)"
+@test "zs-verify: bfloat16 and float16 are exact, and no difference is allowed in them" {
+  for case in "bfloat16 2 4" "bfloat16 3 2 --compile" "float16 3 2"; do
+    read -r dtype stage ranks kernels <<<"$case"
+    # shellcheck disable=SC2086
+    verify "$ranks" --zero_stage "$stage" --dtype "$dtype" $kernels --format json >log || complain "$case: status $?"
+    [[ $(jq -r '"\(.verdict) \(.settings.rtol) \(.settings.atol)"' log) == "exact 0 0" ]] || complain "$case: $(head log)"
   done
   verdict
 }

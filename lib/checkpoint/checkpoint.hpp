@@ -9,6 +9,7 @@
 //   SHA256SUMS              of all these; loading verifies it (so does sha256sum -c)
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -27,8 +28,10 @@ struct Progress {
   std::int64_t seed = 0;
   std::int64_t sampler_position = 0;  ///< sequences taken so far
   double learning_rate = 0;           ///< of the last step: for readers; it follows from the step
-  std::string dataset_sha256, dtype;
-  std::string autocast = "none";  ///< or its type
+  std::string dataset_sha256;
+  /// The settings that decide how numbers are rounded, by their names in the table of attributes; of some, where an
+  /// earlier zs wrote it.
+  std::map<std::string, std::string> arithmetic{};
 };
 
 /// Accumulation steps with which so many ranks take the steps of `progress`; throws zs::Error, with the remedy, where
@@ -63,7 +66,8 @@ class Writer {
 /// Throws zs::Error, located.
 std::optional<Progress> peek(const std::string& folder);
 
-/// Sets the engine's parameters, and, where the checkpoint has them, its moments and counters; as peek() otherwise.
+/// Sets the engine's parameters, and, where the checkpoint has them and the engine trains, its moments and counters; as
+/// peek() otherwise.
 /// Throws zs::Error, located, at a file that is missing, damaged or not listed, at weights of another model, and where
 /// ranks read another content. COLLECTIVE.
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder);

@@ -57,6 +57,14 @@ class StateFile {
     if (!value.is_string()) throw Error(path_, 0, std::string(key) + " is " + value.dump() + ", expected a text");
     return value.get<std::string>();
   }
+  /// An object of texts.
+  std::map<std::string, std::string> texts(const std::string& key) const {
+    std::map<std::string, std::string> all;
+    if (!at(key.c_str()).is_object())
+      throw Error(path_, 0, key + " is " + at(key.c_str()).dump() + ", expected names with a text each");
+    for (const auto& [name, value] : at(key.c_str()).items()) all[name] = text((key + "/" + name).c_str());
+    return all;
+  }
   bool has(const char* key) const { return json_.contains(key); }
   const std::string& path() const { return path_; }
 
@@ -84,8 +92,12 @@ Progress read_progress(const StateFile& state) {
   progress.sampler_position = state.integer("sampler/position", 0, kMost);
   progress.learning_rate = state.real("learning_rate", 0);
   progress.dataset_sha256 = state.text("dataset_sha256");
-  progress.dtype = state.text("dtype");
-  if (state.has("autocast")) progress.autocast = state.text("autocast");  // zs before it had autocast wrote none
+  if (state.has("arithmetic")) {
+    progress.arithmetic = state.texts("arithmetic");
+  } else {  // of an earlier zs; before it had autocast it wrote none
+    progress.arithmetic = {{"dtype", state.text("dtype")},
+                           {"autocast", state.has("autocast") ? state.text("autocast") : "none"}};
+  }
   std::int64_t taken = 0;
   if (__builtin_mul_overflow(progress.leaves * progress.batch_size, progress.step, &taken) ||
       taken != progress.sampler_position) {
@@ -231,7 +243,7 @@ std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std
           [&](std::int64_t begin, std::span<float> values) { weights->read(unit, begin, values); });
     }
     progress = peek(folder);
-    if (progress) load_moments(engine, folder, restore_counters(engine, StateFile(folder)));
+    if (progress && engine.trains()) load_moments(engine, folder, restore_counters(engine, StateFile(folder)));
   });
   return progress;
 }

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -129,6 +130,8 @@ class NcclGroup final : public GpuGroup {
         options_(options),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(device.index))) {
     if (size() == 1) return;
+    // Slices go from point to point, and 16 MiB of them 10 % faster in pieces of half of NCCL's size; a user's stays.
+    ::setenv("NCCL_P2P_NVL_CHUNKSIZE", "262144", /*overwrite=*/0);
     ncclUniqueId id{};
     if (rank() == 0) check(ncclGetUniqueId(&id), "start");
     const std::string first = broadcast(*host_, std::string(id.internal, sizeof id.internal), 0, "NCCL's unique id");

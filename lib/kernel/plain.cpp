@@ -12,7 +12,8 @@ namespace {
 
 using at::Tensor;
 
-/// Whether products of x are made of float32: it is of bfloat16, and the processor has no products of that.
+/// Whether products of x are made of float32: it is of bfloat16, and the processor has no products of that. Those with
+/// a weight are the fused ones, which widen a part at a time: LibTorch's own of bfloat16 take many times as long there.
 bool widens(const Tensor& x) {
   return x.is_cpu() && x.scalar_type() == at::kBFloat16 && unit::bfloat16_products().empty();
 }
@@ -21,9 +22,9 @@ Tensor wide(const Tensor& x) { return widens(x) ? x.to(at::kFloat) : x; }
 Tensor narrowed(const Tensor& product, const Tensor& x) { return widens(x) ? product.to(x.scalar_type()) : product; }
 
 Tensor linear(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O) {
+  if (widens(x_BTI)) return fused().linear(x_BTI, weight_IO, bias_O);
   const std::int64_t inner = weight_IO.size(0), outer = weight_IO.size(1);
-  const Tensor y_NO = at::addmm(wide(bias_O), wide(x_BTI).view({-1, inner}), wide(weight_IO));
-  return narrowed(y_NO, x_BTI).view({x_BTI.size(0), x_BTI.size(1), outer});
+  return at::addmm(bias_O, x_BTI.view({-1, inner}), weight_IO).view({x_BTI.size(0), x_BTI.size(1), outer});
 }
 
 Normed norm(const Tensor& x_BTC, const Tensor& weight_C, const Tensor& bias_C, double epsilon) {
@@ -86,9 +87,10 @@ Normed rms_norm(const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
 }
 
 Tensor project(const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {
-  const Tensor x_NI = wide(x_BTI).view({-1, weight_OI.size(1)}), weight_IO = wide(weight_OI).t();
-  const Tensor y_NO = bias_O.defined() ? at::addmm(wide(bias_O), x_NI, weight_IO) : at::mm(x_NI, weight_IO);
-  return narrowed(y_NO, x_BTI).view({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)});
+  if (widens(x_BTI)) return fused().project(x_BTI, weight_OI, bias_O);
+  const Tensor x_NI = x_BTI.view({-1, weight_OI.size(1)}), weight_IO = weight_OI.t();
+  const Tensor y_NO = bias_O.defined() ? at::addmm(bias_O, x_NI, weight_IO) : at::mm(x_NI, weight_IO);
+  return y_NO.view({x_BTI.size(0), x_BTI.size(1), weight_OI.size(0)});
 }
 
 Tensor swiglu(const Tensor& gate_BTI, const Tensor& up_BTI) { return at::silu(gate_BTI) * up_BTI; }
@@ -104,7 +106,7 @@ Tensor rotate(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
 Tensor embedding(const Tensor& weight_VC, const Tensor& tokens_BT) { return at::embedding(weight_VC, tokens_BT); }
 
 Tensor loss(const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
-  return at::cross_entropy_loss(at::mm(wide(x_NC), wide(weight_VC).t()).to(at::kFloat), targets_N);
+  return at::cross_entropy_loss(project(x_NC.unsqueeze(0), weight_VC, {}).squeeze(0).to(at::kFloat), targets_N);
 }
 
 }  // namespace

@@ -23,13 +23,8 @@ std::string saved(const std::string& folder, const std::function<void(zero::Engi
     zero::Engine& engine = *made;
     zero::UnitState& last = engine.states().back();
     last.set_parameters(at::zeros({last.numel()}));
-    checkpoint::Progress progress{.step = 1,
-                                  .leaves = 2,
-                                  .batch_size = 1,
-                                  .seq_length = 16,
-                                  .sampler_position = 2,
-                                  .dataset_sha256 = "",
-                                  .dtype = "float32"};
+    checkpoint::Progress progress{
+        .step = 1, .leaves = 2, .batch_size = 1, .seq_length = 16, .sampler_position = 2, .dataset_sha256 = ""};
     if (group.rank() == 1) spoil(engine, progress);
     try {
       checkpoint::Writer(group, engine, folder, "{}").commit(progress);

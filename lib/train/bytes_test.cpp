@@ -145,6 +145,38 @@ TEST_CASE(
   CHECK_FALSE(cost(3, 4, 1, at::kFloat, {}, {}, 3).ideal_between_nodes.has_value());
 }
 
+TEST_CASE("bytes: an evaluation gathers each unit once, and one without a training keeps parameters alone") {
+  const TemporaryFolder folder;
+  for (const int ranks : {2, 4}) {
+    for (const zero::Place place : {zero::Place::device, zero::Place::disk}) {
+      CAPTURE(ranks);
+      std::int64_t parameters = 0;
+      const auto evaluated = [&](int stage, bool trains) {
+        std::pair<std::int64_t, std::int64_t> sent_and_kept;
+        comm::run_in_process(ranks, [&](comm::Group& group) {
+          const model::Model model = model::make({.name = "tiny", .seq_length = 8});
+          const auto engine = zero::make_engine(group, model.units, {.stage = stage},
+                                                {.trains = trains, .offload = {place, {}, folder.path()}});
+          const at::Tensor tokens = at::arange(9).view({1, 9});
+          const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
+          const std::int64_t kept = engine->state_bytes(), before = group.bytes_sent();
+          engine->evaluate(ranks, [&](std::int64_t) { return batch; });
+          if (group.rank() != 0) return;
+          parameters = unit::numel(model.units);
+          sent_and_kept = {group.bytes_sent() - before, kept};
+        });
+        return sent_and_kept;
+      };
+      const auto whole = evaluated(2, false), sharded = evaluated(3, false);
+      CHECK(sharded.first - whole.first == 4 * parameters * (ranks - 1) / ranks);
+      CHECK(whole.second == 4 * parameters);
+      CHECK(sharded.second == 4 * parameters / ranks);
+      CHECK(evaluated(3, true).first == sharded.first);
+      if (place == zero::Place::device) CHECK(evaluated(3, true).second == 12 * parameters / ranks);
+    }
+  }
+}
+
 TEST_CASE("bytes: what is offloaded leaves the device but for one block, the largest, and sends nothing more") {
   const TemporaryFolder folder;
   for (const zero::Place place : {zero::Place::host, zero::Place::disk}) {

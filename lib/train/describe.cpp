@@ -26,6 +26,29 @@ std::string products(const device::Device& device, const Settings& settings) {
   return narrow ? unit::bfloat16_products() : "float32";
 }
 
+attribute::Facts chosen_arithmetic(const Settings& settings) {
+  const zero::Settings& engine = settings.engine;
+  const auto truth = [](bool value) { return std::string(value ? "true" : "false"); };
+  attribute::Facts facts = {{"dtype", dtype_name(engine.dtype)},
+                            {"autocast", autocast_name(settings)},
+                            {"compile", truth(settings.model.fused)},
+                            {"reduction", engine.exact ? "exact" : "any"},
+                            {"deterministic", truth(settings.deterministic)},
+                            {"tf32", truth(settings.tf32)},
+                            {"quantized_weights", truth(engine.zeropp.quantized_weights)},
+                            {"quantized_gradients", truth(engine.zeropp.quantized_gradients)},
+                            {"use_torch_adam", truth(engine.use_torch_adam)}};
+  if (!engine.scales()) return facts;
+  const zero::LossScaling& scaling = engine.loss_scaling;
+  facts["static_loss_scale"] = to_text(scaling.fixed);
+  facts["initial_scale_power"] = to_text(std::int64_t{scaling.initial_power});
+  facts["loss_scale_window"] = to_text(scaling.window);
+  facts["hysteresis"] = to_text(std::int64_t{scaling.hysteresis});
+  facts["consecutive_hysteresis"] = truth(scaling.consecutive);
+  facts["min_loss_scale"] = to_text(scaling.minimum);
+  return facts;
+}
+
 attribute::Facts arithmetic(const device::Device& device, const Settings& settings) {
   const unit::Arithmetic here = unit::arithmetic();
   attribute::Facts facts = {{"cpu", unit::processor("model name")},

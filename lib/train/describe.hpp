@@ -16,6 +16,10 @@ attribute::Facts configured(const config::Config& config);
 /// where nothing has 16 bits.
 std::string products(const device::Device& device, const Settings& settings);
 
+/// What the settings say of how numbers are rounded: every attribute of the table that is arithmetic, has a key and is
+/// not found out; those of the loss scale where there is one.
+attribute::Facts chosen_arithmetic(const Settings& settings);
+
 /// What the bits of this process depend on beside the configuration: device, instruction set, versions of LibTorch and
 /// BLAS, products, threads, processor.
 attribute::Facts arithmetic(const device::Device& device, const Settings& settings);

@@ -17,10 +17,14 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
   const auto real = [](auto size) { return static_cast<double>(size); };
   // What is offloaded to the host's memory is in it all the same.
   const zero::Offload& offload = settings.engine.offload;
-  const double state = plan::state_bytes(real(unit::numel(model.units)), settings.stage, ranks,
-                                         static_cast<int>(at::elementSize(settings.engine.dtype)),
-                                         offload.optimizer == zero::Place::disk,
-                                         offload.parameters == zero::Place::disk, settings.engine.zeropp.secondary);
+  const double parameters = real(unit::numel(model.units));
+  const auto bytes = static_cast<int>(at::elementSize(settings.engine.dtype));
+  const double state =
+      settings.engine.trains
+          ? plan::state_bytes(parameters, settings.stage, ranks, bytes, offload.optimizer == zero::Place::disk,
+                              offload.parameters == zero::Place::disk, settings.engine.zeropp.secondary)
+      : offload.parameters == zero::Place::disk ? 0
+                                                : parameters * bytes / (settings.stage == 3 ? ranks : 1);
   // Two indices of 8 bytes for each token, and what one unit hands to the next, in no less than 16 bits.
   const double batch = real(settings.batch_size) * real(model.seq_length) * (2 * 8 + 2 * real(model.width));
   constexpr int kOperations = 4;  // forward, backward and the sum of the gradient, at least

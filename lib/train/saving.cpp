@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/saving.hpp"
 
+#include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "comm/agree.hpp"
+#include "config/known.hpp"
+#include "train/describe.hpp"
 #include "train/signals.hpp"
 
 namespace zs::train {
+namespace {
+
+/// How a setting is typed: --dtype bfloat16, --compile, --set zero.compile=false.
+std::string option(std::string_view key, const std::string& value) {
+  const config::Known& known = *config::known(key);
+  const std::vector<std::string> names = config::words(known.options);
+  const bool flag = known.type == config::Type::boolean && known.value.empty();
+  if (names.empty() || (flag && value != "true")) return "--set " + std::string(key) + "=" + value;
+  return "--" + names.front() + (flag ? "" : " " + value);
+}
+
+}  // namespace
 
 Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
                const std::string& folder)
@@ -70,14 +85,17 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
         settings.checkpoint, 0,
         "was made with another data set than " + settings.dataset + ", another tokenizer of it or another --packing");
   // Another arithmetic goes another way from here on, and would be one run with the steps before.
-  const auto computes = [&](const std::string& option, const std::string& then, const std::string& now) {
-    if (then == now) return;
+  std::vector<std::string> names;
+  for (const auto& [name, then] : progress.arithmetic) names.push_back(name);
+  attribute::Facts now = chosen_arithmetic(settings);
+  for (const std::string& name : attribute::in_order(names)) {
+    const std::string& then = progress.arithmetic.at(name);
+    const attribute::Attribute* const row = attribute::find(name);
+    if (!row || !now.contains(name) || now[name] == then) continue;
     throw Error(settings.checkpoint, 0,
-                "was made with --" + option + " " + then + ", not " + now + ": use --" + option + " " + then +
+                "was made with " + name + " " + then + ", not " + now[name] + ": use " + option(row->key, then) +
                     ", or begin another run from its weights, --model_name " + settings.checkpoint);
-  };
-  computes("dtype", progress.dtype, dtype_name(settings.engine.dtype));
-  computes("autocast", progress.autocast, autocast_name(settings));
+  }
 }
 
 }  // namespace zs::train

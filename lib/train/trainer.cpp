@@ -263,8 +263,7 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .sampler_position = step * batches_.samples_per_step(),
           .learning_rate = run_.records.find("learning_rate")->reals().back(),
           .dataset_sha256 = batches_.data().sha256,
-          .dtype = dtype_name(settings_.engine.dtype),
-          .autocast = autocast_name(settings_)};
+          .arithmetic = chosen_arithmetic(settings_)};
 }
 
 void Trainer::train_step(std::int64_t step) {

@@ -70,10 +70,7 @@ config::Config configuration(const cli::Args& args) {
 }
 
 Tolerance tolerance(const cli::Args& args, at::ScalarType dtype, bool across = false) {
-  // Torch's own for bfloat16; what is documented for DeepSpeed's checker for float16.
   Tolerance tolerance;
-  if (dtype == at::kBFloat16) tolerance = {1.6e-2, 1e-5};
-  if (dtype == at::kHalf) tolerance = {0.05, 0.2};
   if (across) tolerance = {0.05, dtype == at::kHalf ? 0x1p-24 : 0};  // float16's smallest step
   constexpr double kMost = std::numeric_limits<double>::max();
   if (args.has("rtol")) tolerance.rtol = args.real("rtol", 0, kMost);
@@ -233,26 +230,22 @@ std::vector<cli::Option> options() {
        {},
        false,
        comparing});
-  all.push_back(
-      {0,
-       "rtol",
-       "X",
-       "allowed difference relative to the reference (default: 0; 0.016 for bfloat16, 0.05 for float16 and across "
-       "arithmetics)",
-       "",
-       {},
-       false,
-       comparing});
-  all.push_back(
-      {0,
-       "atol",
-       "X",
-       "allowed absolute difference (default: 0; 1e-05 for bfloat16, 0.2 for float16; across arithmetics 0, 2^-24 of "
-       "float16)",
-       "",
-       {},
-       false,
-       comparing});
+  all.push_back({0,
+                 "rtol",
+                 "X",
+                 "allowed difference relative to the reference (default: 0; 0.05 across arithmetics)",
+                 "",
+                 {},
+                 false,
+                 comparing});
+  all.push_back({0,
+                 "atol",
+                 "X",
+                 "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)",
+                 "",
+                 {},
+                 false,
+                 comparing});
   all.push_back(
       {0,
        "inject_fault",

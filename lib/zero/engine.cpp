@@ -48,9 +48,11 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
   shape.micro_steps = 1;
   shape.secondary = 0;  // each unit is gathered once
   plan::Plan plan = plan::baseline(shape);
-  const auto end = std::find_if(plan.ops.begin(), plan.ops.end(),
-                                [](const plan::Op& op) { return op.kind == plan::Kind::backward; });
-  plan.ops.erase(end, plan.ops.end());
+  const auto loss = std::find_if(plan.ops.begin(), plan.ops.end(),
+                                 [last = static_cast<int>(shape.units.size()) - 1](const plan::Op& op) {
+                                   return plan::computes(op.kind) && op.unit == last;
+                                 });
+  plan.ops.erase(loss + 1, plan.ops.end());
   // Nor are shards wanted that are on their way for what was cut.
   for (std::size_t i = 0; i < plan.ops.size();) {
     const bool wanted = std::find(plan.ops.begin() + static_cast<std::ptrdiff_t>(i), plan.ops.end(),
@@ -60,7 +62,7 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
     else
       ++i;
   }
-  // What the cut left gathered for backward is not wanted here.
+  // Nor what the cut left gathered.
   std::vector<bool> whole(shape.units.size());
   for (const plan::Op& op : plan.ops) {
     if (op.kind == plan::Kind::gather_wait) whole[static_cast<std::size_t>(op.unit)] = true;
@@ -109,7 +111,7 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
       plan_(plans_.front()),
       settings_(settings),
       pool_(group),
-      optimizer_store_(store(settings.offload.optimizer, plan::Kind::store)),
+      optimizer_store_(settings.trains ? store(settings.offload.optimizer, plan::Kind::store) : nullptr),
       parameter_store_(store(settings.offload.parameters, plan::Kind::store_shard)),
       input_store_(store(Place::device, plan::Kind::store_input)),
       scaler_(settings.scales(), settings.loss_scaling) {
@@ -118,17 +120,21 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
   require_divisible(shape);
   for (const plan::Plan& plan : plans_) plan::check(plan);
   require_same_plans();
+  const device::Device device = group.device();
+  if (optimizer_store_ && settings.offload.optimizer == Place::host && device.kind != device::Device::Kind::cpu)
+    ahead_.emplace(*optimizer_store_, [device] { return device::statistics(device).allocated; });
   if (shape.secondary > 0) {
     secondary_group_ = group.split(group.rank() / shape.secondary, "ranks of a secondary partition");
     secondary_pool_.emplace(*secondary_group_);
   }
-  const Home state_home{optimizer_store_.get(), settings.offload.optimizer == Place::device},
+  const Home state_home{optimizer_store_.get(), !settings.trains || settings.offload.optimizer == Place::device},
       shard_home{parameter_store_.get(), settings.offload.parameters == Place::device};
   states_.reserve(units.size());
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
-      return (settings.use_torch_adam ? torch_adamw : fused_adamw)(
-          {unit->name(), settings.adamw, segments(*unit, layout.owned, settings.decay_all), parameters, state_home});
+      return (settings.use_torch_adam ? torch_adamw : fused_adamw)({unit->name(), settings.adamw,
+                                                                    segments(*unit, layout.owned, settings.decay_all),
+                                                                    parameters, state_home, settings.trains});
     };
     const Layout layout =
         zero::layout(*unit, group, shape, device::type_of(settings.dtype), parameter_store_ != nullptr);

@@ -12,6 +12,7 @@
 #include "plan/pass.hpp"
 #include "plan/schedule.hpp"
 #include "unit/unit.hpp"
+#include "zero/ahead.hpp"
 #include "zero/loss_scaler.hpp"
 #include "zero/state.hpp"
 
@@ -41,6 +42,7 @@ struct ZeroPlusPlus {
 };
 
 struct Settings {
+  bool trains = true;  ///< false: the model is evaluated alone, and no moments are kept
   AdamW adamw{};
   bool use_torch_adam = false;  ///< update with torch::optim::AdamW itself
   double max_grad_norm = 0;     ///< clip the global norm to this; 0 for none
@@ -108,7 +110,7 @@ class Engine {
   /// on their plans are made by it. COLLECTIVE: the same on every rank.
   void measured(std::shared_ptr<const plan::Profile> profile);
 
-  /// One optimizer step, by the plan that is for it. `step` counts from 1. COLLECTIVE.
+  /// One optimizer step, by the plan that is for it. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
   StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
 
   /// Mean loss per sample over `leaves` micro-batches (they may differ in size) without dropout, summed in leaf order.
@@ -144,6 +146,7 @@ class Engine {
   std::int64_t updates() const { return updates_; }
   /// Sets the counters from a checkpoint.
   void restore(std::int64_t updates, const LossScaler::State& scaler) { updates_ = updates, scaler_.restore(scaler); }
+  bool trains() const { return settings_.trains; }
   /// Whether optimizer state lies on a disk.
   bool on_disk() const { return settings_.offload.optimizer == Place::disk; }
   Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }
@@ -193,7 +196,8 @@ class Engine {
   std::int64_t updates_ = 0;
   Observer observer_;
   Timed timed_;
-  bool self_tested_ = false;  // since the start
+  bool self_tested_ = false;    // since the start
+  std::optional<Ahead> ahead_;  // of optimizer state in the host's memory beside a GPU
 
   struct Sent {
     std::int64_t all = 0, between_nodes = 0, collectives = 0;
@@ -220,6 +224,7 @@ class Engine {
   void recompute(int unit, int micro, Run& run);
   void backward(int unit, int micro);
   void norm(Run& run);
+  static void read_losses(Run& run);
   void update(int unit, Run& run);
   at::Tensor compute(int unit, int micro, Run& run);
   std::vector<float> gather_losses(const Run& run, std::int64_t leaves);

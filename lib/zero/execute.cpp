@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each operation of a plan does.
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <chrono>
@@ -28,32 +29,45 @@ void forget_gradient(const std::vector<at::Tensor>& leaves) {
   for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
 }
 
+/// Until a GPU has done what LibTorch gave it. What of offloaded state is on its way home goes on.
+void settle(const device::Device& device) {
+  if (device.kind == device::Device::Kind::cpu) return;
+  const at::Device of = device::torch_device(device);
+  c10::impl::VirtualGuardImpl(of.type()).getStream(of).synchronize();
+}
+
 }  // namespace
 
 void Engine::execute(const plan::Plan& plan, Run& run) {
   run.batches.resize(static_cast<std::size_t>(plan.shape.micro_steps));
   run.device_losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
-  for (const plan::Op& op : plan.ops) {
+  for (std::size_t at = 0; at < plan.ops.size(); ++at) {
+    const plan::Op& op = plan.ops[at];
+    if (ahead_) {
+      ahead_->before(plan, at,
+                     [this](int unit) -> Kept& { return states_[static_cast<std::size_t>(unit)].optimizer->state(); });
+    }
     if (run.training && plan::computes(op.kind)) run.result.held = std::max(run.result.held, held());
     if (timed_ && run.training)
       execute_timed(op, run);
     else
       execute(op, run);
   }
-  // Only now: reading a number of a GPU waits for all that it was given.
+  if (run.losses.empty()) read_losses(run);
+  settle(group_.device());
+}
+
+/// Once in a run, when the host waits for the GPU anyway.
+void Engine::read_losses(Run& run) {
   for (const at::Tensor& loss : run.device_losses) run.losses.push_back(loss.item<float>());
 }
 
 void Engine::execute_timed(const plan::Op& op, Run& run) {
   const device::Device device = group_.device();
-  // A GPU has done what it was given when it gives back a number.
-  const auto settle = [&] {
-    if (device.kind != device::Device::Kind::cpu) at::zeros({1}, device::options(device)).item<float>();
-  };
-  settle();
+  settle(device);
   const auto begin = std::chrono::steady_clock::now();
   execute(op, run);
-  settle();
+  settle(device);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   timed_(op, seconds, device::statistics(device).allocated);
 }
@@ -218,6 +232,8 @@ void Engine::norm(Run& run) {
   run.scale = static_cast<float>(gradient_scale());
   run.result.grad_norm =
       std::sqrt(sum_of_squares(group_, shards, states_.front().layout().owns_all)) * gradient_scale();
+  // Now, before what the updates change goes home: a copy to the host would wait for that.
+  read_losses(run);
   // As torch.nn.utils.clip_grad_norm_: a factor below 1 or NaN is applied.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);
   run.clip = settings_.max_grad_norm > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0F;

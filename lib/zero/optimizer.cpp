@@ -12,7 +12,7 @@ namespace {
 class FusedAdamW final : public Optimizer {
  public:
   explicit FusedAdamW(const OptimizerOf& of)
-      : Optimizer(of.name, of.parameters, 2, of.home), adamw_(of.adamw), segments_(of.segments) {}
+      : Optimizer(of.name, of.parameters, of.updates ? 2 : 0, of.home), adamw_(of.adamw), segments_(of.segments) {}
 
   at::Tensor exp_avg() override { return moment(0); }
   at::Tensor exp_avg_sq() override { return moment(1); }

@@ -77,6 +77,7 @@ struct OptimizerOf {
   std::vector<Segment> segments{};
   device::View parameters{};  ///< as Optimizer() takes them
   Home home{};
+  bool updates = true;  ///< false: there are none, and no moments
 };
 
 /// zs's own kernel; the bits of the class below.

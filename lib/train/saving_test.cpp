@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/saving.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "attribute/table.hpp"
+#include "base/error.hpp"
+#include "train/describe.hpp"
+
+namespace zs::train {
+namespace {
+
+struct Case {
+  const char *name, *value, *told, *remedy;
+  const char* dtype = "float32";
+};
+constexpr Case kCases[] = {
+    {"dtype", "bfloat16", "float32, not bfloat16", "--dtype float32"},
+    {"autocast", "bfloat16", "none, not bfloat16", "--autocast none"},
+    {"static_loss_scale", "1024", "0, not 1024", "--set training.loss_scale=0", "float16"},
+    {"initial_scale_power", "8", "16, not 8", "--set training.initial_scale_power=16", "float16"},
+    {"loss_scale_window", "10", "1000, not 10", "--set training.loss_scale_window=1000", "float16"},
+    {"hysteresis", "3", "2, not 3", "--set training.hysteresis=2", "float16"},
+    {"consecutive_hysteresis", "true", "false, not true", "--set training.consecutive_hysteresis=false", "float16"},
+    {"min_loss_scale", "4", "1, not 4", "--set training.min_loss_scale=1", "float16"},
+    {"compile", "true", "false, not true", "--set zero.compile=false"},
+    {"reduction", "any", "exact, not any", "--reduction exact"},
+    {"deterministic", "false", "true, not false", "--deterministic"},
+    {"tf32", "true", "false, not true", "--set training.tf32=false"},
+    {"use_torch_adam", "true", "false, not true", "--set training.use_torch_adam=false"},
+    {"quantized_weights", "true", "false, not true", "--set zero.quantized_weights=false"},
+    {"quantized_gradients", "true", "false, not true", "--set zero.quantized_gradients=false"},
+};
+
+Settings with(const char* dtype, std::string_view key, const char* value) {
+  config::Config config;
+  config.set("model.name", "tiny", "test");
+  config.set("training.dtype", dtype, "test");
+  config.set("run.checkpoint", "saved", "test");
+  if (!key.empty()) config.set(std::string(key), value, "test");
+  config.add_defaults();
+  config.check();
+  return settings(config, 1);
+}
+
+checkpoint::Progress progress_of(const Settings& s) {
+  return {.step = 1,
+          .leaves = s.micro_steps,
+          .batch_size = s.batch_size,
+          .seq_length = s.model.seq_length,
+          .seed = static_cast<std::int64_t>(s.engine.seed),
+          .sampler_position = s.batch_size,
+          .dataset_sha256 = "",
+          .arithmetic = chosen_arithmetic(s)};
+}
+
+std::string refusal(const checkpoint::Progress& progress, const Settings& now) {
+  try {
+    require_same(progress, now, 1, "");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("saving: a training does not go on in another arithmetic, whichever attribute it is") {
+  for (const attribute::Attribute* const row : attribute::filtered([](const attribute::Attribute& row) {
+         return row.role == attribute::Role::arithmetic && !row.key.empty() && !row.found;
+       })) {
+    INFO(row->name);
+    const Case* const its = std::ranges::find_if(kCases, [&](const Case& c) { return c.name == row->name; });
+    REQUIRE(its != std::end(kCases));
+    const checkpoint::Progress before = progress_of(with(its->dtype, "", ""));
+    CHECK(refusal(before, with(its->dtype, "", "")).empty());
+    CHECK(refusal(before, with(its->dtype, row->key, its->value)) ==
+          "saved: was made with " + std::string(row->name) + " " + its->told + ": use " + its->remedy +
+              ", or begin another run from its weights, --model_name saved");
+  }
+}
+
+TEST_CASE("saving: what a checkpoint of an earlier zs does not say is not asked") {
+  checkpoint::Progress before = progress_of(with("float32", "", ""));
+  before.arithmetic = {{"dtype", "float32"}, {"autocast", "none"}};
+  CHECK(refusal(before, with("float32", "zero.compile", "true")).empty());
+  CHECK(refusal(before, with("bfloat16", "", "")).find("was made with dtype float32, not bfloat16") !=
+        std::string::npos);
+}
+
+}  // namespace zs::train

@@ -39,7 +39,7 @@ digest() { sed -n 's/^state_digest: //p' "$1"; }
   plan=("${SMALL[@]}" --zero_stage 2 --plan_profile profile.json --passes offload_adam_states,offload_activation --output_dir other)
   zs-train "${plan[@]}" --memory_budget 1k --print_plan >out
   grep -q '^# offload_adam_states: optimizer states moved out 0 -> 4; predicted .*peak .* -> ' out || complain "$(grep '^#' out)"
-  grep -q '^# offload_activation: inputs moved out 0 -> 2; predicted ' out || complain "$(grep '^#' out)"
+  grep -q '^# offload_activation: inputs moved out 0 -> 2' out || complain "$(grep '^#' out)"
   zs-train "${plan[@]}" --print_plan | grep -qx '# offload_adam_states: changes nothing' || complain "all of memory is too little"
   zs-train "${plan[@]}" --memory_budget 1k --max_steps 4 --save_final false >moved
   [ "$(digest moved)" = "$(digest measured)" ]

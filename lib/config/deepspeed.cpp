@@ -45,6 +45,7 @@ class Reader {
     autocast();
     optimizer();
     scheduler();
+    passes();
     usual("zero.stage", "0");
     say_idle();
   }
@@ -182,6 +183,30 @@ class Reader {
     const bool torch = said_at("optimizer.params.torch_adam") && file_.boolean("optimizer.params.torch_adam");
     if (!file_.find("optimizer.params.weight_decay"))
       usual("training.weight_decay", torch && name == "adamw" ? "0.01" : "0");
+  }
+
+  /// compile.offload_*: passes beside the usual ones, from the step on that those before have been measured for.
+  void passes() {
+    const auto asked = [&](const char* path) {
+      const Entry* const entry = said_at(path);
+      return entry && file_.boolean(path) ? entry : nullptr;
+    };
+    const Entry *const shards = asked("compile.offload_parameters"),
+                       *const states = asked("compile.offload_opt_states"),
+                       *const inputs = asked("compile.offload_activation"),
+                       *const first = shards   ? shards
+                                      : states ? states
+                                               : inputs;
+    if (!first) return;
+    if (!asked("compile.deepcompile")) {
+      for (const Entry* const entry : {shards, states, inputs}) {
+        if (entry) idle("compile.deepcompile is not true", entry->key);
+      }
+      return;
+    }
+    sets(*first, "zero.passes",
+         std::string("0:ALL,3:") + (shards ? "offload_parameters+" : "") + "ALL" +
+             (states ? "+offload_adam_states" : "") + (inputs ? "+offload_activation" : ""));
   }
 
   void scheduler() {

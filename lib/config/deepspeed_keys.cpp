@@ -167,9 +167,9 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
 
     {"activation_checkpointing.*", idle, "see --activation_checkpointing"},
     {"compile.deepcompile", sets, "zero.deepcompile"},
-    {"compile.offload_activation", refused, kOther, "false"},
-    {"compile.offload_opt_states", refused, "use zero_optimization.offload_optimizer", "false"},
-    {"compile.offload_parameters", refused, "use zero_optimization.offload_param", "false"},
+    {"compile.offload_activation", read},
+    {"compile.offload_opt_states", read},
+    {"compile.offload_parameters", read},
     {"compile.symmetric_memory", idle, kCompiled},
     {"compile.*", idle, kCompiled},
     {"checkpoint.*", idle, kCheckpoint},

@@ -147,6 +147,20 @@ TEST_CASE("deepspeed: the learning rate is the scheduler's where it has one, and
             .error.starts_with("ds.json:1: scheduler.type: OneCycle is not"));
 }
 
+TEST_CASE("deepspeed: what its compiler moves out becomes passes, where it compiles") {
+  const Read on(R"({"compile": {"deepcompile": true, "offload_opt_states": true, "offload_activation": true}})");
+  CHECK(on.error.empty());
+  CHECK(on.text("zero.passes") == "0:ALL,3:ALL+offload_adam_states+offload_activation");
+  CHECK(Read(R"({"compile": {"deepcompile": true, "offload_parameters": true}})").text("zero.passes") ==
+        "0:ALL,3:offload_parameters+ALL");
+  CHECK(Read(R"({"compile": {"deepcompile": true, "offload_opt_states": false}})").text("zero.passes").empty());
+  const Read off(R"({"compile": {"offload_parameters": true}})");
+  CHECK(off.text("zero.passes").empty());
+  REQUIRE(off.config.warnings().size() == 1);
+  CHECK(off.config.warnings()[0].ends_with(
+      "without effect here: compile.offload_parameters (compile.deepcompile is not true)"));
+}
+
 TEST_CASE("deepspeed: no key is dropped without a word") {
   const Read idle(R"({"zero_optimization": {"stage": 0, "overlap_comm": true, "sub_group_size": 1e9},
     "aio": {"queue_depth": 8}, "wandb": {"enabled": true, "project": "x"}, "fp16": {}})");

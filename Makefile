@@ -13,6 +13,8 @@ PEERS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/zs/peers
 # Without those by which GCC 12 doubts its own std::string (bug 105651).
 WARN := -Wall -Wextra -Werror -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
 VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
+# Later revisions have later versions.
+DEB_VERSION = $(shell git log -1 --date=format:%Y%m%d.%H%M --format=0~git%cd.%h 2>/dev/null || echo 0~unknown)$(if $(findstring -dirty,$(VERSION)),+changed)
 
 # ---- what there is to build: folders and files, found, not listed --------------------------------------------------
 LIGHT := $(shell sed '/^---/,$$d;/^\#/d;s/:.*//' lib/LAYERS)
@@ -50,13 +52,17 @@ else
 chosen_home := $(TORCH_HOME)
 TORCH_HOME := $(or $(chosen_home),$(shell CUDA=$(CUDA) share/libtorch home),missing)
 TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/torch/csrc/api/include
-TORCH_LIBS := -luring -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cpu -lc10
+TORCH_LIBS = -luring -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' $(HOME_RPATH) -ltorch_cpu -lc10
+HOME_RPATH = -Wl,-rpath,$(TORCH_HOME)/lib
 endif
 HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS)
 # libzs-cuda.so is built where there are nvcc and a LibTorch with CUDA, unless CUDA=0. Its libraries are those beside that
 # LibTorch, or the toolkit's; what a machine lacks of them is told when a GPU is asked for.
 NVCC := $(or $(wildcard $(TORCH_HOME)/../nvidia/cu13/bin/nvcc),$(shell command -v nvcc 2>/dev/null))
 WITH_CUDA := $(and $(filter-out 0,$(or $(CUDA),1)),$(filter-out debian,$(or $(TORCH),pypi)),$(NVCC),$(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so))
+comma := ,
+WITHOUT_CUDA = $(or $(if $(filter 0,$(CUDA)),CUDA=0),$(if $(filter debian,$(TORCH)),Debian has a LibTorch without it),\
+  $(if $(wildcard $(TORCH_HOME)/lib/libtorch_cuda.so),there is no nvcc,this LibTorch has none)); make deps CUDA=1 fetches what it needs
 TOOLKIT = $(abspath $(dir $(NVCC))..)
 CUDA_FOLDERS = $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
 CUDA_CFLAGS = -fPIC $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include $(TORCH_HOME)/../include) $(TOOLKIT)/include)
@@ -67,8 +73,9 @@ NVCC_FLAGS = -std=c++20 -O3 -Ilib --expt-relaxed-constexpr --Werror all-warnings
 CUDA_LIBS = -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cuda -lc10_cuda -ltorch_cpu -lc10 \
   $(CUDA_FOLDERS:%=-L%) $(CUDA_FOLDERS:%=-Wl,-rpath,%) -l:libcudart.so.13 -l:libcublasLt.so.13 -l:libcublas.so.13 \
   -l:libcudnn.so.9 -l:libnccl.so.2 -l:libnvrtc.so.13 -Wl,--allow-shlib-undefined
-# The cache is one user's: what is installed brings the libraries that it has from there.
-CACHED_LIBS = $(if $(findstring /zs/libtorch-,$(TORCH_HOME)),$(shell ldd $(BUILD)/zs-train | sed -n 's|.*=> \($(dir $(TORCH_HOME))[^ ]*\) .*|\1|p'))
+# The cache is one user's: what is installed brings the libraries that it has from there, and looks for them beside it alone.
+CACHED := $(findstring /zs/libtorch-,$(TORCH_HOME))
+CACHED_LIBS = $(if $(CACHED),$(shell ldd $(BUILD)/zs-train | sed -n 's|.*=> \($(dir $(TORCH_HOME))[^ ]*\) .*|\1|p'))
 COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
 # Which products are fused with sums is part of the bits, and spelt out in the sources: compilers fuse nothing.
 # fmt from its headers: a LibTorch brings other ones than the distribution's library is made of.
@@ -84,6 +91,7 @@ LIGHT_PCH := $(BUILD)/pch/standard.hpp
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
 all: $(TOOLS:%=$(BUILD)/%) $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(BUILD)/blas  ## build every tool into build/
+	@echo 'zs-train and zs-verify are built $(if $(WITH_CUDA),with CUDA$(comma) for GPUs of sm $(strip $(SM)),without CUDA: $(WITHOUT_CUDA))'
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
 $(BUILD)/libzs.a: $(call object,$(call sources,$(LIGHT)))
@@ -140,6 +148,11 @@ $(LIGHT_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 
 $(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	$(CXX) -rdynamic $< $(HEAVY_LIBS) -o $@
+$(BUILD)/installed/%: HOME_RPATH =
+$(BUILD)/installed/%: $(BUILD)/obj/tools/%.o $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+	@mkdir -p $(@D)
+	$(CXX) -rdynamic $< $(HEAVY_LIBS) -o $@
+INSTALLED := $(LIGHT_TOOLS:%=$(BUILD)/%) $(HEAVY_TOOLS:%=$(BUILD)/$(if $(CACHED),installed/)%)
 
 $(MPI_TESTS) $(BENCHES): $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 # A program that loads libzs-cuda.so offers it all that zs-train does.
@@ -208,19 +221,30 @@ demo-logs: light  ## write the report of six short logs that come with zs (secon
 	@mkdir -p results/demo_logs && cp share/logs/* results/demo_logs && $(BUILD)/zs-report results/demo_logs
 bench: all $(BENCHES)  ## print speed ratios against peers, side by side
 	@BUILD=$(BUILD) bench/run
-bench-peers:  ## get the PyTorch that bench/train measures against (2.5 GB, into a Python environment in the cache)
-	python3 -m venv $(PEERS) && $(PEERS)/bin/pip install --no-cache-dir --disable-pip-version-check 'torch>=2.11' numpy transformers
+bench-peers:  ## get the PyTorch that bench/train measures against (5 GB, into a Python environment in the cache)
+	@PEERS=$(PEERS) bash -euc 'source tests/peers/environment.bash'
 fuzz:  ## feed mutated files to the readers, FUZZ_SECONDS (600) each
 	@for f in tests/fuzz/*_fuzz.cpp; do n=$${f##*/}; tests/fuzz/run $${n%_fuzz.cpp} $(FUZZ_SECONDS) || exit 1; done
 man: all  ## make the man pages from the option tables and man/*.prose
 	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > $(BUILD)/page && cp $(BUILD)/page man/$$t.1 || exit 1; done
-install: all  ## put binaries, man pages, completions and share/ under PREFIX
+install: all $(INSTALLED)  ## put binaries, man pages, completions and share/ under PREFIX
 	install -d "$(TO)"/bin "$(TO)"/share/{zs,man/man{1,5,7},bash-completion/completions}
-	install $(TOOLS:%=$(BUILD)/%) "$(TO)"/bin
+	install $(INSTALLED) "$(TO)"/bin
 	for section in 1 5 7; do install -m 644 man/*.$$section "$(TO)"/share/man/man$$section || exit; done
-	cp -r share/. slurm "$(TO)"/share/zs
+	cp -r share/. slurm "$(TO)"/share/zs && rm -rf "$(TO)"/share/zs/probe/__pycache__
 	$(if $(CACHED_LIBS),install -D -t "$(TO)"/lib/zs $(CACHED_LIBS))
+	$(if $(WITH_CUDA),install -D -t "$(TO)"/lib/zs $(BUILD)/libzs-cuda.so)
 	for t in $(TOOLS); do $(BUILD)/$$t --completion > "$(TO)"/share/bash-completion/completions/$$t || exit; done
+deb: all $(INSTALLED)  ## make build/deb/zs_*.deb and zs-train_*.deb of what is built, for Debian 12 (apt-get install debhelper)
+	@command -v dh >/dev/null || { echo "make deb: needs debhelper: apt-get install debhelper" >&2; exit 2; }
+	@rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb/tree && cp -r debian $(BUILD)/deb/tree
+	@printf 'zs (%s) bookworm; urgency=medium\n\n  * Of revision %s.\n\n -- %s  %s\n' "$(DEB_VERSION)" "$(VERSION)" \
+	  "$$(sed -n 's/^Maintainer: //p' debian/control)" "$$(LC_ALL=C date -R)" > $(BUILD)/deb/tree/debian/changelog
+	@cd $(BUILD)/deb/tree && SOURCE=$(CURDIR) BUILD=$(BUILD) LICENCE='$(wildcard $(if $(CACHED),$(dir $(TORCH_HOME))torch-*.dist-info/licenses/LICENSE))' \
+	  debian/rules binary
+	@rm -rf $(BUILD)/deb/tree && ls -sh $(BUILD)/deb
+check-package: deb  ## the packages under lintian and in a bare Debian 12, with the module file and the container's recipe (minutes; root)
+	@BUILD=$(BUILD) tests/package
 clean:  ## remove what was built
 	rm -rf $(BUILD)
 help:  ## list the targets
@@ -229,9 +253,11 @@ help:  ## list the targets
 # For scripts: which tools are light, and how a source is compiled (tests/lint).
 light-tools:
 	@echo $(LIGHT_TOOLS)
+heavy-tools:
+	@echo $(HEAVY_TOOLS)
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-attack check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools flags FORCE
+.PHONY: all light check check-attack check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools heavy-tools deb check-package flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

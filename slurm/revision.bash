@@ -20,7 +20,7 @@ label() {
 begin_comparison() {
   local tool i variable words
   trap clean EXIT
-  for tool in zs-parse zs-aggregate zs-report zs-runs git setsid; do
+  for tool in zs-parse zs-aggregate zs-report zs-runs ${probe:+zs-verify} git setsid; do
     command -v "$tool" >/dev/null || die "$tool is not on PATH: make deps installs what is missing, make builds the tools"
   done
   # In a hook these name another repository, or the user's index.
@@ -202,7 +202,8 @@ run_revision() {
   load=$(cut -d ' ' -f 1 /proc/loadavg) begin=${EPOCHREALTIME/./} busy=$(busy_time) own=$(own_time)
   watch_clocks "$folder/clocks" &
   watcher=$!
-  attended "$folder/run.log" "$name" $((total - number + 1)) env -C "${trees[i]}" -u BUILD bash -c "$run $test_config"
+  attended "$folder/run.log" "$name" $((total - number + 1)) env -C "${trees[i]}" -u BUILD ZS_PROBE=off \
+    PYTHONPATH="$share/probe${PYTHONPATH:+:$PYTHONPATH}" bash -c "$run $test_config"
   end_watcher
   local microseconds=$((${EPOCHREALTIME/./} - begin))
   # Ranks that srun starts are no children of ours: what others used is not known then.
@@ -220,6 +221,52 @@ run_revision() {
     say "${revisions[i]} is not run again"
     zs-runs update "$output" runs_planned=$((total -= runs - 1)) || die "cannot write $output"
   fi
+}
+
+# probe_revisions: a run of each with its tensors recorded, and where the two differ another with the values of that step, so
+# that the element is known. Sets `probed` to zs-verify's status, and notes in one sentence what it says.
+probe_revisions() {
+  local i said step pass=''
+  probed=3
+  for i in 0 1; do [[ -z ${failed[i]} ]] || { say "no probe: ${revisions[i]} does not run"; return 0; }; done
+  while :; do
+    for i in 0 1; do probe_revision "$i" "$pass" || return 0; done
+    probed=0
+    zs-verify "$output/probe_${labels[0]}$pass" "$output/probe_${labels[1]}$pass" >"$output/probe_comparison.txt" || probed=$?
+    ((probed < 2 || probed == 3)) || die "the probes cannot be compared; they are in $output"
+    step=$(sed -n 's/^step: //p' "$output/probe_comparison.txt")
+    [[ $probed == 1 && -n $step && -z $pass ]] || break
+    pass=.step_$step
+  done
+  said=$(sentence <"$output/probe_comparison.txt")
+  zs-runs update "$output" "probe_comparison=$said" || die "cannot write $output"
+  say "probe: $said (see $output/probe_comparison.txt)"
+}
+
+# sentence: what zs-verify says of two probes, as one.
+sentence() {
+  awk '{ at = index($0, ": "); said[substr($0, 1, at - 1)] = substr($0, at + 2) }
+    END {
+      printf "%s", said["verdict"]
+      if ("step" in said) printf " from step %s: the %s %s", said["step"], said["what"] == "gradient" ? "gradient of" : said["what"], said["parameter"]
+      else if ("loss" in said) printf ": the loss of %s", said["loss"]
+      if ("place" in said) printf " at %s is %s and %s", said["place"], said["value_a"], said["value_b"]
+      if ("failure" in said) printf "; %s", said["failure"]
+      if ("kind" in said) printf "; %s", said["kind"]
+      printf "; steps compared: %s", said["steps_compared"]
+    }'
+}
+
+# probe_revision NUMBER PASS: a run that records; with the values of step N where PASS is .step_N. Fails where it recorded none.
+probe_revision() {
+  local name=probe_${labels[$1]}$2
+  ZS_LAUNCH="${launch[*]}" ZS_REGISTRY=$output/$name.runs \
+    attended "$output/$name.log" "" 0 env -C "${trees[$1]}" -u BUILD ZS_PROBE="$output/$name" ZS_PROBE_EVERY=1 \
+    ZS_PROBE_VALUES="${2#.step_}" PYTHONPATH="$share/probe${PYTHONPATH:+:$PYTHONPATH}" bash -c "$run $test_config"
+  rm -rf "$output/$name.runs"
+  [[ ! -s $output/$name/rank-0.jsonl ]] || return 0
+  say "no probe: ${revisions[$1]} recorded none (see $output/$name.log): call zs_probe.attach(model, optimizer) in its loop"
+  return 1
 }
 
 # Ticks that this machine's processors have worked, and those that our ended children have.
@@ -270,6 +317,8 @@ report_comparison() {
       status=0 || status=$?
     ((status != 2)) || die "cannot write $output/$file"
   done
+  # Tensors that differ are a difference, whatever the printed losses say.
+  ((${probed:-0} != 1 || status == 1)) || status=1
   mapfile -t said < <(sed -nE 's/^  "(label|text)": "(.*)",$/\2/; T; s/\\(["\\])/\1/g; p' revision_comparison_data.json)
   echo "${said[0]}: ${said[1]}"
   echo "report: $output/revision_comparison_report.html"

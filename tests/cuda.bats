@@ -19,6 +19,16 @@ setup() {
   done
 }
 
+@test "cuda: --version says whether this build has it" {
+  for tool in zs-train zs-verify; do
+    run -0 "$tool" --version
+    if [[ -e $library ]]; then [[ $output == *" with CUDA" ]]; else [[ $output == *" without CUDA" ]]; fi
+    mkdir -p alone && cp "$BUILD/$tool" alone/
+    run -0 "alone/$tool" --version
+    [[ $output == "$tool "*" without CUDA" ]]
+  done
+}
+
 @test "cuda: a GPU that is not there is asked for in vain, in one sentence" {
   [[ ! -e /dev/nvidiactl ]] || skip "this machine has a GPU"
   run -2 --separate-stderr zs-train --device cuda --model_name tiny --bench_step 1

@@ -172,3 +172,36 @@ END
   grep -q '^| `h.0` | -1.00 | 3 | - | 0 |' <<<"$output" || complain "correlation: $(grep '^| `h.0`' <<<"$output")"
   verdict
 }
+
+@test "gradients: the norms of micro-batches are the same at any stage and on any ranks, and one's is that of its gradient" {
+  local tiny="--model_name tiny --num_layers 1 --seq_length 32 --batch_size 1 --bench_step 1 --save_gradient_norms"
+  zs-train $tiny --zero_stage 0 --gradient_accumulation_steps 4 --run_name four >log
+  mpirun -n 2 zs-train $tiny --zero_stage 3 --gradient_accumulation_steps 2 --run_name two >log
+  zs-train $tiny --run_name one >log
+  for name in four two one; do zs-report --gradients $name -o $name.tsv || complain $name; done
+  cut -f 3-4,15-17 four.tsv >four.noise
+  cut -f 3-4,15-17 two.tsv | diff four.noise - || complain "another stage on two ranks"
+  [ "$(awk -F '\t' '$3 == "whole" { print $15, ($16 > 0), ($17 > 0) }' four.tsv)" = "4 1 1" ] || complain "$(grep whole four.tsv)"
+  [ "$(awk -F '\t' 'NR > 1 { print $15 $16 $17 }' one.tsv | sort -u)" = 1 ] || complain "one micro-batch has no variance"
+  zs-report --gradients four -f md >four.md
+  grep -q 'variance over micro-batches | noise scale' four.md || complain "no columns"
+  grep -q '^- By what the 4 micro-batches at step 1 differ, the mean gradient of \*\*.* micro-batches\*\*' four.md || complain "no sentence"
+  run -2 zs-train $tiny --save_gradients false
+  [[ $output == *"save_gradient_norms is of gradients that are saved"* ]] || complain "$output"
+  if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+    # Of one micro-batch the norm is that of the gradient itself.
+    /usr/bin/python3 - saved_models/*/final_checkpoint/gradient_norms.pt <<'END'
+import os, sys, torch
+seen = 0
+for path in sys.argv[1:]:
+    norms = torch.load(path, weights_only=True)
+    whole = torch.load(os.path.dirname(path) + "/gradients.pt", weights_only=True)
+    for name, values in norms.items():
+        if len(values) > 1: continue
+        seen += 1
+        assert abs(values[0].item() - whole[name].double().norm().item()) <= 1e-9 * values[0].item(), name
+assert seen > 10, seen
+END
+  fi
+  verdict
+}

@@ -81,7 +81,16 @@ scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; 
     [ -s "$root/usr/share/man/man1/$tool.1" ] || complain "no page of $tool"
     bash -n "$root/usr/share/bash-completion/completions/$tool" || complain "the completion of $tool"
   done
+  # A GPU's library goes along, and the tools find it.
+  [ "$("$root/usr/bin/zs-train" --version)" = "$(zs-train --version)" ] || complain "installed: $("$root/usr/bin/zs-train" --version)"
   cd "$BATS_TEST_TMPDIR"
+  for tool in zs-train zs-verify; do
+    # What was built in a cache of this user's looks for LibTorch beside it alone.
+    if ldd "$BUILD/$tool" | grep -q '/zs/libtorch-'; then
+      [[ $(ldd "$root/usr/bin/$tool") != */zs/libtorch-* ]] || complain "the installed $tool loads $(ldd "$root/usr/bin/$tool" | grep libtorch)"
+    fi
+  done
+  for file in apptainer.def modulefiles/zs probe/zs_probe.py; do [ -s "$root/usr/share/zs/$file" ] || complain "no share/zs/$file"; done
   diff <("$root/usr/bin/zs-sweep" --list) <(zs-sweep --list) || complain "the installed zs-sweep lists other sets"
   diff <(bash "$root/usr/share/zs/slurm/batch.sbatch" --list) <(zs-sweep --list) || complain "the installed batch.sbatch lists other sets"
   verdict

@@ -114,9 +114,9 @@ config() {
   config 'del(.model_type)'
   refused "bad/config.json: model_type is missing (zs knows gpt2, llama, vit)"
   config '.rope_parameters.rope_type = "yarn"'
-  refused "bad/config.json: rope_parameters.rope_type 'yarn' is not known (zs knows default, linear, llama3)"
-  config 'del(.rope_parameters) | .rope_scaling = {"type": "dynamic", "factor": 2}'
-  refused "bad/config.json: rope_scaling.type 'dynamic' is not known (zs knows default, linear, llama3)"
+  refused "bad/config.json: rope_parameters.rope_type 'yarn' is not known (zs knows default, linear, dynamic, llama3)"
+  config 'del(.rope_parameters) | .rope_scaling = {"type": "longrope", "factor": 2}'
+  refused "bad/config.json: rope_scaling.type 'longrope' is not known (zs knows default, linear, dynamic, llama3)"
   config '.rope_parameters = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8, "low_freq_factor": 1}'
   refused "bad/config.json: rope_parameters.high_freq_factor is missing, which rope_type 'llama3' needs"
   config '.hidden_act = "relu"'

@@ -4,10 +4,13 @@
 
 oracle.py WEIGHTS BATCHES LOSSES [cuda]: trains from a state dict on the token batches of `zs-train --dump_batches`, and
 compares the mean loss of every step with LOSSES (a line a step). Prints the largest relative difference; status 1 above
-2e-6.
+2e-6. Where $ZS_PROBE names a folder, share/probe/zs_probe.py records the training there.
 """
 import math
+import os
 import sys
+import types
+from pathlib import Path
 
 import h5py
 import torch
@@ -48,6 +51,11 @@ def main():
         tokens, targets = (torch.from_numpy(file[name][:]).to(device) for name in ("tokens", "targets"))
     expected = [float(line) for line in open(losses)]
     optimizer = torch.optim.AdamW(w.values(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    probe = None
+    if os.environ.get("ZS_PROBE"):
+        sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "share" / "probe"))
+        import zs_probe
+        probe = zs_probe.attach(types.SimpleNamespace(named_parameters=w.items), optimizer)
     steps, leaves = tokens.shape[:2]
     assert len(expected) == steps, f"{len(expected)} losses for {steps} steps"
     worst = 0.0
@@ -59,11 +67,15 @@ def main():
             (loss / leaves).backward()
             mean += loss.item() / leaves
         torch.nn.utils.clip_grad_norm_(w.values(), CLIP)
+        if probe:
+            probe.loss(mean)
         optimizer.step()
         difference = abs(mean - expected[step]) / abs(mean)
         if not difference <= TOLERANCE:
             sys.exit(f"step {step + 1}: loss {mean!r} here, {expected[step]!r} there: {difference:.3g} apart")
         worst = max(worst, difference)
+    if probe:
+        probe.close()
     print(f"{steps} steps, {leaves} micro-batches, loss {mean:.6f} at the end, largest relative difference {worst:.3g}")
 
 

@@ -78,6 +78,48 @@ setup() {
   assert_line "steps_alone: 2"
 }
 
+@test "several probes of one training: each beside the first, and the first step and operation that does not repeat" {
+  cp -r plain again
+  cp -r plain third
+  run -0 zs-verify plain again third
+  assert_line "each_with_first: again exact; third exact"
+  run -1 zs-verify plain again fault
+  assert_line "compared: plain with fault"
+  assert_line "each_with_first: again exact; fault DIFFERENT"
+  assert_line "step: 3"
+  assert_line "stage: backward, or the reduction of gradients"
+  run -2 zs-verify plain again plain
+  assert_output --partial "plain and plain are the same"
+  run -2 zs-verify --repeat 2 plain again
+  assert_output --partial "compared by its names: zs-verify A B C"
+}
+
+@test "a training of zs records the same: one process beside ZeRO-3 on two ranks, to the last bit, and where two part" {
+  train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 --save_final false "${@:2}" --probe "$1" >"$1.log"; }
+  train one --gradient_accumulation_steps 2 --probe_values all
+  ZS_PROBE=two mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 3 \
+    --save_final false --zero_stage 3 --probe_values 2,3 >two.log
+  run -0 zs-verify one two
+  assert_line "verdict: exact"
+  assert_line "steps_compared: 3"
+  assert_line "ranks_b: 2"
+  refute_line --partial "missing: "
+  train other --gradient_accumulation_steps 2 --probe_values all --set training.weight_decay=0.5
+  run -1 zs-verify one other
+  assert_line "step: 1"
+  assert_line "what: parameter"
+  assert_line "stage: optimizer"
+  assert_line "parameter: transformer.wte.weight"
+  assert_line --regexp "^place: \\[[0-9]+, [0-9]+\\]$"
+  ZS_PROBE=off zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 1 --save_final false >/dev/null
+  run -2 zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 1 --probe one
+  assert_output --partial "one/rank-0.jsonl: is there already, the record of another training: name another folder with --probe"
+  run -2 zs-train --model_name tiny --max_steps 1 --probe new --probe_values some
+  assert_output --partial "'some' is neither a step nor all"
+  run -2 env ZS_PROBE_EVERY=0 zs-train --model_name tiny --max_steps 1 --probe new
+  assert_output --partial "ZS_PROBE_EVERY: '0' is not a whole number of at least 1"
+}
+
 @test "a loss alone that differs is a difference" {
   cp -r plain other
   sed -i '4s/"loss": [0-9.]*/"loss": 1.25/' other/rank-0.jsonl

@@ -106,6 +106,24 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   [ -s out/logs_base_run3/run.log ]
 }
 
+@test "revisions: --probe names the step, parameter and element where tensors part, though every printed loss agrees" {
+  # What a training under zs_probe.py would leave; the values of a step alone where they are asked for.
+  sed -i '2a if [[ ${ZS_PROBE:-off} != off ]]; then cp -r "$DATA/$kind" "$ZS_PROBE"; [[ $ZS_PROBE_VALUES ]] || rm "$ZS_PROBE"/*.safetensors; fi' "$repo/train.sh"
+  export DATA=$ROOT/tests/data/probe
+  commit plain "base=1000 peak=2000000 kind=plain"
+  commit planted "base=1000 peak=2000000 kind=fault"
+  run -1 --separate-stderr compare --revision1 plain --revision2 planted --runs_per_revision 2 --output_dir out --probe
+  [[ $stderr == *"probe: DIFFERENT from step 3: the gradient of 0.weight at [0, 0] is "*" and "*"; more than rounding: "* ]] || complain "$stderr"
+  grep -qF 'Their tensors, step by step: DIFFERENT from step 3: the gradient of 0.weight at \[0, 0\] is ' out/revision_comparison_report.md || complain "$(grep 'Their tensors' out/revision_comparison_report.md)"
+  grep -qx 'place: \[0, 0\]' out/probe_comparison.txt || complain "$(cat out/probe_comparison.txt)"
+  [ -s out/probe_plain.step_3/rank-0.jsonl ] || complain "no second look"
+  run -3 --separate-stderr compare --revision1 plain --revision2 plain --runs_per_revision 1 --output_dir none --probe
+  [[ $stderr == *"probe: exact"* ]] || complain "$stderr"
+  run -3 --separate-stderr compare --revision1 base --revision2 plain --runs_per_revision 1 --output_dir not --probe
+  [[ $stderr == *"no probe: base recorded none"*"call zs_probe.attach"* ]] || complain "$stderr"
+  verdict
+}
+
 @test "revisions: names with slashes and leading dashes; uncommitted changes are said and not included" {
   git -C "$repo" branch feature/x base
   git -C "$repo" update-ref refs/heads/-dash base

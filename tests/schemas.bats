@@ -46,6 +46,9 @@ records() {
 @test "a training's results, gradients, and the verdict on two trainings" {
   zs-train --model_name tiny --num_layers 1 --seq_length 16 --bench_step 2 --save_steps 1 --run_name a --results results.json >log
   described zs-train-results results.json
+  zs-train --model_name tiny --num_layers 1 --seq_length 16 --bench_step 3 --run_name p --deepcompile >log
+  zs-plan saved_models/*/profile.json --nodes 1,2 --format json >plan.json || complain "no plan"
+  described zs-plan plan.json
   zs-report --gradients a -o gradients.json
   described zs-report-gradients gradients.json
   zs-verify --format json --model_name tiny --num_layers 1 --seq_length 16 --iterations 2 >verify.json

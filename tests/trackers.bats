@@ -46,6 +46,26 @@ train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --output_dir
   zs-parse "$DATA/wandb" | zs-aggregate --format tsv | grep -q peer0001
 }
 
+@test "W&B: a history alone, with the configuration and the summary beside it; keys stay out, damage is a fault" {
+  mkdir -p wandb/run-20260101_000000-abcd1234/files
+  cd wandb/run-20260101_000000-abcd1234/files
+  printf '{"_step": 0, "train/loss": 2.5, "train/global_step": 10}\n{"_step": 1, "train/loss": 2.25, "train/global_step": 20}\n' >wandb-history.jsonl
+  printf 'wandb_version: 1\nlearning_rate:\n  desc: null\n  value: 0.0003\noptimizer:\n  value:\n    name: adamw\napi_key:\n  value: secret0\n_wandb:\n  value:\n    t: {1: [1]}\n' >config.yaml
+  printf '{"best": 2.25, "hf_token": "secret1", "_wandb": {"runtime": 3}}' >wandb-summary.json
+  cd "$BATS_TEST_TMPDIR"
+  run -0 zs-parse wandb -o out.tsv
+  assert_equal "$(column loss out.tsv | xargs)" "2.5 2.25"
+  for line in learning_rate=0.0003 optimizer.name=adamw wandb.summary.best=2.25 wandb_run=abcd1234; do
+    grep -qx "#@ abcd1234 $line" out.tsv || complain "no $line: $(grep '#@' out.tsv)"
+  done
+  run ! grep -q 'secret\|runtime' out.tsv
+  printf 'a: [1\n' >wandb/run-20260101_000000-abcd1234/files/config.yaml
+  run -1 --separate-stderr zs-parse wandb
+  [[ $stderr == *"files/config.yaml:"* ]] || complain "$stderr"
+  [ "$(grep -c '^abcd1234' <<<"$output")" = 2 ] || complain "$output"
+  verdict
+}
+
 @test "torn at every byte: what is whole is kept, the rest is a fault with its place, and nothing crashes" {
   mkdir run-20260101_000000-x
   local file size
@@ -100,6 +120,9 @@ train() { zs-train --model_name tiny --num_layers 1 --seq_length 16 --output_dir
   digest=$(sed -n 's/^#@ [^ ]* state_digest=//p' own.tsv)
   grep -q "state_digest=$digest" board.tsv
   [ -L "${folder[0]}wandb/latest-run" ]
+  local files=("${folder[0]}"wandb/offline-run-*/files)
+  jq -e '."train/global_step" == 6 and ._wandb.runtime >= 0' "${files[0]}/wandb-summary.json"
+  grep -A1 '^"seed":' "${files[0]}/config.yaml" | grep -q 'value: 42'
   run -2 train --max_steps 1 --use_wandb --wandb_mode online
   assert_output --partial "offline"
   train --max_steps 1 --use_wandb --wandb_mode disabled --seed 9 >log

@@ -90,15 +90,28 @@ train() {
 @test "vit: it learns the classes; accuracies are in the log, the record and the index, and logits in a file" {
   for part in train valid test; do python3 "$ROOT/tests/pictures.py" parted/$part 3 "$([[ $part == train ]] && echo 60 || echo 8)" $part; done
   timeout 200 zs-train --model_name tiny-vit --num_layers 2 --dataset parted --max_steps 60 --batch_size 8 --learning_rate 1e-3 --eval --eval_steps 30 --compile \
-    --save_final false --save_pretrained learnt --dump_logits logits.h5 --output_dir taught >log
+    --save_final false --save_pretrained learnt --dump_logits logits.h5 --output_dir taught --results results.json >log
   accuracy=$(sed -n 's/^test: .*accuracy: \([0-9.]*\).*/\1/p' log)
   awk "BEGIN { exit !($accuracy > 0.7) }" || complain "it learns nothing: $(tail -8 log)"
+  jq -e --argjson a "$accuracy" '.zero3.final_accuracy == $a' results.json || complain "another accuracy: $(cat results.json)"
   grep -q '^class class[012]: accuracy: ' log || complain "no table of classes"
   grep -qE 'Step 30, .*valid_accuracy: ' log || complain "no accuracy in the line of a step: $(grep 'Step 30' log)"
   run -0 zs-runs show "$(basename taught/2*)" --registry taught
   for key in final_valid_loss final_valid_accuracy test_loss test_accuracy total_steps total_epochs model_size_M samples_per_second class_accuracy.class0; do
     [[ $output == *"$key"* ]] || complain "not in the index: $key"
   done
+  run -0 zs-runs --registry taught --sort_by valid_accuracy --format tsv
+  [[ $output == *final_valid_accuracy* ]] || complain "not sorted: $output"
+  # A report of it has images and nats, and nothing of tokens.
+  zs-report log -o report.md
+  grep -qE 'images \((k/s|/s)\)' report.md || complain "no images per second"
+  grep -q 'total_epochs\|epochs of the training' report.md || complain "no epochs"
+  run -1 grep -i token report.md
+  zs-plot loss log -o loss.svg
+  grep -q 'loss (nats)' loss.svg || complain "the loss of images is not in nats"
+  zs-parse --format h5 log -o parsed.h5
+  run -0 /usr/bin/python3 -c 'import h5py; f = h5py.File("parsed.h5"); print([d["loss"].attrs["unit"] for d in f["runs"].values()])'
+  [[ $output == *nats* && $output != *token* ]] || complain "in HDF5: $output"
   # The same model alone, by other ranks.
   run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name learnt --dataset parted --batch_size 8 --eval_only --output_dir none --zero_stage 3 --compile
   [[ ${lines[0]} == "$(grep '^validation: ' log)" ]] || complain "alone: $output"

@@ -21,7 +21,7 @@ measured() {
     --gradient_accumulation_steps 2 >plain
   [ "$(sed -n 's/^state_digest: //p' log)" = "$(sed -n 's/^state_digest: //p' plain)" ]
   run ! compgen -G 'other/*/profile.json'
-  jq -e '.zs_profile == 1 and .shape.ranks == 2 and .tokens == 64 and (.operations | map(select(.operation == "backward")) | length) == 4' profile.json
+  jq -e '.zs_profile == 2 and .slots_of_node > 0 and .config.n_layer == 2 and .state_bytes > 0 and .peak_bytes > .state_bytes and .shape.ranks == 2 and .tokens == 64 and (.operations | map(select(.operation == "backward")) | length) == 4' profile.json
   jq -e 'all(.operations[]; .seconds >= 0) and .peak_bytes > 0' profile.json
   zs-plan runs/2* --format json >plan.json
   # What was measured is predicted as it was, in bytes and in its parts.
@@ -47,6 +47,35 @@ measured() {
   [[ $output == *"not measured: collectives within a node"* ]]
 }
 
+@test "zs-plan: scaling curves over numbers of nodes, as a picture and in the terminal; all layers of a model from some" {
+  measured 2
+  zs-plan profile.json --nodes 1,2,4,8 --gpus_per_node 2 --bandwidth 1G --format tsv >table
+  [ "$(cut -f 1 table | sort -u | xargs)" = "1 2 4 8 nodes" ]
+  zs-plan profile.json --nodes 1,2,4,8 --gpus_per_node 2 --bandwidth 1G --memory 1G -o plan.svg
+  for text in "Predicted scaling" "stage 3, hpZ 2" "what a rank may fill" "Memory of a rank"; do grep -q ">$text<" plan.svg || complain "no $text"; done
+  zs-plan profile.json --nodes 1,2 --gpus_per_node 2 --format figure >text
+  grep -q 'Throughput' text || complain "$(cat text)"
+  run -2 --separate-stderr zs-plan profile.json -o plan.svg
+  [[ $stderr == *"a figure is over numbers of nodes: give two or more, --nodes 1,2,4,8"* ]] || complain "$stderr"
+  run -2 --separate-stderr zs-plan profile.json --nodes 1,x
+  [[ $stderr == *"--nodes: 'x' is no number of nodes"* ]] || complain "$stderr"
+  # The folder of a model, as Hugging Face writes it: its config.json is enough.
+  mkdir model
+  jq '.config | .n_layer = 12 | .n_inner = null' profile.json >model/config.json
+  memory() { jq '[.candidates[] | select(.zero_stage == 0)][0].memory_bytes' "$1"; }
+  zs-plan profile.json --model model --format json >twelve
+  zs-plan profile.json --num_layers 12 --format json >same
+  zs-plan profile.json --format json >two
+  [ "$(jq -r .model twelve)" = model ]
+  [ "$(jq -c .candidates twelve)" = "$(jq -c .candidates same)" ]
+  # Ten layers more of 198,272 parameters: of each 16 bytes and a sum of gradients, and their activations.
+  awk -v a="$(memory twelve)" -v b="$(memory two)" 'BEGIN { exit !(a - b > 10 * 198272 * 16) }'
+  jq '.n_embd = 64' model/config.json >other && mv other model/config.json
+  run -2 --separate-stderr zs-plan profile.json --model model
+  [[ $stderr == *"model/config.json: n_embd is 64, and of the profile's model 128: measure a step of this one"* ]] || complain "$stderr"
+  verdict
+}
+
 @test "zs-plan: the plan's own prediction, and what is no profile" {
   measured 2
   zs-train --model_name tiny --num_layers 2 --seq_length 64 --output_dir runs --zero_stage 2 --plan_profile profile.json --print_plan --cost >plan
@@ -63,6 +92,9 @@ measured() {
   jq '.shape.ranks = 0' profile.json >wrong.json
   run -2 --separate-stderr zs-plan wrong.json
   [ "$stderr" = "zs-plan: wrong.json: shape.ranks is 0, not in 1..16777216: is this the profile.json of a run?" ] || complain "$stderr"
+  jq '.zs_profile = 1' profile.json >old.json
+  run -2 --separate-stderr zs-plan old.json
+  [[ $stderr == "zs-plan: old.json: is the profile of an earlier zs: measure again"* ]] || complain "$stderr"
   run -2 --separate-stderr zs-plan profile.json --memory 80X
   [[ $stderr == *"--memory: '80X' is no number of bytes: 80G"* ]] || complain "$stderr"
   verdict

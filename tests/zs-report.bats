@@ -385,7 +385,53 @@ first_paragraph() { sed -n 3p "$1"; }
   refuses_with "zs-report: logs/report.md: is no report of zs-report, and would be written over: name another file with -o" zs-report logs
   [ ! -e logs/report.html ] || complain "written in part"
   mkdir empty
-  refuses_with "zs-report: empty: holds neither runs nor logs" zs-report empty
+  refuses_with "zs-report: empty: holds neither runs nor logs, and no runs of W&B or TensorBoard" zs-report empty
+  verdict
+}
+
+@test "folders of others' scripts: revisions by the names of their folders, detailed logs, TensorBoard's and W&B's runs" {
+  for revision in old new; do
+    for k in 1 2 3; do
+      mkdir -p "there/logs_${revision}_run$k"
+      sed "s/time: 0.\(...\)/time: 0.\1$k/" z1.log >"there/logs_${revision}_run$k/debug.log"
+    done
+  done
+  run -0 --separate-stderr zs-report --kind revision --baseline old there
+  [[ $output == *": there/report.html, there/report.md" && -z $stderr ]] || complain "$output $stderr"
+  grep -q '^# Comparison of new with old$' there/report.md || complain "$(head -1 there/report.md)"
+  run -0 zs-report there -f json -o - --kind revision
+  [ "$(jq -r '.revisions[].runs | length' <<<"$output")" = $'3\n3' ] || complain "not three runs each"
+  run -0 zs-report there -f md
+  [[ $output == *'`old_run1`'* ]] || complain "runs by their folders"
+  mkdir detailed
+  cp z1.log detailed/z1_detailed.log
+  cp z2.log detailed/z2.log
+  cp z2.log detailed/z2_detailed.log
+  run -0 zs-report detailed -f md
+  [[ $output == *"All 2 conditions"* && $output != *z2_detailed* ]] || complain "detailed logs: $(head -3 <<<"$output")"
+  echo 'no metric of any trainer' >detailed/install.log
+  run -1 --separate-stderr zs-report detailed -f md
+  [[ $output == *"All 2 conditions"* ]] || complain "a stray log"
+  [ "$stderr" = "zs-report: detailed/install.log: no metric line among 1 line" ] || complain "$stderr"
+  cp -r "$ROOT/tests/data/trackers" trackers
+  for folder in trackers/*/; do
+    zs-parse "$folder" >records 2>/dev/null || continue
+    zs-report "$folder" -f md >report.md || (($? == 1)) || complain "$folder"
+    grep -q '^## Loss$' report.md || complain "$folder: no report"
+  done
+  verdict
+}
+
+@test "the lowest final loss is marked, where there is one, and no reason to choose" {
+  sed -i 's/Loss: 2 /Loss: 1.875 /; s/^state_digest: 0/state_digest: f/; s/seed=1/seed=2/' z2.log
+  summary z1.log z2.log z3.log
+  run -0 zs-report summary.h5 -f md
+  [ "$(grep -cF '**1.875**' <<<"$output")" = 1 ] || complain "$(grep -F 1.875 <<<"$output")"
+  [[ $output == *"In bold: the lowest final loss of the conditions that did not fail."* ]] || complain "not said"
+  grep -qE '\| all steps \(s\)|\| all steps' <<<"$output" || complain "no time of all steps"
+  summary z1.log z3.log
+  run -0 zs-report summary.h5 -f md
+  [[ $output != *"In bold:"* ]] || complain "equal losses are marked"
   verdict
 }
 

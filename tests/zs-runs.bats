@@ -56,6 +56,20 @@ names() { zs-runs --show run_name "$@" | tail -n +2 | xargs; }
   [[ ${lines[-1]} == "2 of 4 runs"* ]]
 }
 
+@test "zs-runs: statistics below the table on request, alone in other formats" {
+  some_runs
+  run -0 zs-runs --format table --statistics --show run_name final_valid_loss
+  [ "${lines[4]}" = "d" ] || complain "no table first: $output"
+  [[ $output == *$'\ncolumn            runs  values  mean      std  min    25%   50%    75%  max  not_finite  which\n'* ]] || complain "$output"
+  [[ $output == *"final_valid_loss     3       2  6.75  4.59619  3.5  5.125  6.75  8.375   10           1"* ]] || complain "$output"
+  run -0 zs-runs --statistics --show model.name --format tsv
+  [ "${#lines[@]}" = 2 ] || complain "$output"
+  [[ ${lines[1]} == $'model.name\t4\t3\t'*$'\tgpt2 (2), gpt2-xl (1), tiny (1)' ]] || complain "$output"
+  [ "$(zs-runs --statistics --format json | jq -r '.[] | select(.column == "final_valid_loss") | .mean')" = 6.75 ] || complain json
+  refuses_with "zs-runs: --statistics is of a table of runs: leave out --format openmetrics (see zs-runs --help)" zs-runs --statistics --format openmetrics
+  verdict
+}
+
 @test "zs-runs: tsv, csv and json hold the same" {
   some_runs
   zs-runs --format csv >all.csv

@@ -99,6 +99,23 @@ value() { sed -n "s/^$1: //p"; }
   [[ $(value target_hex <found) =~ ^-?0x1 && $(value target_hex <found) != "$(value reference_hex <found)" ]]
 }
 
+@test "zs-verify --repeat: a training has its own bits again on two ranks; a fault in one repetition is named" {
+  verify 2 --repeat 3 --zero_stage 2 --format json >out.json || complain "status $?"
+  [ "$(jq -c '[.verdict, .repetitions, .steps, (.rows | length)]' out.json)" = '["exact","3","4",3]' ] || complain "$(cat out.json)"
+  run -1 --separate-stderr verify 2 --repeat 3 --zero_stage 3 --inject_fault 2:output:h.0:1
+  echo "$output" >found
+  [[ $output == *"repetition "*$'\n         2 '*" 0"$'\n'* ]] || complain "$output"
+  [ "$(for key in verdict step what stage unit rank repetition repetitions_differing; do value $key <found; done | xargs)" = \
+    "DIFFERENT 2 output forward h.0 1 3 1" ] || complain "$output"
+  run -1 --separate-stderr zs-verify --num_layers 1 --repeat 2 --inject_fault 1:transformer.h.0.ln_1.weight:7
+  [[ $output == *"stage: cross-rank reduction"$'\n'"unit: h.0"$'\n'"parameter: transformer.h.0.ln_1.weight"* ]] || complain "$output"
+  refuses_with "zs-verify: --repeat compares bits with themselves: leave out --rtol (see zs-verify --help)" zs-verify --repeat 2 --rtol 1 || complain "$stderr"
+  refuses_with "zs-verify: --repeat: '1' is not a whole number of at least 2 (see zs-verify --help)" zs-verify --repeat 1 || complain "$stderr"
+  run -2 zs-verify --num_layers 1 --inject_fault 1:output:h.0
+  [[ $output == *"is a fault for --repeat"* ]] || complain "$output"
+  verdict
+}
+
 @test "zs-verify: tsv and the metric file hold every step and the verdict" {
   verify 2 --zero_stage 1 --format tsv -o out.h5 >out.tsv
   [ "$(grep -c '^verify' out.tsv)" = 4 ]

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <csignal>
 
+#include "base/watch.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
 #include "parse/run.hpp"
@@ -50,6 +53,7 @@ parse::Options options_of(const Args& args) {
 
 zs::Status run(const Args& args) {
   const std::string form = args.text("format");
+  if (args.text("output") == "-" && ::isatty(STDOUT_FILENO)) zs::watch_reading({});  // the records are the progress
   auto options = options_of(args);
   const auto given = parse::attributes_of(args.text("set"));
   auto jobs = parse::jobs_of(args.inputs(), args.has("run") ? args.text("run") : "");

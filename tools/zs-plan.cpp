@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
@@ -7,7 +8,11 @@
 #include "cli/run.hpp"
 #include "cli/table.hpp"
 #include "config/known.hpp"
+#include "figure/picture.hpp"
+#include "figure/terminal.hpp"
 #include "plan/candidate.hpp"
+#include "plan/layers.hpp"
+#include "plot/plan.hpp"
 #include "registry/sheet.hpp"
 
 namespace {
@@ -22,8 +27,10 @@ const zs::cli::Command kCommand = {
     "[PROFILE]...",
     {
         {'p', "profile", "FILE", "the same as an operand: profile.json, or the folder of a run", "", {}, true},
-        {'m', "model", "NAME", "model that the profile must be of"},
-        {'N', "nodes", "N", "nodes", "1"},
+        {'m', "model", "NAME|DIR",
+         "model that the profile must be of; a folder's config.json says its number of layers too"},
+        {0, "num_layers", "N", "layers of the model, where a training of some of them was measured"},
+        {'N', "nodes", "LIST", "numbers of nodes, joined by commas", "1"},
         {'g', "gpus_per_node", "G", "ranks of a node: its GPUs, or processes on its processors", "1"},
         {0, "bandwidth", "BYTES",
          "bytes that a rank sends to other nodes in a second: 25G; as within a node when not set"},
@@ -31,12 +38,18 @@ const zs::cli::Command kCommand = {
         {'M', "memory", "BYTES", "memory that a rank may fill: 80G; no limit when not set"},
         {'a', "accumulation", "LIST", "accumulation steps to look at, joined by commas", "1,2,4,8"},
         {0, "all", "", "the ways that do not fit, or that the profiles cannot speak of, too"},
-        {'f', "format", "FORM", "form of the output", "table", {"table", "tsv", "json"}},
-        {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
+        {'f',
+         "format",
+         "FORM",
+         "form of the output; figure draws scaling curves in the terminal",
+         "table",
+         {"table", "tsv", "json", "figure", "svg", "png", "pdf"}},
+        {'o', "output", "FILE", "write to FILE, whole or not at all; .svg, .png and .pdf are figures", "-"},
     },
     {{1, "no way fits into the memory, or can be predicted"}},
     {"zs-plan saved_models/RUN_ID", "zs-plan profile.json --nodes 16 --gpus_per_node 8 --bandwidth 50G --memory 80G",
-     "zs-plan profile.json --nodes 4 --gpus_per_node 8 --format json"}};
+     "zs-plan profile.json --nodes 4 --gpus_per_node 8 --format json",
+     "zs-plan profile.json --nodes 1,2,4,8,16 --gpus_per_node 8 --bandwidth 50G -o scaling.svg"}};
 
 /// "80G" as bytes.
 double bytes(const Args& args, const std::string& option) {
@@ -47,23 +60,66 @@ double bytes(const Args& args, const std::string& option) {
   return static_cast<double>(*number);
 }
 
-std::vector<int> accumulations(const Args& args) {
+/// "1,2,4" as numbers of `what`.
+std::vector<int> numbers(const Args& args, const std::string& option, const std::string& what, int most) {
+  const auto refuse = [&](const std::string& word) {
+    throw zs::UsageError("--" + option + ": '" + word + "' is no number of " + what);
+  };
   std::vector<int> all;
-  std::string text = args.text("accumulation") + ",";
+  std::string text = args.text(option) + ",";
   for (std::size_t end = 0; (end = text.find(',')) != std::string::npos; text.erase(0, end + 1)) {
     const auto number = zs::parse_int(text.substr(0, end));
-    if (!number || *number < 1 || *number > 1 << 20)
-      throw zs::UsageError("--accumulation: '" + text.substr(0, end) + "' is no number of steps");
-    all.push_back(static_cast<int>(*number));
+    if (!number || *number < 1 || *number > most) refuse(text.substr(0, end));
+    if (std::find(all.begin(), all.end(), *number) == all.end()) all.push_back(static_cast<int>(*number));
   }
   return all;
+}
+
+/// The profiles that were named, of the model that was asked for.
+std::vector<plan::Profile> profiles(const Args& args) {
+  std::vector<plan::Profile> all;
+  std::vector<std::string> paths = args.all("profile");
+  for (const std::string& path : paths.empty() ? args.inputs() : args.operands()) paths.push_back(path);
+  const std::string model = args.text("model");
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(model, ignored);
+  std::int64_t layers = args.has("num_layers") ? args.integer("num_layers", 1, 1 << 16) : 0;
+  for (const std::string& path : paths) {
+    plan::Profile profile = plan::read_profile(path);
+    if (!model.empty() && !folder && profile.model != model)
+      throw zs::Error(
+          path, 0,
+          "is the profile of " + profile.model + ", not of " + model + ": measure a step of it with --deepcompile");
+    if (folder) {
+      const std::int64_t its = plan::layers_of(model, profile);
+      if (layers == 0) layers = its;
+      profile.model = model;
+    }
+    all.push_back(layers > 0 ? plan::with_layers(profile, layers) : std::move(profile));
+  }
+  return all;
+}
+
+/// What the output is to be: what was typed, else what its file's name says.
+std::string form(const Args& args) {
+  const auto picture = zs::figure::format_of(args.text("output"));
+  if (args.has("format") || !picture) return args.text("format");
+  return *picture == zs::figure::Format::svg ? "svg" : *picture == zs::figure::Format::png ? "png" : "pdf";
+}
+
+/// The figure in a form that is none of a table's.
+std::string drawn(const zs::figure::Figure& figure, const std::string& form) {
+  using zs::figure::Format;
+  if (form == "figure") return zs::figure::terminal_text(figure, {}, zs::figure::screen_of_stdout());
+  return zs::figure::picture(figure, {}, form == "svg" ? Format::svg : form == "png" ? Format::png : Format::pdf);
 }
 
 Json json_of(const plan::Candidate& one) {
   const plan::Prediction& its = one.predicted;
   Json parts = Json::object();
   for (const auto& [lane, seconds] : its.parts) parts[lane] = seconds;
-  return {{"zero_stage", one.shape.stage},
+  return {{"nodes", one.nodes},
+          {"zero_stage", one.shape.stage},
           {"hpz_partition_size", one.shape.secondary},
           {"quantized_weights", one.shape.quantized_weights},
           {"quantized_gradients", one.shape.quantized_gradients},
@@ -80,59 +136,62 @@ Json json_of(const plan::Candidate& one) {
           {"why_not", one.why_not}};
 }
 
+/// The candidates as rows, each beside the fastest on as many nodes. People see those that fit, unless `all`.
+zs::registry::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bool exact, bool all) {
+  const auto real = [&](double value, int digits) {
+    return exact ? zs::to_text(value) : zs::to_rounded_text(value, digits);
+  };
+  const auto size = [&](double value) { return exact ? zs::to_text(value) : zs::to_bytes_text(value); };
+  zs::registry::Sheet made = {
+      {"way", "memory", "sent", "between nodes", "step (s)", "tokens/s", "of the best", "why not"}, {}};
+  const plan::Candidate* best = nullptr;
+  for (const plan::Candidate& one : candidates) {
+    if (!best || best->nodes != one.nodes) best = &one;
+    const bool any = best->why_not.empty();
+    if (!one.why_not.empty() && !all && !exact && any) continue;
+    const plan::Prediction& its = one.predicted;
+    const bool known = its.unknown.empty();
+    made.rows.push_back({plan::to_text(one.shape), size(its.memory), size(its.sent), size(its.between_nodes),
+                         known ? real(its.seconds, 4) : "", known ? real(one.tokens_per_second, 4) : "",
+                         known && any ? real(one.tokens_per_second / best->tokens_per_second, 3) : "", one.why_not});
+    if (several) made.rows.back().insert(made.rows.back().begin(), std::to_string(one.nodes));
+  }
+  if (several) made.header.insert(made.header.begin(), "nodes");
+  return made;
+}
+
 zs::Status run(const Args& args) {
   plan::Cluster cluster;
-  cluster.nodes = static_cast<int>(args.integer("nodes", 1, 1 << 16));
+  const std::vector<int> nodes = numbers(args, "nodes", "nodes", 1 << 16);
   cluster.gpus_per_node = static_cast<int>(args.integer("gpus_per_node", 1, 1 << 10));
   cluster.network = {cluster.gpus_per_node, bytes(args, "bandwidth"), args.real("latency", 0, 1e3)};
   cluster.memory = bytes(args, "memory");
-  cluster.accumulations = accumulations(args);
-  std::vector<plan::Profile> profiles;
-  std::vector<std::string> paths = args.all("profile");
-  for (const std::string& path : paths.empty() ? args.inputs() : args.operands()) paths.push_back(path);
-  for (const std::string& path : paths) {
-    profiles.push_back(plan::read_profile(path));
-    if (args.has("model") && profiles.back().model != args.text("model"))
-      throw zs::Error(path, 0,
-                      "is the profile of " + profiles.back().model + ", not of " + args.text("model") +
-                          ": measure a step of it with --deepcompile");
+  cluster.accumulations = numbers(args, "accumulation", "steps", 1 << 20);
+  const std::vector<plan::Profile> measured = profiles(args);
+  std::vector<plan::Candidate> all;
+  for (const int number : nodes) {
+    cluster.nodes = number;
+    for (plan::Candidate& one : plan::candidates(measured, cluster)) all.push_back(std::move(one));
   }
-  const std::vector<plan::Candidate> all = plan::candidates(profiles, cluster);
-  const bool any = !all.empty() && all.front().why_not.empty();
-  const std::string form = args.text("format");
+  const bool any = std::any_of(all.begin(), all.end(), [](const plan::Candidate& one) { return one.why_not.empty(); });
+  const std::string form = ::form(args);
   zs::Output out(args.text("output"));
   if (form == "json") {
     Json rows = Json::array();
     for (const plan::Candidate& one : all) rows.push_back(json_of(one));
-    const Json json = {{"model", profiles.front().model},
-                       {"nodes", cluster.nodes},
+    const Json json = {{"model", measured.front().model},
+                       {"nodes", nodes},
                        {"gpus_per_node", cluster.gpus_per_node},
                        {"candidates", rows}};
     out.write(json.dump(2) + "\n");
+  } else if (form == "tsv") {
+    out.write(zs::registry::to_tsv(sheet(all, nodes.size() > 1, true, true)));
+  } else if (form == "table") {
+    const auto rows = sheet(all, nodes.size() > 1, false, args.has("all"));
+    out.write(measured.front().model + " on " + args.text("nodes") + " x " + std::to_string(cluster.gpus_per_node) +
+              " ranks, the fastest that fits first:\n" + zs::cli::table(rows.header, rows.rows));
   } else {
-    const bool exact = form == "tsv";
-    const auto real = [&](double value, int digits) {
-      return exact ? zs::to_text(value) : zs::to_rounded_text(value, digits);
-    };
-    const auto size = [&](double value) { return exact ? zs::to_text(value) : zs::to_bytes_text(value); };
-    const std::vector<std::string> header = {"way",      "memory",   "sent",        "between nodes",
-                                             "step (s)", "tokens/s", "of the best", "why not"};
-    std::vector<std::vector<std::string>> rows;
-    for (const plan::Candidate& one : all) {
-      if (!one.why_not.empty() && !args.has("all") && !exact && any) continue;
-      const plan::Prediction& its = one.predicted;
-      const bool known = its.unknown.empty();
-      rows.push_back({plan::to_text(one.shape), size(its.memory), size(its.sent), size(its.between_nodes),
-                      known ? real(its.seconds, 4) : "", known ? real(one.tokens_per_second, 4) : "",
-                      known && any ? real(one.tokens_per_second / all.front().tokens_per_second, 3) : "", one.why_not});
-    }
-    if (exact) {
-      out.write(zs::registry::to_tsv({header, rows}));
-    } else {
-      out.write(profiles.front().model + " on " + std::to_string(cluster.nodes) + " x " +
-                std::to_string(cluster.gpus_per_node) + " ranks, the fastest that fits first:\n" +
-                zs::cli::table(header, rows));
-    }
+    out.write(drawn(zs::plot::plan_figure(all, cluster.memory), form));
   }
   out.commit();
   return any ? zs::Status::done : zs::Status::no;

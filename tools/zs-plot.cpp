@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/file.hpp"
+#include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "figure/picture.hpp"
 #include "figure/terminal.hpp"
@@ -36,13 +37,19 @@ const zs::cli::Command kCommand = {
         {0, "smooth", "N", "curves: the mean of N logged points around each; 0: chosen by their number", "0"},
         {0, "log", "", "curves: a logarithmic axis of values"},
         {0, "log_x", "", "curve: a logarithmic x axis"},
-        {'x', "xaxis", "NAME", "curves: the x axis", "step", {"step", "tokens", "time", "epoch"}},
+        {'x', "xaxis", "NAME", "curves: the x axis", "step", {"step", "tokens", "images", "time", "epoch"}},
         {0,
          "error",
          "WHAT",
          "time: error bars, of the mean's 95 % interval or the standard deviation of the times",
          "interval",
          {"interval", "std"}},
+        {0,
+         "legend",
+         "WHAT",
+         "call conditions by their names, or by ZeRO stage and variant: ZeRO-3 (DeepCompile)",
+         "name",
+         {"name", "stage"}},
         {0, "baseline", "CONDITION", "difference, revision: the condition to compare with; without it, the first"},
         {0, "rows", "KEY", "sweep: the attribute down the side; without it, the first that differs"},
         {0, "columns", "KEY", "sweep: the attribute along the top; without it, the next that differs"},
@@ -93,19 +100,25 @@ zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
   if (inputs.empty() && isatty(STDIN_FILENO))
     throw zs::UsageError(args.operands()[0] + " of what? name logs, runs, folders or a summary");
   if (inputs.empty()) inputs = {"-"};
-  const zs::metric::Store store =
-      zs::summary::read(inputs, zs::registry::place(args.text("registry")),
-                        {.fault = zs::cli::fault_printer(kCommand, faults),
-                         .warn = [](const std::string& text) { zs::cli::warn(kCommand, text); }});
-  return zs::plot::figure(args.operands()[0], store, inputs[0] == "-" ? "stdin" : inputs[0], options(args));
+  zs::cli::Progress progress;
+  const zs::metric::Store store = zs::summary::read(
+      inputs, zs::registry::place(args.text("registry")),
+      {.progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); },
+       .fault = zs::cli::fault_printer(kCommand, faults),
+       .warn = [](const std::string& text) { zs::cli::warn(kCommand, text); }});
+  return zs::plot::figure(args.operands()[0], store, inputs[0] == "-" ? "stdin" : inputs[0], options(args),
+                          args.text("legend") == "stage");
 }
 
 /// The figure of runs and checkpoints.
 zs::figure::Figure of_gradients(const Args& args) {
   const std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
   if (names.empty()) throw zs::UsageError("gradients of what? give a run or checkpoints");
+  const zs::gradient::Sources sources =
+      zs::gradient::find(names, zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand));
+  zs::cli::Progress progress;
   zs::gradient::History history = zs::gradient::read(
-      zs::gradient::find(names, zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand)));
+      sources, [&](std::size_t done) { progress.at(done, sources.found.size(), sources.found[done].path); });
   if (args.text("by") == "tensor") history = zs::gradient::by_tensor(std::move(history));
   if (args.has("only")) history = zs::gradient::only(std::move(history), args.all("only"));
   for (const std::string& name : history.missing)
@@ -117,7 +130,8 @@ zs::figure::Figure of_gradients(const Args& args) {
 zs::figure::Figure of_traces(const Args& args, std::int64_t& faults) {
   std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
   if (names.empty()) throw zs::UsageError("a trace of what? name traces or their folder");
-  return zs::plot::trace_figure(zs::trace::read_all(names, false, zs::cli::fault_printer(kCommand, faults)));
+  const auto traces = zs::trace::read_all(names, false, zs::cli::fault_printer(kCommand, faults));
+  return zs::plot::trace_figure(zs::trace::Question(traces));
 }
 
 zs::Status plot(const Args& args) {

@@ -84,18 +84,13 @@ zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store
 /// The report of what was named: a summary, logs, runs, folders. `faults` are defects of logs.
 zs::report::Document of_inputs(const zs::cli::Args& args, const std::string& folder, std::int64_t& faults) {
   const std::vector<std::string> inputs = args.inputs();
-  zs::cli::ProgressLine line;
+  zs::cli::Progress progress;
   zs::summary::Listener listener;
-  listener.progress = [&](std::size_t done, std::size_t all, const std::string& name) {
-    if (done == all) return line.clear();
-    if (all > 1 && line.due()) line.show("[" + std::to_string(done + 1) + "/" + std::to_string(all) + "] " + name);
-  };
-  listener.fault = [&, print = zs::cli::fault_printer(kCommand, faults)](const zs::Fault& fault) {
-    line.clear();
-    print(fault);
-  };
+  listener.progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); };
+  listener.fault = zs::cli::fault_printer(kCommand, faults);
   listener.warn = [](const std::string& text) { zs::cli::warn(kCommand, text); };
-  const zs::metric::Store store = zs::summary::read(inputs, zs::registry::place(args.text("registry")), listener);
+  const zs::metric::Store store = zs::summary::read(inputs, zs::registry::place(args.text("registry")), listener,
+                                                    args.text("kind") == "revision" ? "revision" : "");
   return document(args, store,
                   inputs.size() > 1  ? std::to_string(inputs.size()) + " inputs"
                   : inputs[0] == "-" ? "stdin"
@@ -104,21 +99,25 @@ zs::report::Document of_inputs(const zs::cli::Args& args, const std::string& fol
 }
 
 /// The report of runs and checkpoints.
-zs::report::Document of_gradients(const zs::cli::Args& args) {
+zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
   if (!args.operands().empty())
     throw zs::UsageError("--gradients needs no summary: leave out '" + args.operands().front() + "'");
-  zs::gradient::History history = zs::gradient::read(zs::gradient::find(
-      args.all("gradients"), zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand)));
+  const zs::gradient::Sources sources = zs::gradient::find(
+      args.all("gradients"), zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand));
+  zs::cli::Progress progress;
+  zs::gradient::History history = zs::gradient::read(
+      sources, [&](std::size_t done) { progress.at(done, sources.found.size(), sources.found[done].path); });
   if (args.text("by") == "tensor") history = zs::gradient::by_tensor(std::move(history));
-  return zs::report::gradients(history);
+  return zs::report::gradients(history, format);
 }
 
 /// The report that was asked for. `faults` are defects of what was read.
-zs::report::Document document(const zs::cli::Args& args, const std::string& folder, std::int64_t& faults) {
-  if (!args.has("trace")) return args.has("gradients") ? of_gradients(args) : of_inputs(args, folder, faults);
+zs::report::Document document(const zs::cli::Args& args, Format format, const std::string& folder,
+                              std::int64_t& faults) {
+  if (!args.has("trace")) return args.has("gradients") ? of_gradients(args, format) : of_inputs(args, folder, faults);
   const auto traces = zs::trace::read_all(args.all("trace"), false, zs::cli::fault_printer(kCommand, faults));
   if (args.operands().empty() && !args.has("gradients")) return zs::report::trace(traces);
-  zs::report::Document text = args.has("gradients") ? of_gradients(args) : of_inputs(args, folder, faults);
+  zs::report::Document text = args.has("gradients") ? of_gradients(args, format) : of_inputs(args, folder, faults);
   // In front of what the report ends with, where the numbers come from.
   const auto last = text.sections.empty() ? text.sections.end() : text.sections.end() - 1;
   text.sections.insert(last, zs::report::trace_section(traces));
@@ -141,12 +140,14 @@ zs::Status report(const zs::cli::Args& args) {
   if (beside) std::for_each(outputs.begin(), outputs.end(), require_ours);
   std::int64_t faults = 0;
   const std::string folder = zs::report::folder_of(outputs[0]);
-  zs::report::Document text = document(args, folder, faults);
+  const auto format_of = [&](const std::string& output) {
+    return zs::report::format_of(args.has("format") ? "." + args.text("format") : output);
+  };
+  zs::report::Document text = document(args, format_of(outputs[0]), folder, faults);
   if (args.has("title")) text.title = args.text("title");
   text.tool = std::string("zs-report ") + zs::cli::version();
   for (const std::string& output : outputs) {
-    const Format format = zs::report::format_of(args.has("format") ? "." + args.text("format") : output);
-    for (const std::string& warning : zs::report::write(text, format, output, args.text("figures"), theme))
+    for (const std::string& warning : zs::report::write(text, format_of(output), output, args.text("figures"), theme))
       zs::cli::warn(kCommand, warning);
   }
   if (beside) zs::write_file("-", text.label + ": " + outputs[0] + ", " + outputs[1] + "\n");

@@ -33,6 +33,7 @@
 #include "registry/openmetrics.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
+#include "registry/statistics.hpp"
 
 namespace {
 
@@ -65,6 +66,9 @@ const zs::cli::Command kCommand = {
         {0, "hide", "COLUMN", "all but these columns", "", {}, true},
         {'n', "limit", "N", "at most N runs"},
         {'l', "list_columns", "", "list the columns that there are"},
+        {0, "statistics", "",
+         "below the table what its columns hold: of numbers mean, deviation and quartiles, of words how often each; in "
+         "other formats that alone"},
         {0, "status", "", "find out what has become of each run: from its metrics, Slurm's queue, its process"},
         {0, "failed", "", "with rerun: all runs that have failed or are missing"},
         {0, "local", "", "with rerun: here, one after another, not by Slurm"},
@@ -132,6 +136,19 @@ void print_sheet(const Args& args, const Sheet& sheet, const std::function<std::
   print(zs::cli::table(fit.header, fit.rows) + (note ? note(left_out) : ""));
 }
 
+/// Below a table: what its columns hold, in as many tables as the line needs.
+void print_statistics(const Sheet& whole) {
+  std::size_t none = 0;
+  Sheet fit = zs::registry::fitted(whole, 0, none);
+  for (std::size_t row = 0; row < fit.rows.size(); ++row) fit.rows[row].back() = whole.rows[row].back();  // in full
+  for (std::size_t i = fit.header.size(); i-- > 0;) {
+    if (std::any_of(fit.rows.begin(), fit.rows.end(), [i](const auto& row) { return !row[i].empty(); })) continue;
+    fit.header.erase(fit.header.begin() + static_cast<std::ptrdiff_t>(i));
+    for (auto& row : fit.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  print("\n" + zs::cli::table(fit.header, fit.rows, line_width()));
+}
+
 /// The question that the options ask.
 zs::registry::Question question_of(const Args& args) {
   zs::registry::Question question{args.all("filter"),   args.has("or"),         {},
@@ -146,6 +163,9 @@ zs::registry::Question question_of(const Args& args) {
 
 Status list(const Args& args) {
   std::int64_t faults = 0;
+  if (args.has("statistics") && (args.has("list_columns") || format(args) == "openmetrics"))
+    throw zs::UsageError(std::string("--statistics is of a table of runs: leave out ") +
+                         (args.has("list_columns") ? "--list_columns" : "--format openmetrics"));
   Runs runs = read(registry(args), faults);
   zs::registry::Question question = question_of(args);
   const std::size_t known = runs.columns.size();
@@ -156,6 +176,8 @@ Status list(const Args& args) {
   if (question.telling && !args.has("status") && question.show.empty())
     zs::experiment::tell_states(registry(args), answer.rows, runs);
   Sheet sheet = zs::registry::listing(runs, answer.rows, answer.columns);
+  const Sheet whole = args.has("statistics") ? zs::registry::statistics(sheet) : Sheet{};
+  if (args.has("statistics") && format(args) != "table") return print_sheet(args, whole), verdict(faults);
   for (std::string& name : sheet.header) {
     if (question.telling && name == answer.sorted) name += question.descending ? " ▼" : " ▲";
   }
@@ -172,6 +194,7 @@ Status list(const Args& args) {
                  : "") +
            "\n";
   });
+  if (!whole.rows.empty()) print_statistics(whole);
   return verdict(faults);
 }
 

@@ -133,9 +133,10 @@ zs::Status run(const Args& args) {
         &kDifference,
         trace::difference(trace::read_all({args.text("against")}, args.has("with_last_step"), sink), traces, settings));
   } else {
+    const trace::Question question(traces, settings.kernel_delay);
     for (const trace::Analysis& analysis : trace::analyses()) {
       if (!args.has("show") || args.text("show") == analysis.name)
-        answers.emplace_back(&analysis, analysis.run(traces, settings));
+        answers.emplace_back(&analysis, analysis.run(question, settings.most));
     }
   }
   zs::Output out(args.text("output"));

@@ -7,15 +7,16 @@ namespace {
 
 const zs::cli::Command kCommand = {
     "zs-verify",
-    "Train a model beside plain PyTorch semantics and say where they differ, or compare two recorded runs or "
-    "checkpoints",
-    "[CONFIG.yaml | RUN RUN | TENSORS TENSORS]",
+    "Train a model beside plain PyTorch semantics, or again and again, and say where they differ, or compare recorded "
+    "runs or checkpoints",
+    "[CONFIG.yaml | RUN RUN... | TENSORS TENSORS...]",
     zs::verify::options(),
     {{0, "no difference beyond the tolerance"},
      {1, "a difference, or nothing that was proved; the verdict says which"},
      {3, "the two cannot be decided on: they train different things, or one lacks what the other has"}},
     {"zs-verify a b", "zs-verify a.log b.log",
-     "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3"},
+     "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
+     "zs-verify --model_name tiny --num_layers 1 --repeat 3"},
 };
 
 }  // namespace

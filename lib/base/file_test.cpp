@@ -6,11 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/folder.hpp"
+#include "base/watch.hpp"
 
 namespace zs {
 namespace {
@@ -29,6 +32,25 @@ TEST_CASE("file: large and small writes keep their order, and a field may be rep
   CHECK_FALSE(std::filesystem::exists(path));
   output.commit();
   CHECK(text_of(path) == "head 1234" + large + "tail!");
+}
+
+TEST_CASE("file: who watches is told how far a file is read, up to its end") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a";
+  write_file(path, std::string(3 << 20, 'x'));
+  std::vector<std::int64_t> told;
+  watch_reading([&](const std::string& name, std::int64_t read, std::int64_t size) {
+    CHECK(name == path);
+    CHECK(size == 3 << 20);
+    told.push_back(read);
+  });
+  text_of(path);
+  watch_reading({});
+  text_of(path);
+  REQUIRE(told.size() > 2);
+  CHECK(std::is_sorted(told.begin(), told.end()));
+  CHECK(told.front() < 3 << 20);
+  CHECK(told.back() == 3 << 20);
 }
 
 TEST_CASE("file: without commit the old file stays and nothing else") {

@@ -12,9 +12,12 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/watch.hpp"
 
 namespace zs {
 namespace {
+
+ReadWatcher watcher;
 
 constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
@@ -33,6 +36,8 @@ int open_stdin() {
 }
 
 }  // namespace
+
+void watch_reading(ReadWatcher to) { watcher = std::move(to); }
 
 struct Input::Inflater {
   z_stream stream{};
@@ -71,6 +76,7 @@ std::size_t Input::read_raw(char* buffer, std::size_t size) {
     if (count < 0) throw Error(name_, 0, errno_text());
     if (raw_) raw_({buffer, static_cast<std::size_t>(count)});
     raw_read_ += count;
+    if (watcher && on_disk_) watcher(name_, count == 0 ? size_ : std::min(raw_read_, size_), size_);
     return static_cast<std::size_t>(count);
   }
 }

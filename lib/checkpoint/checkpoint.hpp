@@ -4,6 +4,8 @@
 //
 //   pytorch_model.bin       float32 parameters, name -> tensor (torch.load reads it)
 //   gradients.pt            the step's mean gradient before clipping, name -> tensor; not with --save_gradients false
+//   gradient_norms.pt       of each micro-batch of that step: parameter -> norms of its gradient by leaf; with
+//                           --save_gradient_norms, and not where a signal asked for the checkpoint
 //   config.json             the model, with Hugging Face's keys
 //   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of the Adam moments
 //   SHA256SUMS              of all these; loading verifies it (so does sha256sum -c)
@@ -13,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/norms.hpp"
 #include "comm/group.hpp"
 #include "zero/engine.hpp"
 
@@ -50,6 +53,8 @@ class Writer {
 
   /// Between reduction and update (zero::Observer::reduced).
   void gradients();
+  /// After gradients(): the norms of the step's micro-batches.
+  void gradient_norms(MicroBatchNorms& norms);
   /// After the update. A checkpoint of that name that is there already is replaced. Throws comm::SharedError, and
   /// leaves no checkpoint, where the ranks do not have the same parameters, progress and number of threads.
   void commit(const Progress& progress);

@@ -135,6 +135,23 @@ void Writer::gradients() {
               [&](zero::UnitState& state) { return state.gather_gradient().mul_(scale); });
 }
 
+void Writer::gradient_norms(MicroBatchNorms& norms) {
+  const std::vector<std::vector<double>> all = norms.gathered();
+  if (group_.rank() != 0) return;
+  tensorfile::Dict dict;
+  auto next = all.begin();
+  for (const zero::UnitState& state : engine_.states()) {
+    for (const unit::Parameter& parameter : state.unit().parameters()) {
+      const std::string_view bytes(reinterpret_cast<const char*>(next->data()), next->size() * sizeof(double));
+      dict.items.push_back(
+          {parameter.name, tensorfile::make_tensor(tensorfile::Dtype::f64, {static_cast<std::int64_t>(next->size())},
+                                                   tensorfile::Storage::borrow(bytes))});
+      ++next;
+    }
+  }
+  tensorfile::write_torch(temporary_ + "/gradient_norms.pt", dict);
+}
+
 void Writer::commit(const Progress& progress) {
   char name[64];
   std::snprintf(name, sizeof name, "/accelerator_states/optimizer_%05d.pt", group_.rank());

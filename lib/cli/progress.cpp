@@ -8,8 +8,12 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <memory>
+#include <mutex>
+#include <optional>
 
 #include "base/text.hpp"
+#include "base/watch.hpp"
 
 namespace zs::cli {
 
@@ -40,6 +44,13 @@ std::string bar(double share, std::size_t width) {
   return "[" + std::string(full, '#') + std::string(inside - full, '-') + "]";
 }
 
+namespace {
+
+std::mutex line_mutex;
+bool line_shown = false;  // the terminal's last line is one of progress
+
+}  // namespace
+
 ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 bool ProgressLine::due(bool last) const {
@@ -53,13 +64,57 @@ void ProgressLine::show(const std::string& text) {
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
   std::string line = printable(text);  // a wider one would go on in the next line, and could not be written over
   line.resize(std::min<std::size_t>(line.size(), known ? window.ws_col - 1U : 79U));
+  const std::lock_guard lock(line_mutex);
   std::fputs(("\r\x1b[K" + line).c_str(), stderr);
-  shown_ = true;
+  line_shown = true;
 }
 
 void ProgressLine::clear() {
-  if (shown_) std::fputs("\r\x1b[K", stderr);
-  shown_ = false;
+  const std::lock_guard lock(line_mutex);
+  if (line_shown) std::fputs("\r\x1b[K", stderr);
+  line_shown = false;
+}
+
+std::string progress_text(double share, const std::string& what, double seconds) {
+  constexpr std::size_t kWidth = 22;
+  const auto percent = static_cast<int>(std::clamp(share, 0.0, 1.0) * 100);
+  return bar(share, kWidth) + " " +
+         std::string(percent < 10    ? 2
+                     : percent < 100 ? 1
+                                     : 0,
+                     ' ') +
+         std::to_string(percent) + " %  " + what + "  " + clock_text(seconds * (1 - share) / share) + " left";
+}
+
+void Progress::at(double share, const std::string& what) {
+  if (!(share < 1)) return line_.clear();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  if (seconds >= 1 && line_.due()) line_.show(progress_text(share, what, seconds));
+}
+
+void Progress::at(std::size_t done, std::size_t all, const std::string& name) {
+  if (done > 0)
+    at(static_cast<double>(done) / static_cast<double>(all),
+       std::to_string(done + 1) + " of " + std::to_string(all) + ": " + name);
+}
+
+void show_reading() {
+  if (::isatty(STDERR_FILENO) != 1) return;
+  struct File {
+    std::mutex mutex;
+    std::string name;
+    std::int64_t read = 0;
+    std::optional<Progress> progress;
+  };
+  watch_reading([file = std::make_shared<File>()](const std::string& name, std::int64_t read, std::int64_t size) {
+    const std::lock_guard lock(file->mutex);
+    if (!file->progress || name != file->name || read < file->read) file->progress.emplace(), file->name = name;
+    file->read = read;
+    if (read < size)
+      file->progress->at(static_cast<double>(read) / static_cast<double>(size), name);
+    else
+      file->progress.reset();
+  });
 }
 
 }  // namespace zs::cli

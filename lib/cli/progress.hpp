@@ -16,7 +16,8 @@ std::string about(double seconds);
 /// "[#####-----]" of `width` characters for a share from 0 to 1.
 std::string bar(double share, std::size_t width);
 
-/// A line on stderr, at most five times a second. Where stderr is no terminal, nothing.
+/// A line on stderr, at most five times a second. Where stderr is no terminal, nothing. There is one such line: whoever
+/// shows another takes its place. Any thread may call.
 class ProgressLine {
  public:
   ProgressLine();
@@ -33,8 +34,26 @@ class ProgressLine {
   void clear();
 
  private:
-  bool terminal_, shown_ = false;
+  bool terminal_;
   std::chrono::steady_clock::time_point last_{};
 };
+
+/// "[#####-----]  50 %  step 3 of 6  0:00:12 left": `share` of some work was done in `seconds`.
+std::string progress_text(double share, const std::string& what, double seconds);
+
+/// Such a line from the first second of the work on. All work is done from share 1 on, and the line goes.
+class Progress {
+ public:
+  void at(double share, const std::string& what);
+  /// Of `all` things of about one size, `done` are; `name` is the next, "" behind the last.
+  void at(std::size_t done, std::size_t all, const std::string& name);
+
+ private:
+  ProgressLine line_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+/// From now on shows how far a file on disk is read, where that takes seconds.
+void show_reading();
 
 }  // namespace zs::cli

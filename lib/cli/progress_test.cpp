@@ -29,4 +29,10 @@ TEST_CASE("progress: a bar is as wide as asked, empty at 0 and full at 1 alone")
   CHECK(bar(7, 7) == "[#####]");
 }
 
+TEST_CASE("progress: a line tells what is done, how much, and the time left by the time so far") {
+  CHECK(progress_text(0.25, "step 1 of 4", 10) == "[#####---------------]  25 %  step 1 of 4  0:00:30 left");
+  CHECK(progress_text(0, "a.log", 1) == "[--------------------]   0 %  a.log  ? left");
+  CHECK(progress_text(0.999, "a.log", 60) == "[###################-]  99 %  a.log  0:00:00 left");
+}
+
 }  // namespace zs::cli

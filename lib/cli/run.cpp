@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/mapped.hpp"
 #include "base/text.hpp"
+#include "cli/progress.hpp"
 
 namespace zs::cli {
 namespace {
@@ -23,12 +24,13 @@ void print(const std::string& text) {
 }
 
 /// Answers the requests that every tool takes; true if it was one.
-bool answered(const Command& command, const std::vector<std::string>& words) {
+bool answered(const Command& command, const std::vector<std::string>& words, const Hooks& hooks) {
   if (words.empty()) return false;
   for (const std::string& word : words) {
     if (word == "--") break;
     if (word == "--help" || word == "-h") return print(help_text(command)), true;
-    if (word == "--version") return print(command.name + " " + version() + "\n"), true;
+    if (word == "--version")
+      return print(command.name + " " + version() + (hooks.build ? " " + hooks.build() : "") + "\n"), true;
   }
   if (words[0] == "--completion") return print(completion(command)), true;  // make install
   if (words[0] == "--man" && words.size() == 2)
@@ -65,6 +67,7 @@ void set_signals(const Command& command) {
 
 int run(const Command& command, int argc, char** argv, const Body& body, const Hooks& hooks) {
   set_signals(command);
+  show_reading();
   Status status = Status::failed;
   const auto say = [&](const std::string& text) {
     const std::string place = hooks.place ? hooks.place() : "";
@@ -74,7 +77,7 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
   bool failed = true;
   try {
     const std::vector<std::string> words(argv + 1, argv + argc);
-    status = answered(command, words) ? Status::done : body(Args::parse(command, words));
+    status = answered(command, words, hooks) ? Status::done : body(Args::parse(command, words));
     std::cout.flush();
     if (std::fflush(stdout) != 0 || !std::cout) throw Error("stdout", 0, "write: " + errno_text());
     failed = false;
@@ -102,6 +105,7 @@ FaultSink fault_warner(const Command& command) {
 }
 
 void tell(const Command& command, const std::string& text) {
+  ProgressLine().clear();
   std::fputs((command.name + ": " + printable(text) + "\n").c_str(), stderr);
 }
 

@@ -14,6 +14,7 @@ using Body = std::function<Status(const Args&)>;
 struct Hooks {
   std::function<std::string()> place{};  ///< before the message: "rank 3 on node07: "
   std::function<void()> after{};         ///< after it was printed: an MPI tool aborts its job
+  std::function<std::string()> build{};  ///< what of this build --version says too: "with CUDA"
 };
 
 /// Parses argv, answers --help and --version, runs `body`, prints what it throws to stderr as

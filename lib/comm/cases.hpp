@@ -124,6 +124,31 @@ void all_gather(Group& group, std::int64_t n, Memory memory, bool in_place) {
   require(full[n] == guard, "behind the gathered elements");
 }
 
+/// Several at once: the numbers and bytes of each, and one collective. `count` of them, some without a number on a
+/// rank.
+inline void all_gather_coalesced(Group& group, int count, Memory memory) {
+  const auto n_of = [](int k) { return std::int64_t{k} * k * k * 97 + k % 3; };
+  std::vector<std::shared_ptr<float[]>> full, mine;
+  std::vector<Gathered> all;
+  std::int64_t sent = 0;
+  for (int k = 0; k < count; ++k) {
+    const Slice own = slice(n_of(k), group.rank(), group.size());
+    full.push_back(buffer<float>(group, memory, n_of(k) + 1));
+    mine.push_back(buffer<float>(group, memory, own.size() + 1));
+    for (std::int64_t i = 0; i < own.size(); ++i) mine.back()[i] = value(k, 0, own.begin + i);
+    all.push_back({device::view(mine.back().get(), own.size()), device::view(full.back().get(), n_of(k))});
+    sent += own.size() * (group.size() - 1) * 4;
+  }
+  const std::int64_t bytes = group.bytes_sent(), collectives = group.collectives();
+  group.all_gather_coalesced(all, "gathers of case")->wait();
+  require(group.bytes_sent() - bytes == sent, "bytes of all_gather_coalesced");
+  require(group.collectives() - collectives == 1, "one collective");
+  for (int k = 0; k < count; ++k) {
+    const auto& its = full[static_cast<std::size_t>(k)];
+    for (std::int64_t i = 0; i < n_of(k); ++i) require_bits(its[i], value(k, 0, i), "all_gather_coalesced", i);
+  }
+}
+
 inline void all_to_all(Group& group, std::int64_t each, Memory memory) {
   const std::int64_t n = each * group.size();
   const auto full = buffer<float>(group, memory, n), received = buffer<float>(group, memory, n + 1);
@@ -249,6 +274,7 @@ inline void all(Group& group, const std::vector<Memory>& memories) {
     }
     all_gather<std::uint8_t>(group, 100003, memory, true);
     all_gather<double>(group, 100003, memory, false);
+    for (const int count : {1, 2, 7, 20}) all_gather_coalesced(group, count, memory);
     for (const std::int64_t each : {0, 1, 20011, 300007}) all_to_all(group, each, memory);
     overlap(group, memory);
     split(group, memory);

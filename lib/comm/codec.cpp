@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// By LibTorch's elementwise operations, each rounded correctly on every device: the same bits on all.
+// By LibTorch's elementwise operations, each rounded correctly on every device: the same bits on all. Divisors are
+// tensors: by a number of the host a GPU does not divide, it multiplies with the inverse.
 #include "comm/codec.hpp"
 
 #include <limits>
@@ -60,7 +61,7 @@ void Codec::encode(const View& numbers, Slice tiles, const View& bytes) const {
   const at::NoGradGuard no_grad;
   const int most = (1 << (bits_ - 1)) - 1;
   const at::Tensor values = blocks_of(numbers, n_, tiles, widest_, blocks_);
-  const at::Tensor scales = values.abs().amax(-1, /*keepdim=*/true).div(static_cast<float>(most));
+  const at::Tensor scales = values.abs().amax(-1, /*keepdim=*/true).div(at::full({}, most, values.options()));
   // 0/0 in a block of zeros is code 0; in one that is not finite the scale says so.
   at::Tensor codes = values.div(scales)
                          .round_()
@@ -102,7 +103,8 @@ void Codec::bound(const View& numbers, Slice tiles, const View& bounds) const {
   const float rounding = numbers.type == device::Type::float32 ? 1e-6F : 0x1p-8F;
   const auto most = static_cast<float>((1 << (bits_ - 1)) - 1);
   const at::Tensor values = blocks_of(numbers, n_, tiles, widest_, blocks_).abs();
-  const at::Tensor half = values.amax(-1, /*keepdim=*/true).div(2 * most).mul(1 + 1e-5F);
+  const at::Tensor half =
+      values.amax(-1, /*keepdim=*/true).div(at::full({}, 2 * most, values.options())).mul(1 + 1e-5F);
   const at::Tensor all =
       values.add(half).mul(rounding).add(half).add(std::numeric_limits<float>::min()).nan_to_num(0.0, 0.0, 0.0);
   put_back(all, n_, tiles, widest_, bounds);

@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,11 @@ class Pending {
 };
 using Work = std::unique_ptr<Pending>;
 
+/// What an all-gather brings together: `mine` of each rank into its slice of `full`.
+struct Gathered {
+  device::View mine, full;
+};
+
 /// What a group is made with.
 struct Options {
   double timeout = 50;    ///< seconds that a collective waits for a rank before it throws
@@ -67,7 +73,13 @@ class Group {
 
   /// full[slice of r) = mine of rank r, for every r, in one type. `mine` may be this rank's place in `full`.
   /// REQUIRES: mine.count is the slice's size. COLLECTIVE.
-  virtual Work all_gather(const device::View& mine, const device::View& full, const std::string& what) = 0;
+  Work all_gather(const device::View& mine, const device::View& full, const std::string& what) {
+    const Gathered one{mine, full};
+    return all_gather_coalesced({&one, 1}, what);
+  }
+  /// The same of several as one collective, which begins and is waited for once. REQUIRES: the same ones, in one type
+  /// and one order, on every rank. COLLECTIVE.
+  virtual Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) = 0;
 
   /// received = full[slice of this rank) of rank 0, then of rank 1, and so on, in one type. They do not overlap.
   /// REQUIRES: the size divides full.count, and received.count is full.count. COLLECTIVE.
@@ -85,6 +97,8 @@ class Group {
   virtual std::int64_t bytes_sent() const = 0;
   /// Those of them that went to another host.
   virtual std::int64_t bytes_between_nodes() const = 0;
+  /// How many of those collectives this rank has begun.
+  virtual std::int64_t collectives() const = 0;
 
   /// Ends the job of all ranks at once with status 2. May return in an in-process group.
   virtual void abort() = 0;

@@ -187,13 +187,14 @@ View part_of(const View& full, int rank, int ranks) {
   return full.part(part.begin, part.end);
 }
 
-// Sends each of the others what is for it, and receives what it has for this one.
+// Sends each of the others what is for it, and receives what it has for this one: in one order, as many and as large.
 class Trade : public MessageCollective {
  public:
-  using Part = std::function<View(int rank)>;
-  Trade(Progress& progress, Part outgoing, Part incoming, const std::string& what)
+  using Parts = std::function<std::vector<View>(int rank)>;
+  Trade(Progress& progress, Parts outgoing, Parts incoming, const std::string& what)
       : MessageCollective(progress, what), from_(std::move(outgoing)), into_(std::move(incoming)) {
-    device::copy(into_(rank_), from_(rank_));
+    const std::vector<View> into = into_(rank_), from = from_(rank_);
+    for (std::size_t i = 0; i < into.size(); ++i) device::copy(into[i], from[i]);
     started_ = ranks_ == 1;
   }
 
@@ -212,17 +213,20 @@ class Trade : public MessageCollective {
   void start() {
     for (int i = 1; i < ranks_; ++i) {
       const int from = other(ranks_ - i), to = other(i);
-      const View theirs = into_(from), own = from_(to);
-      in_pieces(theirs.bytes(), [&](std::int64_t begin, std::int64_t size) {
-        put(incoming_, from, transport_.receive(from, tag_, theirs.data + begin, size));
-      });
-      in_pieces(own.bytes(), [&](std::int64_t begin, std::int64_t size) {
-        put(outgoing_, to, transport_.send(to, tag_, own.data + begin, size));
-      });
+      for (const View& theirs : into_(from)) {
+        in_pieces(theirs.bytes(), [&](std::int64_t begin, std::int64_t size) {
+          put(incoming_, from, transport_.receive(from, tag_, theirs.data + begin, size));
+        });
+      }
+      for (const View& own : from_(to)) {
+        in_pieces(own.bytes(), [&](std::int64_t begin, std::int64_t size) {
+          put(outgoing_, to, transport_.send(to, tag_, own.data + begin, size));
+        });
+      }
     }
   }
 
-  Part from_, into_;
+  Parts from_, into_;
   bool started_ = false;
 };
 
@@ -291,12 +295,18 @@ std::unique_ptr<Collective> MessageGroup::make_reduce_scatter(const View& full, 
   return std::make_unique<ReduceScatter>(*progress_, full, mine, what);
 }
 
-std::unique_ptr<Collective> MessageGroup::make_all_gather(const View& mine, const View& full, const std::string& what) {
-  const auto place = [full, ranks = size()](int rank) { return part_of(full, rank, ranks); };
-  const View own = place(rank());
-  device::copy(own, mine);
+std::unique_ptr<Collective> MessageGroup::make_all_gather(std::span<const Gathered> all, const std::string& what) {
+  std::vector<View> fulls;
+  for (const Gathered& one : all) fulls.push_back(one.full);
+  const auto places = [fulls, ranks = size()](int rank) {
+    std::vector<View> parts;
+    for (const View& full : fulls) parts.push_back(part_of(full, rank, ranks));
+    return parts;
+  };
+  const std::vector<View> own = places(rank());
+  for (std::size_t i = 0; i < own.size(); ++i) device::copy(own[i], all[i].mine);
   return std::make_unique<Trade>(
-      *progress_, [own](int) { return own; }, place, what);
+      *progress_, [own](int) { return own; }, places, what);
 }
 
 Work MessageGroup::reduce_scatter(const View& full, const View& mine, const std::string& what) {
@@ -304,20 +314,23 @@ Work MessageGroup::reduce_scatter(const View& full, const View& mine, const std:
   return Progress::start(progress_, make_reduce_scatter(full, mine, what));
 }
 
-Work MessageGroup::all_gather(const View& mine, const View& full, const std::string& what) {
-  count([&](int) { return mine.bytes(); });
-  return Progress::start(progress_, make_all_gather(mine, full, what));
+Work MessageGroup::all_gather_coalesced(std::span<const Gathered> all, const std::string& what) {
+  std::int64_t bytes = 0;
+  for (const Gathered& one : all) bytes += one.mine.bytes();
+  count([&](int) { return bytes; });
+  return Progress::start(progress_, make_all_gather(all, what));
 }
 
 Work MessageGroup::all_to_all(const View& full, const View& received, const std::string& what) {
   count([&](int) { return full.bytes() / size(); });
   const auto parts = [ranks = size()](const View& of) {
-    return [of, ranks](int rank) { return part_of(of, rank, ranks); };
+    return [of, ranks](int rank) { return std::vector{part_of(of, rank, ranks)}; };
   };
   return Progress::start(progress_, std::make_unique<Trade>(*progress_, parts(full), parts(received), what));
 }
 
 void MessageGroup::count(const std::function<std::int64_t(int)>& bytes) {
+  ++collectives_;
   for (int other = 0; other < size(); ++other) {
     if (other == rank()) continue;
     bytes_sent_ += bytes(other);

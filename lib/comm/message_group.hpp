@@ -21,12 +21,13 @@ class MessageGroup : public Group {
   const std::string& host(int rank) const override { return transport().host(rank); }
   device::Buffer allocate(std::int64_t bytes) override;
   Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override;
-  Work all_gather(const device::View& mine, const device::View& full, const std::string& what) override;
+  Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) override;
   Work all_to_all(const device::View& full, const device::View& received, const std::string& what) override;
   std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) override;
   std::unique_ptr<Group> split(int colour, const std::string& what) override;
   std::int64_t bytes_sent() const override { return bytes_sent_; }
   std::int64_t bytes_between_nodes() const override { return bytes_between_nodes_; }
+  std::int64_t collectives() const override { return collectives_; }
   void abort() override { transport().abort(); }
 
  protected:
@@ -37,16 +38,15 @@ class MessageGroup : public Group {
   /// The collective by messages, not started. Takes a tag, so every rank must make it.
   virtual std::unique_ptr<Collective> make_reduce_scatter(const device::View& full, const device::View& mine,
                                                           const std::string& what);
-  virtual std::unique_ptr<Collective> make_all_gather(const device::View& mine, const device::View& full,
-                                                      const std::string& what);
+  virtual std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> all, const std::string& what);
   Transport& transport() const { return progress_->transport(); }
   const std::shared_ptr<Progress>& progress() const { return progress_; }
 
  private:
   std::shared_ptr<Progress> progress_;
-  std::int64_t bytes_sent_ = 0, bytes_between_nodes_ = 0;
+  std::int64_t bytes_sent_ = 0, bytes_between_nodes_ = 0, collectives_ = 0;
 
-  /// Counts what each of the others is sent.
+  /// Counts a collective, and what each of the others is sent in it.
   void count(const std::function<std::int64_t(int rank)>& bytes);
 };
 

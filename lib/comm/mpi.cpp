@@ -50,7 +50,7 @@ class MpiGroup : public MessageGroup {
     return std::make_unique<MpiGroup>(std::move(progress));
   }
   std::unique_ptr<Collective> make_reduce_scatter(const View& full, const View& mine, const std::string& what) override;
-  std::unique_ptr<Collective> make_all_gather(const View& mine, const View& full, const std::string& what) override;
+  std::unique_ptr<Collective> make_all_gather(std::span<const Gathered> all, const std::string& what) override;
 
  private:
   MpiTransport& mpi_transport() const { return static_cast<MpiTransport&>(transport()); }
@@ -80,29 +80,39 @@ std::unique_ptr<Collective> MpiGroup::make_reduce_scatter(const View& full, cons
       leaves.push_back(View{theirs, full.count, full.type, full.device}.part(own.begin, own.end));
     tree_sum(leaves, mine);
   };
-  return shared({Entry::Kind::reduce_scatter, full.type, full.count, memory_->locate(full.data, full.bytes())}, work,
-                std::move(messages));
+  return shared({Entry::Kind::reduce_scatter, full.type, full.count, 1, {memory_->locate(full.data, full.bytes())}},
+                work, std::move(messages));
 }
 
-std::unique_ptr<Collective> MpiGroup::make_all_gather(const View& mine, const View& full, const std::string& what) {
-  // This already puts `mine` into its place in `full`.
-  auto messages = MessageGroup::make_all_gather(mine, full, what);
-  if (!memory_ || full.bytes() <= kSmall) return messages;
-  const auto part_of = [full, ranks = size()](int rank) {
+std::unique_ptr<Collective> MpiGroup::make_all_gather(std::span<const Gathered> all, const std::string& what) {
+  // This already puts each `mine` into its place in `full`.
+  auto messages = MessageGroup::make_all_gather(all, what);
+  std::int64_t bytes = 0;
+  for (const Gathered& one : all) bytes += one.full.bytes();
+  if (!memory_ || bytes <= kSmall || all.size() > Entry::kMostParts) return messages;
+  std::vector<View> fulls;
+  for (const Gathered& one : all) fulls.push_back(one.full);
+  const auto part_of = [ranks = size()](const View& full, int rank) {
     const Slice part = slice(full.count, rank, ranks);
     return full.part(part.begin, part.end);
   };
-  const auto work = [part_of, rank = rank()](const std::vector<std::byte*>& data) {
-    for (std::size_t i = 1; i < data.size(); ++i) {
-      const std::size_t from = (static_cast<std::size_t>(rank) + i) % data.size();
-      const View theirs = part_of(static_cast<int>(from));
-      std::copy_n(data[from], theirs.bytes(), theirs.data);
+  const auto work = [fulls, part_of, rank = rank(), ranks = size()](const std::vector<std::byte*>& data) {
+    for (int i = 1; i < ranks; ++i) {
+      const int from = (rank + i) % ranks;
+      for (std::size_t part = 0; part < fulls.size(); ++part) {
+        const View theirs = part_of(fulls[part], from);
+        std::copy_n(data[static_cast<std::size_t>(from) * fulls.size() + part], theirs.bytes(), theirs.data);
+      }
     }
   };
-  const View own = part_of(rank());
-  std::int64_t source = memory_->locate(mine.data, own.bytes());
-  if (source == SharedMemory::kNowhere) source = memory_->locate(own.data, own.bytes());
-  return shared({Entry::Kind::all_gather, full.type, full.count, source}, work, std::move(messages));
+  Entry entry{Entry::Kind::all_gather, all.front().full.type, 0, all.size(), {}};
+  for (std::size_t part = 0; part < all.size(); ++part) {
+    const View own = part_of(fulls[part], rank());
+    entry.count += fulls[part].count;
+    entry.data[part] = memory_->locate(all[part].mine.data, own.bytes());
+    if (entry.data[part] == SharedMemory::kNowhere) entry.data[part] = memory_->locate(own.data, own.bytes());
+  }
+  return shared(entry, work, std::move(messages));
 }
 
 }  // namespace

@@ -19,12 +19,13 @@ class Placed : public Group {
   const std::string& host(int rank) const override { return hosts_[static_cast<std::size_t>(rank)]; }
   device::Buffer allocate(std::int64_t) override { return {}; }
   Work reduce_scatter(const device::View&, const device::View&, const std::string&) override { return {}; }
-  Work all_gather(const device::View&, const device::View&, const std::string&) override { return {}; }
+  Work all_gather_coalesced(std::span<const Gathered>, const std::string&) override { return {}; }
   Work all_to_all(const device::View&, const device::View&, const std::string&) override { return {}; }
   std::vector<std::string> all_gather_object(const std::string&, const std::string&) override { return {}; }
   std::unique_ptr<Group> split(int, const std::string&) override { return {}; }
   std::int64_t bytes_sent() const override { return 0; }
   std::int64_t bytes_between_nodes() const override { return 0; }
+  std::int64_t collectives() const override { return 0; }
   void abort() override {}
 
  private:

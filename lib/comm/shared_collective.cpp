@@ -129,9 +129,11 @@ void SharedCollective::begin() {
       throw Error("rank " + std::to_string(rank) + " is in another collective, over " + to_text(theirs.count) +
                   " elements where this rank has " + to_text(entry_.count));
     }
-    if (theirs.data != SharedMemory::kNowhere) data.push_back(memory_->address(rank, theirs.data));
+    for (std::size_t i = 0; i < theirs.parts; ++i) {
+      if (theirs.data[i] != SharedMemory::kNowhere) data.push_back(memory_->address(rank, theirs.data[i]));
+    }
   }
-  const bool shared = static_cast<int>(data.size()) == memory_->ranks();
+  const bool shared = data.size() == static_cast<std::size_t>(memory_->ranks()) * entry_.parts;
   if (shared) work_(data);
   board_->leave(number_);
   state_ = shared ? State::leaving : State::messages;

@@ -17,12 +17,16 @@ namespace zs::comm {
 /// What a rank tells the others about a collective.
 struct Entry {
   enum class Kind { none, reduce_scatter, all_gather };
+  static constexpr std::size_t kMostParts = 16;
   Kind kind = Kind::none;
   device::Type type{};
-  std::int64_t count = 0;
-  std::int64_t data = SharedMemory::kNowhere;  ///< where in the rank's segment
+  std::int64_t count = 0;  ///< numbers of all parts
+  std::size_t parts = 1;
+  std::array<std::int64_t, kMostParts> data{SharedMemory::kNowhere};  ///< where each is in the rank's segment
   /// Whether two ranks are in the same collective.
-  bool matches(const Entry& other) const { return kind == other.kind && type == other.type && count == other.count; }
+  bool matches(const Entry& other) const {
+    return kind == other.kind && type == other.type && count == other.count && parts == other.parts;
+  }
 };
 
 /// A table in shared memory with a line for each rank and a column for each of the latest collectives, which are
@@ -71,8 +75,8 @@ class Board {
   std::uint32_t heard_ = 0;   // the bell, when it was last looked at
 };
 
-/// When all ranks have arrived, `work` reads their data in place (addresses by rank) and writes this rank's result. If
-/// the data of any rank lies in ordinary memory, all ranks run `messages` instead.
+/// When all ranks have arrived, `work` reads their data in place (addresses by rank, and of a rank by part) and writes
+/// this rank's result. If data of any rank lies in ordinary memory, all ranks run `messages` instead.
 class SharedCollective : public Collective {
  public:
   using Work = std::function<void(const std::vector<std::byte*>& data)>;

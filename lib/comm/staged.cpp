@@ -13,22 +13,36 @@
 namespace zs::comm {
 namespace {
 
-/// A collective of the host's group, and where its result goes.
+/// What a collective reads and writes on the GPU.
+struct Operand {
+  device::View from, to;
+};
+
+/// A collective of the host's group, and where its results go.
 class Staged final : public Pending {
  public:
-  Staged(device::Buffer in, device::Buffer out, const device::View& host, const device::View& target)
-      : in_(std::move(in)), out_(std::move(out)), host_(host), target_(target) {}
-
+  void add(Group& host, const Operand& operand) {
+    One one{host.allocate(operand.from.bytes()), host.allocate(operand.to.bytes()), operand};
+    device::copy(one.source(), operand.from);  // waits for the GPU
+    all_.push_back(std::move(one));
+  }
+  device::View source(std::size_t i) const { return all_[i].source(); }
+  device::View result(std::size_t i) const { return all_[i].result(); }
   void start(Work work) { work_ = std::move(work); }
   void wait() override {
     work_->wait();
-    device::copy(target_, host_);
+    for (const One& one : std::exchange(all_, {})) device::copy(one.operand.to, one.result());  // once
   }
   bool test() override { return work_->test(); }
 
  private:
-  device::Buffer in_, out_;
-  device::View host_, target_;
+  struct One {
+    device::Buffer in, out;
+    Operand operand;
+    device::View source() const { return in.view(operand.from.type, operand.from.count); }
+    device::View result() const { return out.view(operand.to.type, operand.to.count); }
+  };
+  std::vector<One> all_;
   Work work_;
 };
 
@@ -40,9 +54,13 @@ class StagedGroup final : public GpuGroup {
     return start(full, mine,
                  [&](const device::View& in, const device::View& out) { return host_->reduce_scatter(in, out, what); });
   }
-  Work all_gather(const device::View& mine, const device::View& full, const std::string& what) override {
-    return start(mine, full,
-                 [&](const device::View& in, const device::View& out) { return host_->all_gather(in, out, what); });
+  Work all_gather_coalesced(std::span<const Gathered> all, const std::string& what) override {
+    auto staged = std::make_unique<Staged>();
+    for (const Gathered& one : all) staged->add(*host_, {one.mine, one.full});
+    std::vector<Gathered> on_host;
+    for (std::size_t i = 0; i < all.size(); ++i) on_host.push_back({staged->source(i), staged->result(i)});
+    staged->start(host_->all_gather_coalesced(on_host, what));
+    return staged;
   }
   Work all_to_all(const device::View& full, const device::View& received, const std::string& what) override {
     return start(full, received,
@@ -53,15 +71,14 @@ class StagedGroup final : public GpuGroup {
   }
   std::int64_t bytes_sent() const override { return host_->bytes_sent(); }
   std::int64_t bytes_between_nodes() const override { return host_->bytes_between_nodes(); }
+  std::int64_t collectives() const override { return host_->collectives(); }
 
  private:
   template <typename Collective>
   Work start(const device::View& from, const device::View& to, Collective collective) {
-    device::Buffer in = host_->allocate(from.bytes()), out = host_->allocate(to.bytes());
-    const device::View source = in.view(from.type, from.count), result = out.view(to.type, to.count);
-    device::copy(source, from);  // waits for the GPU
-    auto staged = std::make_unique<Staged>(in, out, result, to);
-    staged->start(collective(source, result));
+    auto staged = std::make_unique<Staged>();
+    staged->add(*host_, {from, to});
+    staged->start(collective(staged->source(0), staged->result(0)));
     return staged;
   }
 };

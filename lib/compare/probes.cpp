@@ -200,6 +200,8 @@ class Comparison {
   void add(const std::string& key, const std::string& value) { lines_.emplace_back(key, value); }
 
   void one_step(std::int64_t step, const ProbedStep& left, const ProbedStep& right) {
+    const bool began = differing_ > 0 || losses_ > 0;
+    std::vector<std::string> gradients;  // that differ, in the order of forward
     const auto find = [](const ProbedStep& in, const std::string& name) {
       const auto found =
           std::find_if(in.tensors.begin(), in.tensors.end(), [&](const auto& t) { return t.first == name; });
@@ -227,6 +229,7 @@ class Comparison {
         wild_.insert("step " + to_text(step) + ": " + name);
       if (same(tensor, *other)) continue;
       ++differing_;
+      if (name.starts_with("grad/")) gradients.push_back(name.substr(5));
       if (first_.empty()) tell_first(step, name, tensor, *other);
       judge(step, name, tensor, *other);
     }
@@ -234,6 +237,12 @@ class Comparison {
       if (name.starts_with("grad/") && !has_gradients(left)) continue;
       if (!find(left, name)) missing_.insert(name + " is missing in " + name_a_);
     }
+    if (began || (differing_ == 0 && losses_ == 0)) return;
+    add("stage", losses_ > 0 ? "forward" : gradients.empty() ? "optimizer" : "backward, or the reduction of gradients");
+    // Backward goes from the last unit to the first, and takes a difference with it.
+    if (losses_ == 0 && gradients.size() > 1)
+      add("backward",
+          "came to " + gradients.back() + " first, of " + std::to_string(gradients.size()) + " gradients that differ");
   }
 
   void tell_first(std::int64_t step, const std::string& name, const Probed& a, const Probed& b) {

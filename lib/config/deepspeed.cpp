@@ -38,11 +38,14 @@ class Reader {
   Reader(Config& config, const std::string& path) : config_(config), file_(Config::read(path)), path_(path) {}
 
   void run() {
+    // The types first: keys of another optimizer or schedule are not unknown for what they are.
+    require_types();
     for (const Entry& entry : file_.entries()) take(entry);
     dtype();
     autocast();
     optimizer();
     scheduler();
+    passes();
     usual("zero.stage", "0");
     say_idle();
   }
@@ -140,13 +143,29 @@ class Reader {
     if (!on && dtype) idle("torch_autocast.enabled is not true", dtype->key);
   }
 
+  static std::string lower(std::string name) {
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    return name;
+  }
+
+  void require_types() const {
+    if (const Entry* const type = said_at("optimizer.type")) {
+      const std::string name = lower(type->value);
+      if (name != "adam" && name != "adamw")
+        fail(*type, type->value + " is not supported: zs has AdamW, which DeepSpeed calls Adam too");
+    }
+    const Entry* const type = said_at("scheduler.type");
+    static constexpr std::array kTypes = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
+    if (type && std::find(kTypes.begin(), kTypes.end(), type->value) == kTypes.end()) {
+      fail(*type, type->value + " is not supported: there are WarmupLR, WarmupDecayLR and WarmupCosineLR" +
+                      did_you_mean(type->value, {kTypes.begin(), kTypes.end()}));
+    }
+  }
+
   void optimizer() {
     const Entry* const type = said_at("optimizer.type");
     if (!type) return;
-    std::string name = type->value;
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (name != "adam" && name != "adamw")
-      fail(*type, type->value + " is not supported: zs has AdamW, which DeepSpeed calls Adam too");
+    const std::string name = lower(type->value);
     if (const Entry* const betas = said_at("optimizer.params.betas")) {
       Config two;  // a list, read as lists are
       two.set({"zero.passes", betas->value, betas->origin, betas->kind});
@@ -166,14 +185,33 @@ class Reader {
       usual("training.weight_decay", torch && name == "adamw" ? "0.01" : "0");
   }
 
+  /// compile.offload_*: passes beside the usual ones, from the step on that those before have been measured for.
+  void passes() {
+    const auto asked = [&](const char* path) {
+      const Entry* const entry = said_at(path);
+      return entry && file_.boolean(path) ? entry : nullptr;
+    };
+    const Entry *const shards = asked("compile.offload_parameters"),
+                       *const states = asked("compile.offload_opt_states"),
+                       *const inputs = asked("compile.offload_activation"),
+                       *const first = shards   ? shards
+                                      : states ? states
+                                               : inputs;
+    if (!first) return;
+    if (!asked("compile.deepcompile")) {
+      for (const Entry* const entry : {shards, states, inputs}) {
+        if (entry) idle("compile.deepcompile is not true", entry->key);
+      }
+      return;
+    }
+    sets(*first, "zero.passes",
+         std::string("0:ALL,3:") + (shards ? "offload_parameters+" : "") + "ALL" +
+             (states ? "+offload_adam_states" : "") + (inputs ? "+offload_activation" : ""));
+  }
+
   void scheduler() {
     const Entry* const type = said_at("scheduler.type");
     if (!type) return;
-    static constexpr std::array kTypes = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
-    if (std::find(kTypes.begin(), kTypes.end(), type->value) == kTypes.end()) {
-      fail(*type, type->value + " is not supported: there are WarmupLR, WarmupDecayLR and WarmupCosineLR" +
-                      did_you_mean(type->value, {kTypes.begin(), kTypes.end()}));
-    }
     sets(*type, "training.scheduler", type->value);
     if (const Entry* const highest = said_at("scheduler.params.warmup_max_lr")) {
       if (highest->kind == Kind::list) fail(*highest, "'" + highest->value + "' is a list, expected one value");

@@ -27,6 +27,7 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"train_batch_size", sets, "training.train_batch_size"},
     {"train_micro_batch_size_per_gpu", sets, "training.batch_size"},
     {"gradient_accumulation_steps", sets, "training.gradient_accumulation_steps"},
+    {"managed_gradient_accumulation", refused, "a step of zs is a whole step, with all its micro-batches", "true"},
     {"gradient_clipping", sets, "training.max_grad_norm"},
     {"steps_per_print", sets, "training.log_interval"},
 
@@ -38,9 +39,15 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"optimizer.params.bias_correction", sets, "training.correct_bias"},
     {"optimizer.params.torch_adam", sets, "training.use_torch_adam"},
     {"optimizer.params.adam_w_mode", refused, "zs has AdamW, whose decay is not in the gradient", "true"},
+    {"optimizer.params.adamw_mode", refused, "zs has AdamW, whose decay is not in the gradient", "true"},
+    {"optimizer.params.fp32_optimizer_states", refused, kFloat, "true"},
+    {"optimizer.params.maximize", refused, kOther, "false"},
     {"optimizer.params.amsgrad", refused, kOther, "false"},
     {"optimizer.params.fused", idle, "the update is one pass always"},
     {"optimizer.params.foreach", idle, "the update is one pass always"},
+    {"optimizer.params.capturable", idle, "the update is one pass always"},
+    {"optimizer.params.differentiable", idle, "the update is one pass always"},
+    {"optimizer.params.set_grad_none", idle, "a gradient's memory is another's after the update"},
     {"optimizer.params.max_grad_norm", refused, "use gradient_clipping"},
     {"optimizer.legacy_fusion", idle, "the update is one pass always"},
 
@@ -63,13 +70,15 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"fp16.min_loss_scale", sets, "training.min_loss_scale"},
     {"fp16.auto_cast", idle, "tokens have no number format"},
     {"fp16.fp16_master_weights_and_grads", refused, kFloat, "false"},
-    {"bf16.enabled", read},
-    {"bfloat16.enabled", read},
+    {"bf16.enabled", read},  // and "bfloat16", as it was once called
     {"bf16.immediate_grad_update", idle, "gradients are added as they come"},
     {"bf16.check_grad_overflow", idle, "a gradient that is not finite ends the run"},
     {"bf16.bf16_master_weights_and_grads", refused, kFloat, "false"},
     {"bf16.bf16_optimizer_states", refused, kFloat, "false"},
     {"data_types.grad_accum_dtype", idle, kFloat},
+    {"data_types.param_dtype", refused, "write {\"bf16\": {\"enabled\": true}}, or fp16"},
+    {"data_types.buffer_dtype", idle, "a model has no buffers"},
+    {"data_types.keep_in_fp32_modules", idle, "a model has no buffers"},
     {"communication_data_type", idle, "what travels has the type that it was computed in"},
     {"seq_parallel_communication_data_type", idle, "there is no sequence parallelism here"},
     {"torch_autocast.enabled", read},
@@ -83,6 +92,8 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"gradient_allreduce_op", refused, "zs trains on the mean", "mean"},
     {"sparse_gradients", refused, kOther, "false"},
     {"disable_allgather", idle, kWhole},
+    {"disable_python_gc", idle, "there is no Python here"},
+    {"vocabulary_size", idle, "the model says it"},
 
     {"zero_optimization.stage", sets, "zero.stage"},
     {"zero_optimization.reduce_bucket_size", idle, kWhole},
@@ -92,6 +103,10 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"zero_optimization.use_multi_rank_bucket_allreduce", idle, kWhole},
     {"zero_optimization.contiguous_gradients", idle, "the gradient of a unit is one piece of memory always"},
     {"zero_optimization.overlap_comm", idle, "--deepcompile overlaps communication, with the same bits"},
+    {"zero_optimization.compute_grad_norm", idle, "every step has its norm"},
+    {"zero_optimization.parameter_alignment", idle, kWhole},
+    {"zero_optimization.enable_sanity_checks", idle, "every plan is checked before it runs"},
+    {"zero_optimization.save_muon_momentum_buffer_in_memory", idle, "the optimizer is zs's own AdamW"},
     {"zero_optimization.round_robin_gradients", idle, "every rank has a slice of each unit"},
     {"zero_optimization.sub_group_size", idle, "the update goes unit by unit"},
     {"zero_optimization.ignore_unused_parameters", idle, "every parameter is used"},
@@ -99,6 +114,7 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"zero_optimization.elastic_checkpoint", idle, kCheckpoint},
     {"zero_optimization.stage3_gather_16bit_weights_on_model_save", idle, "a checkpoint has whole parameters always"},
     {"zero_optimization.stage3_gather_fp16_weights_on_model_save", idle, "a checkpoint has whole parameters always"},
+    {"zero_optimization.gather_16bit_weights_on_model_save", idle, "a checkpoint has whole parameters always"},
     {"zero_optimization.stage3_max_live_parameters", idle, kPasses},
     {"zero_optimization.stage3_max_reuse_distance", idle, kPasses},
     {"zero_optimization.stage3_prefetch_bucket_size", idle, kPasses},
@@ -113,11 +129,15 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"zero_optimization.pipeline_loading_checkpoint", idle, kCheckpoint},
     {"zero_optimization.use_all_reduce_for_fetch_params", idle, kWhole},
     {"zero_optimization.param_persistence_threshold", idle, kPasses},
+    {"zero_optimization.model_persistence_threshold", idle, kPasses},
+    {"zero_optimization.module_granularity_threshold", idle, kPasses},
+    {"zero_optimization.allgather_sequential", idle, kWhole},
     {"zero_optimization.max_live_parameters", idle, kPasses},
     {"zero_optimization.max_reuse_distance", idle, kPasses},
     {"zero_optimization.prefetch_bucket_size", idle, kPasses},
     {"zero_optimization.cpu_offload", refused, "write \"offload_optimizer\": {\"device\": \"cpu\"}", "false"},
     {"zero_optimization.cpu_offload_params", refused, "write \"offload_param\": {\"device\": \"cpu\"}", "false"},
+    {"zero_optimization.cpu_offload_param", refused, "write \"offload_param\": {\"device\": \"cpu\"}", "false"},
     {"zero_optimization.cpu_offload_use_pin_memory", idle, kStaging},
     {"zero_optimization.offload_optimizer.device", sets, "zero.offload_device"},
     {"zero_optimization.offload_optimizer.nvme_path", sets, "zero.nvme_path"},
@@ -147,22 +167,23 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
 
     {"activation_checkpointing.*", idle, "see --activation_checkpointing"},
     {"compile.deepcompile", sets, "zero.deepcompile"},
-    {"compile.offload_activation", refused, kOther, "false"},
-    {"compile.offload_opt_states", refused, "use zero_optimization.offload_optimizer", "false"},
-    {"compile.offload_parameters", refused, "use zero_optimization.offload_param", "false"},
+    {"compile.offload_activation", read},
+    {"compile.offload_opt_states", read},
+    {"compile.offload_parameters", read},
     {"compile.symmetric_memory", idle, kCompiled},
     {"compile.*", idle, kCompiled},
     {"checkpoint.*", idle, kCheckpoint},
     {"nebula.*", refused, kOther},
     {"datastates_ckpt.*", refused, kOther},
-    {"use_data_before_expert_parallel_", idle, "there are no experts here"},
+    {"use_data_before_expert_parallelism", idle, "there are no experts here"},
     {"dataloader_drop_last", idle, "a step that is not whole is left out always"},
     {"wall_clock_breakdown", idle, kLog},
     {"memory_breakdown", idle, kLog},
     {"dump_state", idle, kLog},
+    {"log_level", idle, kLog},
+    {"timers.*", idle, kLog},
     {"flops_profiler.*", idle, kLog},
     {"comms_logger.*", idle, kLog},
-    {"comms_config.*", idle, kLog},
     {"monitor_config.*", idle, kTrackers},
     {"tensorboard.*", idle, kTrackers},
     {"wandb.*", idle, kTrackers},
@@ -176,6 +197,10 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
     {"eigenvalue.enabled", refused, kSection, "false"},
     {"quantize_training.enabled", refused, kSection, "false"},
     {"hybrid_engine.enabled", refused, kSection, "false"},
+    {"weight_quantization.enabled", refused, kSection, "false"},
+    {"weight_quantization.*", refused, kOther},
+    {"expert_parallel.enabled", refused, kSection, "false"},
+    {"graph_harvesting", refused, kOther, "false"},
     {"compression_training.*", refused, kOther},
     {"sparse_attention.*", refused, kOther},
     {"pipeline.*", refused, kOther},
@@ -190,11 +215,14 @@ constexpr auto kKeys = std::to_array<DeepSpeedKey>({
 constexpr std::string_view kActs = "it acts with its section's \"enabled\" alone";
 constexpr DeepSpeedKey kIdle{"", Fate::idle, kActs};
 
+constexpr std::string_view kOldBfloat16 = "bfloat16.";
+
 std::string_view section(std::string_view path) { return path.substr(0, path.find('.')); }
 
 }  // namespace
 
 const DeepSpeedKey* deepspeed_key(std::string_view path) {
+  if (path.starts_with(kOldBfloat16)) return deepspeed_key("bf16." + std::string(path.substr(kOldBfloat16.size())));
   for (const DeepSpeedKey& key : kKeys) {
     if (key.path == path) return &key;
   }
@@ -209,6 +237,7 @@ const DeepSpeedKey* deepspeed_key(std::string_view path) {
 }
 
 bool deepspeed_section(std::string_view path) {
+  if (path == kOldBfloat16.substr(0, kOldBfloat16.size() - 1)) return true;
   return std::any_of(kKeys.begin(), kKeys.end(), [&](const DeepSpeedKey& key) {
     return key.path.starts_with(path) && key.path.substr(path.size()).starts_with('.');
   });

@@ -9,12 +9,12 @@
 
 namespace zs::data {
 
-Corpus::Corpus(const std::string& name, const std::vector<std::string>& files, double percentage, std::int64_t most,
-               std::vector<std::string>& no_text)
+Corpus::Corpus(const std::string& name, const std::vector<std::string>& files, const std::string& text_key,
+               double percentage, std::int64_t most, std::vector<std::string>& no_text)
     : path_(name) {
   bool any = false;
   for (const std::string& file : files) {
-    const bool text = append(file);
+    const bool text = append(file, text_key);
     if (!text && files.size() == 1) throw Error(file, 0, "is not text: it holds NUL bytes");
     if (!text) no_text.push_back(file);
     any = any || text;
@@ -27,8 +27,8 @@ Corpus::Corpus(const std::string& name, const std::vector<std::string>& files, d
   sha256_ = zs::sha256({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
 }
 
-bool Corpus::append(const std::string& file) {
-  token::DocumentReader documents(file, "");
+bool Corpus::append(const std::string& file, const std::string& text_key) {
+  token::DocumentReader documents(file, text_key);
   const std::size_t before = bytes_.size();
   bool first = before == 0;
   for (std::string text; documents.next(text);) {

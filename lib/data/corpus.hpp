@@ -17,12 +17,12 @@ class Corpus final : public Tokens {
  public:
   static constexpr std::int64_t kVocabulary = 256;
 
-  /// The documents of `files` one after another (token::DocumentReader: a file is one, JSON Lines are many), of these
-  /// the first `percentage` of the tokens and of these the first `most` (0: all). Of several files `no_text` gets those
-  /// with NUL bytes, which are left out. `name` is path(). Throws zs::Error at what cannot be read, at one file that is
-  /// no text, and where nothing is left.
-  Corpus(const std::string& name, const std::vector<std::string>& files, double percentage, std::int64_t most,
-         std::vector<std::string>& no_text);
+  /// The documents of `files` one after another (token::DocumentReader: a file is one, JSON Lines, which `text_key`
+  /// makes of any, are many), of these the first `percentage` of the tokens and of these the first `most` (0: all). Of
+  /// several files `no_text` gets those with NUL bytes, which are left out. `name` is path(). Throws zs::Error at what
+  /// cannot be read, at one file that is no text, and where nothing is left.
+  Corpus(const std::string& name, const std::vector<std::string>& files, const std::string& text_key, double percentage,
+         std::int64_t most, std::vector<std::string>& no_text);
 
   std::int64_t count() const override { return static_cast<std::int64_t>(bytes_.size()); }
   void copy(std::int64_t first, std::span<std::int64_t> out) const override;
@@ -36,7 +36,7 @@ class Corpus final : public Tokens {
   std::string sha256_;
 
   /// Whether the file is text, and taken.
-  bool append(const std::string& file);
+  bool append(const std::string& file, const std::string& text_key);
 };
 
 }  // namespace zs::data

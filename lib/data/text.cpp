@@ -68,11 +68,13 @@ Split text(const Text& text) {
   std::vector<Division> divisions = {{"", {text.path}}};
   if (folder) divisions = token::divisions(text.path, left_out);
   const bool token_files = folder ? holds_token_files(text.path, divisions, left_out) : is_token_file(text.path);
+  if (token_files && !text.text_key.empty())
+    throw Error(text.path, 0, "has token files, and these no fields: leave --text_key out");
   if (!token_files && !text.tokenizer.empty()) {
     left_out.clear();
     divisions.clear();
-    for (const auto& [name, path] :
-         token::tokenized(text.path, text.tokenizer, token::token_cache(), token::processors(), left_out))
+    for (const auto& [name, path] : token::tokenized(text.path, text.tokenizer, token::token_cache(),
+                                                     token::processors(), left_out, text.text_key))
       divisions.push_back({name, {path}});
   }
   if (!token_files && text.tokenizer.empty() && text.vocabulary < Corpus::kVocabulary)
@@ -94,7 +96,7 @@ Split text(const Text& text) {
     const std::int64_t most = trains(division) ? text.most : 0;
     const std::string name = division.name.empty() ? text.path : text.path + " (" + division.name + ")";
     if (!token_files && text.tokenizer.empty())
-      return std::make_shared<Corpus>(name, division.files, text.percentage, most, no_text);
+      return std::make_shared<Corpus>(name, division.files, text.text_key, text.percentage, most, no_text);
     if (token_files) return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most);
     try {
       return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most, name);

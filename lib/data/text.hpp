@@ -14,6 +14,7 @@ enum class Packing { none, whole };
 struct Text {
   std::string path;
   std::string tokenizer{};      ///< its path; "": bytes are tokens
+  std::string text_key{};       ///< as token::DocumentReader has it
   std::int64_t vocabulary = 0;  ///< of the model: tokens are below it
   std::int64_t length = 0;      ///< tokens in a sample
   double percentage = 100;      ///< of each part, its first tokens

@@ -66,6 +66,22 @@ TEST_CASE("text: parts of a folder are train, valid and test by name; what belon
   CHECK(split(root).tokens == 10);  // no part is one to train on: all of it is text
 }
 
+TEST_CASE("text: parts are named in front of a number too, and Parquet is told what to become") {
+  const TemporaryFolder folder;
+  const std::string root = folder.file("hub");
+  put(root + "/data/train-00000-of-00002.jsonl", "{\"text\": \"aaaaaaaa\"}\n");
+  put(root + "/data/train-00001-of-00002.jsonl", "{\"text\": \"bbbbbbb\"}\n");
+  put(root + "/data/validation_0.txt", "ccccc");
+  put(root + "/data/test-taking.txt", "dddd");
+  const Split made = split(root);
+  CHECK(all(*made.training) == std::string("aaaaaaaa\0bbb", 12));
+  CHECK(all(*made.validation) == "cccc");
+  CHECK(made.test == nullptr);
+  put(root + "/data/test-00000-of-00001.parquet", std::string("PAR1\x15\0", 6));
+  CHECK_THROWS_WITH_AS(split(root),
+                       doctest::Contains("test-00000-of-00001.parquet: is a Parquet file: make JSON Lines"), Error);
+}
+
 TEST_CASE("text: JSON Lines are documents with a separator between them") {
   const TemporaryFolder folder;
   const std::string path = folder.file("x.jsonl");
@@ -73,6 +89,13 @@ TEST_CASE("text: JSON Lines are documents with a separator between them") {
   CHECK(all(*split(path).training) + all(*split(path).validation) == std::string("aaaa\0bbbbccc", 12));
   write_file(path, "{\"text\": \"aaaa\"}\n{\"content\": 1}\n");
   CHECK_THROWS_WITH_AS(split(path), doctest::Contains("x.jsonl:2: has no \"text\""), Error);
+  const std::string other = folder.file("x.json");
+  write_file(other, "{\"content\": \"aaaa\"}\n{\"content\": \"bbbbcccc\"}\n");
+  const auto keyed = [&](const std::string& path) {
+    return text({.path = path, .text_key = "content", .vocabulary = 256, .length = 4});
+  };
+  CHECK(all(*keyed(other).training) + all(*keyed(other).validation) == std::string("aaaa\0bbbbccc", 12));
+  CHECK_THROWS_WITH_AS(keyed(path), doctest::Contains("x.jsonl:1: has no \"content\""), Error);
 }
 
 TEST_CASE("text: folders of token files are train.bin and val.bin; others among them are refused") {

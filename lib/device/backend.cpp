@@ -18,19 +18,8 @@ constexpr const char* kName = "libzs-cuda.so";
 void* library = nullptr;
 const Backend* table = nullptr;
 
-/// Beside the program, where `make install` puts it, or beside the folder of benches.
-std::string place() {
-  std::error_code failure;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();
-  for (const fs::path& path :
-       {folder / kName, folder.parent_path() / "lib" / "zs" / kName, folder.parent_path() / kName}) {
-    if (fs::exists(path, failure)) return path.string();
-  }
-  return "";
-}
-
 std::string open() {
-  const std::string path = place();
+  const std::string path = library_path();
   if (path.empty())
     return std::string("there is no ") + kName +
            " beside the program: build zs where nvcc and a LibTorch with CUDA are (make deps CUDA=1)";
@@ -44,6 +33,17 @@ std::string open() {
 }  // namespace
 
 bool driver_is_there() { return fs::exists("/dev/nvidiactl") || fs::exists("/dev/nvidia0"); }
+
+// Beside the program, where `make install` puts it, or beside the folder of benches.
+std::string library_path() {
+  std::error_code failure;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();
+  for (const fs::path& path :
+       {folder / kName, folder.parent_path() / "lib" / "zs" / kName, folder.parent_path() / kName}) {
+    if (fs::exists(path, failure)) return path.string();
+  }
+  return "";
+}
 
 std::string load() {
   static const std::string answer = open();

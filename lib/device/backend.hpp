@@ -34,6 +34,9 @@ struct Backend {
 /// True if this machine has a driver of NVIDIA's GPUs.
 bool driver_is_there();
 
+/// Where it is for this program, "" if there is none.
+std::string library_path();
+
 /// Loads the library; "" if it is there, else why it is not. Again: the same answer.
 std::string load();
 bool loaded();

@@ -200,7 +200,9 @@ struct Tile {
 /// One block a tile, one thread a lane; the lanes are added by halves, as lanes_sum() of arithmetic.hpp does.
 __global__ void squares_kernel(const Tile* tiles, double* sums) {
   __shared__ double lanes[kLanes];
-  const Tile tile = tiles[blockIdx.x];
+  __shared__ Tile tile;
+  if (threadIdx.x == 0) tile = tiles[blockIdx.x];
+  __syncthreads();
   double sum = 0;
   for (std::int64_t i = threadIdx.x; i < tile.count; i += kLanes) sum += square(tile.values[i]);
   lanes[threadIdx.x] = sum;
@@ -211,21 +213,29 @@ __global__ void squares_kernel(const Tile* tiles, double* sums) {
   if (threadIdx.x == 0) sums[blockIdx.x] = lanes[0];
 }
 
+/// Memory of the host that kernels read and write themselves: a copy would wait for those of offloaded state, which
+/// have the bus for milliseconds.
+std::byte* reached_by_kernels(std::size_t bytes) {
+  static thread_local void* memory = nullptr;
+  static thread_local std::size_t size = 0;
+  if (bytes > size) {
+    check(cudaFreeHost(memory), "memory of the host");
+    memory = nullptr, size = 0;
+    check(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped), "memory of the host");
+    size = bytes;
+  }
+  return static_cast<std::byte*>(memory);
+}
+
 std::vector<double> sums_of_squares(std::span<const View> views) {
-  std::vector<double> sums(views.size());
-  if (views.empty()) return sums;
-  std::vector<Tile> tiles;
-  for (const View& view : views) tiles.push_back({floats(view), view.count});
-  const auto bytes = [](const auto& of) { return of.size() * sizeof(of[0]); };
-  const Buffer memory = allocate_here(views[0].device, static_cast<std::int64_t>(bytes(tiles) + bytes(sums)));
-  auto* const on_device = reinterpret_cast<double*>(memory.data() + bytes(tiles));
-  check(cudaMemcpyAsync(memory.data(), tiles.data(), bytes(tiles), cudaMemcpyHostToDevice, stream()), "gradient norm");
-  squares_kernel<<<static_cast<unsigned>(tiles.size()), kLanes, 0, stream()>>>(
-      reinterpret_cast<const Tile*>(memory.data()), on_device);
+  if (views.empty()) return {};
+  auto* const tiles = reinterpret_cast<Tile*>(reached_by_kernels(views.size() * (sizeof(Tile) + sizeof(double))));
+  auto* const sums = reinterpret_cast<double*>(tiles + views.size());
+  for (std::size_t i = 0; i < views.size(); ++i) tiles[i] = {floats(views[i]), views[i].count};
+  squares_kernel<<<static_cast<unsigned>(views.size()), kLanes, 0, stream()>>>(tiles, sums);
   check(cudaGetLastError(), "gradient norm");
-  check(cudaMemcpyAsync(sums.data(), on_device, bytes(sums), cudaMemcpyDeviceToHost, stream()), "gradient norm");
   check(cudaStreamSynchronize(stream()), "gradient norm");
-  return sums;
+  return {sums, sums + views.size()};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "gradient/finding.hpp"
+#include "gradient/select.hpp"
 #include "tensorfile/folder_test.hpp"
 #include "tensorfile/torch.hpp"
 
@@ -227,6 +228,42 @@ TEST_CASE("gradient: strided and 16-bit tensors are measured as what they are") 
   const History history = read_all({folder.file("x")});
   CHECK(history.checkpoints[0].tensors[0].norm() == doctest::Approx(std::sqrt(91)));
   CHECK(history.checkpoints[0].tensors[1].norm() == doctest::Approx(std::sqrt(5)));
+}
+
+TEST_CASE("gradient: how far micro-batches differ, from their norms and their mean, worked out by hand") {
+  const Folder folder;
+  // Two micro-batches of (1, 2) and (3, 2): their mean is (2, 2), the variances of its elements are 2 and 0.
+  const std::string path = save(folder, "run/checkpoint_1", {{"h.0.w", {2, 2}}, {"h.1.w", {0, 1}}});
+  const auto save_norms = [&](std::vector<double> first, std::vector<double> second) {
+    tensorfile::Dict dict;
+    for (const auto& [name, norms] : {std::pair{"h.0.w", &first}, {"h.1.w", &second}}) {
+      const std::string_view bytes(reinterpret_cast<const char*>(norms->data()), norms->size() * sizeof(double));
+      dict.items.push_back(
+          {name, tensorfile::make_tensor(tensorfile::Dtype::f64, {static_cast<std::int64_t>(norms->size())},
+                                         tensorfile::Storage::borrow(bytes))});
+    }
+    tensorfile::write_torch(path + "/gradient_norms.pt", dict);
+  };
+  CHECK(std::isnan(read_all({path}).noise(0).scale));  // none were saved
+  save_norms({std::sqrt(5), std::sqrt(13)}, {1, 1});
+  const History history = read_all({path});
+  CHECK(history.checkpoints[0].micro_batches == 2);
+  CHECK(history.layer_noise(0, 0).variance == doctest::Approx(1));
+  CHECK(history.tensor_noise(0, 0).scale == doctest::Approx(2.0 / 7));  // the squared norm less its noise is 8 - 1
+  CHECK(history.tensor_noise(0, 1).variance == doctest::Approx(0));
+  CHECK(history.noise(0).variance == doctest::Approx(0.5));
+  CHECK(history.noise(0).scale == doctest::Approx(2.0 / 8));
+  CHECK(only(history, {"h.1.w", "h.0.w", "none"}).layer_noise(0, 1).variance == doctest::Approx(1));
+  CHECK(std::isnan(only(history, {"none"}).layer_noise(0, 0).variance));
+  CHECK(noise(2, 2, history.checkpoints[0].tensors[0]).variance == 0);  // what rounding leaves below 0
+  Measure small;
+  small.add(Values{0.1F, 0});
+  CHECK(std::isinf(noise(2, 100, small).scale));
+  CHECK(std::isnan(noise(1, 8, history.checkpoints[0].tensors[0]).variance));
+  save_norms({1, 2}, {1});
+  CHECK(error_of({path}) == path +
+                                "/gradient_norms.pt: h.1.w has the shape [1]: expected a float64 for each "
+                                "micro-batch, of each tensor as many");
 }
 
 }  // namespace zs::gradient

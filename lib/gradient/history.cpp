@@ -2,6 +2,8 @@
 #include "gradient/history.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -100,7 +102,61 @@ void measure(const History& history, const tensorfile::StateDict& file, const te
   }
 }
 
+/// Reads the norms of the micro-batches that lie beside the gradients, if they were saved.
+void read_norms(const History& history, Checkpoint& checkpoint) {
+  const std::filesystem::path path = std::filesystem::path(checkpoint.source.path).parent_path() / "gradient_norms.pt";
+  if (!std::filesystem::exists(path)) return;
+  const tensorfile::StateDict file = tensorfile::open_state_dict(path.string());
+  file.verify();
+  for (const std::string& name : history.names) {
+    const tensorfile::Tensor& norms = file.at(name);
+    const auto count = static_cast<std::size_t>(norms.count());
+    if (norms.dtype != tensorfile::Dtype::f64 || norms.shape.size() != 1 || count == 0 ||
+        (checkpoint.micro_batches > 0 && checkpoint.micro_batches != count))
+      throw Error(path.string(), 0,
+                  name + " has the shape " + tensorfile::to_text(norms.shape) +
+                      ": expected a float64 for each micro-batch, of each tensor as many");
+    checkpoint.micro_batches = count;
+    std::vector<double> values(count);
+    tensorfile::read_raw(norms, {reinterpret_cast<char*>(values.data()), count * sizeof(double)});
+    checkpoint.tensor_squares.push_back(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
+  }
+  for (const Layer& layer : history.layers) {
+    double sum = 0;
+    for (const std::size_t tensor : layer.tensors) sum += checkpoint.tensor_squares[tensor];
+    checkpoint.layer_squares.push_back(sum);
+  }
+}
+
 }  // namespace
+
+Noise noise(std::size_t micro_batches, double squares, const Measure& mean) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (micro_batches < 2 || mean.count == 0 || !std::isfinite(squares) || mean.non_finite() > 0) return {kNan, kNan};
+  const auto count = static_cast<double>(micro_batches);
+  // All elements together; what rounding leaves below 0 is 0.
+  const double trace = std::max(0.0, (squares - count * mean.squares) / (count - 1));
+  const double signal = mean.squares - trace / count;  // the mean itself has a share of the noise
+  return {trace / static_cast<double>(mean.count), trace == 0   ? 0
+                                                   : signal > 0 ? trace / signal
+                                                                : std::numeric_limits<double>::infinity()};
+}
+
+Noise History::layer_noise(std::size_t checkpoint, std::size_t layer) const {
+  const Checkpoint& at = checkpoints[checkpoint];
+  return gradient::noise(at.micro_batches, at.micro_batches ? at.layer_squares[layer] : 0, at.layers[layer]);
+}
+
+Noise History::tensor_noise(std::size_t checkpoint, std::size_t tensor) const {
+  const Checkpoint& at = checkpoints[checkpoint];
+  return gradient::noise(at.micro_batches, at.micro_batches ? at.tensor_squares[tensor] : 0, at.tensors[tensor]);
+}
+
+Noise History::noise(std::size_t checkpoint) const {
+  const Checkpoint& at = checkpoints[checkpoint];
+  return gradient::noise(at.micro_batches, std::accumulate(at.tensor_squares.begin(), at.tensor_squares.end(), 0.0),
+                         at.whole);
+}
 
 double History::place(std::size_t checkpoint) const {
   return static_cast<double>(by_step ? *checkpoints[checkpoint].source.step
@@ -131,12 +187,13 @@ double History::cosine(std::size_t checkpoint) const {
                           checkpoints[checkpoint - 1].whole.norm());
 }
 
-History read(const Sources& sources) {
+History read(const Sources& sources, const std::function<void(std::size_t done)>& progress) {
   History history;
   history.subject = sources.subject;
   history.without = sources.without;
   std::optional<tensorfile::StateDict> before;
   for (const Source& source : sources.found) {
+    if (progress) progress(history.checkpoints.size());
     tensorfile::StateDict file = tensorfile::open_state_dict(source.path);
     if (!before) {
       for (const auto& entry : file.entries()) {
@@ -150,6 +207,7 @@ History read(const Sources& sources) {
     Checkpoint checkpoint;
     checkpoint.source = source;
     measure(history, file, before ? &*before : nullptr, checkpoint);
+    read_norms(history, checkpoint);
     history.checkpoints.push_back(std::move(checkpoint));
     before = std::move(file);
   }

@@ -24,15 +24,17 @@ bool has_tensor(const History& history, const std::string& name) {
   return std::find(history.names.begin(), history.names.end(), name) != history.names.end();
 }
 
-/// Calls `use` with the kind, name, measure and cosine of all that a checkpoint has.
+/// Calls `use` with the kind, name, measure, cosine and noise of all that a checkpoint has.
 void each(const History& history, std::size_t place,
-          const std::function<void(const char*, const std::string&, const Measure&, double)>& use) {
+          const std::function<void(const char*, const std::string&, const Measure&, double, const Noise&)>& use) {
   const Checkpoint& checkpoint = history.checkpoints[place];
-  use("whole", "", checkpoint.whole, history.cosine(place));
+  use("whole", "", checkpoint.whole, history.cosine(place), history.noise(place));
   for (std::size_t i = 0; i < history.layers.size(); ++i)
-    use("layer", history.layers[i].name, checkpoint.layers[i], history.layer_cosine(place, i));
+    use("layer", history.layers[i].name, checkpoint.layers[i], history.layer_cosine(place, i),
+        history.layer_noise(place, i));
   for (std::size_t i = 0; i < history.names.size(); ++i)
-    use("tensor", history.names[i], checkpoint.tensors[i], history.tensor_cosine(place, i));
+    use("tensor", history.names[i], checkpoint.tensors[i], history.tensor_cosine(place, i),
+        history.tensor_noise(place, i));
 }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(to_text(value)); }
@@ -45,6 +47,7 @@ History by_tensor(History history) {
   for (Checkpoint& checkpoint : history.checkpoints) {
     checkpoint.layers = checkpoint.tensors;
     checkpoint.layer_dots = checkpoint.tensor_dots;
+    checkpoint.layer_squares = checkpoint.tensor_squares;
   }
   return history;
 }
@@ -56,7 +59,8 @@ History only(History history, const std::vector<std::string>& names) {
   if (tensors) history = by_tensor(std::move(history));
   History chosen = history;
   chosen.layers.clear();
-  for (Checkpoint& checkpoint : chosen.checkpoints) checkpoint.layers.clear(), checkpoint.layer_dots.clear();
+  for (Checkpoint& checkpoint : chosen.checkpoints)
+    checkpoint.layers.clear(), checkpoint.layer_dots.clear(), checkpoint.layer_squares.clear();
   for (const std::string& name : names) {
     const std::size_t place = place_of(history, name);
     const bool there = place < history.layers.size();
@@ -65,6 +69,7 @@ History only(History history, const std::vector<std::string>& names) {
     for (std::size_t i = 0; i < chosen.checkpoints.size(); ++i) {
       const Checkpoint& from = history.checkpoints[i];
       chosen.checkpoints[i].layers.push_back(there ? from.layers[place] : Measure{});
+      if (from.micro_batches > 0) chosen.checkpoints[i].layer_squares.push_back(there ? from.layer_squares[place] : 0);
       if (!from.layer_dots.empty()) chosen.checkpoints[i].layer_dots.push_back(there ? from.layer_dots[place] : 0);
     }
   }
@@ -73,16 +78,22 @@ History only(History history, const std::vector<std::string>& names) {
 
 std::string to_tsv(const History& history) {
   std::string text =
-      "place\tcheckpoint\tkind\tname\tvalues\tnorm\trms\tmean\tvariance\tlargest\tzeros\tnans\tinfinities\tcosine\n";
+      "place\tcheckpoint\tkind\tname\tvalues\tnorm\trms\tmean\tvariance\tlargest\tzeros\tnans\tinfinities\tcosine\t"
+      "micro_batches\tbatch_variance\tnoise_scale\n";
+  const auto known = [](double value) { return std::isnan(value) ? "" : to_text(value); };
   for (std::size_t i = 0; i < history.checkpoints.size(); ++i) {
-    each(history, i, [&](const char* kind, const std::string& name, const Measure& measure, double cosine) {
-      text += to_text(history.place(i)) + "\t" + printable(history.checkpoints[i].source.checkpoint) + "\t" + kind +
-              "\t" + printable(name) + "\t" + to_text(measure.count) + "\t" + to_text(measure.norm()) + "\t" +
-              (measure.count > 0 ? to_text(measure.rms()) : "") + "\t" + to_text(measure.mean) + "\t" +
-              (measure.finite() > 0 ? to_text(measure.variance()) : "") + "\t" + to_text(measure.largest) + "\t" +
-              to_text(measure.zeros) + "\t" + to_text(measure.nans) + "\t" + to_text(measure.infinities) + "\t" +
-              (std::isnan(cosine) ? "" : to_text(cosine)) + "\n";
-    });
+    const Checkpoint& checkpoint = history.checkpoints[i];
+    each(history, i,
+         [&](const char* kind, const std::string& name, const Measure& measure, double cosine, const Noise& noise) {
+           text += to_text(history.place(i)) + "\t" + printable(checkpoint.source.checkpoint) + "\t" + kind + "\t" +
+                   printable(name) + "\t" + to_text(measure.count) + "\t" + to_text(measure.norm()) + "\t" +
+                   (measure.count > 0 ? to_text(measure.rms()) : "") + "\t" + to_text(measure.mean) + "\t" +
+                   (measure.finite() > 0 ? to_text(measure.variance()) : "") + "\t" + to_text(measure.largest) + "\t" +
+                   to_text(measure.zeros) + "\t" + to_text(measure.nans) + "\t" + to_text(measure.infinities) + "\t" +
+                   known(cosine) + "\t" +
+                   (checkpoint.micro_batches > 0 ? to_text(static_cast<std::int64_t>(checkpoint.micro_batches)) : "") +
+                   "\t" + known(noise.variance) + "\t" + known(noise.scale) + "\n";
+         });
   }
   return text;
 }
@@ -96,25 +107,29 @@ std::string to_json(const History& history) {
                        {"whole", Json::object()},
                        {"layers", Json::array()},
                        {"tensors", Json::array()}};
-    each(history, i, [&](const char* kind, const std::string& name, const Measure& measure, double cosine) {
-      Json one = {{"name", name},
-                  {"values", measure.count},
-                  {"norm", number(measure.norm())},
-                  {"rms", number(measure.rms())},
-                  {"mean", number(measure.mean)},
-                  {"variance", number(measure.variance())},
-                  {"largest", number(measure.largest)},
-                  {"zeros", measure.zeros},
-                  {"nans", measure.nans},
-                  {"infinities", measure.infinities},
-                  {"cosine", std::isnan(cosine) ? Json() : Json(cosine)}};
-      if (name.empty() && kind == std::string("whole")) {
-        one.erase("name");
-        checkpoint["whole"] = std::move(one);
-      } else {
-        checkpoint[std::string(kind) + "s"].push_back(std::move(one));
-      }
-    });
+    if (history.checkpoints[i].micro_batches > 0) checkpoint["micro_batches"] = history.checkpoints[i].micro_batches;
+    each(history, i,
+         [&](const char* kind, const std::string& name, const Measure& measure, double cosine, const Noise& noise) {
+           Json one = {{"name", name},
+                       {"values", measure.count},
+                       {"norm", number(measure.norm())},
+                       {"rms", number(measure.rms())},
+                       {"mean", number(measure.mean)},
+                       {"variance", number(measure.variance())},
+                       {"largest", number(measure.largest)},
+                       {"zeros", measure.zeros},
+                       {"nans", measure.nans},
+                       {"infinities", measure.infinities},
+                       {"cosine", std::isnan(cosine) ? Json() : Json(cosine)}};
+           if (history.checkpoints[i].micro_batches > 0)
+             one["batch_variance"] = number(noise.variance), one["noise_scale"] = number(noise.scale);
+           if (name.empty() && kind == std::string("whole")) {
+             one.erase("name");
+             checkpoint["whole"] = std::move(one);
+           } else {
+             checkpoint[std::string(kind) + "s"].push_back(std::move(one));
+           }
+         });
     all["checkpoints"].push_back(std::move(checkpoint));
   }
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

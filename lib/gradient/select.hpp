@@ -17,10 +17,10 @@ History only(History history, const std::vector<std::string>& names);
 
 /// A row for the whole, each layer and each tensor at each checkpoint, tab-separated below a header: place, checkpoint,
 /// kind, name, values, norm, rms, mean, variance, largest, zeros, nans, infinities, cosine (with the checkpoint before;
-/// empty where there is none).
+/// empty where there is none), micro_batches, batch_variance and noise_scale (see Noise; empty where none were saved).
 std::string to_tsv(const History& history);
 /// The same as {"subject", "checkpoints": [{"place", "checkpoint", "path", "whole", "layers", "tensors"}], "missing"};
-/// nan and inf are texts.
+/// nan and inf are texts; micro_batches, batch_variance and noise_scale are there where they were saved.
 std::string to_json(const History& history);
 
 }  // namespace zs::gradient

@@ -61,12 +61,14 @@ constexpr int kNormRows = 64;  ///< rows of one tile of the weight's and bias's 
 
 /// Partial sums of tile t: scratch[t][0, C) for the weight, scratch[t][C, 2C) for the bias. A warp takes every
 /// kNormWarps-th row of the tile and adds its rows in order; the warps are added in order. All that a row needs is
-/// asked of memory before anything is computed: the wait for it is most of the time.
+/// asked of memory before anything is computed: the wait for it is most of the time, and so a processor has two tiles
+/// under way where their sums leave it the registers.
 template <typename T, int kPacks>
-__global__ void norm_backward_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C,
-                                     const float* __restrict__ mean_N, const float* __restrict__ rstd_N,
-                                     const T* __restrict__ dy_NC, const T* __restrict__ residual_NC,
-                                     T* __restrict__ dx_NC, float* __restrict__ scratch, int N, int C) {
+__global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 24 ? 2 : 1)
+    norm_backward_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C, const float* __restrict__ mean_N,
+                         const float* __restrict__ rstd_N, const T* __restrict__ dy_NC,
+                         const T* __restrict__ residual_NC, T* __restrict__ dx_NC, float* __restrict__ scratch, int N,
+                         int C) {
   constexpr int kPack = Pack<T>::kSize;
   // [2C], the sums of the warps so far: number j of pack p at j * packs + p, so that the lanes of a warp meet in no
   // bank.

@@ -10,6 +10,7 @@
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "metric/unit.hpp"
 
 namespace zs::metric {
 namespace {
@@ -158,6 +159,7 @@ Table canonical(Table table) {
   std::sort(order.begin(), order.end());
   Table kept;
   for (const auto& [row, c] : order) kept.columns.push_back(std::move(table.columns[c]));
+  set_loss_unit(kept.columns);
   return kept;
 }
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "metric/file.hpp"
+#include "metric/unit.hpp"
 
 namespace zs::metric {
 
@@ -34,8 +35,11 @@ void MemoryWriter::begin(const std::string& run, const Facts& attributes) {
 
 void MemoryWriter::row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {
   Table& table = run_.records;
-  for (std::size_t i = table.columns.size(); i < columns.size(); ++i)
-    table.column(columns[i].name, columns[i].type, columns[i].unit);
+  if (table.columns.size() < columns.size()) {
+    for (std::size_t i = table.columns.size(); i < columns.size(); ++i)
+      table.column(columns[i].name, columns[i].type, columns[i].unit);
+    set_loss_unit(table.columns);
+  }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (table.columns[i].append(cells[i])) continue;
     throw std::logic_error("column " + columns[i].name + " got '" + std::string(cells[i]) + "'");

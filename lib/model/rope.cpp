@@ -15,7 +15,7 @@ std::string type_of(const Configuration& part) { return part.text("rope_type", p
 at::Tensor frequencies(const Rope& rope, std::int64_t D) {
   const at::Tensor plain_R =
       1 / at::pow(rope.theta, at::arange(0, D, 2, at::TensorOptions(at::kFloat)) / static_cast<double>(D));
-  if (rope.type == "default") return plain_R;
+  if (rope.type == "default" || rope.type == "dynamic") return plain_R;
   if (rope.type == "linear") return plain_R / rope.factor;
   const auto old = static_cast<double>(rope.original_positions);
   const double low = rope.low_freq_factor, high = rope.high_freq_factor;
@@ -39,15 +39,15 @@ Rope rope_of(const Configuration& config, std::int64_t positions) {
     part.refuse("rope_theta", "is " + nlohmann::json(rope.theta).dump() + ", expected more than 1");
   part.require("partial_rotary_factor", {1, 1.0});
   if (rope.type == "default") return rope;
-  if (rope.type != "linear" && rope.type != "llama3")
+  if (rope.type != "linear" && rope.type != "dynamic" && rope.type != "llama3")
     part.refuse(part.has("rope_type") ? "rope_type" : "type",
-                "'" + rope.type + "' is not known (zs knows default, linear, llama3)");
+                "'" + rope.type + "' is not known (zs knows default, linear, dynamic, llama3)");
   for (const char* const key : {"factor", "low_freq_factor", "high_freq_factor"}) {
     if (!part.has(key) && (rope.type == "llama3" || key == std::string("factor")))
       part.refuse(key, "is missing, which rope_type '" + rope.type + "' needs");
   }
   rope.factor = part.real("factor", 1, 1);
-  if (rope.type == "linear") return rope;
+  if (rope.type != "llama3") return rope;
   rope.low_freq_factor = part.real("low_freq_factor", 1);
   rope.high_freq_factor = part.real("high_freq_factor", 4);
   if (!(rope.low_freq_factor > 0) || !(rope.high_freq_factor > rope.low_freq_factor))

@@ -8,7 +8,8 @@
 namespace zs::model {
 
 struct Rope {
-  std::string type = "default";  ///< default, linear (positions divided by factor), llama3 (long waves alone are)
+  std::string type = "default";  ///< default, linear (positions divided by factor), llama3 (long waves alone
+                                 ///< are), dynamic (beyond the model's positions, where zs does not train, other waves)
   double theta = 10000, factor = 1, low_freq_factor = 1, high_freq_factor = 4;
   std::int64_t original_positions = 0;  ///< that the model was first trained with
 };

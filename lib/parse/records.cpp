@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/number.hpp"
+#include "metric/unit.hpp"
 #include "parse/blocks.hpp"
 
 namespace zs::parse {
@@ -110,6 +111,7 @@ const Records::Shape& Records::shape_of(std::size_t own) {
     if (std::find(names.begin(), before, names[i]) == before)
       column_of_field[i] = static_cast<int>(column_at(names[i], fields_[i]));
   }
+  metric::set_loss_unit(columns_);
   shape.field_of_column.assign(columns_.size(), -1);
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     if (column_of_field[i] >= 0)

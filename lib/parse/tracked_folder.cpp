@@ -5,6 +5,10 @@
 #include <filesystem>
 #include <set>
 
+#include "base/file.hpp"
+#include "base/secret.hpp"
+#include "config/config.hpp"
+#include "parse/flat_json.hpp"
 #include "parse/names.hpp"
 #include "parse/tracked.hpp"
 
@@ -52,9 +56,43 @@ std::vector<std::string> wandb_in(const fs::path& folder) {
   return files;
 }
 
+/// What stands beside a history that is alone: the configuration and the summary, which a .wandb file has itself.
+void read_beside(const fs::path& history, Job& job) {
+  const auto add = [&](const std::string& prefix, const std::string& key, std::string_view value) {
+    const bool own = key.starts_with("_wandb") || key == "wandb_version" || value.empty() || value == "None";
+    if (own || names_secret(key)) return;
+    if (const std::string name = attribute_named(key); !name.empty())
+      job.attributes.emplace(prefix + (prefix.empty() ? name : key), attribute_value(value));
+  };
+  const fs::path folder = history.parent_path();
+  for (const fs::path& place : {folder, folder / "files"}) {
+    std::error_code error;
+    const std::string configuration = (place / "config.yaml").string(),
+                      summary = (place / "wandb-summary.json").string();
+    try {
+      if (fs::is_regular_file(configuration, error)) {
+        const auto told = config::Config::parse(Input(configuration).read_all(), configuration);
+        for (config::Entry entry : told.entries()) {
+          // Each key's value stands under "value", and its description, in old files, under "desc".
+          const std::size_t at = entry.key.find(".value");
+          if (at != std::string::npos) add("", entry.key.erase(at, 6), entry.value);
+        }
+      }
+      if (!fs::is_regular_file(summary, error)) continue;
+      const std::string text = Input(summary).read_all();
+      FlatJson json;
+      if (!json.read(text)) job.faults.push_back({summary, 0, "is not JSON: " + json.fault()});
+      for (const Field& field : json.fields()) add("wandb.summary.", std::string(field.key), field.value);
+    } catch (const Error& failure) {
+      job.faults.push_back({"", 0, failure.what()});  // which leads with its place
+    }
+  }
+}
+
 Job wandb_job(const std::string& id, std::vector<std::string> files) {
   Job job{id, std::move(files), {{"wandb_run", id}}};
   job.source = source_of(job.logs.front());
+  if (job.source == Source::log) read_beside(job.logs.front(), job);
   return job;
 }
 

@@ -40,7 +40,7 @@ Prediction predict(const CostModel& model, Shape shape) {
 
 }  // namespace
 
-std::string to_text(const Shape& shape) {
+std::string way(const Shape& shape) {
   std::string text = "stage " + std::to_string(shape.stage);
   if (shape.secondary > 0) text += ", hpZ " + std::to_string(shape.secondary);
   if (shape.quantized_weights) text += ", qwZ";
@@ -48,7 +48,12 @@ std::string to_text(const Shape& shape) {
   if (shape.offload_optimizer) text += ", offload of optimizer state";
   if (shape.offload_parameters) text += ", offload of parameters";
   if (shape.activation_checkpointing) text += ", activation checkpointing";
-  return text + ", " + std::to_string(shape.micro_steps) + (shape.micro_steps == 1 ? " micro-step" : " micro-steps");
+  return text;
+}
+
+std::string to_text(const Shape& shape) {
+  return way(shape) + ", " + std::to_string(shape.micro_steps) +
+         (shape.micro_steps == 1 ? " micro-step" : " micro-steps");
 }
 
 std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cluster& cluster) {
@@ -65,6 +70,7 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
         if (secondary > 0 && (stage < 3 || cluster.nodes == 1 || secondary == 1)) continue;
         for (const int micro_steps : cluster.accumulations) {
           Candidate one;
+          one.nodes = cluster.nodes;
           one.shape = measured;
           one.shape.stage = stage;
           one.shape.ranks = ranks;

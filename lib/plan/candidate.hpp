@@ -16,6 +16,7 @@ struct Cluster {
 };
 
 struct Candidate {
+  int nodes = 1;
   Shape shape;
   Prediction predicted;
   double tokens_per_second = 0;
@@ -27,7 +28,8 @@ struct Candidate {
 /// what travels between ranks. REQUIRES: a profile.
 std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cluster& cluster);
 
-/// "stage 3, hpZ 8, offload of optimizer state, 4 micro-steps".
+/// "stage 3, hpZ 8, offload of optimizer state", and the same with ", 4 micro-steps".
+std::string way(const Shape& shape);
 std::string to_text(const Shape& shape);
 
 }  // namespace zs::plan

@@ -10,7 +10,7 @@ namespace zs::plan {
 namespace {
 
 enum class Parameters { sharded, gathering, whole, stale };  // stale: whole, but from before the step
-enum class Offloaded { no, away, loading, changed };
+enum class Place { here, away, loading };
 enum class Gradient { none, leaf, reducing, shard, gathering, whole };
 
 struct State {
@@ -18,7 +18,7 @@ struct State {
   Gradient gradient = Gradient::none;
   int forwards = 0, backwards = 0, added = 0;  // micro-steps done
   bool graph = false, input = false, stepped = false;
-  Offloaded optimizer = Offloaded::no, shard = Offloaded::no;
+  Place optimizer = Place::here, shard = Place::here, of_input = Place::here;
   bool secondary = false;  ///< it is partitioned a second time, from this step's parameters
 };
 
@@ -26,8 +26,8 @@ class Walk {
  public:
   explicit Walk(const Plan& plan) : plan_(plan), shape_(plan.shape) {
     State start{shape_.stage == 3 ? Parameters::sharded : Parameters::whole};
-    if (shape_.offload_optimizer) start.optimizer = Offloaded::away;
-    if (shape_.offload_parameters) start.shard = Offloaded::away;
+    start.optimizer = between_steps(shape_.offload_optimizer);
+    start.shard = between_steps(shape_.offload_parameters);
     states_.assign(shape_.units.size(), start);
   }
 
@@ -35,8 +35,8 @@ class Walk {
     for (at_ = 0; at_ < plan_.ops.size(); ++at_) op(plan_.ops[at_]);
     for (const State& state : states_) {
       const bool whole = state.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole);
-      const auto back = [](Offloaded state) { return state == Offloaded::no || state == Offloaded::away; };
-      require(state.stepped && whole && back(state.optimizer) && back(state.shard),
+      require(state.stepped && whole && state.optimizer == between_steps(shape_.offload_optimizer) &&
+                  state.shard == between_steps(shape_.offload_parameters),
               "the step ends before every unit is stepped and back in its place");
     }
   }
@@ -54,18 +54,18 @@ class Walk {
     throw Error("plan", 0, "operation " + std::to_string(at_) + " (" + where + "): " + what);
   }
 
-  /// What is offloaded is loaded once for each use.
-  void load(Offloaded& state) const {
-    require(state == Offloaded::away, "there is nothing to load");
-    state = Offloaded::loading;
+  static Place between_steps(bool offloaded) { return offloaded ? Place::away : Place::here; }
+  void load(Place& place) const {
+    require(place == Place::away, "there is nothing to load");
+    place = Place::loading;
   }
-  void use(Offloaded& state, Offloaded after) const {
-    require(state == Offloaded::no || state == Offloaded::loading, "what is offloaded is not loaded");
-    if (state != Offloaded::no) state = after;
+  void use(Place& place) const {
+    require(place != Place::away, "what is offloaded is not loaded");
+    place = Place::here;
   }
-  void store(Offloaded& state) const {
-    require(state == Offloaded::changed, "there is nothing to store");
-    state = Offloaded::away;
+  void store(Place& place) const {
+    require(place == Place::here, "there is nothing to store");
+    place = Place::away;
   }
 
   State& of(int unit) { return states_[static_cast<std::size_t>(unit)]; }
@@ -94,7 +94,14 @@ class Walk {
             "the last micro-step's gradient is still there");
   }
 
+  /// One collective is of gathers that follow each other.
+  void require_together(const Op& op) const {
+    if (!op.with_next) return;
+    require(at_ + 1 < plan_.ops.size() && plan_.ops[at_ + 1].kind == op.kind, "no gather follows that it begins with");
+  }
+
   void op(const Op& op) {
+    require(!op.with_next || op.kind == Kind::gather, "it cannot begin with the next operation");
     if (op.kind == Kind::norm) {
       for (const State& state : states_) {
         const bool there = state.gradient == (shape_.stage == 0 ? Gradient::whole : Gradient::shard);
@@ -110,7 +117,11 @@ class Walk {
         require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::stale),
                 "there is nothing to gather");
         require(shape_.stage != 3 || !unit.stepped, "a gather after the step is not used");
-        use(unit.shard, Offloaded::away);  // it is read, and the shard in the store stays as it is
+        if (unit.shard == Place::loading)
+          unit.shard = Place::away;  // it is read, and stays in the store as it is
+        else
+          use(unit.shard);
+        require_together(op);
         unit.parameters = Parameters::gathering;
         break;
       case Kind::gather_secondary:
@@ -144,6 +155,7 @@ class Walk {
       case Kind::recompute:
         require_whole(op.unit);
         require(unit.input && !unit.graph && unit.forwards == op.micro + 1, "there is no input to recompute from");
+        use(unit.of_input);
         unit.graph = true;
         break;
       case Kind::backward:
@@ -184,8 +196,8 @@ class Walk {
         require(!unit.stepped, "it is stepped already");
         require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole),
                 "the parameters are not in their place");
-        use(unit.optimizer, Offloaded::changed);
-        use(unit.shard, Offloaded::changed);
+        use(unit.optimizer);
+        use(unit.shard);
         unit.stepped = true;
         unit.secondary = false;  // it is of the step before
         if (shape_.stage == 1 || shape_.stage == 2) unit.parameters = Parameters::stale;
@@ -201,6 +213,13 @@ class Walk {
         break;
       case Kind::store_shard:
         store(unit.shard);
+        break;
+      case Kind::load_input:
+        load(unit.of_input);
+        break;
+      case Kind::store_input:
+        require(unit.input && !unit.graph && op.unit > 0, "there is no input of another unit that waits for backward");
+        store(unit.of_input);
         break;
       case Kind::norm:
         break;

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "plan/memory.hpp"
+#include "plan/memory_curve.hpp"
+
 namespace zs::plan {
 namespace {
 
@@ -18,13 +21,6 @@ std::vector<Kind> alike(Kind kind) {
   return all;
 }
 
-/// The kind that finishes what a kind starts.
-Kind wait_of(Kind kind) {
-  return kind == Kind::reduce        ? Kind::reduce_wait
-         : kind == Kind::gather_grad ? Kind::gather_grad_wait
-                                     : Kind::gather_wait;
-}
-bool starts(Kind kind) { return gathers(kind) || kind == Kind::reduce || kind == Kind::gather_grad; }
 bool waits(Kind kind) {
   return kind == Kind::gather_wait || kind == Kind::reduce_wait || kind == Kind::gather_grad_wait;
 }
@@ -63,29 +59,21 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   }
 }
 
-double activations(const Profile& profile, bool checkpointing, std::set<std::string>* unknown) {
-  double sum = 0, largest = 0;
-  for (int unit = 0; unit < static_cast<int>(profile.shape.units.size()); ++unit) {
-    const Timing* const whole = profile.find(Kind::forward, unit);
-    const Timing* const light = profile.find(Kind::forward_no_grad, unit);
-    const Timing* const again = profile.find(Kind::recompute, unit);
-    const Timing* const kept = checkpointing && light ? light : whole;
-    if (!kept || (checkpointing && !light && unit + 1 < static_cast<int>(profile.shape.units.size()))) {
-      if (unknown)
-        unknown->insert(checkpointing ? "activations with checkpointing" : "activations without checkpointing");
-      continue;
-    }
-    sum += std::max(0.0, kept->growth);
-    if (checkpointing && again) largest = std::max(largest, again->growth);
-  }
-  return sum + largest;
+/// Bytes that a collective of GPUs brings over the network for each rank of a node: NCCL passes what is gathered on
+/// from node to node, so that each node gets it once, and gradients are added within a node first, to float32. What
+/// travels as 4 bits goes from each rank to each, as everything does between processors.
+double over_network(const Op& op, const Shape& shape, int bytes_per_parameter, int node, bool gpus) {
+  const double ranks = ranks_of(op, shape);
+  if (ranks <= node) return 0;
+  const bool reduces = op.kind == Kind::reduce;
+  if (!gpus || (reduces && shape.quantized_gradients)) return sent_between_nodes(op, shape, bytes_per_parameter, node);
+  const auto numel = static_cast<double>(shape.units[static_cast<std::size_t>(op.unit)].numel);
+  const double whole = reduces ? numel * 4 : operand_bytes(op, shape, bytes_per_parameter);
+  return whole * (ranks - node) / ranks / node;
 }
 
-double state(const Shape& shape, int bytes_per_parameter) {
-  double parameters = 0;
-  for (const Unit& unit : shape.units) parameters += static_cast<double>(unit.numel);
-  return state_bytes(parameters, shape.stage, shape.ranks, bytes_per_parameter, shape.offload_optimizer,
-                     shape.offload_parameters, shape.secondary);
+const char* activations_name(bool checkpointing) {
+  return checkpointing ? "activations with checkpointing" : "activations without checkpointing";
 }
 
 }  // namespace
@@ -124,23 +112,39 @@ CostModel::CostModel(const Profile& profile, const Network& network) : profile_(
   for (const auto& [kind, its] : points) lines_[kind] = fit(its);
 }
 
+const Line* CostModel::line(Kind kind) const {
+  const auto found = lines_.find(line_of(kind));
+  return found == lines_.end() ? nullptr : &found->second;
+}
+
+double CostModel::of_input(const Op& op, std::set<std::string>& unknown) const {
+  const Line* const its = line(op.kind == Kind::load_input ? Kind::load : Kind::store);
+  if (!its) unknown.insert(name(op.kind));
+  return its ? its->at(input_bytes(profile_, op.unit)) : 0;
+}
+
 double CostModel::seconds(const Op& op, const Shape& shape, std::set<std::string>& unknown) const {
+  if (op.kind == Kind::load_input || op.kind == Kind::store_input) return of_input(op, unknown);
   if (op.kind == Kind::release || waits(op.kind)) return 0;
   if (computes(op.kind)) {
     for (const Kind kind : alike(op.kind)) {
-      if (const Timing* const timing = profile_.find(kind, op.unit)) return timing->seconds;
+      if (const Timing* const timing = profile_.find(kind, op.unit)) return timing->seconds * crowding(shape);
     }
     unknown.insert(name(op.kind) + " of " + shape.units[static_cast<std::size_t>(op.unit)].name);
     return 0;
   }
   if (starts(op.kind) && shape.ranks == 1) return 0;
   if (op.kind == Kind::accumulate && shape.micro_steps == 1) return 0;
-  const bool between = starts(op.kind) && network_.bandwidth > 0;
-  double all = amount(op, shape, profile_.bytes_per_parameter), elsewhere = 0;
-  if (between) {
-    const double far = sent_between_nodes(op, shape, profile_.bytes_per_parameter, network_.node);
+  const int bytes = profile_.bytes_per_parameter;
+  double all = amount(op, shape, bytes), elsewhere = 0;
+  if (starts(op.kind) && network_.bandwidth > 0) {
+    const double far = over_network(op, shape, bytes, network_.node, profile_.overlaps);
     if (far > 0) elsewhere = network_.latency + far / network_.bandwidth;
-    all -= far;
+    all -= sent_between_nodes(op, shape, bytes, network_.node);
+    if (far > 0 && profile_.overlaps) {
+      // Each rank has all but what its node began with from its likes on the node.
+      all = operand_bytes(op, shape, bytes) * (network_.node - 1) / network_.node;
+    }
   }
   const auto line = lines_.find(line_of(op.kind));
   if (line == lines_.end()) {
@@ -148,27 +152,35 @@ double CostModel::seconds(const Op& op, const Shape& shape, std::set<std::string
       unknown.insert(starts(op.kind) ? "collectives within a node" : name(op.kind));
     return elsewhere;
   }
-  return elsewhere + line->second.at(all);
+  return elsewhere + line->second.at(all) * crowding(shape);
+}
+
+double CostModel::crowding(const Shape& shape) const {
+  if (profile_.slots == 0) return 1;
+  const auto share = [&](int ranks, int node) {
+    return std::max(1.0, static_cast<double>(std::min(ranks, node)) / profile_.slots);
+  };
+  return share(shape.ranks, network_.node) / share(profile_.shape.ranks, profile_.node);
 }
 
 double CostModel::memory(const Plan& plan) const {
-  const int bytes = profile_.bytes_per_parameter;
-  const auto known = [&](const Shape& shape, std::int64_t gathered) {
-    return state(shape, bytes) + static_cast<double>(gathered) * bytes +
-           activations(profile_, shape.activation_checkpointing, nullptr);
-  };
-  // What the formulas do not name (buffers, what products work in) is as much as it was when it was measured.
-  const double rest = std::max(0.0, profile_.peak - known(profile_.shape, peak_gathered(baseline(profile_.shape))));
-  return known(plan.shape, peak_gathered(plan)) + rest;
+  const double then = activation_bytes(profile_, profile_.shape.activation_checkpointing),
+               here = activation_bytes(profile_, plan.shape.activation_checkpointing);
+  // What no plan names (batches, what products work in) is as much as it was when it was measured.
+  const double rest = std::max(0.0, profile_.peak - profile_.state - std::max(0.0, then));
+  return kept_bytes(plan, profile_.bytes_per_parameter) + std::max(0.0, here) + rest -
+         MemoryCurve(profile_).relief(plan);
 }
 
 Prediction CostModel::predict(const Plan& plan) const {
   Prediction result;
-  double now = profile_.rest, travels_until = 0;
-  result.parts["rest"] = profile_.rest;
+  double now = profile_.rest * crowding(plan.shape), travels_until = 0;
+  result.parts["rest"] = now;
   std::map<std::pair<Kind, int>, double> done;
   for (const Op& op : plan.ops) {
-    const double its = seconds(op, plan.shape, result.unknown);
+    double its = seconds(op, plan.shape, result.unknown);
+    // What begins with the next gather begins once.
+    if (const Line* const gather = line(Kind::gather); op.with_next && gather && its > 0) its -= gather->start;
     if (its > 0) result.parts[lane(op.kind)] += its;
     if (profile_.overlaps && starts(op.kind)) {
       travels_until = std::max(travels_until, now) + its;
@@ -181,7 +193,8 @@ Prediction CostModel::predict(const Plan& plan) const {
   }
   result.seconds = now;
   result.memory = memory(plan);
-  activations(profile_, plan.shape.activation_checkpointing, &result.unknown);
+  const bool checkpointing = plan.shape.activation_checkpointing;
+  if (activation_bytes(profile_, checkpointing) < 0) result.unknown.insert(activations_name(checkpointing));
   result.sent = sent_bytes(plan, profile_.bytes_per_parameter);
   result.between_nodes = sent_between_nodes(plan, profile_.bytes_per_parameter, network_.node);
   const Shape &then = profile_.shape, &here = plan.shape;

@@ -7,7 +7,8 @@
 //   load, store                    by the bytes of the unit's state
 //
 // "By" means a line through the units that were measured.
-// Where collectives overlap (a GPU's), what travels and what computes are two lanes, and a wait joins them.
+// Where collectives overlap (a GPU's), what travels and what computes are two lanes, and a wait joins them. Ranks that
+// share processors share their time.
 #pragma once
 #include <map>
 #include <set>
@@ -45,6 +46,9 @@ class CostModel {
   /// Of a plan over the profile's units, in its number format, with its micro-batches.
   Prediction predict(const Plan& plan) const;
   const Profile& profile() const { return profile_; }
+  /// What an operation takes by its amount, where that was measured: of a gather the bytes that a rank sends; else
+  /// null.
+  const Line* line(Kind kind) const;
 
  private:
   Profile profile_;
@@ -52,6 +56,9 @@ class CostModel {
   std::map<Kind, Line> lines_;
 
   double seconds(const Op& op, const Shape& shape, std::set<std::string>& unknown) const;
+  double of_input(const Op& op, std::set<std::string>& unknown) const;
+  /// How much longer everything takes where more ranks share a node's processors than when it was measured.
+  double crowding(const Shape& shape) const;
   double memory(const Plan& plan) const;
 };
 

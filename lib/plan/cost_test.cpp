@@ -4,9 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "plan/candidate.hpp"
+#include "plan/layers.hpp"
+#include "plan/memory.hpp"
 #include "plan/pass.hpp"
 
 namespace zs::plan {
@@ -70,6 +74,7 @@ Profile measured(const Shape& its, bool overlaps = false) {
   profile.node = its.ranks;
   profile.overlaps = overlaps;
   profile.peak = 5e6;
+  profile.state = kept_bytes(plan, 4);
   return timings.into(profile);
 }
 
@@ -135,12 +140,76 @@ TEST_CASE("cost: what was measured of one step predicts other stages, ranks and 
   Shape twice = shape(3, 16, 2);
   twice.secondary = 4;
   CHECK(model.predict(baseline(twice)).seconds == doctest::Approx(true_seconds(baseline(twice)) + 0.25).epsilon(0.01));
-  // Memory: what the formulas name changes with the stage, the rest stays.
+  // Memory: what was measured, and in another stage other state and buffers. At stage 0 a leaf's gradient has a buffer
+  // of each size of unit; at stage 3 so have gathered parameters, and what is reduced a quarter of one.
   const double three = model.predict(baseline(shape(3, 4, 2))).memory,
                zero = model.predict(baseline(shape(0, 4, 2))).memory;
+  const double all = 181'600, of_each_size = 141'600;
   CHECK(three == doctest::Approx(5e6));
-  CHECK(zero - three ==
-        doctest::Approx(16 * 181'600 * 0.75 - 4.0 * static_cast<double>(peak_gathered(baseline(shape(3, 4, 2))))));
+  CHECK(zero - three == doctest::Approx(16 * all * 0.75 - 4 * of_each_size - of_each_size));
+}
+
+TEST_CASE("cost: ranks that share processors share their time") {
+  Profile profile = measured(shape(3, 2, 2));
+  profile.slots = 2;
+  const auto seconds = [&](int ranks, int node) {
+    return CostModel(profile, {node, 0, 0}).predict(baseline(shape(0, ranks, 2))).seconds;
+  };
+  const auto alone = [](int ranks) { return true_seconds(baseline(shape(0, ranks, 2))) + 0.25; };
+  CHECK(seconds(1, 1) == doctest::Approx(alone(1)).epsilon(0.01));
+  CHECK(seconds(4, 2) == doctest::Approx(alone(4)).epsilon(0.01));
+  CHECK(seconds(4, 4) == doctest::Approx(2 * alone(4)).epsilon(0.01));
+  profile.slots = 1;  // both shared one when it was measured
+  CHECK(seconds(1, 1) == doctest::Approx(alone(1) / 2).epsilon(0.01));
+}
+
+TEST_CASE("layers: what was measured of some is a profile of all, as if all had been measured") {
+  Shape small = shape(3, 4, 2), large = small;
+  small.units.erase(small.units.begin() + 2);
+  for (int i = 2; i < 5; ++i) large.units.insert(large.units.begin() + 1 + i, {"h." + std::to_string(i), 40'000});
+  Profile few = measured(small), many = measured(large);
+  few.peak = few.state + activation_bytes(few, false) + 1000,
+  many.peak = many.state + activation_bytes(many, false) + 1000;
+  for (const auto& [from, to] : {std::pair{few, many}, std::pair{many, few}}) {
+    const Profile made = with_layers(from, to.shape.units.size() == large.units.size() ? 5 : 1);
+    require_same_units(to.shape, made);
+    CHECK(made.shape.units.back().tied_to == 0);
+    for (const int stage : {0, 3}) {
+      Shape its = to.shape;
+      its.stage = stage, its.ranks = 8, its.micro_steps = 4;
+      const Prediction one = CostModel(made, {}).predict(baseline(its)),
+                       other = CostModel(to, {}).predict(baseline(its));
+      CHECK(one.unknown.empty());
+      CHECK(one.seconds == doctest::Approx(other.seconds).epsilon(0.01));
+      CHECK(one.memory == doctest::Approx(other.memory));
+      CHECK(one.sent == other.sent);
+    }
+  }
+  Profile none = few;
+  for (Unit& unit : none.shape.units) unit.name = "part";
+  CHECK_THROWS_WITH_AS(with_layers(none, 3), "the profile's model has no numbered layers: give none of another number",
+                       Error);
+}
+
+TEST_CASE("layers: a folder's config.json says how many, and is of the model that was measured") {
+  Profile profile = measured(shape(3, 4, 2));
+  profile.config = R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_inner": null, "vocab_size": 100})";
+  const TemporaryFolder folder;
+  const auto said = [&](const std::string& config) -> std::string {
+    std::ofstream(folder.file("config.json")) << config;
+    try {
+      return std::to_string(layers_of(folder.path(), profile));
+    } catch (const Error& error) {
+      const std::string what = error.what(), path = folder.path() + "/";
+      return what.starts_with(path) ? what.substr(path.size()) : what;
+    }
+  };
+  CHECK(said(R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 36, "n_inner": 256})") == "36");
+  CHECK(said(R"({"num_hidden_layers": 7, "transformers_version": "5.2"})") == "7");
+  CHECK(said(R"({"n_embd": 65, "n_layer": 36})")
+            .starts_with("config.json: n_embd is 65, and of the profile's model 64: "));
+  CHECK(said(R"({"n_layer": -1})") == "config.json: says no number of layers: num_hidden_layers or n_layer");
+  CHECK(said("[]") == "config.json: is no JSON object");
 }
 
 TEST_CASE("cost: what was not measured is named, not guessed") {
@@ -176,6 +245,18 @@ TEST_CASE("cost: between nodes it is the network's bandwidth that counts") {
                    near = CostModel(profile, {}).predict(plan);
   CHECK(its.between_nodes == doctest::Approx(far));
   CHECK(its.seconds - near.seconds == doctest::Approx(far / bandwidth - far * 1e-9).epsilon(0.02));
+}
+
+TEST_CASE("cost: a node of GPUs gets what is gathered once, and sends one sum of its gradients") {
+  const Plan plan = baseline(shape(3, 8, 1));
+  const double bandwidth = 1e3;  // all else is nothing beside it
+  double network = 0;
+  for (const Op& op : plan.ops) {
+    if (!gathers(op.kind) && op.kind != Kind::reduce) continue;
+    network += operand_bytes(op, plan.shape, 4) / 2 / 4 / bandwidth;  // half of it, from each of four ranks
+  }
+  const Profile profile = measured(shape(3, 4, 1), /*overlaps=*/true);
+  CHECK(CostModel(profile, {4, bandwidth, 0}).predict(plan).seconds == doctest::Approx(network).epsilon(0.02));
 }
 
 TEST_CASE("candidates: the fastest that fits is first, and why others do not is said") {

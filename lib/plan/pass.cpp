@@ -7,6 +7,9 @@
 
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "plan/coalesce.hpp"
+#include "plan/effect.hpp"
+#include "plan/offload.hpp"
 #include "plan/profile.hpp"
 
 namespace zs::plan {
@@ -86,7 +89,8 @@ Plan selective_gather(const Plan& plan, const Budget& budget) {
 }
 
 /// Moves each gather's start before the computation that precedes its wait, so that it travels while that runs; in
-/// stages 1 and 2, right behind the unit's step. One gather is hoisted over one computation, within the budget.
+/// stages 1 and 2, right behind the unit's step. One gather is hoisted over one computation, within the budget; small
+/// ones then begin together.
 Plan prefetch(const Plan& plan, const Budget& budget) {
   Plan result = plan;
   auto& ops = result.ops;
@@ -113,11 +117,11 @@ Plan prefetch(const Plan& plan, const Budget& budget) {
   }
   if (plan.shape.stage >= 3) {
     load_early(result);
-    return result;
+    return coalesced(result, budget);
   }
   // Nothing reads the gathered parameters before the next step: all waits go to the end.
   std::stable_partition(ops.begin(), ops.end(), [](const Op& op) { return op.kind != Kind::gather_wait; });
-  return result;
+  return coalesced(result, budget);
 }
 
 /// Moves each reduce's completion, and the addition of what it brings, behind the next computation, so that gradients
@@ -139,6 +143,7 @@ Plan overlap_reduce(const Plan& plan, const Budget&) {
         if (ops[next].kind == Kind::reduce) break;  // one in flight while the next one starts
       }
     }
+    while (to >= end && ops[to].with_next) --to;  // not between gathers that begin together
     std::rotate(ops.begin() + static_cast<std::ptrdiff_t>(i), ops.begin() + static_cast<std::ptrdiff_t>(end),
                 ops.begin() + static_cast<std::ptrdiff_t>(to) + 1);
   }
@@ -153,17 +158,41 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
 
 const std::vector<Pass>& passes() {
   static const std::vector<Pass> all = {
+      {"offload_parameters",
+       "move shards of parameters out between their uses in a step",
+       {},
+       {"early gathers"},
+       offload_parameters,
+       false},
       {"selective_gather",
        "keep units gathered from first to last use while they fit the budget",
        {},
        {"early gathers"},
        selective_gather},
-      {"prefetch", "start each gather one computation early", {"early gathers"}, {}, prefetch},
+      {"prefetch", "start each gather one computation early, and small ones together", {"early gathers"}, {}, prefetch},
       {"overlap_reduce",
        "finish each gradient reduction one computation late",
        {"late reductions"},
        {},
        overlap_reduce},
+      {"offload_adam_states",
+       "move optimizer state out while units compute, and back as memory allows",
+       {"optimizer states moved out"},
+       {"optimizer states moved out"},
+       offload_adam_states,
+       false},
+      {"offload_adam_states_sync",
+       "move all optimizer state out while units compute, and back for each update",
+       {"optimizer states moved out"},
+       {"optimizer states moved out"},
+       offload_adam_states_sync,
+       false},
+      {"offload_activation",
+       "move out the inputs that activation checkpointing keeps for backward",
+       {},
+       {},
+       offload_activation,
+       false},
   };
   return all;
 }
@@ -171,6 +200,14 @@ const std::vector<Pass>& passes() {
 std::vector<std::string> pass_names() {
   std::vector<std::string> names;
   for (const Pass& pass : passes()) names.push_back(pass.name);
+  return names;
+}
+
+std::vector<std::string> usual_passes() {
+  std::vector<std::string> names;
+  for (const Pass& pass : passes()) {
+    if (pass.usual) names.push_back(pass.name);
+  }
   return names;
 }
 
@@ -198,14 +235,18 @@ Plan compile(const Plan& plan, const std::vector<std::string>& names, const Budg
     if (contains(result.passes, name)) throw Error("pass '" + name + "' is named twice");
     for (const std::string& condition : found->conflicts) {
       if (!contains(provided, condition)) continue;
+      if (contains(found->provides, condition))
+        throw Error("there are " + condition + " already, and pass '" + name + "' does that too: leave one out");
       std::string order;
       for (const Pass& pass : passes()) {
         if (contains(names, pass.name)) order += (order.empty() ? "" : ",") + pass.name;
       }
       throw Error("pass '" + name + "' must run before there are " + condition + ": use --passes " + order);
     }
-    result = found->run(result, budget);
-    result.passes.push_back(name);
+    Plan changed = found->run(result, budget);
+    changed.effects.push_back(effect(name, result, changed, budget));
+    changed.passes.push_back(name);
+    result = std::move(changed);
     check(result);
     provided.insert(provided.end(), found->provides.begin(), found->provides.end());
   }

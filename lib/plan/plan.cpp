@@ -13,7 +13,7 @@ constexpr std::array kNames = {
     "gather",          "gather_secondary", "gather_wait", "partition",  "release", "forward",
     "forward_no_grad", "recompute",        "backward",    "accumulate", "reduce",  "reduce_wait",
     "gather_grad",     "gather_grad_wait", "norm",        "step",       "load",    "store",
-    "load_shard",      "store_shard"};
+    "load_shard",      "store_shard",      "load_input",  "store_input"};
 
 /// Builds a baseline step by step.
 class Builder {
@@ -150,6 +150,8 @@ Part part_of(Kind kind) {
     case Kind::store:
     case Kind::load_shard:
     case Kind::store_shard:
+    case Kind::load_input:
+    case Kind::store_input:
       return Part::offload;
     default:
       return Part::communication;
@@ -157,6 +159,29 @@ Part part_of(Kind kind) {
 }
 
 bool gathers(Kind kind) { return kind == Kind::gather || kind == Kind::gather_secondary; }
+
+bool starts(Kind kind) { return gathers(kind) || kind == Kind::reduce || kind == Kind::gather_grad; }
+
+Kind wait_of(Kind kind) {
+  return kind == Kind::reduce        ? Kind::reduce_wait
+         : kind == Kind::gather_grad ? Kind::gather_grad_wait
+                                     : Kind::gather_wait;
+}
+
+std::int64_t collectives(const Plan& plan) {
+  return std::count_if(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return starts(op.kind) && !op.with_next; });
+}
+
+std::int64_t overlapped(const Plan& plan) {
+  std::int64_t count = 0;
+  for (auto op = plan.ops.begin(); op != plan.ops.end(); ++op) {
+    if (!starts(op->kind) || op->with_next) continue;
+    const auto end = std::find_if(op, plan.ops.end(),
+                                  [&](const Op& one) { return one.kind == wait_of(op->kind) && one.unit == op->unit; });
+    count += std::any_of(op, end, [](const Op& one) { return computes(one.kind); });
+  }
+  return count;
+}
 
 Plan baseline(const Shape& shape) { return Builder(shape).build(); }
 
@@ -192,7 +217,9 @@ std::string to_text(const Op& op, const Plan& plan) {
   return text;
 }
 
-std::string to_text(const Plan& plan) {
+namespace {
+
+std::string header(const Plan& plan) {
   std::string text = "# plan: stage " + std::to_string(plan.shape.stage) + ", " + std::to_string(plan.shape.ranks) +
                      " ranks, " + std::to_string(plan.shape.micro_steps) + " micro-steps, ";
   if (plan.shape.secondary > 0) text += "secondary partition of " + std::to_string(plan.shape.secondary) + " ranks, ";
@@ -200,14 +227,28 @@ std::string to_text(const Plan& plan) {
   if (plan.shape.quantized_gradients) text += "gradients in 4 bits, ";
   text += "passes:";
   for (const std::string& pass : plan.passes) text += " " + pass;
-  text += plan.passes.empty() ? " none\n" : "\n";
-  for (std::size_t i = 0; i < plan.ops.size(); ++i)
-    text += std::to_string(i) + "\t" + to_text(plan.ops[i], plan) + "\n";
+  return text + (plan.passes.empty() ? " none\n" : "\n");
+}
+
+std::string operations(const Plan& plan) {
+  std::string text;
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    text += std::to_string(i) + "\t" + to_text(plan.ops[i], plan);
+    text += plan.ops[i].with_next ? ", with the next\n" : "\n";
+  }
   return text;
 }
 
+}  // namespace
+
+std::string to_text(const Plan& plan) {
+  std::string text = header(plan);
+  for (const std::string& effect : plan.effects) text += "# " + effect + "\n";
+  return text + operations(plan);
+}
+
 std::uint64_t hash(const Plan& plan) {
-  std::string text = to_text(plan);
+  std::string text = header(plan) + operations(plan);
   for (const Unit& unit : plan.shape.units)
     text += unit.name + " " + std::to_string(unit.numel) + " " + std::to_string(unit.tied_to) + "\n";
   return XXH3_64bits(text.data(), text.size());

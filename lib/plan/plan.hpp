@@ -27,15 +27,19 @@ enum class Kind {
   norm,        ///< global gradient norm, clipping factor, overflow verdict; no unit
   step,        ///< optimizer update of what this rank owns of the unit
   load,        ///< start to load the unit's optimizer state from where it is offloaded; step waits for it
-  store,       ///< start to store it, changed by step
+  store,       ///< start to store it
   load_shard,  ///< start to load this rank's shard of the parameters; gather waits for it and drops it, step changes it
-  store_shard,  ///< start to store the shard, changed by step
+  store_shard,  ///< start to store the shard
+  load_input,   ///< start to load the input that recompute begins with; recompute waits for it
+  store_input,  ///< start to store the kept input of a micro-step's forward
 };
 
 struct Op {
   Kind kind{};
   int unit = -1;   ///< index into Shape::units, -1 for norm
   int micro = -1;  ///< micro-step 0..A-1, -1 where it has none
+  /// Of a gather: it begins with the next operation, a gather too, as one collective (coalesced).
+  bool with_next = false;
   bool operator==(const Op&) const = default;
 };
 
@@ -53,8 +57,10 @@ struct Shape {
   int ranks = 1;
   int micro_steps = 1;  ///< gradient accumulation steps
   bool activation_checkpointing = false;
-  bool offload_optimizer = false;   ///< optimizer state is in device memory for the update alone
-  bool offload_parameters = false;  ///< so are shards of parameters, and for gathers (stage 3)
+  /// Optimizer state is in device memory for the update alone. Without it, it is there between steps, and a pass may
+  /// move it out for a part of a step.
+  bool offload_optimizer = false;
+  bool offload_parameters = false;  ///< the same of shards of parameters, which gathers use too (stage 3)
   /// Stage 3: after its first gather in a step a unit is partitioned once more within each group of so many ranks in
   /// order, and gathered there from then on (hpZ); 0: not.
   int secondary = 0;
@@ -65,7 +71,8 @@ struct Shape {
 struct Plan {
   Shape shape;
   std::vector<Op> ops;
-  std::vector<std::string> passes;  ///< those applied, in order
+  std::vector<std::string> passes;     ///< those applied, in order
+  std::vector<std::string> effects{};  ///< what each of them changed, for people
 };
 
 /// The plan of a stage, nothing hidden, nothing early: the definition that passes must keep the meaning of.
@@ -84,6 +91,11 @@ void check(const Plan& plan);
 std::string to_text(const Op& op, const Plan& plan);
 /// One line an operation: "12  gather_wait  h.0", micro-step after "@".
 std::string to_text(const Plan& plan);
+
+/// Collectives of a step: what is coalesced is one.
+std::int64_t collectives(const Plan& plan);
+/// Those of them that travel while a unit computes.
+std::int64_t overlapped(const Plan& plan);
 
 /// A hash of everything that the ranks must agree on.
 std::uint64_t hash(const Plan& plan);
@@ -132,5 +144,8 @@ Part part_of(Kind kind);
 bool computes(Kind kind);
 /// True for a gather from either partition.
 bool gathers(Kind kind);
+/// True for what starts a collective, and the kind that finishes it.
+bool starts(Kind kind);
+Kind wait_of(Kind kind);
 
 }  // namespace zs::plan

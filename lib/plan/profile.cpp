@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 /// Reads one value after another, and says which is missing or wrong.
 class Reader {
@@ -134,6 +134,7 @@ Profile joined(const std::vector<Profile>& ranks) {
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
     all.rest += ranks[rank].rest;
     all.peak = std::max(all.peak, ranks[rank].peak);
+    all.state = std::max(all.state, ranks[rank].state);
     for (Timing& timing : all.timings) {
       const Timing* const its = ranks[rank].find(timing.kind, timing.unit);
       if (!its) throw Error("the profiles of ranks 0 and " + std::to_string(rank) + " are of two plans");
@@ -155,11 +156,19 @@ std::string to_json(const Profile& profile) {
     one["growth_bytes"] = timing.growth;
     operations.push_back(std::move(one));
   }
-  const Json json = {{"zs_profile", kVersion},       {"model", profile.model},
-                     {"device", profile.device},     {"bytes_per_parameter", profile.bytes_per_parameter},
-                     {"tokens", profile.tokens},     {"ranks_of_node", profile.node},
-                     {"overlaps", profile.overlaps}, {"rest_seconds", profile.rest},
-                     {"peak_bytes", profile.peak},   {"shape", to_json(profile.shape)},
+  const Json json = {{"zs_profile", kVersion},
+                     {"model", profile.model},
+                     {"device", profile.device},
+                     {"bytes_per_parameter", profile.bytes_per_parameter},
+                     {"tokens", profile.tokens},
+                     {"ranks_of_node", profile.node},
+                     {"overlaps", profile.overlaps},
+                     {"rest_seconds", profile.rest},
+                     {"peak_bytes", profile.peak},
+                     {"state_bytes", profile.state},
+                     {"slots_of_node", profile.slots},
+                     {"config", profile.config.empty() ? Json::object() : Json::parse(profile.config)},
+                     {"shape", to_json(profile.shape)},
                      {"operations", operations}};
   return json.dump(1) + "\n";
 }
@@ -172,7 +181,8 @@ Profile profile_from_json(const std::string& text, const std::string& file) {
     throw Error(file, 0, std::string("is no JSON: ") + error.what());
   }
   const Reader all(json, file + ": ");
-  all.within<int>("zs_profile", kVersion, kVersion);
+  if (const int version = all.within<int>("zs_profile", 1, kVersion); version < kVersion)
+    throw Error(file, 0, "is the profile of an earlier zs: measure again, with zs-train --deepcompile");
   Profile profile;
   profile.model = all.get<std::string>("model");
   profile.device = all.get<std::string>("device");
@@ -182,6 +192,9 @@ Profile profile_from_json(const std::string& text, const std::string& file) {
   profile.overlaps = all.get<bool>("overlaps");
   profile.rest = all.at_least_zero("rest_seconds");
   profile.peak = all.at_least_zero("peak_bytes");
+  profile.state = all.at_least_zero("state_bytes");
+  profile.slots = all.within<int>("slots_of_node", 0, 1 << 24);
+  profile.config = all.get<Json>("config").dump();
   profile.shape = read_shape(all.part("shape"));
   for (const Reader& one : all.list("operations")) {
     Timing timing;

@@ -28,6 +28,11 @@ struct Profile {
   bool overlaps = false;    ///< what travels does so while a unit computes: on GPUs
   double rest = 0;          ///< seconds of a step beside its operations
   double peak = 0;          ///< bytes of device memory at the peak
+  double state = 0;         ///< of these what the engine kept: parameters, gradients, optimizer state, their buffers
+  /// Ranks of a node that compute at once, its processors over the threads of a rank: more of them share. 0: any number
+  /// (each has a GPU).
+  int slots = 0;
+  std::string config{};  ///< the model's config.json
   std::vector<Timing> timings{};
 
   /// The timing of an operation on a unit, or null.

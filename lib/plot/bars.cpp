@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "plot/duration.hpp"
 #include "plot/figures.hpp"
+#include "summary/duration.hpp"
 
 namespace zs::plot {
 namespace {
@@ -34,8 +36,8 @@ std::vector<Bar> bars(const std::vector<Condition>& conditions, const Unit& unit
     bar.value = found.value / unit.factor, bar.inner = found.inner / unit.factor;
     bar.low = found.low / unit.factor, bar.high = found.high / unit.factor;
     if (std::isfinite(found.value)) {
-      bar.label = unit.measured(found.value, (found.high - found.low) / 2) +
-                  (condition.bad() ? "  " + condition.status : "");
+      bar.label =
+          unit.measured(found.value, (found.high - found.low) / 2) + (condition.bad() ? "  " + condition.status : "");
     } else {
       bar.label = condition.bad() ? condition.status : missing;
     }
@@ -76,11 +78,23 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
                                                            : "runs, or steps of a single one";
   if (std::any_of(panel.bars.begin(), panel.bars.end(),
                   [](const Bar& bar) { return std::isfinite(bar.high - bar.low); }))
-    panel.notes.push_back(options.deviation
-                              ? std::string("± and error bars: standard deviation of the iteration times")
-                              : std::string("± and error bars: 95 % interval of the mean over ") + over);
+    panel.notes.push_back(options.deviation ? std::string("± and error bars: standard deviation of the iteration times")
+                                            : std::string("± and error bars: 95 % interval of the mean over ") + over);
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);
   return {"Iteration time", {std::move(panel)}};
+}
+
+Figure duration_figure(const std::vector<Condition>& conditions, const Options&) {
+  double largest = 0;
+  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(summary::all_steps(condition)));
+  if (largest == 0) throw Error("no condition of the summary has an iteration time");
+  const Unit unit = summary::time_unit(largest);
+  Panel panel;
+  panel.x_label = "time of all steps (" + unit.name + ")";
+  panel.bars = bars(conditions, unit, "no time",
+                    [](const Condition& condition) { return Reading{finite(summary::all_steps(condition))}; });
+  panel.notes.emplace_back("the iteration time of each logged step, also for the steps since the one before");
+  return {"Time of all steps", {std::move(panel)}};
 }
 
 Figure memory_figure(const std::vector<Condition>& conditions, const Options&) {
@@ -149,15 +163,16 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
 }
 
 Figure throughput_figure(const std::vector<Condition>& conditions, const Options& options) {
+  const summary::Speed speed = summary::speed(conditions);
   double largest = 0;
-  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition.tokens_per_second));
+  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition.*speed.value));
   if (largest == 0) throw Error("no condition of the summary has tokens per second (the logs must say tokens)");
   const Unit unit = summary::rate_unit(largest);
   Panel panel;
-  panel.x_label = "tokens (" + unit.name + ")";
-  panel.bars = bars(conditions, unit, "no tokens", [](const Condition& condition) {
-    // Tokens of a step are counted, not sampled: the rate's interval is that of the time, inverted.
-    const double rate = finite(condition.tokens_per_second), mean = finite(condition.time_mean);
+  panel.x_label = speed.noun + " (" + unit.name + ")";
+  panel.bars = bars(conditions, unit, "no " + speed.noun, [&](const Condition& condition) {
+    // What a step has is counted, not sampled: the rate's interval is that of the time, inverted.
+    const double rate = finite(condition.*speed.value), mean = finite(condition.time_mean);
     return Reading{rate, rate * mean / finite(condition.time_high), rate * mean / finite(condition.time_low)};
   });
   panel.notes.emplace_back("± and error bars: from the 95 % interval of the mean iteration time");

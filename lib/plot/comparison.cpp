@@ -21,11 +21,13 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
     const attribute::Attribute* const row = attribute::find(key);
     return row && (row->scaled || row->found);
   });
+  const summary::Speed speed = summary::speed(conditions);
   std::vector<std::pair<std::string, std::vector<Point>>> curves;
   std::size_t without = 0;
   for (const Condition& condition : conditions) {
     const auto ranks = parse_real(condition.attribute("world_size"));
-    if (!ranks || !condition.tokens_per_second || !std::isfinite(*condition.tokens_per_second) || condition.bad()) {
+    const auto& of_all = condition.*speed.value;
+    if (!ranks || !of_all || !std::isfinite(*of_all) || condition.bad()) {
       ++without;
       continue;
     }
@@ -36,8 +38,7 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
     }
     if (name.empty()) name = "measured";
     const auto found = std::find_if(curves.begin(), curves.end(), [&](const auto& one) { return one.first == name; });
-    (found != curves.end() ? found : curves.insert(curves.end(), {name, {}}))
-        ->second.push_back({*ranks, *condition.tokens_per_second});
+    (found != curves.end() ? found : curves.insert(curves.end(), {name, {}}))->second.push_back({*ranks, *of_all});
   }
   std::set<double> counts;
   for (const auto& [name, points] : curves) {
@@ -54,7 +55,7 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
   share.x_ticks = rate.x_ticks;
   rate.log_y = true;
   share.from_zero = true;
-  rate.y_label = "tokens (1/s)";
+  rate.y_label = speed.noun + " (1/s)";
   share.y_label = "throughput of a rank, of that at the fewest ranks (%)";
   for (std::size_t i = 0; i < curves.size(); ++i) {
     auto& points = curves[i].second;
@@ -77,7 +78,7 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
   ideal.y = {100, 100};
   share.series.push_back(std::move(ideal));
   if (without > 0)
-    share.notes.push_back(counted(without, "condition") + " left out: failed, or without ranks or tokens");
+    share.notes.push_back(counted(without, "condition") + " left out: failed, or without ranks or " + speed.noun);
   return {"Scaling", {std::move(rate), std::move(share)}, 2};
 }
 

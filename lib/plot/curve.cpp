@@ -13,7 +13,7 @@
 namespace zs::plot {
 namespace {
 
-/// What one step adds to the axis, by step: tokens from the records, time from the curve.
+/// What one step adds to the axis, by step: tokens or images from the records, time from the curve.
 std::map<std::int64_t, double> increments(const Condition& condition, const Options& options) {
   std::map<std::int64_t, double> result;
   const auto add = [&](const metric::Table& table, const char* name) {
@@ -27,7 +27,7 @@ std::map<std::int64_t, double> increments(const Condition& condition, const Opti
   if (options.x_axis == "time") {
     if (condition.curve) add(*condition.curve, "iteration_time");
   } else {
-    for (const summary::Member& member : condition.members) add(member.run->records, "tokens");
+    for (const summary::Member& member : condition.members) add(member.run->records, options.x_axis.c_str());
   }
   return result;
 }
@@ -64,7 +64,7 @@ std::vector<double> axis(const std::vector<double>& steps, const Condition& cond
   const auto each = increments(condition, options);
   if (each.empty())
     throw Error("condition '" + condition.name + "' has no " +
-                (options.x_axis == "time" ? "iteration time" : "tokens") + " for the axis");
+                (options.x_axis == "time" ? "iteration time" : options.x_axis) + " for the axis");
   std::vector<double> result;
   double total = 0, last_step = 0;
   for (const double step : steps) {
@@ -134,11 +134,7 @@ std::string counted(std::size_t count, const std::string& noun) {
   return zs::to_text(static_cast<std::int64_t>(count)) + " " + noun + (count == 1 ? "" : "s");
 }
 
-std::string x_label(const Options& options) {
-  if (options.x_axis == "tokens" || options.x_axis == "epoch") return options.x_axis;
-  if (options.x_axis == "time") return "training time (s)";
-  return "step";
-}
+std::string x_label(const Options& options) { return options.x_axis == "time" ? "training time (s)" : options.x_axis; }
 
 std::string titled(const std::string& what, const std::vector<Condition>& conditions) {
   const std::string model = summary::model(conditions);

@@ -27,14 +27,14 @@ struct Options {
   std::size_t smooth = 0;
   bool log = false;               ///< curves: a logarithmic axis of values
   bool log_x = false;             ///< curve: a logarithmic axis of steps, time, tokens or epochs
-  std::string x_axis = "step";    ///< curves: "step", "tokens", "time" or "epoch"
+  std::string x_axis = "step";    ///< curves: "step", "tokens", "images", "time" or "epoch"
   std::string baseline{};         ///< difference, revision: the condition to compare with; "" is the first
   std::string rows{}, columns{};  ///< sweep: the attributes that span the map; "" chooses those that differ
   /// Sweep: the result to show; "" is valid_loss where there is one, else final_loss. Curve: the column.
   std::string value{};
-  bool deviation = false;         ///< bars of times: error bars are the standard deviation, not the interval
-  std::string warmup{};  ///< bars of times: what the summary says about points left out
-  double gate = 0.03;    ///< revision: a ratio within so much of 1 is as good
+  bool deviation = false;  ///< bars of times: error bars are the standard deviation, not the interval
+  std::string warmup{};    ///< bars of times: what the summary says about points left out
+  double gate = 0.03;      ///< revision: a ratio within so much of 1 is as good
 };
 
 /// How a condition looks in every figure of these conditions: stages are hues, what is compiled is strong; else each
@@ -59,7 +59,7 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
 Figure distribution_figure(const std::vector<Condition>& conditions, const Options& options = {});
 /// Bars: the peak memory.
 Figure memory_figure(const std::vector<Condition>& conditions, const Options& options = {});
-/// Bars: tokens per second, with the interval that follows from that of the time.
+/// Bars: tokens per second, or images, with the interval that follows from that of the time.
 Figure throughput_figure(const std::vector<Condition>& conditions, const Options& options = {});
 /// Throughput and efficiency over the number of ranks; a curve for all conditions that differ in nothing else.
 Figure scaling_figure(const std::vector<Condition>& conditions, const Options& options = {});

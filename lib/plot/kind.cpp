@@ -3,6 +3,8 @@
 
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "plot/duration.hpp"
+#include "plot/stage.hpp"
 
 namespace zs::plot {
 namespace {
@@ -18,9 +20,10 @@ const std::vector<Row>& table() {
       {{"curve", "any column of the records, --value NAME, a curve per condition"}, curve_figure},
       {{"difference", "loss minus that of a baseline"}, difference_figure},
       {{"time", "mean iteration time with its 95 % interval"}, time_figure},
+      {{"duration", "time of all steps of a run"}, duration_figure},
       {{"distribution", "how iteration times spread"}, distribution_figure},
       {{"memory", "peak memory of a rank"}, memory_figure},
-      {{"throughput", "tokens per second"}, throughput_figure},
+      {{"throughput", "tokens, or images, per second"}, throughput_figure},
       {{"scaling", "throughput and efficiency over the number of ranks"}, scaling_figure},
       {{"revision", "ratios of time and memory to a baseline, and loss curves"}, revision_figure},
       {{"sweep", "a result over the parameters of a sweep, the best marked"}, sweep_figure},
@@ -38,12 +41,19 @@ std::vector<Kind> kinds() {
   return all;
 }
 
-Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options) {
+Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options,
+              bool by_stage) {
   for (const Row& row : table()) {
     if (row.kind.name != kind) continue;
     const auto warmup = store.attributes.find("warmup");
     if (warmup != store.attributes.end()) options.warmup = warmup->second;
-    return row.make(summary::conditions(store, source), options);
+    std::vector<Condition> conditions = summary::conditions(store, source);
+    if (by_stage) {
+      const std::vector<std::string> names = stage_names(conditions);
+      if (!options.baseline.empty()) options.baseline = names[summary::baseline(conditions, options.baseline).place];
+      for (std::size_t i = 0; i < conditions.size(); ++i) conditions[i].name = names[i];
+    }
+    return row.make(conditions, options);
   }
   require_kind(kind);
   throw UsageError("a figure of the kind '" + kind + "' is not made from a summary");

@@ -24,6 +24,8 @@ void require_kind(const std::string& kind);
 /// Draws up the figure of a kind from a summary. `source` names the input in errors.
 /// Throws UsageError at an unknown kind (naming the nearest), at kGradients and kTrace, Error where the summary lacks
 /// what the kind needs.
-Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options = {});
+/// With `by_stage` conditions are called as in stage_names().
+Figure figure(const std::string& kind, const metric::Store& store, const std::string& source, Options options = {},
+              bool by_stage = false);
 
 }  // namespace zs::plot

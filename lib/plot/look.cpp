@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plot/figures.hpp"
 #include "figure/theme.hpp"
+#include "plot/figures.hpp"
 #include "summary/result.hpp"
 
 namespace zs::plot {

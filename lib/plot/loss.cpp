@@ -67,8 +67,8 @@ std::vector<std::string> method(const std::vector<Condition>& conditions, const 
                     " around each; faint: as logged");
   if (options.x_axis == "time")
     notes.emplace_back("time: the iteration time of each logged step, also for the steps since the one before");
-  if (options.x_axis == "tokens")
-    notes.emplace_back("tokens: those of each logged step, also for the steps since the one before");
+  if (options.x_axis == "tokens" || options.x_axis == "images")
+    notes.push_back(options.x_axis + ": those of each logged step, also for the steps since the one before");
   return notes;
 }
 
@@ -108,7 +108,7 @@ std::map<double, double> by_step(const Series& series) {
 Figure loss_figure(const std::vector<Condition>& conditions, const Options& options) {
   Panel panel;
   panel.x_label = x_label(options);
-  panel.y_label = "loss (nats/token)";
+  panel.y_label = "loss (" + summary::loss_unit(conditions) + ")";
   panel.log_y = options.log;
   panel.x_from_zero = options.x_axis != "step";
   std::size_t drawn = 0;
@@ -168,7 +168,7 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
   const auto losses = by_step(reference);
   Panel panel;
   panel.x_label = "step";
-  panel.y_label = "loss minus that of " + base.name + " (nats/token)";
+  panel.y_label = "loss minus that of " + base.name + " (" + base.loss_unit + ")";
   std::size_t unchanged = 0, compared = 0;
   for (std::size_t place = 0; place < conditions.size(); ++place) {
     if (&conditions[place] == &base) continue;

@@ -13,12 +13,14 @@
 #include "base/error.hpp"
 #include "figure/canvas.hpp"
 #include "figure/curves_json.hpp"
-#include "plot/figures.hpp"
 #include "figure/picture.hpp"
-#include "plot/sample_test.hpp"
 #include "figure/script.hpp"
 #include "figure/svg.hpp"
 #include "figure/terminal.hpp"
+#include "plot/figures.hpp"
+#include "plot/kind.hpp"
+#include "plot/sample_test.hpp"
+#include "plot/stage.hpp"
 
 namespace zs::plot {
 
@@ -167,6 +169,25 @@ TEST_CASE("stage is hue and compile is strength; of too many conditions five hav
   CHECK(twelve[6].rest);
   const Panel panel = loss_figure(many).panels[0];
   CHECK(panel.notes.back() == "in colour: the five with the lowest final losses; in grey: 7 others");
+}
+
+TEST_CASE("conditions by stage and variant: alike ones have their names too, and an unknown stage leaves the name") {
+  const metric::Store store = sample_batch();
+  std::vector<summary::Condition> some = summary::conditions(store, "s");
+  CHECK(stage_names(some)[0] == "ZeRO-1 (baseline)");
+  CHECK(stage_names(some)[5] == "ZeRO-3 (DeepCompile)");
+  some = {some[0], some[0], some[1], some[2]};
+  some[1].name = "again";
+  some[2].members[0].facts["backend"] = "fsdp";
+  some[3].members[0].facts.erase("zero_stage");
+  CHECK(stage_names(some) ==
+        std::vector<std::string>{"ZeRO-1 (baseline), z1_baseline", "ZeRO-1 (baseline), again", "FSDP", "z3_baseline"});
+  some[3].members[0].facts = {{"backend", "zero"}, {"zero_stage", "3"}, {"compile", "true"}, {"offload", "cpu"}};
+  CHECK(stage_names(some)[3] == "ZeRO-3 (compile, offload cpu)");
+  Options options;
+  options.baseline = "z1_deepcompile";
+  CHECK(plot::figure("difference", store, "s", options, /*by_stage=*/true).panels[0].y_label ==
+        "loss minus that of ZeRO-1 (DeepCompile) (nats/token)");
 }
 
 TEST_CASE("equal curves are held once in the data of a page") {

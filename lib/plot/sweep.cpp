@@ -32,7 +32,7 @@ std::string title(const std::string& key) { return std::string(attribute::label(
 }  // namespace
 
 Figure sweep_figure(const std::vector<Condition>& conditions, const Options& options) {
-  const summary::Result& value = summary::result(options.value, conditions);
+  const summary::Result value = summary::result(options.value, conditions);
   std::vector<std::string> keys = summary::parameters(conditions);
   for (const std::string& named : {options.rows, options.columns}) {
     if (!named.empty()) require_attribute(conditions, named);

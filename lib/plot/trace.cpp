@@ -9,7 +9,6 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "plot/curve.hpp"
-#include "trace/analysis.hpp"
 #include "trace/queue.hpp"
 
 namespace zs::plot {
@@ -20,12 +19,10 @@ using trace::Trace;
 
 constexpr double kSecond = 1e6;  // in the microseconds of traces
 
-Answer answer(std::string_view analysis, const std::vector<Trace>& traces, std::size_t most) {
+Answer answer(std::string_view analysis, const trace::Question& question, std::size_t most) {
   const auto& all = trace::analyses();
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == analysis; });
-  trace::Settings settings;
-  settings.most = most;
-  return found->run(traces, settings);
+  return found->run(question, most);
 }
 
 double number(const std::string& cell) { return parse_real(cell).value_or(kNone); }
@@ -37,8 +34,8 @@ std::string shortened(const std::string& name) {
 }
 
 /// Ranks by what their GPUs did.
-void add_breakdown(const std::vector<Trace>& traces, std::vector<Panel>& panels) {
-  const Answer times = answer("temporal", traces, SIZE_MAX);
+void add_breakdown(const trace::Question& question, std::vector<Panel>& panels) {
+  const Answer times = answer("temporal", question, SIZE_MAX);
   if (times.rows.empty()) return;
   Panel panel;
   panel.title = "What each rank's GPU did, share of the time";
@@ -138,21 +135,22 @@ void add_memory(const std::vector<Trace>& traces, std::vector<Panel>& panels) {
 
 }  // namespace
 
-Figure trace_figure(const std::vector<Trace>& traces) {
+Figure trace_figure(const trace::Question& question) {
+  const std::vector<Trace>& traces = question.traces();
   constexpr std::size_t kNames = 8;
   Figure figure;
   figure.title = "Profile of " + counted(traces.size(), "rank");
-  add_breakdown(traces, figure.panels);
-  add_bars(answer("kernels", traces, kNames), 0, 2, "Kernels of most time", "time over all ranks", figure.panels);
-  Answer path = answer("critical", traces, kNames);
+  add_breakdown(question, figure.panels);
+  add_bars(answer("kernels", question, kNames), 0, 2, "Kernels of most time", "time over all ranks", figure.panels);
+  Answer path = answer("critical", question, kNames);
   std::erase_if(path.rows, [&](const auto& row) { return row[0] != path.rows.front()[0]; });
   if (!path.rows.empty())
     add_bars(path, 1, 2, "What the end of rank " + path.rows.front()[0] + " waited for", "time on the critical path",
              figure.panels);
   add_queues(traces, figure.panels);
-  add_bars(answer("annotations", traces, kNames), 0, 2, "Annotations of most time", "time over all ranks",
+  add_bars(answer("annotations", question, kNames), 0, 2, "Annotations of most time", "time over all ranks",
            figure.panels);
-  add_bars(answer("stragglers", traces, kNames), 0, 6, "Collectives in which ranks waited for others",
+  add_bars(answer("stragglers", question, kNames), 0, 6, "Collectives in which ranks waited for others",
            "waiting over all ranks", figure.panels);
   add_memory(traces, figure.panels);
   if (figure.panels.empty()) throw Error("these traces have nothing that can be drawn");

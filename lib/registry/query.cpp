@@ -65,6 +65,7 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
   if (name == "run.name") return "run_name";
   if (const config::Known* const row = config::known(name)) return std::string(row->key);
   if (const config::Known* const row = config::known_option(name)) return std::string(row->key);
+  if (runs.find("final_" + name)) return "final_" + name;  // what the records call valid_loss, for one
   std::vector<std::string> ends;
   for (const Column& column : runs.columns) {
     if (column.name.ends_with("." + name)) ends.push_back(column.name);

@@ -86,6 +86,7 @@ TEST_CASE("query: a column is meant by name, alias, option of zs-train or its on
   CHECK(filtered({"zero_stage=3"}) == "a1");
   CHECK(filtered({"model.seq_length=3"}) == "");  // a setting that no run has
   CHECK(resolve_column(kRuns, "run.name") == "run_name");
+  CHECK(resolve_column(kRuns, "valid_loss") == "final_valid_loss");
   CHECK_THROWS_WITH_AS(resolve_column(kRuns, "name"), "column 'name' may be any of model.name, my.name", zs::Error);
   CHECK_THROWS_WITH_AS(resolve_column(kRuns, "final_valid_los"),
                        "no run has a column 'final_valid_los', did you mean 'final_valid_loss'?", zs::Error);

@@ -19,6 +19,7 @@
 #include "registry/index.hpp"
 #include "registry/run.hpp"
 #include "registry/sheet.hpp"
+#include "registry/statistics.hpp"
 
 namespace fs = std::filesystem;
 using namespace zs::registry;
@@ -433,4 +434,20 @@ TEST_CASE("registry: processes that write at once lose nothing") {
     CHECK(runs.text(row, "digest") == runs.text(row, "run_name").substr(0, runs.text(row, "run_name").find('-')));
   }
   CHECK(names.size() == runs.size());
+}
+
+TEST_CASE("registry: what columns hold, worked out by hand") {
+  const Sheet whole = statistics({{"run_id", "model.name", "loss", "empty", "seed"},
+                                  {{"1", "gpt2", "4", "", "1"},
+                                   {"2", "gpt2", "1", "", "1"},
+                                   {"3", "tiny", "nan", "", "2"},
+                                   {"4", "", "2.5", "", "2"}}});
+  REQUIRE(whole.header == std::vector<std::string>{"column", "runs", "values", "mean", "std", "min", "25%", "50%",
+                                                   "75%", "max", "not_finite", "which"});
+  REQUIRE(whole.rows.size() == 3);
+  CHECK(whole.rows[0] ==
+        std::vector<std::string>{"model.name", "3", "2", "", "", "", "", "", "", "", "", "gpt2 (2), tiny (1)"});
+  CHECK(whole.rows[1] ==
+        std::vector<std::string>{"loss", "4", "3", "2.5", "1.5", "1", "1.75", "2.5", "3.25", "4", "1", ""});
+  CHECK(whole.rows[2].back() == "1 (2), 2 (2)");
 }

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "figure/figure.hpp"
+#include "metric/unit.hpp"
+#include "plot/figures.hpp"
 #include "plot/sample_test.hpp"
 #include "report/render.hpp"
 
@@ -91,6 +93,36 @@ TEST_CASE("differences inside the envelope of repeated runs are called noise, ot
   pairs.find("first_outside")->integers()[0] = 30;
   CHECK(
       says(verdict(store), "z2_baseline leaves z1_baseline at step 30 by more than repeated runs of one condition do"));
+}
+
+TEST_CASE("of a model that takes images a report says nats and images, and nothing of tokens") {
+  plot::Sample sample;
+  sample.identical = sample.digests = false;
+  metric::Store store = plot::sample_batch(sample);
+  for (metric::Run& run : store.runs) {
+    run.records.find("tokens")->name = metric::kImages;
+    metric::set_loss_unit(run.records.columns);
+    for (const auto& [name, value] : {std::pair{"train_loss_epoch.2", "3.5"},
+                                      {"train_loss_epoch.10", "2.25"},
+                                      {"epoch_time", "90"},
+                                      {"total_epochs", "1.5"},
+                                      {"model_size_M", "85.8"}})
+      run.attributes[name] = value;
+  }
+  store = again(std::move(store));
+  const std::string text = to_markdown(written(store), {});
+  CHECK(says(text, " nats (step "));
+  CHECK(says(text, "images (k/s)"));
+  CHECK(says(text, "an epoch (s)"));
+  CHECK(says(text, "mean loss of epoch"));
+  CHECK(text.find("| 2 |") < text.find("| 10 |"));
+  CHECK(says(text, "16 images"));
+  CHECK(says(text, "85.8"));
+  CHECK_FALSE(says(text, "token"));
+  const std::vector<Condition> all = summary::conditions(store, "s.h5");
+  CHECK(plot::loss_figure(all, {}).panels[0].y_label == "loss (nats)");
+  CHECK(plot::difference_figure(all, {}).panels[0].y_label == "loss minus that of z1_baseline (nats)");
+  CHECK(plot::throughput_figure(all, {}).panels[0].x_label == "images (k/s)");
 }
 
 TEST_CASE("ranks and accumulation may differ as long as the global batch does not") {

@@ -63,11 +63,12 @@ Numerics judged(const summary::Pair& pair, const Condition& baseline, const Cond
     return made(Verdict::good, "identical bits", say("{}{}", strong("identical bits"), digest));
   if (excused)
     return made(Verdict::good, "within the envelope",
-                say("{} of repeated runs: losses differ by at most {} nats/token, from step {}",
-                    strong("within the envelope"), at_most, step(pair.first_difference)));
+                say("{} of repeated runs: losses differ by at most {} {}, from step {}", strong("within the envelope"),
+                    at_most, other.loss_unit, step(pair.first_difference)));
   if (inside || pair.verdict == "different") {
     const auto from = inside || !pair.first_outside ? pair.first_difference : pair.first_outside;
-    Text text = say("{}: losses differ by up to {} nats/token", bad("different from step " + step(from)), at_most);
+    Text text =
+        say("{}: losses differ by up to {} {}", bad("different from step " + step(from)), at_most, other.loss_unit);
     if (inside)
       text += say("; those of repeated runs of {} do not differ at all", code(baseline.name));
     else if (pair.first_outside)

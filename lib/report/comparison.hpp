@@ -28,7 +28,7 @@ struct Answer {
 struct Numerics : Answer {
   std::string found = "unknown";
   std::optional<std::int64_t> from_step{};  ///< where it first is different, or outside of the envelope
-  std::optional<double> loss_difference{};  ///< the largest, nats/token; nan where a loss is
+  std::optional<double> loss_difference{};  ///< the largest; nan where a loss is
   std::optional<double> envelope{};         ///< what repeated runs of one revision differ by at most
 };
 

@@ -24,6 +24,8 @@ Cell whole(std::int64_t value) { return {Text(to_text(value)), static_cast<doubl
 Cell word(const std::string& text) { return {Text(code(text))}; }
 /// A cosine; "-" where there is none.
 Cell angle(double value) { return std::isnan(value) ? Cell{Text("-")} : Cell{Text(to_rounded_text(value, 3)), value}; }
+/// A variance or a noise scale; "-" where micro-batches say nothing.
+Cell noise_cell(double value) { return std::isnan(value) ? Cell{Text("-")} : number(value); }
 Cell share(std::int64_t part, std::int64_t all) {
   if (all == 0) return {Text("-")};
   const double ratio = static_cast<double>(part) / static_cast<double>(all);
@@ -58,6 +60,19 @@ Grid by_checkpoint(const History& history, const std::string& title, std::size_t
     grid.rows.push_back(std::move(row));
   }
   return grid;
+}
+
+/// Columns on how far the micro-batches of a step differ, in front of column `at`, where their norms were saved.
+template <typename NoiseOf>
+void add_noise(const History& history, std::size_t checkpoint, Grid& grid, std::size_t at, const NoiseOf& noise_of) {
+  if (history.checkpoints[checkpoint].micro_batches < 2) return;
+  const auto place = static_cast<std::ptrdiff_t>(at);
+  grid.header.insert(grid.header.begin() + place, {"variance over micro-batches", "noise scale"});
+  grid.numeric.insert(grid.numeric.begin() + place, 2, true);
+  for (std::size_t row = 0; row < grid.rows.size(); ++row) {
+    const gradient::Noise noise = noise_of(row);
+    grid.rows[row].insert(grid.rows[row].begin() + place, {noise_cell(noise.variance), noise_cell(noise.scale)});
+  }
 }
 
 /// The folder in which a checkpoint's folder stands.
@@ -95,6 +110,8 @@ Section layer_section(const History& history, const std::vector<Finding>& findin
                          angle(history.layer_cosine(last, layer)),
                          {finding ? Text(bad(gradient::name(finding->trouble))) : Text("sound")}});
   }
+  add_noise(history, last, grid, grid.header.size() - 1,
+            [&](std::size_t layer) { return history.layer_noise(last, layer); });
   section.blocks.emplace_back(std::move(grid));
   return section;
 }
@@ -173,6 +190,8 @@ Section tensor_section(const History& history) {
                          non_finite_cell(measure.non_finite()),
                          angle(history.tensor_cosine(last, tensor))});
   }
+  add_noise(history, last, grid, grid.header.size(),
+            [&](std::size_t tensor) { return history.tensor_noise(last, tensor); });
   section.blocks.emplace_back(std::move(grid));
   return section;
 }

@@ -171,6 +171,17 @@ Section summary_section(const History& history, const std::vector<Finding>& find
   if (std::isfinite(history.cosine(last)))
     list.items.push_back(say("The whole gradient at {} and that of the checkpoint before have a cosine of {}.",
                              history.when(last), strong(to_rounded_text(history.cosine(last), 3))));
+  if (const gradient::Noise noise = history.noise(last); !std::isnan(noise.scale)) {
+    const std::string of =
+        std::to_string(history.checkpoints[last].micro_batches) + " micro-batches at " + history.when(last);
+    list.items.push_back(
+        std::isinf(noise.scale)
+            ? say("The whole gradient does not stand out of what the {} differ by: more samples in a step would help.",
+                  of)
+            : say("By what the {} differ, the mean gradient of {} would be as much noise as gradient (the simple noise "
+                  "scale of McCandlish and others, 2018).",
+                  of, strong(to_rounded_text(noise.scale, 3) + " micro-batches")));
+  }
   if (log.compared > 0 && log.unlike.empty())
     list.items.push_back(say("The norm of all layers together is the one that the training logged, at {}.",
                              counted(log.compared, "checkpoint")));
@@ -207,14 +218,14 @@ const metric::Run* LoggedRuns::of(const gradient::Source& source) const {
   return found == runs_.end() ? nullptr : &found->second;
 }
 
-Document gradients(const History& history) {
+Document gradients(const History& history, Format format) {
   const std::vector<Finding> findings = gradient::findings(history);
   const LoggedRuns runs(history);
   const LoggedNorms log = logged(history, runs);
   Document document;
   document.title = "Gradients of " + history.subject;
-  document.data = gradient::to_json(history);
-  document.rows = gradient::to_tsv(history);
+  if (format == Format::json) document.data = gradient::to_json(history);
+  if (format == Format::tsv) document.rows = gradient::to_tsv(history);
   write_verdict(history, findings, log, document);
   document.sections.push_back(summary_section(history, findings, log));
   document.sections.push_back(layer_section(history, findings));

@@ -9,6 +9,7 @@
 #include "base/number.hpp"
 #include "plot/figures.hpp"
 #include "report/batch.hpp"
+#include "summary/duration.hpp"
 #include "summary/unit.hpp"
 
 namespace zs::report {
@@ -42,6 +43,21 @@ std::vector<double> values(const Findings& found, Member member) {
   return all;
 }
 
+/// Seconds from the start of a run to its end, the mean over the runs that say it.
+double whole_run(const Condition& condition) {
+  stat::Sample all;
+  for (const summary::Member& member : condition.members) {
+    for (const char* const name : {"wall_time", "seconds"}) {
+      const auto found = member.facts.find(name);
+      const auto seconds = found == member.facts.end() ? std::nullopt : parse_real(found->second);
+      if (!seconds) continue;
+      all.push_back(*seconds);
+      break;
+    }
+  }
+  return all.empty() ? figure::kNone : stat::mean(all);
+}
+
 double largest(const std::vector<double>& values) {
   double result = 0;
   for (const double value : values) result = std::fmax(result, std::isfinite(value) ? value : 0);
@@ -53,6 +69,17 @@ summary::Unit binary(const summary::Unit& unit) {
   const auto power = static_cast<std::size_t>(std::lround(std::log(unit.factor) / std::log(1000.0)));
   if (power == 0) return unit;
   return {std::pow(1024.0, static_cast<double>(power)), std::string(1, " KMGTPE"[power]) + "iB"};
+}
+
+/// The mean over the runs that have the number; nan without one.
+double mean_fact(const Condition& condition, const std::string& name) {
+  stat::Sample all;
+  for (const summary::Member& member : condition.members) {
+    const auto found = member.facts.find(name);
+    if (const auto value = found == member.facts.end() ? std::nullopt : parse_real(found->second))
+      all.push_back(*value);
+  }
+  return all.empty() ? figure::kNone : stat::mean(all);
 }
 
 /// Builds tables column by column, leaving out those that no condition has a value for.
@@ -104,12 +131,44 @@ class GridMaker {
     number(title, std::vector<std::pair<const char*, Member>>{{name, member}}, factor, digits);
   }
 
+  /// What runs say of themselves, its mean for each condition.
+  void mean(const std::string& title, const std::string& name, summary::Unit (*unit_of)(double)) {
+    std::vector<double> all;
+    for (const Condition& condition : found_.conditions) all.push_back(mean_fact(condition, name));
+    const summary::Unit unit = unit_of(largest(all));
+    for (double& value : all) value /= unit.factor;
+    if (std::all_of(all.begin(), all.end(), [](double value) { return std::isnan(value); })) return;
+    const std::vector<std::string> texts = summary::column(all, 4);
+    column(title + " (" + unit.name + ")", [&](std::size_t i) {
+      return std::isnan(all[i]) ? nothing() : Cell{Text(texts[i]), all[i]};
+    });
+  }
+  /// Makes the smallest number of the last column strong, if it has that title: among conditions that did not fail, and
+  /// not where all have the same.
+  void mark_least(const std::string& title) {
+    if (grid_.header.back() != title) return;
+    double least = HUGE_VAL, most = -HUGE_VAL;
+    const auto key = [&](std::size_t i) {
+      return found_.conditions[i].bad() ? figure::kNone : grid_.rows[i].back().key;
+    };
+    for (std::size_t i = 0; i < grid_.rows.size(); ++i)
+      least = std::fmin(least, key(i)), most = std::fmax(most, key(i));
+    if (!(least < most)) return;
+    marked_ = true;
+    for (std::size_t i = 0; i < grid_.rows.size(); ++i) {
+      if (key(i) != least) continue;
+      for (Span& span : grid_.rows[i].back().text.spans) span.look = Span::Look::strong;
+    }
+  }
+  bool marked() const { return marked_; }
+
   Grid take() { return std::move(grid_); }
 
  private:
   const Findings& found_;
   Tracer& tracer_;
   Grid grid_;
+  bool marked_ = false;
 };
 
 }  // namespace
@@ -125,8 +184,9 @@ Text loss_sentence(const Findings& found) {
   const std::string what =
       !std::isfinite(all.largest->difference)
           ? "at step " + step + " one of them is not finite."
-          : "the largest difference at one step is " + loss_text(all.largest->difference) + " nats/token (step " +
-                step + (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
+          : "the largest difference at one step is " + loss_text(all.largest->difference) + " " +
+                all.largest->a->loss_unit + " (step " + step +
+                (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
   return say("The losses first differ at step {}; {}", to_text(*all.first_step), what);
 }
 
@@ -140,7 +200,6 @@ constexpr std::array kEvaluated = {std::pair{"perplexity", "final_valid_perplexi
                                    std::pair{"test perplexity", "test_perplexity"},
                                    std::pair{"test accuracy", "test_accuracy"},
                                    std::pair{"test accuracy, best five", "test_accuracy_top5"}};
-constexpr std::string_view kOfClass = "class_accuracy.";
 
 /// A number that the runs of a condition agree on.
 Cell fact(const Condition& condition, const std::string& name) {
@@ -152,26 +211,27 @@ bool somewhere(const Findings& found, const std::string& name) {
   return std::ranges::any_of(found.conditions, [&](const Condition& c) { return !c.attribute(name).empty(); });
 }
 
-/// A row for each class, a column for each condition; nothing where no classes were told apart.
-std::optional<Grid> class_grid(const Findings& found) {
-  std::set<std::string> names;
+/// A row for each fact whose name begins so, a column for each condition; nothing where there is none.
+std::optional<Grid> grid_of(const Findings& found, std::string_view beginning, const std::string& title) {
+  std::set<std::pair<std::int64_t, std::string>> names;  // numbers by size, then words by letter
   for (const Condition& condition : found.conditions) {
     for (const summary::Member& member : condition.members) {
       for (const auto& [name, value] : member.facts) {
-        if (name.starts_with(kOfClass)) names.insert(name);
+        if (name.starts_with(beginning))
+          names.emplace(parse_int(name.substr(beginning.size())).value_or(INT64_MAX), name);
       }
     }
   }
   if (names.empty()) return {};
   Grid grid;
-  grid.header = {"accuracy of class"};
+  grid.header = {title};
   grid.numeric = {false};
   for (const Condition& condition : found.conditions) {
     grid.header.push_back(condition.name);
     grid.numeric.push_back(true);
   }
-  for (const std::string& name : names) {
-    grid.rows.push_back({Cell{Text(name.substr(kOfClass.size()))}});
+  for (const auto& [number, name] : names) {
+    grid.rows.push_back({Cell{Text(name.substr(beginning.size()))}});
     for (const Condition& condition : found.conditions) grid.rows.back().push_back(fact(condition, name));
   }
   return grid;
@@ -186,6 +246,7 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   maker.number("points", "points", &Condition::points);
   maker.number("first", "first_loss", &Condition::first_loss, 1, 7);
   maker.number("final", "final_loss", &Condition::final_loss, 1, 7);
+  maker.mark_least("final");
   maker.number("best", "best_loss", &Condition::best_loss, 1, 7);
   maker.number("mean", "mean_loss", &Condition::mean_loss, 1, 7);
   maker.number("validation", "valid_loss", &Condition::valid_loss, 1, 7);
@@ -193,8 +254,16 @@ Section loss_section(const Findings& found, Tracer& tracer) {
     if (somewhere(found, name))
       maker.column(title, [&, name = name](std::size_t i) { return fact(found.conditions[i], name); });
   }
+  const bool marked = maker.marked();
   section.blocks.emplace_back(maker.take());
-  if (auto classes = class_grid(found)) section.blocks.emplace_back(*std::move(classes));
+  if (marked)
+    section.blocks.emplace_back(
+        Paragraph{"In bold: the lowest final loss of the conditions that did not fail. Where no intervals lie apart it "
+                  "is no reason to choose."});
+  for (const auto& [beginning, title] :
+       {std::pair{"train_loss_epoch.", "mean loss of epoch"}, {"class_accuracy.", "accuracy of class"}}) {
+    if (auto grid = grid_of(found, beginning, title)) section.blocks.emplace_back(*std::move(grid));
+  }
   return section;
 }
 
@@ -222,6 +291,29 @@ Text time_sentence(const Findings& found) {
              percent(1 - best / *time.next->time_mean), code(time.next->name));
 }
 
+namespace {
+
+/// The time of all steps of a run, and, where it was recorded, of its whole process.
+void time_columns(const Findings& found, GridMaker& maker) {
+  const auto column = [&](const std::string& title, const std::vector<double>& seconds) {
+    const double longest = largest(seconds);
+    if (longest == 0) return;
+    const summary::Unit unit = summary::time_unit(longest);
+    maker.column(title + " (" + unit.name + ")", [&](std::size_t i) {
+      return std::isfinite(seconds[i]) ? Cell{Text(unit.number(seconds[i])), seconds[i]} : nothing();
+    });
+  };
+  std::vector<double> steps, whole;
+  for (const Condition& condition : found.conditions) {
+    steps.push_back(summary::all_steps(condition).value_or(figure::kNone));
+    whole.push_back(whole_run(condition));
+  }
+  column("all steps", steps);
+  column("whole run", whole);
+}
+
+}  // namespace
+
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer) {
   Section section{"Performance", {}};
   section.blocks.emplace_back(Paragraph{time_sentence(found)});
@@ -247,8 +339,15 @@ Section performance_section(const metric::Store& store, const Findings& found, T
       return Cell{Text(ratio == 0 ? "0 %" : (ratio > 0 ? "+" : "") + percent(ratio)), ratio};
     });
   }
-  const summary::Unit rate = summary::rate_unit(largest(values(found, &Condition::tokens_per_second)));
-  maker.number("tokens (" + rate.name + ")", "tokens_per_second", &Condition::tokens_per_second, rate.factor, 4);
+  time_columns(found, maker);
+  for (const auto& [noun, column, member] : {std::tuple{"tokens", "tokens_per_second", &Condition::tokens_per_second},
+                                             {"images", "images_per_second", &Condition::images_per_second}}) {
+    const summary::Unit rate = summary::rate_unit(largest(values(found, member)));
+    maker.number(noun + (" (" + rate.name + ")"), column, member, rate.factor, 4);
+  }
+  // Of images the column before has them.
+  if (!summary::on_images(found.conditions)) maker.mean("samples", "samples_per_second", summary::rate_unit);
+  maker.mean("an epoch", "epoch_time", summary::time_unit);
   section.blocks.emplace_back(maker.take());
   const auto warmup = store.attributes.find("warmup");
   const std::string excluded = warmup == store.attributes.end() ? "" : warmup->second;

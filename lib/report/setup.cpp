@@ -93,14 +93,16 @@ Section setup_section(const Findings& found, bool differences) {
     else if (!is_name)
       differing.push_back(key);
   }
+  const bool images = summary::on_images(found.conditions);
   const std::string batch = product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps"});
-  if (!batch.empty()) row("global batch (ranks x micro-batch x accumulation)", batch + " sequences");
+  if (!batch.empty())
+    row("global batch (ranks x micro-batch x accumulation)", batch + (images ? " images" : " sequences"));
   // A trainer may number its micro-steps: then the step of its log has the tokens of one.
   const bool micro = counts_micro_steps(found.conditions);
   const std::string tokens =
       micro ? product(found.conditions, {"world_size", "batch_size", "seq_length"})
             : product(found.conditions, {"world_size", "batch_size", "gradient_accumulation_steps", "seq_length"});
-  if (!tokens.empty()) row(micro ? "tokens of a logged step (a micro-step)" : "tokens of a step", tokens);
+  if (!tokens.empty() && !images) row(micro ? "tokens of a logged step (a micro-step)" : "tokens of a step", tokens);
   const std::string epochs = epochs_seen(found.conditions);
   if (!epochs.empty()) row("last epoch reached", epochs);
 

@@ -113,7 +113,7 @@ Section table_of(const Findings& found, const summary::Result& result, const std
 
 Document sweep(const metric::Store& store, const Findings& found, const std::string& source, const std::string& folder,
                const plot::Options& options) {
-  const summary::Result& result = summary::result(options.value, found.conditions);
+  const summary::Result result = summary::result(options.value, found.conditions);
   const std::vector<std::string> keys = summary::parameters(found.conditions);
   const std::vector<const Condition*> order = ranked(found, result);
   Document document;

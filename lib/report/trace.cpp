@@ -37,14 +37,15 @@ Grid grid_of(const trace::Analysis& analysis, const trace::Answer& answer) {
 }  // namespace
 
 Section trace_section(const std::vector<trace::Trace>& traces) {
+  const trace::Question question(traces);
   Section section{"Profile", {}};
   section.blocks.emplace_back(
       Paragraph{"From the traces of PyTorch's profiler of " + counted(traces.size(), "rank") +
                 "; times are in microseconds. Of several profiler steps the last is left out."});
   section.blocks.emplace_back(
-      Picture{"profile", "where the time of the profiled steps went", plot::trace_figure(traces)});
+      Picture{"profile", "where the time of the profiled steps went", plot::trace_figure(question)});
   for (const trace::Analysis& analysis : trace::analyses()) {
-    const trace::Answer answer = analysis.run(traces, {});
+    const trace::Answer answer = analysis.run(question, trace::Settings().most);
     if (!answer.rows.empty()) section.blocks.emplace_back(grid_of(analysis, answer));
   }
   return section;

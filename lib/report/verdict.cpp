@@ -141,14 +141,14 @@ Text largest_difference(const Findings& found) {
   const summary::Losses::Largest& most = *found.losses.largest;
   Text text =
       say("At the same step the losses differ by up to {} (step {}: {} {}, {} {})",
-          std::isfinite(most.difference) ? strong(loss_text(most.difference) + " nats/token")
+          std::isfinite(most.difference) ? strong(loss_text(most.difference) + " " + most.a->loss_unit)
                                          : bad("more than any number (one is not finite)"),
           to_text(most.step), code(most.a->name), loss_text(most.loss_a), code(most.b->name), loss_text(most.loss_b));
   if (!found.losses.envelope) return text += "; with one run of each condition nothing here tells noise from a fault.";
   const std::string envelope = loss_text(*found.losses.envelope);
   if (found.losses.outside.empty()) {
-    return text += say(", no more than repeated runs of one condition do ({} nats/token): that is within their noise.",
-                       envelope);
+    return text += say(", no more than repeated runs of one condition do ({} {}): that is within their noise.",
+                       envelope, most.a->loss_unit);
   }
   std::vector<Text> each;
   for (const auto& one : found.losses.outside) {
@@ -156,9 +156,8 @@ Text largest_difference(const Findings& found) {
     each.push_back(say("{} leaves {} at step {}", code(one.condition), code(one.baseline), to_text(one.step)));
   }
   const std::size_t more = found.losses.outside.size() - each.size();
-  return text +=
-         say(", and {}{} by more than repeated runs of one condition do ({} nats/token).", joined(each, ", ", ", "),
-             more > 0 ? " and " + std::to_string(more) + " more pairs part" : "", envelope);
+  return text += say(", and {}{} by more than repeated runs of one condition do ({} {}).", joined(each, ", ", ", "),
+                     more > 0 ? " and " + std::to_string(more) + " more pairs part" : "", envelope, most.a->loss_unit);
 }
 
 /// What the losses say where the digests cannot.

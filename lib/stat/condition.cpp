@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "metric/unit.hpp"
 #include "stat/steps.hpp"
 
 namespace zs::stat {
@@ -95,6 +96,18 @@ Timing timing(const metric::Run& run, const Series& series, const TimingRule& ru
     made.token_seconds += point.time;
   }
   return made;
+}
+
+std::string loss_unit(const std::vector<Condition>& conditions) {
+  std::string common;
+  for (const Condition& condition : conditions) {
+    for (const Member& member : condition.members) {
+      const std::string& one = member.series.loss_unit;
+      if (!common.empty() && !one.empty() && one != common) return metric::kLossOfImages;
+      if (!one.empty()) common = one;
+    }
+  }
+  return common.empty() ? metric::kLossOfTokens : common;
 }
 
 std::vector<Condition> conditions(const metric::Store& store, const std::vector<std::string>& by,

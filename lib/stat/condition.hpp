@@ -40,7 +40,7 @@ struct Timing {
   std::size_t marked = 0;                ///< outliers among the rest
   std::size_t removed = 0;               ///< of these, left out
   Sample seconds;                        ///< what is left
-  double tokens = 0, token_seconds = 0;  ///< summed over what is left, where both are known
+  double tokens = 0, token_seconds = 0;  ///< summed over what is left, where both are known; or images (Series)
 };
 
 Timing timing(const metric::Run& run, const Series& series, const TimingRule& rule);
@@ -56,6 +56,9 @@ struct Condition {
   std::string name;
   std::vector<Member> members;
 };
+
+/// What the losses of the runs are in, "nats/token" where none says: "nats" where they are not in one unit.
+std::string loss_unit(const std::vector<Condition>& conditions);
 
 /// The runs as conditions, in order of first appearance: one each by name, or those that share the values of the
 /// attributes `by`, named by that value (by "KEY=VALUE KEY=VALUE" where there are several keys; "(none)" without).

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "stat/loss.hpp"
+#include "stat/row.hpp"
 #include "stat/sample.hpp"
 
 namespace zs::stat {
@@ -54,14 +55,10 @@ metric::Table curve(const Condition& condition) {
   }
   using metric::Type;
   metric::Table table;
-  table.columns = {{"step", "", Type::integer},
-                   {"loss", "nats/token", Type::real},
-                   {"loss_min", "nats/token", Type::real},
-                   {"loss_max", "nats/token", Type::real},
-                   {"iteration_time", "s", Type::real},
-                   {"valid_loss", "nats/token", Type::real},
-                   {"runs", "", Type::integer},
-                   {"loss_smooth", "nats/token", Type::real}};
+  table.columns = {{"step", "", Type::integer},         {"loss", kLossUnit, Type::real},
+                   {"loss_min", kLossUnit, Type::real}, {"loss_max", kLossUnit, Type::real},
+                   {"iteration_time", "s", Type::real}, {"valid_loss", kLossUnit, Type::real},
+                   {"runs", "", Type::integer},         {"loss_smooth", kLossUnit, Type::real}};
   for (const auto& [place, step] : steps) {
     table.columns[0].integers().push_back(place.second);
     table.columns[1].reals().push_back(mean_or_absent(step.losses));

@@ -15,7 +15,6 @@ namespace {
 using metric::absent_real;
 using metric::is_absent;
 
-constexpr const char* kLossUnit = "nats/token";
 double finite_or_absent(double value) { return std::isnan(value) ? absent_real() : value; }
 
 /// A loss curve without its gaps.
@@ -102,7 +101,7 @@ double tokens_per_step(const Condition& condition) {
   double found = absent_real();
   for (const Member& member : condition.members) {
     for (const Point& point : member.series.points) {
-      if (is_absent(point.tokens)) continue;
+      if (is_absent(point.tokens) || member.series.images) continue;
       if (!is_absent(found) && point.tokens != found) return absent_real();
       found = point.tokens;
     }
@@ -143,7 +142,12 @@ void write_details(RowWriter& row, const Condition& condition, const DetailRule&
 }
 
 void add_scaling(metric::Table& summary, const std::vector<Condition>& conditions) {
-  const std::vector<double> speeds = summary.find("tokens_per_second")->reals();
+  std::vector<double> speeds = summary.find("tokens_per_second")->reals();
+  if (const metric::Column* const images = summary.find("images_per_second")) {
+    for (std::size_t i = 0; i < speeds.size(); ++i) {
+      if (is_absent(speeds[i])) speeds[i] = images->reals()[i];
+    }
+  }
   const std::vector<std::int64_t> ranks = summary.find("world_size")->integers();
   metric::Column efficiency("scaling_efficiency", "", metric::Type::real);
   const auto comparable = [&](std::size_t i) { return !is_absent(speeds[i]) && !is_absent(ranks[i]) && ranks[i] > 0; };

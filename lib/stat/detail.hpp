@@ -19,8 +19,9 @@ struct DetailRule {
 /// How times are spread, what was left out, the course of the loss, spread between runs, world size, ideal memory.
 void write_details(RowWriter& row, const Condition& condition, const DetailRule& rule);
 
-/// Adds the column scaling_efficiency: tokens per second and rank, over that of the condition with the fewest ranks
-/// among those that differ from it in world_size alone. REQUIRES: `summary` has a row per condition, in order.
+/// Adds the column scaling_efficiency: tokens (or images) per second and rank, over that of the condition with the
+/// fewest ranks among those that differ from it in world_size alone. REQUIRES: `summary` has a row per condition, in
+/// order.
 void add_scaling(metric::Table& summary, const std::vector<Condition>& conditions);
 
 }  // namespace zs::stat

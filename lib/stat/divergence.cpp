@@ -16,8 +16,6 @@ using metric::is_absent;
 using metric::kAbsentInteger;
 using metric::Table;
 
-constexpr const char* kLossUnit = "nats/token";
-
 /// Loss by step; a step that comes again, in another epoch, is told apart by its count.
 using Losses = std::map<std::pair<std::int64_t, std::int64_t>, double>;
 

@@ -95,7 +95,9 @@ Cells for_people(const Table& summary) {
   add("time (95 %)", times(summary));
   plain("median", "time_median", seconds);
   plain("peak memory", "peak_mem", to_bytes_text);
-  plain("tokens/s", "tokens_per_second", [](double value) { return to_rounded_text(value, 4); });
+  for (const auto& [title, name] :
+       {std::pair{"tokens/s", "tokens_per_second"}, std::pair{"images/s", "images_per_second"}})
+    plain(title, name, [](double value) { return to_rounded_text(value, 4); });
   if (const Column* const digest = summary.find("state_digest")) {
     std::vector<std::string> starts;
     for (const std::string& text : digest->texts()) starts.push_back(text.substr(0, kDigestShown));

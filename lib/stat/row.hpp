@@ -7,8 +7,12 @@
 #include <string_view>
 
 #include "metric/table.hpp"
+#include "metric/unit.hpp"
 
 namespace zs::stat {
+
+/// The unit that losses are written with; summarize() puts that of the runs in its place.
+inline constexpr const char* kLossUnit = metric::kLossOfTokens;
 
 /// Each name once per row, the same names in every row.
 class RowWriter {

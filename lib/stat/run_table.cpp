@@ -32,7 +32,7 @@ metric::Table run_table(const std::vector<Condition>& conditions) {
       row.text("reason", member.judgement.reason);
       row.count("points", member.series.points.size());
       row.count("replaced_points", member.series.replaced);
-      row.real("final_loss", final_loss(member.series), "nats/token");
+      row.real("final_loss", final_loss(member.series), kLossUnit);
       row.rounded("peak_mem", member.series.peak_mem, "bytes");
       row.count("time_given", timing.given);
       row.count("warmup_points", timing.warmup);

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "compare/rows.hpp"
+#include "metric/unit.hpp"
 
 namespace zs::stat {
 namespace {
@@ -16,7 +17,7 @@ using metric::is_absent;
 /// A column read as reals, or as absent in every row where it is missing or text.
 class Reals {
  public:
-  Reals(const metric::Table& table, const char* name) : column_(table.find(name)) {
+  Reals(const metric::Table& table, std::string_view name) : column_(table.find(name)) {
     if (column_ && column_->type() == metric::Type::text) column_ = nullptr;
   }
   double operator[](std::size_t row) const { return column_ ? column_->real(row) : metric::absent_real(); }
@@ -43,8 +44,11 @@ double largest(const metric::Table& table, const char* name) {
 Series series(const metric::Run& run) {
   const metric::Table& table = run.records;
   const Reals lines(table, "line"), losses(table, "loss"), valid(table, "valid_loss"), times(table, "iteration_time"),
-      tokens(table, "tokens"), bytes(table, "comm_bytes"), norms(table, "grad_norm");
-  Series made{{}, 0, {}, largest(table, "peak_mem"), largest(table, "alloc_mem")};
+      bytes(table, "comm_bytes"), norms(table, "grad_norm");
+  const bool images = table.find(metric::kImages);
+  const Reals tokens(table, images ? metric::kImages : "tokens");
+  const metric::Column* const loss = table.find("loss");
+  Series made{{}, 0, {}, largest(table, "peak_mem"), largest(table, "alloc_mem"), loss ? loss->unit : "", images};
   const std::vector<compare::Row> rows = compare::rows(table);
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   for (const compare::Row& row : rows) lowest = std::min(lowest, row.place.rank);
@@ -56,7 +60,7 @@ Series series(const metric::Run& run) {
     };
     const Point point{row.place.epoch, row.place.step, lines.integer(row.rows.front()),
                       value(losses),   value(valid),   value(times),
-                      value(tokens),   value(bytes),   value(norms)};
+                      value(bytes),    value(norms),   value(tokens)};
     if (row.place.rank != lowest) {
       if (!made.other_rank && !is_absent(point.loss) && !std::isfinite(point.loss)) made.other_rank = point;
       continue;

@@ -14,7 +14,8 @@ namespace zs::stat {
 /// One logged step. A real that the log did not give is metric::absent_real(), an integer metric::kAbsentInteger.
 struct Point {
   std::int64_t epoch, step, line;
-  double loss, valid_loss, time, tokens, comm_bytes, grad_norm;
+  double loss, valid_loss, time, comm_bytes, grad_norm;
+  double tokens;  ///< or images, where Series::images says so
 };
 
 struct Series {
@@ -22,6 +23,8 @@ struct Series {
   std::size_t replaced = 0;         ///< points that a later segment of the run (after a restart) gave again
   std::optional<Point> other_rank;  ///< the first point of another rank whose loss is not finite
   double peak_mem, alloc_mem;       ///< bytes, largest over all ranks and steps; metric::absent_real() where unknown
+  std::string loss_unit;            ///< "nats/token"; "nats" of a run that counts images
+  bool images = false;              ///< the run counts images, not tokens
 };
 
 /// The points of a run. Where several ranks wrote records, those of the lowest rank are taken, but memory is the

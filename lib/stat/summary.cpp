@@ -18,8 +18,6 @@ namespace {
 using metric::absent_real;
 using metric::is_absent;
 
-constexpr std::string_view kLossUnit = "nats/token";
-
 double or_absent(const Sample& values, double value) { return values.empty() ? absent_real() : value; }
 
 /// A statistic that a sample of this size does not have is absent, not nan.
@@ -83,13 +81,35 @@ double largest(const Condition& condition, double Series::*member) {
   return found;
 }
 
-double tokens_per_second(const Condition& condition) {
-  double tokens = 0, seconds = 0;
+/// Tokens in a second, or images: of the runs that count them.
+double rate(const Condition& condition, bool images) {
+  double count = 0, seconds = 0;
   for (const Member& member : condition.members) {
-    tokens += member.timing.tokens;
+    if (member.series.images != images) continue;
+    count += member.timing.tokens;
     seconds += member.timing.token_seconds;
   }
-  return seconds > 0 ? tokens / seconds : absent_real();
+  return seconds > 0 ? count / seconds : absent_real();
+}
+
+bool counts_images(const std::vector<Condition>& conditions) {
+  return std::any_of(conditions.begin(), conditions.end(), [](const Condition& condition) {
+    return std::any_of(condition.members.begin(), condition.members.end(),
+                       [](const Member& member) { return member.series.images; });
+  });
+}
+
+/// Writes the losses of a summary in the unit of its runs.
+void name_loss_unit(metric::Store& store, const std::string& unit) {
+  const auto name = [&](metric::Table& table) {
+    for (metric::Column& column : table.columns) {
+      if (column.unit == kLossUnit) column.unit = unit;
+    }
+  };
+  name(*store.summary);
+  for (auto* const tables : {&store.curves, &store.tables}) {
+    for (auto& [key, table] : *tables) name(table);
+  }
 }
 
 /// Bytes that a rank sends in a step: the median over the points, since a step that evaluates or saves sends more.
@@ -122,7 +142,7 @@ std::string reason(const Condition& condition) {
   return (several ? member.run->name + ": " : "") + member.judgement.reason;
 }
 
-void write_row(RowWriter& row, const Condition& condition, const SummaryRule& rule) {
+void write_row(RowWriter& row, const Condition& condition, const SummaryRule& rule, bool images) {
   std::size_t points = 0;
   for (const Member& member : condition.members) points += member.series.points.size();
   row.text("condition", condition.name);
@@ -133,7 +153,8 @@ void write_row(RowWriter& row, const Condition& condition, const SummaryRule& ru
   write_times(row, condition, rule.deviation);
   row.rounded("peak_mem", largest(condition, &Series::peak_mem), "bytes");
   row.rounded("alloc_mem", largest(condition, &Series::alloc_mem), "bytes");
-  row.real("tokens_per_second", tokens_per_second(condition), "1/s");
+  row.real("tokens_per_second", rate(condition, false), "1/s");
+  if (images) row.real("images_per_second", rate(condition, true), "1/s");
   row.rounded("comm_bytes", comm_bytes(condition), "bytes");
   row.text("state_digest", digest(condition));
   row.text("reason", reason(condition));
@@ -195,8 +216,9 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
   Summary made;
   metric::Table table;
   RowWriter row(table);
+  const bool images = counts_images(all);
   for (const Condition& condition : all) {
-    write_row(row, condition, rule);
+    write_row(row, condition, rule, images);
     metric::Table course = curve(condition);
     row.real("loss_spread", spread(course), kLossUnit);
     made.store.curves[condition.name] = std::move(course);
@@ -212,6 +234,7 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
   made.store.attributes["seed"] = to_text(static_cast<std::int64_t>(rule.detail.seed));
   made.store.attributes["warmup"] = warmup_note(all, rule.timing, made.warnings);
   made.store.summary = std::move(table);
+  name_loss_unit(made.store, loss_unit(all));
   made.store.runs = std::move(store.runs);
   return made;
 }

@@ -71,6 +71,33 @@ TEST_CASE("the figures of one run, by hand") {
   CHECK(made.store.curves.at("a").rows() == 4);
 }
 
+TEST_CASE("a run that counts images has losses in nats, and images per second") {
+  const std::string images =
+                        "#@ v model.name=vit\nrun\tstep\tloss\titeration_time\timages\nv\t1\t4\t2\t8\nv\t2\t3\t2\t8\n",
+                    text = "#zs-metrics 1\nrun\tstep\tloss\titeration_time\ttokens\na\t1\t4\t2\t100\na\t2\t3\t2\t100\n";
+  const auto unit = [](const metric::Table& table, const char* column) { return table.find(column)->unit; };
+  Summary made = summary_of(images, no_warmup());
+  CHECK(real(made, "images_per_second") == 4);
+  CHECK(made.store.summary->find("tokens_per_second")->absent(0));
+  CHECK(made.store.summary->find("tokens_per_step")->absent(0));
+  for (const char* column : {"final_loss", "best_loss", "smoothed_loss", "loss_spread"})
+    CHECK(unit(*made.store.summary, column) == "nats");
+  CHECK(unit(made.store.curves.at("v"), "loss_min") == "nats");
+  CHECK(unit(made.store.tables.at("runs"), "final_loss") == "nats");
+  CHECK(unit(made.store.runs[0].records, "loss") == "nats");
+  // Through a file, and beside a run of text: each its own, and what both share in what both are.
+  made = summarize(metric::parse(metric::to_h5(metric::parse("#zs-metrics 1\n" + images + text, "test")), "test"),
+                   no_warmup());
+  CHECK(real(made, "images_per_second", 0) == 4);
+  CHECK(made.store.summary->find("images_per_second")->absent(1));
+  CHECK(real(made, "tokens_per_second", 1) == 50);
+  CHECK(unit(*made.store.summary, "final_loss") == "nats");
+  CHECK(unit(made.store.runs[1].records, "loss") == "nats/token");
+  made = summary_of(text, no_warmup());
+  CHECK(made.store.summary->find("images_per_second") == nullptr);
+  CHECK(unit(*made.store.summary, "final_loss") == "nats/token");
+}
+
 TEST_CASE("the columns that everybody reads come first, in this order") {
   const Summary made = summary_of("run\tstep\tloss\na\t1\t2\n");
   const std::vector<std::string> order = {

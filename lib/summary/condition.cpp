@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/name.hpp"
+#include "metric/unit.hpp"
 #include "stat/summary.hpp"
 
 namespace zs::summary {
@@ -138,6 +139,8 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
   if (!names || names->type() != metric::Type::text) {
     throw Error(source, 0, "the summary has no column 'condition' (make it with zs-aggregate)");
   }
+  const metric::Column* const losses = table.find("final_loss");
+  const std::string loss_unit = losses && !losses->unit.empty() ? losses->unit : metric::kLossOfTokens;
   auto runs = members(store);
   std::vector<Condition> all;
   for (std::size_t row = 0; row < table.rows(); ++row) {
@@ -166,6 +169,8 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     condition.time_low = real(table, "time_low", row);
     condition.time_high = real(table, "time_high", row);
     condition.tokens_per_second = real(table, "tokens_per_second", row);
+    condition.images_per_second = real(table, "images_per_second", row);
+    condition.loss_unit = loss_unit;
     condition.state_digest = text(table, "state_digest", row);
     condition.reason = text(table, "reason", row);
     if (const auto own = runs.find(condition.name); own != runs.end()) condition.members = std::move(own->second);
@@ -184,6 +189,23 @@ std::string model(const std::vector<Condition>& conditions) {
     if (!one.empty()) known = one;
   }
   return known;
+}
+
+std::string loss_unit(const std::vector<Condition>& conditions) {
+  return conditions.empty() ? metric::kLossOfTokens : conditions.front().loss_unit;
+}
+
+bool on_images(const std::vector<Condition>& conditions) {
+  const auto has = [&](std::optional<double> Condition::*value) {
+    return std::any_of(conditions.begin(), conditions.end(),
+                       [&](const Condition& one) { return (one.*value).has_value(); });
+  };
+  return has(&Condition::images_per_second) && !has(&Condition::tokens_per_second);
+}
+
+Speed speed(const std::vector<Condition>& conditions) {
+  if (on_images(conditions)) return {"images", "images_per_second", &Condition::images_per_second};
+  return {"tokens", "tokens_per_second", &Condition::tokens_per_second};
 }
 
 const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name) {

@@ -21,7 +21,7 @@ struct Member {
   stat::Series series;               ///< its records, a point for each step: where numbers came from
   std::string status, reason;        ///< as those of a condition
   std::size_t time_given = 0, warmup_points = 0, time_outliers = 0, time_removed = 0, time_points = 0;
-  std::optional<double> final_loss, peak_mem;                        ///< nats/token, bytes
+  std::optional<double> final_loss, peak_mem;                        ///< in Condition::loss_unit, bytes
   std::optional<double> time_mean, time_median, time_min, time_max;  ///< s, of what warm-up and outliers left
 
   /// FAILED, DIVERGED, TRUNCATED or DEAD.
@@ -38,7 +38,8 @@ struct Condition {
   std::optional<std::int64_t> runs, points, final_step, time_points, peak_mem, alloc_mem, comm_bytes;
   std::optional<double> first_loss, final_loss, best_loss, mean_loss, valid_loss;
   std::optional<double> final_loss_low, final_loss_high;  ///< 95 % interval over the runs
-  std::optional<double> time_mean, time_median, time_std, time_low, time_high, tokens_per_second;
+  std::optional<double> time_mean, time_median, time_std, time_low, time_high, tokens_per_second, images_per_second;
+  std::string loss_unit;  ///< of all conditions of a summary: "nats/token", or "nats" where runs train on images
   std::string state_digest;
   std::string reason;                    ///< why the status is not COMPLETE: "exit code 137"; "" where nothing says it
   std::vector<Member> members;           ///< the runs it came from; none where the store does not hold them
@@ -62,6 +63,18 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
 
 /// The model that the conditions say they train: its name, "several models", or "".
 std::string model(const std::vector<Condition>& conditions);
+
+/// What conditions get through in a second.
+struct Speed {
+  std::string noun;    ///< "tokens", or "images" where no condition counts tokens
+  std::string column;  ///< of the summary
+  std::optional<double> Condition::*value;
+};
+Speed speed(const std::vector<Condition>& conditions);
+/// What their losses are in.
+std::string loss_unit(const std::vector<Condition>& conditions);
+/// Every one that has a speed counts images.
+bool on_images(const std::vector<Condition>& conditions);
 
 /// The condition of that name; "" is the first. Throws UsageError, naming the nearest.
 const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name);

@@ -14,7 +14,7 @@ namespace zs::summary {
 struct Pair {
   std::string condition, baseline;
   std::optional<std::int64_t> steps, steps_missing, first_difference, difference_step, first_outside;
-  std::optional<double> loss_difference, envelope;  ///< nats/token; nan where a loss is
+  std::optional<double> loss_difference, envelope;  ///< in Condition::loss_unit; nan where a loss is
   std::string differs_in, digest, verdict;
 
   bool of(const std::string& a, const std::string& b) const {
@@ -40,7 +40,7 @@ struct Losses {
     const Condition *a = nullptr, *b = nullptr;
     std::int64_t step = 0;
     double loss_a = 0, loss_b = 0;
-    double difference = 0;  ///< nats/token; nan where a loss is not finite
+    double difference = 0;  ///< in Condition::loss_unit; nan where a loss is not finite
     double relative = 0;    ///< of the smaller magnitude
   };
   std::optional<Largest> largest;

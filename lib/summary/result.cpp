@@ -24,13 +24,14 @@ std::string rate(double value) { return rate_unit(value).text(value); }
 
 const std::vector<Result>& table() {
   static const std::vector<Result> all = {
-      {"valid_loss", "validation loss (nats/token)", read<&Condition::valid_loss>, loss},
-      {"final_loss", "final loss (nats/token)", read<&Condition::final_loss>, loss},
-      {"best_loss", "best loss (nats/token)", read<&Condition::best_loss>, loss},
-      {"mean_loss", "mean loss (nats/token)", read<&Condition::mean_loss>, loss},
+      {"valid_loss", "validation loss", read<&Condition::valid_loss>, loss},
+      {"final_loss", "final loss", read<&Condition::final_loss>, loss},
+      {"best_loss", "best loss", read<&Condition::best_loss>, loss},
+      {"mean_loss", "mean loss", read<&Condition::mean_loss>, loss},
       {"time_mean", "mean iteration time (s)", read<&Condition::time_mean>, seconds},
       {"peak_mem", "peak memory of a rank (bytes)", read<&Condition::peak_mem>, bytes},
       {"tokens_per_second", "tokens (1/s)", read<&Condition::tokens_per_second>, rate, true},
+      {"images_per_second", "images (1/s)", read<&Condition::images_per_second>, rate, true},
   };
   return all;
 }
@@ -51,7 +52,7 @@ bool Result::better(double a, double b) const {
   return high_is_best ? a > b : a < b;
 }
 
-const Result& result(const std::string& name, const std::vector<Condition>& conditions) {
+Result result(const std::string& name, const std::vector<Condition>& conditions) {
   std::string wanted = name;
   if (wanted.empty()) {
     const bool valid =
@@ -60,8 +61,11 @@ const Result& result(const std::string& name, const std::vector<Condition>& cond
   }
   std::vector<std::string> names;
   for (const Result& one : table()) {
-    if (one.name == wanted) return one;
     names.push_back(one.name);
+    if (one.name != wanted) continue;
+    Result made = one;
+    if (made.print == loss) made.label += " (" + loss_unit(conditions) + ")";
+    return made;
   }
   throw UsageError("a sweep cannot show '" + wanted + "'" + did_you_mean(wanted, names));
 }

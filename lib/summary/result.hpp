@@ -23,9 +23,9 @@ struct Result {
   bool better(double a, double b) const;
 };
 
-/// The result of that name; "" is valid_loss where a condition has one, else final_loss.
-/// Throws UsageError at an unknown name.
-const Result& result(const std::string& name, const std::vector<Condition>& conditions);
+/// The result of that name, its label with the unit of these conditions; "" is valid_loss where a condition has one,
+/// else final_loss. Throws UsageError at an unknown name.
+Result result(const std::string& name, const std::vector<Condition>& conditions);
 
 /// The condition with the best finite value among those that did not fail; null without one.
 const Condition* best_of(const std::vector<Condition>& conditions, const Result& result);

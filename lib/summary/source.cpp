@@ -6,13 +6,15 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "metric/file.hpp"
 #include "parse/run.hpp"
+#include "parse/tracked.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
-#include "summary/condition.hpp"
+#include "stat/summary.hpp"
 
 namespace zs::summary {
 namespace {
@@ -24,6 +26,7 @@ struct Input {
   std::string name;
   std::string metrics{};
   parse::Job job{};
+  bool found = false;  ///< by its name, in a folder that nobody described: it may be no training's log
 };
 
 /// The first bytes of HDF5, of the text form, and of either when gzip has packed it, which only its name tells.
@@ -35,8 +38,9 @@ bool is_metric_file(const std::string& path) {
          path.ends_with(".h5.gz");
 }
 
+/// Whether a file without a description may be a log, beside the *.log that parse::jobs_in() takes.
 bool looks_like_log(const fs::path& path) {
-  static const std::set<std::string> kEndings = {".log", ".out", ".txt", ".jsonl", ".json", ".csv", ".h5", ".tsv"};
+  static const std::set<std::string> kEndings = {".out", ".txt", ".jsonl", ".json", ".csv", ".h5", ".tsv"};
   std::string name = path.filename().string();
   if (name.starts_with(".") || name == "runs.csv" || name == "summary.h5" || name.ends_with("_numbers.tsv"))
     return false;  // what zs itself puts beside logs
@@ -47,11 +51,15 @@ bool looks_like_log(const fs::path& path) {
   return kEndings.count((rotated ? plain.stem() : plain).extension().string()) > 0;
 }
 
-void add_logs(const std::vector<std::string>& paths, std::vector<Input>& inputs) {
-  for (parse::Job& job : parse::jobs_of(paths, "")) {
+void add_jobs(std::vector<parse::Job> jobs, bool found, std::vector<Input>& inputs) {
+  for (parse::Job& job : jobs) {
     const std::string run = job.run;
-    inputs.push_back({run, "", std::move(job)});
+    inputs.push_back({run, "", std::move(job), found});
   }
+}
+
+void add_logs(const std::vector<std::string>& paths, std::vector<Input>& inputs) {
+  add_jobs(parse::jobs_of(paths, ""), false, inputs);
 }
 
 void add_folder(const std::string& folder, std::vector<Input>& inputs) {
@@ -66,16 +74,20 @@ void add_folder(const std::string& folder, std::vector<Input>& inputs) {
   }
   std::sort(runs.begin(), runs.end());
   std::sort(logs.begin(), logs.end());
-  if (runs.empty() && logs.empty()) throw Error(folder, 0, "holds neither runs nor logs");
   if (!runs.empty()) {
     for (const std::string& run : runs) add_folder(run, inputs);
     return;
   }
+  std::vector<parse::Job> jobs = parse::jobs_in(folder);
+  if (jobs.empty() && logs.empty()) jobs = parse::tracked_jobs(folder);
+  if (jobs.empty() && logs.empty())
+    throw Error(folder, 0, "holds neither runs nor logs, and no runs of W&B or TensorBoard");
+  add_jobs(std::move(jobs), true, inputs);
   const auto metrics =
       std::stable_partition(logs.begin(), logs.end(), [](const auto& log) { return !is_metric_file(log); });
   for (auto one = metrics; one != logs.end(); ++one) inputs.push_back({*one, *one, {}});
   logs.erase(metrics, logs.end());
-  if (!logs.empty()) add_logs(logs, inputs);
+  if (!logs.empty()) add_jobs(parse::jobs_of(logs, ""), true, inputs);
 }
 
 /// The folder of a run by its id or name; "" where the registry does not have it.
@@ -114,20 +126,28 @@ void rename(metric::Store& store) {
   }
 }
 
-/// A log that somebody named has a metric line; a condition of a batch may have failed before its first.
-metric::Run parsed(const parse::Job& job, const FaultSink& faults) {
+/// A log that somebody named has a metric line; a condition of a batch may have failed before its first. Nothing, and a
+/// fault, where only the file's name spoke for a log.
+std::optional<metric::Run> parsed(const Input& input, const FaultSink& faults) {
+  parse::Job job = input.job;
+  job.of_directory = job.of_directory || input.found;
+  std::size_t told = 0;
+  const FaultSink counted = [&](const Fault& fault) { ++told, faults(fault); };
   std::vector<parse::Count> counts;
-  metric::Store store = parse::collect({job}, {}, faults, &counts);
+  metric::Store store = parse::collect({job}, {}, counted, &counts);
   const parse::Stats& stats = counts.front().stats;
-  if (!job.of_directory && stats.lines == 0) throw Error(job.logs.front(), 0, "is empty, expected records or a log");
-  if (!job.of_directory && stats.records == 0)
-    throw Error(job.logs.front(), 0, "holds no records, and no metric line of a log that zs-parse reads");
-  return std::move(store.runs.front());
+  if (input.job.of_directory || stats.records > 0) return std::move(store.runs.front());
+  const std::string what = stats.lines == 0 ? "is empty, expected records or a log"
+                                            : "holds no records, and no metric line of a log that zs-parse reads";
+  if (!input.found) throw Error(job.logs.front(), 0, what);
+  if (told == 0) faults({job.logs.front(), 0, what});
+  return {};
 }
 
 }  // namespace
 
-metric::Store read(const std::vector<std::string>& operands, const std::string& registry, const Listener& listener) {
+metric::Store read(const std::vector<std::string>& operands, const std::string& registry, const Listener& listener,
+                   const std::string& by) {
   std::vector<Input> inputs;
   std::vector<std::string> logs;
   for (const std::string& operand : operands) add(operand, registry, inputs, logs);
@@ -136,7 +156,7 @@ metric::Store read(const std::vector<std::string>& operands, const std::string& 
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (listener.progress) listener.progress(i, inputs.size(), inputs[i].name);
     if (inputs[i].metrics.empty()) {
-      store.runs.push_back(parsed(inputs[i].job, listener.fault));
+      if (auto run = parsed(inputs[i], listener.fault)) store.runs.push_back(*std::move(run));
       continue;
     }
     metric::Store one = metric::read(inputs[i].metrics);
@@ -147,15 +167,18 @@ metric::Store read(const std::vector<std::string>& operands, const std::string& 
   }
   if (listener.progress) listener.progress(inputs.size(), inputs.size(), "");
   if (store.summary) return store;
+  if (store.runs.empty()) throw Error(operands.front(), 0, "holds no run with a metric line");
   rename(store);
   std::set<std::string> names;
   for (const metric::Run& run : store.runs) {
     if (!names.insert(run.name).second) throw Error("two runs '" + run.name + "': give one of them alone");
   }
-  std::vector<std::string> warnings;
-  store = summarized(std::move(store), warnings);
-  if (listener.warn) std::for_each(warnings.begin(), warnings.end(), listener.warn);
-  return store;
+  stat::SummaryRule rule;
+  const auto has = [&](const metric::Run& run) { return !run.attribute(by).empty(); };
+  if (!by.empty() && std::ranges::all_of(store.runs, has)) rule.by = {by};
+  stat::Summary made = stat::summarize(std::move(store), rule);
+  if (listener.warn) std::for_each(made.warnings.begin(), made.warnings.end(), listener.warn);
+  return std::move(made.store);
 }
 
 }  // namespace zs::summary

@@ -20,7 +20,9 @@ struct Listener {
 /// Reads `inputs`: metric files and "-", training logs, a run's folder, its id or name in `registry`, and folders: a
 /// results folder, a registry, or one with logs. One summary alone is taken as it is; anything else is summarised as
 /// zs-aggregate does by default. Runs are called by their run_name where that tells them apart. Throws Error where an
-/// input is none of these, holds nothing, or two runs have one name.
-metric::Store read(const std::vector<std::string>& inputs, const std::string& registry, const Listener& listener);
+/// input is none of these, holds nothing, or two runs have one name. Runs that all have the
+/// attribute `by` are grouped by it.
+metric::Store read(const std::vector<std::string>& inputs, const std::string& registry, const Listener& listener,
+                   const std::string& by = "");
 
 }  // namespace zs::summary

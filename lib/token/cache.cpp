@@ -54,10 +54,11 @@ class Turn {
 }  // namespace
 
 std::vector<Tokenized> tokenized(const std::string& path, const std::string& tokenizer, const std::string& folder,
-                                 int threads, std::vector<std::string>& left_out) {
+                                 int threads, std::vector<std::string>& left_out, const std::string& text_key) {
   std::string base = "zs tokens 1\n";  // another number, when what is made of the same files becomes another
   for (const std::string& file : tokenizer_files(tokenizer))
     base += fs::path(file).filename().string() + " " + line_of(file);
+  if (!text_key.empty()) base += "key " + text_key + "\n";
   std::error_code failure;
   const auto parts = fs::is_directory(path, failure) ? divisions(path, left_out) : std::vector<Division>{{"", {path}}};
   std::unique_ptr<Tokenizer> opened;
@@ -76,7 +77,7 @@ std::vector<Tokenized> tokenized(const std::string& path, const std::string& tok
     const auto end = opened->end_of_text();
     if (!end) throw Error(tokenizer, 0, "names no end of text: make a token file by zs-tokenize --separator TOKEN");
     TokenWriter writer(name, Layout::llmc, opened->size());
-    tokenize(*opened, {part.files, ""}, threads, [&](std::vector<Id>& ids) {
+    tokenize(*opened, {part.files, text_key}, threads, [&](std::vector<Id>& ids) {
       ids.push_back(*end);
       writer.write(ids);
     });

@@ -15,12 +15,12 @@ struct Tokenized {
 };
 
 /// Token files of the text at `path`, a file or a folder as divisions() reads it, with the end of text behind each
-/// document: those that `folder` holds, or new ones there. Their names are checksums of the bytes of the texts and of
-/// the tokenizer's files, so that what has changed is tokenised anew. Of processes that want the same at once one
-/// makes it; a file appears whole. `left_out` gets what divisions() leaves out. Throws Error as open_tokenizer(),
-/// tokenize() and TokenWriter do, and where the tokenizer names no end of text.
+/// document; `text_key` as DocumentReader has it: those that `folder` holds, or new ones there. Their names are
+/// checksums of the bytes of the texts and of the tokenizer's files, so that what has changed is tokenised anew. Of
+/// processes that want the same at once one makes it; a file appears whole. `left_out` gets what divisions() leaves
+/// out. Throws Error as open_tokenizer(), tokenize() and TokenWriter do, and where the tokenizer names no end of text.
 std::vector<Tokenized> tokenized(const std::string& path, const std::string& tokenizer, const std::string& folder,
-                                 int threads, std::vector<std::string>& left_out);
+                                 int threads, std::vector<std::string>& left_out, const std::string& text_key = "");
 
 /// $ZS_CACHE/tokens, else zs/tokens in $XDG_CACHE_HOME, else in ~/.cache. Throws Error where none of them is set.
 std::string token_cache();

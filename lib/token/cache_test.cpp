@@ -56,6 +56,12 @@ TEST_CASE("token cache: what was tokenised is found again, and what has changed 
   const TokenFile other(made(text)[0].path);
   CHECK(other.id(other.count() - 1) == *open_tokenizer(tokenizer)->find("<|x|>"));
   CHECK(files_in(cache) == 4);
+  // So does the field of JSON Lines.
+  write_file(text, R"({"a": "the", "b": "license"})");
+  const auto field = [&](const char* key) { return tokenized(text, tokenizer, cache, 2, left_out, key)[0].path; };
+  const TokenFile a(field("a")), b(field("b"));
+  CHECK(a.id(0) != b.id(0));
+  CHECK(files_in(cache) == 6);
 }
 
 TEST_CASE("token cache: a divided folder has a file for each part") {

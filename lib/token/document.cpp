@@ -15,11 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "val" for "wiki.valid.raw": the first part of a name between dots that names a division; "" where none does.
+/// "val" for "wiki.valid.raw" and "validation-00000-of-00001.jsonl": the first part of a name between dots that names a
+/// division, alone or in front of a number; "" where none does.
 std::string division_of(std::string_view name) {
   while (!name.empty()) {
-    const std::string_view part = name.substr(0, name.find('.'));
+    std::string_view part = name.substr(0, name.find('.'));
     name.remove_prefix(std::min(part.size() + 1, name.size()));
+    const std::size_t number = std::min(part.find_first_of("-_"), part.size());
+    const std::string_view rest = part.substr(number);
+    if (rest.size() > 1 && rest[1] >= '0' && rest[1] <= '9') part.remove_suffix(rest.size());
     if (part == "train" || part == "test") return std::string(part);
     if (part == "val" || part == "valid" || part == "validation" || part == "dev") return "val";
   }
@@ -68,6 +72,10 @@ bool DocumentReader::next(std::string& document) {
     if (end_) return false;
     end_ = true;
     document = input_.read_all();
+    if (document.starts_with("PAR1"))
+      throw Error(input_.name(), 0,
+                  "is a Parquet file: make JSON Lines of it (pandas: read_parquet(FILE).to_json(\"train.jsonl\", "
+                  "orient=\"records\", lines=True))");
     return true;
   }
   std::string line, room;

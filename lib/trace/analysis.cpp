@@ -129,25 +129,14 @@ Answer kernels(const std::vector<Trace>& traces, const Settings& settings) {
 Answer operators(const std::vector<Trace>& traces, const Settings& settings) {
   std::map<std::string, std::vector<double>> times;
   for (const Trace& trace : traces) {
-    std::map<std::int32_t, std::vector<const Event*>> threads;
+    std::vector<double> inner(trace.events.size());  // the time of what each calls
     for (const Event& event : trace.events) {
-      if (event.category == Category::cpu_op) threads[event.thread].push_back(&event);
+      if (event.category == Category::cpu_op && event.caller >= 0)
+        inner[static_cast<std::size_t>(event.caller)] += event.dur;
     }
-    for (auto& [thread, events] : threads) {
-      std::stable_sort(events.begin(), events.end(),
-                       [](const Event* a, const Event* b) { return a->ts != b->ts ? a->ts < b->ts : a->dur > b->dur; });
-      std::vector<std::pair<const Event*, double>> open;  // and the time of what each calls
-      const auto close = [&] {
-        const auto [event, inner] = open.back();
-        open.pop_back();
-        times[trace.name(*event)].push_back(event->dur - inner);
-        if (!open.empty()) open.back().second += event->dur;
-      };
-      for (const Event* const event : events) {
-        while (!open.empty() && open.back().first->end() <= event->ts) close();
-        open.emplace_back(event, 0);
-      }
-      while (!open.empty()) close();
+    for (std::size_t i = 0; i < inner.size(); ++i) {
+      const Event& event = trace.events[i];
+      if (event.category == Category::cpu_op) times[trace.name(event)].push_back(event.dur - inner[i]);
     }
   }
   return by_name("operator", std::move(times), settings);
@@ -201,24 +190,36 @@ Answer memory(const std::vector<Trace>& traces, const Settings&) {
   return answer;
 }
 
+/// An analysis that needs nothing but the traces.
+template <Answer (*analysis)(const std::vector<Trace>&, const Settings&)>
+Answer of(const Question& question, std::size_t most) {
+  return analysis(question.traces(), {question.kernel_delay(), most});
+}
+
 }  // namespace
+
+const std::vector<std::vector<Stretch>>& Question::paths() const {
+  if (paths_.size() == traces_->size()) return paths_;
+  for (const Trace& trace : *traces_) paths_.push_back(critical_path(trace, kernel_delay_));
+  return paths_;
+}
 
 const std::vector<Analysis>& analyses() {
   static const std::vector<Analysis> kAll = {
-      {"temporal", "where the time of each rank's GPU went", temporal},
-      {"idle", "why each stream waited: for the host, for the next kernel, for something else", idle},
-      {"kinds", "what ran at once", kernel_kinds},
-      {"kernels", "the kernels of most time", kernels},
-      {"overlap", "how much of the communication computation hides", overlap},
-      {"queue", "how many launches waited on each stream", queue},
-      {"launch", "how long kernels waited after their launch", launch},
-      {"delays", "whose kernels often begin late, more than 100 us after their launch", delays},
+      {"temporal", "where the time of each rank's GPU went", of<temporal>},
+      {"idle", "why each stream waited: for the host, for the next kernel, for something else", of<idle>},
+      {"kinds", "what ran at once", of<kernel_kinds>},
+      {"kernels", "the kernels of most time", of<kernels>},
+      {"overlap", "how much of the communication computation hides", of<overlap>},
+      {"queue", "how many launches waited on each stream", of<queue>},
+      {"launch", "how long kernels waited after their launch", of<launch>},
+      {"delays", "whose kernels often begin late, more than 100 us after their launch", of<delays>},
       {"critical", "what the end of each rank's GPU work waited for", critical},
       {"critical_kernels", "the kernels of most time on that path", critical_kernels},
-      {"stragglers", "which rank the others wait for, by collective", stragglers},
-      {"annotations", "what the program annotates: the parts of a step", annotations},
-      {"operators", "the operators of most time on processors, without what they call", operators},
-      {"memory", "the largest memory of each device", memory},
+      {"stragglers", "which rank the others wait for, by collective", of<stragglers>},
+      {"annotations", "what the program annotates: the parts of a step", of<annotations>},
+      {"operators", "the operators of most time on processors, without what they call", of<operators>},
+      {"memory", "the largest memory of each device", of<memory>},
   };
   return kAll;
 }

@@ -7,13 +7,32 @@
 #include <vector>
 
 #include "trace/answer.hpp"
+#include "trace/critical_path.hpp"
 #include "trace/trace.hpp"
 
 namespace zs::trace {
 
+/// What the analyses look at, and what several of them need, which is made once. The traces outlive it.
+class Question {
+ public:
+  explicit Question(const std::vector<Trace>& traces, double kernel_delay = Settings().kernel_delay)
+      : traces_(&traces), kernel_delay_(kernel_delay) {}
+
+  const std::vector<Trace>& traces() const { return *traces_; }
+  double kernel_delay() const { return kernel_delay_; }
+  /// The critical path of each trace.
+  const std::vector<std::vector<Stretch>>& paths() const;
+
+ private:
+  const std::vector<Trace>* traces_;
+  double kernel_delay_;
+  mutable std::vector<std::vector<Stretch>> paths_;
+};
+
+/// Answers with at most `most` rows of names.
 struct Analysis {
   std::string_view name, what;  ///< for --show; what it answers
-  Answer (*run)(const std::vector<Trace>& traces, const Settings& settings);
+  Answer (*run)(const Question& question, std::size_t most);
 };
 
 /// All of them, in the order in which they are told.

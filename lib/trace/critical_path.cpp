@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/number.hpp"
+#include "trace/analysis.hpp"
 #include "trace/sums.hpp"
 
 namespace zs::trace {
@@ -134,32 +135,34 @@ class Walk {
 
 std::vector<Stretch> critical_path(const Trace& trace, double kernel_delay) { return Walk(trace, kernel_delay).run(); }
 
-Answer critical(const std::vector<Trace>& traces, const Settings& settings) {
+Answer critical(const Question& question, std::size_t) {
   Answer answer{{"rank", "bound_by", "time", "percent"}, {}};
-  for (const Trace& trace : traces) {
+  for (std::size_t i = 0; i < question.traces().size(); ++i) {
+    const Trace& trace = question.traces()[i];
     std::array<double, kBounds.size()> times{};
     double whole = 0;
-    for (const Stretch& stretch : critical_path(trace, settings.kernel_delay)) {
+    for (const Stretch& stretch : question.paths()[i]) {
       times[static_cast<std::size_t>(stretch.bound)] += stretch.end - stretch.begin;
       whole += stretch.end - stretch.begin;
     }
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      if (times[i] > 0) answer.rows.push_back({rank_of(trace), kBounds[i], text(times[i]), percent(times[i], whole)});
+    for (std::size_t k = 0; k < times.size(); ++k) {
+      if (times[k] > 0) answer.rows.push_back({rank_of(trace), kBounds[k], text(times[k]), percent(times[k], whole)});
     }
   }
   return answer;
 }
 
-Answer critical_kernels(const std::vector<Trace>& traces, const Settings& settings) {
+Answer critical_kernels(const Question& question, std::size_t most) {
   std::map<std::string, std::vector<double>> times;
-  for (const Trace& trace : traces) {
-    for (const Stretch& stretch : critical_path(trace, settings.kernel_delay)) {
+  for (std::size_t i = 0; i < question.traces().size(); ++i) {
+    const Trace& trace = question.traces()[i];
+    for (const Stretch& stretch : question.paths()[i]) {
       if (stretch.event >= 0 && stretch.bound != Bound::launch && stretch.bound != Bound::queue)
         times[trace.names[trace.events[static_cast<std::size_t>(stretch.event)].name]].push_back(stretch.end -
                                                                                                  stretch.begin);
     }
   }
-  return by_name("kernel", std::move(times), settings);
+  return by_name("kernel", std::move(times), {question.kernel_delay(), most});
 }
 
 }  // namespace zs::trace

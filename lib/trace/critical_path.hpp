@@ -24,9 +24,10 @@ struct Stretch {
 /// ran on a GPU.
 std::vector<Stretch> critical_path(const Trace& trace, double kernel_delay);
 
+class Question;
 /// A row for each rank and what bound it.
-Answer critical(const std::vector<Trace>& traces, const Settings& settings);
+Answer critical(const Question& question, std::size_t most);
 /// The kernels of most time on the paths.
-Answer critical_kernels(const std::vector<Trace>& traces, const Settings& settings);
+Answer critical_kernels(const Question& question, std::size_t most);
 
 }  // namespace zs::trace

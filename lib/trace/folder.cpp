@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <set>
 
 #include "base/number.hpp"
@@ -53,24 +52,14 @@ void check_clocks(const Trace& trace, const FaultSink& faults) {
   constexpr double kRounded = 1;  // us: what cutting off fractions may do
   std::size_t early = 0, across = 0;
   double most = 0;
-  std::map<std::int32_t, std::vector<const Event*>> threads;
   for (const Event& event : trace.events) {
-    if (event.category == Category::cpu_op) threads[event.thread].push_back(&event);
+    if (event.category == Category::cpu_op && event.caller >= 0)
+      across += event.end() > trace.events[static_cast<std::size_t>(event.caller)].end() + kRounded;
     if (!event.gpu || event.partner < 0) continue;
     const double before = trace.events[static_cast<std::size_t>(event.partner)].ts - event.ts;
     if (before <= kRounded) continue;
     ++early;
     most = std::max(most, before);
-  }
-  for (auto& [thread, list] : threads) {
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Event* a, const Event* b) { return a->ts != b->ts ? a->ts < b->ts : a->dur > b->dur; });
-    std::vector<double> ends;
-    for (const Event* const event : list) {
-      while (!ends.empty() && ends.back() <= event->ts) ends.pop_back();
-      across += !ends.empty() && event->end() > ends.back() + kRounded;
-      ends.push_back(event->end());
-    }
   }
   if (early > 0) {
     faults({trace.path, 0,

@@ -27,32 +27,6 @@ const Event& launched(const Trace& trace, const Event& event) {
 
 double delay(const Event& call, const Event& kernel) { return std::max(0.0, kernel.ts - call.ts - call.dur); }
 
-/// The innermost operator around each launch, by its place in the trace; -1: none.
-std::map<std::size_t, std::int64_t> callers(const Trace& trace) {
-  std::map<std::int32_t, std::vector<std::size_t>> threads;
-  for (std::size_t i = 0; i < trace.events.size(); ++i) {
-    const Event& event = trace.events[i];
-    if (event.category == Category::cpu_op || launches(trace, event)) threads[event.thread].push_back(i);
-  }
-  std::map<std::size_t, std::int64_t> found;
-  for (auto& [thread, events] : threads) {
-    std::stable_sort(events.begin(), events.end(), [&](std::size_t a, std::size_t b) {
-      const Event &x = trace.events[a], &y = trace.events[b];
-      return x.ts != y.ts ? x.ts < y.ts : x.dur > y.dur;
-    });
-    std::vector<std::size_t> open;
-    for (const std::size_t i : events) {
-      const Event& event = trace.events[i];
-      while (!open.empty() && trace.events[open.back()].end() <= event.ts) open.pop_back();
-      if (event.category == Category::cpu_op)
-        open.push_back(i);
-      else
-        found[i] = open.empty() ? -1 : static_cast<std::int64_t>(open.back());
-    }
-  }
-  return found;
-}
-
 }  // namespace
 
 Answer launch(const std::vector<Trace>& traces, const Settings&) {
@@ -85,10 +59,10 @@ Answer delays(const std::vector<Trace>& traces, const Settings& settings) {
   };
   std::map<std::pair<std::string, std::string>, Row> rows;
   for (const Trace& trace : traces) {
-    for (const auto& [place, caller] : callers(trace)) {
-      const Event& call = trace.events[place];
+    for (const Event& call : trace.events) {
+      if (!launches(trace, call)) continue;
       const Event& kernel = launched(trace, call);
-      const std::string name = caller < 0 ? "" : trace.name(trace.events[static_cast<std::size_t>(caller)]);
+      const std::string name = call.caller < 0 ? "" : trace.name(trace.events[static_cast<std::size_t>(call.caller)]);
       Row& row = rows[{name, trace.name(kernel)}];
       row.delays.push_back(delay(call, kernel));
       row.late += row.delays.back() > kLate;

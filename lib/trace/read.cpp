@@ -391,6 +391,32 @@ class Reader {
 
 Trace read(const std::string& path, const FaultSink& faults) { return Reader(path, faults).run(); }
 
+namespace {
+
+/// Finds the caller of each operator and launch: of those that began before it and had not ended, the last to begin.
+void find_callers(std::vector<Event>& events) {
+  std::unordered_map<std::int32_t, std::vector<std::int32_t>> threads;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    events[i].caller = -1;
+    const bool launch = !events[i].gpu && events[i].partner >= 0;
+    if (events[i].category == Category::cpu_op || launch) threads[events[i].thread].push_back(static_cast<int>(i));
+  }
+  const auto at = [&](std::int32_t i) -> Event& { return events[static_cast<std::size_t>(i)]; };
+  for (auto& [thread, list] : threads) {
+    std::stable_sort(list.begin(), list.end(), [&](std::int32_t a, std::int32_t b) {
+      return at(a).ts != at(b).ts ? at(a).ts < at(b).ts : at(a).dur > at(b).dur;
+    });
+    std::vector<std::int32_t> open;
+    for (const std::int32_t i : list) {
+      while (!open.empty() && at(open.back()).end() <= at(i).ts) open.pop_back();
+      if (!open.empty()) at(i).caller = open.back();
+      if (at(i).category == Category::cpu_op) open.push_back(i);
+    }
+  }
+}
+
+}  // namespace
+
 void prepare(Trace& trace, bool with_last_step) {
   std::vector<Event>& events = trace.events;
   double first = HUGE_VAL;
@@ -435,6 +461,7 @@ void prepare(Trace& trace, bool with_last_step) {
                   [&](const Event& event) { return event.gpu ? !launched.contains(event.correlation) : !kept(event); });
   }
   link();
+  find_callers(events);
   for (Event& event : events) event.ts -= first;
   for (Memory& memory : trace.memory) memory.ts -= first;
 }

@@ -23,6 +23,7 @@ struct Event {
   std::uint32_t name = 0;  ///< number in Trace::names
   std::int32_t stream = -1, thread = 0;
   std::int32_t partner = -1;  ///< the event that launched this one, or that it launched; -1: none
+  std::int32_t caller = -1;  ///< of operators and launches: the operator of that thread within which it began; -1: none
   Category category = Category::other;
   bool gpu = false;  ///< it ran on a stream, or is a synchronisation
   double end() const { return ts + dur; }
@@ -51,7 +52,8 @@ struct Trace {
 Trace read(const std::string& path, const FaultSink& faults);
 
 /// What the analyses look at: times rounded to whole microseconds inwards where they have fractions, events linked with
-/// what launched them, and, of several profiler steps, those before the last, since that one is mostly cut.
+/// what launched them and what called them, and, of several profiler steps, those before the last, since that one is
+/// mostly cut.
 void prepare(Trace& trace, bool with_last_step);
 
 /// What a GPU's event is for, by its name.

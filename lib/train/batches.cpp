@@ -29,6 +29,7 @@ data::Split split_of(const Settings& settings, const model::Model& model) {
   }
   return data::text({.path = path,
                      .tokenizer = settings.tokenizer,
+                     .text_key = settings.text_key,
                      .vocabulary = model.vocab_size,
                      .length = settings.model.seq_length,
                      .percentage = settings.dataset_percentage,

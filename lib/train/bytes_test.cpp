@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step costs beside its arithmetic: bytes sent and bytes kept, against the formulas of each stage.
+// What a step costs beside its arithmetic: bytes sent and bytes kept, against the formulas of each stage, and against
+// the plan's own account, buffer by buffer.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -9,6 +10,8 @@
 
 #include "base/folder.hpp"
 #include "model/model.hpp"
+#include "plan/memory.hpp"
+#include "plan/profile.hpp"
 #include "zero/engine.hpp"
 
 namespace zs {
@@ -16,15 +19,17 @@ namespace {
 
 struct Cost {
   std::vector<std::int64_t> sent, between_nodes, kept;  // by rank
-  double ideal_sent = 0, ideal_kept = 0;
+  double ideal_sent = 0, ideal_kept = 0, planned = 0;
   std::optional<double> ideal_between_nodes;
   std::int64_t parameters = 0, live = 0;  // of all units, and of one of each size: the pool keeps buffers by size
   std::int64_t largest = 0;               // unit
+  std::int64_t first = 0;                 // unit
   std::int64_t offloaded = 0;
+  std::int64_t collectives = 0, planned_collectives = 0, held = 0;  // of rank 0
 };
 
 Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFloat, const zero::Offload& offload = {},
-          const zero::ZeroPlusPlus& zeropp = {}, int ranks_of_host = 0) {
+          const zero::ZeroPlusPlus& zeropp = {}, int ranks_of_host = 0, const zero::Strategy& more = {}) {
   Cost cost;
   cost.sent.resize(static_cast<std::size_t>(ranks));
   cost.kept = cost.between_nodes = cost.sent;
@@ -32,8 +37,11 @@ Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFlo
       ranks,
       [&](comm::Group& group) {
         const model::Model model = model::make({.name = "tiny", .seq_length = 8});
-        const auto engine = zero::make_engine(group, model.units, {.stage = stage, .micro_steps = micro_steps},
-                                              {.dtype = dtype, .offload = offload, .zeropp = zeropp});
+        zero::Strategy strategy = more;
+        strategy.stage = stage;
+        strategy.micro_steps = micro_steps;
+        const auto engine =
+            zero::make_engine(group, model.units, strategy, {.dtype = dtype, .offload = offload, .zeropp = zeropp});
         const at::Tensor tokens = at::arange(9).view({1, 9});
         const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
         zero::StepResult result;
@@ -46,14 +54,20 @@ Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFlo
         cost.ideal_sent = engine->ideal_comm_bytes();
         cost.ideal_between_nodes = engine->ideal_bytes_between_nodes();
         cost.ideal_kept = engine->ideal_state_bytes();
+        cost.planned = plan::kept_bytes(engine->plan(), static_cast<int>(at::elementSize(dtype)));
         cost.parameters = unit::numel(model.units);
         std::set<std::int64_t> sizes;
         for (const auto& unit : model.units) sizes.insert(unit->numel());
         cost.largest = *sizes.rbegin();
+        cost.first = model.units.front()->numel();
         cost.offloaded = engine->offloaded_bytes();
+        cost.collectives = result.collectives;
+        cost.planned_collectives = plan::collectives(engine->plan());
+        cost.held = result.held;
         cost.live = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
       },
       {.ranks_of_host = ranks_of_host});
+  CHECK(static_cast<double>(cost.kept[0]) == cost.planned);
   return cost;
 }
 
@@ -190,6 +204,68 @@ TEST_CASE("bytes: what is offloaded leaves the device but for one block, the lar
       }
     }
   }
+}
+
+/// With passes over the plan, by what was measured of it.
+Cost passed(int stage, int ranks, const std::vector<std::string>& passes, bool checkpointing = false,
+            std::shared_ptr<const plan::Profile> profile = nullptr) {
+  zero::Strategy strategy;
+  strategy.passes = plan::from_the_start(passes);
+  strategy.activation_checkpointing = checkpointing;
+  strategy.budget.profile = std::move(profile);
+  return cost(stage, ranks, 2, at::kFloat, {}, {}, 0, strategy);
+}
+
+TEST_CASE("bytes: a step has as many collectives as its plan, fewer where gathers begin together, and the same bytes") {
+  // A gather that takes as long whatever it brings.
+  auto profile = std::make_shared<plan::Profile>();
+  const model::Model model = model::make({.name = "tiny", .seq_length = 8});
+  for (const auto& unit : model.units) {
+    const int index = static_cast<int>(profile->shape.units.size());
+    profile->shape.units.push_back({unit->name(), unit->numel(), unit->tied_to()});
+    profile->timings.push_back({plan::Kind::gather, index, 1, 0});
+    profile->timings.push_back({plan::Kind::gather_wait, index, 0, 0});
+  }
+  profile->shape.stage = 3;
+  profile->shape.ranks = 2;
+  for (const int stage : {1, 3}) {
+    CAPTURE(stage);
+    const Cost plain = passed(stage, 4, {}), alone = passed(stage, 4, {"prefetch"}),
+               together = passed(stage, 4, {"prefetch"}, false, profile);
+    for (const Cost* const one : {&plain, &alone, &together}) {
+      CHECK(one->collectives == one->planned_collectives);
+      CHECK(one->sent == plain.sent);
+    }
+    CHECK(alone.collectives == plain.collectives);
+    CHECK(together.collectives < plain.collectives);
+  }
+}
+
+TEST_CASE("bytes: what passes move out is not in device memory while units compute, and is there between steps") {
+  for (const int stage : {2, 3}) {
+    for (const int ranks : {1, 2}) {
+      CAPTURE(stage);
+      CAPTURE(ranks);
+      const Cost plain = passed(stage, ranks, {});
+      const std::int64_t state = 8 * plain.parameters / ranks;
+      CHECK(plain.held > state);
+      for (const char* const name : {"offload_adam_states", "offload_adam_states_sync"}) {
+        const Cost moved = passed(stage, ranks, {name});
+        CHECK(moved.held == plain.held - state);
+        CHECK(moved.offloaded == state);
+        CHECK(moved.kept[0] == plain.kept[0]);
+        CHECK(moved.sent == plain.sent);
+      }
+      if (stage < 3) continue;
+      // The first forward comes before the shards of the other units have been used.
+      const Cost shards = passed(stage, ranks, {"offload_parameters", "offload_adam_states"});
+      CHECK(shards.held == 4 * (shards.parameters - shards.first) / ranks);
+    }
+  }
+  const Cost kept = passed(1, 1, {}, true), moved = passed(1, 1, {"offload_activation"}, true);
+  CHECK(kept.held > 8 * kept.parameters);
+  CHECK(moved.held < kept.held);
+  CHECK(moved.offloaded > 0);
 }
 
 }  // namespace

@@ -79,7 +79,18 @@ DeepSpeedConfig deepspeed_config(const Settings& s, int ranks) {
   if (zeropp.secondary > 0) json["zero_optimization"]["zero_hpz_partition_size"] = zeropp.secondary;
   if (zeropp.quantized_weights) json["zero_optimization"]["zero_quantized_weights"] = true;
   if (zeropp.quantized_gradients) json["zero_optimization"]["zero_quantized_gradients"] = true;
-  if (s.deepcompile) json["compile"] = {{"deepcompile", true}};
+  if (s.deepcompile) {
+    json["compile"] = {{"deepcompile", true}};
+    for (const auto& [key, pass] :
+         {std::pair{"offload_parameters", "offload_parameters"}, std::pair{"offload_opt_states", "offload_adam_states"},
+          std::pair{"offload_activation", "offload_activation"}}) {
+      for (const plan::Scheduled& entry : s.passes) {
+        for (const std::string& name : entry.passes) {
+          if (name.starts_with(pass)) json["compile"][key] = true;
+        }
+      }
+    }
+  }
   if (!s.engine.decay_all)
     result.remaining.emplace_back("weight decay of matrices alone: give the optimizer two groups of parameters");
   if (s.activation_checkpointing)

@@ -22,6 +22,8 @@ struct Case {
   zero::Offload offload{};
   at::ScalarType dtype = at::kFloat;
   zero::ZeroPlusPlus zeropp{};
+  plan::Schedule passes{};
+  plan::Budget budget{};
 };
 
 unit::Batch batch(const model::Model& model, std::int64_t step, std::int64_t leaf) {
@@ -52,7 +54,8 @@ Outcome trained(const Case& c) {
                                             .fused = c.fused});
     const auto engine = zero::make_engine(
         group, model.units,
-        {c.stage, c.micro_steps, c.checkpointing, c.compiled ? plan::pass_names() : std::vector<std::string>{}, {}},
+        {c.stage, c.micro_steps, c.checkpointing,
+         c.passes.empty() && c.compiled ? plan::from_the_start(plan::usual_passes()) : c.passes, c.budget},
         {.max_grad_norm = c.max_grad_norm, .dtype = c.dtype, .offload = c.offload, .zeropp = c.zeropp});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
@@ -120,6 +123,32 @@ TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes 
           }
         }
       }
+    }
+  }
+}
+
+TEST_CASE("exact: each pass alone, all together and a schedule of them change no bit") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const TemporaryFolder folder;
+  const Outcome wide = trained({.max_grad_norm = 0.5}),
+                narrow = trained({.max_grad_norm = 0.5, .dtype = at::kBFloat16});
+  using Names = std::vector<std::string>;
+  const Names together = {"offload_parameters", "selective_gather",    "prefetch",
+                          "overlap_reduce",     "offload_adam_states", "offload_activation"};
+  std::vector<plan::Schedule> schedules = {plan::from_the_start(together),
+                                           {{0, {}}, {1, together}, {2, {"prefetch", "offload_adam_states_sync"}}}};
+  for (const plan::Pass& pass : plan::passes()) schedules.push_back(plan::from_the_start({pass.name}));
+  for (std::size_t i = 0; i < schedules.size(); ++i) {
+    CAPTURE(plan::to_text(schedules[i]));
+    for (const int stage : {1, 3}) {
+      const int ranks = i % 3 == 0 ? 1 : i % 3 == 1 ? 2 : 4;
+      Case c{.stage = stage, .ranks = ranks, .micro_steps = 8 / ranks, .checkpointing = true, .max_grad_norm = 0.5};
+      c.offload = {zero::Place::device, zero::Place::device, folder.path(),
+                   i % 2 == 0 ? zero::Place::host : zero::Place::disk};
+      c.dtype = i < 2 && stage == 3 ? at::kBFloat16 : at::kFloat;
+      c.passes = schedules[i];
+      c.budget.gathered_elements = i == 0 ? 1 : 1'000'000'000;  // units are gathered again, from shards that were away
+      CHECK(trained(c) == (c.dtype == at::kFloat ? wide : narrow));
     }
   }
 }

@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/measuring.hpp"
 
+#include <ATen/Parallel.h>
+#include <sched.h>
+
+#include <algorithm>
+
 #include "base/file.hpp"
 #include "comm/nodes.hpp"
 #include "device/memory.hpp"
 
 namespace zs::train {
+namespace {
+
+/// Processors of the first rank's host that its ranks may use, over the threads of a rank. COLLECTIVE.
+int slots_of_node(comm::Group& group) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  const auto all = comm::exchange_values(group, mine, "exchange of what was measured");
+  cpu_set_t together = all.front();
+  for (int rank = 1; rank < comm::ranks_beside_first(group); ++rank)
+    CPU_OR(&together, &together, &all[static_cast<std::size_t>(rank)]);
+  return std::max(1, CPU_COUNT(&together) / at::get_num_threads());
+}
+
+}  // namespace
 
 Measuring::Measuring(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
                      std::int64_t done)
@@ -13,7 +33,7 @@ Measuring::Measuring(comm::Group& group, zero::Engine& engine, const Settings& s
       engine_(engine),
       settings_(settings),
       model_(model),
-      first_(settings.deepcompile && !settings.plan_profile ? done + 2 : 0) {}
+      first_((settings.deepcompile || settings.passes.size() > 1) && !settings.plan_profile ? done + 2 : 0) {}
 
 void Measuring::before(std::int64_t step) {
   if (!measures(step)) return;
@@ -34,11 +54,16 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   profile.node = comm::ranks_beside_first(group_);
   profile.overlaps = group_.device().kind != device::Device::Kind::cpu;
   profile.peak = static_cast<double>(device::statistics(group_.device()).peak);
+  profile.state = static_cast<double>(engine_.state_bytes());
+  profile.slots = profile.overlaps ? 0 : slots_of_node(group_);
+  profile.config = model_.config_json;
   std::vector<plan::Profile> ranks;
   const std::string mine = plan::to_json(timings_.into(std::move(profile)));
   for (const std::string& its : group_.all_gather_object(mine, "exchange of what was measured"))
     ranks.push_back(plan::profile_from_json(its, "the profile of a rank"));
-  if (group_.rank() == 0) write_file(folder + "/profile.json", plan::to_json(plan::joined(ranks)));
+  const auto all = std::make_shared<const plan::Profile>(plan::joined(ranks));
+  if (group_.rank() == 0) write_file(folder + "/profile.json", plan::to_json(*all));
+  engine_.measured(all);
   return true;
 }
 

@@ -12,14 +12,14 @@ namespace zs::train {
 
 class Measuring {
  public:
-  /// Of a training that begins behind step `done`. Measures where passes are asked for and no profile is given. All
-  /// outlive it.
+  /// Of a training that begins behind step `done`. Measures where passes are asked for by --deepcompile, or from a
+  /// later step on, and no profile is given. All outlive it.
   Measuring(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
             std::int64_t done);
   /// Before a step. COLLECTIVE.
   void before(std::int64_t step);
-  /// After it, which took so long. After the last step that is measured the ranks join what they saw, and rank 0 writes
-  /// it into `folder`; true then. COLLECTIVE.
+  /// After it, which took so long. After the last step that is measured the ranks join what they saw, rank 0 writes it
+  /// into `folder`, and the engine makes the plans to come by it; true then. COLLECTIVE.
   bool after(std::int64_t step, double seconds, const std::string& folder);
 
  private:

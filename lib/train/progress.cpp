@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "metric/unit.hpp"
 
 namespace zs::train {
 namespace {
@@ -25,11 +26,12 @@ std::string rate_text(double per_second) {
 
 }  // namespace
 
-std::string progress_line(std::int64_t step, std::int64_t steps, double loss, double tokens_per_second, double left) {
+std::string progress_line(std::int64_t step, std::int64_t steps, double loss, double per_second,
+                          const std::string& what, double left) {
   const double share = static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(steps, 1));
   std::string text =
       cli::bar(share, 22) + " step " + to_text(step) + "/" + to_text(steps) + "  loss " + to_rounded_text(loss, 5);
-  if (tokens_per_second > 0) text += "  " + rate_text(tokens_per_second) + " tokens/s";
+  if (per_second > 0) text += "  " + rate_text(per_second) + " " + what + "/s";
   return text + "  " + cli::clock_text(left) + " left";
 }
 
@@ -59,7 +61,7 @@ void Display::log(const std::string& line) {
 
 void Display::step(const metric::Table& records, std::int64_t steps) {
   if (!line_.on_terminal()) return;
-  const auto last = [&](const char* name) {
+  const auto last = [&](std::string_view name) {
     const metric::Column* const column = records.find(name);
     return column && column->size() > 0 && !column->absent(column->size() - 1) ? column->real(column->size() - 1) : 0.0;
   };
@@ -78,7 +80,8 @@ void Display::step(const metric::Table& records, std::int64_t steps) {
       cli::tell(command_, cli::about(left) + " for " + to_text(steps - step) + " more steps; Ctrl-C saves and stops");
   }
   if (!line_.due(step == steps)) return;
-  line_.show(progress_line(step, steps, last("loss"), each > 0 ? last("tokens") / each : 0, left));
+  const std::string what(records.find(metric::kImages) ? metric::kImages : "tokens");
+  line_.show(progress_line(step, steps, last("loss"), each > 0 ? last(what) / each : 0, what, left));
 }
 
 void Display::end(double loss, const std::string& digest) {

@@ -10,8 +10,10 @@
 
 namespace zs::train {
 
-/// "[####----] step 40/100  loss 3.1416  12.3 k tokens/s  0:01:23 left". `left` in seconds.
-std::string progress_line(std::int64_t step, std::int64_t steps, double loss, double tokens_per_second, double left);
+/// "[####----] step 40/100  loss 3.1416  12.3 k tokens/s  0:01:23 left". `what` a step has so many of in a second;
+/// `left` in seconds.
+std::string progress_line(std::int64_t step, std::int64_t steps, double loss, double per_second,
+                          const std::string& what, double left);
 
 class Display {
  public:

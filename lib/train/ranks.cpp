@@ -129,6 +129,7 @@ cli::Hooks Ranks::hooks() {
           [this] {
             if (group_ && group_->size() > 1) group_->abort();
           },
+      .build = [] { return std::string(cuda::library_path().empty() ? "without CUDA" : "with CUDA"); },
   };
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/number.hpp"
 
 namespace zs::train {
 namespace {
@@ -48,9 +49,15 @@ void write_results(const std::string& path, const std::string& method, const Out
                  {"train_losses", by_epoch},
                  {"epoch_duration", number(time / static_cast<double>(by_epoch.size()))},
                  {"peak_memory_gb", static_cast<double>(outcome.peak_mem) / 1e9},
-                 {"throughput", number(outcome.tokens_per_second)},
+                 {"throughput", number(outcome.throughput)},
                  {"steps", outcome.steps},
                  {"state_digest", outcome.state_digest}};
+  // Of images: on what is held out to the end, else on what is validated with.
+  for (const char* const name : {"final_valid_accuracy", "test_accuracy"}) {
+    for (const auto& [key, value] : outcome.facts) {
+      if (key == name) result["final_accuracy"] = number(parse_real(value).value_or(std::nan("")));
+    }
+  }
   if (!metric::is_absent(outcome.valid_loss)) result["final_valid_loss"] = number(outcome.valid_loss);
   if (!outcome.diverged.empty()) result["error"] = outcome.diverged;
   Json all = read(path);

@@ -36,18 +36,28 @@ std::string Saving::name(std::int64_t step, bool last) const {
   return folder_ + (last && settings_.save_final ? "/final_checkpoint" : "/checkpoint_" + to_text(step));
 }
 
-void Saving::before(std::int64_t step, std::int64_t steps) {
+void Saving::before(std::int64_t step, std::int64_t steps, std::function<void()> seen) {
+  const bool last = step == steps;
+  zero::Observer observer;
+  norms_.reset();
+  if (settings_.save_gradient_norms && due(step, last)) {
+    norms_.emplace(group_, engine_);
+    observer.leaf = [this](int unit, int micro) { norms_->add(unit, micro); };
+  }
   // Whether to stop is agreed on while the gradients are there, so that every checkpoint has them.
-  engine_.observe({.reduced = [this, step, last = step == steps] {
+  observer.reduced = [this, step, last, seen = std::move(seen)] {
+    if (seen) seen();
     for (const int asked : comm::exchange_values(group_, int{stop_asked()}, "agreement on going on"))
       stopping_ = stopping_ || asked;
     if (settings_.save_gradients && (due(step, last) || stopping_)) write_gradients(step, last);
-  }});
+  };
+  engine_.observe(std::move(observer));
 }
 
 void Saving::write_gradients(std::int64_t step, bool last) {
   writer_ = std::make_unique<checkpoint::Writer>(group_, engine_, name(step, last), model_config_);
   writer_->gradients();
+  if (norms_) writer_->gradient_norms(*norms_);
 }
 
 void Saving::after(const checkpoint::Progress& progress, bool last) {

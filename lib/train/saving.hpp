@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a training saves, and what it goes on from.
 #pragma once
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "checkpoint/checkpoint.hpp"
@@ -22,7 +24,8 @@ class Saving {
     return (last && settings_.save_final) || (settings_.save_steps > 0 && step % settings_.save_steps == 0);
   }
   /// Before a step: arranges that its gradients are written if a checkpoint is due after it, or a signal asks for one.
-  void before(std::int64_t step, std::int64_t steps);
+  /// `seen` is called when the step has its gradients.
+  void before(std::int64_t step, std::int64_t steps, std::function<void()> seen = {});
   /// Whether a signal on any rank asked to save and stop, by the time when the last step had its gradients.
   bool stopping() const { return stopping_; }
   /// After a step: completes the checkpoint that is due, or that a signal asked for.
@@ -34,6 +37,7 @@ class Saving {
   Settings settings_;
   std::string folder_, model_config_, model_folder_;
   std::unique_ptr<checkpoint::Writer> writer_;
+  std::optional<checkpoint::MicroBatchNorms> norms_;  // of the step under way, where they are saved
   bool stopping_ = false;
 
   void write_gradients(std::int64_t step, bool last);

@@ -85,7 +85,7 @@ Status status(const Outcome& outcome) {
 
 registry::Fields result_fields(const Outcome& outcome, double wall_time) {
   registry::Fields fields = {{"final_train_loss", to_text(outcome.final_loss)},
-                             {"throughput", to_text(outcome.tokens_per_second)},
+                             {"throughput", to_text(outcome.throughput)},
                              {"iteration_time", to_text(outcome.iteration_time)},
                              {"peak_memory", to_text(outcome.peak_mem)},
                              {"wall_time", to_text(wall_time)},
@@ -165,6 +165,17 @@ std::string cost_text(const plan::Plan& plan, const plan::Profile& profile) {
   return text;
 }
 
+/// The plans that a training has one after another, and what they cost.
+std::string plans_text(const Trainer& trainer, const plan::Profile* profile) {
+  std::string text;
+  for (std::size_t i = 0; i < trainer.plans().size(); ++i) {
+    const plan::Plan& plan = trainer.plans()[i];
+    if (trainer.plans().size() > 1) text += "# behind " + to_text(trainer.passes()[i].behind) + " steps\n";
+    text += plan::to_text(plan) + (profile ? cost_text(plan, *profile) : "");
+  }
+  return text;
+}
+
 /// What a run that goes on records: where, and what differs from what it recorded before (settings, ranks, revision);
 /// its first command stays.
 registry::Fields resumed_fields(const registry::Run& run, const config::Config& config, const registry::Fields& fields,
@@ -216,7 +227,8 @@ Session::Start Session::start(const cli::Args& args, int ranks) {
     start.config.set("training.gradient_accumulation_steps", to_text(std::int64_t{start.settings.micro_steps}), origin);
     start.config.set("training.train_batch_size", "null", origin);
   }
-  if (args.has("verbose_logging") || args.has("debug_log")) start.settings.log_interval = 1;
+  start.settings.verbose = args.has("verbose_logging") || args.has("debug_log");
+  if (start.settings.verbose) start.settings.log_interval = 1;
   if (args.has("debug_log")) start.settings.digest_every = 1;
   return start;
 }
@@ -303,9 +315,7 @@ Status Session::train(const cli::Args& args) {
                                   "another stage may not (--reduction any)");
   }
   if (args.has("print_plan")) {
-    if (first)
-      print(plan::to_text(trainer.plan()) +
-            (args.has("cost") ? cost_text(trainer.plan(), *start.settings.plan_profile) : ""));
+    if (first) print(plans_text(trainer, args.has("cost") ? start.settings.plan_profile.get() : nullptr));
     return Status::done;
   }
   if (args.has("eval_only")) {

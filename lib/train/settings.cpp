@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/host.hpp"
@@ -28,6 +31,28 @@ std::int64_t gathered_elements(const config::Config& config, int ranks) {
   const std::int64_t bytes =
       config.has("zero.memory_budget") ? config.integer("zero.memory_budget") : host_memory() / 2 / ranks;
   return bytes / static_cast<std::int64_t>(sizeof(float));
+}
+
+/// Bytes that a rank may fill where nothing is asked for: what else lies there needs some.
+double usual_memory(std::int64_t all) { return 0.9 * static_cast<double>(all); }
+
+/// The passes and when they run: the usual ones with --deepcompile alone.
+plan::Schedule passes(const config::Config& config, bool deepcompile) {
+  const std::vector<std::string> named = config.list("zero.passes");
+  if (named.empty()) return deepcompile ? plan::from_the_start(plan::usual_passes()) : plan::Schedule{};
+  try {
+    return plan::schedule_from(named);
+  } catch (const Error& error) {
+    throw Error(config.find("zero.passes")->origin + ": zero.passes: " + error.what());
+  }
+}
+
+/// Whether a pass moves something out of device memory.
+bool offloads(const plan::Schedule& passes) {
+  return std::any_of(passes.begin(), passes.end(), [](const plan::Scheduled& entry) {
+    return std::any_of(entry.passes.begin(), entry.passes.end(),
+                       [](const std::string& name) { return name.starts_with("offload_"); });
+  });
 }
 
 const char *const kBatch = "training.batch_size", *const kSteps = "training.gradient_accumulation_steps",
@@ -120,7 +145,9 @@ zero::Place place(const config::Config& config, const char* key) {
 /// What is offloaded, where the stage divides it and it can be.
 zero::Offload offload(const config::Config& config, const Settings& s) {
   const char *const kState = "zero.offload_device", *const kShards = "zero.offload_param";
-  const zero::Offload offload{place(config, kState), place(config, kShards), config.text("zero.nvme_path")};
+  const std::string folder = config.text("zero.nvme_path");
+  const zero::Offload offload{place(config, kState), place(config, kShards), folder,
+                              folder.empty() ? zero::Place::host : zero::Place::disk};
   const auto refuse = [&](const char* key, const std::string& why) {
     throw Error(config.find(key)->origin + ": " + key + " is " + config.text(key) + ", and " + why);
   };
@@ -131,6 +158,11 @@ zero::Offload offload(const config::Config& config, const Settings& s) {
   if ((state || shards) && s.engine.use_torch_adam) {
     refuse(state ? kState : kShards,
            "LibTorch's own AdamW keeps its state where it is: leave out use_torch_adam, zs's AdamW is as exact");
+  }
+  if (offloads(s.passes) && s.engine.use_torch_adam) {
+    throw Error(config.find("zero.passes")->origin +
+                ": zero.passes move state out of device memory, and LibTorch's own AdamW keeps it where it is: leave "
+                "out use_torch_adam, zs's AdamW is as exact");
   }
   for (const char* const key : {kState, kShards}) {
     if (config.text(key) == "nvme" && offload.nvme_path.empty())
@@ -220,12 +252,13 @@ void choose_model(const config::Config& config, Settings& s) {
     choose_labels(s);
   else
     choose_vocabulary(config, s);
-  if (config.has("data.packing")) {
-    if (images)
-      throw Error(config.find("data.packing")->origin + ": data.packing is of text, and the model " + s.model.name +
+  for (const char* const key : {"data.packing", "data.text_key"}) {
+    if (config.has(key) && images)
+      throw Error(config.find(key)->origin + ": " + key + " is of text, and the model " + s.model.name +
                   " takes images: leave it out");
-    s.packing = config.text("data.packing") == "none" ? data::Packing::none : data::Packing::whole;
   }
+  if (config.has("data.text_key")) s.text_key = config.text("data.text_key");
+  if (config.has("data.packing") && config.text("data.packing") == "none") s.packing = data::Packing::none;
   const model::Model model = model::make(s.model);
   if (s.model.seq_length == model.seq_length) return;
   s.model.seq_length = model.seq_length;
@@ -286,6 +319,27 @@ at::ScalarType autocast(const config::Config& config, const Settings& s) {
   return dtype_named(name);
 }
 
+/// What is asked for, else what the environment says, which is the same for trainings with zs_probe.py.
+void choose_probe(const config::Config& config, Settings& s) {
+  const auto chosen = [&](const char* key, const char* variable) {
+    const std::string asked = config.has(key) ? config.text(key) : "";
+    const char* const common = std::getenv(variable);
+    return asked.empty() && common ? std::string(common) : asked;
+  };
+  s.probe = chosen("tracking.probe", "ZS_PROBE");
+  if (s.probe == "off") s.probe.clear();
+  s.probe_values = chosen("tracking.probe_values", "ZS_PROBE_VALUES");
+  const std::string every = chosen("tracking.probe_every", "ZS_PROBE_EVERY");
+  const auto number = every.empty() ? std::optional<std::int64_t>(1) : parse_int(every);
+  if (!number || *number < 1) throw Error("ZS_PROBE_EVERY: '" + every + "' is not a whole number of at least 1");
+  s.probe_every = *number;
+  std::istringstream steps(s.probe_values == "all" ? "" : s.probe_values);
+  for (std::string step; std::getline(steps, step, ',');) {
+    if (const auto value = parse_int(step); !value || *value < 1)
+      throw Error("tracking.probe_values: '" + step + "' is neither a step nor all");
+  }
+}
+
 }  // namespace
 
 std::string dtype_name(at::ScalarType dtype) {
@@ -318,10 +372,10 @@ Settings settings(const config::Config& config, int ranks) {
                 ": use --offload_device");
   s.activation_checkpointing = config.boolean("zero.activation_checkpointing");
   s.deepcompile = config.boolean("zero.deepcompile");
-  s.passes = config.list("zero.passes");
-  const bool all = s.passes == std::vector<std::string>{"ALL"};
-  if (all || (s.deepcompile && s.passes.empty())) s.passes = plan::pass_names();
+  s.passes = passes(config, s.deepcompile);
   s.gathered_elements = gathered_elements(config, ranks);
+  s.memory = config.has("zero.memory_budget") ? static_cast<double>(config.integer("zero.memory_budget"))
+                                              : usual_memory(host_memory() / ranks);
   if (config.has("zero.plan_profile"))
     s.plan_profile = std::make_shared<plan::Profile>(plan::read_profile(config.text("zero.plan_profile")));
 
@@ -370,11 +424,16 @@ Settings settings(const config::Config& config, int ranks) {
   if (config.has("training.save_pretrained")) s.save_pretrained = config.text("training.save_pretrained");
   s.keep_last = config.integer("training.keep_last");
   s.save_gradients = config.boolean("training.save_gradients");
+  s.save_gradient_norms = config.boolean("training.save_gradient_norms");
+  if (s.save_gradient_norms && !s.save_gradients)
+    throw Error(config.find("training.save_gradient_norms")->origin +
+                ": save_gradient_norms is of gradients that are saved: leave out save_gradients, which is false");
   if (const config::Entry* const asked = config.find("tracking.profile_steps"); asked && !asked->value.empty())
     s.profiled = profiled_steps(asked->value, asked->origin);
   s.profile = config.boolean("tracking.profile") || s.profiled.last > 0;
   if (s.profile && !has_profiler()) throw Error("--profile: Debian's LibTorch has no profiler; that of PyTorch has");
   s.profile_dir = config.text("tracking.profile_dir");
+  choose_probe(config, s);
   s.output_dir = config.text("run.output_dir");
   s.run_name = config.text("run.name");
   return s;
@@ -383,6 +442,7 @@ Settings settings(const config::Config& config, int ranks) {
 void place_on(Settings& s, const config::Config& config, const device::Device& device) {
   s.model.device = device::torch_device(device).type();
   if (device.kind == device::Device::Kind::cpu || config.has("zero.memory_budget")) return;
+  s.memory = usual_memory(device::capacity(device));
   s.gathered_elements = device::capacity(device) / 2 / static_cast<std::int64_t>(at::elementSize(s.engine.dtype));
 }
 

@@ -28,15 +28,17 @@ struct Settings {
   std::string method;  ///< as it was asked for, or ""
   int micro_steps = 1;
   bool deepcompile = false, activation_checkpointing = false;
-  std::vector<std::string> passes;               ///< empty: none
-  std::int64_t gathered_elements = 0;            ///< what passes may keep gathered
+  plan::Schedule passes;                              ///< empty: none
+  std::int64_t gathered_elements = 0;                 ///< what passes may keep gathered
+  double memory = 0;                                  ///< bytes of device memory that a rank may fill
   std::shared_ptr<const plan::Profile> plan_profile;  ///< what was measured of the plan's operations, or null
   zero::Strategy strategy() const {
-    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, plan_profile}};
+    return {stage, micro_steps, activation_checkpointing, passes, {gathered_elements, plan_profile, memory}};
   }
 
   std::string dataset;
   std::string tokenizer;  ///< its path; "": bytes
+  std::string text_key;   ///< of JSON Lines; "": text, of files named so
   double dataset_percentage = 100;
   std::int64_t dataset_size = 0;
   data::HeldOut held_out;
@@ -52,9 +54,12 @@ struct Settings {
   bool eval = false;
   std::string dump_logits;  ///< file for those of the last evaluation, or ""
   std::string output_dir, run_name;
-  bool profile = false;         ///< profile some steps
-  ProfiledSteps profiled;       ///< those asked for
-  std::string profile_dir;      ///< folder for the traces; "": the run's
+  bool profile = false;     ///< profile some steps
+  ProfiledSteps profiled;   ///< those asked for
+  std::string profile_dir;  ///< folder for the traces; "": the run's
+  std::string probe;        ///< folder for what zs_probe.py records of a PyTorch training; "": none
+  std::int64_t probe_every = 1;
+  std::string probe_values;     ///< "all", or steps joined by commas; "": of none the values are kept
   std::string checkpoint;       ///< folder to go on from, or ""
   std::int64_t save_steps = 0;  ///< 0: none but the final one
   bool save_final = true;
@@ -62,7 +67,9 @@ struct Settings {
   bool deterministic = true;    ///< only operations that repeat their bits
   std::int64_t keep_last = 0;   ///< 0: all
   bool save_gradients = true;
+  bool save_gradient_norms = false;  ///< of micro-batches, with the gradients
   bool may_be_done = false;  ///< the checkpoint may have all steps: of a run that was killed before it said its result
+  bool verbose = false;      ///< what passes did is for the log too
   std::vector<std::string> notes;  ///< what was chosen because nothing was asked for, or never comes, for the log
 };
 

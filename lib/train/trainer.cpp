@@ -65,7 +65,11 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
     explain_memory(group_, model_, settings_);
     throw;
   }
-  if (settings_.checkpoint.empty()) return;
+  if (!settings_.checkpoint.empty()) load_checkpoint();
+  engine_->prepare(done_ + 1);
+}
+
+void Trainer::load_checkpoint() {
   comm::together(group_, "reading of " + settings_.checkpoint, [&] {
     const auto progress = checkpoint::peek(settings_.checkpoint);
     model::require_same(model_, settings_.checkpoint);
@@ -84,8 +88,6 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
 void Trainer::describe() {
   const auto number = [](auto value) { return to_text(static_cast<std::int64_t>(value)); };
   const auto some = [&](std::int64_t value) { return value > 0 ? number(value) : ""; };
-  std::string passes;
-  for (const std::string& pass : plan().passes) passes += (passes.empty() ? "" : ",") + pass;
   // What the configuration came to with this model, these data and these ranks, in place of what was asked.
   attribute::Facts known = {{"model.name", model_.name},
                             {"model.num_layers", number(model_.num_layers)},
@@ -102,7 +104,7 @@ void Trainer::describe() {
                             {"gradient_accumulation_steps", number(settings_.micro_steps)},
                             {"batch_size", number(settings_.batch_size)},
                             {"global_batch_size", number(batches_.samples_per_step())},
-                            {"passes", passes},
+                            {"passes", plan::to_text(passes())},
                             {"expected_steps", number(steps_)},
                             {"dataset", batches_.data().path},
                             {"dataset_sha256", batches_.data().sha256},
@@ -123,6 +125,24 @@ void Trainer::describe() {
   known.merge(run_.attributes);
   std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
   run_.attributes = std::move(known);
+  describe_plan();
+}
+
+void Trainer::describe_plan() {
+  std::string effects;
+  for (const std::string& effect : engine_->plan().effects) effects += (effects.empty() ? "" : " | ") + effect;
+  if (!effects.empty()) run_.attributes["pass_effects"] = effects;
+}
+
+void Trainer::tell_plan(std::int64_t step) {
+  describe_plan();
+  if (!sink_.log) return;
+  const plan::Plan& plan = engine_->plan();
+  std::string passes;
+  for (const std::string& pass : plan.passes) passes += (passes.empty() ? "" : ", ") + pass;
+  sink_.log("note: passes from step " + to_text(step) + " on: " + (passes.empty() ? "none" : passes));
+  if (!settings_.verbose) return;
+  for (const std::string& effect : plan.effects) sink_.log("note: pass " + effect);
 }
 
 Outcome Trainer::run(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
@@ -144,11 +164,13 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + printable(value));
     for (const std::string& note : settings_.notes) sink_.log("note: " + printable(note));
   }
+  if (settings_.verbose && !engine_->plan().passes.empty()) tell_plan(done_ + 1);
   for (metric::Writer* const writer : sink_.metrics) {
     writer->begin(run_.attribute("run_id"), run_.attributes);
     for (std::size_t row = 0; row < run_.records.rows(); ++row) metric::write_row(run_.records, row, *writer);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
+  probing_ = std::make_unique<Probing>(group_, *engine_, settings_);
   Measuring measuring(group_, *engine_, settings_, model_, done_);
   const ProfiledSteps profiled =
       settings_.profile ? profiled_steps(settings_.profiled, settings_.timing_warmup, done_, steps_) : ProfiledSteps{};
@@ -166,7 +188,8 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   while (step < steps_ && !stopped && diverged_.empty()) {
     ++step;
     const bool last = step == steps_;
-    saving.before(step, steps_);
+    saving.before(step, steps_, [&] { probing_->gradients(step); });
+    if (engine_->prepare(step)) tell_plan(step);
     measuring.before(step);
     profile.begin(step);
     train_step(step);
@@ -197,6 +220,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     if (sink_.progress) sink_.progress(run_.records, steps_);
   }
   profile.finish();
+  probing_->finish(step);
   run_.attributes["state_digest"] = digest;
   const auto held = comm::exchange_values(group_, engine_->state_bytes(), "exchange of memory use");
   const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
@@ -208,17 +232,17 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     if (sink_.log) sink_.log("run: " + key + "=" + printable(value));
   }
   if (const double rate = kernel::matrix_rate(matrix_format(settings_)); rate > 0) {
-    run_.attributes["mfu"] =
-        to_rounded_text(model_.flops_per_token * result.tokens_per_second / group_.size() / rate, 3);
+    const double tokens = result.throughput * static_cast<double>(model_.takes_images() ? model_.seq_length : 1);
+    run_.attributes["mfu"] = to_rounded_text(model_.flops_per_token * tokens / group_.size() / rate, 3);
   }
   if (sink_.log) {
     if (const std::string why = batches_.cut_short(); !stopped && !why.empty()) sink_.log("note: " + why);
     sink_.log("Summary: steps: " + to_text(step) + " final_loss: " + to_plain_text(result.final_loss) +
               " iteration_time: " + to_plain_text(result.iteration_time) +
-              " tokens_per_second: " + to_plain_text(result.tokens_per_second) + " samples_per_second: " +
-              to_plain_text(result.samples_per_second) + " alloc_mem: " + to_text(result.alloc_mem) +
-              " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " + to_text(state_bytes) +
-              (run_.attributes.contains("mfu") ? " mfu: " + run_.attributes["mfu"] : ""));
+              (model_.takes_images() ? "" : " tokens_per_second: " + to_plain_text(result.throughput)) +
+              " samples_per_second: " + to_plain_text(result.samples_per_second) +
+              " alloc_mem: " + to_text(result.alloc_mem) + " peak_mem: " + to_text(result.peak_mem) + " state_bytes: " +
+              to_text(state_bytes) + (run_.attributes.contains("mfu") ? " mfu: " + run_.attributes["mfu"] : ""));
     sink_.log("state_digest: " + digest);
   }
   for (metric::Writer* const writer : sink_.metrics) writer->finish(run_.attributes);
@@ -248,6 +272,7 @@ void Trainer::train_step(std::int64_t step) {
   const zero::StepResult result =
       engine_->step(step, learning_rate, [&](std::int64_t leaf) { return batches_.training(step, leaf); });
   const double time = seconds() - begin - result.observed;
+  probing_->after(step, result);
 
   struct Usage {
     std::int64_t allocated, peak, sent, between_nodes;
@@ -266,7 +291,7 @@ void Trainer::train_step(std::int64_t step) {
   // The columns in the order of the log line; the first call makes them.
   if (records.columns.empty()) {
     for (const char* name : {"step", "epoch", "loss", "iteration_time", "alloc_mem", "peak_mem", "grad_norm",
-                             "clipped_norm", "learning_rate", "tokens", "comm_bytes"}) {
+                             "clipped_norm", "learning_rate", counted(), "comm_bytes"}) {
       records.column(name);
     }
     if (several_nodes_) records.column("comm_bytes_between_nodes");
@@ -276,6 +301,7 @@ void Trainer::train_step(std::int64_t step) {
       if (model_.takes_images()) records.column("valid_accuracy");
     }
     if (settings_.digest_every > 0) records.column("state_digest");
+    metric::set_loss_unit(records.columns);
   }
   integer("step", step);
   integer("epoch", batches_.epoch(step));
@@ -286,7 +312,7 @@ void Trainer::train_step(std::int64_t step) {
   real("grad_norm", result.grad_norm);
   real("clipped_norm", result.clipped_norm);
   real("learning_rate", learning_rate);
-  integer("tokens", batches_.tokens(step));
+  integer(counted(), model_.takes_images() ? batches_.samples_per_step() : batches_.tokens(step));
   integer("comm_bytes", most.sent);
   if (several_nodes_) integer("comm_bytes_between_nodes", most.between_nodes);
   if (settings_.engine.scales()) {
@@ -307,9 +333,13 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const auto& times = records.find("iteration_time")->reals();
   const auto skipped = static_cast<std::size_t>(
       std::min<std::int64_t>(settings_.timing_warmup, static_cast<std::int64_t>(times.size()) - 1));
-  const auto& tokens = records.find("tokens")->integers();
-  double sum = 0, told = 0;
-  for (std::size_t i = skipped; i < times.size(); ++i) sum += times[i], told += static_cast<double>(tokens[i]);
+  const metric::Column* const counts = records.find(counted());
+  double sum = 0, told = 0, told_in = 0;
+  for (std::size_t i = skipped; i < times.size(); ++i) {
+    sum += times[i];
+    if (!counts || counts->absent(i)) continue;  // of a step that an older zs made
+    told += static_cast<double>(counts->integers()[i]), told_in += times[i];
+  }
   Outcome outcome;
   outcome.state_digest = digest;
   outcome.stopped = stopped;
@@ -321,7 +351,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
     for (const double loss : valid->reals()) outcome.valid_loss = metric::is_absent(loss) ? outcome.valid_loss : loss;
   }
   outcome.iteration_time = sum / static_cast<double>(times.size() - skipped);
-  outcome.tokens_per_second = told / sum;
+  outcome.throughput = told_in > 0 ? told / told_in : 0;
   outcome.samples_per_second = static_cast<double>(batches_.samples_per_step()) / outcome.iteration_time;
   outcome.alloc_mem = records.find("alloc_mem")->integers().back();
   outcome.peak_mem = records.find("peak_mem")->integers().back();

@@ -9,10 +9,12 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "comm/group.hpp"
+#include "metric/unit.hpp"
 #include "metric/writer.hpp"
 #include "model/model.hpp"
 #include "train/batches.hpp"
 #include "train/evaluation.hpp"
+#include "train/probing.hpp"
 #include "train/settings.hpp"
 
 namespace zs::train {
@@ -27,11 +29,11 @@ struct Sink {
 /// What a training came to.
 struct Outcome {
   std::string state_digest;
-  double final_loss = 0;                     ///< of the last step
-  double valid_loss = 0;                     ///< of the last evaluation; absent_real() if there was none
-  double iteration_time = 0;                 ///< s, mean without the first timing_warmup steps
-  double tokens_per_second = 0;              ///< over the same steps
-  double samples_per_second = 0;             ///< the same
+  double final_loss = 0;          ///< of the last step
+  double valid_loss = 0;          ///< of the last evaluation; absent_real() if there was none
+  double iteration_time = 0;      ///< s, mean without the first timing_warmup steps
+  double throughput = 0;          ///< tokens a second over the same steps; of a model that takes images, images
+  double samples_per_second = 0;  ///< the same
   std::int64_t alloc_mem = 0, peak_mem = 0;  ///< bytes, on the rank that holds most
   std::int64_t steps = 0;                    ///< done
   /// Of the whole training, by the names of the attribute table: its size, its epochs, its evaluations.
@@ -46,8 +48,9 @@ class Trainer {
   /// settings, data and rank count do not suit, or ranks have other data or another checkpoint. COLLECTIVE.
   Trainer(comm::Group& group, const Settings& settings);
 
-  /// The plan of a step, after passes.
-  const plan::Plan& plan() const { return engine_->plan(); }
+  /// The plans of a step, after passes, and from how many steps done on.
+  const std::vector<plan::Plan>& plans() const { return engine_->plans(); }
+  const plan::Schedule& passes() const { return engine_->schedule(); }
   std::int64_t steps() const { return steps_; }
   const model::Model& model() const { return model_; }
   /// What its parameters begin with, null where that is the units' own.
@@ -78,14 +81,21 @@ class Trainer {
   std::int64_t steps_, done_ = 0;
   bool several_nodes_;
   std::unique_ptr<zero::Engine> engine_;
+  std::unique_ptr<Probing> probing_;
   metric::Run run_;
   std::string diverged_;                          // Outcome::diverged
   std::map<std::string, std::string> evaluated_;  // facts of the newest evaluations
 
+  void load_checkpoint();
   Outcome train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                 metric::Table earlier);
   void describe();
   void train_step(std::int64_t step);
+  /// What passes did, as the run's attribute; in the log the passes from `step` on.
+  void describe_plan();
+  void tell_plan(std::int64_t step);
+  /// The column that says how much a step has.
+  const char* counted() const { return model_.takes_images() ? metric::kImages : "tokens"; }
   double learning_rate(std::int64_t step) const;
   checkpoint::Progress progress(std::int64_t step) const;
   Outcome outcome(const std::string& digest, bool stopped) const;

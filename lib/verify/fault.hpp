@@ -10,17 +10,20 @@
 namespace zs::verify {
 
 /// The lowest bit of one element of a gradient sum, flipped after reduction and before clipping; or what a disk does to
-/// a unit that is offloaded; or a wrong scale of a unit that travels as integers.
+/// a unit that is offloaded; or a wrong scale of a unit that travels as integers; or another number in what a unit's
+/// forward gives.
 struct InjectedFault {
-  enum class Kind { bit, stale, swapped, torn, scale };
+  enum class Kind { bit, stale, swapped, torn, scale, output };
   Kind kind = Kind::bit;
   std::int64_t step = 0;
   int unit = -1;
   std::int64_t element = 0;  ///< within the unit's flat buffer
   int rank = -1;             ///< only this rank's copy; -1: whoever holds the element, or every rank
 
-  /// Of a bit, when gradients are reduced; of the others, before the step.
+  /// Of a bit, when gradients are reduced; of a disk or a scale, before the step. Of an output see changed().
   void apply(zero::Engine& engine, int rank) const;
+  /// What a unit's forward gives, with its first element a hundredth off; differentiable.
+  static at::Tensor changed(const at::Tensor& output);
 };
 
 /// Reads "STEP:PARAMETER:INDEX[:RANK]", or "STEP:KIND:UNIT[:RANK]" of the other kinds. Throws UsageError at what is

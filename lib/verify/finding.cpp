@@ -18,7 +18,7 @@ const char* name(Phase phase) {
 }
 
 const char* name(What what) {
-  static constexpr std::array kNames = {"loss", "gradient", "norm", "norm after clipping", "loss scale", "parameter"};
+  static constexpr std::array kNames = {"loss", "gradient", "norm", "norm after clipping", "loss scale", "parameter", "output"};
   return kNames[static_cast<std::size_t>(what)];
 }
 

@@ -29,7 +29,7 @@ enum class Phase : std::int32_t {
 };
 const char* name(Phase phase);
 
-enum class What : std::int32_t { loss, gradient, norm, clipped_norm, loss_scale, parameter };
+enum class What : std::int32_t { loss, gradient, norm, clipped_norm, loss_scale, parameter, output };
 const char* name(What what);
 
 /// One pair of numbers that differ. Plain data, so that ranks can exchange it.

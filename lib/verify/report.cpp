@@ -62,17 +62,17 @@ std::string columns_text(const metric::Table& columns) {
   return rows.empty() ? "" : cli::table(names, rows);
 }
 
-void add(metric::Table& records, const StepRow& row) {
+void add(metric::Table& records, const StepRow& row, const std::string& loss_unit) {
   using metric::Type;
   if (records.columns.empty()) {
-    for (const char* name : {"step", "loss", "target_loss", "grad_norm"})
-      records.column(name, Type::real, "nats/token");
+    for (const char* name : {"step", "loss", "target_loss", "grad_norm"}) records.column(name, Type::real, loss_unit);
     for (const std::string what : {"loss", "gradient", "parameter", "norm"}) {
-      records.column(what + "_abs", Type::real, what == "loss" ? "nats/token" : "");
+      records.column(what + "_abs", Type::real, what == "loss" ? loss_unit : "");
       records.column(what + "_rel", Type::real);
       records.column(what + "_ulp", Type::integer, "ulp");
     }
     records.column("loss_scale"), records.column("skipped");
+    records.find("loss")->unit = loss_unit;  // not as usual
   }
   const auto real = [&](const std::string& name, double value) { records.find(name)->reals().push_back(value); };
   const auto integer = [&](const std::string& name, std::int64_t value) {

@@ -26,8 +26,8 @@ std::string units_text(const StepRow& row, const SideBySide& sides);
 /// The columns of two recorded runs as a table.
 std::string columns_text(const metric::Table& columns);
 
-/// Adds a row to the records of a run.
-void add(metric::Table& records, const StepRow& row);
+/// Adds a row to the records of a run, whose losses are in that unit.
+void add(metric::Table& records, const StepRow& row, const std::string& loss_unit);
 
 /// One JSON object: the attributes, an array of steps, the verdict.
 std::string to_json(const metric::Run& run, const Lines& verdict);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <sstream>
 
 #include "attribute/table.hpp"
@@ -15,15 +16,18 @@
 #include "base/host.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "cli/progress.hpp"
 #include "compare/records.hpp"
 #include "config/known.hpp"
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
+#include "metric/unit.hpp"
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
 #include "train/describe.hpp"
 #include "train/memory.hpp"
 #include "verify/operand.hpp"
+#include "verify/repeat.hpp"
 #include "verify/report.hpp"
 #include "verify/two_runs.hpp"
 
@@ -57,7 +61,8 @@ config::Config configuration(const cli::Args& args) {
     const config::Entry* const entry = config.find(known.key);
     // Images have the length that their size gives.
     if (known.key == std::string("model.context_length") && model::takes_images(config.text("model.name"))) continue;
-    if (!entry || entry->origin == "default") config.set(known.key, known.value, "default");
+    const bool once = args.has("repeat") && known.key == std::string("training.max_steps");
+    if (!entry || entry->origin == "default") config.set(known.key, once ? "1" : known.value, "default");
   }
   if (args.has("iterations"))
     config.set("training.max_steps", zs::to_text(args.integer("iterations", 1)), "--iterations");
@@ -85,7 +90,7 @@ attribute::Facts attributes(const config::Config& config, const train::Settings&
                             {"gradient_accumulation_steps", zs::to_text(std::int64_t{s.micro_steps})},
                             {"batch_size", zs::to_text(std::int64_t{s.batch_size})},
                             {"seq_length", zs::to_text(static_cast<std::int64_t>(s.model.seq_length))},
-                            {"passes", fmt::format("{}", fmt::join(s.passes, ","))},
+                            {"passes", plan::to_text(s.passes)},
                             {"kernels", s.model.fused ? "fused" : "plain"},
                             {"rtol", zs::to_text(tolerance.rtol)},
                             {"atol", zs::to_text(tolerance.atol)}};
@@ -108,6 +113,37 @@ std::vector<std::string> columns(const cli::Args& args) {
   return names;
 }
 
+/// The step at which two begin to differ, of their answer; 0 where it tells none.
+std::int64_t step_of(const Answer& answer) {
+  for (const auto& [key, value] : answer.lines) {
+    if (key == "step") return parse_int(value).value_or(0);
+  }
+  return 0;
+}
+
+/// The first operand beside each of the others. Of several it tells the one that differs first, and a word of each.
+Answer compare_with_first(const std::vector<Operand>& operands, const Tolerance& allowed,
+                          const std::vector<std::string>& columns) {
+  const Operand& a = operands.front();
+  std::optional<Answer> told;
+  std::string against, words;
+  for (std::size_t i = 1; i < operands.size(); ++i) {
+    const Operand& b = operands[i];
+    Answer answer = a.is_run
+                        ? compare_runs(read_recorded(a.path, a.name), read_recorded(b.path, b.name), allowed, columns)
+                        : compare_files(a.path, b.path, allowed);
+    words += (words.empty() ? "" : "; ") + b.name + " " + std::string(compare::name(answer.verdict));
+    const bool worse = !told || answer.verdict > told->verdict;
+    if (worse || (answer.verdict == told->verdict && step_of(answer) < step_of(*told)))
+      told = std::move(answer), against = b.name;
+  }
+  if (operands.size() > 2) {
+    told->lines.emplace_back("compared", a.name + " with " + against);
+    told->lines.emplace_back("each_with_first", words);
+  }
+  return *told;
+}
+
 /// Prints the verdict and what led to it, and writes the metric file. `before` is what a text form begins with.
 void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before) {
   for (const auto& [key, value] : verdict) run.attributes[key == "verdict" ? key : "verdict." + key] = value;
@@ -122,6 +158,51 @@ void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const
   metric::Store store;
   store.runs.push_back(run);
   write_file(args.text("output"), metric::to_h5(store));
+}
+
+/// What a training came to, and what is to be said of it.
+struct Answered {
+  compare::Verdict verdict;
+  Lines lines;
+};
+
+std::string loss_unit(const Request& request) {
+  return model::takes_images(request.train.model.name) ? metric::kLossOfImages : metric::kLossOfTokens;
+}
+
+/// Beside the reference; a line a step on rank 0 where it is for people.
+Answered side_by_side(comm::Group& group, const Request& request, metric::Run& run, bool text, bool verbose) {
+  const bool first = group.rank() == 0;
+  SideBySide sides(group, request);
+  const std::vector<std::string> effects = sides.pass_effects();
+  if (!effects.empty()) run.attributes["pass_effects"] = fmt::format("{}", fmt::join(effects, " | "));
+  if (first && text && verbose) {
+    for (const std::string& effect : effects) print("pass " + effect + "\n");
+  }
+  if (first && text) print(header());
+  cli::Progress progress;
+  const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
+    if (!first) return;
+    add(run.records, row, loss_unit(request));
+    cli::ProgressLine().clear();
+    if (text) print(to_text(row) + (verbose ? units_text(row, sides) : ""));
+    const std::int64_t steps = request.train.max_steps;
+    progress.at(static_cast<double>(row.step) / static_cast<double>(steps),
+                "step " + zs::to_text(row.step) + " of " + zs::to_text(steps));
+  }});
+  return {verdict.kind, lines(verdict, sides, group, request)};
+}
+
+/// Beside itself; a line a repetition.
+Answered repeated(comm::Group& group, const Request& request, std::int64_t times, metric::Run& run, bool text) {
+  const bool first = group.rank() == 0;
+  if (first && text) print(repetitions_header());
+  const Repeated found = repeat(group, request, times, [&](const Repetition& repetition) {
+    if (!first) return;
+    add(run.records, repetition, loss_unit(request));
+    if (text) print(to_text(repetition));
+  });
+  return {found.kind, lines(found, group)};
 }
 
 }  // namespace
@@ -149,6 +230,17 @@ std::vector<cli::Option> options() {
        {"same", "amp"},
        false,
        comparing});
+  all.push_back(
+      {0,
+       "repeat",
+       "N",
+       "no reference: train the same steps (1 when --iterations does not say) N times from the same state, and "
+       "name the first unit and operation whose bits differ from the first time's; an injected fault strikes "
+       "the last time alone",
+       "",
+       {},
+       false,
+       comparing});
   all.push_back({0,
                  "rtol",
                  "X",
@@ -170,8 +262,8 @@ std::vector<cli::Option> options() {
        "inject_fault",
        "STEP:PARAMETER:INDEX[:RANK]",
        "flip the lowest bit of one gradient element in the target, to see it found; or STEP:KIND:UNIT[:RANK]: "
-       "have the disk lose (stale), swap (swapped) or tear (torn) what is offloaded of a unit, or send a wrong "
-       "scale of its parameters (scale)",
+       "have the disk lose (stale), swap (swapped) or tear (torn) what is offloaded of a unit, send a wrong "
+       "scale of its parameters (scale), or, with --repeat, change a number of what its forward gives (output)",
        "",
        {},
        false,
@@ -209,30 +301,36 @@ std::vector<cli::Option> options() {
   return all;
 }
 
-Status Session::verify(const cli::Args& args) {
-  if (args.operands().size() > 2) throw UsageError("expected two runs to compare, or one configuration, or nothing");
-  return args.operands().size() == 2 ? recorded(args) : side_by_side(args);
-}
+Status Session::verify(const cli::Args& args) { return args.operands().size() >= 2 ? recorded(args) : trained(args); }
 
 Status Session::recorded(const cli::Args& args) {
   for (const cli::Option& option : args.command().options) {
     static constexpr std::array kTaken = {"rtol", "atol", "format", "output", "columns", "registry", "verbose_logging"};
     const bool taken = std::find(kTaken.begin(), kTaken.end(), option.name) != kTaken.end();
-    if (!taken && args.has(option.name)) throw UsageError("--" + option.name + " says nothing about recorded runs");
+    if (taken || !args.has(option.name)) continue;
+    if (option.name == "repeat")
+      throw UsageError("--repeat trains; what was recorded several times is compared by its names: zs-verify A B C");
+    throw UsageError("--" + option.name + " says nothing about recorded runs");
   }
   const Tolerance allowed = tolerance(args, at::kFloat);
   const std::string registry = registry::place(args.text("registry"));
-  const Operand a = operand(args.operands()[0], registry), b = operand(args.operands()[1], registry);
-  require_two(a, b);
-  const Answer answer =
-      a.is_run ? compare_runs(read_recorded(a.path, a.name), read_recorded(b.path, b.name), allowed, columns(args))
-               : compare_files(a.path, b.path, allowed);
+  std::vector<Operand> operands;
+  for (const std::string& name : args.operands()) {
+    operands.push_back(operand(name, registry));
+    for (std::size_t i = 0; i + 1 < operands.size(); ++i) require_two(operands[i], operands.back());
+  }
+  const Answer answer = compare_with_first(operands, allowed, columns(args));
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, answer.columns};
   output(args, run, answer.lines, columns_text(answer.columns));
   return compare::status(answer.verdict);
 }
 
-Status Session::side_by_side(const cli::Args& args) {
+Status Session::trained(const cli::Args& args) {
+  for (const char* const option : {"rtol", "atol", "reference", "verbose_logging"}) {
+    if (args.has("repeat") && args.has(option))
+      throw UsageError("--repeat compares bits with themselves: leave out --" + std::string(option));
+  }
+  const std::int64_t times = args.has("repeat") ? args.integer("repeat", 2) : 0;
   const config::Config config = configuration(args);
   const double timeout = args.real("timeout", 0.1, 1e9);
   const bool text = args.text("format") == "text";
@@ -246,13 +344,17 @@ Status Session::side_by_side(const cli::Args& args) {
   std::string device;
   comm::together(ranks_.group(), "choice of the device",
                  [&] { device = train::chosen_device(config.text("run.device")); });
-  train::require_same_start(
-      ranks_.group(), config,
-      {{"the device", device}, {"--inject_fault", args.text("inject_fault")}, {"--reference", args.text("reference")}});
+  train::require_same_start(ranks_.group(), config,
+                            {{"the device", device},
+                             {"--inject_fault", args.text("inject_fault")},
+                             {"--repeat", zs::to_text(times)},
+                             {"--reference", args.text("reference")}});
   comm::Group& group = ranks_.use(device, config.text("run.comm"));
   request.train = train::settings(config, group.size());
   train::place_on(request.train, config, group.device());
-  if (!request.train.engine.exact) throw UsageError("--reduction any promises no bits that could be verified");
+  if (!request.train.engine.exact && times == 0)
+    throw UsageError(
+        "--reduction any promises no bits that could be verified; --repeat N shows that it repeats its own");
   request.amp = args.text("reference") == "amp";
   if (request.across() && request.train.engine.scales() && request.train.engine.loss_scaling.fixed == 0)
     throw UsageError(
@@ -263,23 +365,18 @@ Status Session::side_by_side(const cli::Args& args) {
 
   train::set_arithmetic(group, request.train);
   if (device == "cpu") train::require_memory(group, model::make(request.train.model), request.train, host_memory());
-  SideBySide sides(group, request);
   metric::Run run{"verify", attributes(config, request.train, args, group, request.tolerance), {}};
-  if (first && text) print(header());
-  const Verdict verdict = sides.run({.step = [&](const StepRow& row) {
-    if (!first) return;
-    add(run.records, row);
-    if (text) print(to_text(row) + (args.has("verbose_logging") ? units_text(row, sides) : ""));
-  }});
-  const Lines all = lines(verdict, sides, group, request);
+  if (times > 0) run.attributes["repetitions"] = zs::to_text(times);
+  const Answered answered = times > 0 ? repeated(group, request, times, run, text)
+                                      : side_by_side(group, request, run, text, args.has("verbose_logging"));
   if (!first) {
     // The verdict is rank 0's: a launcher that sees another status first would end rank 0 before it has spoken.
     comm::barrier(group, "end of the comparison");
     return Status::done;
   }
-  output(args, run, all, "");
+  output(args, run, answered.lines, "");
   comm::barrier(group, "end of the comparison");
-  return compare::status(verdict.kind);
+  return compare::status(answered.verdict);
 }
 
 }  // namespace zs::verify

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of zs-verify: two trainings side by side, or two recorded runs.
+// The body of zs-verify: two trainings side by side, one beside itself, or recorded runs.
 #pragma once
 #include <vector>
 
@@ -19,7 +19,7 @@ class Session {
  private:
   train::Ranks ranks_;
 
-  Status side_by_side(const cli::Args& args);
+  Status trained(const cli::Args& args);
   static Status recorded(const cli::Args& args);
 };
 

@@ -77,6 +77,7 @@ struct SideBySide::State {
   train::Batches batches;
   std::unique_ptr<zero::Engine> engine;
   Reference reference;
+  std::optional<InjectedFault> fault;
   Probe probe;
   std::int64_t skipped = 0;
   double learned = 0;  // the sum of learning rates
@@ -96,15 +97,22 @@ struct SideBySide::State {
         batches(train::read_batches(g, r.train, model)),
         engine(zero::make_engine(g, model.units, r.train.strategy(), begun(g).engine)),
         reference(reference_model.units, reference_settings(request, g.device()), leaves),
-        probe(*engine, model.units, g.rank(), r.tolerance, r.across(),
-              r.fault.empty() ? std::nullopt
-                              : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train))) {
-  }
+        fault(r.fault.empty() ? std::nullopt
+                              : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train))),
+        probe(*engine, model.units, g.rank(), r.tolerance, r.across(), fault) {}
 };
 
-SideBySide::SideBySide(comm::Group& group, const Request& request) : state_(std::make_unique<State>(group, request)) {}
+SideBySide::SideBySide(comm::Group& group, const Request& request) : state_(std::make_unique<State>(group, request)) {
+  if (state_->fault && state_->fault->kind == InjectedFault::Kind::output)
+    throw UsageError("--inject_fault: 'output' is a fault for --repeat: beside the reference a gradient shows it");
+}
 SideBySide::~SideBySide() = default;
 
+std::vector<std::string> SideBySide::pass_effects() const {
+  std::vector<std::string> all;
+  for (const plan::Plan& plan : state_->engine->plans()) all.insert(all.end(), plan.effects.begin(), plan.effects.end());
+  return all;
+}
 std::size_t SideBySide::units() const { return state_->model.units.size(); }
 const std::string& SideBySide::unit_name(std::size_t unit) const { return state_->model.units[unit]->name(); }
 

@@ -54,6 +54,8 @@ class SideBySide {
   /// Trains until the first difference, or to the end. COLLECTIVE.
   Verdict run(const Sink& sink);
 
+  /// What the passes over the target's plans did.
+  std::vector<std::string> pass_effects() const;
   const std::string& unit_name(std::size_t unit) const;
   std::size_t units() const;
   /// Of a finding that is of a parameter.

@@ -74,9 +74,23 @@ plan::Plan evaluation_plan(const plan::Plan& training) {
   return plan;
 }
 
-std::unique_ptr<Store> store(Place place, const device::Device& device, const std::string& folder) {
-  if (place == Place::device) return nullptr;
-  return place == Place::host ? host_store(device) : file_store(device, folder);
+plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const Strategy& strategy,
+                     const Settings& settings) {
+  plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
+  shape.offload_optimizer = settings.offload.optimizer != Place::device;
+  shape.offload_parameters = settings.offload.parameters != Place::device;
+  shape.secondary = settings.zeropp.secondary;
+  shape.quantized_weights = settings.zeropp.quantized_weights;
+  shape.quantized_gradients = settings.zeropp.quantized_gradients;
+  for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->tied_to()});
+  return shape;
+}
+
+std::vector<plan::Plan> plans_of(const plan::Shape& shape, const plan::Schedule& schedule, const plan::Budget& budget) {
+  const plan::Plan baseline = plan::baseline(shape);
+  std::vector<plan::Plan> plans;
+  for (const plan::Scheduled& entry : schedule) plans.push_back(plan::compile(baseline, entry.passes, budget));
+  return plans;
 }
 
 }  // namespace
@@ -85,45 +99,46 @@ bool exact_sums(int ranks, int micro_steps) { return exact_ranks(ranks) && exact
 
 std::unique_ptr<Engine> make_engine(comm::Group& group, const unit::Units& units, const Strategy& strategy,
                                     const Settings& settings) {
-  plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
-  shape.offload_optimizer = settings.offload.optimizer != Place::device;
-  shape.offload_parameters = settings.offload.parameters != Place::device;
-  shape.secondary = settings.zeropp.secondary;
-  shape.quantized_weights = settings.zeropp.quantized_weights;
-  shape.quantized_gradients = settings.zeropp.quantized_gradients;
-  for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->tied_to()});
-  plan::Plan plan = plan::compile(plan::baseline(shape), strategy.passes, strategy.budget);
-  return std::make_unique<Engine>(group, units, std::move(plan), settings);
+  return std::make_unique<Engine>(group, units, strategy, settings);
 }
 
-Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings)
+Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& strategy, const Settings& settings)
     : group_(group),
       units_(units),
-      plan_(std::move(plan)),
+      schedule_(strategy.passes.empty() ? plan::from_the_start({}) : strategy.passes),
+      budget_(strategy.budget),
+      plans_(plans_of(shape_of(group, units, strategy, settings), schedule_, budget_)),
+      plan_(plans_.front()),
       settings_(settings),
       pool_(group),
-      optimizer_store_(store(settings.trains ? settings.offload.optimizer : Place::device, group.device(),
-                             settings.offload.nvme_path)),
-      parameter_store_(store(settings.offload.parameters, group.device(), settings.offload.nvme_path)),
+      optimizer_store_(settings.trains ? store(settings.offload.optimizer, plan::Kind::store) : nullptr),
+      parameter_store_(store(settings.offload.parameters, plan::Kind::store_shard)),
+      input_store_(store(Place::device, plan::Kind::store_input)),
       scaler_(settings.scales(), settings.loss_scaling) {
   const plan::Shape& shape = plan_.shape;
   if (settings.exact) require_exact(group.size(), shape.micro_steps);
   require_divisible(shape);
-  plan::check(plan_);
-  comm::require_same(group, {{"the hash of the plan", std::to_string(plan::hash(plan_))}}, "plan of the step");
+  for (const plan::Plan& plan : plans_) plan::check(plan);
+  require_same_plans();
+  const device::Device device = group.device();
+  if (optimizer_store_ && settings.offload.optimizer == Place::host && device.kind != device::Device::Kind::cpu)
+    ahead_.emplace(*optimizer_store_, [device] { return device::statistics(device).allocated; });
   if (shape.secondary > 0) {
     secondary_group_ = group.split(group.rank() / shape.secondary, "ranks of a secondary partition");
     secondary_pool_.emplace(*secondary_group_);
   }
+  const Home state_home{optimizer_store_.get(), !settings.trains || settings.offload.optimizer == Place::device},
+      shard_home{parameter_store_.get(), settings.offload.parameters == Place::device};
   states_.reserve(units.size());
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
-      return (settings.use_torch_adam ? torch_adamw : fused_adamw)(
-          {unit->name(), settings.adamw, segments(*unit, layout.owned, settings.decay_all), parameters,
-           optimizer_store_.get(), settings.trains});
+      return (settings.use_torch_adam ? torch_adamw : fused_adamw)({unit->name(), settings.adamw,
+                                                                    segments(*unit, layout.owned, settings.decay_all),
+                                                                    parameters, state_home, settings.trains});
     };
-    const Layout layout = zero::layout(*unit, group, shape, device::type_of(settings.dtype));
-    const Places places{parameter_store_.get(), secondary_pool_ ? &*secondary_pool_ : nullptr};
+    const Layout layout =
+        zero::layout(*unit, group, shape, device::type_of(settings.dtype), parameter_store_ != nullptr);
+    const Places places{shard_home, secondary_pool_ ? &*secondary_pool_ : nullptr};
     states_.emplace_back(*unit, group, pool_, layout, optimizer, places);
     if (settings.begin) {
       states_.back().set_parameters([&, index = states_.size() - 1](std::int64_t begin, std::span<float> values) {
@@ -137,7 +152,42 @@ Engine::Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, co
   }
 }
 
+std::unique_ptr<Store> Engine::store(Place offloaded, plan::Kind moves) const {
+  const bool moved = std::any_of(plans_.begin(), plans_.end(), [&](const plan::Plan& plan) {
+    return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) { return op.kind == moves; });
+  });
+  const Place place = offloaded != Place::device || !moved ? offloaded : settings_.offload.passes;
+  if (place == Place::device) return nullptr;
+  return place == Place::host ? host_store(group_.device()) : file_store(group_.device(), settings_.offload.nvme_path);
+}
+
+void Engine::require_same_plans() {
+  std::string hashes;
+  for (const plan::Plan& plan : plans_) hashes += (hashes.empty() ? "" : " ") + std::to_string(plan::hash(plan));
+  comm::require_same(group_, {{"the hash of the plan", hashes}}, "plan of the step");
+}
+
+bool Engine::prepare(std::int64_t step) {
+  const std::size_t place = plan::in_force(schedule_, step - 1);
+  if (std::exchange(at_, place) != place) other_plan_ = true;
+  if (!std::exchange(other_plan_, false)) return false;
+  plan_ = plans_[at_];
+  return true;
+}
+
+void Engine::measured(std::shared_ptr<const plan::Profile> profile) {
+  budget_.profile = std::move(profile);
+  for (std::size_t i = 0; i < schedule_.size(); ++i) {
+    if (schedule_[i].behind == 0) continue;
+    const std::uint64_t before = plan::hash(plans_[i]);
+    plans_[i] = plan::compile(plan::baseline(plan_.shape), schedule_[i].passes, budget_);
+    other_plan_ = other_plan_ || (i == at_ && plan::hash(plans_[i]) != before);
+  }
+  require_same_plans();
+}
+
 StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& batch) {
+  prepare(step);
   Run run;
   run.step = step;
   run.learning_rate = learning_rate;
@@ -148,8 +198,7 @@ StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& 
   self_tested_ = true;
   const Sent before = sent();
   execute(plan_, run);
-  run.result.sent += sent().all - before.all;
-  run.result.sent_between_nodes += sent().between_nodes - before.between_nodes;
+  add(run.result, before, sent(), 1);
   run.result.leaf_losses = gather_losses(run, leaves());
   run.result.loss = device::tree_sum(std::span<const float>(run.result.leaf_losses)) / static_cast<float>(leaves());
   return run.result;
@@ -208,14 +257,24 @@ std::string Engine::digest() {
 
 std::int64_t Engine::state_bytes() {
   std::int64_t bytes = pool_.bytes() + (secondary_pool_ ? secondary_pool_->bytes() : 0);
-  for (const UnitState& state : states_) bytes += state.optimizer->bytes();
+  for (UnitState& state : states_) {
+    const Kept* const shard = state.parameters.shard();
+    bytes += state.optimizer->bytes() + (shard ? shard->resident_bytes() : 0);
+  }
   for (const auto& store : {&optimizer_store_, &parameter_store_}) bytes += *store ? (*store)->staging_bytes() : 0;
+  return bytes;
+}
+
+std::int64_t Engine::held() {
+  std::int64_t bytes = 0;
+  for (UnitState& state : states_) bytes += state.bytes_here();
   return bytes;
 }
 
 std::int64_t Engine::offloaded_bytes() const {
   std::int64_t bytes = 0;
-  for (const auto& store : {&optimizer_store_, &parameter_store_}) bytes += *store ? (*store)->bytes() : 0;
+  for (const auto& store : {&optimizer_store_, &parameter_store_, &input_store_})
+    bytes += *store ? (*store)->bytes() : 0;
   return bytes;
 }
 
@@ -226,10 +285,18 @@ double Engine::ideal_state_bytes() const {
 }
 
 Engine::Sent Engine::sent() const {
-  Sent sent{group_.bytes_sent(), group_.bytes_between_nodes()};
-  if (secondary_group_) sent.all += secondary_group_->bytes_sent();
-  if (secondary_group_) sent.between_nodes += secondary_group_->bytes_between_nodes();
+  Sent sent{group_.bytes_sent(), group_.bytes_between_nodes(), group_.collectives()};
+  if (!secondary_group_) return sent;
+  sent.all += secondary_group_->bytes_sent();
+  sent.between_nodes += secondary_group_->bytes_between_nodes();
+  sent.collectives += secondary_group_->collectives();
   return sent;
+}
+
+void Engine::add(StepResult& result, const Sent& before, const Sent& after, int sign) {
+  result.sent += sign * (after.all - before.all);
+  result.sent_between_nodes += sign * (after.between_nodes - before.between_nodes);
+  result.collectives += sign * (after.collectives - before.collectives);
 }
 
 std::optional<double> Engine::ideal_bytes_between_nodes() const {

@@ -10,7 +10,9 @@
 
 #include "comm/group.hpp"
 #include "plan/pass.hpp"
+#include "plan/schedule.hpp"
 #include "unit/unit.hpp"
+#include "zero/ahead.hpp"
 #include "zero/loss_scaler.hpp"
 #include "zero/state.hpp"
 
@@ -29,6 +31,7 @@ struct Offload {
   Place optimizer = Place::device;   ///< moments, and masters beside 16-bit parameters; not with use_torch_adam
   Place parameters = Place::device;  ///< shards of stage 3
   std::string nvme_path{};           ///< folder for what is on a disk
+  Place passes = Place::host;        ///< where passes move to what is in device memory between steps
 };
 
 /// What of ZeRO++ stage 3 does.
@@ -67,8 +70,8 @@ struct Strategy {
   int stage = 0;
   int micro_steps = 1;
   bool activation_checkpointing = false;
-  std::vector<std::string> passes{};  ///< over the plan, in this order
-  plan::Budget budget{};              ///< what they may use
+  plan::Schedule passes{};  ///< over the plan; empty: none
+  plan::Budget budget{};    ///< what they may use
 };
 
 struct StepResult {
@@ -80,6 +83,10 @@ struct StepResult {
   /// Bytes that this rank sent for the step (what an observer or a self-test sends is not counted), and those of them
   /// that went to another host.
   std::int64_t sent = 0, sent_between_nodes = 0;
+  std::int64_t collectives = 0;  ///< by which it sent them
+  /// The most bytes of optimizer state, shards that move and kept inputs that were in device memory at one time while
+  /// a unit computed.
+  std::int64_t held = 0;
   double observed = 0;   ///< seconds that an observer took: copying gradients for a checkpoint
   bool skipped = false;  ///< the gradient was not finite and nothing was updated (float16)
 };
@@ -93,10 +100,17 @@ using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
 class Engine {
  public:
   /// Parameters get their initial values. Throws zs::Error if sums would not be exact and must be (ranks not a power of
-  /// two up to kTiles, micro-steps not a power of two), and if the ranks do not have one and the same plan. COLLECTIVE.
-  Engine(comm::Group& group, const unit::Units& units, plan::Plan plan, const Settings& settings);
+  /// two up to kTiles, micro-steps not a power of two), if the ranks do not have the same plans, and as plan::compile
+  /// does. COLLECTIVE.
+  Engine(comm::Group& group, const unit::Units& units, const Strategy& strategy, const Settings& settings);
 
-  /// One optimizer step. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
+  /// Takes the plan that the schedule of passes has for a step; true if it is another than before.
+  bool prepare(std::int64_t step);
+  /// What the operations of a step take, for those entries of the schedule that begin behind the first step: from now
+  /// on their plans are made by it. COLLECTIVE: the same on every rank.
+  void measured(std::shared_ptr<const plan::Profile> profile);
+
+  /// One optimizer step, by the plan that is for it. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
   StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
 
   /// Mean loss per sample over `leaves` micro-batches (they may differ in size) without dropout, summed in leaf order.
@@ -137,7 +151,10 @@ class Engine {
   bool on_disk() const { return settings_.offload.optimizer == Place::disk; }
   Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }
 
+  /// The plan of the step under way, or to come; and those of all entries of the schedule.
   const plan::Plan& plan() const { return plan_; }
+  const std::vector<plan::Plan>& plans() const { return plans_; }
+  const plan::Schedule& schedule() const { return schedule_; }
   const unit::Units& units() const { return units_; }
   std::vector<UnitState>& states() { return states_; }
 
@@ -150,6 +167,7 @@ class Engine {
     bool training = true;
     bool self_test = false;
     std::set<int> tested;                   // units whose parameters were
+    std::vector<int> together;              // units whose gathers begin with the next one
     at::Tensor* logits = nullptr;           // where they are wanted
     std::vector<unit::Batch> batches;       // by micro-step
     std::vector<at::Tensor> device_losses;  // by micro-step, where they were computed
@@ -162,39 +180,51 @@ class Engine {
 
   comm::Group& group_;
   const unit::Units& units_;
+  plan::Schedule schedule_;
+  plan::Budget budget_;
+  std::vector<plan::Plan> plans_;  // by entry of the schedule
+  std::size_t at_ = 0;             // the entry whose plan is
   plan::Plan plan_;
+  bool other_plan_ = false;  // since prepare()
   Settings settings_;
   Pool pool_;
   std::unique_ptr<comm::Group> secondary_group_;  // of ranks that share a secondary partition, or null
   std::optional<Pool> secondary_pool_;
-  std::unique_ptr<Store> optimizer_store_, parameter_store_;  // null: in device memory
+  std::unique_ptr<Store> optimizer_store_, parameter_store_, input_store_;  // null: in device memory
   std::vector<UnitState> states_;
   LossScaler scaler_;
   std::int64_t updates_ = 0;
   Observer observer_;
   Timed timed_;
-  bool self_tested_ = false;  // since the start
+  bool self_tested_ = false;    // since the start
+  std::optional<Ahead> ahead_;  // of optimizer state in the host's memory beside a GPU
 
   struct Sent {
-    std::int64_t all = 0, between_nodes = 0;
+    std::int64_t all = 0, between_nodes = 0, collectives = 0;
   };
   Sent sent() const;
+  static void add(StepResult& result, const Sent& before, const Sent& after, int sign);
   /// Runs `what`, whose bytes do not count for the step.
   template <typename What>
   void uncounted(Run& run, What what) {
     const Sent before = sent();
     what();
-    const Sent after = sent();
-    run.result.sent -= after.all - before.all;
-    run.result.sent_between_nodes -= after.between_nodes - before.between_nodes;
+    add(run.result, before, sent(), -1);
   }
   void execute(const plan::Plan& plan, Run& run);
   void execute(const plan::Op& op, Run& run);
+  void start_gather(const plan::Op& op, Run& run);
+  void require_same_plans();
+  /// Where what an operation moves lies while it is away: `offloaded` if that is not device memory, else where the
+  /// passes move it, if one of the plans does.
+  std::unique_ptr<Store> store(Place offloaded, plan::Kind moves) const;
+  std::int64_t held();
   void execute_timed(const plan::Op& op, Run& run);
   void forward(int unit, int micro, bool keep_graph, Run& run);
   void recompute(int unit, int micro, Run& run);
   void backward(int unit, int micro);
   void norm(Run& run);
+  static void read_losses(Run& run);
   void update(int unit, Run& run);
   at::Tensor compute(int unit, int micro, Run& run);
   std::vector<float> gather_losses(const Run& run, std::int64_t leaves);

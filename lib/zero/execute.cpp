@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each operation of a plan does.
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <chrono>
@@ -24,8 +25,19 @@ void expect_gradient(Gradient& gradient, const std::vector<at::Tensor>& leaves) 
   const std::vector<at::Tensor> into = gradient.leaf();
   for (std::size_t i = 0; i < leaves.size(); ++i) leaves[i].mutable_grad() = into[i];
 }
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void forget_gradient(const std::vector<at::Tensor>& leaves) {
   for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
+}
+
+/// Until a GPU has done what LibTorch gave it. What of offloaded state is on its way home goes on.
+void settle(const device::Device& device) {
+  if (device.kind == device::Device::Kind::cpu) return;
+  const at::Device of = device::torch_device(device);
+  c10::impl::VirtualGuardImpl(of.type()).getStream(of).synchronize();
 }
 
 }  // namespace
@@ -33,28 +45,34 @@ void forget_gradient(const std::vector<at::Tensor>& leaves) {
 void Engine::execute(const plan::Plan& plan, Run& run) {
   run.batches.resize(static_cast<std::size_t>(plan.shape.micro_steps));
   run.device_losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
-  for (const plan::Op& op : plan.ops) {
+  for (std::size_t at = 0; at < plan.ops.size(); ++at) {
+    const plan::Op& op = plan.ops[at];
+    if (ahead_) {
+      ahead_->before(plan, at,
+                     [this](int unit) -> Kept& { return states_[static_cast<std::size_t>(unit)].optimizer->state(); });
+    }
+    if (run.training && plan::computes(op.kind)) run.result.held = std::max(run.result.held, held());
     if (timed_ && run.training)
       execute_timed(op, run);
     else
       execute(op, run);
   }
-  // Only now: reading a number of a GPU waits for all that it was given.
+  if (run.losses.empty()) read_losses(run);
+  settle(group_.device());
+}
+
+/// Once in a run, when the host waits for the GPU anyway.
+void Engine::read_losses(Run& run) {
   for (const at::Tensor& loss : run.device_losses) run.losses.push_back(loss.item<float>());
 }
 
 void Engine::execute_timed(const plan::Op& op, Run& run) {
   const device::Device device = group_.device();
-  // A GPU has done what it was given when it gives back a number.
-  const auto settle = [&] {
-    if (device.kind != device::Device::Kind::cpu) at::zeros({1}, device::options(device)).item<float>();
-  };
-  settle();
+  settle(device);
   const auto begin = std::chrono::steady_clock::now();
   execute(op, run);
-  settle();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  timed_(op, seconds, device::statistics(device).allocated);
+  settle(device);
+  timed_(op, seconds_since(begin), device::statistics(device).allocated);
 }
 
 void Engine::execute(const plan::Op& op, Run& run) {
@@ -63,7 +81,7 @@ void Engine::execute(const plan::Op& op, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(op.unit)];
   switch (op.kind) {
     case Kind::gather:
-      return state.parameters.start_gather();
+      return start_gather(op, run);
     case Kind::gather_secondary:
       return state.parameters.start_gather_secondary();
     case Kind::partition:
@@ -82,7 +100,13 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::recompute:
       return recompute(op.unit, op.micro, run);
     case Kind::backward:
-      return backward(op.unit, op.micro);
+      backward(op.unit, op.micro);
+      if (observer_.leaf) {
+        const auto begin = std::chrono::steady_clock::now();
+        observer_.leaf(op.unit, op.micro);
+        run.result.observed += seconds_since(begin);
+      }
+      return;
     case Kind::accumulate:
       return state.gradient.accumulate(plan_.shape.micro_steps);
     case Kind::reduce:
@@ -104,14 +128,38 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::load:
       return state.optimizer->state().start_load();
     case Kind::store:
-      return state.optimizer->state().put_back();
+      return state.optimizer->state().move_out();
     case Kind::load_shard:
       return state.parameters.shard()->start_load();
     case Kind::store_shard:
-      return state.parameters.shard()->put_back();
+      return state.parameters.shard()->move_out();
+    case Kind::load_input:
+      return state.stored_input.start_load();
+    case Kind::store_input:
+      return state.stored_input.move_out(*input_store_, "input of " + units_[static_cast<std::size_t>(op.unit)]->name(),
+                                         state.input);
     case Kind::norm:
       return;
   }
+}
+
+void Engine::start_gather(const plan::Op& op, Run& run) {
+  run.together.push_back(op.unit);
+  if (op.with_next) return;
+  std::vector<comm::Gathered> operands;
+  std::vector<Parameters*> gathered;
+  std::string what;
+  for (const int unit : std::exchange(run.together, {})) {
+    UnitState& state = states_[static_cast<std::size_t>(unit)];
+    const auto operand = state.parameters.ready_to_gather();
+    if (!operand) continue;
+    operands.push_back(*operand);
+    gathered.push_back(&state.parameters);
+    what += (what.empty() ? "all-gather of " : ", ") + state.unit().name();
+  }
+  if (operands.empty()) return;
+  const std::shared_ptr<comm::Pending> work = group_.all_gather_coalesced(operands, what);
+  for (Parameters* const parameters : gathered) parameters->is_gathered_by(work);
 }
 
 at::Tensor Engine::compute(int unit, int micro, Run& run) {
@@ -157,10 +205,11 @@ void Engine::forward(int unit, int micro, bool keep_graph, Run& run) {
 
 void Engine::recompute(int unit, int micro, Run& run) {
   UnitState& state = states_[static_cast<std::size_t>(unit)];
+  state.stored_input.load(state.input);
   state.output = compute(unit, micro, run);
 }
 
-void Engine::backward(int unit, int micro) {
+void Engine::backward(int unit, int) {
   const auto index = static_cast<std::size_t>(unit);
   UnitState& state = states_[index];
   const int tied_to = units_[index]->tied_to();
@@ -174,7 +223,6 @@ void Engine::backward(int unit, int micro) {
 
   forget_gradient(state.parameters.leaves());
   if (owner) forget_gradient(owner->parameters.tied());
-  if (observer_.leaf) observer_.leaf(unit, micro);
   state.output = at::Tensor();
   if (!last) states_[index + 1].input = at::Tensor();
   if (unit == 0) state.input = at::Tensor();
@@ -184,7 +232,7 @@ void Engine::norm(Run& run) {
   if (observer_.reduced) {
     const auto begin = std::chrono::steady_clock::now();
     uncounted(run, observer_.reduced);
-    run.result.observed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    run.result.observed += seconds_since(begin);
   }
   std::vector<Shard> shards;
   for (const UnitState& state : states_) shards.push_back({state.gradient.value(), state.owned(), state.numel()});
@@ -192,6 +240,8 @@ void Engine::norm(Run& run) {
   run.scale = static_cast<float>(gradient_scale());
   run.result.grad_norm =
       std::sqrt(sum_of_squares(group_, shards, states_.front().layout().owns_all)) * gradient_scale();
+  // Now, before what the updates change goes home: a copy to the host would wait for that.
+  read_losses(run);
   // As torch.nn.utils.clip_grad_norm_: a factor below 1 or NaN is applied.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);
   run.clip = settings_.max_grad_norm > 0 && !(factor >= 1) ? static_cast<float>(factor) : 1.0F;

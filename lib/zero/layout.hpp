@@ -27,9 +27,9 @@ struct Layout {
   int weight_bits = 0, gradient_bits = 0;     ///< of integers as which they travel; 0: as they are
 };
 
-/// Where parameters of stage 3 are offloaded, partitioned twice or travel as integers, they come and go on one rank
-/// too.
-inline Layout layout(const unit::Unit& unit, const comm::Group& group, const plan::Shape& shape, device::Type type) {
+/// Where shards of stage 3 move, are partitioned twice or travel as integers, parameters come and go on one rank too.
+inline Layout layout(const unit::Unit& unit, const comm::Group& group, const plan::Shape& shape, device::Type type,
+                     bool shards_move = false) {
   const std::int64_t n = unit.numel();
   const int stage = shape.stage;
   const comm::Slice slice = comm::slice(n, group.rank(), group.size());
@@ -39,7 +39,7 @@ inline Layout layout(const unit::Unit& unit, const comm::Group& group, const pla
           stage == 0 ? comm::Slice{0, n} : slice,
           stage == 0 || !many,
           stage >= 2 && many,
-          stage == 3 && (many || shape.offload_parameters || shape.quantized_weights || shape.secondary > 0),
+          stage == 3 && (many || shards_move || shape.quantized_weights || shape.secondary > 0),
           type,
           shape.quantized_weights ? kWeightBits : 0,
           shape.quantized_gradients ? kGradientBits : 0};

@@ -55,8 +55,8 @@ class Optimizer {
 
  protected:
   /// For `parameters`, the owned part as it is computed with, which stays the caller's; with `kept` numbers of its own
-  /// for each, in `store` if that is not null. All begin as zeros.
-  Optimizer(const std::string& name, const device::View& parameters, int kept, Store* store);
+  /// for each, at home there. All begin as zeros.
+  Optimizer(const std::string& name, const device::View& parameters, int kept, const Home& home);
   /// The numbers of its own of number `index`. REQUIRES: as master().
   device::View own(int index) const;
 
@@ -76,13 +76,14 @@ struct OptimizerOf {
   AdamW adamw{};
   std::vector<Segment> segments{};
   device::View parameters{};  ///< as Optimizer() takes them
-  Store* store = nullptr;
+  Home home{};
   bool updates = true;  ///< false: there are none, and no moments
 };
 
 /// zs's own kernel; the bits of the class below.
 std::unique_ptr<Optimizer> fused_adamw(const OptimizerOf& of);
-/// torch::optim::AdamW over the same memory. REQUIRES: adamw.correct_bias, no store, parameters where they stay.
+/// torch::optim::AdamW over the same memory. REQUIRES: adamw.correct_bias, no store as home, parameters where they
+/// stay.
 std::unique_ptr<Optimizer> torch_adamw(const OptimizerOf& of);
 
 }  // namespace zs::zero

@@ -40,8 +40,8 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
     const comm::Group& its = secondary_pool_->group();
     secondary_ = secondary_pool_->take(layout.type, comm::slice(layout.numel, its.rank(), its.size()).size());
   }
-  if (sharded() && places.store) {
-    kept_.emplace(places.store, "parameters of " + unit.name(), group.device(),
+  if (sharded() && places.shards.store) {
+    kept_.emplace(places.shards, "parameters of " + unit.name(), group.device(),
                   layout.slice.size() * device::size(layout.type));
   } else if (sharded()) {
     slice_ = pool.take(layout.type, layout.slice.size());
@@ -77,15 +77,26 @@ at::Tensor Parameters::whole() {
 }
 
 void Parameters::start_gather() {
-  if (group_->size() == 1 && !sharded()) return;
-  if (sharded()) pending_whole_ = pool_->take(layout_.type, layout_.numel);
-  if (kept_) kept_->load();
-  if (codec_) return start_encoded_gather();
-  if (group_->size() == 1) return device::copy(view(pending_whole_), owned());
-  gather_ = group_->all_gather(owned(), view(sharded() ? pending_whole_ : whole_), "all-gather of " + name_);
+  if (const auto operand = ready_to_gather())
+    is_gathered_by(group_->all_gather(operand->mine, operand->full, "all-gather of " + name_));
 }
 
-void Parameters::start_encoded_gather() {
+std::optional<comm::Gathered> Parameters::ready_to_gather() {
+  if (group_->size() == 1 && !sharded()) return {};
+  if (sharded()) pending_whole_ = pool_->take(layout_.type, layout_.numel);
+  if (kept_) {
+    loaded_to_gather_ = !kept_->memory();
+    kept_->load();
+  }
+  if (codec_) return encoded();
+  if (group_->size() == 1) {
+    device::copy(view(pending_whole_), owned());
+    return {};
+  }
+  return comm::Gathered{owned(), view(sharded() ? pending_whole_ : whole_)};
+}
+
+comm::Gathered Parameters::encoded() {
   encoded_ = pool_->take(codec_->bytes());
   const comm::Slice tiles = comm::Codec::tiles(group_->rank(), group_->size());
   const device::View all = encoded_.view(device::Type::byte, codec_->bytes());
@@ -96,7 +107,7 @@ void Parameters::start_encoded_gather() {
     const device::View scale{mine.data, 1, device::Type::float32, mine.device};
     device::tensor(scale).mul_(2);
   }
-  gather_ = group_->all_gather(mine, all, "all-gather of " + name_);
+  return {mine, all};
 }
 
 device::View Parameters::secondary() const {
@@ -131,7 +142,8 @@ void Parameters::finish_gather() {
   if (gather_) gather_->wait();
   gather_.reset();
   if (!pending_whole_) return;
-  if (kept_) kept_->drop();
+  if (loaded_to_gather_) kept_->drop();
+  loaded_to_gather_ = false;
   if (encoded_) {
     codec_->decode(encoded_.view(device::Type::byte, codec_->bytes()), {0, comm::kTiles}, view(pending_whole_));
     encoded_.reset();

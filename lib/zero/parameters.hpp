@@ -14,7 +14,7 @@ namespace zs::zero {
 
 /// Where parameters lie beside the device's own memory.
 struct Places {
-  Store* store = nullptr;     ///< of the slices that a layout shards, or null
+  Home shards{};              ///< of the slices that a layout shards
   Pool* secondary = nullptr;  ///< of the secondary partition, within its group of ranks, or null
 };
 
@@ -37,6 +37,10 @@ class Parameters {
 
   /// Starts and finishes the all-gather, of a slice that is loaded for it if it is offloaded. COLLECTIVE.
   void start_gather();
+  /// The same in two parts, for a collective of several units: what the ranks exchange, nothing where this one has all;
+  /// and that collective, under way.
+  std::optional<comm::Gathered> ready_to_gather();
+  void is_gathered_by(std::shared_ptr<comm::Pending> work) { gather_ = std::move(work); }
   /// The same from the secondary partition. REQUIRES: partition().
   void start_gather_secondary();
   void finish_gather();
@@ -67,12 +71,13 @@ class Parameters {
   device::Buffer encoded_;
   bool planted_ = false;
   std::vector<at::Tensor> leaves_, tied_;
-  comm::Work gather_;
-  std::optional<Kept> kept_;  // in place of slice_
+  std::shared_ptr<comm::Pending> gather_;
+  std::optional<Kept> kept_;       // in place of slice_
+  bool loaded_to_gather_ = false;  // it was in the store
 
   bool sharded() const { return layout_.shards_parameters; }
 
-  void start_encoded_gather();
+  comm::Gathered encoded();
   device::View secondary() const;
   device::View view(const device::Buffer& buffer) const { return buffer.view(layout_.type, layout_.numel); }
 };

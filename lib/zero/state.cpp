@@ -41,7 +41,7 @@ at::Tensor UnitState::gather_parameters() {
 at::Tensor UnitState::masters() {
   return with_masters([&](const device::View& masters) {
     const at::Tensor there = device::tensor(masters);
-    const bool stays = !parameters.shard() && !optimizer->state().offloaded();
+    const bool stays = !parameters.shard() && !optimizer->state().moves();
     return stays ? there.to(at::kCPU) : there.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true);
   });
 }
@@ -58,6 +58,12 @@ at::Tensor UnitState::with_masters(const std::function<at::Tensor(const device::
 void UnitState::load() {
   if (Kept* const shard = parameters.shard()) shard->load();
   optimizer->state().load();
+}
+
+std::int64_t UnitState::bytes_here() {
+  const Kept* const shard = parameters.shard();
+  return optimizer->state().bytes_here() + (shard ? shard->bytes_here() : 0) +
+         (input.defined() ? static_cast<std::int64_t>(input.nbytes()) : 0);
 }
 
 void UnitState::update(const Update& update) {

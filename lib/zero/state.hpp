@@ -7,6 +7,7 @@
 #include "zero/gradient.hpp"
 #include "zero/optimizer.hpp"
 #include "zero/parameters.hpp"
+#include "zero/stored_input.hpp"
 
 namespace zs::zero {
 
@@ -33,6 +34,8 @@ class UnitState {
   at::Tensor masters();
   /// Has what is offloaded of it in device memory, until the plan stores it.
   void load();
+  /// Of what can move out, as much as is in device memory now: optimizer state, a shard that moves, the kept input.
+  std::int64_t bytes_here();
   /// One update of the owned part.
   void update(const Update& update);
   /// The sum over all leaves, whole, as float32[numel] on the host, between its reduction and the update. COLLECTIVE.
@@ -42,6 +45,7 @@ class UnitState {
   Gradient gradient;
   std::unique_ptr<Optimizer> optimizer;
   at::Tensor input, output;  ///< activations; set and cleared by the executor
+  StoredInput stored_input;  ///< the input, while it is away
 
  private:
   const unit::Unit* unit_;

@@ -2,6 +2,7 @@
 #include "zero/store.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "device/tensor.hpp"
@@ -9,14 +10,12 @@
 namespace zs::zero {
 namespace {
 
-/// The host's memory; beside a GPU locked in its place, which a GPU copies from and to without a detour.
 class HostStore final : public Store {
  public:
   explicit HostStore(const device::Device& device) : Store(device) {}
 
   int add(const std::string&, std::int64_t bytes) override {
-    const bool pinned = device().kind != device::Device::Kind::cpu;
-    blocks_.push_back(at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(pinned)));
+    blocks_.push_back(at::empty({bytes}, at::kByte));
     added(bytes);
     return static_cast<int>(blocks_.size()) - 1;
   }
@@ -56,35 +55,64 @@ device::Buffer Store::borrow(std::int64_t bytes) {
   return memory.owned_by({memory.data(), [this, memory](std::byte*) { free_.push_back(memory); }});
 }
 
-std::unique_ptr<Store> host_store(const device::Device& device) { return std::make_unique<HostStore>(device); }
+device::Buffer Store::fetch(int block, std::int64_t bytes) {
+  device::Buffer memory = borrow(bytes);
+  finish_load(block, memory.view(device::Type::byte, bytes));
+  return memory;
+}
 
-Kept::Kept(Store* store, const std::string& name, const device::Device& device, std::int64_t bytes)
-    : store_(store), bytes_(bytes) {
-  if (store) block_ = store->add(name, bytes);
-  memory_ = store ? store->borrow(bytes) : device::allocate(device, bytes);
+void Store::give(int block, device::Buffer memory, std::int64_t bytes) {
+  start_store(block, memory.view(device::Type::byte, bytes));
+}
+
+std::unique_ptr<Store> host_store(const device::Device& device) {
+  if (device.kind != device::Device::Kind::cpu) return travelling_store(device);
+  return std::make_unique<HostStore>(device);
+}
+
+Kept::Kept(const Home& home, const std::string& name, const device::Device& device, std::int64_t bytes)
+    : home_(home), bytes_(bytes), device_(device) {
+  if (home.store) block_ = home.store->add(name, bytes);
+  memory_ = take();
   device::clear(memory_.view(device::Type::byte, bytes));
   put_back();
 }
 
+/// What is here between steps has memory of its own, which others get while it is away.
+device::Buffer Kept::take() const {
+  return home_.here ? device::allocate(device_, bytes_) : home_.store->borrow(bytes_);
+}
+
 void Kept::start_load() {
-  if (store_ && !memory_) store_->start_load(block_);
+  if (home_.store && !memory_) home_.store->start_load(block_);
 }
 
 void Kept::load() {
-  if (!store_ || memory_) return;
-  device::Buffer memory = store_->borrow(bytes_);
-  store_->finish_load(block_, memory.view(device::Type::byte, bytes_));
+  if (!home_.store || memory_) return;
+  if (!home_.here) {
+    memory_ = home_.store->fetch(block_, bytes_);
+    return;
+  }
+  device::Buffer memory = take();
+  home_.store->finish_load(block_, memory.view(device::Type::byte, bytes_));
   memory_ = std::move(memory);
 }
 
 void Kept::put_back() {
-  if (!store_) return;
-  store_->start_store(block_, memory_.view(device::Type::byte, bytes_));
+  if (!home_.here) move_out();
+}
+
+void Kept::move_out() {
+  if (!home_.here) {
+    home_.store->give(block_, std::exchange(memory_, {}), bytes_);
+    return;
+  }
+  home_.store->start_store(block_, memory_.view(device::Type::byte, bytes_));
   memory_.reset();
 }
 
 void Kept::drop() {
-  if (store_) memory_.reset();
+  if (home_.store) memory_.reset();
 }
 
 }  // namespace zs::zero

@@ -143,7 +143,7 @@ TEST_CASE("store: a folder that cannot be, and a disk without room, are named") 
 
 TEST_CASE("store: one loaded block at a time takes the memory of the largest, and what is looked at is not changed") {
   const auto store = host_store({});
-  Kept small(store.get(), "a", {}, 100), large(store.get(), "b", {}, 1000), resident(nullptr, "c", {}, 10);
+  Kept small({store.get(), false}, "a", {}, 100), large({store.get(), false}, "b", {}, 1000), resident({}, "c", {}, 10);
   CHECK_FALSE(small.memory());
   CHECK(store->bytes() == 1100);
   CHECK(resident.resident_bytes() == 10);
@@ -162,6 +162,33 @@ TEST_CASE("store: one loaded block at a time takes the memory of the largest, an
     small.drop();
   }
   CHECK(store->staging_bytes() == 1000);
+}
+
+TEST_CASE("store: what is in device memory between steps leaves it for a while, and is there again as it was left") {
+  const TemporaryFolder folder;
+  for (const bool disk : {false, true}) {
+    CAPTURE(disk);
+    const auto store = disk ? file_store({}, folder.path()) : host_store({});
+    Kept kept({store.get(), true}, "a", {}, 5000);
+    CHECK(kept.bytes_here() == 5000);
+    for (int i = 1; i <= 3; ++i) {
+      std::memset(kept.memory().data(), i, 5000);
+      kept.put_back();
+      CHECK(kept.bytes_here() == 5000);
+      kept.move_out();
+      CHECK(kept.bytes_here() == 0);
+      {
+        const Look look(kept);
+        CHECK(kept.memory().data()[4999] == std::byte(i));
+      }
+      CHECK(kept.bytes_here() == 0);
+      kept.start_load();
+      kept.load();
+      CHECK(kept.memory().data()[0] == std::byte(i));
+    }
+    CHECK(kept.resident_bytes() == 5000);
+    CHECK(store->staging_bytes() == 0);
+  }
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ class TorchAdamW final : public Optimizer {
   }
 
  public:
-  explicit TorchAdamW(const OptimizerOf& of) : Optimizer(of.name, of.parameters, 0, nullptr), segments_(of.segments) {
+  explicit TorchAdamW(const OptimizerOf& of) : Optimizer(of.name, of.parameters, 0, {}), segments_(of.segments) {
     const AdamW& adamw = of.adamw;
     count_ = of.parameters.count;
     device_ = of.parameters.device;

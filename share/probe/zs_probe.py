@@ -17,10 +17,13 @@ tensors are cut over two ranks is compared with one that cut them over eight, or
 parallelism by rows) and tensors that are whole on every rank (DDP, plain PyTorch).
 
 every=N       writes each N-th step, and the first. The default, None, measures the second step and takes the power of two
-              that keeps the probe below 3 % of the time: 1 where a step has some thousand tokens. Two probes are compared
+              that keeps the probe below 3 % of the time: 1 where a step has many thousand tokens. Two probes are compared
               at the steps that both have, and by the parameters that close() writes if the last step was not written.
 values=True   keeps the values, too, of each step that is written (or of those steps that are in `values`), so that
               zs-verify names the element and says whether a difference is rounding.
+
+$ZS_PROBE names another folder, or is `off`: nothing is recorded. $ZS_PROBE_EVERY and $ZS_PROBE_VALUES (all, or steps joined by
+commas) stand for the arguments that the call leaves out. `compare-revisions.sbatch --probe` sets them.
 
 FOLDER/rank-R.jsonl has one object a line: first {"zs_probe": 1, "rank", "world_size", "torch"}, then for each step
 {"step", "loss", "tensors": [{"name": "grad/NAME" or "param/NAME", "dtype", "of": elements of the whole, "shape", "begin",
@@ -136,13 +139,14 @@ class Probe:
         self._file = open(os.path.join(self.folder, f"rank-{self.rank}.jsonl"), "x", encoding="utf-8")
         self._write({"zs_probe": 1, "rank": self.rank, "world_size": self.world_size, "torch": torch.__version__})
         self._loss, self._rows, self._kept, self._last, self._written = None, [], {}, time.monotonic(), 0
+        self._begun = self._spent = 0
         for _, parameter in self._parameters:
             _weights_on(parameter.device)  # what is made once is no cost of a step
         self._hooks = [optimizer.register_step_pre_hook(self._before), optimizer.register_step_post_hook(self._after)]
 
     def loss(self, value):
-        """The loss of the step, if it is to be compared."""
-        self._loss = value.detach().double().item() if torch.is_tensor(value) else float(value)
+        """The loss of the step, if it is to be compared. A number of a GPU is waited for where it is written alone."""
+        self._loss = value.detach() if torch.is_tensor(value) else float(value)
 
     def close(self):
         for hook in self._hooks:
@@ -188,7 +192,8 @@ class Probe:
         self._take_parameters()
         now = time.monotonic()
         if self.every is None and self.step == 2:
-            share = (self._spent + now - begun) / max(1e-9, now - self._last)
+            spent = self._spent + now - begun
+            share = spent / max(1e-9, now - self._last - spent)  # of a step without the probe
             self.every = 1 if share < 0.03 else 1 << math.ceil(math.log2(share / 0.03))
         self._last = now
 
@@ -200,10 +205,29 @@ class Probe:
         if self._kept:
             file = f"step-{self.step:08d}.rank-{self.rank}.safetensors"
             _write_safetensors(os.path.join(self.folder, file), self._kept)
-        self._write({"step": self.step, "loss": self._loss, "tensors": self._rows, "values": file})
+        loss = self._loss.double().item() if torch.is_tensor(self._loss) else self._loss
+        self._write({"step": self.step, "loss": loss, "tensors": self._rows, "values": file})
         self._rows, self._kept, self._loss, self._written = [], {}, None, self.step
 
 
-def attach(model, optimizer, folder="probe", every=None, values=False):
+class Off:
+    """What attach() gives where $ZS_PROBE is off."""
+
+    def loss(self, value):
+        pass
+
+    def close(self):
+        pass
+
+
+def attach(model, optimizer, folder="probe", every=None, values=None):
     """Records the steps of `optimizer` on `model` into `folder`; on every rank, each of which writes its own file."""
-    return Probe(model, optimizer, folder, every, values)
+    folder = os.environ.get("ZS_PROBE") or folder
+    if folder == "off":
+        return Off()
+    if every is None and os.environ.get("ZS_PROBE_EVERY"):
+        every = int(os.environ["ZS_PROBE_EVERY"])
+    asked = os.environ.get("ZS_PROBE_VALUES", "")
+    if values is None and asked:
+        values = True if asked == "all" else {int(step) for step in asked.split(",")}
+    return Probe(model, optimizer, folder, every, values or False)

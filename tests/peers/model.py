@@ -57,6 +57,7 @@ VARIATIONS = {
     "llama-attention-bias": lambda: llama(attention_bias=True),
     "llama-mlp-bias": lambda: llama(mlp_bias=True),
     "llama-rope-linear": lambda: llama(rope_parameters={"rope_type": "linear", "factor": 2.5, "rope_theta": 1e4}),
+    "llama-rope-dynamic": lambda: llama(rope_parameters={"rope_type": "dynamic", "factor": 4.0, "rope_theta": 1e4}),
     "llama-rope-llama3": lambda: llama(rope_parameters={**LLAMA3, "rope_theta": 5e5}),
     "llama-wide": lambda: llama(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
     "llama-tied-bytes": lambda: llama(vocab_size=256, tie_word_embeddings=True, attention_bias=True, mlp_bias=True, head_dim=6,

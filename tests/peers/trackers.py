@@ -5,6 +5,8 @@
 trackers.py write DIR                     a run of each: DIR/tensorboard, DIR/wandb
 trackers.py tensorboard DIR METRICS.tsv   DIR as EventAccumulator reads it has every value of METRICS.tsv
 trackers.py sync FOLDER METRICS.tsv       `wandb sync FOLDER`, against a server of this program on the loopback address
+trackers.py long DIR STEPS                long runs of each: DIR/tensorboard, DIR/wandb
+trackers.py read FOLDER                   reads such a run as Python does, and prints its last loss
 """
 import csv
 import http.server
@@ -176,5 +178,82 @@ def sync(folder, tsv):
     print("wandb sync: configuration, console output, exit code", Server.exits[0], len(Server.files.get("output.log", [])), "lines")
 
 
+COLUMNS = ("train/loss", "train/learning_rate", "train/grad_norm", "timing/iteration_time")
+
+
+def long(folder, steps):
+    import random
+    import struct
+    import zlib
+    from torch.utils.tensorboard import SummaryWriter
+    from wandb.proto import wandb_internal_pb2
+    chance = random.Random(1)
+    writer = SummaryWriter(str(Path(folder, "tensorboard")))
+    run = Path(folder, "wandb", "offline-run-20260101_000000-long0001")
+    run.mkdir(parents=True)
+    with open(run / "run-long0001.wandb", "wb") as file:
+        def add(record):
+            data, first = record.SerializeToString(), True
+            while True:  # chunks of LevelDB's log, in blocks of 32 KiB
+                room = 32768 - file.tell() % 32768
+                if room < 7:
+                    file.write(b"\0" * room)
+                    continue
+                part, data = data[:room - 7], data[room - 7:]
+                kind = (1 if not data else 2) if first else (4 if not data else 3)
+                file.write(struct.pack("<IHB", zlib.crc32(bytes([kind]) + part), len(part), kind) + part)
+                first = False
+                if not data:
+                    return
+
+        file.write(b":W&B" + struct.pack("<HB", 0xBEE1, 0))
+        record = wandb_internal_pb2.Record(num=1)
+        record.run.run_id, record.run.project = "long0001", "peers"
+        add(record)
+        for step in range(1, int(steps) + 1):
+            record = wandb_internal_pb2.Record(num=step + 1)
+            record.history.step.num = step
+            for key, value in [("train/global_step", step)] + [(name, chance.random()) for name in COLUMNS]:
+                item = record.history.item.add()
+                item.key, item.value_json = key, json.dumps(value)
+                if key != "train/global_step":
+                    writer.add_scalar(key, value, step)
+            add(record)
+    writer.close()
+
+
+def read(folder):
+    if Path(folder).name == "tensorboard":
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+        events = EventAccumulator(folder, size_guidance={"scalars": 0}).Reload()
+        losses = [event.value for event in events.Scalars("train/loss")]
+        print(len(losses), losses[-1])
+        return
+    import struct
+    import zlib
+    from wandb.proto import wandb_internal_pb2
+    rows = []
+    with open(next(Path(folder).glob("*/*.wandb")), "rb") as file:
+        data = file.read()
+    at, whole = 7, b""
+    while at < len(data):
+        room = 32768 - at % 32768
+        if room < 7:
+            at += room
+            continue
+        crc, size, kind = struct.unpack_from("<IHB", data, at)
+        part = data[at + 7:at + 7 + size]
+        assert zlib.crc32(bytes([kind]) + part) == crc, at
+        at += 7 + size
+        whole += part
+        if kind in (1, 4):
+            record = wandb_internal_pb2.Record()
+            record.ParseFromString(whole)
+            whole = b""
+            if record.HasField("history"):
+                rows.append({item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item})
+    print(len(rows), rows[-1]["train/loss"])
+
+
 if __name__ == "__main__":
-    {"write": write, "tensorboard": tensorboard, "sync": sync}[sys.argv[1]](*sys.argv[2:])
+    {"write": write, "long": long, "read": read, "tensorboard": tensorboard, "sync": sync}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// How large the gradient of each micro-batch of a step is, parameter by parameter: with the mean gradient it tells how
+// far the micro-batches differ.
+#pragma once
+#include <vector>
+
+#include "comm/group.hpp"
+#include "zero/engine.hpp"
+
+namespace zs::checkpoint {
+
+/// The L2 norms of one step's leaf gradients.
+class MicroBatchNorms {
+ public:
+  MicroBatchNorms(comm::Group& group, zero::Engine& engine);
+
+  /// For zero::Observer::leaf.
+  void add(int unit, int micro);
+  /// Of each parameter, in the units' order, and each global leaf: the norm of the gradient of that micro-batch's loss,
+  /// the loss scale taken out. The mean of these gradients over the leaves is the step's gradient. COLLECTIVE.
+  std::vector<std::vector<double>> gathered();
+
+ private:
+  comm::Group& group_;
+  zero::Engine& engine_;
+  std::vector<std::size_t> first_;  // by unit: its first parameter
+  std::size_t parameters_ = 0;
+  std::vector<double> own_;  // micro-step by micro-step, by parameter
+};
+
+}  // namespace zs::checkpoint

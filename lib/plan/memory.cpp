@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <utility>
+
+#include "plan/profile.hpp"
+
+namespace zs::plan {
+namespace {
+
+constexpr double kFloat = 4;
+
+/// Buffers by size, as a pool keeps them.
+class Buffers {
+ public:
+  void take(double bytes) {
+    Size& size = sizes_[bytes];
+    size.most = std::max(size.most, ++size.lent);
+  }
+  void give_back(double bytes) { --sizes_[bytes].lent; }
+  double bytes() const {
+    double sum = 0;
+    for (const auto& [bytes, size] : sizes_) sum += bytes * size.most;
+    return sum;
+  }
+
+ private:
+  struct Size {
+    int lent = 0, most = 0;
+  };
+  std::map<double, Size> sizes_;
+};
+
+/// What is kept of one unit's gradient.
+struct Gradient {
+  double memory = 0;                ///< of what is there now, a leaf or what was reduced of it; 0: none
+  double reduced = 0;               ///< what a reduction under way writes to, beside that
+  int leaves = 0;                   ///< added to the sum over micro-steps
+  int partial_sums = 0, taken = 0;  ///< of the tree: in use, and ever taken for it
+};
+
+/// Runs a plan on the sizes of its buffers.
+class Ledger {
+ public:
+  Ledger(const Plan& plan, int bytes_per_parameter)
+      : shape_(plan.shape), bytes_(bytes_per_parameter), gradients_(plan.shape.units.size()) {
+    moves_shards_ = shape_.offload_parameters || std::any_of(plan.ops.begin(), plan.ops.end(),
+                                                             [](const Op& op) { return op.kind == Kind::store_shard; });
+    for (const Unit& unit : shape_.units) {
+      const auto numel = static_cast<double>(unit.numel);
+      const double owned = shape_.stage == 0 ? numel : numel / shape_.ranks, state = owned * (bytes_ < 4 ? 12 : 8);
+      if (!sharded()) pool_.take(numel * bytes_);
+      if (sharded() && !shape_.offload_parameters) pool_.take(slice(unit) * bytes_);
+      if (sharded()) largest_shard_ = std::max(largest_shard_, slice(unit) * bytes_);
+      if (shape_.secondary > 0) lasting_ += numel / shape_.secondary * bytes_;
+      if (!shape_.offload_optimizer) lasting_ += state;
+      largest_state_ = std::max(largest_state_, state);
+    }
+    for (const Op& op : plan.ops) run(op);
+  }
+
+  double bytes() const {
+    return lasting_ + pool_.bytes() + (shape_.offload_optimizer ? largest_state_ : 0) + most_shards_ * largest_shard_;
+  }
+
+ private:
+  const Shape& shape_;
+  double bytes_;
+  Buffers pool_;
+  double lasting_ = 0, largest_state_ = 0, largest_shard_ = 0;
+  int shards_ = 0, most_shards_ = 0;  // that are loaded
+  bool moves_shards_ = false;         // to a store and back, by offload or by a pass
+  std::vector<Gradient> gradients_;
+
+  bool many() const { return shape_.ranks > 1; }
+  bool sharded() const {
+    return shape_.stage == 3 && (many() || moves_shards_ || shape_.quantized_weights || shape_.secondary > 0);
+  }
+  bool shards_gradient() const { return shape_.stage >= 2 && many(); }
+  double slice(const Unit& unit) const { return static_cast<double>(unit.numel) / shape_.ranks; }
+
+  void load_shard() {
+    if (shape_.offload_parameters) most_shards_ = std::max(most_shards_, ++shards_);
+  }
+  void drop_shard() {
+    if (shape_.offload_parameters) --shards_;
+  }
+  /// Its gradient's memory is another's, or none.
+  void set(Gradient& gradient, double bytes) {
+    if (gradient.memory > 0) pool_.give_back(gradient.memory);
+    gradient.memory = bytes;
+  }
+
+  void run(const Op& op) {
+    if (op.unit < 0) return;
+    const auto index = static_cast<std::size_t>(op.unit);
+    const Unit& unit = shape_.units[index];
+    const auto numel = static_cast<double>(unit.numel);
+    const bool travels_as_integers = op.kind == Kind::gather && shape_.quantized_weights;
+    switch (op.kind) {
+      case Kind::gather:
+        if (sharded()) load_shard(), pool_.take(numel * bytes_);
+        // What is encoded is dropped when it has come: no two units are on their way at once in one such buffer.
+        if (travels_as_integers) pool_.take(codec_bytes(unit.numel, 8)), encoded_.push_back(op.unit);
+        return;
+      case Kind::gather_secondary:
+        return pool_.take(numel * bytes_);
+      case Kind::gather_wait:
+        if (sharded() && !from_secondary(index)) drop_shard();
+        if (std::erase(encoded_, op.unit) > 0) pool_.give_back(codec_bytes(unit.numel, 8));
+        return;
+      case Kind::partition:
+        partitioned_.push_back(op.unit);
+        return;
+      case Kind::release:
+        if (sharded()) pool_.give_back(numel * bytes_);
+        return;
+      case Kind::backward:
+        begin(index);
+        if (unit.tied_to >= 0) begin(static_cast<std::size_t>(unit.tied_to));
+        return;
+      case Kind::accumulate:
+        return accumulate(gradients_[index], shards_gradient() ? slice(unit) : numel);
+      case Kind::reduce:
+        return reduce(gradients_[index], unit, op.micro);
+      case Kind::reduce_wait:
+        return finish_reduce(gradients_[index], unit);
+      case Kind::step:
+        return step(gradients_[index], shards_gradient() ? slice(unit) : numel);
+      case Kind::store_shard:
+        return drop_shard();
+      default:
+        return;
+    }
+  }
+
+  std::vector<int> encoded_, partitioned_;
+  bool from_secondary(std::size_t unit) const {
+    return std::find(partitioned_.begin(), partitioned_.end(), static_cast<int>(unit)) != partitioned_.end();
+  }
+
+  void begin(std::size_t index) {
+    Gradient& gradient = gradients_[index];
+    if (gradient.memory > 0) return;
+    gradient.memory = static_cast<double>(shape_.units[index].numel) * bytes_;
+    pool_.take(gradient.memory);
+  }
+
+  /// As device::TreeAccumulator does it.
+  void accumulate(Gradient& gradient, double numel) {
+    if (shape_.micro_steps == 1) return;
+    const int merges = std::countr_one(static_cast<unsigned>(gradient.leaves));
+    ++gradient.leaves;
+    gradient.partial_sums += 1 - merges;
+    const bool last = gradient.leaves == shape_.micro_steps;
+    const int wanted = gradient.partial_sums + (last && gradient.partial_sums > 1 ? 1 : 0);
+    for (; gradient.taken < wanted; ++gradient.taken) pool_.take(numel * kFloat);
+    set(gradient, 0);
+  }
+
+  void reduce(Gradient& gradient, const Unit& unit, int micro) {
+    const bool is_float = bytes_ == kFloat || (micro < 0 && shape_.micro_steps > 1);
+    if (!is_float || shards_gradient()) {
+      gradient.reduced = (shape_.stage == 0 || !many() ? static_cast<double>(unit.numel) : slice(unit)) * kFloat;
+      pool_.take(gradient.reduced);
+    }
+    if (shape_.quantized_gradients) pool_.take(codec_bytes(unit.numel, 4)), pool_.take(codec_bytes(unit.numel, 4));
+  }
+  void finish_reduce(Gradient& gradient, const Unit& unit) {
+    if (shape_.quantized_gradients) {
+      const double decoded = static_cast<double>(unit.numel) * kFloat;
+      pool_.take(decoded), pool_.give_back(decoded);
+      pool_.give_back(codec_bytes(unit.numel, 4)), pool_.give_back(codec_bytes(unit.numel, 4));
+    }
+    if (gradient.reduced > 0) set(gradient, std::exchange(gradient.reduced, 0));
+  }
+  void step(Gradient& gradient, double numel) {
+    load_shard();
+    set(gradient, 0);
+    for (; gradient.taken > 0; --gradient.taken) pool_.give_back(numel * kFloat);
+    gradient = {};
+  }
+};
+
+}  // namespace
+
+double kept_bytes(const Plan& plan, int bytes_per_parameter) { return Ledger(plan, bytes_per_parameter).bytes(); }
+
+double activation_bytes(const Profile& profile, bool checkpointing) {
+  double sum = 0, largest = 0;
+  const int units = static_cast<int>(profile.shape.units.size());
+  for (int unit = 0; unit < units; ++unit) {
+    const Timing* const whole = profile.find(Kind::forward, unit);
+    const Timing* const light = profile.find(Kind::forward_no_grad, unit);
+    const Timing* const again = profile.find(Kind::recompute, unit);
+    const Timing* const kept = checkpointing && light ? light : whole;
+    if (!kept || (checkpointing && !light && unit + 1 < units)) return -1;
+    sum += std::max(0.0, kept->growth);
+    if (checkpointing && again) largest = std::max(largest, again->growth);
+  }
+  return sum + largest;
+}
+
+}  // namespace zs::plan

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plot/stage.hpp"
+
+#include <algorithm>
+
+namespace zs::plot {
+namespace {
+
+using summary::Condition;
+
+/// "ZeRO-1 (baseline)"; the condition's name where its records do not say the stage.
+std::string stage_name(const Condition& condition) {
+  const std::string backend = condition.attribute("backend"), stage = condition.attribute("zero_stage");
+  const bool sharded = backend.empty() || backend == "zero" || backend == "deepspeed";
+  if (sharded && stage.empty()) return condition.name;
+  std::string variant;
+  const auto add = [&](const std::string& word) { variant += (variant.empty() ? "" : ", ") + word; };
+  const auto on = [&](const char* key) { return condition.attribute(key) == "true"; };
+  if (on("deepcompile")) add("DeepCompile");
+  if (on("compile")) add("compile");
+  if (on("activation_checkpointing")) add("checkpointing");
+  if (const std::string place = condition.attribute("offload"); !place.empty() && place != "none")
+    add("offload " + place);
+  if (sharded) return "ZeRO-" + stage + " (" + (variant.empty() ? "baseline" : variant) + ")";
+  const std::string name = backend == "fsdp" ? "FSDP" : backend == "ddp" ? "DDP" : backend;
+  return variant.empty() ? name : name + " (" + variant + ")";
+}
+
+}  // namespace
+
+std::vector<std::string> stage_names(const std::vector<Condition>& conditions) {
+  std::vector<std::string> all;
+  for (const Condition& condition : conditions) all.push_back(stage_name(condition));
+  std::vector<std::string> unlike = all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (std::count(all.begin(), all.end(), all[i]) > 1) unlike[i] += ", " + conditions[i].name;
+  }
+  return unlike;
+}
+
+}  // namespace zs::plot

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "summary/duration.hpp"
+
+#include <doctest/doctest.h>
+
+namespace zs::summary {
+namespace {
+
+/// Seconds of all steps of a run that logged these steps and times.
+std::optional<double> of(const std::vector<std::int64_t>& steps, const std::vector<double>& times) {
+  Member member;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    stat::Point point{};
+    point.step = steps[i], point.time = times[i];
+    member.series.points.push_back(point);
+  }
+  return all_steps(member);
+}
+
+}  // namespace
+
+TEST_CASE("duration: the time of all steps, of logs that have each step, every tenth, or part of a training") {
+  CHECK(of({1, 2, 3}, {1, 2, 3}) == 6);
+  CHECK(of({10, 20, 30}, {0.5, 0.5, 1}) == 20);
+  CHECK(of({1, 10, 20}, {1, 2, 3}) == 1 + 9 * 2 + 10 * 3);
+  CHECK(of({110, 120}, {1, 1}) == 20);              // it goes on where another log ended
+  CHECK(of({10, 20, 10, 20}, {1, 1, 2, 2}) == 60);  // a second epoch
+  CHECK(of({0, 1}, {1, 1}) == 2);
+  CHECK(of({1, 2, 3}, {1, metric::absent_real(), 3}) == 7);
+  CHECK_FALSE(of({1}, {metric::absent_real()}));
+  CHECK_FALSE(of({}, {}));
+}
+
+}  // namespace zs::summary

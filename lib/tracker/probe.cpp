@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tracker/probe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+
+namespace zs::tracker {
+namespace {
+
+constexpr std::int64_t kChunk = 65536;  // elements that share a factor
+
+/// splitmix64 of a number.
+constexpr std::uint64_t mixed(std::uint64_t number) {
+  std::uint64_t z = number + 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+const std::vector<std::uint64_t>& weights() {
+  static const auto all = [] {
+    std::vector<std::uint64_t> made(kChunk);
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = mixed(i) | 1;
+    return made;
+  }();
+  return all;
+}
+
+/// As Python writes it: NaN and Infinity are values.
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return to_text(value);
+}
+
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+std::string path_of(const std::string& folder, int rank) {
+  const std::string path = folder + "/rank-" + std::to_string(rank) + ".jsonl";
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored))
+    throw Error(path, 0, "is there already, the record of another training: name another folder with --probe");
+  return path;
+}
+
+}  // namespace
+
+std::uint64_t probe_digest(std::span<const float> values, std::int64_t begin) {
+  std::uint64_t total = 0;
+  const std::uint64_t* const weight = weights().data();
+  for (std::size_t at = 0; at < values.size();) {
+    const std::int64_t place = begin + static_cast<std::int64_t>(at);
+    const auto first = static_cast<std::size_t>(place % kChunk);
+    const std::size_t size = std::min(static_cast<std::size_t>(kChunk) - first, values.size() - at);
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      const auto bits = static_cast<std::int64_t>(std::bit_cast<std::int32_t>(values[at + i]));
+      sum += static_cast<std::uint64_t>(bits) * weight[first + i];
+    }
+    total += sum * (mixed(static_cast<std::uint64_t>(place / kChunk) ^ 0x5A5A5A5A) | 1);
+    at += size;
+  }
+  return total;
+}
+
+ProbeWriter::ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library)
+    : rank_(rank), file_(path_of(folder, rank)) {
+  file_.append(fmt::format("{{\"zs_probe\": 1, \"rank\": {}, \"world_size\": {}, \"torch\": {}}}\n", rank, ranks,
+                           quoted(library)));
+}
+
+std::string ProbeWriter::values_name(std::int64_t step) const {
+  return fmt::format("step-{:08}.rank-{}.safetensors", step, rank_);
+}
+
+void ProbeWriter::step(std::int64_t step, double loss, const std::vector<ProbedPart>& parts,
+                       const std::string& values_file) {
+  std::string line = fmt::format("{{\"step\": {}, \"loss\": {}, \"tensors\": [", step, number(loss));
+  for (const ProbedPart& part : parts) {
+    std::int64_t whole = 1;
+    for (const std::int64_t extent : part.shape) whole *= extent;
+    double squares = 0;
+    for (const float value : part.values) squares += static_cast<double>(value) * static_cast<double>(value);
+    line += fmt::format(
+        "{}{{\"name\": {}, \"dtype\": \"F32\", \"of\": {}, \"shape\": [{}], \"begin\": {}, \"count\": {}, "
+        "\"digest\": \"{:016x}\", \"squares\": {}}}",
+        line.ends_with('[') ? "" : ", ", quoted(part.name), whole, fmt::join(part.shape, ", "), part.begin,
+        part.values.size(), probe_digest(part.values, part.begin), number(squares));
+  }
+  file_.append(line + "], \"values\": " + (values_file.empty() ? "null" : quoted(values_file)) + "}\n");
+}
+
+void ProbeWriter::end(std::int64_t steps) { file_.append(fmt::format("{{\"end\": {}}}\n", steps)); }
+
+}  // namespace zs::tracker

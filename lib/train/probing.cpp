@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/probing.hpp"
+
+#include <torch/version.h>
+
+#include <algorithm>
+
+#include "base/number.hpp"
+#include "comm/agree.hpp"
+#include "device/tensor.hpp"
+#include "tensorfile/safetensors.hpp"
+
+namespace zs::train {
+
+Probing::Probing(comm::Group& group, zero::Engine& engine, const Settings& settings)
+    : engine_(engine), settings_(settings), folder_(settings.probe) {
+  if (folder_.empty()) return;
+  comm::together(group, "making of the probe in " + folder_, [&] {
+    // Not zs's revision: two revisions are expected to have the same bits.
+    writer_ = std::make_unique<tracker::ProbeWriter>(folder_, group.rank(), group.size(),
+                                                     std::string("LibTorch ") + TORCH_VERSION + " under zs");
+  });
+}
+
+void Probing::gradients(std::int64_t step) {
+  if (!due(step)) return;
+  gradients_.clear();
+  for (const zero::UnitState& state : engine_.states()) gradients_.push_back(state.gradient.on_host().clone());
+}
+
+void Probing::add(const char* kind, std::size_t unit, const at::Tensor& owned,
+                  std::vector<tracker::ProbedPart>& parts) {
+  const comm::Slice slice = engine_.states()[unit].owned();
+  const std::span<const float> values = device::floats(owned);
+  for (const unit::Parameter& parameter : engine_.units()[unit]->parameters()) {
+    const std::int64_t begin = std::max(parameter.offset, slice.begin),
+                       end = std::max(begin, std::min(parameter.offset + parameter.numel(), slice.end));
+    const bool some = begin < end;
+    parts.push_back(
+        {kind + parameter.name, parameter.shape, some ? begin - parameter.offset : 0,
+         some ? values.subspan(static_cast<std::size_t>(begin - slice.begin), static_cast<std::size_t>(end - begin))
+              : std::span<const float>()});
+  }
+}
+
+void Probing::after(std::int64_t step, const zero::StepResult& result) {
+  if (!due(step)) return;
+  // As the engine does before its update.
+  const double factor = settings_.engine.max_grad_norm / (result.grad_norm + 1e-6);
+  const bool clips = settings_.engine.max_grad_norm > 0 && !(factor >= 1);
+  const auto scale = static_cast<float>(1.0 / (static_cast<double>(result.leaf_losses.size()) * result.loss_scale));
+  std::vector<tracker::ProbedPart> parts;
+  for (std::size_t unit = 0; unit < gradients_.size(); ++unit) {
+    gradients_[unit].mul_(scale);
+    if (clips) gradients_[unit].mul_(static_cast<float>(factor));
+    add("grad/", unit, gradients_[unit], parts);
+  }
+  std::vector<at::Tensor> parameters;
+  for (zero::UnitState& state : engine_.states()) parameters.push_back(state.masters());
+  for (std::size_t unit = 0; unit < parameters.size(); ++unit) add("param/", unit, parameters[unit], parts);
+  double loss = 0;
+  for (int micro = 0; micro < settings_.micro_steps; ++micro)
+    loss += result.leaf_losses.at(static_cast<std::size_t>(engine_.leaf(micro)));
+  write(step, loss / settings_.micro_steps, parts);
+  gradients_.clear();
+}
+
+bool Probing::keeps_values(std::int64_t step) const {
+  const std::string& asked = settings_.probe_values;
+  return asked == "all" || ("," + asked + ",").find("," + to_text(step) + ",") != std::string::npos;
+}
+
+void Probing::write(std::int64_t step, double loss, const std::vector<tracker::ProbedPart>& parts) {
+  std::string file;
+  if (keeps_values(step)) {
+    file = writer_->values_name(step);
+    tensorfile::NamedTensors held;
+    for (const tracker::ProbedPart& part : parts) {
+      if (!part.values.empty())
+        held.emplace_back(part.name,
+                          tensorfile::borrow_f32({static_cast<std::int64_t>(part.values.size())}, part.values));
+    }
+    tensorfile::write_safetensors(folder_ + "/" + file, held);
+  }
+  writer_->step(step, loss, parts, file);
+}
+
+void Probing::finish(std::int64_t steps) {
+  if (writer_) writer_->end(steps);
+}
+
+}  // namespace zs::train

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of a training what share/probe/zs_probe.py records of a PyTorch training: each gradient as the optimizer gets
+// it and each parameter as it leaves it, of each rank what it owns. zs-verify compares the two.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/group.hpp"
+#include "tracker/probe.hpp"
+#include "train/settings.hpp"
+#include "zero/engine.hpp"
+
+namespace zs::train {
+
+class Probing {
+ public:
+  /// Begins the files where settings.probe names a folder. All outlive it. COLLECTIVE.
+  Probing(comm::Group& group, zero::Engine& engine, const Settings& settings);
+
+  /// While a step's gradient sums are there. COLLECTIVE.
+  void gradients(std::int64_t step);
+  /// After the step.
+  void after(std::int64_t step, const zero::StepResult& result);
+  /// After the last of so many steps.
+  void finish(std::int64_t steps);
+
+ private:
+  zero::Engine& engine_;
+  const Settings& settings_;
+  std::string folder_;
+  std::unique_ptr<tracker::ProbeWriter> writer_;  // null where nothing is recorded
+  std::vector<at::Tensor> gradients_;             // of this step by unit, or none
+
+  bool keeps_values(std::int64_t step) const;
+  bool due(std::int64_t step) const { return writer_ && (step == 1 || step % settings_.probe_every == 0); }
+  void add(const char* kind, std::size_t unit, const at::Tensor& owned, std::vector<tracker::ProbedPart>& parts);
+  void write(std::int64_t step, double loss, const std::vector<tracker::ProbedPart>& parts);
+};
+
+}  // namespace zs::train

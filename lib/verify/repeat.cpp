@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verify/repeat.hpp"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "train/agreement.hpp"
+#include "train/beginning.hpp"
+#include "train/schedule.hpp"
+#include "unit/random.hpp"
+#include "verify/fault.hpp"
+
+namespace zs::verify {
+namespace {
+
+/// What one operation gave on this rank. Every rank has the same list of them, but for digests, in every repetition:
+/// it follows from the plan.
+struct Result {
+  std::uint64_t digest = 0;
+  std::int64_t step = 0, leaf = -1;
+  Phase phase{};
+  What what{};
+  std::int32_t unit = -1, parameter = -1;
+};
+
+std::uint64_t digest(const at::Tensor& values) {
+  const at::Tensor host = values.detach().to(at::kCPU).contiguous();
+  return XXH3_64bits(host.data_ptr(), host.nbytes());
+}
+
+std::uint64_t digest(double value) { return XXH3_64bits(&value, sizeof value); }
+
+/// A unit whose forward is seen: the parameters that it is given, and what it gives.
+class Watched : public unit::Unit {
+ public:
+  /// May put another output in its place.
+  using Seen = std::function<void(std::span<const at::Tensor> own, at::Tensor& output, std::uint64_t stream)>;
+  Watched(const unit::Unit& its, Seen seen)
+      : Unit(its.name(), its.parameters(), its.tied_to(), its.extras()), its_(its), seen_(std::move(seen)) {}
+
+  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> own, std::span<const at::Tensor> borrowed,
+                     const unit::ForwardContext& context) const override {
+    at::Tensor output = its_.forward(x, own, borrowed, context);
+    seen_(own, output, context.stream);
+    return output;
+  }
+
+ private:
+  const unit::Unit& its_;
+  Seen seen_;
+};
+
+/// A training that is made anew for each repetition.
+class Training {
+ public:
+  Training(comm::Group& group, const Request& request)
+      : group_(group),
+        settings_(request.train),
+        model_(model::make(request.train.model)),
+        batches_(train::read_batches(group, request.train, model_)) {
+    settings_.engine.begin = train::beginning_of(group, settings_, model_);
+    if (!request.fault.empty())
+      fault_ = read_fault(request.fault, model_.units, settings_.max_steps, group.size(), settings_);
+    for (std::size_t u = 0; u < model_.units.size(); ++u) {
+      watched_.push_back(std::make_unique<Watched>(
+          *model_.units[u], [this, u](std::span<const at::Tensor> own, at::Tensor& output, std::uint64_t stream) {
+            forward(static_cast<int>(u), own, output, stream);
+          }));
+    }
+  }
+
+  /// The results of all steps, in order; with the fault, if there is one.
+  std::vector<Result> run(bool faulty) {
+    results_.clear();
+    faulty_ = faulty && fault_;
+    engine_ = zero::make_engine(group_, watched_, settings_.strategy(), settings_.engine);
+    engine_->observe(
+        {[this](int unit, int micro) { gradient(unit, Phase::backward, engine_->leaf(micro), whole(unit)); },
+         [this](int unit) { gradient(unit, Phase::accumulation, -1, whole(unit)); },
+         [this](int unit, int micro) {
+           // A micro-step's sum is of the leaves of all ranks: its first leaf names it.
+           gradient(unit, Phase::reduction, engine_->leaf(micro), owned(unit));
+         },
+         [this] { reduced(); }});
+    for (step_ = 1; step_ <= settings_.max_steps; ++step_) one_step();
+    engine_.reset();
+    return std::move(results_);
+  }
+
+  double loss() const { return loss_; }
+  double largest_norm() const { return norm_; }
+  const std::string& unit_name(const Result& result) const { return owner(result).name(); }
+  std::string parameter_name(const Result& result) const {
+    return result.parameter < 0 ? "" : owner(result).parameters()[static_cast<std::size_t>(result.parameter)].name;
+  }
+
+ private:
+  comm::Group& group_;
+  train::Settings settings_;
+  model::Model model_;
+  train::Batches batches_;
+  std::optional<InjectedFault> fault_;
+  unit::Units watched_;
+  std::unique_ptr<zero::Engine> engine_;
+  std::vector<Result> results_;
+  std::map<std::uint64_t, std::int64_t> leaves_;  // of this step, by their random streams
+  std::int64_t step_ = 0;
+  bool faulty_ = false;
+  double loss_ = 0, norm_ = 0;
+
+  const unit::Unit& owner(const Result& result) const { return *model_.units[static_cast<std::size_t>(result.unit)]; }
+  comm::Slice whole(int unit) { return {0, engine_->states()[static_cast<std::size_t>(unit)].numel()}; }
+  comm::Slice owned(int unit) { return engine_->states()[static_cast<std::size_t>(unit)].owned(); }
+
+  void one_step() {
+    leaves_.clear();
+    const double learning_rate =
+        train::learning_rate(settings_.schedule, step_ - 1 - engine_->scaler().skipped(), settings_.max_steps);
+    const auto batch = [&](std::int64_t leaf) {
+      leaves_[unit::mix(unit::mix(settings_.engine.seed, static_cast<std::uint64_t>(step_)),
+                        static_cast<std::uint64_t>(leaf))] = leaf;
+      return batches_.training(step_, leaf);
+    };
+    if (strikes() && fault_->kind != InjectedFault::Kind::bit) fault_->apply(*engine_, group_.rank());
+    const zero::StepResult result = engine_->step(step_, learning_rate, batch);
+    loss_ = result.loss;
+    norm_ = std::max(norm_, std::isfinite(result.grad_norm) ? result.grad_norm : 0);
+    keep({.digest = digest(result.loss), .phase = Phase::reduction, .what = What::loss});
+    keep({.digest = digest(result.grad_norm), .phase = Phase::clipping, .what = What::norm});
+    keep({.digest = digest(result.clipped_norm), .phase = Phase::clipping, .what = What::clipped_norm});
+    for (std::size_t u = 0; u < watched_.size(); ++u) {
+      zero::UnitState& state = engine_->states()[u];
+      values(static_cast<int>(u), state.masters(), state.owned(), {.phase = Phase::optimizer, .what = What::parameter});
+    }
+    for (std::size_t u = 0; u < watched_.size(); ++u) {
+      const at::Tensor copy = engine_->states()[u].parameters.whole();
+      values(static_cast<int>(u), copy, {0, copy.numel()}, {.phase = Phase::gather, .what = What::parameter});
+    }
+  }
+
+  void keep(Result result) {
+    result.step = step_;
+    results_.push_back(result);
+  }
+
+  /// Whether the fault is due in this step, on this rank.
+  bool strikes() const {
+    return faulty_ && fault_->step == step_ && (fault_->rank < 0 || fault_->rank == group_.rank());
+  }
+
+  void forward(int unit, std::span<const at::Tensor> own, at::Tensor& output, std::uint64_t stream) {
+    if (strikes() && fault_->kind == InjectedFault::Kind::output && fault_->unit == unit)
+      output = InjectedFault::changed(output);
+    const auto known = leaves_.find(stream);
+    const std::int64_t leaf = known == leaves_.end() ? -1 : known->second;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      keep({.digest = digest(own[i]),
+            .leaf = leaf,
+            .phase = Phase::gathered,
+            .what = What::parameter,
+            .unit = unit,
+            .parameter = static_cast<int>(i)});
+    }
+    const bool last = static_cast<std::size_t>(unit) + 1 == watched_.size();
+    keep({.digest = digest(output),
+          .leaf = leaf,
+          .phase = Phase::forward,
+          .what = last ? What::loss : What::output,
+          .unit = unit});
+  }
+
+  void gradient(int unit, Phase phase, std::int64_t leaf, comm::Slice slice) {
+    values(unit, engine_->states()[static_cast<std::size_t>(unit)].gradient.on_host(), slice,
+           {.leaf = leaf, .phase = phase, .what = What::gradient});
+  }
+
+  void reduced() {
+    if (strikes() && fault_->kind == InjectedFault::Kind::bit) fault_->apply(*engine_, group_.rank());
+    const plan::Shape& shape = engine_->plan().shape;
+    const Phase last = shape.stage >= 2 && shape.micro_steps > 1 ? Phase::shard_accumulation : Phase::reduction;
+    for (int unit = 0; unit < static_cast<int>(watched_.size()); ++unit) gradient(unit, last, -1, owned(unit));
+  }
+
+  /// One result for each parameter: of values[slice.size()], the elements of a unit's flat buffer that `slice` names.
+  void values(int unit, const at::Tensor& values, comm::Slice slice, Result kind) {
+    kind.unit = unit;
+    const auto& parameters = watched_[static_cast<std::size_t>(unit)]->parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const std::int64_t begin = std::max(parameters[i].offset, slice.begin),
+                         end = std::min(parameters[i].offset + parameters[i].numel(), slice.end);
+      kind.parameter = static_cast<int>(i);
+      kind.digest = begin < end ? digest(values.slice(0, begin - slice.begin, end - slice.begin)) : 0;
+      keep(kind);
+    }
+  }
+};
+
+/// The first result of a list that differs from the first repetition's, and how many do.
+struct Found {
+  std::int64_t at = -1, differing = 0;
+};
+
+Found compare_lists(const std::vector<Result>& first, const std::vector<Result>& again) {
+  if (first.size() != again.size()) throw Error("a repetition has another number of operations: this is a fault of zs");
+  Found found;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (first[i].digest == again[i].digest) continue;
+    if (found.differing++ == 0) found.at = static_cast<std::int64_t>(i);
+  }
+  return found;
+}
+
+}  // namespace
+
+Repeated repeat(comm::Group& group, const Request& request, std::int64_t times,
+                const std::function<void(const Repetition&)>& seen) {
+  Training training(group, request);
+  Repeated all;
+  all.repetitions = times;
+  all.steps = request.train.max_steps;
+  std::int64_t earliest = -1;
+  std::vector<Result> first;
+  std::string wild;
+  for (std::int64_t number = 1; number <= times; ++number) {
+    std::vector<Result> results = training.run(number == times);
+    if (number == 1) first = results;
+    const Found found = compare_lists(first, results);
+    Repetition repetition{number, training.loss(), 0, 0};
+    int rank = 0;
+    for (const Found& its : comm::exchange_values(group, found, "exchange of what was repeated")) {
+      repetition.results += static_cast<std::int64_t>(first.size());
+      repetition.differing += its.differing;
+      if (its.at >= 0 && (earliest < 0 || its.at < earliest)) {
+        earliest = its.at;
+        const Result& at = first[static_cast<std::size_t>(earliest)];
+        all.first = {number, at.step, at.phase, at.what, "", "", at.leaf, rank};
+        if (at.unit >= 0) all.first.unit = training.unit_name(at), all.first.parameter = training.parameter_name(at);
+      }
+      ++rank;
+    }
+    all.results = repetition.results;
+    all.differing += repetition.differing > 0;
+    if (!std::isfinite(training.loss()) && wild.empty())
+      wild = "the loss is " + decimal(training.loss()) + " in repetition " + zs::to_text(number);
+    if (seen) seen(repetition);
+  }
+  all.kind = earliest >= 0 ? compare::Verdict::different : compare::Verdict::exact;
+  if (earliest >= 0) {
+    // Of one rank's micro-batches the rank that differs knows which.
+    const std::int64_t leaf = first[static_cast<std::size_t>(earliest)].leaf;
+    all.first.leaf =
+        comm::exchange_values(group, leaf, "place of the difference")[static_cast<std::size_t>(all.first.rank)];
+    return all;
+  }
+  if (training.largest_norm() == 0) wild = "the gradient is zero in every step: nothing was proved";
+  if (wild.empty()) return all;
+  all.kind = compare::Verdict::failed;
+  all.reason = wild;
+  return all;
+}
+
+Lines lines(const Repeated& repeated, const comm::Group& group) {
+  Lines all;
+  const auto add = [&](const char* key, const std::string& value) { all.emplace_back(key, value); };
+  add("verdict", std::string(compare::name(repeated.kind)));
+  if (!repeated.reason.empty()) add("reason", repeated.reason);
+  if (repeated.kind == compare::Verdict::different) {
+    const Repeated::Place& place = repeated.first;
+    add("step", zs::to_text(place.step));
+    add("what", name(place.what));
+    add("stage", name(place.phase));
+    if (!place.unit.empty()) add("unit", place.unit);
+    if (!place.parameter.empty()) add("parameter", place.parameter);
+    if (place.leaf >= 0) add("micro-batch", zs::to_text(place.leaf));
+    add("rank", zs::to_text(std::int64_t{place.rank}));
+    add("host", group.host(place.rank));
+    add("repetition", zs::to_text(place.repetition));
+    add("repetitions_differing", zs::to_text(repeated.differing));
+  }
+  add("repetitions", zs::to_text(repeated.repetitions));
+  add("steps", zs::to_text(repeated.steps));
+  add("results_compared", zs::to_text(repeated.results));
+  return all;
+}
+
+std::string repetitions_header() {
+  return fmt::format("{:>10} {:>12} {:>9} {:>9}\n", "repetition", "loss", "results", "differing");
+}
+
+std::string to_text(const Repetition& repetition) {
+  return fmt::format("{:>10} {:>12} {:>9} {:>9}\n", repetition.number, to_rounded_text(repetition.loss, 9),
+                     repetition.results, repetition.differing);
+}
+
+void add(metric::Table& records, const Repetition& repetition, const std::string& loss_unit) {
+  using metric::Type;
+  records.column("repetition", Type::integer).integers().push_back(repetition.number);
+  records.column("loss", Type::real, loss_unit).reals().push_back(repetition.loss);
+  records.find("loss")->unit = loss_unit;  // not as usual
+  records.column("results", Type::integer).integers().push_back(repetition.results);
+  records.column("differing", Type::integer).integers().push_back(repetition.differing);
+}
+
+}  // namespace zs::verify

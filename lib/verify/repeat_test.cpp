@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training beside itself: equal where it should be, and each planted fault named by its unit and operation.
+#include "verify/repeat.hpp"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+
+#include "base/file.hpp"
+
+namespace zs::verify {
+namespace {
+
+struct Text {
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("zs-repeat-" + std::to_string(::getpid()) + ".txt")).string();
+  Text() {
+    std::mt19937 random(1);
+    std::string text;
+    for (int i = 0; i < 4000; ++i) text += static_cast<char>('a' + random() % 26);
+    write_file(path, text);
+  }
+  ~Text() { std::filesystem::remove(path); }
+};
+
+Request request(const Text& text, int stage, int micro_steps, std::int64_t steps) {
+  Request request;
+  request.train.model = {.name = "tiny", .num_layers = 1, .seq_length = 8, .dropout = 0.1};
+  request.train.engine.max_grad_norm = 1;
+  request.train.stage = stage;
+  request.train.micro_steps = micro_steps;
+  request.train.dataset = text.path;
+  request.train.max_steps = steps;
+  request.train.schedule.learning_rate = 1e-3;
+  request.train.schedule.name = "constant";
+  return request;
+}
+
+Repeated repeated(const Request& request, int ranks, std::int64_t times) {
+  Repeated all;
+  comm::run_in_process(ranks, [&](comm::Group& group) {
+    const Repeated its = repeat(group, request, times, {});
+    if (group.rank() == 0) all = its;
+  });
+  return all;
+}
+
+TEST_CASE(
+    "repeat: a training has its own bits again, in every stage, also where another rank count would have others") {
+  const Text text;
+  for (const int stage : {0, 1, 2, 3}) {
+    Request r = request(text, stage, 2, 2);
+    r.train.activation_checkpointing = stage == 3;
+    const Repeated all = repeated(r, stage == 0 ? 1 : 2, 3);
+    CAPTURE(stage);
+    CHECK(all.kind == compare::Verdict::exact);
+    CHECK(all.repetitions == 3);
+    CHECK(all.differing == 0);
+    CHECK(all.results > 100);
+  }
+  Request any = request(text, 1, 1, 1);
+  any.train.engine.exact = false;
+  CHECK(repeated(any, 3, 2).kind == compare::Verdict::exact);
+}
+
+TEST_CASE("repeat: a fault in one repetition is named: its repetition, step, unit, operation, parameter and rank") {
+  const Text text;
+  for (const int stage : {0, 2}) {
+    Request r = request(text, stage, 2, 2);
+    r.fault = "2:transformer.h.0.mlp.c_fc.weight:5";
+    const Repeated all = repeated(r, 2, 3);
+    CAPTURE(stage);
+    CHECK(all.kind == compare::Verdict::different);
+    CHECK(all.differing == 1);
+    CHECK(all.first.repetition == 3);
+    CHECK(all.first.step == 2);
+    CHECK(all.first.what == What::gradient);
+    CHECK(all.first.phase == (stage == 2 ? Phase::shard_accumulation : Phase::reduction));
+    CHECK(all.first.unit == "h.0");
+    CHECK(all.first.parameter == "transformer.h.0.mlp.c_fc.weight");
+  }
+}
+
+TEST_CASE("repeat: what a forward gives differs before all that comes of it") {
+  const Text text;
+  Request r = request(text, 3, 1, 2);
+  r.fault = "2:output:h.0:1";
+  const Repeated all = repeated(r, 2, 2);
+  CHECK(all.kind == compare::Verdict::different);
+  CHECK(all.first.step == 2);
+  CHECK(all.first.phase == Phase::forward);
+  CHECK(all.first.what == What::output);
+  CHECK(all.first.unit == "h.0");
+  CHECK(all.first.parameter.empty());
+  CHECK(all.first.rank == 1);
+  CHECK(all.first.leaf == 1);
+}
+
+TEST_CASE("repeat: what proves nothing fails with a reason") {
+  const Text text;
+  Request wild = request(text, 1, 1, 3);
+  wild.train.schedule.learning_rate = 1e36;
+  const Repeated all = repeated(wild, 1, 2);
+  CHECK(all.kind == compare::Verdict::failed);
+  CHECK(all.reason.find("the loss is ") == 0);
+}
+
+}  // namespace
+}  // namespace zs::verify

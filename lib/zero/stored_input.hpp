@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The input that a unit keeps from forward to backward, while it is not in device memory.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "zero/store.hpp"
+
+namespace zs::zero {
+
+class StoredInput {
+ public:
+  /// Stores `input` and lets go of its memory; `name` stands for it in errors. REQUIRES: it is not stored already.
+  /// Throws zs::Error where its numbers do not lie in one piece.
+  void move_out(Store& store, const std::string& name, at::Tensor& input);
+  /// Begins to load it. REQUIRES: move_out().
+  void start_load();
+  /// Puts it back, a leaf of the autograd graph, if it is stored.
+  void load(at::Tensor& input);
+
+ private:
+  struct Form {
+    std::vector<std::int64_t> sizes, strides;
+    at::TensorOptions options;
+    device::Device device;
+  };
+  Store* store_ = nullptr;
+  int block_ = -1;
+  std::int64_t bytes_ = 0;    // of the block
+  std::optional<Form> form_;  // of what is stored
+};
+
+}  // namespace zs::zero

@@ -155,3 +155,14 @@ like_libtorch() { # like_libtorch VERSION ABI
   run -2 make -s -C "$ROOT" TORCH=conda help
   [[ $output == *"TORCH=conda is not known; TORCH=debian takes the distribution's LibTorch"* ]]
 }
+
+@test "libtorch: what includes LibTorch's headers compiles with the distribution's too, where that is installed" {
+  [ -e /usr/include/torch/csrc/api/include/torch/version.h ] || skip "libtorch-dev is not installed"
+  cd "$ROOT"
+  read -ra flags < <(make -s TORCH=debian flags)
+  cp lib/unit/tensor.hpp "$BATS_TEST_TMPDIR"
+  g++ "${flags[@]}" -x c++-header "$BATS_TEST_TMPDIR/tensor.hpp"
+  mapfile -t sources < <(grep -lE '^#include <(ATen|c10|torch)/' lib/*/*.cpp | grep -vE '/cuda|_test\.cpp$')
+  ((${#sources[@]} > 15))
+  printf '%s\n' "${sources[@]}" | xargs -n 4 -P 2 g++ "${flags[@]}" -include "$BATS_TEST_TMPDIR/tensor.hpp" -fsyntax-only
+}

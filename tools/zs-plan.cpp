@@ -48,7 +48,6 @@ const zs::cli::Command kCommand = {
     },
     {{1, "no way fits into the memory, or can be predicted"}},
     {"zs-plan saved_models/RUN_ID", "zs-plan profile.json --nodes 16 --gpus_per_node 8 --bandwidth 50G --memory 80G",
-     "zs-plan profile.json --nodes 4 --gpus_per_node 8 --format json",
      "zs-plan profile.json --nodes 1,2,4,8,16 --gpus_per_node 8 --bandwidth 50G -o scaling.svg"}};
 
 /// "80G" as bytes.

@@ -14,8 +14,7 @@ const zs::cli::Command kCommand = {
     {{0, "no difference beyond the tolerance"},
      {1, "a difference, or nothing that was proved; the verdict says which"},
      {3, "the two cannot be decided on: they train different things, or one lacks what the other has"}},
-    {"zs-verify a b", "zs-verify a.log b.log",
-     "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
+    {"zs-verify a b", "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
      "zs-verify --model_name tiny --num_layers 1 --repeat 3"},
 };
 

@@ -68,7 +68,11 @@ value() { sed -n "s/^$1: //p"; }
 }
 
 @test "zs-verify: against amp every other arithmetic is near, is said to be another, and is measured" {
-  for target in "" --bf16 "--compile --bf16" "--fp16 --set training.loss_scale=1024"; do
+  targets=("" --bf16 "--compile --bf16" "--fp16 --set training.loss_scale=1024")
+  if verify 1 --fp16 --set training.loss_scale=1024 --reference amp --iterations 1 2>&1 | grep -q 'LibTorch 1.* is bfloat16 alone'; then
+    unset 'targets[3]'
+  fi
+  for target in "${targets[@]}"; do
     # shellcheck disable=SC2086
     verify 2 --zero_stage 2 --reference amp $target >log || complain "$target: status $?"
     grep -qx 'verdict: within tolerance' log || complain "$target: $(tail -n 4 log)"

@@ -4,6 +4,8 @@
 #include <ATen/autocast_mode.h>
 #include <torch/version.h>
 
+#include "base/error.hpp"
+
 namespace zs::unit {
 namespace {
 
@@ -14,6 +16,8 @@ void enable(at::DeviceType device, bool on, at::ScalarType type) {
   autocast::set_autocast_enabled(device, on);
 #else
   if (device == at::kCPU) {
+    if (on && type != at::kBFloat16)
+      throw Error("the autocast of LibTorch " TORCH_VERSION " on processors is bfloat16 alone: build with 2.11");
     if (on) autocast::set_autocast_cpu_dtype(type);
     autocast::set_cpu_enabled(on);
   } else {

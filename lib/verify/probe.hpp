@@ -22,7 +22,8 @@ class Probe {
  public:
   /// All outlive the probe; the engine is given its observer. `across`: the two sides compute in different arithmetics.
   /// Then a gradient may differ by rtol of the largest of its unit, not of itself, and a parameter by twice the sum of
-  /// learning rates: where gradients are rounding alone, each update of each side moves by about the learning rate.
+  /// learning rates, and its rounding: where gradients are rounding alone, each update of each side moves by about the
+  /// learning rate.
   Probe(zero::Engine& engine, const unit::Units& units, int rank, const Tolerance& tolerance, bool across,
         const std::optional<InjectedFault>& fault);
 

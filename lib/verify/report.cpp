@@ -101,7 +101,7 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
         "rtol " + zs::to_text(request.tolerance.rtol) + ", atol " + zs::to_text(request.tolerance.atol);
     return request.across() ? both +
                                   "; a gradient: rtol of the largest of its unit; a parameter: twice the sum of "
-                                  "learning rates"
+                                  "learning rates, and its rounding"
                             : both;
   };
   Lines all;

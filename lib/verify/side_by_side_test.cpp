@@ -3,42 +3,12 @@
 #include "verify/side_by_side.hpp"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <random>
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "verify/case.hpp"
 
 namespace zs::verify {
 namespace {
-
-/// A text to train on that is gone at the end.
-struct Text {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("zs-verify-" + std::to_string(::getpid()) + ".txt")).string();
-  Text() {
-    std::mt19937 random(1);
-    std::string text;
-    for (int i = 0; i < 4000; ++i) text += static_cast<char>('a' + random() % 26);
-    write_file(path, text);
-  }
-  ~Text() { std::filesystem::remove(path); }
-};
-
-Request request(const Text& text, int stage, int micro_steps, std::int64_t steps) {
-  Request request;
-  request.train.model = {.name = "tiny", .num_layers = 1, .seq_length = 8, .dropout = 0.1};
-  request.train.engine.max_grad_norm = 1;
-  request.train.stage = stage;
-  request.train.micro_steps = micro_steps;
-  request.train.dataset = text.path;
-  request.train.max_steps = steps;
-  request.train.schedule.learning_rate = 1e-3;
-  request.train.schedule.name = "constant";
-  return request;
-}
 
 struct Outcome {
   Verdict verdict;

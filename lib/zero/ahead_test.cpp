@@ -62,6 +62,14 @@ std::vector<Look> step(Ahead& ahead, Seen& store, std::vector<Kept>& states, con
   return looks;
 }
 
+/// Of each unit a block that lies in the store between steps.
+std::vector<Kept> states_of(const plan::Shape& shape, Seen& store) {
+  std::vector<Kept> states;
+  for (const plan::Unit& unit : shape.units)
+    states.emplace_back(Home{&store, false}, unit.name, device::Device{}, kBlock);
+  return states;
+}
+
 TEST_CASE("ahead: loads begin in the last backward, in the order of the updates, within what activations have left") {
   for (const int micro_steps : {1, 2}) {
     CAPTURE(micro_steps);
@@ -71,9 +79,7 @@ TEST_CASE("ahead: loads begin in the last backward, in the order of the updates,
     shape.offload_optimizer = true;
     const plan::Plan plan = plan::baseline(shape);
     Seen store;
-    std::vector<Kept> states;
-    for (const plan::Unit& unit : shape.units)
-      states.emplace_back(Home{&store, false}, unit.name, device::Device{}, kBlock);
+    std::vector<Kept> states = states_of(shape, store);
     std::int64_t level = 1000;
     Ahead ahead(store, [&] { return level + store.lent(); });
     for (int round = 0; round < 3; ++round) {
@@ -105,9 +111,7 @@ TEST_CASE("ahead: without room nothing begins before its time, and what goes hom
   shape.offload_optimizer = true;
   const plan::Plan plan = plan::baseline(shape);
   Seen store;
-  std::vector<Kept> states;
-  for (const plan::Unit& unit : shape.units)
-    states.emplace_back(Home{&store, false}, unit.name, device::Device{}, kBlock);
+  std::vector<Kept> states = states_of(shape, store);
   std::int64_t level = 1000;
   Ahead ahead(store, [&] { return level + store.lent(); });
   const std::vector<Look> looks = step(ahead, store, states, plan, level, 40);

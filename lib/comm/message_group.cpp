@@ -181,12 +181,6 @@ void in_pieces(std::int64_t bytes, Move move) {
     move(begin, std::min(kMessageBytes, bytes - begin));
 }
 
-// The place of a rank's slice.
-View part_of(const View& full, int rank, int ranks) {
-  const Slice part = slice(full.count, rank, ranks);
-  return full.part(part.begin, part.end);
-}
-
 // Sends each of the others what is for it, and receives what it has for this one: in one order, as many and as large.
 class Trade : public MessageCollective {
  public:
@@ -287,6 +281,11 @@ class Exchange : public MessageCollective {
 };
 
 }  // namespace
+
+View part_of(const View& full, int rank, int ranks) {
+  const Slice part = slice(full.count, rank, ranks);
+  return full.part(part.begin, part.end);
+}
 
 device::Buffer MessageGroup::allocate(std::int64_t bytes) { return device::allocate(device(), bytes); }
 

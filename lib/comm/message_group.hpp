@@ -12,6 +12,9 @@
 
 namespace zs::comm {
 
+/// The place of a rank's slice.
+device::View part_of(const device::View& full, int rank, int ranks);
+
 class MessageGroup : public Group {
  public:
   explicit MessageGroup(std::shared_ptr<Progress> progress) : progress_(std::move(progress)) {}

@@ -92,22 +92,18 @@ std::unique_ptr<Collective> MpiGroup::make_all_gather(std::span<const Gathered> 
   if (!memory_ || bytes <= kSmall || all.size() > Entry::kMostParts) return messages;
   std::vector<View> fulls;
   for (const Gathered& one : all) fulls.push_back(one.full);
-  const auto part_of = [ranks = size()](const View& full, int rank) {
-    const Slice part = slice(full.count, rank, ranks);
-    return full.part(part.begin, part.end);
-  };
-  const auto work = [fulls, part_of, rank = rank(), ranks = size()](const std::vector<std::byte*>& data) {
+  const auto work = [fulls, rank = rank(), ranks = size()](const std::vector<std::byte*>& data) {
     for (int i = 1; i < ranks; ++i) {
       const int from = (rank + i) % ranks;
       for (std::size_t part = 0; part < fulls.size(); ++part) {
-        const View theirs = part_of(fulls[part], from);
+        const View theirs = part_of(fulls[part], from, ranks);
         std::copy_n(data[static_cast<std::size_t>(from) * fulls.size() + part], theirs.bytes(), theirs.data);
       }
     }
   };
   Entry entry{Entry::Kind::all_gather, all.front().full.type, 0, all.size(), {}};
   for (std::size_t part = 0; part < all.size(); ++part) {
-    const View own = part_of(fulls[part], rank());
+    const View own = part_of(fulls[part], rank(), size());
     entry.count += fulls[part].count;
     entry.data[part] = memory_->locate(all[part].mine.data, own.bytes());
     if (entry.data[part] == SharedMemory::kNowhere) entry.data[part] = memory_->locate(own.data, own.bytes());

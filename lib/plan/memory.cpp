@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "plan/memory_curve.hpp"
 #include "plan/profile.hpp"
 
 namespace zs::plan {
@@ -49,9 +50,10 @@ class Ledger {
       : shape_(plan.shape), bytes_(bytes_per_parameter), gradients_(plan.shape.units.size()) {
     moves_shards_ = shape_.offload_parameters || std::any_of(plan.ops.begin(), plan.ops.end(),
                                                              [](const Op& op) { return op.kind == Kind::store_shard; });
-    for (const Unit& unit : shape_.units) {
+    for (std::size_t i = 0; i < shape_.units.size(); ++i) {
+      const Unit& unit = shape_.units[i];
       const auto numel = static_cast<double>(unit.numel);
-      const double owned = shape_.stage == 0 ? numel : numel / shape_.ranks, state = owned * (bytes_ < 4 ? 12 : 8);
+      const double state = optimizer_bytes(shape_, static_cast<int>(i), bytes_per_parameter);
       if (!sharded()) pool_.take(numel * bytes_);
       if (sharded() && !shape_.offload_parameters) pool_.take(slice(unit) * bytes_);
       if (sharded()) largest_shard_ = std::max(largest_shard_, slice(unit) * bytes_);

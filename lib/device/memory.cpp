@@ -2,10 +2,13 @@
 #include "device/memory.hpp"
 
 #include <c10/core/CPUAllocator.h>
+#include <malloc.h>
 #include <torch/version.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -27,27 +30,40 @@ void count(std::int64_t bytes) {
   }
 }
 
+/// In front of what is aligned.
+struct Header {
+  void* start;
+  std::size_t bytes;
+};
+
+/// Of malloc: for aligned_alloc a free block of the same size is too small (glibc before 2.38). Null if there is none.
 void* aligned(std::size_t bytes) {
-  return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  void* const start = std::malloc(bytes + sizeof(Header) + kAlignment);
+  if (!start) return nullptr;
+  const auto least = reinterpret_cast<std::uintptr_t>(start) + sizeof(Header);
+  auto* const data = static_cast<char*>(start) + sizeof(Header) + (kAlignment - least % kAlignment) % kAlignment;
+  reinterpret_cast<Header*>(data)[-1] = {start, bytes};
+  return data;
+}
+const Header& header_of(void* data) { return static_cast<Header*>(data)[-1]; }
+void free_aligned(void* data) {
+  if (data) std::free(header_of(data).start);
 }
 
-/// Aligned memory with its size in front of it.
 class CountingAllocator final : public at::Allocator {
  public:
   static void* take(std::size_t bytes) {
     if (bytes == 0) return nullptr;
-    char* const start = static_cast<char*>(aligned(bytes + kAlignment));
-    if (!start) throw OutOfMemory({}, static_cast<std::int64_t>(bytes));
-    *reinterpret_cast<std::size_t*>(start) = bytes;
+    void* const data = aligned(bytes);
+    if (!data) throw OutOfMemory({}, static_cast<std::int64_t>(bytes));
     count(static_cast<std::int64_t>(bytes));
-    return start + kAlignment;
+    return data;
   }
 
   static void give_back(void* data) {
     if (!data) return;
-    char* const start = static_cast<char*>(data) - kAlignment;
-    count(-static_cast<std::int64_t>(*reinterpret_cast<std::size_t*>(start)));
-    std::free(start);
+    count(-static_cast<std::int64_t>(header_of(data).bytes));
+    free_aligned(data);
   }
 
   static at::DataPtr taken(std::size_t bytes) {
@@ -74,9 +90,9 @@ OutOfMemory::OutOfMemory(const Device& device, std::int64_t asked)
 
 Buffer allocate(const Device& device, std::int64_t bytes) {
   if (on_gpu(device)) return cuda::backend().allocate(device, bytes);
-  auto* const memory = static_cast<std::byte*>(aligned(static_cast<std::size_t>(bytes) + (bytes == 0)));
+  auto* const memory = static_cast<std::byte*>(aligned(static_cast<std::size_t>(bytes)));
   if (!memory) throw OutOfMemory(device, bytes);
-  return counted({memory, std::free}, bytes, device);
+  return counted({memory, free_aligned}, bytes, device);
 }
 
 Buffer counted(std::shared_ptr<std::byte> memory, std::int64_t bytes, const Device& device) {
@@ -106,6 +122,11 @@ std::map<std::string, std::string> arithmetic(const Device& device) {
 void count_tensors() {
   static CountingAllocator allocator;
   c10::SetCPUAllocator(&allocator, /*priority=*/100);
+}
+
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TRIM_THRESHOLD, -1);
 }
 
 }  // namespace zs::device

@@ -58,4 +58,8 @@ std::map<std::string, std::string> arithmetic(const Device& device);
 /// Has LibTorch's CPU tensors counted too. Call once, before the first tensor.
 void count_tensors();
 
+/// The host's memory that is freed stays with this process: every step takes and frees the same blocks, and pages that
+/// the system gives anew cost 6 % of a step, of a small batch 18 %.
+void keep_freed_memory();
+
 }  // namespace zs::device

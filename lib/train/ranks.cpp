@@ -100,6 +100,7 @@ std::string chosen_device(const std::string& asked) { return takes_gpu(asked) ? 
 comm::Group& Ranks::start(double timeout) {
   ignore_closed_pipes();
   device::count_tensors();
+  device::keep_freed_memory();
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   at::set_num_threads(threads ? std::max(1, std::atoi(threads)) : 1);
   at::set_num_interop_threads(1);

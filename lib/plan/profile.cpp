@@ -110,21 +110,26 @@ void Timings::add(const Op& op, double seconds, std::int64_t bytes) {
   sum.seconds += seconds;
   if (allocated_ >= 0) sum.growth += static_cast<double>(bytes - allocated_);
   allocated_ = bytes;
+  ++sum.now;
   ++sum.count;
   operations_ += seconds;
 }
 
 void Timings::end_step(double seconds) {
-  all_ += seconds;
+  for (auto& [key, sum] : sums_) {
+    if (sum.now > 0) sum.shortest = std::min(sum.shortest, sum.seconds / static_cast<double>(sum.now));
+    sum.seconds = 0;
+    sum.now = 0;
+  }
+  rest_ = std::min(rest_, std::max(0.0, seconds - operations_));
+  operations_ = 0;
   ++steps_;
 }
 
 Profile Timings::into(Profile profile) const {
-  profile.rest = std::max(0.0, (all_ - operations_) / static_cast<double>(steps_));
-  for (const auto& [key, sum] : sums_) {
-    const auto count = static_cast<double>(sum.count);
-    profile.timings.push_back({key.first, key.second, sum.seconds / count, sum.growth / count});
-  }
+  profile.rest = rest_;
+  for (const auto& [key, sum] : sums_)
+    profile.timings.push_back({key.first, key.second, sum.shortest, sum.growth / static_cast<double>(sum.count)});
   return profile;
 }
 

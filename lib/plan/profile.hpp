@@ -2,6 +2,7 @@
 // What the operations of a step took on a machine: measured in a training, kept in its run's folder as JSON, and what
 // passes decide by and predictions are made of.
 #pragma once
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,7 +11,8 @@
 
 namespace zs::plan {
 
-/// Of one kind of operation on one unit: the mean over all of a step's, over steps and ranks.
+/// Of one kind of operation on one unit: the mean over all of a step's, and over ranks; of the steps that were measured
+/// the shortest, which other work on the machine delayed least.
 struct Timing {
   Kind kind{};
   int unit = -1;
@@ -52,12 +54,17 @@ class Timings {
 
  private:
   struct Sum {
-    double seconds = 0, growth = 0;
-    std::int64_t count = 0;
+    double seconds = 0;          ///< of the step that is measured
+    std::int64_t now = 0;        ///< operations in it
+    double shortest = kForever;  ///< mean of a step before
+    double growth = 0;           ///< of all steps
+    std::int64_t count = 0;      ///< operations in them
   };
+  static constexpr double kForever = std::numeric_limits<double>::infinity();
   std::map<std::pair<Kind, int>, Sum> sums_;
   std::int64_t steps_ = 0, allocated_ = -1;
-  double operations_ = 0, all_ = 0;
+  double operations_ = 0;  ///< seconds, in the step that is measured
+  double rest_ = kForever;
 };
 
 /// That of all ranks: the mean of the times, the most of the memory. REQUIRES: one or more, of one plan.

@@ -289,7 +289,7 @@ Status Session::train(const cli::Args& args) {
     return Status::done;
   }
   comm::Group& group = ranks_.use(device, start.config.text("run.comm"));
-  place_on(start.settings, start.config, group.device());
+  comm::together(group, "choice of the kernels", [&] { place_on(start.settings, start.config, group.device()); });
   start.settings.engine.trains = !args.has("eval_only");
   if (args.has("calibrate")) {
     if (group.size() > 1) throw comm::SharedError("--calibrate measures one GPU: start one rank");

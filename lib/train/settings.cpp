@@ -441,7 +441,12 @@ Settings settings(const config::Config& config, int ranks) {
 
 void place_on(Settings& s, const config::Config& config, const device::Device& device) {
   s.model.device = device::torch_device(device).type();
-  if (device.kind == device::Device::Kind::cpu || config.has("zero.memory_budget")) return;
+  const bool gpu = device.kind != device::Device::Kind::cpu;
+  if (gpu && s.model.fused && s.engine.dtype == at::kHalf)
+    throw Error(config.find("zero.compile")->origin +
+                ": zero.compile is true, dtype is float16, and fused kernels on a GPU compute in float32 or bfloat16: "
+                "leave out --compile, or use --dtype bfloat16");
+  if (!gpu || config.has("zero.memory_budget")) return;
   s.memory = usual_memory(device::capacity(device));
   s.gathered_elements = device::capacity(device) / 2 / static_cast<std::int64_t>(at::elementSize(s.engine.dtype));
 }

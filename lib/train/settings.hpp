@@ -86,7 +86,8 @@ std::string matrix_format(const Settings& settings);
 /// `ranks` settles what depends on it: "single" takes one.
 Settings settings(const config::Config& config, int ranks);
 
-/// Settles what the device of the ranks decides: whose kernels compute, and what passes may keep gathered there.
+/// Settles what the device of the ranks decides: whose kernels compute, and what passes may keep gathered there. Throws
+/// zs::Error where it has no such kernels.
 void place_on(Settings& settings, const config::Config& config, const device::Device& device);
 
 }  // namespace zs::train

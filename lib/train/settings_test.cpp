@@ -143,3 +143,20 @@ TEST_CASE("settings: what cannot fit into memory is refused, with what it needs 
     }
   });
 }
+
+TEST_CASE("settings: kernels that a GPU does not have are refused before anything is computed") {
+  const auto placed = [](const std::string& yaml, device::Device::Kind kind) {
+    const config::Config config = configured("zero.memory_budget: 1G\n" + yaml);
+    train::Settings settings = train::settings(config, 1);
+    train::place_on(settings, config, {kind, 0});
+  };
+  using Kind = device::Device::Kind;
+  CHECK_THROWS_WITH_AS(
+      placed("zero.compile: true\ntraining.dtype: float16\n", Kind::cuda),
+      "c.yaml:3: zero.compile is true, dtype is float16, and fused kernels on a GPU compute in float32 "
+      "or bfloat16: leave out --compile, or use --dtype bfloat16",
+      Error);
+  CHECK_NOTHROW(placed("zero.compile: true\ntraining.dtype: float16\n", Kind::cpu));
+  CHECK_NOTHROW(placed("training.dtype: float16\n", Kind::cuda));
+  CHECK_NOTHROW(placed("zero.compile: true\ntraining.dtype: bfloat16\n", Kind::cuda));
+}

@@ -351,7 +351,7 @@ Status Session::trained(const cli::Args& args) {
                              {"--reference", args.text("reference")}});
   comm::Group& group = ranks_.use(device, config.text("run.comm"));
   request.train = train::settings(config, group.size());
-  train::place_on(request.train, config, group.device());
+  comm::together(group, "choice of the kernels", [&] { train::place_on(request.train, config, group.device()); });
   if (!request.train.engine.exact && times == 0)
     throw UsageError(
         "--reduction any promises no bits that could be verified; --repeat N shows that it repeats its own");

@@ -119,6 +119,8 @@ config() {
   refused "bad/config.json: rope_scaling.type 'longrope' is not known (zs knows default, linear, dynamic, llama3)"
   config '.rope_parameters = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8, "low_freq_factor": 1}'
   refused "bad/config.json: rope_parameters.high_freq_factor is missing, which rope_type 'llama3' needs"
+  config '.rope_scaling = {"type": "linear", "factor": 2}'
+  refused 'bad/config.json: rope_scaling is {"factor":2,"type":"linear"}, unlike rope_parameters: leave one of them out'
   config '.hidden_act = "relu"'
   refused 'bad/config.json: hidden_act is "relu", zs knows "silu"'
   config '.quantization_config = {"bits": 4}'
@@ -139,6 +141,8 @@ config() {
   refused "bad/model.safetensors: no tensor 'model.layers.2.input_layernorm.weight', did you mean 'model.layers.0.input_layernorm.weight'?"
   config '.num_hidden_layers = 1'
   refused "bad/model.safetensors: has model.layers.1.input_layernorm.weight, which the model has not, unlike its config.json"
+  config '.num_hidden_layers = 1000000000'
+  refused "bad/config.json: has 1000000000 layers, expected 1 to 100000"
   config '.tie_word_embeddings = true'
   refused "bad/model.safetensors: lm_head.weight is not model.embed_tokens.weight, to which this model ties it"
   echo '{' >bad/config.json
@@ -154,6 +158,10 @@ config() {
   truncate -s -4 bad/model.safetensors
   run -2 still --model_name bad
   [[ $output == "zs-train: bad/model.safetensors: "* ]] || complain "torn: $output"
+  LC_ALL=C sed '1s/"dtype":"F32"/"dtype":"I32"/' llama/model.safetensors >bad/model.safetensors
+  refused "bad/model.safetensors: lm_head.weight is of i32: weights of f16, bf16, f32 and f64 are read"
+  echo 'version https://git-lfs.github.com/spec/v1' >bad/model.safetensors
+  refused "bad/model.safetensors: is Git LFS's pointer to the file: fetch the file itself, by git lfs pull"
   rm bad/model.safetensors
   refused "bad: no weights in this folder, looked for model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json"
   still --model_name bad --init_type normal >log

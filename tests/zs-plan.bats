@@ -76,6 +76,26 @@ measured() {
   verdict
 }
 
+@test "zs-plan: of a model that takes images the rate is images per second, in tables and figures" {
+  mpirun --oversubscribe -n 2 zs-train --model_name tiny-vit --num_layers 1 --batch_size 8 --max_steps 4 --save_final false --output_dir runs --deepcompile >log
+  cp runs/2*/profile.json profile.json
+  jq -e '.images == 8 and (has("tokens") | not)' profile.json
+  zs-plan profile.json --gpus_per_node 2 --accumulation 1 --format json >plan.json
+  jq -e '.candidates[0] | (has("tokens_per_second") | not) and (.images_per_second * .step_seconds - 16 | fabs < 1e-9)' plan.json
+  python3 "$ROOT/tests/schema.py" "$ROOT/share/schemas/zs-plan.json" plan.json || complain "not as its schema says"
+  zs-plan profile.json --gpus_per_node 2 >table
+  zs-plan profile.json --nodes 1,2 --gpus_per_node 2 -o plan.svg
+  grep -q 'images/s' table || complain "$(head -3 table)"
+  grep -q '>images of a rank, of the most that one reaches (%)<' plan.svg || complain "no images in the figure"
+  run -1 grep -i token table plan.svg
+  # Images of another size are more tokens and another model.
+  mkdir model
+  jq '.config | .image_size = 64' profile.json >model/config.json
+  run -2 --separate-stderr zs-plan profile.json --model model
+  [[ $stderr == *"model/config.json: image_size is 64, and of the profile's model 32: measure a step of this one"* ]] || complain "$stderr"
+  verdict
+}
+
 @test "zs-plan: the plan's own prediction, and what is no profile" {
   measured 2
   zs-train --model_name tiny --num_layers 2 --seq_length 64 --output_dir runs --zero_stage 2 --plan_profile profile.json --print_plan --cost >plan

@@ -131,7 +131,7 @@ Json json_of(const plan::Candidate& one) {
           {"between_nodes_bytes", its.between_nodes},
           {"step_seconds", its.seconds},
           {"seconds_by_part", parts},
-          {"tokens_per_second", one.tokens_per_second},
+          {one.noun + "_per_second", one.rate},
           {"why_not", one.why_not}};
 }
 
@@ -142,7 +142,8 @@ zs::registry::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool s
   };
   const auto size = [&](double value) { return exact ? zs::to_text(value) : zs::to_bytes_text(value); };
   zs::registry::Sheet made = {
-      {"way", "memory", "sent", "between nodes", "step (s)", "tokens/s", "of the best", "why not"}, {}};
+      {"way", "memory", "sent", "between nodes", "step (s)", candidates.front().noun + "/s", "of the best", "why not"},
+      {}};
   const plan::Candidate* best = nullptr;
   for (const plan::Candidate& one : candidates) {
     if (!best || best->nodes != one.nodes) best = &one;
@@ -151,8 +152,8 @@ zs::registry::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool s
     const plan::Prediction& its = one.predicted;
     const bool known = its.unknown.empty();
     made.rows.push_back({plan::to_text(one.shape), size(its.memory), size(its.sent), size(its.between_nodes),
-                         known ? real(its.seconds, 4) : "", known ? real(one.tokens_per_second, 4) : "",
-                         known && any ? real(one.tokens_per_second / best->tokens_per_second, 3) : "", one.why_not});
+                         known ? real(its.seconds, 4) : "", known ? real(one.rate, 4) : "",
+                         known && any ? real(one.rate / best->rate, 3) : "", one.why_not});
     if (several) made.rows.back().insert(made.rows.back().begin(), std::to_string(one.nodes));
   }
   if (several) made.header.insert(made.header.begin(), "nodes");

@@ -14,6 +14,12 @@ namespace {
 using tensorfile::StateDict;
 using tensorfile::Tensor;
 
+/// Whether a tensor of this type can be weights: whole numbers are something else, and need a scale.
+bool holds_weights(tensorfile::Dtype dtype) {
+  using tensorfile::Dtype;
+  return dtype == Dtype::f16 || dtype == Dtype::bf16 || dtype == Dtype::f32 || dtype == Dtype::f64;
+}
+
 /// Whether two tensors have the same shape and values.
 bool same(const Tensor& a, const Tensor& b) {
   if (a.shape != b.shape) return false;
@@ -68,6 +74,11 @@ Weights::Weights(const unit::Units& units, const std::string& folder, const std:
         throw Error(file_.path(), 0,
                     name + " has the shape " + tensorfile::to_text(tensor.shape) + ", the model " +
                         tensorfile::to_text(parameter.shape) + " by " + parameter.keys + otherwise);
+      }
+      if (!holds_weights(tensor.dtype)) {
+        throw Error(file_.path(), 0,
+                    name + " is of " + std::string(tensorfile::name_of(tensor.dtype)) +
+                        ": weights of f16, bf16, f32 and f64 are read");
       }
       units_.back().push_back({parameter.offset, tensor, name});
       taken.insert(name);

@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// As --num_layers takes: each is made before it is known whether all fit into memory.
+constexpr std::int64_t kMostLayers = 100000;
+
 const Family& family_of(const Configuration& config) {
   const std::string type = config.text("model_type", "");
   std::string list;
@@ -86,6 +89,8 @@ Model make(const Settings& settings) {
                 "the model has " + to_text(size.layers) + " layers: --num_layers " + to_text(settings.num_layers) +
                     " can only leave some out");
   }
+  if (size.layers > kMostLayers)
+    throw Error(config.where(), 0, "has " + to_text(size.layers) + " layers, expected 1 to " + to_text(kMostLayers));
   const bool images = size.vocabulary == 0;
   if (images && settings.seq_length != 0 && settings.seq_length != size.positions) {
     throw Error("model " + settings.name + " takes images, of " + to_text(size.positions) +

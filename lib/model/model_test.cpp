@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
 
 #include "base/error.hpp"
 
@@ -72,4 +73,33 @@ TEST_CASE("model: a sample is as long as asked for, else as the model's position
   CHECK(model::make({.name = "tiny", .seq_length = 7}).seq_length == 7);
   CHECK(model::make({.name = "gpt2"}).seq_length == 512);
   CHECK_THROWS_AS(model::make({.name = "tiny", .seq_length = 257}), Error);
+}
+
+TEST_CASE("model: known names have as many parameters as was published of them") {
+  // Of the in21k, which are published without a classifier, beside those of two labels.
+  const std::map<std::string, std::int64_t> published = {{"gpt2", 124439808},
+                                                         {"gpt2-medium", 354823168},
+                                                         {"gpt2-large", 774030080},
+                                                         {"gpt2-xl", 1557611200},
+                                                         {"TinyLlama-1.1B", 1100048384},
+                                                         {"Llama-2-7b-hf", 6738415616},
+                                                         {"Meta-Llama-3-8B", 8030261248},
+                                                         {"Meta-Llama-3-70B", 70553706496},
+                                                         {"Meta-Llama-3.1-8B", 8030261248},
+                                                         {"Llama-3.2-1B", 1235814400},
+                                                         {"Llama-3.2-3B", 3212749824},
+                                                         {"vit-base-patch16-224", 86567656},
+                                                         {"vit-base-patch16-224-in21k", 85798656 + 2 * 769},
+                                                         {"vit-large-patch16-224", 304326632},
+                                                         {"vit-huge-patch14-224-in21k", 630764800 + 2 * 1281}};
+  for (const std::string& name : model::names()) {
+    if (name.starts_with("tiny")) continue;  // ours
+    CAPTURE(name);
+    REQUIRE(published.contains(name));
+    std::int64_t numel = 0;
+    for (const auto& unit : model::make({.name = name}).units) {
+      for (const unit::Parameter& parameter : unit->parameters()) numel += parameter.numel();
+    }
+    CHECK(numel == published.at(name));
+  }
 }

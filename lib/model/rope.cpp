@@ -11,6 +11,33 @@ namespace {
 /// The key "type" is of the oldest files.
 std::string type_of(const Configuration& part) { return part.text("rope_type", part.text("type", "default")); }
 
+/// As an object of config.json says.
+Rope rope_in(const Configuration& config, const char* key, std::int64_t positions) {
+  const Configuration part = config.part(key);
+  Rope rope;
+  rope.type = type_of(part);
+  rope.theta = part.real("rope_theta", config.real("rope_theta", rope.theta));
+  if (!(rope.theta > 1))
+    part.refuse("rope_theta", "is " + nlohmann::json(rope.theta).dump() + ", expected more than 1");
+  part.require("partial_rotary_factor", {1, 1.0});
+  if (rope.type == "default") return rope;
+  if (rope.type != "linear" && rope.type != "dynamic" && rope.type != "llama3")
+    part.refuse(part.has("rope_type") ? "rope_type" : "type",
+                "'" + rope.type + "' is not known (zs knows default, linear, dynamic, llama3)");
+  for (const char* const needed : {"factor", "low_freq_factor", "high_freq_factor"}) {
+    if (!part.has(needed) && (rope.type == "llama3" || needed == std::string("factor")))
+      part.refuse(needed, "is missing, which rope_type '" + rope.type + "' needs");
+  }
+  rope.factor = part.real("factor", 1, 1);
+  if (rope.type != "llama3") return rope;
+  rope.low_freq_factor = part.real("low_freq_factor", 1);
+  rope.high_freq_factor = part.real("high_freq_factor", 4);
+  if (!(rope.low_freq_factor > 0) || !(rope.high_freq_factor > rope.low_freq_factor))
+    part.refuse("high_freq_factor", "is not more than low_freq_factor, or that is not more than 0");
+  rope.original_positions = part.integer("original_max_position_embeddings", positions);
+  return rope;
+}
+
 /// Angles of a position, in float32 operation by operation as transformers has them.
 at::Tensor frequencies(const Rope& rope, std::int64_t D) {
   const at::Tensor plain_R =
@@ -30,29 +57,15 @@ at::Tensor frequencies(const Rope& rope, std::int64_t D) {
 }  // namespace
 
 Rope rope_of(const Configuration& config, std::int64_t positions) {
-  const bool now = config.has("rope_parameters");
-  const Configuration part = config.part(now ? "rope_parameters" : "rope_scaling");
-  Rope rope;
-  rope.type = type_of(part);
-  rope.theta = part.real("rope_theta", config.real("rope_theta", rope.theta));
-  if (!(rope.theta > 1))
-    part.refuse("rope_theta", "is " + nlohmann::json(rope.theta).dump() + ", expected more than 1");
-  part.require("partial_rotary_factor", {1, 1.0});
-  if (rope.type == "default") return rope;
-  if (rope.type != "linear" && rope.type != "dynamic" && rope.type != "llama3")
-    part.refuse(part.has("rope_type") ? "rope_type" : "type",
-                "'" + rope.type + "' is not known (zs knows default, linear, dynamic, llama3)");
-  for (const char* const key : {"factor", "low_freq_factor", "high_freq_factor"}) {
-    if (!part.has(key) && (rope.type == "llama3" || key == std::string("factor")))
-      part.refuse(key, "is missing, which rope_type '" + rope.type + "' needs");
-  }
-  rope.factor = part.real("factor", 1, 1);
-  if (rope.type != "llama3") return rope;
-  rope.low_freq_factor = part.real("low_freq_factor", 1);
-  rope.high_freq_factor = part.real("high_freq_factor", 4);
-  if (!(rope.low_freq_factor > 0) || !(rope.high_freq_factor > rope.low_freq_factor))
-    part.refuse("high_freq_factor", "is not more than low_freq_factor, or that is not more than 0");
-  rope.original_positions = part.integer("original_max_position_embeddings", positions);
+  constexpr const char *kNow = "rope_parameters", *kThen = "rope_scaling";
+  if (!config.has(kNow)) return rope_in(config, kThen, positions);
+  Rope rope = rope_in(config, kNow, positions);
+  if (!config.has(kThen)) return rope;
+  // Files for old and new transformers say it twice; theta stands outside of the old key.
+  Rope then = rope_in(config, kThen, positions);
+  then.theta = rope.theta;
+  if (to_json(then) != to_json(rope))
+    config.refuse(kThen, "is " + config.values()[kThen].dump() + ", unlike rope_parameters: leave one of them out");
   return rope;
 }
 

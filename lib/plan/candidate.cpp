@@ -77,7 +77,8 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
           one.shape.secondary = secondary;
           one.shape.micro_steps = micro_steps;
           one.predicted = predict(model, one.shape);
-          one.tokens_per_second = static_cast<double>(profile.tokens) * micro_steps * ranks / one.predicted.seconds;
+          one.noun = profile.noun;
+          one.rate = static_cast<double>(profile.count) * micro_steps * ranks / one.predicted.seconds;
           const Prediction& its = one.predicted;
           if (!its.unknown.empty()) {
             one.why_not = "not measured:";
@@ -92,7 +93,7 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
   }
   std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
     if (a.why_not.empty() != b.why_not.empty()) return a.why_not.empty();
-    return a.tokens_per_second > b.tokens_per_second;
+    return a.rate > b.rate;
   });
   return all;
 }

@@ -19,7 +19,8 @@ struct Candidate {
   int nodes = 1;
   Shape shape;
   Prediction predicted;
-  double tokens_per_second = 0;
+  std::string noun;     ///< what the rate counts: "tokens", or "images"
+  double rate = 0;      ///< in a second, of all ranks
   std::string why_not;  ///< it does not fit, or cannot be predicted; "" where it can be trained
 };
 

@@ -74,7 +74,7 @@ Profile measured(const Shape& its, bool overlaps = false) {
   profile.model = "small";
   profile.device = "cpu";
   profile.shape = its;
-  profile.tokens = 64;
+  profile.count = 64;
   profile.node = its.ranks;
   profile.overlaps = overlaps;
   profile.peak = 5e6;
@@ -267,7 +267,7 @@ TEST_CASE("candidates: the fastest that fits is first, and why others do not is 
   Cluster cluster{2, 4, {4, 1e8, 1e-4}, 0, {2, 16}};
   const auto all = candidates({measured(shape(3, 4, 2))}, cluster);
   CHECK(all.size() == 10);  // stages 0 to 3, and 3 with a secondary partition, by two accumulations
-  for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].tokens_per_second >= all[i].tokens_per_second);
+  for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].rate >= all[i].rate);
   const auto find = [&](const std::vector<Candidate>& of, int stage, int secondary, int micro_steps) {
     return *std::find_if(of.begin(), of.end(), [&](const Candidate& one) {
       return one.shape.stage == stage && one.shape.secondary == secondary && one.shape.micro_steps == micro_steps;

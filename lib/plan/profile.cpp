@@ -165,7 +165,7 @@ std::string to_json(const Profile& profile) {
                      {"model", profile.model},
                      {"device", profile.device},
                      {"bytes_per_parameter", profile.bytes_per_parameter},
-                     {"tokens", profile.tokens},
+                     {profile.noun, profile.count},
                      {"ranks_of_node", profile.node},
                      {"overlaps", profile.overlaps},
                      {"rest_seconds", profile.rest},
@@ -192,7 +192,8 @@ Profile profile_from_json(const std::string& text, const std::string& file) {
   profile.model = all.get<std::string>("model");
   profile.device = all.get<std::string>("device");
   profile.bytes_per_parameter = all.within<int>("bytes_per_parameter", 1, 8);
-  profile.tokens = all.within<std::int64_t>("tokens", 1, std::int64_t{1} << 50);
+  if (json.contains("images")) profile.noun = "images";
+  profile.count = all.within<std::int64_t>(profile.noun.c_str(), 1, std::int64_t{1} << 50);
   profile.node = all.within<int>("ranks_of_node", 1, 1 << 24);
   profile.overlaps = all.get<bool>("overlaps");
   profile.rest = all.at_least_zero("rest_seconds");

@@ -25,12 +25,13 @@ struct Profile {
   std::string model, device;  ///< "gpt2", "cpu"
   Shape shape;                ///< of the step that was measured
   int bytes_per_parameter = 4;
-  std::int64_t tokens = 0;  ///< of a micro-batch
-  int node = 1;             ///< ranks on one node
-  bool overlaps = false;    ///< what travels does so while a unit computes: on GPUs
-  double rest = 0;          ///< seconds of a step beside its operations
-  double peak = 0;          ///< bytes of device memory at the peak
-  double state = 0;         ///< of these what the engine kept: parameters, gradients, optimizer state, their buffers
+  std::string noun = "tokens";  ///< what a micro-batch has so many of: "images", where the model takes those
+  std::int64_t count = 0;
+  int node = 1;           ///< ranks on one node
+  bool overlaps = false;  ///< what travels does so while a unit computes: on GPUs
+  double rest = 0;        ///< seconds of a step beside its operations
+  double peak = 0;        ///< bytes of device memory at the peak
+  double state = 0;       ///< of these what the engine kept: parameters, gradients, optimizer state, their buffers
   /// Ranks of a node that compute at once, its processors over the threads of a rank: more of them share. 0: any number
   /// (each has a GPU).
   int slots = 0;

@@ -67,7 +67,7 @@ Profile measured(std::int64_t tokens, bool quantized_weights) {
   profile.shape.activation_checkpointing = true;
   profile.shape.quantized_weights = quantized_weights;
   profile.bytes_per_parameter = 2;
-  profile.tokens = tokens;
+  profile.count = tokens;
   profile.node = 16;
   profile.overlaps = true;
   for (const Op& op : baseline(profile.shape).ops) {
@@ -93,7 +93,7 @@ double throughput(std::int64_t tokens, double bits_of_node, bool zeropp) {
   double best = 0;
   for (const Candidate& one : candidates({profile}, cluster)) {
     CHECK_MESSAGE(one.why_not.empty(), one.why_not);
-    if (one.shape.stage == 3 && (one.shape.secondary > 0) == zeropp) best = one.tokens_per_second;
+    if (one.shape.stage == 3 && (one.shape.secondary > 0) == zeropp) best = one.rate;
   }
   return best;
 }

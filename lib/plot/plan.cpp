@@ -19,8 +19,7 @@ struct Way {
 
 bool better(const plan::Candidate& one, const plan::Candidate& other) {
   if (one.why_not.empty() != other.why_not.empty()) return one.why_not.empty();
-  return one.why_not.empty() ? one.tokens_per_second > other.tokens_per_second
-                             : one.predicted.memory < other.predicted.memory;
+  return one.why_not.empty() ? one.rate > other.rate : one.predicted.memory < other.predicted.memory;
 }
 
 /// Stages first, in their order; as the candidates name them.
@@ -55,25 +54,26 @@ Figure plan_figure(const std::vector<plan::Candidate>& candidates, double memory
   double fastest = 0, largest = memory, fastest_rank = 0;
   for (const plan::Candidate& one : candidates) {
     ranks.insert(one.shape.ranks);
-    if (one.why_not.empty()) fastest = std::max(fastest, one.tokens_per_second);
-    if (one.why_not.empty()) fastest_rank = std::max(fastest_rank, one.tokens_per_second / one.shape.ranks);
+    if (one.why_not.empty()) fastest = std::max(fastest, one.rate);
+    if (one.why_not.empty()) fastest_rank = std::max(fastest_rank, one.rate / one.shape.ranks);
     largest = std::max(largest, one.predicted.memory);
   }
   if (ranks.size() < 2) throw UsageError("a figure is over numbers of nodes: give two or more, --nodes 1,2,4,8");
   if (fastest == 0) throw Error("no way fits into the memory, or can be predicted: --format table --all says why");
   const Unit rate_unit = summary::rate_unit(fastest), bytes_unit = summary::bytes_unit(largest);
-  Panel rate = over_ranks("Throughput", "tokens (" + rate_unit.name + ")", ranks),
-        share = over_ranks("Efficiency", "tokens of a rank, of the most that one reaches (%)", ranks),
+  const std::string& noun = candidates.front().noun;
+  Panel rate = over_ranks("Throughput", noun + " (" + rate_unit.name + ")", ranks),
+        share = over_ranks("Efficiency", noun + " of a rank, of the most that one reaches (%)", ranks),
         bytes = over_ranks("Memory of a rank", "memory at the peak (" + bytes_unit.name + ")", ranks);
   rate.log_y = bytes.log_y = share.from_zero = true;
   std::size_t hue = 0;
   for (const Way& way : ways_of(candidates)) {
     Series rates{way.name, Ink(hue++), {}, {}}, sizes = rates, shares = rates;
     for (const auto& [count, one] : way.best) {
-      const double tokens = one->why_not.empty() ? one->tokens_per_second : kNone;
+      const double reached = one->why_not.empty() ? one->rate : kNone;
       for (Series* const series : {&rates, &shares, &sizes}) series->x.push_back(count);
-      rates.y.push_back(tokens / rate_unit.factor);
-      shares.y.push_back(100 * tokens / count / fastest_rank);
+      rates.y.push_back(reached / rate_unit.factor);
+      shares.y.push_back(100 * reached / count / fastest_rank);
       sizes.y.push_back(one->predicted.memory / bytes_unit.factor);
     }
     const bool fits = std::any_of(rates.y.begin(), rates.y.end(), [](double value) { return std::isfinite(value); });

@@ -62,6 +62,8 @@ void add_file(StateDict& into, const std::string& path) {
   char start[9] = {};
   {
     const std::shared_ptr<const Mapping> file = Mapping::open(path);
+    if (file->bytes().starts_with("version https://git-lfs"))
+      throw Error(path, 0, "is Git LFS's pointer to the file: fetch the file itself, by git lfs pull");
     file->bytes().copy(start, sizeof start);
   }
   // The 9th byte of a safetensors file is its header's brace; a damaged one is still known by its name.

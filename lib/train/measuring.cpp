@@ -50,7 +50,8 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   profile.device = device::to_text(group_.device());
   profile.shape = engine_.plan().shape;
   profile.bytes_per_parameter = static_cast<int>(at::elementSize(settings_.engine.dtype));
-  profile.tokens = settings_.batch_size * settings_.model.seq_length;
+  if (model_.takes_images()) profile.noun = "images";
+  profile.count = settings_.batch_size * (model_.takes_images() ? 1 : settings_.model.seq_length);
   profile.node = comm::ranks_beside_first(group_);
   profile.overlaps = group_.device().kind != device::Device::Kind::cpu;
   profile.peak = static_cast<double>(device::statistics(group_.device()).peak);

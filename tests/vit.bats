@@ -140,6 +140,10 @@ print((logits.argmax(1) == targets).mean())'
   rm bad/class1/00.png bad/class2/03.png
   run -2 train 1 --model_name vit --dataset bad --num_epochs 1 --max_steps 0
   [[ $output == *"bad/class0/05.png: is damaged: "*": mend it, or leave such images out by --skip_bad_images" ]] || complain "$output"
+  mkfifo bad/class0/fifo.png
+  run -2 timeout 20 zs-train --model_name vit --dataset bad --output_dir none
+  [[ $output == "zs-train: bad/class0/fifo.png: is not a regular file, cannot be mapped" ]] || complain "$output"
+  rm bad/class0/fifo.png
   mkdir bad/none
   run -2 train 1 --model_name tiny-vit --dataset bad
   [[ $output == "zs-train: bad/none: is a class without an image (*.jpg, *.jpeg, *.png)" ]] || complain "$output"

@@ -45,7 +45,8 @@ MappedRange::MappedRange(const void* begin, std::size_t size, const std::string&
 MappedRange::~MappedRange() { static_cast<Entry*>(entry_)->begin = nullptr; }
 
 std::shared_ptr<const Mapping> Mapping::open(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Nonblocking: a FIFO is refused below, and nobody waits for its writer.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) throw Error(path, 0, errno_text());
   std::shared_ptr<Mapping> mapping(new Mapping);
   mapping->path_ = path;

@@ -26,7 +26,7 @@ Prediction predict(const CostModel& model, Shape shape) {
   const Prediction few = of_shape(model, shape);
   shape.micro_steps = kWalked;
   Prediction many = of_shape(model, shape);
-  const double more = static_cast<double>(micro_steps - kWalked) / (kWalked / 2);
+  const double more = static_cast<double>(micro_steps - kWalked) / static_cast<double>(kWalked / 2);
   const auto extend = [&](double& value, double before) { value += (value - before) * more; };
   extend(many.seconds, few.seconds);
   extend(many.sent, few.sent);

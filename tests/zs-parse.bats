@@ -60,7 +60,7 @@ END
   [ "$(sed -nE 's/^#@ (. (exit_code|zero_stage|note)=.*)/\1/p' <<<"$output" | sort | xargs -d '\n' printf '%s;')" = \
     "a exit_code=0;a zero_stage=1;b exit_code=3;b note=two words;b zero_stage=2;c exit_code=1;" ] || complain "$(grep '#@' <<<"$output")"
   run -1 --separate-stderr zs-aggregate <(zs-parse results)
-  [[ $stderr == *"b: FAILED"*"c: FAILED"* ]] || complain "$stderr"
+  [[ $stderr == *"'b' is FAILED: exit code 3"*"'c' is FAILED: exit code 1"* ]] || complain "$stderr"
   verdict
 }
 

@@ -128,7 +128,10 @@ END
 @test "gradients: by tensor, only those named, and as numbers for programs" {
   local weight=transformer.h.0.mlp.c_fc.weight
   zs-plot gradients small --by tensor -o t.svg
-  grep -q ">$weight<" t.svg || complain "no tensor"
+  # In the bars and in the map beside its twin of the other block, whole in both; and nothing is called a layer.
+  [ "$(grep -c ">$weight<" t.svg)" = 2 ] || complain "$(grep -c ">$weight<" t.svg) times the tensor"
+  grep -q '>L2 norm of the gradient of a tensor<' t.svg || complain "no axis of tensors"
+  if grep '>[^<]*layer' t.svg; then complain "a layer"; fi
   run -0 --separate-stderr zs-plot gradients small --only h.1 wte
   [[ $output == *h.1* && $output != *h.0* && -z $stderr ]] || complain "$output $stderr"
   run -0 --separate-stderr zs-plot gradients small --only $weight nothing.weight

@@ -49,6 +49,21 @@ column() { awk -F'\t' -v name="$1" '/^#/ { next } $2 == "step" { for (i = 1; i <
   [ "$(grep -c 'is missing$' <<<"$stderr")" = 4 ]
 }
 
+@test "zs-parse: a metadata.json that says args and status: options, and how each ended" {
+  mkdir results
+  for name in a b c d; do line 10 2.5 >results/$name.log; done
+  cat >results/metadata.json <<'END'
+{"conditions": {"a": {"args": "--zero_stage 1", "status": "0"}, "b": {"args": ["--zero_stage", 2, "--note", "two words"], "status": "3"},
+  "c": {"status": "FAILED"}, "d": {"status": "unknown"}}}
+END
+  run -0 zs-parse results
+  [ "$(sed -nE 's/^#@ (. (exit_code|zero_stage|note)=.*)/\1/p' <<<"$output" | sort | xargs -d '\n' printf '%s;')" = \
+    "a exit_code=0;a zero_stage=1;b exit_code=3;b note=two words;b zero_stage=2;c exit_code=1;" ] || complain "$(grep '#@' <<<"$output")"
+  run -1 --separate-stderr zs-aggregate <(zs-parse results)
+  [[ $stderr == *"'b' is FAILED: exit code 3"*"'c' is FAILED: exit code 1"* ]] || complain "$stderr"
+  verdict
+}
+
 @test "zs-parse: the three forms hold the same" {
   { line 10 2.5; line 20 nan; line 30 1e-05; line 40 -inf; } >run.log
   zs-parse run.log >a.tsv

@@ -386,6 +386,9 @@ first_paragraph() { sed -n 3p "$1"; }
   [ ! -e logs/report.html ] || complain "written in part"
   mkdir empty
   refuses_with "zs-report: empty: holds neither runs nor logs, and no runs of W&B or TensorBoard" zs-report empty
+  # A table of runs is no log, be it of zs or of others.
+  for table in runs.csv zs-runs.csv; do printf 'run_id,final_train_loss\na,2.5\n' >empty/$table; done
+  refuses_with "zs-report: empty: holds neither runs nor logs, and no runs of W&B or TensorBoard" zs-report empty
   verdict
 }
 

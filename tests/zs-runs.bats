@@ -246,7 +246,7 @@ planned_by() {
   printf 'run_id,run_name,lr\nold1,x,0.1\n' >saved_models/runs.csv
   cp saved_models/runs.csv before
   run -0 --separate-stderr zs-runs
-  [ "$stderr" = "zs-runs: warning: saved_models/runs.csv: zs has not written this, so it stays as it is; the runs of zs are in zs-runs.csv" ]
+  [ "$stderr" = "zs-runs: warning: saved_models/runs.csv: zs has not written this, so it stays as it is; the runs of zs are in zs-runs.csv; zs-runs import makes its rows runs of zs" ]
   zs-runs add run_name=a
   zs-runs 2>/dev/null
   cmp before saved_models/runs.csv

@@ -147,6 +147,36 @@ zs-trace: t.json: 1 operator ends after the operator around it: the host's clock
   grep -q '39.39' t.html
 }
 
+@test "a figure names kernels by what tells them apart, and a queue that does not change is level" {
+  {
+    echo '{"traceEvents": ['
+    event kernel 'void at::native::(anonymous namespace)::reduce_kernel<512, at::native::Sum<float> >(at::Config, int)' 10 9 '"stream": 7, "correlation": 1'
+    event kernel 'Memcpy HtoD (Pinned -> Device)' 20 5 '"stream": 7, "correlation": 2'
+    event kernel 'ncclKernel_AllReduce(ncclDevComm*, unsigned long)' 30 5 '"stream": 7, "correlation": 3'
+    event kernel 'void cutlass::Kernel<cutlass::gemm::Traits>::run(int)' 40 5 '"stream": 7, "correlation": 4'
+    # Two bursts of launches, far apart.
+    for i in {100..1099}; do
+      at=$((i < 600 ? i : i + 1000000))
+      event cuda_runtime cudaLaunchKernel $at 1 "\"correlation\": $i"
+      event kernel gemm $((at + i % 7)) 1 "\"stream\": 7, \"correlation\": $i"
+    done
+    echo '{}]}'
+  } >t.json
+  zs-report --trace t.json -o t.html || (($? == 1))
+  for name in 'reduce_kernel&lt;512, Sum&lt;float&gt; &gt;' 'Memcpy HtoD (Pinned -&gt; Device)' ncclKernel_AllReduce 'Kernel&lt;Traits&gt;::run'; do
+    grep -qF ">$name<" t.html || complain "no $name"
+  done
+  run -0 /usr/bin/python3 - <<'END'
+import json, re
+curves = json.loads(re.search(r'application/json">(.*?)</script>', open("t.html").read()).group(1))
+x, y = next((s["x"], s["y"]) for panel in curves for s in panel["series"])
+gap = max(range(1, len(x)), key=lambda i: x[i] - x[i - 1])
+print(len(x) >= 4, y[gap] == y[gap - 1])
+END
+  assert_output "True True"
+  verdict
+}
+
 @test "of several profiler steps the last is left out, with the kernels that it launched" {
   {
     echo '{"traceEvents": ['

@@ -98,7 +98,8 @@ Runs read(const std::string& place, std::int64_t& faults, bool anew = false) {
   Runs runs = zs::registry::read_runs(place, zs::cli::fault_printer(kCommand, faults), anew);
   if (runs.csv != "runs.csv")
     zs::cli::warn(kCommand, place + "/runs.csv: zs has not written this, so it stays as it is; " +
-                                (runs.csv.empty() ? "and so does zs-runs.csv" : "the runs of zs are in " + runs.csv));
+                                (runs.csv.empty() ? "and so does zs-runs.csv" : "the runs of zs are in " + runs.csv) +
+                                "; zs-runs import makes its rows runs of zs");
   return runs;
 }
 

@@ -119,40 +119,53 @@ void Layout::bar(const Bar& bar, const Panel& panel, const Axis& px, double midd
 }
 
 double Layout::heat_map(const Panel& panel, const Frame& frame) {
-  std::size_t names = characters(panel.y_label);
-  for (const std::string& row : panel.rows) names = std::max(names, std::min<std::size_t>(characters(row), 30));
-  const double x0 = frame.left + static_cast<double>(names) * kChar + 12, tall = panel.rows.size() > 12 ? 22 : 40;
+  // Names that would leave too little room for the cells stand above them.
+  std::size_t longest = characters(panel.y_label);
+  for (const std::string& row : panel.rows) longest = std::max(longest, characters(row));
+  const auto beside = static_cast<std::size_t>(0.4 * frame.width / kChar);
+  const bool above = frame.phone() && longest > beside;
+  const std::size_t most = above ? static_cast<std::size_t>(frame.width / kChar) : std::max<std::size_t>(30, beside);
+  const double x0 = above ? frame.left : frame.left + static_cast<double>(std::min(longest, most)) * kChar + 12;
+  const double tall = panel.rows.size() > 12 ? 22 : 40, head = above ? 18 : 0, pitch = head + tall;
   const double wide = (frame.right() - x0) / static_cast<double>(std::max<std::size_t>(1, panel.columns.size()));
   const double y0 = frame.top + 2 * kLine + 6;
-  text(panel.y_label, x0 - 8, y0 - 13, Anchor::end, Ink::Role::note);
+  if (above)
+    text(panel.y_label, frame.left, frame.top + 9, Anchor::start, Ink::Role::note);
+  else
+    text(panel.y_label, x0 - 8, y0 - 13, Anchor::end, Ink::Role::note);
   text(panel.x_label, (x0 + frame.right()) / 2, frame.top + 9, Anchor::middle, Ink::Role::note);
   for (std::size_t i = 0; i < panel.columns.size(); ++i) {
     text(shortened(panel.columns[i], static_cast<std::size_t>(wide / kChar)),
          x0 + wide * (static_cast<double>(i) + 0.5), y0 - 13, Anchor::middle, Ink::Role::text);
   }
   for (std::size_t i = 0; i < panel.rows.size(); ++i) {
-    text(shortened(panel.rows[i], 30), x0 - 8, y0 + tall * (static_cast<double>(i) + 0.5), Anchor::end,
-         Ink::Role::text);
+    const double y = y0 + pitch * static_cast<double>(i);
+    const std::string name = shortened(panel.rows[i], most);
+    if (above)
+      text(name, frame.left, y + 9, Anchor::start, Ink::Role::text);
+    else
+      text(name, x0 - 8, y + tall / 2, Anchor::end, Ink::Role::text);
   }
   Range range;
   for (const Cell& cell : panel.cells) range.include(cell.value);
   for (const Cell& cell : panel.cells) {
-    const double x = x0 + wide * static_cast<double>(cell.column), y = y0 + tall * static_cast<double>(cell.row);
+    const double x = x0 + wide * static_cast<double>(cell.column),
+                 y = y0 + pitch * static_cast<double>(cell.row) + head;
     if (std::isfinite(cell.value)) box(x + 1, y + 1, wide - 2, tall - 2, 0, tint(share(cell.value, range, false)));
     if (cell.best) {
       const double right = x + wide - 3, bottom = y + tall - 3;
       line({{x + 3, y + 3}, {right, y + 3}, {right, bottom}, {x + 3, bottom}, {x + 3, y + 1.5}}, 5, 3);
     }
-    text(cell.label, x + wide / 2, y + tall / 2, Anchor::middle, Ink::Role::text).bold = cell.best;
+    if (static_cast<double>(characters(cell.label)) * kChar <= wide + kChar)  // else its tint tells
+      text(cell.label, x + wide / 2, y + tall / 2, Anchor::middle, Ink::Role::text).bold = cell.best;
   }
-  const double end = y0 + tall * static_cast<double>(panel.rows.size());
+  const double end = y0 + pitch * static_cast<double>(panel.rows.size());
   if (range.empty() || range.flat()) return end + 4;
-  colour_key(range, panel, frame, end + 16);
-  return end + 36;
+  return colour_key(range, panel, frame, end + 16) + 20;
 }
 
-/// What the tints stand for: five of them between the smallest and the largest value.
-void Layout::colour_key(const Range& range, const Panel& panel, const Frame& frame, double top) {
+/// What the tints stand for: five of them between the smallest and the largest value. Returns where its last line is.
+double Layout::colour_key(const Range& range, const Panel& panel, const Frame& frame, double top) {
   const auto label = [&](double value) {
     const auto cell =
         std::find_if(panel.cells.begin(), panel.cells.end(), [&](const Cell& one) { return one.value == value; });
@@ -162,7 +175,11 @@ void Layout::colour_key(const Range& range, const Panel& panel, const Frame& fra
   text(label(range.low), x, top, Anchor::start, Ink::Role::note),
       x += static_cast<double>(characters(label(range.low))) * kChar + 8;
   for (int i = 0; i < 5; ++i) box(x, top - 6, 26, 12, 0, tint(i / 4.0)), x += 28;
-  text(label(range.high) + (panel.key.empty() ? "" : ", " + panel.key), x + 6, top, Anchor::start, Ink::Role::note);
+  const std::string words = label(range.high) + (panel.key.empty() ? "" : ", " + panel.key);
+  double y = top - 17;
+  for (const std::string& one : wrapped(words, static_cast<std::size_t>((frame.right() - x) / kChar)))
+    text(one, x + 6, y += 17, Anchor::start, Ink::Role::note);
+  return y;
 }
 
 }  // namespace zs::figure

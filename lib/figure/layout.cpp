@@ -115,8 +115,11 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
   const double height = shape_.curve_height > 0 ? shape_.curve_height : usual;
   const std::vector<Tick> up = ticks(ys.low, ys.high, static_cast<int>(height / 45), panel.log_y);
   for (const Tick& tick : up) longest = std::max(longest, characters(tick.label));
-  text(panel.y_label, frame.left, frame.top + 9, Anchor::start, Ink::Role::note);
-  const double x0 = frame.left + static_cast<double>(longest) * kChar + 10, y0 = frame.top + 26, y1 = y0 + height;
+  double y0 = frame.top + 9;
+  for (const std::string& words : wrapped(panel.y_label, static_cast<std::size_t>(frame.width / kChar)))
+    text(words, frame.left, y0, Anchor::start, Ink::Role::note), y0 += 17;
+  y0 = std::max(y0, frame.top + 26);
+  const double x0 = frame.left + static_cast<double>(longest) * kChar + 10, y1 = y0 + height;
   const double x1 =
       frame.right() - 12 - (at_ends ? static_cast<double>(std::min<std::size_t>(name, 26)) * kChar + 16 : 0);
   const Axis px{xs, x0, x1, panel.log_x}, py{ys, y1, y0, panel.log_y};

@@ -63,7 +63,7 @@ class Layout {
   void name_at_ends(const std::vector<const Series*>& named, const Axis& px, const Axis& py);
   void bar(const Bar& bar, const Panel& panel, const Axis& px, double middle);
   void whisker(const Bar& bar, const Axis& px, double middle);
-  void colour_key(const Range& range, const Panel& panel, const Frame& frame, double top);
+  double colour_key(const Range& range, const Panel& panel, const Frame& frame, double top);
 };
 
 }  // namespace zs::figure

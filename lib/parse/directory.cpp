@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/number.hpp"
 #include "base/shell.hpp"
 #include "metric/file.hpp"
 #include "parse/names.hpp"
@@ -35,8 +36,25 @@ struct Batch {
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
+/// A command or its options, as one line: that, or a list of its words.
+std::string command_of(const Json& value) {
+  if (!value.is_array()) return text_of(value);
+  std::vector<std::string> words;
+  for (const Json& word : value) words.push_back(text_of(word));
+  return shell_quoted(words);
+}
+
+/// The exit code that "status" stands for: a number, or what the summary tables of batch scripts call it; "" for
+/// others.
+std::string exit_code_of(const std::string& status) {
+  if (status == "SUCCESS" || status == "success") return "0";
+  if (status == "FAILED" || status == "failed") return "1";
+  return parse_int(status) ? status : "";
+}
+
 /// metadata.json: {"experiment_date", "condition_order": [...], "conditions": {NAME: {"command", "exit_code", "log",
-/// ...}}}. "log" is a path from the folder; without it NAME.log; null: there is none, and none is missed.
+/// ...}}}. "log" is a path from the folder; without it NAME.log; null: there is none, and none is missed. Some scripts
+/// write "args" for "command" and "status" for "exit_code".
 Batch read_metadata(const std::string& path) {
   Batch batch;
   try {
@@ -55,11 +73,15 @@ Batch read_metadata(const std::string& path) {
         throw Error(path, 0, "condition '" + name + "' is in condition_order, not in conditions");
       Attributes attributes;
       for (const auto& [key, value] : conditions.at(name).items()) {
-        const std::string text = text_of(value);
-        const bool unknown = key == "wandb_run" && text == "unknown";
-        if (!value.is_null() && !value.is_structured() && !unknown) attributes[key == "args" ? "command" : key] = text;
         if (key == "log" && value.is_null()) batch.silent.push_back(name);
+        const bool command = key == "args" || key == "command";
+        if (value.is_null() || (value.is_structured() && !(command && value.is_array()))) continue;
+        const std::string text = command ? command_of(value) : text_of(value);
+        if (key != "wandb_run" || text != "unknown") attributes[command ? "command" : key] = text;
       }
+      const auto status = attributes.find("status");
+      const std::string code = status == attributes.end() ? "" : exit_code_of(status->second);
+      if (!code.empty()) attributes.emplace("exit_code", code);
       batch.conditions.emplace_back(name, std::move(attributes));
     }
   } catch (const Json::exception& error) {

@@ -39,12 +39,21 @@ std::string label(const Measure& layer, const std::optional<Finding>& finding) {
          (finding ? "  " + gradient::name(finding->trouble) : "");
 }
 
+/// What the layers of `history` are: each may be a tensor (gradient/select.hpp).
+std::string noun(const History& history) {
+  const bool tensors = std::all_of(history.layers.begin(), history.layers.end(), [&](const gradient::Layer& layer) {
+    const auto is_it = [&](std::size_t place) { return history.names[place] == layer.name; };
+    return std::all_of(layer.tensors.begin(), layer.tensors.end(), is_it);
+  });
+  return tensors ? "tensor" : "layer";
+}
+
 Panel bars(const History& history, const std::vector<Finding>& findings, const std::vector<std::size_t>& shown) {
   const std::size_t last = history.checkpoints.size() - 1;
   const bool all_drawn = shown.size() == history.layers.size();
   Panel panel;
   panel.title = "At " + history.when(last);
-  panel.x_label = "L2 norm of the gradient of a layer";
+  panel.x_label = "L2 norm of the gradient of a " + noun(history);
   panel.style = Panel::Style::points;
   panel.log_x = true;
   std::size_t zero = 0;
@@ -68,7 +77,7 @@ Panel bars(const History& history, const std::vector<Finding>& findings, const s
   if (last > 0)
     panel.notes.push_back("dot: now; line: smallest to largest over " +
                           counted(history.checkpoints.size(), "checkpoint"));
-  if (zero > 0) panel.notes.push_back(counted(zero, "layer") + " at 0, which a logarithmic axis cannot show");
+  if (zero > 0) panel.notes.push_back(counted(zero, noun(history)) + " at 0, which a logarithmic axis cannot show");
   return panel;
 }
 
@@ -91,7 +100,7 @@ void add_curves(const History& history, const std::vector<std::size_t>& shown, s
   constexpr std::size_t kFew = 8;
   if (history.checkpoints.size() - first <= kFew && !history.by_step) panel.x_ticks = panel.series.front().x;
   if (shown.size() < history.layers.size())
-    panel.notes.push_back("curves of " + counted(shown.size(), "layer") + " of " +
+    panel.notes.push_back("curves of " + counted(shown.size(), noun(history)) + " of " +
                           std::to_string(history.layers.size()));
 }
 
@@ -101,8 +110,8 @@ Panel depth_map(const History& history) {
   std::vector<std::size_t> all(history.checkpoints.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   Panel panel;
-  panel.title = "Layer by checkpoint";
-  panel.x_label = history.by_step ? "step" : "checkpoint, in the order given", panel.y_label = "layer";
+  panel.title = "Norms by " + noun(history) + " and checkpoint";
+  panel.x_label = history.by_step ? "step" : "checkpoint, in the order given", panel.y_label = noun(history);
   panel.key = "L2 norm; tinted by its logarithm";
   const std::vector<std::size_t> shown = spread(all, kMostColumns);
   for (const auto& layer : history.layers) panel.rows.push_back(layer.name);
@@ -121,7 +130,7 @@ Panel depth_map(const History& history) {
 Panel evolution(const History& history, const std::vector<Finding>& findings, const std::vector<std::size_t>& shown) {
   Panel panel;
   panel.title = "Over the checkpoints";
-  panel.y_label = "L2 norm of the gradient of a layer";
+  panel.y_label = "L2 norm of the gradient of a " + noun(history);
   panel.log_y = true;
   add_curves(
       history, shown, 0,

@@ -64,7 +64,7 @@ std::vector<std::string> method(const std::vector<Condition>& conditions, const 
   if (banded > 0) notes.push_back("band: smallest to largest of " + counted(runs, "run") + "; line: their mean");
   if (const std::size_t count = smoothing(options, points); count > 1)
     notes.push_back("smoothed: the mean of " + counted((count - 1) / 2 * 2 + 1, "logged point") +
-                    " around each; faint: as logged");
+                    " around each, fewer at the ends; faint: as logged");
   if (options.x_axis == "time")
     notes.emplace_back("time: the iteration time of each logged step, also for the steps since the one before");
   if (options.x_axis == "tokens" || options.x_axis == "images")

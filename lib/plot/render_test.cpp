@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "figure/canvas.hpp"
 #include "figure/curves_json.hpp"
 #include "figure/picture.hpp"
@@ -61,6 +62,46 @@ TEST_CASE("without colour and Unicode, curves are letters") {
         "    0                5               10\n"
         "                   step\n"
         "  a  fast  b  slow\n");
+}
+
+TEST_CASE("a long label of the y axis is wrapped where the picture is narrow, and the curves begin below it") {
+  Figure figure = two_curves();
+  figure.panels[0].y_label = "loss minus that of zero_stage=1 deepcompile=false (nats/token)";
+  const auto label = [&](double width) {
+    std::vector<const Mark*> lines;
+    static Scene drawn;
+    drawn = scene(figure, {width});
+    for (const Mark& mark : drawn.marks) {
+      if (mark.shape == Mark::Shape::text && figure.panels[0].y_label.find(mark.text) != std::string::npos &&
+          mark.text.size() > 5)
+        lines.push_back(&mark);
+    }
+    return lines;
+  };
+  CHECK(label(900).size() == 1);
+  const auto narrow = label(360);
+  REQUIRE(narrow.size() == 2);
+  CHECK(narrow[1]->text.ends_with("(nats/token)"));
+  CHECK(narrow[1]->at[0].y > narrow[0]->at[0].y);
+}
+
+TEST_CASE("a map with long names has them whole on a phone too, above cells that do not run into one another") {
+  Panel panel;
+  panel.columns = {"3", "6", "9", "12"}, panel.rows = {"transformer.h.0.attn.c_attn.weight", "transformer.wte.weight"};
+  for (std::size_t i = 0; i < 8; ++i) panel.cells.push_back({i % 4, i / 4, static_cast<double>(i), "0.0012"});
+  panel.key = "L2 norm; tinted by its logarithm, which is said at length";
+  const Scene drawn = scene({"Title", {panel}}, {360});
+  std::vector<double> cells, names;
+  for (const Mark& mark : drawn.marks) {
+    if (mark.shape != Mark::Shape::text) continue;
+    if (mark.text == "0.0012" && mark.anchor == Mark::Anchor::middle) cells.push_back(mark.at[0].x);
+    if (std::find(panel.rows.begin(), panel.rows.end(), mark.text) != panel.rows.end()) names.push_back(mark.at[0].y);
+    const double chars = static_cast<double>(characters(mark.text));
+    if (mark.anchor == Mark::Anchor::start) CHECK(mark.at[0].x + 6 * chars < drawn.width);
+  }
+  CHECK(names.size() == 2);
+  REQUIRE(cells.size() == 8);
+  CHECK(cells[1] - cells[0] > 50);
 }
 
 TEST_CASE("no line is wider than the screen, whatever the names, in any of the modes") {

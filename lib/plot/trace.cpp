@@ -2,12 +2,12 @@
 #include "plot/trace.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "base/text.hpp"
 #include "plot/curve.hpp"
 #include "trace/queue.hpp"
 
@@ -27,10 +27,36 @@ Answer answer(std::string_view analysis, const trace::Question& question, std::s
 
 double number(const std::string& cell) { return parse_real(cell).value_or(kNone); }
 
-/// "void at::native::vectorized_elementwise..." without its end.
-std::string shortened(const std::string& name) {
-  constexpr std::size_t kMost = 44;
-  return characters(name) <= kMost ? name : std::string(first_characters(name, kMost - 1)) + "\u2026";
+/// A kernel without what its name shares with many others: "void at::native::reduce_kernel<512, at::Sum>(at::Config)"
+/// is "reduce_kernel<512, Sum>".
+std::string kernel_name(std::string_view full) {
+  if (full.starts_with("void ")) full.remove_prefix(5);
+  std::string name;
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  const auto of_identifier = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)); };
+  std::size_t word = 0;  // where the identifier begins
+  int depth = 0;         // of <>
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    const char c = full[i];
+    if (full.substr(i).starts_with(kUnnamed)) {
+      i += kUnnamed.size() - 1;
+    } else if (full.substr(i).starts_with("::") && word < name.size()) {
+      name.resize(word), ++i;  // a namespace
+    } else if (c == '(' && depth == 0 && !name.empty() && name.back() != ' ') {
+      break;  // the parameters
+    } else {
+      depth += c == '<' ? 1 : c == '>' ? -1 : 0;
+      name += c;
+      if (!of_identifier(c)) word = name.size();
+    }
+  }
+  return name;
+}
+
+/// An answer whose rows begin with a kernel.
+Answer of_kernels(Answer answer) {
+  for (auto& row : answer.rows) row[0] = kernel_name(row[0]);
+  return answer;
 }
 
 /// Ranks by what their GPUs did.
@@ -43,13 +69,14 @@ void add_breakdown(const trace::Question& question, std::vector<Panel>& panels) 
   panel.columns = {"computing", "not computing", "idle"};
   panel.x_label = "from the first to the last event on the GPU", panel.y_label = "rank";
   constexpr std::size_t kPercents[] = {5, 7, 3};  // columns of the answer
-  for (std::size_t row = 0; row < times.rows.size(); ++row) {
-    panel.rows.push_back(times.rows[row][0]);
-    for (std::size_t column = 0; column < panel.columns.size(); ++column) {
-      const std::string& share = times.rows[row][kPercents[column]];
-      panel.cells.push_back({column, row, number(share), share + " %"});
-    }
+  std::vector<double> shares;
+  for (const auto& row : times.rows) {
+    panel.rows.push_back(row[0]);
+    for (const std::size_t percent : kPercents) shares.push_back(number(row[percent]));
   }
+  const std::vector<std::string> texts = summary::column(shares, 4);
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    panel.cells.push_back({i % panel.columns.size(), i / panel.columns.size(), shares[i], texts[i] + " %"});
   panel.notes.emplace_back("not computing: communication and copies that no computation hides");
   panels.push_back(std::move(panel));
 }
@@ -66,7 +93,7 @@ void add_bars(const Answer& times, std::size_t name, std::size_t column, const s
   panel.x_label = label + " (" + unit.name + ")";
   for (const auto& row : times.rows) {
     Bar bar;
-    bar.name = shortened(row[name]);
+    bar.name = row[name];
     bar.value = number(row[column]) / kSecond / unit.factor;
     bar.label = unit.text(number(row[column]) / kSecond, 3);
     panel.bars.push_back(std::move(bar));
@@ -74,61 +101,80 @@ void add_bars(const Answer& times, std::size_t name, std::size_t column, const s
   panels.push_back(std::move(panel));
 }
 
-/// Curves over the time of the trace, with no more points than a picture can show: of each of its columns the largest.
+/// A curve over the time of the trace, with no more points than a picture can show: of each of its columns the first,
+/// the largest and the last, so that what stays the same between columns is level.
 Series course(const std::string& name, std::size_t hue, const std::vector<double>& times,
-              const std::vector<double>& values) {
-  constexpr std::size_t kColumns = 1000;
+              const std::vector<double>& values, const Unit& unit) {
+  constexpr double kColumns = 600;
   Series series;
   series.name = name;
   series.colour = Ink(hue);
-  const std::size_t each = std::max<std::size_t>(1, times.size() / kColumns);
-  for (std::size_t i = 0; i < times.size(); i += each) {
-    const std::size_t end = std::min(i + each, times.size());
-    const auto largest = std::max_element(values.begin() + static_cast<std::ptrdiff_t>(i),
-                                          values.begin() + static_cast<std::ptrdiff_t>(end));
-    series.x.push_back(times[static_cast<std::size_t>(largest - values.begin())] / kSecond);
-    series.y.push_back(*largest);
+  const auto add = [&](std::size_t i) {
+    series.x.push_back(times[i] / kSecond / unit.factor);
+    series.y.push_back(values[i]);
+  };
+  const double width = times.empty() ? 0 : (times.back() - times.front()) / kColumns;
+  for (std::size_t i = 0, end = 0; i < times.size(); i = end) {
+    do ++end;
+    while (end < times.size() && times[end] - times[i] <= width);
+    const auto at = [&](std::size_t place) { return values.begin() + static_cast<std::ptrdiff_t>(place); };
+    const auto largest = static_cast<std::size_t>(std::max_element(at(i), at(end)) - values.begin());
+    add(i);
+    if (largest > i) add(largest);
+    if (end - 1 > largest) add(end - 1);
   }
   return series;
+}
+
+/// The unit of a time axis that reaches to `last`.
+Unit time_axis(Panel& panel, double last) {
+  const Unit unit = summary::time_unit(last / kSecond);
+  panel.x_label = "time (" + unit.name + ")";
+  panel.from_zero = panel.x_from_zero = true;
+  return unit;
 }
 
 void add_queues(const std::vector<Trace>& traces, std::vector<Panel>& panels) {
   Panel panel;
   panel.title = "Launches that waited on each stream of rank " + to_text(traces.front().rank);
-  panel.x_label = "time (s)", panel.y_label = "launches";
-  panel.from_zero = panel.x_from_zero = true;
-  for (const auto& [stream, queue] : trace::queues(traces.front())) {
+  panel.y_label = "launches";
+  const auto queues = trace::queues(traces.front());
+  double last = 0;
+  for (const auto& [stream, queue] : queues) last = std::max(last, queue.times.back());
+  const Unit time = time_axis(panel, last);
+  for (const auto& [stream, queue] : queues) {
     std::vector<double> times, lengths;  // as steps: a length stays until the next change
     for (std::size_t i = 0; i < queue.times.size(); ++i) {
       if (i > 0) times.push_back(queue.times[i]), lengths.push_back(queue.lengths[i - 1]);
       times.push_back(queue.times[i]), lengths.push_back(queue.lengths[i]);
     }
-    panel.series.push_back(course("stream " + to_text(std::int64_t{stream}), panel.series.size(), times, lengths));
+    panel.series.push_back(
+        course("stream " + to_text(std::int64_t{stream}), panel.series.size(), times, lengths, time));
   }
   if (!panel.series.empty()) panels.push_back(std::move(panel));
 }
 
 void add_memory(const std::vector<Trace>& traces, std::vector<Panel>& panels) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::vector<double>, std::vector<double>>> devices;
-  double most = 0;
+  double most = 0, last = 0;
   for (const Trace& trace : traces) {
     for (const trace::Memory& point : trace.memory) {
       auto& [times, values] = devices[{trace.rank, point.device}];
       times.push_back(point.ts);
       values.push_back(static_cast<double>(point.allocated));
-      most = std::max(most, values.back());
+      most = std::max(most, values.back()), last = std::max(last, point.ts);
     }
   }
   if (devices.empty()) return;
   const Unit unit = summary::bytes_unit(most);
   Panel panel;
   panel.title = "Memory held";
-  panel.x_label = "time (s)", panel.y_label = "memory (" + unit.name + ")";
-  panel.from_zero = panel.x_from_zero = true;
+  panel.y_label = "memory (" + unit.name + ")";
+  const Unit time = time_axis(panel, last);
   for (auto& [key, points] : devices) {
     for (double& value : points.second) value /= unit.factor;
     panel.series.push_back(course("rank " + to_text(key.first) + (key.second < 0 ? "" : ", GPU " + to_text(key.second)),
-                                  panel.series.size(), points.first, points.second));
+                                  panel.series.size(), points.first, points.second, time));
   }
   panels.push_back(std::move(panel));
 }
@@ -141,7 +187,8 @@ Figure trace_figure(const trace::Question& question) {
   Figure figure;
   figure.title = "Profile of " + counted(traces.size(), "rank");
   add_breakdown(question, figure.panels);
-  add_bars(answer("kernels", question, kNames), 0, 2, "Kernels of most time", "time over all ranks", figure.panels);
+  add_bars(of_kernels(answer("kernels", question, kNames)), 0, 2, "Kernels of most time", "time over all ranks",
+           figure.panels);
   Answer path = answer("critical", question, kNames);
   std::erase_if(path.rows, [&](const auto& row) { return row[0] != path.rows.front()[0]; });
   if (!path.rows.empty())
@@ -150,7 +197,7 @@ Figure trace_figure(const trace::Question& question) {
   add_queues(traces, figure.panels);
   add_bars(answer("annotations", question, kNames), 0, 2, "Annotations of most time", "time over all ranks",
            figure.panels);
-  add_bars(answer("stragglers", question, kNames), 0, 6, "Collectives in which ranks waited for others",
+  add_bars(of_kernels(answer("stragglers", question, kNames)), 0, 6, "Collectives in which ranks waited for others",
            "waiting over all ranks", figure.panels);
   add_memory(traces, figure.panels);
   if (figure.panels.empty()) throw Error("these traces have nothing that can be drawn");

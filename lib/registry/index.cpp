@@ -106,15 +106,16 @@ bool names_run(std::string_view id) {
   return true;
 }
 
-/// Whether a CSV is one that zs wrote, whole or cut short: its first columns and its ids are ours. What cannot be told
-/// is not.
-bool ours(const std::string& path) {
+/// Whether a CSV is one that zs wrote, whole or cut short: the index knows it, or its first columns and its ids are
+/// ours. What cannot be told is not.
+bool ours(const std::string& path, const Image& image) {
   std::string bytes;
   try {
     bytes = read_regular(path, kLongestCsv).bytes;
   } catch (const Error&) {
     return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT && !std::filesystem::is_symlink(path);
   }
+  if (image.csv.size > 0 && hash(bytes) == image.csv_hash) return true;  // also with ids of renamed folders
   static const std::string kHeader = to_csv(assemble({}, {}));  // of no runs: the columns that are always there
   const std::string_view first = std::string_view(kHeader).substr(0, kHeader.size() - 1);
   std::string_view csv(bytes);
@@ -140,7 +141,7 @@ Stamp stamp_of(const std::string& path) {
 std::string csv_name(const std::string& registry, const Image& image) {
   for (const char* const name : {"runs.csv", "zs-runs.csv"}) {
     const std::string path = registry + "/" + name;
-    if ((image.csv.size > 0 && stamp_of(path) == image.csv) || ours(path)) return name;
+    if ((image.csv.size > 0 && stamp_of(path) == image.csv) || ours(path, image)) return name;
   }
   return "";
 }
@@ -178,7 +179,8 @@ void write_index(const std::string& registry, const struct stat& status, const R
 Runs read_runs(const std::string& registry, const FaultSink& faults, bool anew) {
   const struct stat status = status_of(registry);
   const std::array trusted = {::geteuid(), status.st_uid};
-  Image image = anew ? Image{} : read_image(registry + "/.runs.index", trusted);
+  Image image = read_image(registry + "/.runs.index", trusted);
+  if (anew) image.found = false, image.runs = {};  // of what was written before no row, but which table
 
   const Column* const ids = image.runs.find("run_id");
   std::vector<Row> rows, open_rows;  // all that the caller may see, and those that everybody may

@@ -177,6 +177,21 @@ TEST_CASE("registry: a runs.csv that zs has not written is never touched: the ru
   CHECK(content(theirs) == ours);
 }
 
+TEST_CASE("registry: with a folder that somebody has renamed, the table is still known to be of zs") {
+  const zs::TemporaryFolder place;
+  const Run run = Run::create(place.path(), "a", {});
+  fs::rename(run.folder(), place.path() + "/renamed");
+  CHECK(read(place.path()).text(0, "run_id") == "renamed");
+  CHECK(read(place.path(), true).csv == "runs.csv");
+  // Copied, as a whole registry may be.
+  const std::string csv = place.path() + "/runs.csv", text = content(csv);
+  fs::remove(csv);
+  std::ofstream(csv) << text;
+  CHECK(read(place.path()).csv == "runs.csv");
+  std::ofstream(csv, std::ios::app) << "exp-1,x,,,\n";  // and what another has added to is another's
+  CHECK(read(place.path(), true).csv == "zs-runs.csv");
+}
+
 TEST_CASE("registry: an index with a right checksum and wrong numbers is no index") {
   const zs::TemporaryFolder place;
   Run::create(place.path(), "a", {{"x", "1"}});

@@ -51,11 +51,19 @@ Numerics made(Verdict verdict, std::string found, Text text) {
   return result;
 }
 
+/// What is not the same in the two: the losses by how much, or what else where their means are equal.
+std::string apart(const summary::Pair& pair, const Condition& other) {
+  if (pair.difference_step)
+    return "losses differ by up to " + (pair.loss_difference ? loss_text(*pair.loss_difference) : "an unknown amount") +
+           " " + other.loss_unit;
+  if (pair.differs_in.starts_with("loss")) return "losses of single runs differ, their means do not";
+  return "losses are equal, " + pair.differs_in + " differs";
+}
+
 Numerics judged(const summary::Pair& pair, const Condition& baseline, const Condition& other) {
   const auto step = [](const std::optional<std::int64_t>& value) { return value ? to_text(*value) : ""; };
   const bool inside = pair.verdict == "inside",
              same_digest = !baseline.state_digest.empty() && baseline.state_digest == other.state_digest;
-  const std::string at_most = pair.loss_difference ? loss_text(*pair.loss_difference) : "an unknown amount";
   const Text digest = say(" (state digest {})", code(other.state_digest));
   // What a revision's own runs differ by excuses nothing where the baseline's do not differ at all.
   const bool excused = inside && !repeats_exactly(baseline);
@@ -63,12 +71,11 @@ Numerics judged(const summary::Pair& pair, const Condition& baseline, const Cond
     return made(Verdict::good, "identical bits", say("{}{}", strong("identical bits"), digest));
   if (excused)
     return made(Verdict::good, "within the envelope",
-                say("{} of repeated runs: losses differ by at most {} {}, from step {}", strong("within the envelope"),
-                    at_most, other.loss_unit, step(pair.first_difference)));
+                say("{} of repeated runs: {}, from step {}", strong("within the envelope"), apart(pair, other),
+                    step(pair.first_difference)));
   if (inside || pair.verdict == "different") {
     const auto from = inside || !pair.first_outside ? pair.first_difference : pair.first_outside;
-    Text text =
-        say("{}: losses differ by up to {} {}", bad("different from step " + step(from)), at_most, other.loss_unit);
+    Text text = say("{}: {}", bad("different from step " + step(from)), apart(pair, other));
     if (inside)
       text += say("; those of repeated runs of {} do not differ at all", code(baseline.name));
     else if (pair.first_outside)

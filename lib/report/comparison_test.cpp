@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "plot/sample_test.hpp"
@@ -178,6 +179,27 @@ TEST_CASE("a revision whose own runs vary is excused only where the baseline's v
   CHECK(varied(false).found == "different");
   CHECK(varied(false).from_step == 8);
   CHECK(varied(false).text.plain().find("those of repeated runs of old do not differ at all") != std::string::npos);
+}
+
+TEST_CASE("where the mean losses are equal, what differs is named, and no loss") {
+  // Each revision's runs repeat the same two losses: the means are equal, single runs are not.
+  metric::Store store = twins(2, false);
+  std::map<std::string, int> seen;
+  for (metric::Run& run : store.runs) {
+    double& loss = run.records.find("loss")->reals()[7];
+    loss = 2 + 0.5 * seen[run.attribute("revision")]++;
+  }
+  Numerics found = numerics_of(std::move(store));
+  CHECK(found.text.plain() ==
+        "within the envelope of repeated runs: losses of single runs differ, their means do not, from step 8");
+  store = twins(1, false);
+  for (metric::Run& run : store.runs) {
+    std::vector<double>& norms = run.records.column("grad_norm").reals();
+    norms.assign(run.records.rows(), 1);
+    if (run.attribute("revision") == "new") norms[4] = 2;
+  }
+  found = numerics_of(std::move(store));
+  CHECK(found.text.plain() == "different from step 5: losses are equal, grad_norm differs");
 }
 
 TEST_CASE("a failed baseline leaves the comparison open, a failed other is bad") {

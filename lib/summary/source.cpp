@@ -42,8 +42,9 @@ bool is_metric_file(const std::string& path) {
 bool looks_like_log(const fs::path& path) {
   static const std::set<std::string> kEndings = {".out", ".txt", ".jsonl", ".json", ".csv", ".h5", ".tsv"};
   std::string name = path.filename().string();
-  if (name.starts_with(".") || name == "runs.csv" || name == "summary.h5" || name.ends_with("_numbers.tsv"))
-    return false;  // what zs itself puts beside logs
+  if (name.starts_with(".") || name == "summary.h5" || name.ends_with("_numbers.tsv"))
+    return false;                                                 // what zs itself puts beside logs
+  if (name == "runs.csv" || name == "zs-runs.csv") return false;  // tables of runs, of zs or of others
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const fs::path plain = name;
   const std::string rotation = plain.extension().string();

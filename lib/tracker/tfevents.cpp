@@ -119,8 +119,11 @@ bool read_tensor(pbf_reader tensor, EventValue& value) {
   }
   const bool bits = dtype == kDtHalf || dtype == kDtBfloat16;
   if (numbers.size() == 1) {
+    value.scalar = numbers[0];
+    if (!bits) return true;
+    if (!(numbers[0] >= 0 && numbers[0] <= 0xFFFF)) return false;  // no pattern of 16 bits
     const auto pattern = static_cast<std::uint32_t>(numbers[0]);
-    value.scalar = !bits ? numbers[0] : dtype == kDtHalf ? half_value(pattern) : bfloat16_value(pattern);
+    value.scalar = dtype == kDtHalf ? half_value(pattern) : bfloat16_value(pattern);
     return true;
   }
   if (!numbers.empty()) return false;

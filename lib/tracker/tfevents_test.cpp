@@ -72,6 +72,9 @@ TEST_CASE("tfevents: a tensor says what a simple value says, in each type that t
   const Reading several = read(tensor(std::string("\x08\x01\x22\x08\0\0\xc0\x3f\0\0\xc0\x3f", 12)));
   CHECK(several.events.at(0).values.empty());
   CHECK(several.events.at(0).other == 1);
+  // A half is the bits of one: a float_val of nan, or 65536, is none.
+  for (const std::string& value : {std::string("\0\0\xc0\x7f", 4), std::string("\0\0\x80\x47", 4)})
+    CHECK(read(tensor(std::string("\x08\x13\x2a\x04", 4) + value)).events.at(0).values.empty());
   // A field of another type than expected is a fault, not the end of the process.
   const Reading wrong = read(tensor(std::string("\x0a\x01\x01", 3)));
   CHECK(wrong.faults.size() == 1);

@@ -161,10 +161,11 @@ double Layout::heat_map(const Panel& panel, const Frame& frame) {
   }
   const double end = y0 + pitch * static_cast<double>(panel.rows.size());
   if (range.empty() || range.flat()) return end + 4;
-  return colour_key(range, panel, frame, end + 16) + 20;
+  return colour_key(range, panel, frame, end + 16) + 3;
 }
 
-/// What the tints stand for: five of them between the smallest and the largest value. Returns where its last line is.
+/// What the tints stand for: five of them between the smallest and the largest value. Returns where a line more would
+/// be.
 double Layout::colour_key(const Range& range, const Panel& panel, const Frame& frame, double top) {
   const auto label = [&](double value) {
     const auto cell =
@@ -176,10 +177,7 @@ double Layout::colour_key(const Range& range, const Panel& panel, const Frame& f
       x += static_cast<double>(characters(label(range.low))) * kChar + 8;
   for (int i = 0; i < 5; ++i) box(x, top - 6, 26, 12, 0, tint(i / 4.0)), x += 28;
   const std::string words = label(range.high) + (panel.key.empty() ? "" : ", " + panel.key);
-  double y = top - 17;
-  for (const std::string& one : wrapped(words, static_cast<std::size_t>((frame.right() - x) / kChar)))
-    text(one, x + 6, y += 17, Anchor::start, Ink::Role::note);
-  return y;
+  return paragraph(words, (frame.right() - x) / kChar, x + 6, top);
 }
 
 }  // namespace zs::figure

@@ -69,6 +69,12 @@ Mark& Layout::text(const std::string& words, double x, double y, Anchor anchor, 
   scene_.marks.push_back({.shape = Mark::Shape::text, .at = {{x, y}}, .ink = ink, .text = words, .anchor = anchor});
   return scene_.marks.back();
 }
+double Layout::paragraph(const std::string& words, double most, double x, double y, double size) {
+  constexpr double kPitch = 17;
+  for (const std::string& one : wrapped(words, static_cast<std::size_t>(most)))
+    text(one, x, y, Anchor::start, Ink::Role::note).size = size, y += kPitch;
+  return y;
+}
 Mark& Layout::line(std::vector<Point> at, Ink ink, double width) {
   scene_.marks.push_back({.shape = Mark::Shape::line, .at = std::move(at), .ink = ink, .size = width});
   return scene_.marks.back();
@@ -88,10 +94,7 @@ double Layout::panel(const Panel& panel, std::size_t index, Frame frame) {
   if (!panel.title.empty())
     text(panel.title, frame.left, frame.top + 10, Anchor::start, Ink::Role::text).bold = true, frame.top += 1.4 * kLine;
   double y = is_map(panel) ? heat_map(panel, frame) : is_bars(panel) ? bars(panel, frame) : curves(panel, index, frame);
-  for (const std::string& note : panel.notes) {
-    for (const std::string& words : wrapped(note, static_cast<std::size_t>(frame.width / 6.8)))
-      text(words, frame.left, y + 12, Anchor::start, Ink::Role::note).size = 0.94, y += 17;
-  }
+  for (const std::string& note : panel.notes) y = paragraph(note, frame.width / 6.8, frame.left, y + 12, 0.94) - 12;
   return y + 10;
 }
 
@@ -115,11 +118,9 @@ double Layout::curves(const Panel& panel, std::size_t index, const Frame& frame)
   const double height = shape_.curve_height > 0 ? shape_.curve_height : usual;
   const std::vector<Tick> up = ticks(ys.low, ys.high, static_cast<int>(height / 45), panel.log_y);
   for (const Tick& tick : up) longest = std::max(longest, characters(tick.label));
-  double y0 = frame.top + 9;
-  for (const std::string& words : wrapped(panel.y_label, static_cast<std::size_t>(frame.width / kChar)))
-    text(words, frame.left, y0, Anchor::start, Ink::Role::note), y0 += 17;
-  y0 = std::max(y0, frame.top + 26);
-  const double x0 = frame.left + static_cast<double>(longest) * kChar + 10, y1 = y0 + height;
+  const double below = paragraph(panel.y_label, frame.width / kChar, frame.left, frame.top + 9);
+  const double y0 = std::max(below, frame.top + 26), y1 = y0 + height;
+  const double x0 = frame.left + static_cast<double>(longest) * kChar + 10;
   const double x1 =
       frame.right() - 12 - (at_ends ? static_cast<double>(std::min<std::size_t>(name, 26)) * kChar + 16 : 0);
   const Axis px{xs, x0, x1, panel.log_x}, py{ys, y1, y0, panel.log_y};

@@ -46,6 +46,8 @@ class Layout {
   Scene scene_;
 
   Mark& text(const std::string& words, double x, double y, Anchor anchor, Ink ink);
+  /// Of a note, wrapped to `most` characters, from `y` on; returns where a line more would be.
+  double paragraph(const std::string& words, double most, double x, double y, double size = 1);
   Mark& line(std::vector<Point> at, Ink ink, double width = 1);
   Mark& area(std::vector<Point> corners, Ink ink, double opacity = 1);
   Mark& box(double x, double y, double width, double height, Ink ink, double opacity = 1);

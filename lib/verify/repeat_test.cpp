@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "verify/case.hpp"
+#include "verify/case_test.hpp"
 
 namespace zs::verify {
 namespace {

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
-#include "verify/case.hpp"
+#include "verify/case_test.hpp"
 
 namespace zs::verify {
 namespace {

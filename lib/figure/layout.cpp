@@ -182,6 +182,7 @@ double Layout::legend(const std::vector<const Series*>& named, std::size_t other
     bool failed;
   };
   std::vector<Entry> entries;
+  entries.reserve(named.size() + 1);
   for (const Series* const one : named) entries.push_back({legend_name(*one), one->colour, !one->note.empty()});
   if (others > 0) entries.push_back({std::to_string(others) + " others", Ink::Role::grid, false});
   if (entries.empty()) return frame.top;
@@ -191,8 +192,9 @@ double Layout::legend(const std::vector<const Series*>& named, std::size_t other
   const auto fit = std::clamp<std::size_t>(static_cast<std::size_t>(frame.width / widest), 1, entries.size());
   const std::size_t rows = (entries.size() + fit - 1) / fit, columns = (entries.size() + rows - 1) / rows;  // balanced
   for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::size_t row = i / columns;
     const double x = frame.left + widest * static_cast<double>(i % columns),
-                 y = frame.top + kLine * static_cast<double>(i / columns) + 6;
+                 y = frame.top + kLine * static_cast<double>(row) + 6;
     box(x, y - 2.5, 22, 5, entries[i].ink);
     text(shortened(entries[i].name, static_cast<std::size_t>((frame.width - 36) / kChar)), x + 29, y, Anchor::start,
          entries[i].failed ? Ink::Role::failure : Ink::Role::text);

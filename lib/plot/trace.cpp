@@ -128,7 +128,7 @@ Series course(const std::string& name, std::size_t hue, const std::vector<double
 
 /// The unit of a time axis that reaches to `last`.
 Unit time_axis(Panel& panel, double last) {
-  const Unit unit = summary::time_unit(last / kSecond);
+  Unit unit = summary::time_unit(last / kSecond);
   panel.x_label = "time (" + unit.name + ")";
   panel.from_zero = panel.x_from_zero = true;
   return unit;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include "base/file.hpp"
@@ -11,6 +12,8 @@
 #include "metric/file.hpp"
 #include "metric/summary_text.hpp"
 #include "parse/run.hpp"
+#include "registry/query.hpp"
+#include "registry/run.hpp"
 #include "stat/columns.hpp"
 #include "stat/print.hpp"
 #include "stat/summary.hpp"
@@ -20,7 +23,7 @@ namespace {
 const zs::cli::Command kCommand = {
     "zs-aggregate",
     "Turn metric records into a summary: statistics per condition",
-    "[RECORDS|DIR]...",
+    "[RECORDS|RUN|DIR]...",
     {
         {'b', "by", "KEY[,KEY]", "group runs by these attributes, one condition per value"},
         {'w', "warmup", "N|auto",
@@ -38,6 +41,7 @@ const zs::cli::Command kCommand = {
          "form; default: a table on a terminal, text into a pipe, h5 into a file",
          "",
          {"h5", "text", "table", "tsv", "json"}},
+        {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'o', "output", "FILE", "write the summary to FILE, '-' for stdout", "-"},
     },
     {{1, "a run is TRUNCATED, DEAD, DIVERGED or FAILED: said on stderr; the summary was written"}},
@@ -67,6 +71,17 @@ std::string formatted(const zs::metric::Store& store, const std::string& format)
     table += "\n" + zs::cli::table(own.header, own.rows, width);
   }
   return pairs.rows.empty() ? table : table + "\n" + zs::cli::table(pairs.header, pairs.rows, width);
+}
+
+/// What was named, as paths: a run by its id or name is its folder.
+std::vector<std::string> paths(const zs::cli::Args& args) {
+  std::vector<std::string> all = args.inputs();
+  for (std::string& one : all) {
+    std::error_code ignored;
+    if (one != "-" && !std::filesystem::exists(one, ignored))
+      one = zs::registry::run_folder(one, zs::registry::place(args.text("registry")));
+  }
+  return all;
 }
 
 /// The form that suits where the summary goes: people, another program, a file.
@@ -106,7 +121,7 @@ zs::Status aggregate(const zs::cli::Args& args) {
   const auto of_folder = [&](const std::string& path) {
     return zs::parse::collect(zs::parse::jobs_of({path}, ""), {}, zs::cli::fault_printer(kCommand, faults));
   };
-  zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(args.inputs(), of_folder), rule);
+  zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(paths(args), of_folder), rule);
   summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();
   for (const std::string& warning : summary.warnings) zs::cli::warn(kCommand, warning);
   const std::string format = args.has("format") ? args.text("format") : form_for(args.text("output"));

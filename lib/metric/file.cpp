@@ -134,8 +134,8 @@ Store parse(std::string_view bytes, const std::string& name) {
 
 namespace {
 
-/// The bytes of an input, if they begin as metrics do: another file is not read to its end.
-std::string content(Input& input) {
+/// The first bytes of an input.
+std::string start_of(Input& input) {
   std::string bytes(64, '\0');
   std::size_t used = 0;
   while (used < bytes.size()) {
@@ -144,11 +144,22 @@ std::string content(Input& input) {
     used += count;
   }
   bytes.resize(used);
-  if (std::string_view start = bytes; !start.empty() && !is_metrics(without_mark(start))) refuse(input.name(), 0);
-  return bytes + input.read_all();
+  return bytes;
+}
+
+/// The bytes of an input, if they begin as metrics do: another file is not read to its end.
+std::string content(Input& input) {
+  const std::string start = start_of(input);
+  if (!start.empty() && !is_metrics(without_mark(start))) refuse(input.name(), 0);
+  return start + input.read_all();
 }
 
 }  // namespace
+
+bool holds_metrics(const std::string& path) {
+  Input input(path);
+  return is_metrics(without_mark(start_of(input)));
+}
 
 std::string file_in(const std::string& folder) {
   const std::string path = folder + "/metrics.h5";

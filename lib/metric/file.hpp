@@ -14,6 +14,10 @@ namespace zs::metric {
 /// Where a training keeps its metrics, if `folder` is that of one: folder/metrics.h5; else "".
 std::string file_in(const std::string& folder);
 
+/// Whether a file begins as metric records or a summary do, in either form, compressed or not. Throws Error where it
+/// cannot be read. REQUIRES: a regular file, since of a pipe the first bytes cannot be read again.
+bool holds_metrics(const std::string& path);
+
 /// Reads a file, stdin for "-", or a training's folder, in either form, several concatenated streams included.
 /// Throws Error, with path and line, at the first malformed line, at a corrupt or truncated HDF5 image,
 /// at two runs of one name, and at an empty input.

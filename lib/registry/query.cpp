@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "config/known.hpp"
+#include "registry/index.hpp"
 
 namespace zs::registry {
 namespace {
@@ -196,6 +198,14 @@ std::size_t find_run(const Runs& runs, const std::string& name) {
     throw Error(std::to_string(by_prefix.size()) + " runs begin with '" + name + "': " + list(runs, by_prefix));
   constexpr std::size_t kFew = 2000;  // looking for the nearest of very many names takes long
   throw Error("no run '" + name + "'" + (names.size() <= kFew ? did_you_mean(name, names) : ""));
+}
+
+std::string run_folder(const std::string& name, const std::string& registry) {
+  std::error_code ignored;
+  if (name.find('/') != std::string::npos || !std::filesystem::is_directory(registry, ignored))
+    throw Error(name, 0, "No such file or directory");
+  const Runs runs = read_runs(registry, [](const Fault&) {});
+  return (std::filesystem::path(registry) / runs.text(find_run(runs, name), "run_id")).string();
 }
 
 }  // namespace zs::registry

@@ -47,4 +47,8 @@ void sort_by(const Runs& runs, const std::string& column, bool descending, std::
 /// Throws Error where there is none, naming the nearest, or several, listing them.
 std::size_t find_run(const Runs& runs, const std::string& name);
 
+/// The folder of the run that an operand means which is no path: as find_run(). Throws Error where there is none, and
+/// where `name` can only be a path that does not exist: it has a '/', or there is no folder `registry`.
+std::string run_folder(const std::string& name, const std::string& registry);
+
 }  // namespace zs::registry

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,7 +11,6 @@
 #include "metric/file.hpp"
 #include "parse/run.hpp"
 #include "parse/tracked.hpp"
-#include "registry/index.hpp"
 #include "registry/query.hpp"
 #include "stat/summary.hpp"
 
@@ -28,15 +26,6 @@ struct Input {
   parse::Job job{};
   bool found = false;  ///< by its name, in a folder that nobody described: it may be no training's log
 };
-
-/// The first bytes of HDF5, of the text form, and of either when gzip has packed it, which only its name tells.
-bool is_metric_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string head(12, '\0');
-  file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  return head.starts_with("\x89HDF") || head.starts_with("#zs-metrics") || path.ends_with(".tsv.gz") ||
-         path.ends_with(".h5.gz");
-}
 
 /// Whether a file without a description may be a log, beside the *.log that parse::jobs_in() takes.
 bool looks_like_log(const fs::path& path) {
@@ -85,35 +74,21 @@ void add_folder(const std::string& folder, std::vector<Input>& inputs) {
     throw Error(folder, 0, "holds neither runs nor logs, and no runs of W&B or TensorBoard");
   add_jobs(std::move(jobs), true, inputs);
   const auto metrics =
-      std::stable_partition(logs.begin(), logs.end(), [](const auto& log) { return !is_metric_file(log); });
+      std::stable_partition(logs.begin(), logs.end(), [](const auto& log) { return !metric::holds_metrics(log); });
   for (auto one = metrics; one != logs.end(); ++one) inputs.push_back({*one, *one, {}});
   logs.erase(metrics, logs.end());
   if (!logs.empty()) add_jobs(parse::jobs_of(logs, ""), true, inputs);
-}
-
-/// The folder of a run by its id or name; "" where the registry does not have it.
-std::string run_folder(const std::string& name, const std::string& registry) {
-  if (!fs::is_directory(registry)) return "";
-  const registry::Runs runs = registry::read_runs(registry, [](const Fault&) {});
-  try {
-    return (fs::path(registry) / runs.text(registry::find_run(runs, name), "run_id")).string();
-  } catch (const Error&) {
-    return "";
-  }
 }
 
 void add(const std::string& operand, const std::string& registry, std::vector<Input>& inputs,
          std::vector<std::string>& logs) {
   if (operand == "-") return inputs.push_back({"stdin", "-", {}});
   if (fs::is_directory(operand)) return add_folder(operand, inputs);
-  if (!fs::exists(operand)) {
-    const std::string folder = operand.find('/') == std::string::npos ? run_folder(operand, registry) : "";
-    if (!folder.empty()) return add_folder(folder, inputs);
-  }
+  if (!fs::exists(operand)) return add_folder(registry::run_folder(operand, registry), inputs);
   const fs::path path(operand), beside = path.parent_path() / "metrics.h5";
   if (path.filename() == "run.log" && fs::exists(beside)) return inputs.push_back({operand, beside.string(), {}});
   // Of a pipe the first bytes cannot be looked at and read again: it has records.
-  if (fs::is_regular_file(operand) && !is_metric_file(operand)) return logs.push_back(operand);
+  if (fs::is_regular_file(operand) && !metric::holds_metrics(operand)) return logs.push_back(operand);
   inputs.push_back({operand, operand, {}});
 }
 

@@ -6,9 +6,7 @@
 #include "base/error.hpp"
 #include "compare/content.hpp"
 #include "compare/probes.hpp"
-#include "registry/index.hpp"
 #include "registry/query.hpp"
-#include "registry/run.hpp"
 
 namespace zs::verify {
 namespace {
@@ -29,21 +27,12 @@ fs::path home(const Operand& operand) {
   return operand.is_run && (name == "metrics.h5" || name == "run.log") ? path.parent_path() : path;
 }
 
-std::string in_registry(const std::string& name, const std::string& registry) {
-  const registry::Runs runs = registry::read_runs(registry, [](const Fault&) {});
-  return registry + "/" + runs.text(registry::find_run(runs, name), "run_id");
-}
-
 }  // namespace
 
 Operand operand(const std::string& name, const std::string& registry) {
   if (name == "-") throw UsageError("two runs are compared by name, not from stdin");
   Operand made{name, name, true};
-  if (!is_there(name)) {
-    const bool is_path = name.find('/') != std::string::npos || !is_there(registry);
-    if (is_path) throw Error(name, 0, "No such file or directory");
-    made.path = in_registry(name, registry);
-  }
+  if (!is_there(name)) made.path = registry::run_folder(name, registry);
   std::error_code ignored;
   if (!fs::is_directory(made.path, ignored)) {
     made.is_run = !compare::holds_tensors(made.path);

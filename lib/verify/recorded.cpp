@@ -63,19 +63,6 @@ void read_metrics(Recorded& recorded, const std::string& path, bool every_bit) {
   }
 }
 
-bool is_metric_file(const std::string& path) {
-  Input input(path);
-  char head[8] = {};
-  std::size_t have = 0;
-  while (have < sizeof head) {
-    const std::size_t got = input.read(head + have, sizeof head - have);
-    if (got == 0) break;
-    have += got;
-  }
-  const std::string_view bytes(head, have);
-  return bytes == "\x89HDF\r\n\x1a\n" || bytes == "#zs-metr";
-}
-
 std::int64_t step_of(const std::string& checkpoint) {
   const std::size_t bar = checkpoint.rfind('_');
   return bar == std::string::npos ? INT64_MAX : parse_int(checkpoint.substr(bar + 1)).value_or(INT64_MAX);
@@ -110,7 +97,7 @@ Recorded read_recorded(const std::string& path, const std::string& name) {
     } else {
       throw Error(path, 0, "has neither metrics.h5 nor run.log: name the folder of one run");
     }
-  } else if (is_metric_file(path)) {
+  } else if (metric::holds_metrics(path)) {
     read_metrics(recorded, path, false);
   } else {
     read_log(recorded, path);

@@ -17,6 +17,9 @@ verify() {
 
 value() { sed -n "s/^$1: //p"; }
 
+# reseal FOLDER: the checksums of a checkpoint whose files were changed on purpose.
+reseal() { (cd "$1" && find . -type f ! -name SHA256SUMS -printf '%P\0' | xargs -0 sha256sum >.sums && mv .sums SHA256SUMS); }
+
 @test "zs-verify: the line that people know passes, and says exact" {
   run -0 mpirun --oversubscribe -np 2 zs-verify --zero_stage 1 --dtype torch.float32 --use_torch_adam
   [[ $output == *$'\nverdict: exact\nsteps: 10' ]]
@@ -209,6 +212,9 @@ value() { sed -n "s/^$1: //p"; }
   [[ $output == *"verdict: exact"*"checkpoint_2/gradients.pt: equal: 16 tensors"* ]]
   # One bit of one weight, behind the last loss that could show it.
   printf '\1' | dd of="$(echo stage3/2*/checkpoint_2/pytorch_model.bin)" bs=1 seek=40000 conv=notrunc status=none
+  run -2 zs-verify stage1/2* stage3/2*
+  [[ $output == *"checkpoint_2/pytorch_model.bin: does not have the checksum that SHA256SUMS gives"* ]]
+  reseal stage3/2*/checkpoint_2
   run -1 zs-verify stage1/2* stage3/2*
   [[ $output == *"verdict: DIFFERENT"*"tensors_in: checkpoint_2/weights"*"tensor: transformer.wte.weight"*"index: "*"value_a_hex: "*"value_b_hex: "*"checkpoint_2/weights: different: 1 of 264064 elements, in 1 of 16 tensors"* ]]
   [[ $output == *"checkpoint_2/optimizer: equal: 32 tensors, 528128 elements"* ]]
@@ -247,10 +253,12 @@ value() { sed -n "s/^$1: //p"; }
   # What goes on otherwise is not the same checkpoint, and what computes otherwise is not the same model.
   cp -r "runs/$second/final_checkpoint" other
   sed -i 's/"position": [0-9]*/"position": 7/; s/"world_size": 1/"world_size": 4/' other/accelerator_states/state.json
+  reseal other
   run -1 zs-verify "runs/$first/final_checkpoint" other
   [[ $output == *"verdict: DIFFERENT"*"state.json: different: sampler.position is 3 in runs/"*", 7 in other"* ]]
   run ! grep -q world_size <<<"$output"
   sed -i 's/"n_head": [0-9]*/"n_head": 1/' other/config.json
+  rm other/SHA256SUMS
   run -1 zs-verify "runs/$first/final_checkpoint" other
   [[ $output == *"config.json: different: n_head is "* ]]
   echo '{' >other/config.json
@@ -270,6 +278,59 @@ value() { sed -n "s/^$1: //p"; }
   [[ $output == *"one is a copy of the other"* ]]
   run -2 zs-verify one three -r runs
   [[ $output == *"no run 'three'"* ]]
+}
+
+@test "zs-verify: what one run or checkpoint lacks leaves the comparison undecided; damage and overlap end with 2" {
+  for name in one two; do
+    zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 2 --log_interval 1 --output_dir runs --run_name "$name" >/dev/null
+  done
+  second=$(echo runs/2* | cut -d' ' -f2)
+  cp -r "$second" whole
+  run -0 zs-verify one two -r runs
+  for file in gradients.pt config.json accelerator_states/state.json accelerator_states; do
+    rm -r "$second/final_checkpoint/$file"
+    run -2 zs-verify one two -r runs
+    [[ $output == *"is missing, and SHA256SUMS lists it: the checkpoint is damaged"* ]] || complain "$file: $output"
+    reseal "$second/final_checkpoint"
+    run -3 zs-verify one two -r runs
+    [[ $output == *"verdict: inconclusive"*"is only in runs/"*"only in runs/"* ]] || complain "$file: $output"
+    rm -r "$second/final_checkpoint" && cp -r whole/final_checkpoint "$second"
+  done
+  rm -r "$second/final_checkpoint"
+  run -3 zs-verify one two -r runs
+  [[ $output == *"final_checkpoint is only in one"* ]] || complain "$output"
+  cp -r whole/final_checkpoint "$second"
+  cp "$second/final_checkpoint/accelerator_states/optimizer_00000.pt" "$second/final_checkpoint/accelerator_states/optimizer_00001.pt"
+  run -2 zs-verify one two -r runs
+  [[ $output == *"SHA256SUMS: does not list accelerator_states/optimizer_00001.pt"* ]] || complain "$output"
+  reseal "$second/final_checkpoint"
+  run -2 zs-verify one two -r runs
+  [[ $output == *"two files have the optimizer state of the same elements"* ]] || complain "$output"
+  rm "$second/final_checkpoint/accelerator_states/optimizer_00001.pt"
+  sed -i 's/"n_head": 4/"n_head": 4.0/; s/"scale": 1.0/"scale": 1/' "$second"/final_checkpoint/{config,accelerator_states/state}.json
+  reseal "$second/final_checkpoint"
+  run -0 zs-verify one two -r runs # one number, spelt otherwise
+  verdict
+}
+
+@test "zs-verify: a name of a tensor makes no line of the verdict, and steers no terminal" {
+  for value in 0 1; do
+    printf '\x51\0\0\0\0\0\0\0%s\0\0\0%b' '{"\u001b[31mx\nverdict: exact":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}} ' "\\$value" >$value.safetensors
+  done
+  run -1 zs-verify 0.safetensors 1.safetensors
+  [ "$(grep -c '^verdict: ' <<<"$output")" = 1 ]
+  [[ $output == *'tensor: \x1B[31mx\nverdict: exact'* ]]
+}
+
+@test "zs-verify: a metric file holds whole numbers, however short; a file of torch.save before 1.6 is one of tensors" {
+  printf '#zs-metrics 1\nrun\tstep\tloss\nr\t1\t5.5\nr\t2\t4.5\nr\t3\t3.25\n' >a.tsv
+  sed 's/3.25/3.2500000000000004/' a.tsv >b.tsv
+  run -1 zs-verify a.tsv b.tsv
+  [[ $output == *"verdict: DIFFERENT"*"step: 3"* ]]
+  printf '\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.' >old.pt
+  cp old.pt older.pt
+  run -2 zs-verify old.pt older.pt
+  [[ $output == *"old.pt: "*"PyTorch 1.6"* ]]
 }
 
 @test "zs-verify: every element of a tensor is judged, and every attempt, epoch and rank of a run" {

@@ -2,6 +2,7 @@
 #include "compare/content.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -70,10 +71,11 @@ bool is_torch(const std::string& path) { return first_bytes(path).starts_with("P
 
 bool is_index(const std::string& path) { return path.ends_with(".index.json"); }
 
-std::vector<Leaf> weights(const std::string& path) {
+std::vector<Leaf> weights(const std::string& path, std::vector<std::string>& unread) {
   std::vector<Leaf> leaves;
   const tensorfile::StateDict dict = tensorfile::open_state_dict(path);
   for (const auto& entry : dict.entries()) leaves.push_back({entry.name, entry.tensor});
+  unread = dict.others();
   return leaves;
 }
 
@@ -85,35 +87,39 @@ std::vector<Leaf> everything(const std::string& path) {
 
 bool is_document(const std::string& path) { return path.ends_with(".json") && !is_index(path); }
 
-/// The values in two files of JSON, by dotted name: those of names that both have. Left out: who wrote it
-/// (transformers_version, _name_or_path), and the layout, which decides no bit.
-Contents documents(const std::string& a, const std::string& b) {
-  const auto left_out = [](const std::string& name) {
-    return name == "transformers_version" || name == "_name_or_path" ||
-           attribute::role(name) == attribute::Role::layout;
-  };
-  const auto values = [&](const std::string& path) {
-    std::map<std::string, std::string> found;
-    try {
-      const nlohmann::json flat = nlohmann::json::parse(Input(path).read_all()).flatten();
-      for (const auto& [name, value] : flat.items()) {
-        std::string dotted = name.substr(std::min<std::size_t>(1, name.size()));
-        std::replace(dotted.begin(), dotted.end(), '/', '.');
-        if (!left_out(dotted)) found[dotted] = value.dump();
-      }
-    } catch (const nlohmann::json::exception& error) {
-      throw Error(path, 0, std::string("is no JSON: ") + error.what());
-    }
-    return found;
-  };
-  const auto of_a = values(a), of_b = values(b);
-  Contents both;
-  for (const auto& [name, value] : of_a) {
-    const auto other = of_b.find(name);
-    if (other == of_b.end()) continue;
-    both.a.push_back({name, value}), both.b.push_back({name, other->second});
+/// A number as its value, so that 1.0 is 1; else as JSON spells it.
+std::string document_text(const nlohmann::json& value) {
+  constexpr double kWhole = 0x1p53;
+  if (!value.is_number_float()) return value.dump();
+  const double number = value.get<double>();
+  if (number != std::floor(number) || std::fabs(number) > kWhole || (number == 0 && std::signbit(number)))
+    return to_text(number);
+  return to_text(static_cast<std::int64_t>(number));
+}
+
+/// Every value of a document by dotted name, also an empty list or object.
+void flatten(const nlohmann::json& value, const std::string& name, std::vector<Leaf>& into) {
+  // Left out: who wrote it, and the layout, which decides no bit.
+  if (name == "transformers_version" || name == "_name_or_path" || attribute::role(name) == attribute::Role::layout)
+    return;
+  if (!value.is_structured() || value.empty()) {
+    into.push_back({name, document_text(value)});
+    return;
   }
-  return both;
+  const std::string lead = name.empty() ? "" : name + ".";
+  std::size_t number = 0;
+  for (const auto& [key, item] : value.items())
+    flatten(item, lead + (value.is_array() ? std::to_string(number++) : key), into);
+}
+
+std::vector<Leaf> document(const std::string& path) {
+  std::vector<Leaf> leaves;
+  try {
+    flatten(nlohmann::json::parse(Input(path).read_all()), "", leaves);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(path, 0, std::string("is no JSON: ") + error.what());
+  }
+  return leaves;
 }
 
 constexpr const char* kMoments = "accelerator_states";
@@ -125,12 +131,17 @@ Contents contents(const std::string& a, const std::string& b) {
     return fs::is_directory(path) ? tensorfile::open_state_dict(path).path() : path;
   };
   const std::string file_a = file(a), file_b = file(b);
-  if (is_document(file_a) && is_document(file_b)) return documents(file_a, file_b);
+  if (is_document(file_a) && is_document(file_b)) return {document(file_a), document(file_b), true};
   if (is_torch(file_a) && is_torch(file_b)) return {everything(file_a), everything(file_b)};
-  return {weights(file_a), weights(file_b)};
+  Contents held;
+  held.a = weights(file_a, held.unread_a), held.b = weights(file_b, held.unread_b);
+  return held;
 }
 
-std::vector<Part> optimizer_parts(const std::string& folder) {
+namespace {
+
+/// The paths of a folder's files optimizer_RANK.pt.
+std::vector<std::string> optimizer_files(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code failure;
   for (const auto& entry : fs::directory_iterator(folder, failure)) {
@@ -138,8 +149,36 @@ std::vector<Part> optimizer_parts(const std::string& folder) {
     if (name.starts_with("optimizer_") && name.ends_with(".pt")) paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+/// Throws Error where the parts of a tensor overlap, or leave out elements. `wholes`: the sizes of the weights, where
+/// they are known.
+void require_whole(const std::string& folder, const std::vector<Part>& parts,
+                   const std::map<std::string, std::int64_t, std::less<>>& wholes) {
+  for (std::size_t first = 0; first < parts.size();) {
+    const std::string& name = parts[first].name;
+    std::int64_t end = 0;
+    for (; first < parts.size() && parts[first].name == name; ++first) {
+      const Part& part = parts[first];
+      if (part.begin < end)
+        throw Error(folder, 0, "two files have the optimizer state of the same elements of " + name);
+      if (part.begin > end)
+        throw Error(folder, 0, "no file has elements " + to_text(end) + " to " + to_text(part.begin - 1) + " of " + name);
+      end += part.tensor.count();
+    }
+    const auto whole = wholes.find(std::string_view(name).substr(name.find('.') + 1));
+    if (whole != wholes.end() && whole->second != end)
+      throw Error(folder, 0, "has " + to_text(end) + " elements of " + name + ", whose weights are " +
+                                 to_text(whole->second) + ": the file of a rank is missing");
+  }
+}
+
+}  // namespace
+
+std::vector<Part> optimizer_parts(const std::string& folder) {
   std::vector<Part> parts;
-  for (const std::string& path : paths) {
+  for (const std::string& path : optimizer_files(folder)) {
     const Value root = tensorfile::read_torch(path);
     const Value* const offsets = root.find("offset");
     for (const char* const moment : {"exp_avg", "exp_avg_sq"}) {
@@ -156,13 +195,22 @@ std::vector<Part> optimizer_parts(const std::string& folder) {
   }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const Part& x, const Part& y) { return std::tie(x.name, x.begin) < std::tie(y.name, y.begin); });
+  std::map<std::string, std::int64_t, std::less<>> wholes;
+  const std::string checkpoint = fs::path(folder).parent_path().string();
+  if (!parts.empty() && tensorfile::has_state_dict(checkpoint)) {
+    const tensorfile::StateDict weights = tensorfile::open_state_dict(checkpoint);
+    for (const auto& entry : weights.entries()) wholes[entry.name] = entry.tensor.count();
+  }
+  require_whole(folder, parts, wholes);
   return parts;
 }
 
 bool holds_tensors(const std::string& path) {
   if (std::error_code ignored; !fs::is_regular_file(path, ignored)) return false;
   const std::string head = first_bytes(path);
-  if (head.starts_with("PK\x03\x04") || path.ends_with(".safetensors") || is_index(path)) return true;
+  constexpr std::string_view kBeforeZip("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9", 9);  // torch.save's magic number
+  if (head.starts_with("PK\x03\x04") || head == kBeforeZip || path.ends_with(".safetensors") || is_index(path))
+    return true;
   // A log of JSON lines may have a brace there too, but no eight bytes that are a length.
   return head.size() == 9 && head[8] == '{' && head[7] == '\0' && head[6] == '\0';
 }
@@ -173,18 +221,31 @@ std::vector<std::string> files_of(const std::string& folder) {
     if (std::error_code ignored; fs::exists(fs::path(folder) / name, ignored)) files.push_back(name);
   };
   add("gradients.pt");
+  add("gradient_norms.pt");
   for (const char* const name :
        {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (std::error_code ignored; !fs::exists(fs::path(folder) / name, ignored)) continue;
-    files.emplace_back("");  // the weights, whatever their file is called: as open_state_dict() chooses
-    break;
+    // The weights, whatever their file is called, as open_state_dict() chooses; then any others.
+    files.emplace_back(std::find(files.begin(), files.end(), "") == files.end() ? "" : name);
   }
-  if (std::error_code ignored; fs::exists(fs::path(folder) / kMoments / "optimizer_00000.pt", ignored))
-    files.emplace_back(kMoments);
+  if (!optimizer_files(folder + "/" + kMoments).empty()) files.emplace_back(kMoments);
   add("optimizer.pt");
   add("config.json");
   add(std::string(kMoments) + "/state.json");
   return files;
+}
+
+std::vector<std::string> others_of(const std::string& folder) {
+  const std::vector<std::string> compared = files_of(folder);
+  std::vector<std::string> others;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const bool weights = tensorfile::has_state_dict(folder) && (name.starts_with("model") || name.starts_with("pytorch_model"));
+    if (weights || name == kMoments || name == "SHA256SUMS") continue;
+    if (std::find(compared.begin(), compared.end(), name) == compared.end()) others.push_back(name);
+  }
+  std::sort(others.begin(), others.end());
+  return others;
 }
 
 }  // namespace zs::compare

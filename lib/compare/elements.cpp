@@ -221,6 +221,18 @@ Elements elements(const Tensor& a, const Tensor& b, const Tolerance& tolerance) 
   return scan.found();
 }
 
+std::vector<double> reals(const Tensor& tensor) {
+  const Form form = form_of(tensor.dtype);
+  const auto size = tensorfile::size_of(tensor.dtype);
+  std::string held;
+  const std::string_view bytes = piece(tensor, tensor.contiguous(), 0, tensor.count(), held);
+  std::vector<double> all;
+  all.reserve(bytes.size() / size);
+  for (std::size_t at = 0; at < bytes.size(); at += size)
+    all.push_back(value_of(tensor.dtype, bits_at(bytes.data() + at, form.width)));
+  return all;
+}
+
 Spelt spelt(const Tensor& tensor, std::int64_t index) {
   const Form form = form_of(tensor.dtype);
   const std::size_t size = tensorfile::size_of(tensor.dtype);

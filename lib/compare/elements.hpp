@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "compare/measure.hpp"
 #include "tensorfile/tensor.hpp"
@@ -20,6 +21,9 @@ struct Elements {
 
 /// REQUIRES: dtype and count() are the same. Integers and truth values have no tolerance and no ulp.
 Elements elements(const tensorfile::Tensor& a, const tensorfile::Tensor& b, const Tolerance& tolerance);
+
+/// All elements of a tensor of real numbers, row-major; the real parts of complex ones.
+std::vector<double> reals(const tensorfile::Tensor& tensor);
 
 /// One element, as people read it, and so that no bit is lost: "0.1" and "0x1.99999ap-4".
 struct Spelt {

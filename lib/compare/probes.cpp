@@ -2,163 +2,27 @@
 #include "compare/probes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "compare/elements.hpp"
+#include "compare/ledger.hpp"
+#include "compare/probe_file.hpp"
+#include "compare/rounding.hpp"
 #include "tensorfile/safetensors.hpp"
 
 namespace zs::compare {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
-std::string path_of(const std::string& folder, int rank) { return folder + "/rank-" + std::to_string(rank) + ".jsonl"; }
-
-/// A number that may be NaN or Infinity, which Python writes bare and which stand as texts here.
-double number(const Json& value) {
-  if (value.is_number()) return value.get<double>();
-  return value.is_string() ? parse_real(value.get<std::string>()).value_or(std::nan("")) : std::nan("");
-}
-
-/// Python's bare NaN, Infinity and -Infinity as texts.
-std::string quoted_words(std::string_view line) {
-  std::string out;
-  bool inside = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (inside && line[i] == '\\' && i + 1 < line.size()) {
-      out.append(line.substr(i++, 2));
-      continue;
-    }
-    if (line[i] == '"') inside = !inside;
-    bool word = false;
-    for (const std::string_view bare : {"-Infinity", "Infinity", "NaN"}) {
-      if (inside || !line.substr(i).starts_with(bare)) continue;
-      out += '"' + std::string(bare) + '"';
-      i += bare.size() - 1;
-      word = true;
-      break;
-    }
-    if (!word) out += line[i];
-  }
-  return out;
-}
-
-std::uint64_t hex(const std::string& text) {
-  std::uint64_t value = 0;
-  if (text.size() != 16) throw Error("a digest has 16 digits");
-  for (const char c : text) {
-    const std::size_t digit = std::string_view("0123456789abcdef").find(c);
-    if (digit == std::string_view::npos) throw Error("a digest has hexadecimal digits");
-    value = value << 4 | digit;
-  }
-  return value;
-}
-
-void add_piece(Probed& tensor, const Json& row, int rank, const std::string& values, const std::string& what,
-               ProbedRun& run) {
-  Probed::Piece piece{row.at("begin").get<std::int64_t>(), row.at("count").get<std::int64_t>(),
-                      hex(row.at("digest").get<std::string>()), rank, values};
-  if (piece.count == 0) return;
-  if (piece.begin < 0 || piece.count < 0 || piece.count > tensor.of || piece.begin > tensor.of - piece.count)
-    throw Error(what + " has a part outside of it");
-  for (const Probed::Piece& known : tensor.pieces) {
-    if (known.begin == piece.begin && known.count == piece.count) {  // another copy of it
-      if (known.digest != piece.digest)
-        run.faults.push_back(what + " differs between rank " + std::to_string(known.rank) + " and rank " +
-                             std::to_string(rank));
-      return;
-    }
-    if (piece.begin < known.begin + known.count && known.begin < piece.begin + piece.count)
-      throw Error(what + ": the parts of rank " + std::to_string(known.rank) + " and rank " + std::to_string(rank) +
-                  " overlap");
-  }
-  tensor.digest += piece.digest;
-  tensor.squares += number(row.at("squares"));
-  tensor.held += piece.count;
-  tensor.pieces.push_back(std::move(piece));
-}
-
-void add_step(const Json& line, int rank, const std::string& folder, ProbedRun& run) {
-  const auto step = line.at("step").get<std::int64_t>();
-  ProbedStep& into = run.steps[step];
-  if (!line.at("loss").is_null()) into.losses[rank] = number(line.at("loss"));
-  const std::string values = line.at("values").is_null()
-                                 ? ""
-                                 : folder + "/" + fs::path(line.at("values").get<std::string>()).filename().string();
-  for (const Json& row : line.at("tensors")) {
-    const auto name = row.at("name").get<std::string>();
-    const std::string what = "step " + to_text(step) + ": " + name;
-    auto known = std::find_if(into.tensors.begin(), into.tensors.end(), [&](const auto& t) { return t.first == name; });
-    if (known == into.tensors.end()) {
-      Probed made;
-      made.dtype = row.at("dtype").get<std::string>();
-      made.of = row.at("of").get<std::int64_t>();
-      made.shape = row.at("shape").get<std::vector<std::int64_t>>();
-      known = into.tensors.insert(into.tensors.end(), {name, std::move(made)});
-    }
-    if (known->second.of != row.at("of").get<std::int64_t>() ||
-        known->second.dtype != row.at("dtype").get<std::string>())
-      throw Error(what + " has another size or type on another rank");
-    add_piece(known->second, row, rank, values, what, run);
-  }
-}
-
-/// The first line of a rank's file: how many ranks there are.
-int read_rank(const std::string& folder, int rank, ProbedRun& run, std::set<std::int64_t>& steps) {
-  const std::string path = path_of(folder, rank);
-  const std::string content = Input(path).read_all();
-  std::int64_t line = 0;
-  int ranks = 0;
-  for (std::size_t at = 0; at < content.size();) {
-    const std::size_t end = content.find('\n', at);
-    if (end == std::string::npos) break;  // cut: the training was killed within it
-    ++line;
-    try {
-      const Json row = Json::parse(quoted_words(std::string_view(content).substr(at, end - at)));
-      if (line == 1) {
-        if (row.at("zs_probe").get<int>() != 1) throw Error("is of a version that this zs-verify does not know");
-        ranks = row.at("world_size").get<int>();
-        run.torch = row.at("torch").get<std::string>();
-      } else if (row.contains("end")) {
-        run.end = row.at("end").get<std::int64_t>();
-      } else {
-        add_step(row, rank, folder, run);
-        if (!steps.insert(row.at("step").get<std::int64_t>()).second) throw Error("a step stands twice");
-      }
-    } catch (const Json::exception&) {
-      throw Error(path, line, "is no line of zs_probe.py");
-    } catch (const Error& error) {
-      throw Error(path, line, error.what());
-    }
-    at = end + 1;
-  }
-  if (line == 0) throw Error(path, 0, "is empty, expected the record of zs_probe.py");
-  return ranks;
-}
-
-std::vector<Part> parts_of(const Probed& tensor, const std::string& name) {
-  std::vector<Part> parts;
-  for (const Probed::Piece& piece : tensor.pieces) {
-    if (piece.values.empty() || !fs::exists(piece.values)) return {};
-    for (auto& [held, value] : tensorfile::read_safetensors(piece.values).tensors) {
-      if (held == name) parts.push_back({name, piece.begin, std::move(value)});
-    }
-  }
-  return parts;
-}
-
-/// What another order of the same sums may come to, relative to the norm, for a type's digits.
-double rounding(const std::string& dtype) {
-  const double epsilon = dtype == "BF16" ? 0x1p-8 : dtype == "F16" ? 0x1p-11 : dtype == "F64" ? 0x1p-53 : 0x1p-24;
-  return 256 * epsilon;
-}
 
 std::string place_text(std::int64_t index, const std::vector<std::int64_t>& shape) {
   std::vector<std::int64_t> at(shape.size());
@@ -167,167 +31,361 @@ std::string place_text(std::int64_t index, const std::vector<std::int64_t>& shap
   return tensorfile::to_text(at);
 }
 
-/// Whether the bytes that both hold are the same.
-bool same(const Probed& a, const Probed& b) {
-  return a.dtype == b.dtype && a.of == b.of && a.held == b.held && a.digest == b.digest;
+bool is_gradient(const std::string& name) { return name.starts_with("grad/"); }
+
+/// The first few, and how many more.
+std::string some(const std::vector<std::string>& texts) {
+  constexpr std::size_t kTold = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kTold, texts.size()); ++i) text += (i ? "; " : "") + texts[i];
+  return texts.size() > kTold ? text + "; and " + std::to_string(texts.size() - kTold) + " more" : text;
 }
 
-bool has_gradients(const ProbedStep& step) {
-  return std::any_of(step.tensors.begin(), step.tensors.end(),
-                     [](const auto& t) { return t.first.starts_with("grad/"); });
-}
+/// The kept values of a side's tensors; each file is opened once.
+class KeptValues {
+ public:
+  /// Empty where not all parts were kept.
+  Values of(const std::string& name, const Probed& tensor) {
+    Values values;
+    double squares = 0;
+    for (const Probed::Piece& piece : tensor.pieces) {
+      if (piece.values.empty() || !fs::exists(piece.values)) return {};
+      const auto& file = open(piece.values);
+      const auto found = file.find(name);
+      if (found == file.end()) throw Error(piece.values, 0, "has no values of " + name);
+      if (found->second.count() != piece.count) throw Error(piece.values, 0, "has another number of values of " + name);
+      values.push_back({name, piece.begin, found->second});
+      for (const double value : reals(found->second)) squares += value * value;
+    }
+    if (!(std::fabs(squares - tensor.squares) <= 1e-6 * tensor.squares) && std::isfinite(tensor.squares))
+      throw Error(tensor.pieces.front().values, 0, "has values of " + name + " that are not the recorded ones");
+    return values;
+  }
+
+ private:
+  using File = std::map<std::string, tensorfile::Tensor>;
+  std::map<std::string, File> files_;
+
+  const File& open(const std::string& path) {
+    const auto [at, is_new] = files_.try_emplace(path);
+    if (is_new) {
+      for (auto& [name, tensor] : tensorfile::read_safetensors(path).tensors) at->second.emplace(name, std::move(tensor));
+    }
+    return at->second;
+  }
+};
+
+/// Something that differs, and how far.
+struct Found {
+  std::string name;  ///< "loss" or of a tensor
+  Apart apart;       ///< with a tolerance: rounding is accepted, unknown not seen, beyond refused
+  const Probed *a = nullptr, *b = nullptr;
+  std::string text{};  ///< of a loss
+};
 
 class Comparison {
  public:
   Comparison(const std::string& a, const std::string& b, const Tolerance& tolerance)
-      : name_a_(a), name_b_(b), a_(read_probe(a)), b_(read_probe(b)), tolerance_(tolerance) {}
+      : name_a_(a),
+        name_b_(b),
+        a_(read_probe(a)),
+        b_(read_probe(b)),
+        tolerance_(tolerance),
+        ledger_(a_.holdings, b_.holdings) {}
 
   ProbeAnswer run() {
-    for (const auto& [step, left] : a_.steps) {
-      const auto right = b_.steps.find(step);
-      if (right == b_.steps.end()) {
-        ++alone_;
-        continue;
-      }
-      ++steps_;
-      one_step(step, left, right->second);
+    std::set<std::int64_t> all;
+    for (const ProbedRun* side : {&a_, &b_}) {
+      for (const auto& [step, held] : side->steps) all.insert(step);
     }
-    alone_ += static_cast<std::int64_t>(b_.steps.size()) - steps_;
+    for (const std::int64_t step : all) {
+      const auto left = a_.steps.find(step), right = b_.steps.find(step);
+      if (left == a_.steps.end())
+        alone(step, right->second, Holder::b, a_);
+      else if (right == b_.steps.end())
+        alone(step, left->second, Holder::a, b_);
+      else
+        one_step(step, left->second, right->second);
+    }
+    health();
     return answer();
   }
 
  private:
-  void add(const std::string& key, const std::string& value) { lines_.emplace_back(key, value); }
+  using Lines = std::vector<std::pair<std::string, std::string>>;
 
-  void one_step(std::int64_t step, const ProbedStep& left, const ProbedStep& right) {
-    const bool began = differing_ > 0 || losses_ > 0;
-    std::vector<std::string> gradients;  // that differ, in the order of forward
-    const auto find = [](const ProbedStep& in, const std::string& name) {
-      const auto found =
-          std::find_if(in.tensors.begin(), in.tensors.end(), [&](const auto& t) { return t.first == name; });
-      return found == in.tensors.end() ? nullptr : &found->second;
-    };
-    for (const auto& [rank, loss] : left.losses) {  // of other ranks than B's it is of other samples
-      const auto other = right.losses.find(rank);
-      if (a_.ranks != b_.ranks || other == right.losses.end()) continue;
-      if (std::bit_cast<std::uint64_t>(loss) == std::bit_cast<std::uint64_t>(other->second)) continue;
-      if (losses_++ == 0)
-        loss_ = "step " + to_text(step) + ", rank " + std::to_string(rank) + ": " + to_text(loss) + " and " +
-                to_text(other->second);
-      if (!tolerance_.accepts(loss, other->second)) refused_ = true;
-    }
-    for (const auto& [name, tensor] : left.tensors) {
-      const Probed* const other = find(right, name);
-      if (!other && name.starts_with("grad/") && !has_gradients(right)) continue;  // the end of a coarse stride
-      if (!other) {
-        missing_.insert(name + " is missing in " + name_b_);
-        continue;
-      }
-      ++tensors_;
-      elements_ += tensor.held;
-      if (!std::isfinite(tensor.squares) && !std::isfinite(other->squares))
-        wild_.insert("step " + to_text(step) + ": " + name);
-      if (same(tensor, *other)) continue;
-      ++differing_;
-      if (name.starts_with("grad/")) gradients.push_back(name.substr(5));
-      if (first_.empty()) tell_first(step, name, tensor, *other);
-      judge(step, name, tensor, *other);
-    }
-    for (const auto& [name, tensor] : right.tensors) {
-      if (name.starts_with("grad/") && !has_gradients(left)) continue;
-      if (!find(left, name)) missing_.insert(name + " is missing in " + name_a_);
-    }
-    if (began || (differing_ == 0 && losses_ == 0)) return;
-    add("stage", losses_ > 0 ? "forward" : gradients.empty() ? "optimizer" : "backward, or the reduction of gradients");
-    // Backward goes from the last unit to the first, and takes a difference with it.
-    if (losses_ == 0 && gradients.size() > 1)
-      add("backward",
-          "came to " + gradients.back() + " first, of " + std::to_string(gradients.size()) + " gradients that differ");
-  }
+  std::string name_a_, name_b_;
+  ProbedRun a_, b_;
+  Tolerance tolerance_;
+  Ledger ledger_;
+  Rounding rounding_;
+  KeptValues kept_a_, kept_b_;
+  std::array<std::optional<Lines>, 3> headlines_;  // the first step with a difference so far apart
+  std::string beyond_, unknown_, loss_, loss_beyond_;
+  std::vector<std::string> failures_, wild_, unlike_, doubts_;
+  std::int64_t steps_ = 0, alone_ = 0, tensors_ = 0, elements_ = 0, differing_ = 0, losses_ = 0;
 
-  void tell_first(std::int64_t step, const std::string& name, const Probed& a, const Probed& b) {
-    first_ = name;
-    add("step", to_text(step));
-    add("what", name.starts_with("grad/") ? "gradient" : "parameter");
-    add("parameter", name.substr(name.find('/') + 1));
-    if (a.dtype != b.dtype || a.of != b.of) {
-      add("tensors", name + " has " + to_text(a.of) + " elements of " + a.dtype + " in A, " + to_text(b.of) + " of " +
-                         b.dtype + " in B");
+  /// A step of one side. The other's stride must leave it out.
+  void alone(std::int64_t step, const ProbedStep& held, Holder holder, const ProbedRun& other) {
+    ++alone_;
+    if (!other.leaves_out(step)) {
+      const bool in_a = holder == Holder::a;
+      failures_.push_back("step " + to_text(step) + " is in " + (in_a ? name_a_ : name_b_) + " and missing in " +
+                          (in_a ? name_b_ : name_a_));
       return;
     }
+    ledger_.excuse(holder, "steps");
+    if (!held.losses.empty()) ledger_.excuse(holder, "loss");
+    for (const auto& [name, tensor] : held.tensors) ledger_.excuse(holder, name);
+  }
+
+  void one_step(std::int64_t step, const ProbedStep& left, const ProbedStep& right) {
+    ++steps_;
+    ledger_.compared("steps", Verdict::exact);
+    std::vector<Found> found;
+    losses(step, left, right, found);
+    // The one that close() writes has parameters alone.
+    if (b_.is_close(step) && left.has_gradients()) excuse_gradients(left, Holder::a);
+    if (a_.is_close(step) && right.has_gradients()) excuse_gradients(right, Holder::b);
+    for (const auto& [name, tensor] : left.tensors) {
+      if (const Probed* const other = right.find(name)) one_tensor(step, name, tensor, *other, left, right, found);
+    }
+    for (const Apart apart : {Apart::rounding, Apart::unknown, Apart::beyond}) {
+      auto& headline = headlines_[static_cast<std::size_t>(apart)];
+      if (!headline) headline = head(step, found, apart);
+    }
+  }
+
+  void excuse_gradients(const ProbedStep& held, Holder holder) {
+    if (!held.losses.empty()) ledger_.excuse(holder, "loss");
+    for (const auto& [name, tensor] : held.tensors) {
+      if (is_gradient(name)) ledger_.excuse(holder, name);
+    }
+  }
+
+  /// What a difference comes to.
+  Verdict outcome(Apart apart) const {
+    if (apart == Apart::beyond) return Verdict::different;
+    if (apart == Apart::unknown) return Verdict::inconclusive;
+    return tolerance_.exact() ? Verdict::rounding : Verdict::within;
+  }
+
+  void losses(std::int64_t step, const ProbedStep& left, const ProbedStep& right, std::vector<Found>& found) {
+    if (left.losses.empty() || right.losses.empty()) return;
+    Verdict worst = Verdict::exact;
+    const auto pair = [&](const std::string& who, double a, double b, bool by_rank) {
+      const std::string text = "step " + to_text(step) + ", " + who + ": " + to_text(a) + " and " + to_text(b);
+      if (!std::isfinite(a) || !std::isfinite(b)) {
+        wild_.push_back("the loss of " + text);
+        worst = std::max(worst, Verdict::failed);
+        return;
+      }
+      if (std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b)) return;
+      const double own = static_cast<double>(left.losses.size() + right.losses.size()) * 0x1p-53;  // of the means here
+      if (!by_rank && std::fabs(a - b) <= own * std::max(std::fabs(a), std::fabs(b))) return;
+      Apart apart = rounding_.loss(a, b).apart;
+      if (apart == Apart::beyond && !by_rank) {
+        doubts_.push_back("the mean losses of " + text + ", over samples that are not known to be the same");
+        worst = std::max(worst, Verdict::inconclusive);
+        return;
+      }
+      if (apart == Apart::beyond && beyond_.empty()) beyond_ = "the losses of " + text;
+      if (!tolerance_.exact()) apart = tolerance_.accepts(a, b) ? Apart::rounding : Apart::beyond;
+      worst = std::max(worst, outcome(apart));
+      ++losses_;
+      if (loss_.empty()) loss_ = text;
+      if (apart == Apart::beyond && loss_beyond_.empty()) loss_beyond_ = text;
+      if (by_rank) found.push_back({"loss", apart, nullptr, nullptr, text});
+    };
+    if (a_.ranks == b_.ranks) {
+      for (const auto& [rank, loss] : left.losses) {
+        const auto other = right.losses.find(rank);
+        if (other != right.losses.end()) pair("rank " + std::to_string(rank), loss, other->second, true);
+      }
+      const auto has = [](const std::map<int, double>& in, const std::map<int, double>& of) {
+        return std::all_of(of.begin(), of.end(), [&](const auto& loss) { return in.contains(loss.first); });
+      };
+      if (!has(left.losses, right.losses) || !has(right.losses, left.losses)) {
+        doubts_.push_back("step " + to_text(step) + ": the loss of a rank is missing on one side");
+        worst = std::max(worst, Verdict::inconclusive);
+      }
+    } else {  // of other ranks than B's they are of other samples; their mean is of the same ones
+      const auto mean = [](const std::map<int, double>& losses) {
+        double sum = 0;
+        for (const auto& [rank, loss] : losses) sum += loss;
+        return sum / static_cast<double>(losses.size());
+      };
+      pair("mean over ranks", mean(left.losses), mean(right.losses), false);
+    }
+    ledger_.compared("loss", worst);
+  }
+
+  void one_tensor(std::int64_t step, const std::string& name, const Probed& a, const Probed& b, const ProbedStep& left,
+                  const ProbedStep& right, std::vector<Found>& found) {
+    ++tensors_;
+    elements_ += a.held;
+    const std::string what = "step " + to_text(step) + ": " + name;
+    if (!std::isfinite(a.squares) || !std::isfinite(b.squares)) {
+      const bool both = !std::isfinite(a.squares) && !std::isfinite(b.squares);
+      wild_.push_back(what + (both ? " in both" : " in " + (std::isfinite(b.squares) ? name_a_ : name_b_)));
+      ledger_.compared(name, Verdict::failed);
+      differing_ += !a.same(b);
+      if (!a.same(b)) found.push_back({name, Apart::beyond, &a, &b});
+      return;
+    }
+    if (a.same(b)) return ledger_.compared(name, Verdict::exact);
+    ++differing_;
+    if (a.dtype != b.dtype || a.shape != b.shape) {
+      unlike_.push_back(what + " is " + a.dtype + " " + tensorfile::to_text(a.shape) + " in " + name_a_ + ", " + b.dtype +
+                        " " + tensorfile::to_text(b.shape) + " in " + name_b_);
+      ledger_.compared(name, Verdict::different);
+      found.push_back({name, Apart::beyond, &a, &b});
+      return;
+    }
+    const Values values_a = kept_a_.of(name, a), values_b = kept_b_.of(name, b);
+    const Judged judged = is_gradient(name)
+                              ? rounding_.gradient(a, b, values_a, values_b)
+                              : rounding_.parameter(name, a, b, values_a, values_b, gradient_of(name, left, right));
+    std::string& told = judged.apart == Apart::beyond ? beyond_ : unknown_;
+    if (judged.apart != Apart::rounding && told.empty())
+      told = "step " + to_text(step) + ", " + name + ": " + judged.why;
+    const Apart apart = tolerance_.exact() ? judged.apart : tolerated(a, b, values_a, values_b);
+    ledger_.compared(name, outcome(apart));
+    found.push_back({name, apart, &a, &b});
+  }
+
+  /// The values of the gradient that a parameter was updated with, of the side that kept them.
+  Values gradient_of(const std::string& parameter, const ProbedStep& left, const ProbedStep& right) {
+    const std::string name = "grad/" + parameter.substr(parameter.find('/') + 1);
+    const Probed *const a = left.find(name), *const b = right.find(name);
+    Values values = a ? kept_a_.of(name, *a) : Values{};
+    return values.empty() && b ? kept_b_.of(name, *b) : values;
+  }
+
+  Apart tolerated(const Probed& a, const Probed& b, const Values& values_a, const Values& values_b) const {
+    if (values_a.empty() || values_b.empty())
+      return tolerance_.accepts(a.norm(), b.norm()) ? Apart::unknown : Apart::beyond;
+    return parts(values_a, values_b, name_a_, name_b_, tolerance_).refused > 0 ? Apart::beyond : Apart::rounding;
+  }
+
+  /// The first thing of a step, in the order of a step, that is so far apart or further.
+  std::optional<Lines> head(std::int64_t step, const std::vector<Found>& found, Apart apart) {
+    std::vector<const Found*> all;
+    std::vector<std::string> gradients;  // in the order of forward
+    for (const Found& one : found) {
+      if (one.apart < apart) continue;
+      all.push_back(&one);
+      if (is_gradient(one.name)) gradients.push_back(one.name.substr(5));
+    }
+    if (all.empty()) return {};
+    const Found& first = *all.front();
+    Lines lines;
+    const auto add = [&](const std::string& key, const std::string& value) { lines.emplace_back(key, value); };
+    add("step", to_text(step));
+    const bool loss = first.name == "loss";
+    add("what", loss ? "loss" : is_gradient(first.name) ? "gradient" : "parameter");
+    if (loss)
+      add("values", first.text.substr(first.text.find(", ") + 2));
+    else
+      place(first, lines);
+    add("stage", loss ? "forward" : gradients.empty() ? "optimizer" : "backward, or the reduction of gradients");
+    // Backward goes from the last unit to the first, and takes a difference with it.
+    if (!loss && gradients.size() > 1)
+      add("backward",
+          "came to " + gradients.back() + " first, of " + std::to_string(gradients.size()) + " gradients that differ");
+    return lines;
+  }
+
+  void place(const Found& found, Lines& lines) {
+    const auto add = [&](const std::string& key, const std::string& value) { lines.emplace_back(key, value); };
+    const std::string& name = found.name;
+    const Probed &a = *found.a, &b = *found.b;
+    add("parameter", name.substr(name.find('/') + 1));
+    if (a.dtype != b.dtype || a.shape != b.shape) return;  // told by itself
     add("norm_a", to_text(a.norm()));
     add("norm_b", to_text(b.norm()));
-    const std::vector<Part> left = parts_of(a, name), right = parts_of(b, name);
+    const Values left = kept_a_.of(name, a), right = kept_b_.of(name, b);
     if (left.empty() || right.empty()) {
       add("element", "not known: zs_probe kept no values of this step on both sides (values=True)");
       return;
     }
-    const Tensors found = parts(left, right, name_a_, name_b_, {});
-    if (!found.first) return;
-    add("index", to_text(found.first->index));
-    add("place", place_text(found.first->index, a.shape));
-    add("value_a", found.first->a);
-    add("value_a_hex", found.first->a_hex);
-    add("value_b", found.first->b);
-    add("value_b_hex", found.first->b_hex);
-    add("elements", to_text(found.differing) + " of " + to_text(found.elements) + " differ, at most by " +
-                        ulp_text(found.largest.ulp) + " ulp");
+    const Tensors beyond = parts(left, right, name_a_, name_b_, tolerance_), bits = parts(left, right, name_a_, name_b_, {});
+    const std::optional<Element>& first = beyond.first ? beyond.first : bits.first;
+    if (!first) return;
+    add("index", to_text(first->index));
+    add("place", place_text(first->index, a.shape));
+    add("value_a", first->a);
+    add("value_a_hex", first->a_hex);
+    add("value_b", first->b);
+    add("value_b_hex", first->b_hex);
+    add("elements", to_text(bits.differing) + " of " + to_text(bits.elements) + " differ, at most by " +
+                        ulp_text(bits.largest.ulp) + " ulp");
   }
 
-  /// Whether a tensor that differs does so within the tolerance, and whether it looks like rounding.
-  void judge(std::int64_t step, const std::string& name, const Probed& a, const Probed& b) {
-    if (a.dtype != b.dtype || a.of != b.of) {
-      refused_ = true;
-      return;
+  /// What the recordings are, whatever they hold.
+  void health() {
+    for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
+      for (const std::string& fault : run->faults) failures_.push_back(fault);
     }
-    const double apart = std::fabs(a.norm() - b.norm()) / std::max({a.norm(), b.norm(), 1e-300});
-    if (!(apart <= rounding(a.dtype)) && beyond_.empty())
-      beyond_ = "step " + to_text(step) + ", " + name + ": the norms are " + to_rounded_text(a.norm(), 6) + " and " +
-                to_rounded_text(b.norm(), 6);
-    if (tolerance_.exact() || refused_) return;
-    const std::vector<Part> left = parts_of(a, name), right = parts_of(b, name);
-    if (left.empty() || right.empty()) {
-      unseen_ = true;
-      if (!tolerance_.accepts(a.norm(), b.norm())) refused_ = true;
-      return;
+    if (a_.end >= 0 && b_.end >= 0 && a_.end != b_.end)
+      failures_.push_back(name_a_ + " ends after " + to_text(a_.end) + " steps, " + name_b_ + " after " + to_text(b_.end));
+    for (std::size_t rank = 0; rank < std::min(a_.ids.size(), b_.ids.size()); ++rank) {
+      if (a_.ids[rank].empty() || a_.ids[rank] != b_.ids[rank]) continue;
+      failures_.push_back("both have the recording " + a_.ids[rank] + " of rank " + std::to_string(rank) +
+                          ": one is a copy of the other");
+      break;
     }
-    refused_ = parts(left, right, name_a_, name_b_, tolerance_).refused > 0;
+    if (a_.ids.front().empty() && b_.ids.front().empty() && same_file()) {
+      doubts_.push_back("both files of rank 0 are the same to the last byte and name no recording: one may be a copy");
+      ledger_.at_least(Verdict::inconclusive);
+    }
+    if (tensors_ == 0) failures_.insert(failures_.begin(), "nothing in common: no tensor of any step that both have");
+    if (!failures_.empty()) ledger_.at_least(Verdict::failed);
+  }
+
+  bool same_file() const {
+    const auto content = [](const std::string& folder) { return Input(folder + "/rank-0.jsonl").read_all(); };
+    return content(name_a_) == content(name_b_);
+  }
+
+  /// What one side lacks, or nobody compared.
+  std::vector<std::string> missing() const {
+    std::vector<std::string> all;
+    for (const Ledger::Open& open : ledger_.open()) {
+      const std::string& where = open.a < open.b ? name_a_ : name_b_;
+      if (std::min(open.a, open.b) == 0)
+        all.push_back(open.thing + " is missing in " + where);
+      else
+        all.push_back(open.thing + " is in " + name_a_ + " at " + to_text(open.a) + " steps and in " + name_b_ + " at " +
+                      to_text(open.b) + ", compared at " + to_text(open.compared));
+    }
+    return all;
+  }
+
+  std::string kind() const {
+    if (!unlike_.empty()) return "other tensors: " + some(unlike_);
+    if (!beyond_.empty()) return "more than rounding: " + beyond_;
+    if (!unknown_.empty()) return "rounding, as far as the norms tell; values=True shows more: " + unknown_;
+    return "rounding: every difference is one that another order of the same sums leaves";
   }
 
   ProbeAnswer answer() {
-    Verdict verdict = Verdict::exact;
-    // Steps that only one has recorded then lie between those of the other.
-    const bool both_ended = a_.end >= 0 && a_.end == b_.end;
-    if (differing_ > 0 || losses_ > 0)
-      verdict = tolerance_.exact() || refused_ ? Verdict::different : unseen_ ? Verdict::inconclusive : Verdict::within;
-    else if (!missing_.empty() || (alone_ > 0 && !both_ended))
-      verdict = Verdict::inconclusive;
-    std::vector<std::string> faults;
-    for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
-      for (const std::string& fault : run->faults) faults.push_back(*name + ": " + fault);
-    }
-    if (tensors_ == 0 || !faults.empty() || !wild_.empty()) verdict = std::max(verdict, Verdict::failed);
-    ProbeAnswer answer{verdict, {{"verdict", std::string(name(verdict))}}};
+    ProbeAnswer answer{ledger_.settle(), {}};
     const auto add = [&](const std::string& key, const std::string& value) { answer.lines.emplace_back(key, value); };
-    const auto some = [](const auto& texts) {
-      std::string text;
-      std::size_t told = 0;
-      for (const std::string& one : texts) {
-        if (++told <= 5) text += (text.empty() ? "" : "; ") + one;
-      }
-      return told > 5 ? text + "; and " + std::to_string(told - 5) + " more" : text;
-    };
-    answer.lines.insert(answer.lines.end(), lines_.begin(), lines_.end());
-    if (differing_ > 0)
-      add("kind", beyond_.empty()
-                      ? "rounding: every norm agrees as well as another order of the same sums would leave it"
-                      : "more than rounding: " + beyond_);
-    if (losses_ > 0) add("loss", loss_);
-    if (tensors_ == 0) add("failure", "nothing in common: no tensor of any step that both have");
-    if (!faults.empty()) add("failure", some(faults));
+    add("verdict", std::string(name(answer.verdict)));
+    for (std::size_t apart = headlines_.size(); apart-- > 0;) {
+      if (!headlines_[apart]) continue;
+      answer.lines.insert(answer.lines.end(), headlines_[apart]->begin(), headlines_[apart]->end());
+      break;
+    }
+    if (differing_ + losses_ > 0 && (wild_.empty() || !beyond_.empty() || !unlike_.empty())) add("kind", kind());
+    if (losses_ > 0) add("loss", loss_beyond_.empty() ? loss_ : loss_beyond_);
+    if (!failures_.empty()) add("failure", some(failures_));
     if (!wild_.empty()) add("not finite", some(wild_));
-    if (unseen_) add("note", "the tolerance was tried on norms alone where no values were kept");
-    if (!missing_.empty()) add("missing", some(missing_));
+    if (!doubts_.empty()) add("note", some(doubts_));
+    if (!tolerance_.exact() && !unknown_.empty())
+      add("tolerance", "was tried on norms alone where no values were kept");
+    if (const auto open = missing(); !open.empty()) add("missing", some(open));
     if (alone_ > 0) add("steps_alone", to_text(alone_));
     add("steps_compared", to_text(steps_));
     add("tensors_compared", to_text(tensors_));
@@ -335,51 +393,16 @@ class Comparison {
     add("tensors_differing", to_text(differing_));
     add("ranks_a", std::to_string(a_.ranks));
     add("ranks_b", std::to_string(b_.ranks));
+    const std::string left = a_.layout(), right = b_.layout();
+    add("layout_a", left);
+    add("layout_b", right);
+    if (left == right) add("layouts", "the same on both sides: nothing is said of another layout");
     if (a_.torch != b_.torch) add("torch", a_.torch + " in A, " + b_.torch + " in B: other bits are expected");
     return answer;
   }
-
-  std::string name_a_, name_b_;
-  ProbedRun a_, b_;
-  Tolerance tolerance_;
-  std::vector<std::pair<std::string, std::string>> lines_;
-  std::string first_, beyond_, loss_;
-  std::set<std::string> missing_, wild_;
-  std::int64_t steps_ = 0, alone_ = 0, losses_ = 0, tensors_ = 0, elements_ = 0, differing_ = 0;
-  bool refused_ = false, unseen_ = false;
 };
 
 }  // namespace
-
-double Probed::norm() const { return std::sqrt(squares); }
-
-bool holds_probe(const std::string& folder) {
-  std::error_code ignored;
-  return fs::is_directory(folder, ignored) && fs::is_regular_file(path_of(folder, 0), ignored);
-}
-
-ProbedRun read_probe(const std::string& folder) {
-  ProbedRun run;
-  std::vector<std::set<std::int64_t>> steps(1);
-  run.ranks = read_rank(folder, 0, run, steps[0]);
-  if (run.ranks < 1 || run.ranks > 1 << 20) throw Error(path_of(folder, 0), 1, "has no number of ranks");
-  for (int rank = 1; rank < run.ranks; ++rank) {
-    if (read_rank(folder, rank, run, steps.emplace_back()) != run.ranks)
-      throw Error(path_of(folder, rank), 1, "is of a training on another number of ranks");
-  }
-  // A killed training may have a last step on some ranks only: it is no step.
-  std::erase_if(run.steps, [&](const auto& step) {
-    return !std::all_of(steps.begin(), steps.end(), [&](const auto& of_rank) { return of_rank.contains(step.first); });
-  });
-  for (const auto& [step, held] : run.steps) {
-    for (const auto& [name, tensor] : held.tensors) {
-      if (tensor.held != tensor.of)
-        run.faults.push_back("step " + to_text(step) + ": of " + name + " " + to_text(tensor.held) + " of " +
-                             to_text(tensor.of) + " elements are there");
-    }
-  }
-  return run;
-}
 
 ProbeAnswer compare_probes(const std::string& a, const std::string& b, const Tolerance& tolerance) {
   return Comparison(a, b, tolerance).run();

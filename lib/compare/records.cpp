@@ -8,6 +8,7 @@
 
 #include "attribute/table.hpp"
 #include "base/number.hpp"
+#include "compare/ledger.hpp"
 
 namespace zs::compare {
 namespace {
@@ -21,6 +22,7 @@ struct Both {
   Precision pa, pb;
   double slack;  ///< what digits that were not written may hide
   ColumnResult result;
+  std::set<const Row*> seen_a{}, seen_b{};  ///< rows whose value was compared, or need not be there
 };
 
 Precision precision(const Side& side, const std::string& name) {
@@ -47,6 +49,7 @@ class Comparison {
     const bool epochs = has_values(a_.records->find("epoch")) && has_values(b_.records->find("epoch"));
     choose(names);
     rows_a_ = wanted(*a_.records, epochs, names), rows_b_ = wanted(*b_.records, epochs, names);
+    ledger_.emplace(holdings(a_, rows_a_, names), holdings(b_, rows_b_, names));
     match();
     finish(names.empty());
     return std::move(made_);
@@ -67,7 +70,8 @@ class Comparison {
   std::vector<Row> rows_a_, rows_b_;
   std::vector<Both> columns_;
   std::set<std::pair<std::string, std::string>> told_;  // kinds of reasons
-  bool apart_ = false, rounded_ = false;
+  bool rounded_ = false;
+  std::optional<Ledger> ledger_;
   Records made_;
   Skipped skipped_a_, skipped_b_;
 
@@ -87,6 +91,17 @@ class Comparison {
       return std::tie(p.epoch, p.step, p.count, p.rank, p.attempt) <
              std::tie(q.epoch, q.step, q.count, q.rank, q.attempt);
     });
+    return all;
+  }
+
+  /// The values of a side by column, among `names` (all if empty) of what training decides.
+  static Holdings holdings(const Side& side, const std::vector<Row>& rows, const std::vector<std::string>& names) {
+    Holdings all;
+    for (const std::string& name : decided()) {
+      const Column* const column = side.records->find(name);
+      if (!column || (!names.empty() && std::find(names.begin(), names.end(), name) == names.end())) continue;
+      for (const Row& row : rows) all.add(name, cell(*column, row) ? 1 : 0);
+    }
     return all;
   }
 
@@ -183,12 +198,19 @@ class Comparison {
       loss = loss || column.result.name.ends_with("loss");
       if (!at_a || !at_b) {
         // An attempt that was given up need not have got to every value of its last step.
-        if (left.replaced != right.replaced) continue;
+        if (left.replaced != right.replaced) {
+          if (at_a && column.seen_a.insert(&left).second) ledger_->excuse(Holder::a, column.result.name);
+          if (at_b && column.seen_b.insert(&right).second) ledger_->excuse(Holder::b, column.result.name);
+          continue;
+        }
         fail(place, "absent", column.result.name,
              column.result.name + " of " + to_text(place) + " is missing in " + (at_a ? b_ : a_).name);
         continue;
       }
-      values(column, place, *at_a, *at_b, both_skipped && column.result.name.ends_with("norm"));
+      const Verdict outcome =
+          values(column, place, *at_a, *at_b, both_skipped && column.result.name.ends_with("norm"));
+      ledger_->compared(column.result.name, outcome, column.seen_a.insert(&left).second,
+                        column.seen_b.insert(&right).second);
     }
     if (!loss && !left.replaced && made_.without_loss++ == 0) made_.first_without_loss = place;
   }
@@ -202,38 +224,39 @@ class Comparison {
     return grown;
   }
 
-  void values(Both& column, const Place& place, std::size_t at_a, std::size_t at_b, bool may_be_infinite) {
+  /// One value of each side.
+  Verdict values(Both& column, const Place& place, std::size_t at_a, std::size_t at_b, bool may_be_infinite) {
     ColumnResult& result = column.result;
     ++result.compared;
     const std::string text_a = column.a->text(at_a), text_b = column.b->text(at_b);
     if (column.a->type() == Type::text || column.b->type() == Type::text) {
-      if (text_a == text_b) return;
+      if (text_a == text_b) return Verdict::exact;
       ++result.differing;
-      apart_ = true;
-      if (tolerance_.exact()) refuse(result, {place, result.name, text_a, text_b, {}});  // a digest has no tolerance
-      return;
+      if (!tolerance_.exact()) return Verdict::within;  // a digest has no tolerance
+      return refuse(result, {place, result.name, text_a, text_b, {}});
     }
     const double x = column.a->real(at_a), y = column.b->real(at_b);
     if (!std::isfinite(x) || !std::isfinite(y)) {
-      if (may_be_infinite && text_a == text_b) return;
+      if (may_be_infinite && text_a == text_b) return Verdict::exact;
       const std::string where = std::isfinite(x) ? b_.name : std::isfinite(y) ? a_.name : "both";
       fail(place, "not finite", result.name,
            result.name + " of " + to_text(place) + " is not finite in " + where + ": " + text_a + " and " + text_b);
-      return;
+      return Verdict::failed;
     }
     const bool whole = column.a->type() == Type::integer && column.b->type() == Type::integer;
-    if (whole ? column.a->integers()[at_a] == column.b->integers()[at_b] : same_bits(x, y)) return;
-    if (x != y && std::fabs(x - y) <= column.slack * (1 + 1e-9)) return;
+    if (whole ? column.a->integers()[at_a] == column.b->integers()[at_b] : same_bits(x, y)) return Verdict::exact;
+    if (x != y && std::fabs(x - y) <= column.slack * (1 + 1e-9)) return Verdict::printed;
     ++result.differing;
-    apart_ = true;
     result.largest.add(x, y, std::max<std::int64_t>(1, ulps(x, y).first));
-    if (whole || !tolerance_.accepts(x, y)) refuse(result, {place, result.name, text_a, text_b, std::pair(x, y)});
+    if (whole || !tolerance_.accepts(x, y)) return refuse(result, {place, result.name, text_a, text_b, std::pair(x, y)});
+    return Verdict::within;
   }
 
-  void refuse(ColumnResult& result, Pair found) {
+  Verdict refuse(ColumnResult& result, Pair found) {
     ++result.refused;
     const auto time = [](const Pair& pair) { return std::tie(pair.place.epoch, pair.place.step, pair.place.count); };
     if (!made_.first || time(found) < time(*made_.first)) made_.first = std::move(found);
+    return Verdict::different;
   }
 
   void finish(bool everything) {
@@ -255,13 +278,10 @@ class Comparison {
     } else if (made_.columns.empty()) {
       made_.reasons.push_back({{}, "", "the runs have no value in common"});
     }
-    const bool lacking = !made_.only_a.empty() || !made_.only_b.empty() || made_.without_loss > 0;
-    made_.verdict = made_.first              ? Verdict::different
-                    : !made_.reasons.empty() ? Verdict::failed
-                    : lacking                ? Verdict::inconclusive
-                    : apart_                 ? Verdict::within
-                    : rounded_               ? Verdict::printed
-                                             : Verdict::exact;
+    if (!made_.reasons.empty()) ledger_->at_least(Verdict::failed);
+    if (made_.without_loss > 0) ledger_->at_least(Verdict::inconclusive);
+    if (rounded_) ledger_->at_least(Verdict::printed);
+    made_.verdict = ledger_->settle();
   }
 };
 

@@ -54,7 +54,7 @@ struct ColumnResult {
 };
 
 struct Records {
-  Verdict verdict = Verdict::failed;
+  Settled verdict{};
   std::int64_t rows = 0;                        ///< pairs of rows that were compared
   std::int64_t repeated_a = 0, repeated_b = 0;  ///< rows that a later attempt replaced
   std::int64_t without_loss = 0;                ///< pairs of standing rows in which neither has a loss of any kind

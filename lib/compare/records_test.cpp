@@ -25,17 +25,6 @@ const std::string kHead = "run\tstep\tloss\tgrad_norm\n", kWhole = kHead + "r\t1
 
 }  // namespace
 
-TEST_CASE("verdicts: each word has its name and its status") {
-  CHECK(name(Verdict::exact) == "exact");
-  CHECK(name(Verdict::not_comparable) == "not comparable");
-  CHECK(status(Verdict::printed) == Status::done);
-  CHECK(status(Verdict::within) == Status::done);
-  CHECK(status(Verdict::failed) == Status::no);
-  CHECK(status(Verdict::different) == Status::no);
-  CHECK(status(Verdict::inconclusive) == Status::inconclusive);
-  CHECK(status(Verdict::not_comparable) == Status::inconclusive);
-}
-
 TEST_CASE("records: the same bits are exact; the first difference has its place, all are counted") {
   CHECK(of(kWhole, kWhole).verdict == Verdict::exact);
   const Records found = of(kWhole, kHead + "r\t1\t3\t1.25\nr\t2\t2.5\t1\n");

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string_view>
+#include <tuple>
 
 #include "base/number.hpp"
 #include "compare/elements.hpp"
@@ -26,9 +28,17 @@ Element element(const std::string& name, const Tensor& a, const Tensor& b, std::
           x.hexadecimal, y.hexadecimal, std::fabs(x.value - y.value), ulp_at(a, b, index)};
 }
 
+/// What the elements of two tensors came to.
+Verdict outcome(const Elements& found, bool skipped) {
+  return found.refused > 0                                           ? Verdict::different
+         : found.not_finite > 0 && !skipped ? Verdict::failed
+         : found.differing > 0                                       ? Verdict::within
+                                                                     : Verdict::exact;
+}
+
 /// Adds two tensors of one type and count. `begin` is the index of their first element in the whole.
-void add(Tensors& into, const std::string& name, const Tensor& a, const Tensor& b, const Tolerance& tolerance,
-         std::int64_t begin = 0) {
+Elements add(Tensors& into, const std::string& name, const Tensor& a, const Tensor& b, const Tolerance& tolerance,
+             std::int64_t begin = 0) {
   const Elements found = elements(a, b, tolerance);
   const auto at = [&](std::int64_t index) {
     Element one = element(name, a, b, index);
@@ -46,43 +56,55 @@ void add(Tensors& into, const std::string& name, const Tensor& a, const Tensor& 
     into.largest_at = one.tensor + " " + one.place;
   }
   into.largest.join(found.largest);
-  into.tensors_differing += found.differing > 0;
+  return found;
 }
 
-void judge(Tensors& made) {
-  made.verdict = made.refused > 0 || !made.unlike.empty()                  ? Verdict::different
-                 : made.not_finite > 0 || made.elements + made.values == 0 ? Verdict::failed
-                 : made.differing > 0                                      ? Verdict::within
-                                                                           : Verdict::exact;
+/// A tensor by its elements, a value as one.
+Holdings holdings(const std::vector<Leaf>& leaves) {
+  Holdings all;
+  for (const Leaf& leaf : leaves) {
+    const Tensor* const tensor = std::get_if<Tensor>(&leaf.value);
+    all.add(leaf.name, tensor ? tensor->count() : 1);
+  }
+  return all;
+}
+
+Holdings holdings(const std::vector<Part>& parts) {
+  Holdings all;
+  for (const Part& part : parts) all.add(part.name, part.tensor.count());
+  return all;
 }
 
 }  // namespace
 
-void Tensors::join(const Tensors& other) {
-  tensors += other.tensors, elements += other.elements, values += other.values;
-  tensors_differing += other.tensors_differing;
-  differing += other.differing, refused += other.refused, not_finite += other.not_finite;
-  if (!first) first = other.first;
-  if (!non_finite) non_finite = other.non_finite;
-  if (largest_at.empty() || other.largest.ulp > largest.ulp) largest_at = other.largest_at;
-  largest.join(other.largest);
-  unlike.insert(unlike.end(), other.unlike.begin(), other.unlike.end());
-  verdict = std::max(verdict, other.verdict);
-}
-
-Tensors tensors(const std::vector<Leaf>& a, const std::vector<Leaf>& b, const std::string& name_a,
-                const std::string& name_b, const Tolerance& tolerance) {
+Tensors tensors(const Contents& held, const std::string& name_a, const std::string& name_b, const Tolerance& tolerance,
+                bool skipped) {
+  const std::vector<Leaf>&a = held.a, &b = held.b;
   Tensors made;
+  Holdings left = holdings(a), right = holdings(b);
+  for (const auto& [unread, name, side] : {std::tuple{&held.unread_a, &name_a, &left}, {&held.unread_b, &name_b, &right}}) {
+    for (const std::string& thing : *unread) {
+      side->add("unread " + thing);
+      made.lacking.push_back(thing + " in " + *name + " is no tensor of the weights, and was not compared");
+    }
+  }
+  Ledger ledger(left, right);
   std::multimap<std::string_view, const Leaf*> others;
   for (const Leaf& leaf : b) others.emplace(leaf.name, &leaf);
   const auto unlike = [&](const std::string& text) {
     made.unlike.push_back(text);
-    ++made.tensors_differing;
+    ledger.at_least(Verdict::different);
+  };
+  const auto missing = [&](const Leaf& leaf, const std::string& where) {
+    if (held.documents)
+      made.lacking.push_back(leaf.name + " is missing in " + where);
+    else
+      unlike(leaf.name + " is missing in " + where);
   };
   for (const Leaf& leaf : a) {
     const auto found = others.find(leaf.name);
     if (found == others.end()) {
-      unlike(leaf.name + " is missing in " + name_b);
+      missing(leaf, name_b);
       continue;
     }
     const Leaf& other = *found->second;
@@ -93,12 +115,14 @@ Tensors tensors(const std::vector<Leaf>& a, const std::vector<Leaf>& b, const st
     };
     if (!x || !y) {
       ++made.values;
+      ledger.compared(leaf.name, Verdict::exact, x ? x->count() : 1, y ? y->count() : 1);
       if (told(leaf, x) != told(other, y)) {
         unlike(leaf.name + " is " + told(leaf, x) + " in " + name_a + ", " + told(other, y) + " in " + name_b);
       }
       continue;
     }
     ++made.tensors;
+    made.tensors_differing += x->dtype != y->dtype || x->shape != y->shape;
     if (x->dtype != y->dtype) {
       unlike(leaf.name + " is of type " + std::string(name_of(x->dtype)) + " in " + name_a + ", " +
              std::string(name_of(y->dtype)) + " in " + name_b);
@@ -106,21 +130,25 @@ Tensors tensors(const std::vector<Leaf>& a, const std::vector<Leaf>& b, const st
       unlike(leaf.name + " has the shape " + tensorfile::to_text(x->shape) + " in " + name_a + ", " +
              tensorfile::to_text(y->shape) + " in " + name_b);
     } else {
-      add(made, leaf.name, *x, *y, tolerance);
+      const Elements found = add(made, leaf.name, *x, *y, tolerance);
+      made.tensors_differing += found.differing > 0;
+      ledger.compared(leaf.name, outcome(found, skipped), found.compared);
     }
   }
   for (const Leaf& leaf : b) {  // in the order of the file
     const auto [begin, end] = others.equal_range(leaf.name);
     if (std::any_of(begin, end, [&](const auto& left) { return left.second == &leaf; }))
-      unlike(leaf.name + " is missing in " + name_a);
+      missing(leaf, name_a);
   }
-  judge(made);
+  made.verdict = ledger.settle();
   return made;
 }
 
 Tensors parts(const std::vector<Part>& a, const std::vector<Part>& b, const std::string& name_a,
               const std::string& name_b, const Tolerance& tolerance) {
   Tensors made;
+  Ledger ledger(holdings(a), holdings(b));
+  std::set<std::string> differing;
   const auto end_of = [](const Part& part) { return part.begin + part.tensor.count(); };
   const auto cut = [](const Part& part, std::int64_t begin, std::int64_t end) {
     Tensor tensor = part.tensor;
@@ -131,6 +159,8 @@ Tensors parts(const std::vector<Part>& a, const std::vector<Part>& b, const std:
   const auto only = [&](const Part& part, std::int64_t begin, std::int64_t end, const std::string& where) {
     made.unlike.push_back(part.name + " from element " + to_text(begin) + " to " + to_text(end - 1) +
                           " is missing in " + where);
+    ledger.at_least(Verdict::different);
+    differing.insert(part.name);
   };
   std::size_t i = 0, k = 0;
   std::string last;
@@ -144,7 +174,12 @@ Tensors parts(const std::vector<Part>& a, const std::vector<Part>& b, const std:
                        begin_b = in_b ? std::max(b[k].begin, done) : INT64_MAX;
     if (begin_a == begin_b) {
       const std::int64_t end = std::min(end_of(a[i]), end_of(b[k]));
-      if (end > done) add(made, name, cut(a[i], begin_a, end), cut(b[k], begin_b, end), tolerance, begin_a);
+      if (end > done) {
+        const Elements found =
+            add(made, name, cut(a[i], begin_a, end), cut(b[k], begin_b, end), tolerance, begin_a);
+        if (found.differing > 0) differing.insert(name);
+        ledger.compared(name, outcome(found, false), found.compared);
+      }
       done = std::max(done, end);
     } else {
       const Part& part = begin_a < begin_b ? a[i] : b[k];
@@ -156,7 +191,8 @@ Tensors parts(const std::vector<Part>& a, const std::vector<Part>& b, const std:
     if (in_a && end_of(a[i]) <= done) ++i;
     if (in_b && end_of(b[k]) <= done) ++k;
   }
-  judge(made);
+  made.tensors_differing = static_cast<std::int64_t>(differing.size());
+  made.verdict = ledger.settle();
   return made;
 }
 

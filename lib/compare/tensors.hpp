@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compare/content.hpp"
+#include "compare/ledger.hpp"
 #include "compare/measure.hpp"
 #include "compare/verdict.hpp"
 
@@ -25,10 +26,10 @@ struct Element {
 };
 
 struct Tensors {
-  Verdict verdict = Verdict::exact;
+  Settled verdict{};
   std::int64_t tensors = 0, elements = 0;  ///< compared
   std::int64_t values = 0;                 ///< compared as text: what is no tensor
-  std::int64_t tensors_differing = 0;      ///< in a bit, in shape or type, or only on one side
+  std::int64_t tensors_differing = 0;      ///< of these, in a bit, in shape or type
   std::int64_t differing = 0;              ///< elements of other bits
   std::int64_t refused = 0;                ///< of which the tolerance does not accept
   std::int64_t not_finite = 0;             ///< elements that are nan or infinite on a side
@@ -37,14 +38,13 @@ struct Tensors {
   Difference largest;                      ///< over all that differ
   std::string largest_at;                  ///< "transformer.wte.weight [3, 17]": where the ulp are most
   std::vector<std::string> unlike;         ///< "w has the shape [3] in A, [4] in B", "w is missing in B"
-
-  /// Adds what was found in another file.
-  void join(const Tensors& other);
+  std::vector<std::string> lacking;        ///< what leaves the comparison undecided: "n_head is missing in B"
 };
 
-/// Compares by name. `name_a` and `name_b` call the sides in messages.
-Tensors tensors(const std::vector<Leaf>& a, const std::vector<Leaf>& b, const std::string& name_a,
-                const std::string& name_b, const Tolerance& tolerance);
+/// Compares by name. `name_a` and `name_b` call the sides in messages. `skipped`: both sides are the gradients of a
+/// step that the optimizer skipped, which need not be finite.
+Tensors tensors(const Contents& held, const std::string& name_a, const std::string& name_b, const Tolerance& tolerance,
+                bool skipped = false);
 
 /// Compares tensors that were cut over ranks, each side in its own way. Elements that only one side has differ.
 Tensors parts(const std::vector<Part>& a, const std::vector<Part>& b, const std::string& name_a,

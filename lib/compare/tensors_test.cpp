@@ -27,7 +27,7 @@ Tensor tensor_of(Dtype dtype, const std::vector<T>& values) {
 Tensor f32(const std::vector<float>& values) { return tensor_of(Dtype::f32, values); }
 
 Tensors of(const Tensor& a, const Tensor& b, const Tolerance& tolerance = {}) {
-  return tensors({{"w", a}}, {{"w", b}}, "A", "B", tolerance);
+  return tensors({{{"w", a}}, {{"w", b}}}, "A", "B", tolerance);
 }
 
 }  // namespace
@@ -76,11 +76,11 @@ TEST_CASE("tensors: a value that is not finite fails on both sides alike, and an
 }
 
 TEST_CASE("tensors: another name, shape or type is a difference; strides are not") {
-  CHECK(tensors({{"w", f32({1})}}, {{"v", f32({1})}}, "A", "B", {}).unlike ==
+  CHECK(tensors({{{"w", f32({1})}}, {{"v", f32({1})}}}, "A", "B", {}).unlike ==
         std::vector<std::string>{"w is missing in B", "v is missing in A"});
   CHECK(of(f32({1}), f32({1, 2})).unlike.front() == "w has the shape [1] in A, [2] in B");
   CHECK(of(f32({1}), tensor_of<std::int32_t>(Dtype::i32, {1})).unlike.front() == "w is of type f32 in A, i32 in B");
-  CHECK(tensors({{"n", "3"}}, {{"n", "4"}}, "A", "B", {}).unlike.front() == "n is 3 in A, 4 in B");
+  CHECK(tensors({{{"n", "3"}}, {{"n", "4"}}}, "A", "B", {}).unlike.front() == "n is 3 in A, 4 in B");
   Tensor rows = f32({1, 2, 3, 4, 5, 6}), columns = f32({1, 4, 2, 5, 3, 6});
   rows.shape = {2, 3}, rows.strides = {3, 1};
   columns.shape = {2, 3}, columns.strides = {1, 2};
@@ -105,6 +105,24 @@ TEST_CASE("tensors: parts of ranks are compared however they were cut") {
         "exp_avg.w from element 2 to 4 is missing in B");
   CHECK(parts({part(1, {2})}, whole, "A", "B", {}).unlike.size() == 2);
   CHECK(parts(whole, {}, "A", "B", {}).verdict == Verdict::different);
+}
+
+TEST_CASE("tensors: what a document of one side lacks decides nothing; a count of tensors counts tensors") {
+  Contents documents{{{"n", "3"}, {"m", "1"}}, {{"n", "3"}}, true};
+  const Tensors found = tensors(documents, "A", "B", {});
+  CHECK(found.verdict == Verdict::inconclusive);
+  CHECK(found.lacking == std::vector<std::string>{"m is missing in B"});
+  documents.b.front().value = "4";
+  CHECK(tensors(documents, "A", "B", {}).verdict == Verdict::different);
+  Contents weights{{{"w", f32({1})}}, {{"w", f32({1})}}};
+  weights.unread_b = {"epoch"};
+  CHECK(tensors(weights, "A", "B", {}).verdict == Verdict::inconclusive);
+  const auto part = [](std::int64_t begin, const std::vector<float>& values) { return Part{"m", begin, f32(values)}; };
+  const Tensors cut = parts({part(0, {1, 2}), part(2, {3, 4})}, {part(0, {9, 2}), part(2, {9, 4})}, "A", "B", {});
+  CHECK(cut.tensors == 1);
+  CHECK(cut.tensors_differing == 1);  // not one for each part
+  const Tensors mixed = tensors({{{"w", f32({1})}, {"step", "3"}}, {{"w", f32({2})}, {"step", "4"}}}, "A", "B", {});
+  CHECK(mixed.tensors_differing == 1);  // a counter is no tensor
 }
 
 TEST_CASE("elements: all floats of 8 bits have the values that their types give them") {

@@ -5,15 +5,29 @@
 
 namespace zs::compare {
 
-std::string_view name(Verdict verdict) {
-  static constexpr std::array<std::string_view, 7> kNames = {
-      "exact", "equal as printed", "within tolerance", "inconclusive", "FAILED", "DIFFERENT", "not comparable"};
-  return kNames[static_cast<std::size_t>(verdict)];
+std::string_view name(const Settled& settled) {
+  static constexpr std::array<std::string_view, 8> kNames = {
+      "exact",        "equal as printed", "within tolerance", "equal up to rounding",
+      "inconclusive", "FAILED",           "DIFFERENT",        "not comparable"};
+  return kNames[static_cast<std::size_t>(static_cast<Verdict>(settled))];
 }
 
-Status status(Verdict verdict) {
-  if (equal(verdict)) return Status::done;
-  return verdict == Verdict::failed || verdict == Verdict::different ? Status::no : Status::inconclusive;
+Status status(const Settled& settled, bool allow_rounding) {
+  switch (settled) {
+    case Verdict::exact:
+    case Verdict::printed:
+    case Verdict::within:
+      return Status::done;
+    case Verdict::rounding:
+      return allow_rounding ? Status::done : Status::no;
+    case Verdict::failed:
+    case Verdict::different:
+      return Status::no;
+    case Verdict::inconclusive:
+    case Verdict::not_comparable:
+      break;
+  }
+  return Status::inconclusive;
 }
 
 }  // namespace zs::compare

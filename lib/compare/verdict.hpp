@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of every comparison in zs, and what each requires. What is compared: the values that training decides
-// (records.hpp), the state digests, and the tensors of files (tensors.hpp); never times, memory, names or hosts.
+// (records.hpp), the state digests, the tensors of files (tensors.hpp), and what a probe records (probes.hpp); never
+// times, memory, names or hosts.
 //
-//   exact              each value that either side has, the other has too, with the same bits: in each row by attempt,
-//                      epoch, step and rank, in each element of each tensor. +0 and -0 are not the same bits, and two
-//                      NaN are not if their payloads differ. At least one value was compared.
+//   exact              each thing that either side holds, the other holds too, with the same bits: in each row by
+//                      attempt, epoch, step and rank, in each element of each tensor. +0 and -0 are not the same bits,
+//                      and two NaN are not if their payloads differ. At least one value was compared.
 //   equal as printed   as exact, but a side was written with fewer digits than its numbers have: equal as far as the
 //                      digits go.
 //   within tolerance   as exact, but bits differ in floating-point values, and each of these holds
 //                      |a - b| <= atol + rtol * |b|. Only where a tolerance was asked for; integers, truth values,
 //                      shapes and types have none.
-//   inconclusive       what both sides have is equal, but one has values that the other lacks (a column, a digest):
-//   what
-//                      was compared does not decide.
+//   equal up to rounding  of two probes: bits differ, and each difference is shown to be one that another order of the
+//                      same sums leaves (rounding.hpp).
+//   inconclusive       what both sides have is equal, but one has something that the other lacks: a column, a digest, a
+//                      file, the gradients. Or bits differ, and nothing recorded shows by how much.
 //   not comparable     the two are not meant to be equal: they differ in an attribute that decides what is computed
 //                      (attribute/table.hpp). What differs is told all the same. Where they differ in arithmetic alone
 //                      other bits are DIFFERENT, with the remark that they are expected.
 //   FAILED             nothing is proved: a step that one side lacks, a value that is not finite (also on both sides,
 //                      but for the norm of a step that both skipped), a run that failed, is dead, or did not reach its
-//                      end, malformed lines, nothing in common.
+//                      end, malformed lines, nothing in common, a copy.
 //   DIFFERENT          a value differs, beyond the tolerance if there is one; or a tensor, a shape or a type does.
 //
 // The table of pairs of conditions (stat/divergence.hpp) has older names for three of them: identical is exact or equal
 // as printed, incomplete is inconclusive or a missing step, and different is DIFFERENT or FAILED.
 #pragma once
+#include <algorithm>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -31,15 +34,32 @@
 namespace zs::compare {
 
 /// From the best to the worst: what several comparisons come to together is their maximum.
-enum class Verdict { exact, printed, within, inconclusive, failed, different, not_comparable };
+enum class Verdict { exact, printed, within, rounding, inconclusive, failed, different, not_comparable };
+
+/// What a comparison came to. Only Ledger::settle() makes a verdict that says "equal"; everybody may make it worse.
+/// Only a Settled has a name and an exit status: no "exact" is printed that no ledger has settled.
+class Settled {
+ public:
+  /// FAILED: nothing is proved yet.
+  Settled() = default;
+  operator Verdict() const { return verdict_; }  // NOLINT(google-explicit-constructor): it is read as one
+  /// The worse of what it was and `verdict`.
+  void worsen(Verdict verdict) { verdict_ = std::max(verdict_, verdict); }
+
+ private:
+  friend class Ledger;
+  explicit Settled(Verdict verdict) : verdict_(verdict) {}
+  Verdict verdict_ = Verdict::failed;
+};
 
 /// As it is printed: "exact", "equal as printed", "FAILED".
-std::string_view name(Verdict verdict);
+std::string_view name(const Settled& settled);
 
-/// The exit status: 0 for the first three, 1 for FAILED and DIFFERENT, 3 where nothing is decided.
-Status status(Verdict verdict);
+/// The exit status: 0 for exact, as printed and within tolerance, 1 for FAILED and DIFFERENT, 3 where nothing is
+/// decided. Equal up to rounding is 1, or 0 where the user allows rounding.
+Status status(const Settled& settled, bool allow_rounding = false);
 
-/// Whether the verdict says that the two are equal: the first three do.
-inline bool equal(Verdict verdict) { return verdict <= Verdict::within; }
+/// Whether the verdict says that the two are equal: exact, as printed, within tolerance.
+inline bool equal(const Settled& settled) { return settled <= Verdict::within; }
 
 }  // namespace zs::compare

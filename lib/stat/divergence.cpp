@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "compare/records.hpp"
@@ -59,7 +60,7 @@ Difference curves_apart(const Losses& one, const Losses& other, double envelope)
 /// What the runs themselves say, in every value that training decides, on every rank and in every attempt: the curves
 /// are means of the lowest ranks.
 struct Records {
-  compare::Verdict verdict = compare::Verdict::exact;
+  compare::Settled verdict{};
   std::int64_t step = kAbsentInteger;  ///< where they first differ, or where a value is not finite
   std::string what;                    ///< "loss", "loss, rank 1", "grad_norm, attempt 2"
 };
@@ -70,7 +71,7 @@ Records compared(const metric::Run& one, const metric::Run& other) {
   const auto non_finite = std::find_if(found.reasons.begin(), found.reasons.end(),
                                        [](const compare::Reason& reason) { return reason.not_finite; });
   if (!found.first && non_finite == found.reasons.end()) return made;
-  made.verdict = compare::Verdict::different;  // a nan is a difference, also beside another
+  made.verdict.worsen(compare::Verdict::different);  // a nan is a difference, also beside another
   const compare::Place& place = found.first ? found.first->place : non_finite->place;
   made.step = place.step;
   made.what = found.first ? found.first->column : non_finite->column;
@@ -79,13 +80,13 @@ Records compared(const metric::Run& one, const metric::Run& other) {
   return made;
 }
 
-/// All runs of a condition beside its first one.
-Records compared(const Condition& condition) {
-  Records worst;
+/// All runs of a condition beside its first one: the worst; nothing where there is only one.
+std::optional<Records> compared(const Condition& condition) {
+  std::optional<Records> worst;
   for (const Member& member : condition.members) {
     if (&member == &condition.members.front()) continue;
     Records found = compared(*condition.members.front().run, *member.run);
-    if (found.verdict > worst.verdict) worst = std::move(found);
+    if (!worst || found.verdict > worst->verdict) worst = std::move(found);
   }
   return worst;
 }
@@ -132,7 +133,7 @@ double spread(const Table& curve) {
 Table divergence(const std::vector<Condition>& conditions, const std::map<std::string, Table>& curves) {
   Table table;
   RowWriter row(table);
-  std::vector<Records> within;
+  std::vector<std::optional<Records>> within;
   for (const Condition& condition : conditions) within.push_back(compared(condition));
   for (std::size_t b = 0; b < conditions.size(); ++b) {
     if (b > 0 && conditions.size() > kMostPaired) break;
@@ -147,7 +148,7 @@ Table divergence(const std::vector<Condition>& conditions, const std::map<std::s
       // All runs of both are equal if those of each are, and one of each is.
       Records records = compared(*conditions[b].members.front().run, *conditions[c].members.front().run);
       for (const std::size_t own : {b, c}) {
-        if (within[own].verdict > records.verdict) records = within[own];
+        if (within[own] && within[own]->verdict > records.verdict) records = *within[own];
       }
       row.text("condition", conditions[c].name);
       row.text("baseline", conditions[b].name);

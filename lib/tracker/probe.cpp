@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -73,8 +74,11 @@ std::uint64_t probe_digest(std::span<const float> values, std::int64_t begin) {
 
 ProbeWriter::ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library)
     : rank_(rank), file_(path_of(folder, rank)) {
-  file_.append(fmt::format("{{\"zs_probe\": 1, \"rank\": {}, \"world_size\": {}, \"torch\": {}}}\n", rank, ranks,
-                           quoted(library)));
+  // A name of this recording, so that a copy of it is known as one.
+  std::random_device random;
+  const std::uint64_t id = std::uint64_t{random()} << 32 | random();
+  file_.append(fmt::format("{{\"zs_probe\": 1, \"rank\": {}, \"world_size\": {}, \"torch\": {}, \"id\": \"{:016x}\"}}\n",
+                           rank, ranks, quoted(library), id));
 }
 
 std::string ProbeWriter::values_name(std::int64_t step) const {
@@ -96,8 +100,12 @@ void ProbeWriter::step(std::int64_t step, double loss, const std::vector<ProbedP
         part.values.size(), probe_digest(part.values, part.begin), number(squares));
   }
   file_.append(line + "], \"values\": " + (values_file.empty() ? "null" : quoted(values_file)) + "}\n");
+  ++lines_;
 }
 
-void ProbeWriter::end(std::int64_t steps) { file_.append(fmt::format("{{\"end\": {}}}\n", steps)); }
+void ProbeWriter::end(std::int64_t steps, std::int64_t every) {
+  file_.append(
+      fmt::format("{{\"end\": {}, \"rank\": {}, \"lines\": {}, \"every\": {}}}\n", steps, rank_, lines_, every));
+}
 
 }  // namespace zs::tracker

@@ -33,11 +33,12 @@ class ProbeWriter {
   /// A step: the mean loss of this rank's micro-batches, and its tensors in the same order on every rank, also those of
   /// which it holds nothing. `values_file` "" where no values are kept.
   void step(std::int64_t step, double loss, const std::vector<ProbedPart>& parts, const std::string& values_file);
-  /// How many steps were made.
-  void end(std::int64_t steps);
+  /// How many steps were made, each `every`-th of which was recorded.
+  void end(std::int64_t steps, std::int64_t every);
 
  private:
   int rank_;
+  std::int64_t lines_ = 0;  // of steps
   AppendedFile file_;
 };
 

@@ -86,7 +86,7 @@ void Probing::write(std::int64_t step, double loss, const std::vector<tracker::P
 }
 
 void Probing::finish(std::int64_t steps) {
-  if (writer_) writer_->end(steps);
+  if (writer_) writer_->end(steps, settings_.probe_every);
 }
 
 }  // namespace zs::train

@@ -3,10 +3,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/number.hpp"
+#include "checkpoint/folder.hpp"
 #include "compare/content.hpp"
+#include "compare/probe_file.hpp"
 #include "compare/probes.hpp"
 
 namespace zs::verify {
@@ -22,16 +27,36 @@ std::string counted(std::int64_t number, const std::string& thing) {
   return to_text(number) + " " + thing + (number == 1 ? "" : "s");
 }
 
-Tensors one_file(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {
-  const compare::Contents held = compare::contents(a, b);
-  return compare::tensors(held.a, held.b, a, b, tolerance);
+Tensors one_file(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
+                 bool skipped = false) {
+  return compare::tensors(compare::contents(a, b), a, b, tolerance, skipped);
+}
+
+/// Whether the optimizer has skipped a step of a checkpoint's training: its gradients need not be finite then.
+bool has_skipped(const std::string& checkpoint) {
+  const std::string path = checkpoint + "/" + kMoments + "/state.json";
+  if (std::error_code ignored; !fs::exists(path, ignored)) return false;
+  const auto state = nlohmann::json::parse(Input(path).read_all(), nullptr, false);
+  const nlohmann::json::json_pointer count("/loss_scaler/skipped");
+  return !state.is_discarded() && state.contains(count) && state[count].is_number() && state[count] > 0;
+}
+
+/// Throws Error where the folder has checksums, and a file is damaged, missing or not among them.
+void require_undamaged(const std::string& folder) {
+  if (std::error_code ignored; !fs::exists(folder + "/SHA256SUMS", ignored)) return;
+  for (const auto& [file, digest] : checkpoint::read_sums(folder)) {
+    if (std::error_code ignored; !fs::exists(folder + "/" + file, ignored))
+      throw Error(folder + "/" + file, 0, "is missing, and SHA256SUMS lists it: the checkpoint is damaged");
+    checkpoint::verify(folder, file, digest);
+  }
 }
 
 /// "equal: 16 tensors, 12345 elements", "different: 3 of 12345 elements, in 1 of 16 tensors; ...".
 std::string summary(const Tensors& found) {
   if (found.differing == 0 && found.unlike.empty()) {
-    if (found.tensors == 0) return "equal: " + counted(found.values, "value");
-    return "equal: " + counted(found.tensors, "tensor") + ", " + counted(found.elements, "element");
+    const std::string lacking = found.lacking.empty() ? "" : "; " + joined(found.lacking);
+    if (found.tensors == 0) return "equal: " + counted(found.values, "value") + lacking;
+    return "equal: " + counted(found.tensors, "tensor") + ", " + counted(found.elements, "element") + lacking;
   }
   if (found.tensors == 0) return "different: " + joined(found.unlike);
   std::string text = found.verdict == compare::Verdict::within ? "within tolerance: " : "different: ";
@@ -70,8 +95,22 @@ std::string joined(const std::vector<std::string>& reasons) {
   return text;
 }
 
-std::vector<FileResult> compare_folders(const std::string& a, const std::string& b, const std::string& label,
-                                        const compare::Tolerance& tolerance, Answer& answer) {
+std::string undecided(const Folders& folders) {
+  std::vector<std::string> reasons = folders.only;
+  for (const FileResult& file : folders.files) reasons.insert(reasons.end(), file.found.lacking.begin(), file.found.lacking.end());
+  return joined(reasons) + "; name two files to compare these alone";
+}
+
+void Folders::join(Folders other) {
+  std::move(other.files.begin(), other.files.end(), std::back_inserter(files));
+  std::move(other.only.begin(), other.only.end(), std::back_inserter(only));
+  for (const auto& [file, count] : other.a.counts()) a.add(file, count);
+  for (const auto& [file, count] : other.b.counts()) b.add(file, count);
+}
+
+Folders compare_folders(const std::string& a, const std::string& b, const std::string& label,
+                        const compare::Tolerance& tolerance, Answer& notes) {
+  for (const std::string& folder : {a, b}) require_undamaged(folder);
   const auto left = compare::files_of(a), right = compare::files_of(b);
   const auto called = [&](const std::string& file) {
     const std::string name = file.empty()       ? "weights"
@@ -79,36 +118,46 @@ std::vector<FileResult> compare_folders(const std::string& a, const std::string&
                                                 : fs::path(file).filename().string();
     return label.empty() ? name : label + "/" + name;
   };
-  std::vector<FileResult> results;
+  Folders folders;
+  for (const std::string& file : left) folders.a.add(called(file));
+  for (const std::string& file : right) folders.b.add(called(file));
+  const auto only = [&](const std::string& file, const std::string& where) {
+    folders.only.push_back(called(file) + " is only in " + where);
+    notes.lines.emplace_back(called(file), "only in " + where);
+  };
+  const bool skipped = has_skipped(a) && has_skipped(b);
   for (const std::string& file : left) {
     if (std::find(right.begin(), right.end(), file) == right.end()) {
-      answer.lines.emplace_back(called(file), "only in " + a);
+      only(file, a);
       continue;
     }
     const std::string path_a = a + (file.empty() ? "" : "/" + file), path_b = b + (file.empty() ? "" : "/" + file);
     Tensors found = file == kMoments ? compare::parts(compare::optimizer_parts(path_a),
                                                       compare::optimizer_parts(path_b), a, b, tolerance)
-                                     : one_file(path_a, path_b, tolerance);
-    // The gradients of a step that was skipped are not finite; the weights tell whether it was.
-    if (file == kGradients && found.verdict == compare::Verdict::failed && found.elements > 0)
-      found.verdict = found.differing > 0 ? compare::Verdict::within : compare::Verdict::exact;
-    results.push_back({called(file), std::move(found)});
+                                     : one_file(path_a, path_b, tolerance, skipped && file == kGradients);
+    folders.files.push_back({called(file), std::move(found)});
   }
   for (const std::string& file : right) {
-    if (std::find(left.begin(), left.end(), file) == left.end())
-      answer.lines.emplace_back(called(file), "only in " + b);
+    if (std::find(left.begin(), left.end(), file) == left.end()) only(file, b);
   }
-  return results;
+  std::set<std::string> others;
+  for (const std::string& folder : {a, b}) {
+    for (const std::string& name : compare::others_of(folder)) others.insert(label.empty() ? name : label + "/" + name);
+  }
+  if (!others.empty()) notes.lines.emplace_back("not compared", joined({others.begin(), others.end()}));
+  return folders;
 }
 
-void tell(const std::vector<FileResult>& files, Answer& answer) {
+compare::Settled tell(const Folders& folders, Answer& answer) {
   using compare::Verdict;
+  const std::vector<FileResult>& files = folders.files;
   const auto found = std::find_if(files.begin(), files.end(),
                                   [](const FileResult& f) { return f.found.verdict == Verdict::different; });
   if (found != files.end()) tell_first(*found, answer);
+  compare::Ledger ledger(folders.a, folders.b);
   std::vector<std::string> non_finite;
   for (const FileResult& file : files) {
-    answer.verdict = std::max(answer.verdict, file.found.verdict);
+    ledger.compared(file.name, file.found.verdict);
     answer.lines.emplace_back(file.name.empty() ? "tensors_compared" : file.name, summary(file.found));
     if (file.found.not_finite == 0) continue;
     const std::string where = file.name.empty() ? "" : " of " + file.name;
@@ -118,6 +167,7 @@ void tell(const std::vector<FileResult>& files, Answer& answer) {
                                                 : ""));
   }
   if (!non_finite.empty()) answer.lines.emplace_back("not finite", joined(non_finite));
+  return ledger.settle();
 }
 
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {
@@ -130,17 +180,20 @@ Answer compare_files(const std::string& a, const std::string& b, const compare::
     answer.lines = std::move(found.lines);
     return answer;
   }
-  std::vector<FileResult> results;
+  Folders folders;
   if (fs::is_directory(a) && fs::is_directory(b)) {
-    results = compare_folders(a, b, "", tolerance, answer);
-    if (results.empty()) throw Error(a, 0, "has no file of tensors that " + b + " has too");
+    folders = compare_folders(a, b, "", tolerance, answer);
+    if (folders.files.empty()) throw Error(a, 0, "has no file of tensors that " + b + " has too");
   } else {
-    results.push_back({"", one_file(a, b, tolerance)});
+    folders.files.push_back({"", one_file(a, b, tolerance)});
+    folders.a.add(""), folders.b.add("");
   }
   std::vector<std::pair<std::string, std::string>> notes;
   notes.swap(answer.lines);
-  tell(results, answer);
-  answer.lines.insert(answer.lines.begin(), {"verdict", std::string(compare::name(answer.verdict))});
+  answer.verdict = tell(folders, answer);
+  std::vector<std::pair<std::string, std::string>> head = {{"verdict", std::string(compare::name(answer.verdict))}};
+  if (answer.verdict == compare::Verdict::inconclusive) head.emplace_back("reason", undecided(folders));
+  answer.lines.insert(answer.lines.begin(), head.begin(), head.end());
   answer.lines.insert(answer.lines.end(), notes.begin(), notes.end());
   return answer;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compare/ledger.hpp"
 #include "compare/tensors.hpp"
 #include "compare/verdict.hpp"
 #include "metric/table.hpp"
@@ -12,7 +13,7 @@
 namespace zs::verify {
 
 struct Answer {
-  compare::Verdict verdict = compare::Verdict::exact;
+  compare::Settled verdict{};
   std::vector<std::pair<std::string, std::string>> lines;  ///< "verdict", and what belongs to it, in order
   metric::Table columns{};  ///< of two runs, a row a column compared: column, rows, differing, abs, rel, ulp, known_to
 };
@@ -22,16 +23,27 @@ struct FileResult {
   std::string name;  ///< "checkpoint_2/gradients.pt"
   compare::Tensors found;
 };
-/// The files that both folders have, in the order in which a step makes them: gradients, weights, optimizer states.
-/// What only one of them has goes to `notes`. `label` leads in the names of the results.
-std::vector<FileResult> compare_folders(const std::string& a, const std::string& b, const std::string& label,
-                                        const compare::Tolerance& tolerance, Answer& answer);
+/// The files of two folders: those that both have were compared, in the order in which a step makes them.
+struct Folders {
+  std::vector<FileResult> files;
+  compare::Holdings a, b;           ///< the files that each side has
+  std::vector<std::string> only{};  ///< "optimizer is only in runs/a"
+
+  void join(Folders other);
+};
+/// `label` leads in the names of the results. Notes what was not compared. Throws zs::Error, located, where a file is
+/// damaged or does not have the checksum that the folder's SHA256SUMS gives.
+Folders compare_folders(const std::string& a, const std::string& b, const std::string& label,
+                        const compare::Tolerance& tolerance, Answer& notes);
 
 /// Two folders or files of tensors. Throws zs::Error, located, where there is nothing to compare.
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance);
 
-/// Adds the first element that differs, how many do, and a line a file, and joins the verdicts.
-void tell(const std::vector<FileResult>& files, Answer& answer);
+/// Adds the first element that differs, how many do, and a line a file. Gives what the files come to.
+compare::Settled tell(const Folders& folders, Answer& answer);
+
+/// What one side lacks, as one text.
+std::string undecided(const Folders& folders);
 
 /// "; also: " and so on: reasons as one text that does not grow without end.
 std::string joined(const std::vector<std::string>& reasons);

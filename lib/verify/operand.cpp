@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "compare/content.hpp"
-#include "compare/probes.hpp"
+#include "compare/probe_file.hpp"
 #include "registry/query.hpp"
 
 namespace zs::verify {

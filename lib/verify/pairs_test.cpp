@@ -4,9 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <map>
 
+#include "base/checksum.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "checkpoint/folder.hpp"
 #include "metric/file.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/torch.hpp"
@@ -71,6 +74,140 @@ TEST_CASE("pairs: zs-verify of files, of folders, and of the checkpoints of runs
     MESSAGE(tally->text(false));
     CHECK(tally->wrong() == 0);
   }
+}
+
+/// A checkpoint as zs-train writes it, of so many ranks: weights of 12 and 6 elements, gradients, moments, documents.
+void write_checkpoint(const std::string& folder, int ranks, std::uint64_t seed) {
+  compare::Random random(seed);
+  fs::remove_all(folder);
+  fs::create_directories(folder + "/accelerator_states");
+  const auto tensor = [&](std::size_t size) {
+    return tensorfile::make_tensor(tensorfile::Dtype::f32, {static_cast<std::int64_t>(size)},
+                                   tensorfile::Storage::own(compare::some_bytes(tensorfile::Dtype::f32, size, random)));
+  };
+  std::map<std::string, tensorfile::Tensor> all;
+  for (const char* const name : {"weights.w", "weights.b", "gradients.w", "gradients.b", "exp_avg.w", "exp_avg.b",
+                                 "exp_avg_sq.w", "exp_avg_sq.b"})
+    all.emplace(name, tensor(std::string(name).ends_with('w') ? 12 : 6));
+  tensorfile::write_torch(folder + "/pytorch_model.bin", dict_of({{"w", all.at("weights.w")}, {"b", all.at("weights.b")}}));
+  tensorfile::write_torch(folder + "/gradients.pt", dict_of({{"w", all.at("gradients.w")}, {"b", all.at("gradients.b")}}));
+  for (int rank = 0; rank < ranks; ++rank) {
+    tensorfile::Dict root, offsets;
+    for (const char* const moment : {"exp_avg", "exp_avg_sq"}) {
+      tensorfile::Dict parts;
+      for (const char* const name : {"w", "b"}) {
+        tensorfile::Tensor part = all.at(std::string(moment) + "." + name);
+        const std::int64_t size = part.count() / ranks;
+        part.offset += size * rank, part.shape = {size};
+        parts.items.push_back({name, part});
+        if (std::string(moment) == "exp_avg") offsets.items.push_back({name, size * rank});
+      }
+      root.items.push_back({moment, parts});
+    }
+    root.items.push_back({"offset", offsets});
+    tensorfile::write_torch(folder + "/accelerator_states/optimizer_0000" + std::to_string(rank) + ".pt", root);
+  }
+  write_file(folder + "/config.json", R"({"n_layer": 1, "n_head": 2})");
+  write_file(folder + "/accelerator_states/state.json",
+             R"({"step": 3, "sampler": {"seed": 1, "position": 3}, "world_size": )" + std::to_string(ranks) +
+                 R"(, "loss_scaler": {"scale": 1, "skipped": 0}})");
+}
+
+void seal(const std::string& folder) {
+  std::string sums;
+  for (const std::string& file : checkpoint::files(folder)) {
+    if (file != "SHA256SUMS") sums += sha256(Input(folder + "/" + file).read_all()) + "  " + file + "\n";
+  }
+  write_file(folder + "/SHA256SUMS", sums);
+}
+
+TEST_CASE("pairs: checkpoints of runs that lack a file, or have one torn, twice, or of another rank") {
+  const TemporaryFolder folder;
+  compare::Random random(9);
+  const metric::Run run = compare::run_of("r", compare::some_rows(random));
+  const std::string a = folder.file("a"), b = folder.file("b"), at_a = a + "/checkpoint_3", at_b = b + "/checkpoint_3";
+  for (const std::string& side : {a, b}) write_run(side, run);
+  compare::Tally tally("zs-verify, checkpoints of runs");
+  const std::vector<std::string> files = {"pytorch_model.bin",
+                                          "gradients.pt",
+                                          "config.json",
+                                          "accelerator_states/state.json",
+                                          "accelerator_states/optimizer_00000.pt",
+                                          "accelerator_states/optimizer_00001.pt"};
+  // `seals`: both have checksums, of before the change (-1), of after it (1), or none (0).
+  const auto pair = [&](const std::string& kind, bool equal, int ranks_a, int ranks_b, int seals, const auto& change) {
+    const std::uint64_t seed = random();
+    write_checkpoint(at_a, ranks_a, seed), write_checkpoint(at_b, ranks_b, seed);
+    if (seals < 0) seal(at_a), seal(at_b);
+    change();
+    if (seals > 0 && fs::exists(at_a)) seal(at_a);
+    if (seals > 0 && fs::exists(at_b)) seal(at_b);
+    bool passes_it = false;
+    try {
+      passes_it = passes(compare_runs(read_recorded(a, "a"), read_recorded(b, "b"), {}));
+    } catch (const Error&) {
+    }
+    tally.count(kind, equal, passes_it);
+  };
+  for (int seals = -1; seals <= 1; ++seals) {
+    for (const int ranks : {1, 2, 3})
+      pair("equal: over other numbers of ranks", true, 2, ranks, seals, [] {});
+    pair("equal: a number spelt otherwise", true, 2, 2, std::max(0, seals), [&] {
+      write_file(at_b + "/config.json", R"({"n_layer": 1.0, "n_head": 2})");
+    });
+    for (const std::string& file : files) {
+      pair("one side lacks a file", false, 2, 2, seals, [&] { fs::remove(at_b + "/" + file); });
+      if (seals < 0 || file.find("optimizer") != std::string::npos)
+        pair("both lack a file of the checksums, or of a rank", false, 2, 2, seals,
+             [&] { fs::remove(at_a + "/" + file), fs::remove(at_b + "/" + file); });
+      if (seals <= 0 || file.ends_with("json") || file.ends_with("optimizer_00001.pt"))
+        pair("torn", false, 2, 2, seals, [&] { fs::resize_file(at_b + "/" + file, fs::file_size(at_b + "/" + file) / 2); });
+      if (file.ends_with("json")) continue;
+      pair("a byte of the values", false, 2, 2, seals, [&] {
+        std::string content = Input(at_b + "/" + file).read_all();
+        // The last storage of the archive, in front of its names and of its directory.
+        const std::size_t values = content.rfind("/data/", content.find("PK\x01\x02"));
+        content[values + 80] = static_cast<char>(content[values + 80] ^ 1);
+        write_file(at_b + "/" + file, content);
+      });
+    }
+    pair("a shard twice", false, 2, 2, seals, [&] {
+      fs::copy_file(at_b + "/accelerator_states/optimizer_00000.pt", at_b + "/accelerator_states/optimizer_00002.pt");
+    });
+    pair("a shard twice in both", false, 2, 2, seals, [&] {
+      for (const std::string& at : {at_a, at_b})
+        fs::copy_file(at + "/accelerator_states/optimizer_00000.pt", at + "/accelerator_states/optimizer_00002.pt");
+    });
+    pair("a shard of another rank", false, 2, 2, seals, [&] {
+      fs::copy_file(at_b + "/accelerator_states/optimizer_00000.pt", at_b + "/accelerator_states/optimizer_00001.pt",
+                    fs::copy_options::overwrite_existing);
+    });
+    pair("a shard of another rank in both", false, 2, 2, seals, [&] {
+      for (const std::string& at : {at_a, at_b})
+        fs::copy_file(at + "/accelerator_states/optimizer_00000.pt", at + "/accelerator_states/optimizer_00001.pt",
+                      fs::copy_options::overwrite_existing);
+    });
+    pair("one side lacks all optimizer state", false, 2, 2, seals, [&] {
+      for (int rank = 0; rank < 2; ++rank)
+        fs::remove(at_b + "/accelerator_states/optimizer_0000" + std::to_string(rank) + ".pt");
+    });
+    pair("one side lacks the checkpoint", false, 2, 2, seals, [&] { fs::remove_all(at_b); });
+    pair("one side lacks a value of state.json", false, 2, 2, seals, [&] {
+      write_file(at_b + "/accelerator_states/state.json", R"({"step": 3, "loss_scaler": {"scale": 1, "skipped": 0}})");
+    });
+    pair("another value of state.json", false, 2, 2, seals, [&] {
+      write_file(at_b + "/accelerator_states/state.json",
+                 R"({"step": 4, "sampler": {"seed": 1, "position": 3}, "loss_scaler": {"scale": 1, "skipped": 0}})");
+    });
+    pair("another value of config.json", false, 2, 2, seals,
+         [&] { write_file(at_b + "/config.json", R"({"n_layer": 1, "n_head": 4})"); });
+    pair("weights of another file beside", false, 2, 2, seals, [&] {
+      const tensorfile::Value gradients = tensorfile::read_torch(at_b + "/gradients.pt");
+      tensorfile::write_safetensors(at_b + "/model.safetensors", {{"w", *gradients.find("w")->get<tensorfile::Tensor>()}});
+    });
+  }
+  MESSAGE(tally.text(true));
+  CHECK(tally.wrong() == 0);
 }
 
 TEST_CASE("pairs: nested values of a .pt file are compared too") {

@@ -43,12 +43,15 @@ void read_log(Recorded& recorded, const std::string& path) {
   for (const auto& [name, cells] : spelt) recorded.precision[name] = compare::precision_of(cells);
 }
 
-/// `every_bit`: its writer rounded nothing, as short as a number may be. Else that is judged by the digits there are.
-void read_metrics(Recorded& recorded, const std::string& path, bool every_bit) {
+/// Metric files hold whole numbers, however short one may be. Only those that zs-parse read in a log are known to the
+/// digits of that log.
+void read_metrics(Recorded& recorded, const std::string& path) {
   metric::Store store = metric::read(path);
   if (store.runs.size() != 1)
     throw Error(path, 0, "holds " + std::to_string(store.runs.size()) + " runs, expected one");
   recorded.run = std::move(store.runs.front());
+  const std::string source = recorded.run.attribute("source");
+  const bool every_bit = source.empty() || source.ends_with(".h5");
   for (const metric::Column& column : recorded.run.records.columns) {
     if (column.type() != metric::Type::real) continue;
     if (every_bit) {
@@ -91,14 +94,14 @@ Recorded read_recorded(const std::string& path, const std::string& name) {
   if (std::error_code ignored; fs::is_directory(path, ignored)) {
     recorded.folder = path;
     if (fs::exists(fs::path(path) / "metrics.h5")) {
-      read_metrics(recorded, path + "/metrics.h5", true);
+      read_metrics(recorded, path + "/metrics.h5");
     } else if (fs::exists(fs::path(path) / "run.log")) {
       read_log(recorded, path + "/run.log");
     } else {
       throw Error(path, 0, "has neither metrics.h5 nor run.log: name the folder of one run");
     }
   } else if (metric::holds_metrics(path)) {
-    read_metrics(recorded, path, false);
+    read_metrics(recorded, path);
   } else {
     read_log(recorded, path);
   }

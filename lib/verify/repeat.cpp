@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "compare/ledger.hpp"
 #include "train/agreement.hpp"
 #include "train/beginning.hpp"
 #include "train/schedule.hpp"
@@ -229,6 +230,8 @@ Repeated repeat(comm::Group& group, const Request& request, std::int64_t times,
   std::int64_t earliest = -1;
   std::vector<Result> first;
   std::string wild;
+  compare::Holdings held_first, held_again;
+  std::vector<std::pair<std::string, std::int64_t>> compared;  // by repetition
   for (std::int64_t number = 1; number <= times; ++number) {
     std::vector<Result> results = training.run(number == times);
     if (number == 1) first = results;
@@ -247,13 +250,18 @@ Repeated repeat(comm::Group& group, const Request& request, std::int64_t times,
       ++rank;
     }
     all.results = repetition.results;
+    if (number > 1) {
+      compared.emplace_back("results of repetition " + zs::to_text(number), repetition.results);
+      held_first.add(compared.back().first, repetition.results);
+      held_again.add(compared.back().first, repetition.results);
+    }
     all.differing += repetition.differing > 0;
     if (!std::isfinite(training.loss()) && wild.empty())
       wild = "the loss is " + decimal(training.loss()) + " in repetition " + zs::to_text(number);
     if (seen) seen(repetition);
   }
-  all.kind = earliest >= 0 ? compare::Verdict::different : compare::Verdict::exact;
   if (earliest >= 0) {
+    all.kind.worsen(compare::Verdict::different);
     // Of one rank's micro-batches the rank that differs knows which.
     const std::int64_t leaf = first[static_cast<std::size_t>(earliest)].leaf;
     all.first.leaf =
@@ -261,9 +269,11 @@ Repeated repeat(comm::Group& group, const Request& request, std::int64_t times,
     return all;
   }
   if (training.largest_norm() == 0) wild = "the gradient is zero in every step: nothing was proved";
-  if (wild.empty()) return all;
-  all.kind = compare::Verdict::failed;
   all.reason = wild;
+  if (!wild.empty()) return all;  // FAILED, as it is until a ledger settles it
+  compare::Ledger ledger(held_first, held_again);
+  for (const auto& [results, count] : compared) ledger.compared(results, compare::Verdict::exact, count);
+  all.kind = ledger.settle();
   return all;
 }
 

@@ -21,7 +21,7 @@ struct Repetition {
 
 /// What the repetitions came to.
 struct Repeated {
-  compare::Verdict kind = compare::Verdict::failed;  ///< exact, different or failed (`reason`)
+  compare::Settled kind{};  ///< exact, different or failed (`reason`)
   std::string reason{};
   std::int64_t repetitions = 0, differing = 0;  ///< how many there were; how many differ from the first
   std::int64_t steps = 0, results = 0;          ///< of one repetition

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "cli/table.hpp"
 
 namespace zs::verify {
@@ -145,7 +146,8 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
 
 std::string to_text(const Lines& lines) {
   std::string text;
-  for (const auto& [key, value] : lines) text += key + ": " + value + "\n";
+  // A tensor's name and a path are other people's words: none of them makes a line or steers a terminal.
+  for (const auto& [key, value] : lines) text += printable(key) + ": " + printable(value) + "\n";
   return text;
 }
 

@@ -162,7 +162,7 @@ void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const
 
 /// What a training came to, and what is to be said of it.
 struct Answered {
-  compare::Verdict verdict;
+  compare::Settled verdict{};
   Lines lines;
 };
 
@@ -276,6 +276,14 @@ std::vector<cli::Option> options() {
                  {},
                  false,
                  comparing});
+  all.push_back({0,
+                 "allow",
+                 "WHAT",
+                 "what is no difference either: rounding gives 'equal up to rounding' status 0",
+                 "",
+                 {"rounding"},
+                 false,
+                 comparing});
   all.push_back({'r',
                  "registry",
                  "DIR",
@@ -305,7 +313,8 @@ Status Session::verify(const cli::Args& args) { return args.operands().size() >=
 
 Status Session::recorded(const cli::Args& args) {
   for (const cli::Option& option : args.command().options) {
-    static constexpr std::array kTaken = {"rtol", "atol", "format", "output", "columns", "registry", "verbose_logging"};
+    static constexpr std::array kTaken = {"rtol",    "atol",     "format",         "output",
+                                         "columns", "registry", "verbose_logging", "allow"};
     const bool taken = std::find(kTaken.begin(), kTaken.end(), option.name) != kTaken.end();
     if (taken || !args.has(option.name)) continue;
     if (option.name == "repeat")
@@ -322,10 +331,12 @@ Status Session::recorded(const cli::Args& args) {
   const Answer answer = compare_with_first(operands, allowed, columns(args));
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, answer.columns};
   output(args, run, answer.lines, columns_text(answer.columns));
-  return compare::status(answer.verdict);
+  return compare::status(answer.verdict, args.text("allow") == "rounding");
 }
 
 Status Session::trained(const cli::Args& args) {
+  if (args.has("allow"))
+    throw UsageError("--allow is for two recorded trainings; a training beside its reference has --rtol and --atol");
   for (const char* const option : {"rtol", "atol", "reference", "verbose_logging"}) {
     if (args.has("repeat") && args.has(option))
       throw UsageError("--repeat compares bits with themselves: leave out --" + std::string(option));

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "compare/ledger.hpp"
 #include "device/tensor.hpp"
 #include "train/agreement.hpp"
 #include "train/beginning.hpp"
@@ -238,13 +239,12 @@ void SideBySide::judge(Verdict& verdict) {
     for (const Coverage& coverage : unit) put(blob, coverage);
   }
   const auto blobs = s.group.all_gather_object(blob, "exchange of what was covered");
-  const auto fail = [&](const std::string& reason) {
-    verdict.kind = compare::Verdict::failed;
+  const auto fail = [&](const std::string& reason) {  // as it is FAILED until a ledger settles it
     verdict.reason = reason;
   };
   if (verdict.finding.found) {
     const Finding& finding = verdict.finding;
-    verdict.kind = compare::Verdict::different;
+    verdict.kind.worsen(compare::Verdict::different);
     if (!std::isfinite(finding.target) || !std::isfinite(finding.reference)) {
       verdict.reason = std::string("the ") + name(finding.what) + " is not finite";
     }
@@ -254,6 +254,13 @@ void SideBySide::judge(Verdict& verdict) {
     return fail("no step was compared: all " + std::to_string(s.skipped) +
                 " were skipped, their gradients being not finite");
   const std::int64_t copies = s.request.train.stage == 0 ? s.group.size() : 1, all_steps = verdict.steps + s.skipped;
+  const StepRow& largest = verdict.largest;
+  const auto outcome = [](const Difference& difference) {
+    return difference.none() ? compare::Verdict::exact : compare::Verdict::within;
+  };
+  compare::Holdings held;  // by the reference and by the target alike
+  std::vector<std::pair<std::string, Coverage>> covered;
+  held.add("loss", all_steps), held.add("norm", all_steps);
   std::size_t at = 0;
   for (const auto& unit : s.model.units) {
     for (const unit::Parameter& parameter : unit->parameters()) {
@@ -266,6 +273,9 @@ void SideBySide::judge(Verdict& verdict) {
         sum.gradient_seen += coverage.gradient_seen, sum.moved += coverage.moved;
       }
       at = next;
+      held.add("gradient of " + parameter.name, parameter.numel() * copies * verdict.steps);
+      held.add("parameter " + parameter.name, parameter.numel() * copies * all_steps);
+      covered.emplace_back(parameter.name, sum);
       if (sum.gradients != parameter.numel() * copies * verdict.steps ||
           sum.parameters != parameter.numel() * copies * all_steps) {
         return fail("parameter " + parameter.name + " is missing in part: of its gradient " +
@@ -280,10 +290,14 @@ void SideBySide::judge(Verdict& verdict) {
   if (all_steps > 1 && (s.lowest_loss == s.highest_loss || s.lowest_target == s.highest_target)) {
     return fail("the loss does not move: it is " + decimal(s.lowest_loss) + " in every step");
   }
-  const StepRow& largest = verdict.largest;
-  const bool exact =
-      largest.losses.none() && largest.norms.none() && largest.gradient.none() && largest.parameter.none();
-  verdict.kind = exact ? compare::Verdict::exact : compare::Verdict::within;
+  compare::Ledger ledger(held, held);
+  ledger.compared("loss", outcome(largest.losses), all_steps);
+  ledger.compared("norm", outcome(largest.norms), all_steps);
+  for (const auto& [name, sum] : covered) {
+    ledger.compared("gradient of " + name, outcome(largest.gradient), sum.gradients);
+    ledger.compared("parameter " + name, outcome(largest.parameter), sum.parameters);
+  }
+  verdict.kind = ledger.settle();
 }
 
 }  // namespace zs::verify

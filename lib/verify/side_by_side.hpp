@@ -32,7 +32,7 @@ struct StepRow {
 };
 
 struct Verdict {
-  compare::Verdict kind = compare::Verdict::failed;  ///< exact, within, different (`finding`) or failed (`reason`)
+  compare::Settled kind{};  ///< exact, within, different (`finding`) or failed (`reason`)
   std::string reason{};
   std::int64_t step = 0;  ///< of the finding; 0 is before the first
   Finding finding{};

@@ -8,6 +8,7 @@
 
 #include "attribute/difference.hpp"
 #include "base/number.hpp"
+#include "compare/ledger.hpp"
 #include "compare/records.hpp"
 #include "stat/status.hpp"
 #include "stat/steps.hpp"
@@ -16,6 +17,7 @@
 namespace zs::verify {
 namespace {
 
+using compare::Settled;
 using compare::Verdict;
 
 std::string list(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
@@ -52,15 +54,28 @@ class Comparison {
   std::vector<std::string> failures_, doubts_;
   std::string because_;  // of what the runs are, and not of what they found
   bool digests_differ_ = false, not_finite_ = false;
+  compare::Holdings held_a_, held_b_;                  // records, state_digest, checkpoints
+  std::vector<std::pair<std::string, Verdict>> found_;  // what each of these came to
+  Verdict least_ = Verdict::exact;
 
   void note(const std::string& key, const std::string& value) { notes_.lines.emplace_back(key, value); }
 
-  void join(Verdict verdict) { answer_.verdict = std::max(answer_.verdict, verdict); }
+  void holds(const std::string& thing) { held_a_.add(thing), held_b_.add(thing); }
+
+  void join(Verdict verdict) { least_ = std::max(least_, verdict); }
+
+  Settled settled() const {
+    compare::Ledger ledger(held_a_, held_b_);
+    for (const auto& [thing, verdict] : found_) ledger.compared(thing, verdict);
+    ledger.at_least(least_);
+    return ledger.settle();
+  }
 
   void records(const std::vector<std::string>& columns) {
     const auto found = compare::records({a_.path, &a_.run.records, a_.precision},
                                         {b_.path, &b_.run.records, b_.precision}, tolerance_, columns);
-    join(found.verdict);
+    holds("records");
+    found_.emplace_back("records", found.verdict);
     for (const compare::Reason& reason : found.reasons) {
       failures_.push_back(reason.text);
       not_finite_ = not_finite_ || reason.not_finite;
@@ -133,6 +148,12 @@ class Comparison {
 
   void digests() {
     const std::string left = a_.run.attribute("state_digest"), right = b_.run.attribute("state_digest");
+    if (!left.empty()) held_a_.add("state_digest");
+    if (!right.empty()) held_b_.add("state_digest");
+    if (!left.empty() && !right.empty())
+      found_.emplace_back("state_digest", left == right         ? Verdict::exact
+                                          : tolerance_.exact() ? Verdict::different
+                                                               : Verdict::within);
     if (left.empty() != right.empty()) {
       note("state_digest", "only in " + (left.empty() ? b_ : a_).path);
       doubts_.push_back("only " + (left.empty() ? b_ : a_).path + " has a state digest: the parameters of the other " +
@@ -143,7 +164,6 @@ class Comparison {
       note("state_digest", "equal: all parameters after the last step are the same bits");
     } else {
       digests_differ_ = true;
-      join(tolerance_.exact() ? Verdict::different : Verdict::within);
       if (answer_.lines.empty() && tolerance_.exact())
         answer_.lines = {{"what", "state_digest"}, {a_.path, left}, {b_.path, right}};
       note("state_digest",
@@ -153,23 +173,30 @@ class Comparison {
 
   void checkpoints() {
     const auto left = a_.checkpoints(), right = b_.checkpoints();
-    std::vector<FileResult> files;
+    Folders folders;
+    const auto only = [&](const std::string& name, const Recorded& side, compare::Holdings& holdings) {
+      note(name, "only in " + side.path);
+      folders.only.push_back(name + " is only in " + side.path);
+      holdings.add(name);
+    };
     for (const std::string& name : left) {
       if (std::find(right.begin(), right.end(), name) == right.end()) {
-        note(name, "only in " + a_.path);
+        only(name, a_, folders.a);
         continue;
       }
-      auto found = compare_folders(a_.folder + "/" + name, b_.folder + "/" + name, name, tolerance_, notes_);
-      std::move(found.begin(), found.end(), std::back_inserter(files));
+      folders.join(compare_folders(a_.folder + "/" + name, b_.folder + "/" + name, name, tolerance_, notes_));
     }
     for (const std::string& name : right) {
-      if (std::find(left.begin(), left.end(), name) == left.end()) note(name, "only in " + b_.path);
+      if (std::find(left.begin(), left.end(), name) == left.end()) only(name, b_, folders.b);
     }
-    const bool parameters =
-        std::any_of(files.begin(), files.end(), [](const FileResult& file) { return file.name.ends_with("/weights"); });
-    tell(files, answer_);
+    const bool parameters = std::any_of(folders.files.begin(), folders.files.end(),
+                                        [](const FileResult& file) { return file.name.ends_with("/weights"); });
     if (digests_differ_ && !parameters)
       note("tensors", "no checkpoint that both have tells which parameter differs: train with --save_steps");
+    if (folders.a.counts().empty() && folders.b.counts().empty()) return;
+    holds("checkpoints");
+    found_.emplace_back("checkpoints", tell(folders, answer_));
+    if (!folders.only.empty() || found_.back().second == Verdict::inconclusive) doubts_.push_back(undecided(folders));
   }
 
   /// A run that is broken proves nothing, however equal it is to another.
@@ -200,9 +227,10 @@ class Comparison {
     if (a_.run.attributes.empty() || b_.run.attributes.empty()) return;
     auto all = attribute::differences({&a_.run.attributes, &b_.run.attributes});
     std::erase_if(all, [](const attribute::Difference& one) { return one.values[0].empty() || one.values[1].empty(); });
+    layouts(all);
     const attribute::Bits bits = attribute::expected_bits(all);
     if (bits == attribute::Bits::same) {
-      if (answer_.verdict == Verdict::different && !all.empty())
+      if (settled() == Verdict::different && !all.empty())
         note("layout", "they differ in " + attribute::text(all) + ", which must not change a bit");
       return;
     }
@@ -210,14 +238,29 @@ class Comparison {
     if (bits == attribute::Bits::other_training) {
       join(Verdict::not_comparable);
       because_ = reason;
-    } else if (answer_.verdict == Verdict::different) {
+    } else if (settled() == Verdict::different) {
       because_ = reason;
     }
+  }
+
+  /// Where both ran on the same layout, by mistake perhaps, their equality says nothing of another.
+  void layouts(const std::vector<attribute::Difference>& all) {
+    bool known = true;
+    for (const auto& [key, side] : {std::pair{"layout_a", &a_}, {"layout_b", &b_}}) {
+      const std::string stage = attribute::value(side->run.attributes, "zero_stage"),
+                        ranks = attribute::value(side->run.attributes, "world_size");
+      known = known && !stage.empty() && !ranks.empty();
+      if (!stage.empty() && !ranks.empty())
+        note(key, "ZeRO stage " + stage + " on " + ranks + (ranks == "1" ? " rank" : " ranks"));
+    }
+    if (known && attribute::of_role(all, attribute::Role::layout).empty())
+      note("layouts", "the same on both sides: nothing is said of another layout");
   }
 
   void verdict() {
     if (!failures_.empty()) join(Verdict::failed);
     if (!doubts_.empty()) join(Verdict::inconclusive);
+    answer_.verdict = settled();
     auto& lines = answer_.lines;
     std::vector<std::pair<std::string, std::string>> head = {{"verdict", std::string(compare::name(answer_.verdict))}};
     if (!because_.empty()) head.emplace_back("because", because_);

@@ -25,9 +25,11 @@ values=True   keeps the values, too, of each step that is written (or of those s
 $ZS_PROBE names another folder, or is `off`: nothing is recorded. $ZS_PROBE_EVERY and $ZS_PROBE_VALUES (all, or steps joined by
 commas) stand for the arguments that the call leaves out. `compare-revisions.sbatch --probe` sets them.
 
-FOLDER/rank-R.jsonl has one object a line: first {"zs_probe": 1, "rank", "world_size", "torch"}, then for each step
+FOLDER/rank-R.jsonl has one object a line: first {"zs_probe": 1, "rank", "world_size", "torch", "id": a name of this file's
+own, by which a copy is known}, then for each step
 {"step", "loss", "tensors": [{"name": "grad/NAME" or "param/NAME", "dtype", "of": elements of the whole, "shape", "begin",
-"count": the elements held here, in row-major order, "digest": 16 hex digits, "squares"}], "values": file or null}, and {"end": steps} where close() was called.
+"count": the elements held here, in row-major order, "digest": 16 hex digits, "squares"}], "values": file or null}, and, where close() was called,
+{"end": steps, "rank", "lines": of steps in this file, "every"}. A file without its end proves nothing: zs-verify says so.
 Values are in FOLDER/step-N.rank-R.safetensors, under the same names, flat. JSON and safetensors are written by this file
 itself: HDF5 would need h5py, which PyTorch does not bring.
 """
@@ -137,8 +139,9 @@ class Probe:
         self._parameters.sort(key=lambda pair: order.get(pair[0], len(order)))
         os.makedirs(self.folder, exist_ok=True)
         self._file = open(os.path.join(self.folder, f"rank-{self.rank}.jsonl"), "x", encoding="utf-8")
-        self._write({"zs_probe": 1, "rank": self.rank, "world_size": self.world_size, "torch": torch.__version__})
-        self._loss, self._rows, self._kept, self._last, self._written = None, [], {}, time.monotonic(), 0
+        self._write({"zs_probe": 1, "rank": self.rank, "world_size": self.world_size, "torch": torch.__version__,
+                     "id": os.urandom(8).hex()})
+        self._loss, self._rows, self._kept, self._last, self._written, self._lines = None, [], {}, time.monotonic(), 0, 0
         self._begun = self._spent = 0
         for _, parameter in self._parameters:
             _weights_on(parameter.device)  # what is made once is no cost of a step
@@ -153,7 +156,7 @@ class Probe:
             hook.remove()
         if self._written < self.step:  # so that the end is compared, whatever the stride
             self._take_parameters()
-        self._write({"end": self.step})
+        self._write({"end": self.step, "rank": self.rank, "lines": self._lines, "every": self.every})
         self._file.close()
 
     def _write(self, row):
@@ -208,6 +211,7 @@ class Probe:
         loss = self._loss.double().item() if torch.is_tensor(self._loss) else self._loss
         self._write({"step": self.step, "loss": loss, "tensors": self._rows, "values": file})
         self._rows, self._kept, self._loss, self._written = [], {}, None, self.step
+        self._lines += 1
 
 
 class Off:

@@ -18,7 +18,9 @@ verify() {
 value() { sed -n "s/^$1: //p"; }
 
 # reseal FOLDER: the checksums of a checkpoint whose files were changed on purpose.
-reseal() { (cd "$1" && find . -type f ! -name SHA256SUMS -printf '%P\0' | xargs -0 sha256sum >.sums && mv .sums SHA256SUMS); }
+reseal() {
+  (cd "$1" && rm -f SHA256SUMS && find . -type f -printf '%P\0' | xargs -0 sha256sum >"$BATS_TEST_TMPDIR/sums" && mv "$BATS_TEST_TMPDIR/sums" SHA256SUMS)
+}
 
 @test "zs-verify: the line that people know passes, and says exact" {
   run -0 mpirun --oversubscribe -np 2 zs-verify --zero_stage 1 --dtype torch.float32 --use_torch_adam

@@ -164,13 +164,15 @@ void require_whole(const std::string& folder, const std::vector<Part>& parts,
       if (part.begin < end)
         throw Error(folder, 0, "two files have the optimizer state of the same elements of " + name);
       if (part.begin > end)
-        throw Error(folder, 0, "no file has elements " + to_text(end) + " to " + to_text(part.begin - 1) + " of " + name);
+        throw Error(folder, 0,
+                    "no file has elements " + to_text(end) + " to " + to_text(part.begin - 1) + " of " + name);
       end += part.tensor.count();
     }
     const auto whole = wholes.find(std::string_view(name).substr(name.find('.') + 1));
     if (whole != wholes.end() && whole->second != end)
-      throw Error(folder, 0, "has " + to_text(end) + " elements of " + name + ", whose weights are " +
-                                 to_text(whole->second) + ": the file of a rank is missing");
+      throw Error(folder, 0,
+                  "has " + to_text(end) + " elements of " + name + ", whose weights are " + to_text(whole->second) +
+                      ": the file of a rank is missing");
   }
 }
 
@@ -240,7 +242,8 @@ std::vector<std::string> others_of(const std::string& folder) {
   std::vector<std::string> others;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    const bool weights = tensorfile::has_state_dict(folder) && (name.starts_with("model") || name.starts_with("pytorch_model"));
+    const bool weights =
+        tensorfile::has_state_dict(folder) && (name.starts_with("model") || name.starts_with("pytorch_model"));
     if (weights || name == kMoments || name == "SHA256SUMS") continue;
     if (std::find(compared.begin(), compared.end(), name) == compared.end()) others.push_back(name);
   }

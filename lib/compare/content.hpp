@@ -18,7 +18,7 @@ struct Leaf {
 /// What two files hold.
 struct Contents {
   std::vector<Leaf> a, b;
-  bool documents = false;                         ///< JSON: a name that one side lacks leaves it undecided
+  bool documents = false;                           ///< JSON: a name that one side lacks leaves it undecided
   std::vector<std::string> unread_a{}, unread_b{};  ///< names of what a file holds beside its weights
 };
 
@@ -39,8 +39,8 @@ struct Part {
 /// two parts, or of the checkpoint's weights, that no file has.
 std::vector<Part> optimizer_parts(const std::string& folder);
 
-/// Whether a file is one of torch.save (also of the time before PyTorch 1.6) or safetensors, or an index of such, by its
-/// first bytes and its name.
+/// Whether a file is one of torch.save (also of the time before PyTorch 1.6) or safetensors, or an index of such, by
+/// its first bytes and its name.
 bool holds_tensors(const std::string& path);
 
 /// The files of a folder that can be compared, relative to it: gradients, weights, optimizer states, in the order in

@@ -85,7 +85,7 @@ std::uint64_t hex(const std::string& text) {
 struct RankFile {
   int rank = 0;
   std::string path;
-  std::map<std::int64_t, std::int64_t> lines;  ///< of steps
+  std::map<std::int64_t, std::int64_t> lines;   ///< of steps
   std::int64_t end = -1, every = 0, told = -1;  ///< told: how many lines of steps there were to be
 };
 
@@ -143,7 +143,8 @@ class Reader {
     }
     if (line == 0 || (line == 1 && torn)) throw Error(file.path, 0, "is empty, expected the record of zs_probe.py");
     if (file.end < 0 && !torn)
-      fault(file.path, line, "is the last line, and no end: the training did not call close(), was killed, or still runs");
+      fault(file.path, line,
+            "is the last line, and no end: the training did not call close(), was killed, or still runs");
     files_.push_back(std::move(file));
   }
 
@@ -167,7 +168,8 @@ class Reader {
     if (whole(row, "zs_probe", 0) != 1) throw Error("is of a version that this zs-verify does not know");
     require_known(row, {"zs_probe", "rank", "world_size", "torch", "id"});
     if (whole(row, "rank", 0) != file.rank)
-      throw Error("is of rank " + to_text(whole(row, "rank", 0)) + ", in the file of rank " + std::to_string(file.rank));
+      throw Error("is of rank " + to_text(whole(row, "rank", 0)) + ", in the file of rank " +
+                  std::to_string(file.rank));
     const auto ranks = static_cast<int>(std::min<std::int64_t>(whole(row, "world_size", 1), INT32_MAX));
     if (file.rank == 0) run_.ranks = ranks;
     if (ranks != run_.ranks) throw Error("is of a training on another number of ranks");
@@ -183,7 +185,8 @@ class Reader {
     if (row.contains("lines")) file.told = whole(row, "lines", 0);
     if (row.contains("every") && !row.at("every").is_null()) file.every = whole(row, "every", 1);
     if (!file.lines.empty() && file.end < file.lines.rbegin()->first)
-      fault(file.path, line, "ends after " + to_text(file.end) + " steps, behind step " + to_text(file.lines.rbegin()->first));
+      fault(file.path, line,
+            "ends after " + to_text(file.end) + " steps, behind step " + to_text(file.lines.rbegin()->first));
   }
 
   void add_step(const Json& line, std::int64_t step, const RankFile& file) {
@@ -214,8 +217,8 @@ class Reader {
     }
   }
 
-  void add_piece(Probed& tensor, const Json& row, const std::string& values, std::int64_t step,
-                 const std::string& name, const RankFile& file) {
+  void add_piece(Probed& tensor, const Json& row, const std::string& values, std::int64_t step, const std::string& name,
+                 const RankFile& file) {
     Probed::Piece piece{whole(row, "begin", 0), whole(row, "count", 0), hex(row.at("digest").get<std::string>()),
                         file.rank, values};
     const double squares = number(row.at("squares"));
@@ -223,9 +226,11 @@ class Reader {
     if (piece.count == 0) return;
     if (piece.count > tensor.of || piece.begin > tensor.of - piece.count)
       throw Error(name + " has a part outside of it");
-    const auto next = std::lower_bound(tensor.pieces.begin(), tensor.pieces.end(), piece.begin,
-                                       [](const Probed::Piece& known, std::int64_t begin) { return known.begin < begin; });
-    if (next != tensor.pieces.end() && next->begin == piece.begin && next->count == piece.count) {  // another copy of it
+    const auto next =
+        std::lower_bound(tensor.pieces.begin(), tensor.pieces.end(), piece.begin,
+                         [](const Probed::Piece& known, std::int64_t begin) { return known.begin < begin; });
+    if (next != tensor.pieces.end() && next->begin == piece.begin &&
+        next->count == piece.count) {  // another copy of it
       if (next->digest != piece.digest)
         fault(file.path, file.lines.at(step),
               "step " + to_text(step) + ": " + name + " differs between rank " + std::to_string(next->rank) +
@@ -249,8 +254,9 @@ class Reader {
   /// Its own end, the same as of rank 0, and as many lines as the recorder wrote.
   void whole_file(const RankFile& file) {
     if (file.told >= 0 && file.told != static_cast<std::int64_t>(file.lines.size()))
-      fault(file.path, 0, "has " + to_text(static_cast<std::int64_t>(file.lines.size())) + " steps of " + to_text(file.told) +
-                              " that were written");
+      fault(file.path, 0,
+            "has " + to_text(static_cast<std::int64_t>(file.lines.size())) + " steps of " + to_text(file.told) +
+                " that were written");
     if (file.end != files_.front().end && file.end >= 0 && files_.front().end >= 0)
       fault(file.path, 0, "ends after " + to_text(file.end) + " steps, rank 0 after " + to_text(files_.front().end));
     if (file.every != files_.front().every && file.end >= 0 && files_.front().end >= 0)
@@ -303,7 +309,8 @@ class Reader {
     if (files_.front().every > 0 && !explains(run_.every, step)) {
       fault(files_.front().path, 0,
             (run_.steps.contains(step) ? "has step " : "lacks step ") + to_text(step) +
-                ", where step 1 and each multiple of " + to_text(run_.every) + " up to " + to_text(run_.end) + " is recorded");
+                ", where step 1 and each multiple of " + to_text(run_.every) + " up to " + to_text(run_.end) +
+                " is recorded");
     }
     if (files_.front().every > 0 || run_.steps.empty()) return;
     for (run_.every = 1; run_.every <= run_.end; ++run_.every) {
@@ -372,7 +379,8 @@ std::string ProbedRun::layout() const {
   }
   if (cut.empty()) return "whole on " + on;
   if (cut.size() == all.size()) return "cut over " + on;
-  return std::to_string(cut.size()) + " of " + std::to_string(all.size()) + " tensors cut over " + on + ", the others whole";
+  return std::to_string(cut.size()) + " of " + std::to_string(all.size()) + " tensors cut over " + on +
+         ", the others whole";
 }
 
 bool holds_probe(const std::string& folder) {

@@ -2,8 +2,8 @@
 // For tests: pairs of recordings of probe_file.hpp that are equal, or differ in one thing: a side lacks something, both
 // do, a file is torn, a line is there twice, a file is of another rank.
 #pragma once
-#include <filesystem>
 #include <fmt/format.h>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -24,7 +24,9 @@ struct Recording {
   Json& end(std::size_t rank = 0) { return ranks[rank].back(); }
   std::size_t steps() const { return ranks.front().size() - 2; }
   /// A tensor of a step, both from 0.
-  Json& tensor(std::size_t rank, std::size_t step, std::size_t number) { return ranks[rank][1 + step]["tensors"][number]; }
+  Json& tensor(std::size_t rank, std::size_t step, std::size_t number) {
+    return ranks[rank][1 + step]["tensors"][number];
+  }
 
   void write(const std::string& folder) const {
     std::filesystem::remove_all(folder);
@@ -37,7 +39,8 @@ struct Recording {
       }
       for (const char* const word : {"NaN", "-Infinity", "Infinity"}) {  // bare, as Python has them
         const std::string quoted = '"' + std::string(word) + '"';
-        for (std::size_t at = 0; (at = text.find(quoted, at)) != std::string::npos;) text.replace(at, quoted.size(), word);
+        for (std::size_t at = 0; (at = text.find(quoted, at)) != std::string::npos;)
+          text.replace(at, quoted.size(), word);
       }
       write_file(folder + "/rank-" + std::to_string(rank) + ".jsonl", text);
     }
@@ -66,7 +69,8 @@ inline Recording recording(std::uint64_t seed, std::size_t ranks, bool cut, std:
   }
   for (std::size_t step = 1; step <= steps; ++step) {
     const double loss = 1 + static_cast<double>(below(random, 1000)) / 1000;
-    for (auto& lines : made.ranks) lines.push_back({{"step", step}, {"loss", loss}, {"tensors", Json::array()}, {"values", nullptr}});
+    for (auto& lines : made.ranks)
+      lines.push_back({{"step", step}, {"loss", loss}, {"tensors", Json::array()}, {"values", nullptr}});
     for (const char* const name : {"grad/w", "grad/b", "param/w", "param/b"}) {
       const std::int64_t size = std::string(name).ends_with('w') ? 12 : 6;
       std::vector<std::uint64_t> digests;
@@ -75,15 +79,14 @@ inline Recording recording(std::uint64_t seed, std::size_t ranks, bool cut, std:
         // The parts are thirds, so that 1 and 3 ranks have all of them.
         const bool part = cut && ranks == 3;
         const std::uint64_t digest = part ? digests[rank] : digests[0] + digests[1] + digests[2];
-        made.ranks[rank].back()["tensors"].push_back(
-            {{"name", name},
-             {"dtype", "F32"},
-             {"of", size},
-             {"shape", {size / 3, 3}},
-             {"begin", part ? static_cast<std::int64_t>(rank) * size / 3 : 0},
-             {"count", part ? size / 3 : size},
-             {"digest", fmt::format("{:016x}", digest)},
-             {"squares", part ? 1.0 : 3.0}});
+        made.ranks[rank].back()["tensors"].push_back({{"name", name},
+                                                      {"dtype", "F32"},
+                                                      {"of", size},
+                                                      {"shape", {size / 3, 3}},
+                                                      {"begin", part ? static_cast<std::int64_t>(rank) * size / 3 : 0},
+                                                      {"count", part ? size / 3 : size},
+                                                      {"digest", fmt::format("{:016x}", digest)},
+                                                      {"squares", part ? 1.0 : 3.0}});
       }
     }
   }
@@ -146,7 +149,8 @@ inline std::vector<ProbePair> probe_pairs(std::uint64_t seed, int count) {
   add("equal: two strides", true, [](Recording& a, Recording& b) { thin(a, 2), thin(b, 3); });
   for (int i = 0; i < count; ++i) {
     const std::uint64_t training = random();
-    pairs.push_back({"equal: whole and cut over ranks", recording(training, 1, false, 1), recording(training, 3, true, 2), true});
+    pairs.push_back(
+        {"equal: whole and cut over ranks", recording(training, 1, false, 1), recording(training, 3, true, 2), true});
     pairs.push_back({"equal: parameters at the end of a coarse stride", recording(training, 1, false, 1),
                      recording(training, 1, false, 2), true});
     Recording& coarse = pairs.back().b;
@@ -160,18 +164,19 @@ inline std::vector<ProbePair> probe_pairs(std::uint64_t seed, int count) {
   }
 
   add("one side lacks the gradients", false, [&](Recording&, Recording& b) {
-    for (std::size_t step = 0; step < b.steps(); ++step) on_ranks(b, step, [&](Json& line) { tensors(line, is_gradient); });
+    for (std::size_t step = 0; step < b.steps(); ++step)
+      on_ranks(b, step, [&](Json& line) { tensors(line, is_gradient); });
   });
-  add("one side lacks the gradients of a step", false, [&](Recording&, Recording& b) {
-    on_ranks(b, any_step(b), [&](Json& line) { tensors(line, is_gradient); });
-  });
+  add("one side lacks the gradients of a step", false,
+      [&](Recording&, Recording& b) { on_ranks(b, any_step(b), [&](Json& line) { tensors(line, is_gradient); }); });
   add("one side lacks a tensor at a step", false, [&](Recording&, Recording& b) {
     const std::size_t number = below(random, 4);
     on_ranks(b, any_step(b), [&](Json& line) { line["tensors"].erase(number); });
   });
   add("one side lacks the losses", false, [&](Recording& a, Recording& b) {
     Recording& side = below(random, 2) ? a : b;
-    for (std::size_t step = 0; step < side.steps(); ++step) on_ranks(side, step, [](Json& line) { line["loss"] = nullptr; });
+    for (std::size_t step = 0; step < side.steps(); ++step)
+      on_ranks(side, step, [](Json& line) { line["loss"] = nullptr; });
   });
   add("one side lacks the loss of a rank at a step", false,
       [&](Recording&, Recording& b) { b.ranks[any_rank(b)][1 + any_step(b)]["loss"] = nullptr; });
@@ -275,8 +280,10 @@ inline std::vector<ProbePair> probe_pairs(std::uint64_t seed, int count) {
   });
   add("another number of ranks", false, [](Recording&, Recording& b) { b.header()["world_size"] = 2; });
   add("a file of a rank more", false, [](Recording&, Recording& b) { b.ranks.push_back(b.ranks.back()); });
-  add("a line that is not known", false, [&](Recording&, Recording& b) { b.ranks[any_rank(b)][1 + any_step(b)]["outputs"] = 1; });
-  add("a tensor with what is not known", false, [&](Recording&, Recording& b) { b.tensor(any_rank(b), any_step(b), 0)["sketch"] = 1; });
+  add("a line that is not known", false,
+      [&](Recording&, Recording& b) { b.ranks[any_rank(b)][1 + any_step(b)]["outputs"] = 1; });
+  add("a tensor with what is not known", false,
+      [&](Recording&, Recording& b) { b.tensor(any_rank(b), any_step(b), 0)["sketch"] = 1; });
   add("a line of something else", false, [&](Recording&, Recording& b) {
     auto& lines = b.ranks[any_rank(b)];
     lines.insert(lines.begin() + 1, Json{{"event", "checkpoint"}});

@@ -69,7 +69,8 @@ class KeptValues {
   const File& open(const std::string& path) {
     const auto [at, is_new] = files_.try_emplace(path);
     if (is_new) {
-      for (auto& [name, tensor] : tensorfile::read_safetensors(path).tensors) at->second.emplace(name, std::move(tensor));
+      for (auto& [name, tensor] : tensorfile::read_safetensors(path).tensors)
+        at->second.emplace(name, std::move(tensor));
     }
     return at->second;
   }
@@ -236,8 +237,8 @@ class Comparison {
     if (a.same(b)) return ledger_.compared(name, Verdict::exact);
     ++differing_;
     if (a.dtype != b.dtype || a.shape != b.shape) {
-      unlike_.push_back(what + " is " + a.dtype + " " + tensorfile::to_text(a.shape) + " in " + name_a_ + ", " + b.dtype +
-                        " " + tensorfile::to_text(b.shape) + " in " + name_b_);
+      unlike_.push_back(what + " is " + a.dtype + " " + tensorfile::to_text(a.shape) + " in " + name_a_ + ", " +
+                        b.dtype + " " + tensorfile::to_text(b.shape) + " in " + name_b_);
       ledger_.compared(name, Verdict::different);
       found.push_back({name, Apart::beyond, &a, &b});
       return;
@@ -309,7 +310,8 @@ class Comparison {
       add("element", "not known: zs_probe kept no values of this step on both sides (values=True)");
       return;
     }
-    const Tensors beyond = parts(left, right, name_a_, name_b_, tolerance_), bits = parts(left, right, name_a_, name_b_, {});
+    const Tensors beyond = parts(left, right, name_a_, name_b_, tolerance_),
+                  bits = parts(left, right, name_a_, name_b_, {});
     const std::optional<Element>& first = beyond.first ? beyond.first : bits.first;
     if (!first) return;
     add("index", to_text(first->index));
@@ -328,7 +330,8 @@ class Comparison {
       for (const std::string& fault : run->faults) failures_.push_back(fault);
     }
     if (a_.end >= 0 && b_.end >= 0 && a_.end != b_.end)
-      failures_.push_back(name_a_ + " ends after " + to_text(a_.end) + " steps, " + name_b_ + " after " + to_text(b_.end));
+      failures_.push_back(name_a_ + " ends after " + to_text(a_.end) + " steps, " + name_b_ + " after " +
+                          to_text(b_.end));
     for (std::size_t rank = 0; rank < std::min(a_.ids.size(), b_.ids.size()); ++rank) {
       if (a_.ids[rank].empty() || a_.ids[rank] != b_.ids[rank]) continue;
       failures_.push_back("both have the recording " + a_.ids[rank] + " of rank " + std::to_string(rank) +
@@ -356,8 +359,8 @@ class Comparison {
       if (std::min(open.a, open.b) == 0)
         all.push_back(open.thing + " is missing in " + where);
       else
-        all.push_back(open.thing + " is in " + name_a_ + " at " + to_text(open.a) + " steps and in " + name_b_ + " at " +
-                      to_text(open.b) + ", compared at " + to_text(open.compared));
+        all.push_back(open.thing + " is in " + name_a_ + " at " + to_text(open.a) + " steps and in " + name_b_ +
+                      " at " + to_text(open.b) + ", compared at " + to_text(open.compared));
     }
     return all;
   }

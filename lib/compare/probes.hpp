@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two recordings of probe_file.hpp, compared step by step and tensor by tensor: by digests, which add up over ranks, and
-// by values where both kept them.
+// Two recordings of probe_file.hpp, compared step by step and tensor by tensor: by digests, which add up over ranks,
+// and by values where both kept them.
 #pragma once
 #include <string>
 #include <utility>
@@ -11,8 +11,8 @@
 
 namespace zs::compare {
 
-/// The verdict and what belongs to it: the first place that differs beyond rounding, or beyond the tolerance where there
-/// is one, else the first that differs; whether the differences are rounding; both layouts.
+/// The verdict and what belongs to it: the first place that differs beyond rounding, or beyond the tolerance where
+/// there is one, else the first that differs; whether the differences are rounding; both layouts.
 struct ProbeAnswer {
   Settled verdict{};
   std::vector<std::pair<std::string, std::string>> lines;

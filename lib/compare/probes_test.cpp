@@ -82,6 +82,8 @@ TEST_CASE("probes: faults have their file and line") {
   a.write(folder.file("a")), b.write(folder.file("b"));
   const ProbeAnswer answer = compare_probes(folder.file("a"), folder.file("b"), {});
   CHECK(answer.verdict == Verdict::failed);
-  CHECK(line(answer, "failure").find("b/rank-1.jsonl:" + std::to_string(b.ranks[1].size()) + ": is the last line, and no end") != std::string::npos);
+  CHECK(line(answer, "failure")
+            .find("b/rank-1.jsonl:" + std::to_string(b.ranks[1].size()) + ": is the last line, and no end") !=
+        std::string::npos);
   CHECK(line(answer, "failure").find("b/rank-2.jsonl:3: step 1 is there twice, first in line 2") != std::string::npos);
 }

@@ -207,8 +207,7 @@ class Comparison {
              column.result.name + " of " + to_text(place) + " is missing in " + (at_a ? b_ : a_).name);
         continue;
       }
-      const Verdict outcome =
-          values(column, place, *at_a, *at_b, both_skipped && column.result.name.ends_with("norm"));
+      const Verdict outcome = values(column, place, *at_a, *at_b, both_skipped && column.result.name.ends_with("norm"));
       ledger_->compared(column.result.name, outcome, column.seen_a.insert(&left).second,
                         column.seen_b.insert(&right).second);
     }
@@ -248,7 +247,8 @@ class Comparison {
     if (x != y && std::fabs(x - y) <= column.slack * (1 + 1e-9)) return Verdict::printed;
     ++result.differing;
     result.largest.add(x, y, std::max<std::int64_t>(1, ulps(x, y).first));
-    if (whole || !tolerance_.accepts(x, y)) return refuse(result, {place, result.name, text_a, text_b, std::pair(x, y)});
+    if (whole || !tolerance_.accepts(x, y))
+      return refuse(result, {place, result.name, text_a, text_b, std::pair(x, y)});
     return Verdict::within;
   }
 

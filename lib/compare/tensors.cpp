@@ -30,10 +30,10 @@ Element element(const std::string& name, const Tensor& a, const Tensor& b, std::
 
 /// What the elements of two tensors came to.
 Verdict outcome(const Elements& found, bool skipped) {
-  return found.refused > 0                                           ? Verdict::different
+  return found.refused > 0                  ? Verdict::different
          : found.not_finite > 0 && !skipped ? Verdict::failed
-         : found.differing > 0                                       ? Verdict::within
-                                                                     : Verdict::exact;
+         : found.differing > 0              ? Verdict::within
+                                            : Verdict::exact;
 }
 
 /// Adds two tensors of one type and count. `begin` is the index of their first element in the whole.
@@ -82,7 +82,8 @@ Tensors tensors(const Contents& held, const std::string& name_a, const std::stri
   const std::vector<Leaf>&a = held.a, &b = held.b;
   Tensors made;
   Holdings left = holdings(a), right = holdings(b);
-  for (const auto& [unread, name, side] : {std::tuple{&held.unread_a, &name_a, &left}, {&held.unread_b, &name_b, &right}}) {
+  for (const auto& [unread, name, side] :
+       {std::tuple{&held.unread_a, &name_a, &left}, {&held.unread_b, &name_b, &right}}) {
     for (const std::string& thing : *unread) {
       side->add("unread " + thing);
       made.lacking.push_back(thing + " in " + *name + " is no tensor of the weights, and was not compared");
@@ -137,8 +138,7 @@ Tensors tensors(const Contents& held, const std::string& name_a, const std::stri
   }
   for (const Leaf& leaf : b) {  // in the order of the file
     const auto [begin, end] = others.equal_range(leaf.name);
-    if (std::any_of(begin, end, [&](const auto& left) { return left.second == &leaf; }))
-      missing(leaf, name_a);
+    if (std::any_of(begin, end, [&](const auto& left) { return left.second == &leaf; })) missing(leaf, name_a);
   }
   made.verdict = ledger.settle();
   return made;
@@ -175,8 +175,7 @@ Tensors parts(const std::vector<Part>& a, const std::vector<Part>& b, const std:
     if (begin_a == begin_b) {
       const std::int64_t end = std::min(end_of(a[i]), end_of(b[k]));
       if (end > done) {
-        const Elements found =
-            add(made, name, cut(a[i], begin_a, end), cut(b[k], begin_b, end), tolerance, begin_a);
+        const Elements found = add(made, name, cut(a[i], begin_a, end), cut(b[k], begin_b, end), tolerance, begin_a);
         if (found.differing > 0) differing.insert(name);
         ledger.compared(name, outcome(found, false), found.compared);
       }

@@ -77,8 +77,9 @@ ProbeWriter::ProbeWriter(const std::string& folder, int rank, int ranks, const s
   // A name of this recording, so that a copy of it is known as one.
   std::random_device random;
   const std::uint64_t id = std::uint64_t{random()} << 32 | random();
-  file_.append(fmt::format("{{\"zs_probe\": 1, \"rank\": {}, \"world_size\": {}, \"torch\": {}, \"id\": \"{:016x}\"}}\n",
-                           rank, ranks, quoted(library), id));
+  file_.append(
+      fmt::format("{{\"zs_probe\": 1, \"rank\": {}, \"world_size\": {}, \"torch\": {}, \"id\": \"{:016x}\"}}\n", rank,
+                  ranks, quoted(library), id));
 }
 
 std::string ProbeWriter::values_name(std::int64_t step) const {

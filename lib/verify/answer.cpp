@@ -97,7 +97,8 @@ std::string joined(const std::vector<std::string>& reasons) {
 
 std::string undecided(const Folders& folders) {
   std::vector<std::string> reasons = folders.only;
-  for (const FileResult& file : folders.files) reasons.insert(reasons.end(), file.found.lacking.begin(), file.found.lacking.end());
+  for (const FileResult& file : folders.files)
+    reasons.insert(reasons.end(), file.found.lacking.begin(), file.found.lacking.end());
   return joined(reasons) + "; name two files to compare these alone";
 }
 
@@ -148,16 +149,13 @@ Folders compare_folders(const std::string& a, const std::string& b, const std::s
   return folders;
 }
 
-compare::Settled tell(const Folders& folders, Answer& answer) {
+void tell(const std::vector<FileResult>& files, Answer& answer) {
   using compare::Verdict;
-  const std::vector<FileResult>& files = folders.files;
   const auto found = std::find_if(files.begin(), files.end(),
                                   [](const FileResult& f) { return f.found.verdict == Verdict::different; });
   if (found != files.end()) tell_first(*found, answer);
-  compare::Ledger ledger(folders.a, folders.b);
   std::vector<std::string> non_finite;
   for (const FileResult& file : files) {
-    ledger.compared(file.name, file.found.verdict);
     answer.lines.emplace_back(file.name.empty() ? "tensors_compared" : file.name, summary(file.found));
     if (file.found.not_finite == 0) continue;
     const std::string where = file.name.empty() ? "" : " of " + file.name;
@@ -167,7 +165,6 @@ compare::Settled tell(const Folders& folders, Answer& answer) {
                                                 : ""));
   }
   if (!non_finite.empty()) answer.lines.emplace_back("not finite", joined(non_finite));
-  return ledger.settle();
 }
 
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {
@@ -190,7 +187,10 @@ Answer compare_files(const std::string& a, const std::string& b, const compare::
   }
   std::vector<std::pair<std::string, std::string>> notes;
   notes.swap(answer.lines);
-  answer.verdict = tell(folders, answer);
+  tell(folders.files, answer);
+  compare::Ledger ledger(folders.a, folders.b);
+  for (const FileResult& file : folders.files) ledger.compared(file.name, file.found.verdict);
+  answer.verdict = ledger.settle();
   std::vector<std::pair<std::string, std::string>> head = {{"verdict", std::string(compare::name(answer.verdict))}};
   if (answer.verdict == compare::Verdict::inconclusive) head.emplace_back("reason", undecided(folders));
   answer.lines.insert(answer.lines.begin(), head.begin(), head.end());

@@ -39,8 +39,8 @@ Folders compare_folders(const std::string& a, const std::string& b, const std::s
 /// Two folders or files of tensors. Throws zs::Error, located, where there is nothing to compare.
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance);
 
-/// Adds the first element that differs, how many do, and a line a file. Gives what the files come to.
-compare::Settled tell(const Folders& folders, Answer& answer);
+/// Adds the first element that differs, how many do, and a line a file.
+void tell(const std::vector<FileResult>& files, Answer& answer);
 
 /// What one side lacks, as one text.
 std::string undecided(const Folders& folders);

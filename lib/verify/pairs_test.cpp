@@ -89,8 +89,10 @@ void write_checkpoint(const std::string& folder, int ranks, std::uint64_t seed) 
   for (const char* const name : {"weights.w", "weights.b", "gradients.w", "gradients.b", "exp_avg.w", "exp_avg.b",
                                  "exp_avg_sq.w", "exp_avg_sq.b"})
     all.emplace(name, tensor(std::string(name).ends_with('w') ? 12 : 6));
-  tensorfile::write_torch(folder + "/pytorch_model.bin", dict_of({{"w", all.at("weights.w")}, {"b", all.at("weights.b")}}));
-  tensorfile::write_torch(folder + "/gradients.pt", dict_of({{"w", all.at("gradients.w")}, {"b", all.at("gradients.b")}}));
+  tensorfile::write_torch(folder + "/pytorch_model.bin",
+                          dict_of({{"w", all.at("weights.w")}, {"b", all.at("weights.b")}}));
+  tensorfile::write_torch(folder + "/gradients.pt",
+                          dict_of({{"w", all.at("gradients.w")}, {"b", all.at("gradients.b")}}));
   for (int rank = 0; rank < ranks; ++rank) {
     tensorfile::Dict root, offsets;
     for (const char* const moment : {"exp_avg", "exp_avg_sq"}) {
@@ -150,18 +152,17 @@ TEST_CASE("pairs: checkpoints of runs that lack a file, or have one torn, twice,
     tally.count(kind, equal, passes_it);
   };
   for (int seals = -1; seals <= 1; ++seals) {
-    for (const int ranks : {1, 2, 3})
-      pair("equal: over other numbers of ranks", true, 2, ranks, seals, [] {});
-    pair("equal: a number spelt otherwise", true, 2, 2, std::max(0, seals), [&] {
-      write_file(at_b + "/config.json", R"({"n_layer": 1.0, "n_head": 2})");
-    });
+    for (const int ranks : {1, 2, 3}) pair("equal: over other numbers of ranks", true, 2, ranks, seals, [] {});
+    pair("equal: a number spelt otherwise", true, 2, 2, std::max(0, seals),
+         [&] { write_file(at_b + "/config.json", R"({"n_layer": 1.0, "n_head": 2})"); });
     for (const std::string& file : files) {
       pair("one side lacks a file", false, 2, 2, seals, [&] { fs::remove(at_b + "/" + file); });
       if (seals < 0 || file.find("optimizer") != std::string::npos)
         pair("both lack a file of the checksums, or of a rank", false, 2, 2, seals,
              [&] { fs::remove(at_a + "/" + file), fs::remove(at_b + "/" + file); });
       if (seals <= 0 || file.ends_with("json") || file.ends_with("optimizer_00001.pt"))
-        pair("torn", false, 2, 2, seals, [&] { fs::resize_file(at_b + "/" + file, fs::file_size(at_b + "/" + file) / 2); });
+        pair("torn", false, 2, 2, seals,
+             [&] { fs::resize_file(at_b + "/" + file, fs::file_size(at_b + "/" + file) / 2); });
       if (file.ends_with("json")) continue;
       pair("a byte of the values", false, 2, 2, seals, [&] {
         std::string content = Input(at_b + "/" + file).read_all();
@@ -203,7 +204,8 @@ TEST_CASE("pairs: checkpoints of runs that lack a file, or have one torn, twice,
          [&] { write_file(at_b + "/config.json", R"({"n_layer": 1, "n_head": 4})"); });
     pair("weights of another file beside", false, 2, 2, seals, [&] {
       const tensorfile::Value gradients = tensorfile::read_torch(at_b + "/gradients.pt");
-      tensorfile::write_safetensors(at_b + "/model.safetensors", {{"w", *gradients.find("w")->get<tensorfile::Tensor>()}});
+      tensorfile::write_safetensors(at_b + "/model.safetensors",
+                                    {{"w", *gradients.find("w")->get<tensorfile::Tensor>()}});
     });
   }
   MESSAGE(tally.text(true));

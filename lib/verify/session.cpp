@@ -313,8 +313,8 @@ Status Session::verify(const cli::Args& args) { return args.operands().size() >=
 
 Status Session::recorded(const cli::Args& args) {
   for (const cli::Option& option : args.command().options) {
-    static constexpr std::array kTaken = {"rtol",    "atol",     "format",         "output",
-                                         "columns", "registry", "verbose_logging", "allow"};
+    static constexpr std::array kTaken = {"rtol",    "atol",     "format",          "output",
+                                          "columns", "registry", "verbose_logging", "allow"};
     const bool taken = std::find(kTaken.begin(), kTaken.end(), option.name) != kTaken.end();
     if (taken || !args.has(option.name)) continue;
     if (option.name == "repeat")

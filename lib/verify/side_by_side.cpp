@@ -111,7 +111,8 @@ SideBySide::~SideBySide() = default;
 
 std::vector<std::string> SideBySide::pass_effects() const {
   std::vector<std::string> all;
-  for (const plan::Plan& plan : state_->engine->plans()) all.insert(all.end(), plan.effects.begin(), plan.effects.end());
+  for (const plan::Plan& plan : state_->engine->plans())
+    all.insert(all.end(), plan.effects.begin(), plan.effects.end());
   return all;
 }
 std::size_t SideBySide::units() const { return state_->model.units.size(); }

@@ -54,7 +54,7 @@ class Comparison {
   std::vector<std::string> failures_, doubts_;
   std::string because_;  // of what the runs are, and not of what they found
   bool digests_differ_ = false, not_finite_ = false;
-  compare::Holdings held_a_, held_b_;                  // records, state_digest, checkpoints
+  compare::Holdings held_a_, held_b_;                   // records, state_digest, checkpoints and their files
   std::vector<std::pair<std::string, Verdict>> found_;  // what each of these came to
   Verdict least_ = Verdict::exact;
 
@@ -151,7 +151,7 @@ class Comparison {
     if (!left.empty()) held_a_.add("state_digest");
     if (!right.empty()) held_b_.add("state_digest");
     if (!left.empty() && !right.empty())
-      found_.emplace_back("state_digest", left == right         ? Verdict::exact
+      found_.emplace_back("state_digest", left == right        ? Verdict::exact
                                           : tolerance_.exact() ? Verdict::different
                                                                : Verdict::within);
     if (left.empty() != right.empty()) {
@@ -172,6 +172,11 @@ class Comparison {
   }
 
   void checkpoints() {
+    if (a_.folder.empty() || b_.folder.empty()) {  // a metric file or a log was named, and no run
+      if (!a_.folder.empty() || !b_.folder.empty())
+        note("checkpoints", "not compared: " + (a_.folder.empty() ? a_ : b_).path + " is one file");
+      return;
+    }
     const auto left = a_.checkpoints(), right = b_.checkpoints();
     Folders folders;
     const auto only = [&](const std::string& name, const Recorded& side, compare::Holdings& holdings) {
@@ -193,10 +198,15 @@ class Comparison {
                                         [](const FileResult& file) { return file.name.ends_with("/weights"); });
     if (digests_differ_ && !parameters)
       note("tensors", "no checkpoint that both have tells which parameter differs: train with --save_steps");
-    if (folders.a.counts().empty() && folders.b.counts().empty()) return;
-    holds("checkpoints");
-    found_.emplace_back("checkpoints", tell(folders, answer_));
-    if (!folders.only.empty() || found_.back().second == Verdict::inconclusive) doubts_.push_back(undecided(folders));
+    for (const auto& [file, count] : folders.a.counts()) held_a_.add(file, count);
+    for (const auto& [file, count] : folders.b.counts()) held_b_.add(file, count);
+    bool open = !folders.only.empty();
+    for (const FileResult& file : folders.files) {
+      found_.emplace_back(file.name, file.found.verdict);
+      open = open || file.found.verdict == Verdict::inconclusive;
+    }
+    tell(folders.files, answer_);
+    if (open) doubts_.push_back(undecided(folders));
   }
 
   /// A run that is broken proves nothing, however equal it is to another.

@@ -224,6 +224,7 @@ class Reader {
     const double squares = number(row.at("squares"));
     if (squares < 0) throw Error(name + " has a sum of squares below 0");
     if (piece.count == 0) return;
+    ++tensor.holders;
     if (piece.count > tensor.of || piece.begin > tensor.of - piece.count)
       throw Error(name + " has a part outside of it");
     const auto next =
@@ -374,7 +375,7 @@ std::string ProbedRun::layout() const {
   for (const auto& [step, held] : steps) {
     for (const auto& [name, tensor] : held.tensors) {
       all.insert(name);
-      if (tensor.pieces.size() > 1) cut.insert(name);
+      if (tensor.pieces.size() > 1 || tensor.holders < ranks) cut.insert(name);
     }
   }
   if (cut.empty()) return "whole on " + on;

@@ -30,6 +30,7 @@ struct Probed {
     std::string values;  ///< file, or ""
   };
   std::vector<Piece> pieces{};  ///< distinct ones, by place
+  int holders = 0;              ///< ranks that hold some of it
   double norm() const;
   /// Whether both hold the same bytes in the same shape.
   bool same(const Probed& other) const;
@@ -60,7 +61,8 @@ struct ProbedRun {
   bool leaves_out(std::int64_t step) const;
   /// Whether `step` is the one that close() recorded though the stride leaves it out: parameters alone.
   bool is_close(std::int64_t step) const;
-  /// "whole on 2 ranks", "cut over 2 ranks", "3 of 16 tensors cut over 2 ranks, the others whole".
+  /// "whole on 2 ranks" where each rank holds all of each tensor, "cut over 2 ranks" where none does, else "3 of 16
+  /// tensors cut over 2 ranks, the others whole".
   std::string layout() const;
 };
 

@@ -95,6 +95,7 @@ class Comparison {
         ledger_(a_.holdings, b_.holdings) {}
 
   ProbeAnswer run() {
+    health();
     std::set<std::int64_t> all;
     for (const ProbedRun* side : {&a_, &b_}) {
       for (const auto& [step, held] : side->steps) all.insert(step);
@@ -108,7 +109,6 @@ class Comparison {
       else
         one_step(step, left->second, right->second);
     }
-    health();
     return answer();
   }
 
@@ -342,8 +342,6 @@ class Comparison {
       doubts_.push_back("both files of rank 0 are the same to the last byte and name no recording: one may be a copy");
       ledger_.at_least(Verdict::inconclusive);
     }
-    if (tensors_ == 0) failures_.insert(failures_.begin(), "nothing in common: no tensor of any step that both have");
-    if (!failures_.empty()) ledger_.at_least(Verdict::failed);
   }
 
   bool same_file() const {
@@ -373,6 +371,8 @@ class Comparison {
   }
 
   ProbeAnswer answer() {
+    if (tensors_ == 0) failures_.insert(failures_.begin(), "nothing in common: no tensor of any step that both have");
+    if (!failures_.empty()) ledger_.at_least(Verdict::failed);
     ProbeAnswer answer{ledger_.settle(), {}};
     const auto add = [&](const std::string& key, const std::string& value) { answer.lines.emplace_back(key, value); };
     add("verdict", std::string(name(answer.verdict)));

@@ -54,6 +54,15 @@ TEST_CASE("probes: the layouts of both sides, and a remark where they are the sa
   CHECK(line(other, "layout_a") == "cut over 3 ranks");
   CHECK(line(other, "layout_b") == "whole on 1 rank");
   CHECK(line(other, "layouts").empty());
+  // Each tensor whole, but on one rank alone: as a flat buffer is cut.
+  Recording flat = recording(1, 3, false, 4);
+  for (std::size_t step = 0; step < flat.steps(); ++step) {
+    for (std::size_t rank = 1; rank < 3; ++rank) {
+      for (std::size_t number = 0; number < 4; ++number) flat.tensor(rank, step, number)["count"] = 0;
+    }
+  }
+  flat.write(folder.file("flat"));
+  CHECK(line(compare_probes(folder.file("flat"), folder.file("cut"), {}), "layout_a") == "cut over 3 ranks");
   const ProbeAnswer same = compare_probes(folder.file("cut"), folder.file("again"), {});
   CHECK(line(same, "layouts").starts_with("the same on both sides"));
 }

@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "compare/content.hpp"
 #include "metric/file.hpp"
 #include "parse/log.hpp"
 
@@ -78,10 +79,11 @@ std::vector<std::string> Recorded::checkpoints() const {
   if (folder.empty()) return all;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    const bool weights =
-        fs::exists(entry.path() / "pytorch_model.bin") || fs::exists(entry.path() / "model.safetensors");
-    // One that begins with a point is being written or removed.
-    if (weights && name.front() != '.' && name.find("checkpoint") != std::string::npos) all.push_back(name);
+    // One that begins with a point is being written or removed. One whose weights are gone is damaged, not no
+    // checkpoint.
+    if (name.front() == '.' || name.find("checkpoint") == std::string::npos || !entry.is_directory()) continue;
+    if (fs::exists(entry.path() / "SHA256SUMS") || !compare::files_of(entry.path().string()).empty())
+      all.push_back(name);
   }
   std::sort(all.begin(), all.end(),
             [](const auto& a, const auto& b) { return std::pair(step_of(a), a) < std::pair(step_of(b), b); });

@@ -17,7 +17,7 @@ struct Recorded {
   std::map<std::string, compare::Precision> precision;  ///< of the columns of numbers
   std::vector<std::string> faults;                      ///< what could not be read in a log
 
-  /// Weights below the folder that this can read: "checkpoint_100", "final_checkpoint", by step.
+  /// Checkpoints below the folder, damaged ones too: "checkpoint_100", "final_checkpoint", by step.
   std::vector<std::string> checkpoints() const;
 };
 

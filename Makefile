@@ -90,7 +90,8 @@ LIGHT_PCH := $(BUILD)/pch/standard.hpp
 # demo and check build with every processor, unless make was given its own -j.
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
-all: $(TOOLS:%=$(BUILD)/%) $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(BUILD)/blas  ## build every tool into build/
+# The GPU library first: it has the slowest sources.
+all: $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(TOOLS:%=$(BUILD)/%) $(BUILD)/blas  ## build every tool into build/
 	@echo 'zs-train and zs-verify are built $(if $(WITH_CUDA),with CUDA$(comma) for GPUs of sm $(strip $(SM)),without CUDA: $(WITHOUT_CUDA))'
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 

@@ -3,9 +3,9 @@
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"
-  command -v mpirun >/dev/null || skip "mpirun is not installed"
+  command -v mpirun >/dev/null || no_package openmpi-bin
   SMALL=(--model_name tiny --num_layers 1 --seq_length 32 --log_interval 1 --max_steps 3 --output_dir out)
-  mpi=(timeout 120 mpirun --oversubscribe --bind-to none)
+  mpi=(timeout "$HANG" mpirun --oversubscribe --bind-to none)
 }
 
 # differ NAME FIRST SECOND [OPTION...]: a rank with the words FIRST and one with SECOND end with status 2 and name NAME once.
@@ -105,7 +105,7 @@ torch() {
   local -x WORLD_SIZE=$1 MASTER_ADDR=localhost MASTER_PORT=$((20000 + RANDOM % 12000))
   shift
   for ((rank = 0; rank < ranks; ++rank)); do
-    RANK=$rank LOCAL_RANK=$rank timeout 120 "$@" >$rank.log 2>&1 &
+    RANK=$rank LOCAL_RANK=$rank timeout "$HANG" "$@" >$rank.log 2>&1 &
     ((rank)) || first=$!
   done
   wait "$first"

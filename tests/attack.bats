@@ -18,7 +18,7 @@ log() {
 answers() {
   local expected=$1 words=$2 status=0
   shift 2
-  timeout -k 5 60 "$@" >out 2>&1 </dev/null || status=$?
+  timeout -k 5 "$HANG" "$@" >out 2>&1 </dev/null || status=$?
   ((status == expected)) || complain "$*: status $status, not $expected: $(tail -n 5 out)"
   [[ -z $words ]] || grep -qF -- "$words" out || complain "$*: does not say '$words': $(tail -n 5 out)"
 }
@@ -187,7 +187,7 @@ poisoned() {
 }
 
 @test "attack: settings that overflow, that contradict, or that nothing reads" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   small=(zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 1)
   answers 2 'leave one out' "${small[@]}" --reduction any --gradient_accumulation_steps 641 --batch_size 6700417 --max_gpu_batch_size 1
   answers 2 'needs at least' "${small[@]}" --reduction any --gradient_accumulation_steps 641 --batch_size 6700417

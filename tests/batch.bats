@@ -90,10 +90,10 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 
 @test "batch: a signal stops the running condition and no rank stays" {
   fake_trainer
-  sed -i 's/^{/echo $$ >>pids; exec sleep 60; {/' bin/zs-train
+  sed -i 's/^{/echo $$ >>pids; exec sleep 3600; {/' bin/zs-train
   bash "$ROOT/slurm/batch.sbatch" minimal_test 2>err &
   batch=$!
-  for _ in {1..100}; do [ -s pids ] && break || sleep 0.1; done
+  await [ -s pids ]
   kill -TERM $batch
   wait $batch && status=0 || status=$?
   [ $status = 143 ]
@@ -102,14 +102,14 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 }
 
 @test "batch: on 2 ranks, for real: the conditions end with one state digest" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   run -0 --separate-stderr batch full_comparison -- --num_layers 2 --seq_length 32 --max_steps 8 --log_interval 2
   [ "$(cat results/*/z*.log | grep -oE 'state_digest: [0-9a-f]{32}' | sort -u | wc -l)" = 1 ]
 }
 
 @test "batch: on 2 ranks, for real: a Llama reads text through its own tokenizer, a ViT images; accuracies are in the report" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
-  command -v python3 >/dev/null || skip "python3 is not installed"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
+  command -v python3 >/dev/null || no_package python3
   # A Llama with the tokenizer in its folder: the words decide the size of the vocabulary.
   zs-train --model_name tiny-llama --set model.vocab_size=1600 --num_layers 1 --seq_length 16 --max_steps 1 --save_final false --save_pretrained llama --output_dir made >log
   cp "$ROOT/tests/token/gpt2.json" llama/tokenizer.json
@@ -170,10 +170,10 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
 }
 
 @test "batch: a run whose process was killed is FAILED, not running for ever" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 100000 >log &
   pid=$!
-  for _ in {1..200}; do compgen -G 'saved_models/*/metrics.h5' >/dev/null && break || sleep 0.1; done
+  await compgen -G 'saved_models/*/metrics.h5' >/dev/null
   [ "$(zs-runs --status --show state basis | tail -n 1)" = $'RUNNING\tits process on this host is alive' ]
   kill -KILL $pid
   wait $pid || true
@@ -322,7 +322,7 @@ one_condition() {
 }
 
 @test "train: for real, no secret is written, and no value can pass for a line of the log" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   text=$'text\nEpoch 1, Step 9, Loss: 0.5 sync: True'
   head -c 20000 /usr/share/common-licenses/Apache-2.0 | cat >"$text"
   secret=s3cret$RANDOM$RANDOM

@@ -20,12 +20,12 @@ train() {
   local ranks=$1
   shift
   # shellcheck disable=SC2086
-  timeout 120 mpirun --oversubscribe --bind-to none -n "$ranks" zs-train $SMALL "$@"
+  timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$ranks" zs-train $SMALL "$@"
 }
 resume() {
   local ranks=$1
   shift
-  timeout 120 mpirun --oversubscribe --bind-to none -n "$ranks" zs-train --resume "$@"
+  timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$ranks" zs-train --resume "$@"
 }
 digest() { sed -n 's/^state_digest: //p' "$1"; }
 
@@ -75,7 +75,7 @@ damaged() {
   mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 2 --max_steps 400 \
     --output_dir stopped >stopped.log 2>stopped.err &
   launcher=$!
-  for _ in {1..300}; do grep -q 'Step 5,' stopped.log && break; sleep 0.1; done
+  await grep -q 'Step 5,' stopped.log
   kill -USR1 "$(marked zs-train | tail -n 1)"
   status=0
   wait $launcher || status=$?
@@ -212,7 +212,7 @@ config() {
 # Weights as Hugging Face has them, made in Python from a checkpoint of ours: with and without the first part of the
 # names, with masks and the tied head, with another head, and with a layer more.
 @test "checkpoint: weights from Python in any of their usual forms; those of another model are refused" {
-  /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+  /usr/bin/python3 -c 'import torch' 2>/dev/null || no_package python3-torch
   /usr/bin/python3 - "saved/$id/final_checkpoint" <<'END'
 import os, shutil, sys, torch
 folder = sys.argv[1]
@@ -280,7 +280,7 @@ END
   # shellcheck disable=SC2086
   mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 3 --max_steps 40 --save_steps 2 \
     --keep_last 2 --output_dir killed >killed.log 2>/dev/null &
-  for _ in {1..300}; do compgen -G 'killed/2*/checkpoint_*' >/dev/null && break; sleep 0.1; done
+  await compgen -G 'killed/2*/checkpoint_*' >/dev/null
   id=$(cd killed && basename 2*)
   for round in 1 2 3 4; do
     sleep "0.$((RANDOM % 9 + 1))"
@@ -300,7 +300,7 @@ END
 }
 
 @test "checkpoint: Python's torch.load reads both files, weights_only, to the same bits; its weights load" {
-  /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+  /usr/bin/python3 -c 'import torch' 2>/dev/null || no_package python3-torch
   /usr/bin/python3 - "saved/$id/final_checkpoint" <<'END'
 import os, sys, torch
 folder = sys.argv[1]

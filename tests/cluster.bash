@@ -6,7 +6,7 @@
 cluster_up() {
   export ZS_SANDBOX=$BATS_FILE_TMPDIR/sandbox SLURM_CONF=$BATS_FILE_TMPDIR/sandbox/slurm.conf
   PATH=$PATH:/usr/sbin
-  if ! command -v slurmctld slurmd >/dev/null; then skip "slurm-wlm is not installed"; fi
+  if ! command -v slurmctld slurmd >/dev/null; then no_package slurm-wlm; fi
   "$ROOT/slurm/sandbox/up" "$@"
 }
 

@@ -3,11 +3,11 @@
 setup() {
   load helper
   ranks=$BUILD/mpi/ranks
-  command -v mpirun >/dev/null || skip "mpirun is not installed"
+  command -v mpirun >/dev/null || no_package openmpi-bin
 }
 
 # launch COUNT ARGUMENT...: ranks on this host, more than it has cores if need be.
-launch() { timeout -k 5 120 mpirun -np "$1" --oversubscribe "${@:2}"; }
+launch() { timeout -k 5 "$HANG" mpirun -np "$1" --oversubscribe "${@:2}"; }
 
 # As between hosts: no shared memory, and MPI's messages through sockets.
 between_hosts() { export OMPI_MCA_osc_sm_backing_directory=/nonexistent OMPI_MCA_btl=tcp,self; }
@@ -45,11 +45,11 @@ holds() {  # holds COUNT: every case holds on COUNT processes
   [ "$output" = "1 ranks: every case holds" ]
 }
 
-@test "comm: N tasks that are each rank 0 of 1 are refused within a second" {
+@test "comm: N tasks that are each rank 0 of 1 are refused, and do not wait for each other" {
   local task
   for task in "OMPI_COMM_WORLD_SIZE=4" "SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4"; do
     # shellcheck disable=SC2086
-    run -2 env $task timeout 1 "$ranks" cases
+    run -2 env $task timeout "$HANG" "$ranks" cases
     [[ $output == *"started 4 tasks, but MPI sees one: each would be rank 0 of 1"* ]]
   done
 }
@@ -58,24 +58,20 @@ named() {  # named RANK: the others stopped, with status 2 or as what the launch
   echo "$output"
   [[ $output == *"reduce-scatter of h.2: nothing came for 3 s from rank $1 on "* ]]
   [[ $output != *"from rank $((3 - $1))"* ]]
-  ((SECONDS - begin < 20))
 }
 
 @test "comm: a rank that is killed is named with the collective, where the launcher does not end the job" {
-  begin=$SECONDS
   run launch 3 --enable-recovery "$ranks" die 1
   named 1
 }
 
 @test "comm: a rank that hangs is named with the collective, and the job ends with status 2" {
-  begin=$SECONDS
   run -2 launch 3 "$ranks" stop 2
   named 2
 }
 
 @test "comm: a rank that hangs is named where there are only messages" {
   between_hosts
-  begin=$SECONDS
   run -2 launch 3 "$ranks" stop 1
   named 1
 }

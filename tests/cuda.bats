@@ -8,7 +8,7 @@ setup() {
 }
 
 @test "cuda: the library asks the program for nothing that it does not have" {
-  [[ -e $library ]] || skip "libzs-cuda.so was not built: no nvcc, or a LibTorch without CUDA"
+  [[ -e $library ]] || skip "libzs-cuda.so was not built, for want of nvcc or of a LibTorch with CUDA: make deps all CUDA=1"
   # What of zs the library leaves to the program.
   nm -D --undefined-only "$library" | sed -n 's/^ *U \(_Z[A-Z]*2zs.*\)/\1/p' | sort >needs
   [ -s needs ]

@@ -36,7 +36,7 @@ follow() {
   if [[ $line == *'--device cuda'* && ! -e /dev/nvidia0 ]]; then expected=2 words='--device cuda'; fi
   followed=$((followed + 1))
   if [[ $line == export\ * ]]; then eval "$line"; return; fi
-  timeout 300 bash -o pipefail -c "$line" >out 2>&1 </dev/null || status=$?
+  timeout "$HANG" bash -o pipefail -c "$line" >out 2>&1 </dev/null || status=$?
   ((status == expected)) || complain "$line: status $status, not $expected: $(tail -n 5 out)"
   [[ -z $words ]] || grep -qF -- "$words" out || complain "$line: does not say '$words': $(tail -n 5 out)"
 }

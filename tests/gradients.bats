@@ -43,7 +43,7 @@ setup() {
 }
 
 @test "gradients: a layer that explodes, vanishes, is zero or not finite is a no, with status 1" {
-  /usr/bin/python3 -c 'import torch' 2>/dev/null || skip "python3-torch is not installed"
+  /usr/bin/python3 -c 'import torch' 2>/dev/null || no_package python3-torch
   /usr/bin/python3 - <<'END'
 import os, torch
 def save(step, **scales):
@@ -62,7 +62,7 @@ END
 }
 
 @test "gradients: what Python computes from the same files" {
-  /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null || skip "python3-torch is not installed"
+  /usr/bin/python3 -c 'import torch, numpy' 2>/dev/null || no_package python3-torch
   zs-report --gradients small -o report.md
   /usr/bin/python3 - "$run" report.md <<'END'
 import math, re, sys

@@ -8,6 +8,26 @@ PATH=$BUILD:$PATH
 export ROOT BUILD PATH LC_ALL=C.UTF-8 OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
+# No test asks how long something takes, which says more of the machine's load than of zs: `timeout "$HANG"` stands before
+# what might hang, and `await` waits for a state.
+export HANG=900  # s
+
+# await COMMAND...: waits until the command succeeds; fails after HANG seconds.
+await() {
+  local end=$((SECONDS + HANG))
+  until "$@"; do
+    ((SECONDS < end)) || { echo "in vain: $*"; return 1; }
+    sleep 0.1
+  done
+}
+
+# no_package PACKAGE...: skips the test, which needs these Debian packages; where CI=true, which `make deps` reads too, fails it.
+no_package() {
+  if [[ ${CI:-} != true ]]; then skip "needs $*: apt-get install $*"; fi
+  echo "CI=true, and there is no $*: apt-get install $*"
+  return 1
+}
+
 # The built tools, by name.
 tools() { basename -a "$BUILD"/zs-*; }
 

@@ -69,8 +69,17 @@ scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; 
 }
 
 @test "scripts: shellcheck finds nothing" {
-  command -v shellcheck >/dev/null || skip "shellcheck is not installed"
+  command -v shellcheck >/dev/null || no_package shellcheck
   shellcheck $(scripts)
+}
+
+@test "assertions: none in a .bats file is one that cannot fail" {
+  command -v shellcheck >/dev/null || no_package shellcheck
+  tests/assertions tests/*.bats tests/slurm/*.bats
+  local and='&& [ 2 = 2 ]'
+  printf '@test "%s" {\n  %s\n  true\n}\n' one '! false' two "[ 1 = 1 ] $and" three "grep -q a b $and" >"$BATS_TEST_TMPDIR/idle.bats"
+  run -1 tests/assertions "$BATS_TEST_TMPDIR/idle.bats"
+  [[ $output == *"idle.bats line 2:"*SC2314*"6:  [ 1 = 1 ] $and"*"10:  grep -q a b $and"* ]]
 }
 
 @test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {

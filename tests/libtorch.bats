@@ -8,7 +8,7 @@ setup() {
   cache=$XDG_CACHE_HOME/zs home=$XDG_CACHE_HOME/zs/libtorch-2.11.0/torch
   libtorch=$ROOT/share/libtorch
   mkdir index
-  python3 -m pip --version >/dev/null 2>&1 || skip "python3 has no pip"
+  python3 -m pip --version >/dev/null 2>&1 || no_package python3-pip
 }
 
 # wheel NAME VERSION MEGABYTES FILE...: a wheel in index/ with these files, the first so large; prints its requirement.
@@ -157,7 +157,7 @@ like_libtorch() { # like_libtorch VERSION ABI
 }
 
 @test "libtorch: what includes LibTorch's headers compiles with the distribution's too, where that is installed" {
-  [ -e /usr/include/torch/csrc/api/include/torch/version.h ] || skip "libtorch-dev is not installed"
+  [ -e /usr/include/torch/csrc/api/include/torch/version.h ] || skip "needs Debian's LibTorch: apt-get install libtorch-dev"
   cd "$ROOT"
   read -ra flags < <(make -s TORCH=debian flags)
   cp lib/unit/tensor.hpp "$BATS_TEST_TMPDIR"

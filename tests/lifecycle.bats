@@ -11,12 +11,7 @@ begin() {
   : >log  # one of an earlier training would be taken for this one's
   env --default-signal=INT,TERM "$@" >log 2>err 3>&- &
   trainer=$!
-  for _ in {1..300}; do
-    if grep -q 'Step 2,' log; then return; fi
-    sleep 0.1
-  done
-  cat log err
-  false
+  await grep -q 'Step 2,' log || { cat log err; false; }
 }
 
 # ends STATUS: it ends with it.
@@ -53,7 +48,7 @@ ends() {
     rm -rf reg
     begin zs-train "${big[@]}" --output_dir reg
     kill -"$one" $trainer
-    sleep 0.1
+    await grep -q '^ShdPnd:[[:space:]]*0*$' /proc/$trainer/status  # it has the first
     kill -"$two" $trainer
     ends "$status" || complain "$signals"
   done
@@ -67,14 +62,7 @@ ends() {
     trainer=$!
     sleep 1.5
     kill -$signal $trainer
-    for _ in {1..100}; do
-      kill -0 $trainer 2>/dev/null || break
-      sleep 0.1
-    done
-    if kill -0 $trainer 2>/dev/null; then
-      complain "$signal: it is still there"
-      kill -9 $trainer
-    fi
+    await none_runs $trainer || { kill -9 $trainer; complain "$signal: it is still there"; }
     wait $trainer || true
   done
   [ ! -e reg ] || complain "it left a registry"

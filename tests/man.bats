@@ -30,7 +30,7 @@ examples() {
 }
 
 @test "man: the examples of every page run, with the status that they say" {
-  [ -s summary.h5 ] || skip "zs-train is not built"
+  [ -s summary.h5 ] || skip "zs-train is not built: make all"
   for page in "$ROOT"/man/*.[0-9]; do
     # Each page in a folder of its own: its examples may write over what the next page reads.
     cp -r "$BATS_FILE_TMPDIR/folder" "$BATS_TEST_TMPDIR/${page##*/}"

@@ -20,7 +20,7 @@ digest() { sed -n 's/^state_digest: //p' "$1"; }
 train() {
   local ranks=$1
   shift
-  timeout 120 mpirun --oversubscribe --bind-to none -n "$ranks" zs-train --seq_length 32 --max_steps 4 --save_final false --log_interval 4 \
+  timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$ranks" zs-train --seq_length 32 --max_steps 4 --save_final false --log_interval 4 \
     --gradient_accumulation_steps $((4 / ranks)) --output_dir out "$@"
 }
 
@@ -44,10 +44,10 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
 
 @test "model: zs-verify finds a Llama exact, and a planted bit in it" {
   for stage in 1 3; do
-    run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name tiny-llama --num_layers 2 --iterations 3 --zero_stage $stage
+    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name tiny-llama --num_layers 2 --iterations 3 --zero_stage $stage
     [[ $output == *'verdict: exact'* ]] || complain "stage $stage: $output"
   done
-  run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name llama --iterations 3 --zero_stage 3 --compile
+  run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name llama --iterations 3 --zero_stage 3 --compile
   [[ $output == *'verdict: exact'* ]] || complain "folder: $output"
   run -1 zs-verify --model_name llama --iterations 3 --inject_fault 2:model.layers.1.self_attn.k_proj.weight:7
   [[ $output == *model.layers.1.self_attn.k_proj.weight* ]] || complain "planted: $output"
@@ -108,7 +108,7 @@ config() {
 }
 
 @test "model: a config.json that zs does not know, or that contradicts the weights, is told by key, tensor and shapes" {
-  command -v jq >/dev/null || skip "jq is not installed"
+  command -v jq >/dev/null || no_package jq
   config '.model_type = "mamba"'
   refused "bad/config.json: model_type 'mamba' is not known (zs knows gpt2, llama, vit)"
   config 'del(.model_type)'
@@ -176,7 +176,7 @@ config() {
   cp -r llama b/model
   still --model_name llama --learning_rate 0.1 --save_pretrained b/other >log
   cp b/other/model.safetensors b/model/
-  run -2 --separate-stderr timeout 120 mpirun --oversubscribe --bind-to none -n 1 --wdir "$PWD/a" zs-train --model_name model --seq_length 32 --max_steps 1 --output_dir out : \
+  run -2 --separate-stderr timeout "$HANG" mpirun --oversubscribe --bind-to none -n 1 --wdir "$PWD/a" zs-train --model_name model --seq_length 32 --max_steps 1 --output_dir out : \
     -n 1 --wdir "$PWD/b" zs-train --model_name model --seq_length 32 --max_steps 1 --output_dir out
   [[ $stderr == *"model: the ranks differ in the weights: rank 0 on "* ]] || complain "$stderr"
   verdict
@@ -194,7 +194,7 @@ config() {
 @test "model: a token file is trained on as its text is; ids that the model does not know, and a file cut short, are told" {
   head -c 20000 /usr/share/common-licenses/GPL-3 >text
   python3 -c 'import sys; sys.stdout.buffer.write(b"".join(bytes((b, 0)) for b in open("text", "rb").read()))' >text.bin 2>/dev/null ||
-    skip "python3 is not installed"
+    no_package python3
   zs-train --model_name llama --seq_length 32 --max_steps 3 --save_final false --output_dir out --dataset text >text.log
   zs-train --model_name llama --seq_length 32 --max_steps 3 --save_final false --output_dir out --dataset text.bin >ids.log
   [[ $(digest ids.log) == "$(digest text.log)" ]] || complain "other bits"
@@ -211,7 +211,7 @@ config() {
 @test "model: --packing none begins a sequence with each document: one digest, exact, resumable, its padding in no loss" {
   python3 -c '
 import json
-for i in range(200): print(json.dumps({"text": "document %d " % i + "word " * (i * 7 % 23)}))' >documents.jsonl 2>/dev/null || skip "python3 is not installed"
+for i in range(200): print(json.dumps({"text": "document %d " % i + "word " * (i * 7 % 23)}))' >documents.jsonl 2>/dev/null || no_package python3
   packed() { train "$@" --model_name llama --dataset documents.jsonl --packing none --dropout 0.1; }
   for kernels in "" --compile; do
     # shellcheck disable=SC2086
@@ -224,7 +224,7 @@ for i in range(200): print(json.dumps({"text": "document %d " % i + "word " * (i
       [[ $(digest log) == "$(digest first.log)" ]] || complain "$layout $kernels: $(digest log)"
     done
   done
-  run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name llama --dataset documents.jsonl --packing none --iterations 3 --zero_stage 2
+  run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name llama --dataset documents.jsonl --packing none --iterations 3 --zero_stage 2
   [[ $output == *'verdict: exact'* ]] || complain "zs-verify: $output"
 
   packed 2 --save_steps 2 --save_final true --zero_stage 3 --output_dir padded >whole.log

@@ -45,10 +45,7 @@ value() { sed -n "s/^run: $1=//p" "$2"; }
   zs-train "${SMALL[@]}" --max_steps 40 --save_final false --zero_stage 0 --output_dir other >whole
   zs-train "${SMALL[@]}" "${NVME[@]}" --max_steps 40 --save_steps 2 --keep_last 3 >log 2>err 3>&- &
   trainer=$!
-  for _ in {1..300}; do
-    compgen -G 'runs/2*/checkpoint_[4-9]' >/dev/null && break
-    sleep 0.1
-  done
+  await compgen -G 'runs/2*/checkpoint_[4-9]' >/dev/null
   kill -KILL $trainer
   wait $trainer || true
   [ -z "$(ls -A nvme)" ]

@@ -6,7 +6,7 @@ setup() {
   for PYTHON in python3 /usr/bin/python3 none; do
     "$PYTHON" -c 'import torch, h5py' 2>/dev/null && break
   done
-  [ "$PYTHON" != none ] || skip "no python3 with torch and h5py: apt-get install python3-torch python3-h5py"
+  [ "$PYTHON" != none ] || no_package python3-torch python3-h5py
 }
 
 # follows RANKS ACCUMULATION STAGE: 50 steps of tiny, and the oracle after them.

@@ -68,10 +68,7 @@ events() { gzip -dc "$1" | jq -c ".traceEvents[] | $2"; }
   zs-train --model_name tiny --num_layers 1 --seq_length 16 --output_dir runs --bench_step 100000 --profile_steps 2-100000 \
     --profile_dir cut --log_interval 1 >log &
   local pid=$! status=0
-  for ((i = 0; i < 600; ++i)); do
-    if grep -q 'Step 4,' log; then break; fi
-    sleep 0.1
-  done
+  await grep -q 'Step 4,' log
   kill -TERM $pid
   wait $pid || status=$?
   assert_equal $status 75

@@ -15,7 +15,7 @@ commands() {
 }
 
 @test "readme: every command runs, in order, with the status that a reader expects" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   for folder in slurm share man; do ln -s "$ROOT/$folder"; done
   ln -s "$BUILD" build
   PATH=$(tr : '\n' <<<"$PATH" | grep -vxF "$BUILD" | paste -sd:)
@@ -33,7 +33,7 @@ commands() {
 }
 
 @test "demo: ends with six commands to try, which run on what it made" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   run -0 --separate-stderr "$ROOT/share/demo" minimal_test -- --num_layers 1 --seq_length 16 --max_steps 4 --log_interval 1
   grep '^  ' <<<"$output" >next
   [ "$(wc -l <next)" = 6 ]

@@ -172,14 +172,15 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
 }
 
 @test "revisions: a signal ends the training, removes the worktrees and keeps what was done" {
-  commit sleeps 'base=1000 peak=2000000; [[ $PWD != *sleeps* ]] || { echo $$ >>"$PIDS"; sleep 60 & echo $! >>"$PIDS"; wait; }'
+  commit sleeps 'base=1000 peak=2000000; [[ $PWD != *sleeps* ]] || { echo $$ >>"$PIDS"; sleep 3600 & echo $! >>"$PIDS"; wait; }'
   state >before
+  two_lines() { [ "$(cat "$1" 2>/dev/null | wc -l)" = 2 ]; }
   for signal in TERM HUP; do
     export PIDS=$PWD/pids.$signal
     bash "$ROOT/slurm/compare-revisions.sbatch" --repo "$repo" --run "bash train.sh" --revision1 base --revision2 sleeps \
       --output_dir out.$signal 2>err &
     compare=$!
-    for _ in {1..100}; do [ "$(cat "$PIDS" 2>/dev/null | wc -l)" = 2 ] && break || sleep 0.1; done
+    await two_lines "$PIDS"
     [ -n "$(ls -A "$TMPDIR")" ]
     kill -$signal $compare
     wait $compare && status=0 || status=$?

@@ -27,7 +27,7 @@ setup() {
 }
 
 @test "sandbox: it listens on the loopback device only" {
-  command -v ss >/dev/null || skip "ss is not installed"
+  command -v ss >/dev/null || no_package iproute2
   run ss -ltnp
   [[ $output == *slurmctld* ]]
   [ -z "$(grep -E 'slurm' <<<"$output" | grep -vF '127.0.0.1:')" ]
@@ -70,7 +70,7 @@ setup() {
   export ZS_SANDBOX=$BATS_TEST_TMPDIR/other SLURM_CONF=$BATS_TEST_TMPDIR/other/slurm.conf
   "$ROOT/slurm/sandbox/up" --nodes 1
   job=$(sbatch --parsable --output=out --wrap 'trap "" TERM; echo here; while :; do sleep 1; done')
-  for _ in {1..100}; do grep -qs here out && break || sleep 0.1; done
+  await grep -qs here out
   kill -KILL $(grep -lzsxF "ZS_SANDBOX_DAEMON=$ZS_SANDBOX" /proc/[0-9]*/environ | cut -d/ -f3)
   "$ROOT/slurm/sandbox/down"
   [ ! -e "$ZS_SANDBOX" ]
@@ -148,7 +148,7 @@ reported() {
 }
 
 @test "sbatch: on two nodes the conditions have the state digest of mpirun" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   small=(--num_layers 2 --seq_length 32 --max_steps 8 --log_interval 2)
   submitted batch.sbatch minimal_test -- "${small[@]}"
   [ "$state $code" = "COMPLETED 0" ]
@@ -159,7 +159,7 @@ reported() {
 
 # a_training: a configuration that takes some seconds.
 a_training() {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   echo '{model: {name: tiny, num_layers: 1, context_length: 16}, training: {max_steps: 400, save_steps: 50, keep_last: 1}}' >config.yaml
 }
 
@@ -288,7 +288,7 @@ submit_training() {
 }
 
 @test "sbatch: ranks started as so many singletons are refused" {
-  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built"
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
   run -2 srun --mpi=none --ntasks=2 --quiet zs-train --model_name tiny --max_steps 1
   [[ $output == *"zs-train: srun started 2 tasks, but MPI sees one: each would be rank 0 of 1; "* ]]
   [ ! -e saved_models ]
@@ -311,12 +311,12 @@ submit_training() {
   grep -q '^Same or better: HEAD.2 against HEAD.1: identical bits' out
   [[ $(jq -r '[.conditions[] | .launch, .host] | unique | join(" ")' one/metadata.json) == *n[12]*"srun --mpi=pmix"* ]]
   job=$(sbatch --parsable --output=out2 --ntasks=2 "${compare[@]}" --run '$ZS_LAUNCH sleep 60' --output_dir two)
-  for _ in {1..200}; do ls two/logs_HEAD.1_run1/run.log 2>/dev/null && break || sleep 0.1; done
+  await [ -e two/logs_HEAD.1_run1/run.log ]
   [ -n "$(ls -A "$TMPDIR")" ]
   scancel "$job"
   ended "$job"
   cat out2
-  for _ in {1..100}; do [ -z "$(ls -A "$TMPDIR")" ] && break || sleep 0.1; done
-  [ -z "$(ls -A "$TMPDIR")" ]
+  await rmdir "$TMPDIR"  # it is empty
+  mkdir "$TMPDIR"
   [ "$(git -C repo worktree list | wc -l)" = 1 ]
 }

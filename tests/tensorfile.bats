@@ -14,7 +14,7 @@ setup() {
 }
 
 @test "tensorfile: PyTorch reads our files and we read PyTorch's, bit by bit" {
-  [ -n "$PYTHON" ] || skip "no python3 with torch and numpy: apt-get install python3-torch python3-numpy"
+  [ -n "$PYTHON" ] || no_package python3-torch python3-numpy
   cd "$BATS_TEST_DIRNAME/.."
   run "${BUILD:-build}/test-light" --no-skip --test-case="PyTorch: *"
   echo "$output"

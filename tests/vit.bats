@@ -4,7 +4,7 @@
 setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"
-  command -v python3 >/dev/null || skip "python3 is not installed"
+  command -v python3 >/dev/null || no_package python3
   python3 "$ROOT/tests/pictures.py" pictures 3 20
   zs-train --model_name tiny-vit --num_layers 2 --dataset pictures --max_steps 3 --batch_size 4 --save_final false --save_pretrained vit \
     --output_dir out >vit.log
@@ -22,7 +22,7 @@ train() {
   local ranks=$1 launch=()
   shift
   ((ranks == 1)) || launch=(mpirun --oversubscribe --bind-to none -n "$ranks")
-  timeout 120 "${launch[@]}" zs-train --max_steps 3 --save_final false --batch_size 2 \
+  timeout "$HANG" "${launch[@]}" zs-train --max_steps 3 --save_final false --batch_size 2 \
     --gradient_accumulation_steps $((4 / ranks)) --output_dir out "$@"
 }
 
@@ -45,7 +45,7 @@ train() {
 }
 
 @test "vit: zs-verify finds it exact, also of images that are made up, and a planted bit in it" {
-  run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name tiny-vit --num_layers 2 --iterations 3 --zero_stage 3 --batch_size 2
+  run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name tiny-vit --num_layers 2 --iterations 3 --zero_stage 3 --batch_size 2
   [[ $output == *'verdict: exact'* ]] || complain "stage 3: $output"
   run -0 zs-verify --model_name vit --dataset pictures --iterations 3 --zero_stage 1 --compile --batch_size 2
   [[ $output == *'verdict: exact'* ]] || complain "folder: $output"
@@ -89,7 +89,7 @@ train() {
 
 @test "vit: it learns the classes; accuracies are in the log, the record and the index, and logits in a file" {
   for part in train valid test; do python3 "$ROOT/tests/pictures.py" parted/$part 3 "$([[ $part == train ]] && echo 60 || echo 8)" $part; done
-  timeout 200 zs-train --model_name tiny-vit --num_layers 2 --dataset parted --max_steps 60 --batch_size 8 --learning_rate 1e-3 --eval --eval_steps 30 --compile \
+  timeout "$HANG" zs-train --model_name tiny-vit --num_layers 2 --dataset parted --max_steps 60 --batch_size 8 --learning_rate 1e-3 --eval --eval_steps 30 --compile \
     --save_final false --save_pretrained learnt --dump_logits logits.h5 --output_dir taught --results results.json >log
   accuracy=$(sed -n 's/^test: .*accuracy: \([0-9.]*\).*/\1/p' log)
   awk "BEGIN { exit !($accuracy > 0.7) }" || complain "it learns nothing: $(tail -8 log)"
@@ -113,7 +113,7 @@ train() {
   run -0 /usr/bin/python3 -c 'import h5py; f = h5py.File("parsed.h5"); print([d["loss"].attrs["unit"] for d in f["runs"].values()])'
   [[ $output == *nats* && $output != *token* ]] || complain "in HDF5: $output"
   # The same model alone, by other ranks.
-  run -0 timeout 120 mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name learnt --dataset parted --batch_size 8 --eval_only --output_dir none --zero_stage 3 --compile
+  run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-train --model_name learnt --dataset parted --batch_size 8 --eval_only --output_dir none --zero_stage 3 --compile
   [[ ${lines[0]} == "$(grep '^validation: ' log)" ]] || complain "alone: $output"
   [[ $output == *"$(grep '^test: ' log)"* ]] || complain "alone: $output"
   [ ! -e none ] || complain "a run was made"
@@ -141,7 +141,7 @@ print((logits.argmax(1) == targets).mean())'
   run -2 train 1 --model_name vit --dataset bad --num_epochs 1 --max_steps 0
   [[ $output == *"bad/class0/05.png: is damaged: "*": mend it, or leave such images out by --skip_bad_images" ]] || complain "$output"
   mkfifo bad/class0/fifo.png
-  run -2 timeout 20 zs-train --model_name vit --dataset bad --output_dir none
+  run -2 timeout "$HANG" zs-train --model_name vit --dataset bad --output_dir none
   [[ $output == "zs-train: bad/class0/fifo.png: is not a regular file, cannot be mapped" ]] || complain "$output"
   rm bad/class0/fifo.png
   mkdir bad/none

@@ -181,7 +181,7 @@ for i in range(40):
     open('damaged%d.h5' % i, 'wb').write(damaged)
 PY
   for file in damaged*.h5; do
-    timeout 60 zs-aggregate "$file" >out 2>>err && status=0 || status=$?
+    timeout "$HANG" zs-aggregate "$file" >out 2>>err && status=0 || status=$?
     ((status == 0 || status == 2)) || complain "$file: status $status: $(tail -n 1 err)"
   done
   grep -q "^zs-aggregate: damaged" err || complain "no message"
@@ -229,7 +229,7 @@ PY
 }
 
 @test "input without an end, and bombs, cost little" {
-  limited() { (ulimit -v 4000000; exec timeout 60 "$@"); }
+  limited() { (ulimit -v 4000000; exec timeout "$HANG" "$@"); }
   for input in /dev/zero /dev/urandom; do
     run -2 --separate-stderr limited zs-aggregate $input
     [[ $stderr == "zs-aggregate: $input: no metric records"* ]] || complain "$stderr"

@@ -98,15 +98,15 @@ END
   zs-parse --follow run.log >out.tsv 3>&- &
   parser=$!
   touch out.tsv
-  wait_for() { for _ in {1..100}; do [ "$(column step <out.tsv | xargs)" = "$1" ] && return; sleep 0.05; done; cat out.tsv; return 1; }
-  wait_for "10"
+  steps_are() { [ "$(column step <out.tsv | xargs)" = "$1" ]; }
+  await steps_are "10"
   line 20 2.5 | head -c 30 >>run.log
   sleep 0.3
   line 20 2.5 | tail -c +31 >>run.log
-  wait_for "10 20"
+  await steps_are "10 20"
   mv run.log run.log.1
   line 30 1.5 >run.log
-  wait_for "10 20 30"
+  await steps_are "10 20 30"
   kill -INT $parser
   wait $parser
   grep -q '^#@ run source_sha256=' out.tsv
@@ -135,7 +135,7 @@ END
 @test "zs-parse: memory does not grow with the log" {
   lines 400000 >many.log
   peak() { command time -f %M "$@" 2>&1 >/dev/null | tail -n 1; }
-  [ -x "$(type -P time)" ] || skip "no GNU time"
+  [ -x "$(type -P time)" ] || no_package time
   (($(peak zs-parse many.log) < 64000))
   [ "$(zs-parse many.log | rows | wc -l)" = 400000 ]
 }

@@ -81,7 +81,7 @@ fake_gnuplot() {
 }
 
 @test "on a terminal in colour, unless NO_COLOR is set" {
-  command -v script >/dev/null || skip "script(1) is not installed"
+  command -v script >/dev/null || no_package bsdutils
   TERM=xterm script -qec "zs-plot time same.h5" /dev/null </dev/null >colour
   grep -q $'\e\[38;5;' colour
   NO_COLOR=1 TERM=xterm script -qec "zs-plot time same.h5" /dev/null </dev/null >plain
@@ -259,11 +259,11 @@ fake_gnuplot() {
   for log in *.jsonl; do
     zs-parse "$log" | zs-aggregate >summary.h5
     for axis in "" --log; do
-      run -0 timeout 20 zs-plot loss summary.h5 $axis
+      run -0 timeout "$HANG" zs-plot loss summary.h5 $axis
       [[ $output != *inf* && ${#lines[@]} -ge 3 ]] || complain "$log $axis: $output"
-      run -0 timeout 20 zs-plot loss summary.h5 $axis -o "$log.svg"
+      run -0 timeout "$HANG" zs-plot loss summary.h5 $axis -o "$log.svg"
     done
-    run timeout 20 zs-report summary.h5 --format html -o report.html
+    run timeout "$HANG" zs-report summary.h5 --format html -o report.html
     ((status < 2)) || complain "$log: $output"
     grep -q '<svg' report.html || complain "$log: no picture in the report"
     if grep -Eq '[ML"](inf|nan|-nan)' report.html; then complain "$log: a place that is no number"; fi

@@ -84,9 +84,9 @@ setup() {
     echo "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"
     for i in {1..9}; do echo "a$i: &a$i [$(printf "*a$((i - 1)),%.0s" {1..9})*a$((i - 1))]"; done
   } >bomb.yaml
-  run -2 timeout 30 zs-sweep bomb.yaml grid.yaml -n
+  run -2 timeout "$HANG" zs-sweep bomb.yaml grid.yaml -n
   [[ $output == "zs-sweep: bomb.yaml:"*": too many values: aliases repeat one far more often than it is written" ]]
-  run -2 timeout 30 zs-sweep --conditions bomb.yaml set
+  run -2 timeout "$HANG" zs-sweep --conditions bomb.yaml set
   [[ $output == "zs-sweep: bomb.yaml:"*": too many values: "* ]]
 }
 

@@ -17,7 +17,7 @@ train() {
   local ranks=$1 steps=$2
   shift 2
   # shellcheck disable=SC2086
-  timeout 120 mpirun --oversubscribe --bind-to none -n "$ranks" zs-train $SMALL --gradient_accumulation_steps "$steps" "$@"
+  timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$ranks" zs-train $SMALL --gradient_accumulation_steps "$steps" "$@"
 }
 
 digest() { sed -n 's/^state_digest: //p' "$1"; }
@@ -153,20 +153,20 @@ END
   # shellcheck disable=SC2086
   mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --bench_step 100000 --output_dir out5 >killed.log 2>&1 &
   launcher=$!
-  for _ in {1..600}; do grep -q 'Step 2,' killed.log && break; sleep 0.1; done
+  await grep -q 'Step 2,' killed.log
   mapfile -t ranks < <(marked zs-train)
   ((${#ranks[@]} == 2))
   kill -KILL "${ranks[1]}"
   wait $launcher && status=0 || status=$?
   echo "mpirun ended with $status"
   ((status != 0))
-  for _ in {1..50}; do [ -z "$(marked zs-train)" ] && break; sleep 0.1; done
-  [ -z "$(marked zs-train)" ]
+  gone() { [ -z "$(marked zs-train)" ]; }
+  await gone
   run -1 zs-aggregate --format tsv out5/*/metrics.h5 # TRUNCATED, and readable
 }
 
 @test "on a terminal one line shows how far it is, and the log is in its file; a pipe gets the log" {
-  command -v script >/dev/null || skip "script(1) is not installed"
+  command -v script >/dev/null || no_package bsdutils
   cd "$BATS_TEST_TMPDIR"
   small="zs-train --model_name tiny --num_layers 1 --seq_length 32 --max_steps 30 --log_interval 1"
   TERM=xterm script -qec "$small --run_name seen" /dev/null </dev/null >screen

@@ -12,7 +12,7 @@ verify() {
   local ranks=$1
   shift
   # shellcheck disable=SC2086
-  timeout 120 mpirun --oversubscribe --bind-to none -n "$ranks" zs-verify $SMALL "$@"
+  timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$ranks" zs-verify $SMALL "$@"
 }
 
 value() { sed -n "s/^$1: //p"; }

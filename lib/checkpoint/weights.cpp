@@ -36,9 +36,11 @@ std::string name_in(const StateDict& weights, const unit::Parameter& parameter) 
 
 /// Throws unless a tensor that no parameter took may be left out.
 void check_extra(const StateDict& weights, const StateDict::Entry& entry, const unit::Units& units,
-                 const std::string& otherwise) {
+                 const std::string& otherwise, Heads heads) {
   for (const auto& unit : units) {
     for (const unit::Extra& extra : unit->extras()) {
+      // A checkpoint is of this very model: it has nothing of layers that the model leaves out.
+      if (!extra.prefix.empty() && heads == Heads::required) continue;
       if (!entry.name.starts_with(extra.prefix) || !entry.name.ends_with(extra.suffix)) continue;
       if (extra.same_as.empty()) return;
       for (const unit::Parameter& parameter : unit->parameters()) {
@@ -85,7 +87,7 @@ Weights::Weights(const unit::Units& units, const std::string& folder, const std:
     }
   }
   for (const StateDict::Entry& entry : file_.entries()) {
-    if (taken.count(entry.name) == 0) check_extra(file_, entry, units, otherwise);
+    if (taken.count(entry.name) == 0) check_extra(file_, entry, units, otherwise, heads);
   }
 }
 

@@ -157,7 +157,7 @@ INSTALLED := $(LIGHT_TOOLS:%=$(BUILD)/%) $(HEAVY_TOOLS:%=$(BUILD)/$(if $(CACHED)
 
 $(MPI_TESTS) $(BENCHES): $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 # A program that loads libzs-cuda.so offers it all that zs-train does.
-$(BUILD)/bench/scatter: WHOLE = -rdynamic -Wl,--whole-archive -lzs-train -Wl,--no-whole-archive
+$(BUILD)/bench/scatter $(BUILD)/bench/kernels: WHOLE = -rdynamic -Wl,--whole-archive -lzs-train -Wl,--no-whole-archive
 $(BUILD)/mpi/%: $(BUILD)/obj/tests/mpi/%.o
 	@mkdir -p $(@D)
 	$(CXX) $< $(HEAVY_LIBS) -o $@
@@ -199,7 +199,7 @@ check-revisions: all  ## 20 comparisons of this revision with itself, for real (
 check-peers: all  ## compare with the Python packages that zs stands in for, which it gets from PyPI (minutes)
 	@for peer in tests/peers/*; do [ ! -x $$peer ] || BUILD=$(BUILD) PEERS=$(PEERS) $$peer || exit 1; done
 
-check-gpu: all  ## what needs a GPU, on this machine's GPUs: one digest an arithmetic, checkpoints, a stopped rank (minutes)
+check-gpu: all $(BUILD)/bench/kernels  ## what needs a GPU, on this machine's GPUs: one digest an arithmetic, checkpoints, a stopped rank (minutes)
 	@BUILD=$(BUILD) tests/gpu
 
 check-slurm: all  ## whole workflows on a throwaway Slurm cluster: sweeps, kills, 20 preemptions (20 minutes)

@@ -155,47 +155,80 @@ void carry(std::span<const View> views, const View& leaf) {
   check(cudaGetLastError(), "sum of micro-steps");
 }
 
+template <typename G>
 __global__ void adamw_kernel(AdamWFactors factors, float* parameters, float* exp_avg, float* exp_avg_sq,
-                             const float* gradient_sum, float scale, float clip, std::int64_t n) {
+                             const G* gradient_sum, float scale, float clip, std::int64_t n) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < n) adamw(factors, gradient_sum[i] * scale * clip, parameters[i], exp_avg[i], exp_avg_sq[i]);
+  if (i < n) adamw(factors, widen(gradient_sum[i]) * scale * clip, parameters[i], exp_avg[i], exp_avg_sq[i]);
 }
 
+template <typename G>
+struct alignas(4 * sizeof(G)) Quad {
+  G of[4];
+};
+
 /// 4 elements a thread. REQUIRES: all begin at multiples of 16 bytes.
+template <typename G>
 __global__ void adamw_by_4_kernel(AdamWFactors factors, float4* parameters, float4* exp_avg, float4* exp_avg_sq,
-                                  const float4* gradient_sum, float scale, float clip, std::int64_t quads) {
+                                  const Quad<G>* gradient_sum, float scale, float clip, std::int64_t quads) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= quads) return;
   float4 p = parameters[i], m = exp_avg[i], v = exp_avg_sq[i];
-  const float4 g = gradient_sum[i];
-  adamw(factors, g.x * scale * clip, p.x, m.x, v.x);
-  adamw(factors, g.y * scale * clip, p.y, m.y, v.y);
-  adamw(factors, g.z * scale * clip, p.z, m.z, v.z);
-  adamw(factors, g.w * scale * clip, p.w, m.w, v.w);
+  const Quad<G> g = gradient_sum[i];
+  adamw(factors, widen(g.of[0]) * scale * clip, p.x, m.x, v.x);
+  adamw(factors, widen(g.of[1]) * scale * clip, p.y, m.y, v.y);
+  adamw(factors, widen(g.of[2]) * scale * clip, p.z, m.z, v.z);
+  adamw(factors, widen(g.of[3]) * scale * clip, p.w, m.w, v.w);
   parameters[i] = p, exp_avg[i] = m, exp_avg_sq[i] = v;
 }
 
 float* floats(const View& view) { return reinterpret_cast<float*>(view.data); }
 
+/// Calls f with a number of a type: float32, or 16 bits.
+template <typename F>
+void with_type(Type type, F f) {
+  switch (type) {
+    case Type::bfloat16:
+      return f(Bfloat16{});
+    case Type::float16:
+      return f(Float16{});
+    default:
+      return f(float{});
+  }
+}
+
 void update(const AdamWFactors& factors, const AdamWViews& v, float scale, float clip) {
   float *const p = floats(v.parameters), *const m = floats(v.exp_avg), *const s = floats(v.exp_avg_sq);
-  const float* const g = floats(v.gradient_sum);
-  const bool whole = aligned(p) && aligned(m) && aligned(s) && aligned(g);
-  const std::int64_t count = v.parameters.count, quads = whole ? count / 4 : 0, done = quads * 4;
-  const auto by_4 = [](float* at) { return reinterpret_cast<float4*>(at); };
-  if (quads > 0)
-    adamw_by_4_kernel<<<blocks(quads), kThreads, 0, stream()>>>(factors, by_4(p), by_4(m), by_4(s),
-                                                                reinterpret_cast<const float4*>(g), scale, clip, quads);
-  if (done < count)
-    adamw_kernel<<<blocks(count - done), kThreads, 0, stream()>>>(factors, p + done, m + done, s + done, g + done,
-                                                                  scale, clip, count - done);
+  with_type(v.gradient_sum.type, [&](auto number) {
+    using G = decltype(number);
+    const auto* const g = reinterpret_cast<const G*>(v.gradient_sum.data);
+    const bool whole = aligned(p) && aligned(m) && aligned(s) && aligned(g);
+    const std::int64_t count = v.parameters.count, quads = whole ? count / 4 : 0, done = quads * 4;
+    const auto by_4 = [](float* at) { return reinterpret_cast<float4*>(at); };
+    if (quads > 0)
+      adamw_by_4_kernel<G><<<blocks(quads), kThreads, 0, stream()>>>(
+          factors, by_4(p), by_4(m), by_4(s), reinterpret_cast<const Quad<G>*>(g), scale, clip, quads);
+    if (done < count)
+      adamw_kernel<G><<<blocks(count - done), kThreads, 0, stream()>>>(factors, p + done, m + done, s + done, g + done,
+                                                                       scale, clip, count - done);
+  });
   check(cudaGetLastError(), "AdamW");
 }
 
 struct Tile {
-  const float* values;
+  const void* values;
   std::int64_t count;
+  Type type;
 };
+
+template <typename T>
+__device__ double lane_of_squares(const Tile& tile) {
+  const auto* const values = static_cast<const T*>(tile.values);
+  double sum = 0;
+#pragma unroll 8
+  for (std::int64_t i = threadIdx.x; i < tile.count; i += kLanes) sum += square(widen(values[i]));
+  return sum;
+}
 
 /// One block a tile, one thread a lane; the lanes are added by halves, as lanes_sum() of arithmetic.hpp does.
 __global__ void squares_kernel(const Tile* tiles, double* sums) {
@@ -203,9 +236,9 @@ __global__ void squares_kernel(const Tile* tiles, double* sums) {
   __shared__ Tile tile;
   if (threadIdx.x == 0) tile = tiles[blockIdx.x];
   __syncthreads();
-  double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < tile.count; i += kLanes) sum += square(tile.values[i]);
-  lanes[threadIdx.x] = sum;
+  lanes[threadIdx.x] = tile.type == Type::bfloat16  ? lane_of_squares<Bfloat16>(tile)
+                       : tile.type == Type::float16 ? lane_of_squares<Float16>(tile)
+                                                    : lane_of_squares<float>(tile);
   for (int half = kLanes / 2; half > 0; half /= 2) {
     __syncthreads();
     if (static_cast<int>(threadIdx.x) < half) lanes[threadIdx.x] += lanes[threadIdx.x + half];
@@ -231,7 +264,7 @@ std::vector<double> sums_of_squares(std::span<const View> views) {
   if (views.empty()) return {};
   auto* const tiles = reinterpret_cast<Tile*>(reached_by_kernels(views.size() * (sizeof(Tile) + sizeof(double))));
   auto* const sums = reinterpret_cast<double*>(tiles + views.size());
-  for (std::size_t i = 0; i < views.size(); ++i) tiles[i] = {floats(views[i]), views[i].count};
+  for (std::size_t i = 0; i < views.size(); ++i) tiles[i] = {views[i].data, views[i].count, views[i].type};
   squares_kernel<<<static_cast<unsigned>(views.size()), kLanes, 0, stream()>>>(tiles, sums);
   check(cudaGetLastError(), "gradient norm");
   check(cudaStreamSynchronize(stream()), "gradient norm");

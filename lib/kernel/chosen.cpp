@@ -18,6 +18,8 @@ Kernels completed(Kernels kernels) {
   fill(kernels.rotate, plain().rotate);
   fill(kernels.grouped_attention, plain().grouped_attention);
   fill(kernels.bidirectional_attention, plain().bidirectional_attention);
+  fill(kernels.attention_layer, plain().attention_layer);
+  fill(kernels.gated_layer, plain().gated_layer);
   return kernels;
 }
 

@@ -21,17 +21,16 @@ using fe::graph::Tensor_attributes;
 
 enum Name : std::int64_t { kQ = 1, kK, kV, kOut, kStats, kDout, kDq, kDk, kDv };
 
-struct Shape {
-  std::int64_t B, T, H, D;
-  bool half;
-  auto operator<=>(const Shape&) const = default;
-
-  static Shape of(const at::Tensor& qkv_BTE, std::int64_t heads) {
-    return {qkv_BTE.size(0), qkv_BTE.size(1), heads, qkv_BTE.size(2) / 3 / heads, qkv_BTE.scalar_type() == at::kHalf};
-  }
-  std::vector<std::int64_t> sizes() const { return {B, H, T, D}; }
+/// How cuDNN is told where numbers lie.
+struct Shape : AttentionShape {
+  Shape(const at::Tensor& qkv_BTE, HeadCounts heads) : AttentionShape(of(qkv_BTE, heads)) {}
+  std::vector<std::int64_t> queries() const { return {B, H, T, D}; }
+  std::vector<std::int64_t> keys() const { return {B, K, T, D}; }
   /// Of queries, keys, values inside qkv_BTE, and of the output inside out_BTC.
-  std::vector<std::int64_t> packed() const { return {T * 3 * H * D, D, 3 * H * D, 1}; }
+  std::vector<std::int64_t> packed() const {
+    const std::int64_t E = (H + 2 * K) * D;
+    return {T * E, D, E, 1};
+  }
   std::vector<std::int64_t> plain() const { return {T * H * D, D, H * D, 1}; }
 };
 
@@ -46,7 +45,7 @@ void check(fe::error_t status, const std::string& what) {
 
 std::shared_ptr<fe::graph::Graph> begin(const Shape& shape) {
   auto graph = std::make_shared<fe::graph::Graph>();
-  graph->set_io_data_type(shape.half ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+  graph->set_io_data_type(shape.type == at::kHalf ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   return graph;
@@ -74,12 +73,12 @@ Graph finish(std::shared_ptr<fe::graph::Graph> graph, const std::string& what) {
 
 Graph forward_graph(const Shape& s) {
   auto graph = begin(s);
-  const auto q = graph->tensor(tensor(kQ, s.sizes(), s.packed())), k = graph->tensor(tensor(kK, s.sizes(), s.packed())),
-             v = graph->tensor(tensor(kV, s.sizes(), s.packed()));
+  const auto q = graph->tensor(tensor(kQ, s.queries(), s.packed())),
+             k = graph->tensor(tensor(kK, s.keys(), s.packed())), v = graph->tensor(tensor(kV, s.keys(), s.packed()));
   auto options = fe::graph::SDPA_attributes().set_generate_stats(true).set_causal_mask(true).set_attn_scale(
       static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))));
   auto [out, row_stats] = graph->sdpa(q, k, v, options);
-  out->set_output(true).set_uid(kOut).set_dim(s.sizes()).set_stride(s.plain());
+  out->set_output(true).set_uid(kOut).set_dim(s.queries()).set_stride(s.plain());
   const Tensor_attributes form = stats(s);
   row_stats->set_output(true)
       .set_uid(kStats)
@@ -91,17 +90,17 @@ Graph forward_graph(const Shape& s) {
 
 Graph backward_graph(const Shape& s) {
   auto graph = begin(s);
-  const auto q = graph->tensor(tensor(kQ, s.sizes(), s.packed())), k = graph->tensor(tensor(kK, s.sizes(), s.packed())),
-             v = graph->tensor(tensor(kV, s.sizes(), s.packed())),
-             out = graph->tensor(tensor(kOut, s.sizes(), s.plain())),
-             dout = graph->tensor(tensor(kDout, s.sizes(), s.plain())), row_stats = graph->tensor(stats(s));
+  const auto q = graph->tensor(tensor(kQ, s.queries(), s.packed())),
+             k = graph->tensor(tensor(kK, s.keys(), s.packed())), v = graph->tensor(tensor(kV, s.keys(), s.packed())),
+             out = graph->tensor(tensor(kOut, s.queries(), s.plain())),
+             dout = graph->tensor(tensor(kDout, s.queries(), s.plain())), row_stats = graph->tensor(stats(s));
   auto options =
       fe::graph::SDPA_backward_attributes().set_causal_mask(true).set_deterministic_algorithm(true).set_attn_scale(
           static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))));
   auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, out, dout, row_stats, options);
-  dq->set_output(true).set_uid(kDq).set_dim(s.sizes()).set_stride(s.packed());
-  dk->set_output(true).set_uid(kDk).set_dim(s.sizes()).set_stride(s.packed());
-  dv->set_output(true).set_uid(kDv).set_dim(s.sizes()).set_stride(s.packed());
+  dq->set_output(true).set_uid(kDq).set_dim(s.queries()).set_stride(s.packed());
+  dk->set_output(true).set_uid(kDk).set_dim(s.keys()).set_stride(s.packed());
+  dv->set_output(true).set_uid(kDv).set_dim(s.keys()).set_stride(s.packed());
   return finish(std::move(graph), "backward of attention");
 }
 
@@ -124,21 +123,22 @@ bool is_float(const at::Tensor& qkv_BTE) { return qkv_BTE.scalar_type() == at::k
 FlashShape flash_shape(const Shape& s) { return {s.B, s.T, s.H, s.D}; }
 
 /// Where queries (0), keys (1) or values (2) begin.
-void* part(const at::Tensor& qkv_BTE, std::int64_t which) {
-  return static_cast<std::byte*>(qkv_BTE.data_ptr()) +
-         which * qkv_BTE.size(2) / 3 * static_cast<std::int64_t>(qkv_BTE.element_size());
+void* part(const at::Tensor& qkv_BTE, const Shape& s, std::int64_t which) {
+  const std::int64_t heads = which == 0 ? 0 : s.H + (which - 1) * s.K;
+  return static_cast<std::byte*>(qkv_BTE.data_ptr()) + heads * s.D * static_cast<std::int64_t>(qkv_BTE.element_size());
 }
 
 }  // namespace
 
-bool attention_fits(const at::Tensor& qkv_BTE, std::int64_t heads) {
-  const std::int64_t D = qkv_BTE.size(2) / 3 / heads;
-  if (is_float(qkv_BTE)) return flash_fits(D);
-  return (qkv_BTE.scalar_type() == at::kBFloat16 || qkv_BTE.scalar_type() == at::kHalf) && D % 8 == 0 && D <= 128;
+bool attention_fits(const AttentionShape& s) {
+  if (s.type == at::kFloat) return s.H == s.K && flash_fits(s.D);
+  constexpr std::int64_t kWorkspace = std::int64_t{4} << 30;
+  return (s.type == at::kBFloat16 || s.type == at::kHalf) && s.D % 8 == 0 && s.D <= 128 &&
+         2 * s.B * s.H * s.T * s.T <= kWorkspace;
 }
 
-Attended attention_forward(const at::Tensor& qkv_BTE, std::int64_t heads) {
-  const Shape s = Shape::of(qkv_BTE, heads);
+Attended attention_forward(const at::Tensor& qkv_BTE, HeadCounts heads) {
+  const Shape s(qkv_BTE, heads);
   Attended made{at::empty({s.B, s.T, s.H * s.D}, qkv_BTE.options()),
                 at::empty({s.B, s.H, s.T, 1}, qkv_BTE.options().dtype(at::kFloat))};
   if (is_float(qkv_BTE)) {
@@ -147,9 +147,9 @@ Attended attention_forward(const at::Tensor& qkv_BTE, std::int64_t heads) {
     return made;
   }
   run(graph_of(s, false),
-      {{kQ, part(qkv_BTE, 0)},
-       {kK, part(qkv_BTE, 1)},
-       {kV, part(qkv_BTE, 2)},
+      {{kQ, part(qkv_BTE, s, 0)},
+       {kK, part(qkv_BTE, s, 1)},
+       {kV, part(qkv_BTE, s, 2)},
        {kOut, made.out_BTC.data_ptr()},
        {kStats, made.stats_BHT1.data_ptr()}},
       "attention");
@@ -157,9 +157,9 @@ Attended attention_forward(const at::Tensor& qkv_BTE, std::int64_t heads) {
 }
 
 at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attended, const at::Tensor& dout_BTC,
-                              std::int64_t heads) {
+                              HeadCounts heads) {
   const at::Tensor dqkv_BTE = at::empty_like(qkv_BTE);
-  const Shape s = Shape::of(qkv_BTE, heads);
+  const Shape s(qkv_BTE, heads);
   if (is_float(qkv_BTE)) {
     const at::Tensor scratch = at::empty_like(attended.stats_BHT1);
     flash_backward(qkv_BTE.data_ptr<float>(), attended.out_BTC.data_ptr<float>(), attended.stats_BHT1.data_ptr<float>(),
@@ -168,15 +168,15 @@ at::Tensor attention_backward(const at::Tensor& qkv_BTE, const Attended& attende
     return dqkv_BTE;
   }
   run(graph_of(s, true),
-      {{kQ, part(qkv_BTE, 0)},
-       {kK, part(qkv_BTE, 1)},
-       {kV, part(qkv_BTE, 2)},
+      {{kQ, part(qkv_BTE, s, 0)},
+       {kK, part(qkv_BTE, s, 1)},
+       {kV, part(qkv_BTE, s, 2)},
        {kOut, attended.out_BTC.data_ptr()},
        {kStats, attended.stats_BHT1.data_ptr()},
        {kDout, dout_BTC.data_ptr()},
-       {kDq, part(dqkv_BTE, 0)},
-       {kDk, part(dqkv_BTE, 1)},
-       {kDv, part(dqkv_BTE, 2)}},
+       {kDq, part(dqkv_BTE, s, 0)},
+       {kDk, part(dqkv_BTE, s, 1)},
+       {kDv, part(dqkv_BTE, s, 2)}},
       "backward of attention");
   return dqkv_BTE;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each layer as one node of autograd on a GPU. Shapes as in kernels.hpp; F is the width of a GELU layer.
-#include <ATen/cuda/CUDAContext.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "base/error.hpp"
+#include <bit>
+
 #include "kernel/attention.hpp"
+#include "kernel/cuda_layers.hpp"
 #include "kernel/cuda_rows.hpp"
 #include "kernel/gradient.hpp"
 #include "kernel/kernels.hpp"
@@ -17,30 +17,6 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using Variables = torch::autograd::variable_list;
-
-cudaStream_t stream() { return at::cuda::getCurrentCUDAStream(); }
-
-Tensor floats(std::int64_t n) { return at::empty({n}, at::TensorOptions(at::kFloat).device(at::kCUDA)); }
-
-/// Calls f with a value of the element type that the own kernels know it by.
-template <typename F>
-auto with_type(const Tensor& x, F f) {
-  switch (x.scalar_type()) {
-    case at::kFloat:
-      return f(float{});
-    case at::kBFloat16:
-      return f(__nv_bfloat16{});
-    default:
-      throw Error(std::string("--compile on a GPU computes in float32 or bfloat16, not ") +
-                  at::toString(x.scalar_type()));
-  }
-}
-template <typename T>
-T* data(const Tensor& x) {
-  return static_cast<T*>(x.data_ptr());
-}
-
-Tensor rows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
 /// sum_C += the sum of x_NC over rows.
 void add_column_sums(const Tensor& x_NC, const Tensor& sum_C) {
@@ -153,21 +129,20 @@ struct LinearGelu : torch::autograd::Function<LinearGelu> {
 
 struct Attention : torch::autograd::Function<Attention> {
   static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, std::int64_t heads) {
-    Attended attended = attention_forward(qkv_BTE, heads);
+    Attended attended = attention_forward(qkv_BTE, {heads, heads});
     ctx->save_for_backward({qkv_BTE, attended.out_BTC, attended.stats_BHT1});
     ctx->saved_data["heads"] = heads;
     return attended.out_BTC;
   }
   static Variables backward(AutogradContext* ctx, const Variables& gradients) {
     const Variables saved = ctx->get_saved_variables();
-    return {
-        attention_backward(saved[0], {saved[1], saved[2]}, gradients[0].contiguous(), ctx->saved_data["heads"].toInt()),
-        Tensor()};
+    const std::int64_t heads = ctx->saved_data["heads"].toInt();
+    return {attention_backward(saved[0], {saved[1], saved[2]}, gradients[0].contiguous(), {heads, heads}), Tensor()};
   }
 };
 
-/// Rows of logits at once: memory for these alone.
-constexpr std::int64_t kLossRows = 2048;
+/// Of logits at once: memory for these alone. The weight's gradient is read and written once for each part of the rows.
+constexpr std::int64_t kLossBytes = std::int64_t{1} << 30;
 /// Columns of a matrix product come in whole groups of so many: other widths take kernels of a tenth of the speed.
 constexpr std::int64_t kColumns = 8;
 
@@ -182,7 +157,9 @@ struct Loss : torch::autograd::Function<Loss> {
       weight_PC = at::zeros({padded, C}, weight_VC.options());
       weight_PC.narrow(0, 0, V).copy_(weight_VC);
     }
-    const std::int64_t group = std::min(N, kLossRows);
+    const auto most = static_cast<std::uint64_t>(kLossBytes / (padded * x_NC.element_size()));
+    const std::int64_t group =
+        std::min(N, static_cast<std::int64_t>(std::bit_floor(std::max<std::uint64_t>(most, 256))));
     const Tensor logits_GP = at::empty({group, padded}, x_NC.options()), losses_N = floats(N);
     Tensor dx_NC, dweight_PC;
     if (with_gradient) {
@@ -224,7 +201,8 @@ struct Loss : torch::autograd::Function<Loss> {
 };
 
 Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
-  if (dropout == 0 && attention_fits(qkv_BTE, heads)) return Attention::apply(qkv_BTE, heads);
+  if (dropout == 0 && attention_fits(AttentionShape::of(qkv_BTE, {heads, heads})))
+    return Attention::apply(qkv_BTE, heads);
   return plain().attention(qkv_BTE, heads, dropout, key);
 }
 
@@ -246,11 +224,19 @@ extern "C" const Kernels* zs_cuda_kernels() {
         return Linear::apply(x_BTI.contiguous(), weight_IO, bias_O, std::optional<Tensor>(residual_BTO.contiguous()));
       },
       attention,
-      plain().embedding,
+      embedding_layer,
       [](const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
         return Loss::apply(x_NC.contiguous(), weight_VC, targets_N.contiguous(),
                            at::GradMode::is_enabled() && x_NC.requires_grad());
       },
+      rms_norm_layer,
+      nullptr,
+      nullptr,
+      nullptr,
+      nullptr,
+      nullptr,
+      attention_layer,
+      gated_layer,
   };
   return &kernels;
 }

@@ -459,6 +459,8 @@ const Kernels& fused() {
         return GroupedAttention::apply(q_BTE, k_BTE, v_BTE, heads, /*causal=*/false, dropout,
                                        static_cast<std::int64_t>(key));
       },
+      [](const Tensor& x_BTC, const AttentionLayer& layer) { return attention_layer(fused(), x_BTC, layer); },
+      [](const Tensor& x_BTC, const GatedLayer& layer) { return gated_layer(fused(), x_BTC, layer); },
   };
   return kernels;
 }

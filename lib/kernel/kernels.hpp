@@ -15,6 +15,29 @@ struct Normed {
   at::Tensor x, y;
 };
 
+/// A product with weight_OI; bias_O is undefined where there is none.
+struct Projection {
+  at::Tensor weight_OI, bias_O{};
+};
+
+/// Llama's attention: norm, queries, keys, values, rotation, attention of H heads with dropout of the weights, output.
+struct AttentionLayer {
+  at::Tensor norm_C;
+  double epsilon;
+  Projection q, k, v, o;
+  at::Tensor cos_TR, sin_TR;
+  std::int64_t heads;
+  double dropout;
+  std::uint64_t key;
+};
+
+/// Llama's feed-forward network: norm, gate and up, SwiGLU, down.
+struct GatedLayer {
+  at::Tensor norm_C;
+  double epsilon;
+  Projection gate, up, down;
+};
+
 struct Kernels {
   /// Layer norm over the last dimension.
   Normed (*norm)(const at::Tensor& x_BTC, const at::Tensor& weight_C, const at::Tensor& bias_C, double epsilon);
@@ -50,7 +73,14 @@ struct Kernels {
   /// Self-attention of H heads in which every token sees every token, with dropout of the weights: [B, T, H*D].
   at::Tensor (*bidirectional_attention)(const at::Tensor& q_BTE, const at::Tensor& k_BTE, const at::Tensor& v_BTE,
                                         std::int64_t heads, double dropout, std::uint64_t key) = nullptr;
+  /// x plus the layer of it.
+  at::Tensor (*attention_layer)(const at::Tensor& x_BTC, const AttentionLayer& layer) = nullptr;
+  at::Tensor (*gated_layer)(const at::Tensor& x_BTC, const GatedLayer& layer) = nullptr;
 };
+
+/// Those two as compositions of the kernels of `by`.
+at::Tensor attention_layer(const Kernels& by, const at::Tensor& x_BTC, const AttentionLayer& layer);
+at::Tensor gated_layer(const Kernels& by, const at::Tensor& x_BTC, const GatedLayer& layer);
 
 /// LibTorch's operations, on any device.
 const Kernels& plain();

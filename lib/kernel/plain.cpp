@@ -109,6 +109,9 @@ Tensor loss(const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N
   return at::cross_entropy_loss(project(x_NC.unsqueeze(0), weight_VC, {}).squeeze(0).to(at::kFloat), targets_N);
 }
 
+Tensor attention_of(const Tensor& x_BTC, const AttentionLayer& layer) { return attention_layer(plain(), x_BTC, layer); }
+Tensor gated_of(const Tensor& x_BTC, const GatedLayer& layer) { return gated_layer(plain(), x_BTC, layer); }
+
 }  // namespace
 
 const Kernels& plain() {
@@ -124,7 +127,9 @@ const Kernels& plain() {
                                       swiglu,
                                       rotate,
                                       grouped_attention,
-                                      bidirectional_attention};
+                                      bidirectional_attention,
+                                      attention_of,
+                                      gated_of};
   return kernels;
 }
 

@@ -81,22 +81,25 @@ class Block final : public unit::Unit {
   Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
                  const ForwardContext& context) const override {
     const kernel::Kernels& kernels = *shared_.kernels;
-    const auto norm = [&](const Tensor& in, Layer by) {
-      return kernels.rms_norm(in, tensor_at(own, by.weight), shared_.epsilon);
+    const auto projection = [&](Layer by) {
+      return kernel::Projection{tensor_at(own, by.weight), tensor_at(own, by.bias)};
     };
-    const auto project = [&](const Tensor& in, Layer by) {
-      return kernels.project(in, tensor_at(own, by.weight), tensor_at(own, by.bias));
-    };
-    const auto rotate = [&](const Tensor& in) {
-      return kernels.rotate(in, shared_.rotation.cos_TR, shared_.rotation.sin_TR);
-    };
-    const auto [x, normed_BTC] = norm(x_BTC, layout_.norm1);
-    const Tensor attended_BTE = kernels.grouped_attention(
-        rotate(project(normed_BTC, layout_.q)), rotate(project(normed_BTC, layout_.k)), project(normed_BTC, layout_.v),
-        shared_.H, context.training ? shared_.dropout : 0, unit::mix(context.stream, name()));
-    const auto [middle, hidden_BTC] = norm(x + project(attended_BTE, layout_.o), layout_.norm2);
-    return middle +
-           project(kernels.swiglu(project(hidden_BTC, layout_.gate), project(hidden_BTC, layout_.up)), layout_.down);
+    const Tensor middle_BTC = kernels.attention_layer(x_BTC, {.norm_C = tensor_at(own, layout_.norm1.weight),
+                                                              .epsilon = shared_.epsilon,
+                                                              .q = projection(layout_.q),
+                                                              .k = projection(layout_.k),
+                                                              .v = projection(layout_.v),
+                                                              .o = projection(layout_.o),
+                                                              .cos_TR = shared_.rotation.cos_TR,
+                                                              .sin_TR = shared_.rotation.sin_TR,
+                                                              .heads = shared_.H,
+                                                              .dropout = context.training ? shared_.dropout : 0,
+                                                              .key = unit::mix(context.stream, name())});
+    return kernels.gated_layer(middle_BTC, {.norm_C = tensor_at(own, layout_.norm2.weight),
+                                            .epsilon = shared_.epsilon,
+                                            .gate = projection(layout_.gate),
+                                            .up = projection(layout_.up),
+                                            .down = projection(layout_.down)});
   }
 
  private:

@@ -50,6 +50,9 @@ void Gradient::start_reduce() {
   require(state_ == State::leaf, "reduce");
   state_ = State::reducing;
   const View source = value_;
+  // A GPU's norm and update widen the one leaf of one rank themselves.
+  if (group_->size() == 1 && source.type != Type::float32 && !codec_ && source.device.kind != device::Device::Kind::cpu)
+    return;
   // A whole float32 gradient that is kept until the update anyway is reduced in its place.
   const bool in_place = source.type == Type::float32 && !layout_.shards_gradient;
   if (in_place)
@@ -110,7 +113,7 @@ void Gradient::start_gather() {
   require(state_ == State::shard, "gather");
   state_ = State::gathering;
   const View shard = value_;
-  value_ = {shard.data - layout_.slice.begin * device::size(Type::float32), layout_.numel, shard.type, shard.device};
+  value_ = {shard.data - layout_.slice.begin * device::size(shard.type), layout_.numel, shard.type, shard.device};
   if (group_->size() > 1) work_ = group_->all_gather(shard, value_, "all-gather of the gradient of " + unit_->name());
 }
 
@@ -132,7 +135,7 @@ void Gradient::drop() {
 at::Tensor Gradient::on_host() const { return device::tensor(value_).to(at::kCPU).to(at::kFloat); }
 
 at::Tensor Gradient::gather() {
-  return zero::gather(*group_, value_, layout_.numel, "all-gather of the gradient of " + unit_->name());
+  return zero::gather(*group_, value_, layout_.numel, "all-gather of the gradient of " + unit_->name()).to(at::kFloat);
 }
 
 void Gradient::flip_bit(std::int64_t element) {

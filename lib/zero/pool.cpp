@@ -12,8 +12,13 @@ device::Buffer Pool::take(std::int64_t bytes) {
   } else {
     memory = std::move(free.back());
     free.pop_back();
+    if (!memory) memory = group_.allocate(bytes);
   }
-  return memory.owned_by({memory.data(), [this, memory](std::byte*) { free_[memory.bytes()].push_back(memory); }});
+  // A GPU's allocator keeps memory itself, and lends what gradients leave to activations: here is only noted how much.
+  const bool kept = group_.device().kind == device::Device::Kind::cpu;
+  return memory.owned_by({memory.data(), [this, memory, kept](std::byte*) {
+                            free_[memory.bytes()].push_back(kept ? memory : device::Buffer());
+                          }});
 }
 
 }  // namespace zs::zero

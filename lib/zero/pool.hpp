@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers that collectives move: taken from the group once, kept by size, and lent to units as they come and go.
+// Buffers that collectives move, lent to units as they come and go: a host's are taken once, and kept by size.
 #pragma once
 #include <map>
 #include <vector>
@@ -17,7 +17,7 @@ class Pool {
   device::Buffer take(std::int64_t bytes);
   comm::Group& group() const { return group_; }
   device::Buffer take(device::Type type, std::int64_t count) { return take(count * device::size(type)); }
-  /// All that was taken from the group: nothing goes back before the pool does, so this is the peak as well.
+  /// The most that was lent of each size, together: on a host all that was taken, as nothing goes back before the pool.
   std::int64_t bytes() const { return bytes_; }
 
  private:

@@ -68,8 +68,10 @@ class TorchAdamW final : public Optimizer {
       static_cast<torch::optim::AdamWOptions&>(group.options()).lr(update.learning_rate);
     for (auto& [segment, tensor] : placed_) {
       // Two products, as the fused kernel forms the gradient.
-      tensor.mutable_grad() =
-          device::tensor(gradient_sum.part(segment.begin, segment.end)).mul(update.scale).mul(update.clip);
+      tensor.mutable_grad() = device::tensor(gradient_sum.part(segment.begin, segment.end))
+                                  .to(at::kFloat)
+                                  .mul(update.scale)
+                                  .mul(update.clip);
     }
     optimizer_->step();
     for (auto& [segment, tensor] : placed_) tensor.mutable_grad() = at::Tensor();

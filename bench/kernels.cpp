@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Llama's layers on a GPU, fused beside LibTorch's operations: how far outputs and gradients are from those in float32,
+// whether they repeat their bits, wherever the weights lie, and what forward and backward take. TAP on stdout; status 1
+// where one is too far or does not repeat. bench/kernels [REPEATS]
+#include <torch/csrc/autograd/autograd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "kernel/kernels.hpp"
+
+namespace {
+
+using at::Tensor;
+using zs::kernel::Kernels;
+
+/// B samples of T tokens, H heads of queries and K of keys and values, of D numbers; C width, I inner width.
+struct Shape {
+  std::int64_t B, T, H, K, D, C, I;
+};
+
+/// The output of a layer of `inputs`, of which the first is what it is applied to.
+using Layer = std::function<Tensor(const Kernels&, const std::vector<Tensor>& inputs)>;
+
+struct Case {
+  std::string name;
+  std::vector<Tensor> inputs;  ///< float32
+  Layer layer;
+  bool differentiates_first = true;
+};
+
+int number = 0, failed = 0;
+
+void result(bool ok, const std::string& name) {
+  std::printf("%sok %d %s\n", ok ? "" : "not ", ++number, name.c_str());
+  std::fflush(stdout);
+  failed += !ok;
+}
+
+Tensor random(std::vector<std::int64_t> sizes, double scale = 1) {
+  return at::randn(sizes, at::TensorOptions(at::kFloat).device(at::kCUDA)).mul_(scale);
+}
+
+/// The tensors one after another in one buffer, as a unit has its parameters, with gradients in another that begin as
+/// `gradient`.
+struct Flat {
+  std::vector<Tensor> leaves;
+  Flat(const std::vector<Tensor>& tensors, double gradient) {
+    std::int64_t numel = 0;
+    for (const Tensor& tensor : tensors) numel += tensor.numel();
+    const Tensor values = at::empty({numel}, tensors[0].options()), sums = at::full_like(values, gradient);
+    std::int64_t at = 0;
+    for (const Tensor& tensor : tensors) {
+      const auto view = [&](const Tensor& of) { return of.narrow(0, at, tensor.numel()).view(tensor.sizes()); };
+      view(values).copy_(tensor);
+      leaves.push_back(view(values).detach().requires_grad_(true));
+      leaves.back().mutable_grad() = view(sums);
+      at += tensor.numel();
+    }
+  }
+};
+
+std::vector<Tensor> in_type(const std::vector<Tensor>& inputs, at::ScalarType type) {
+  std::vector<Tensor> all;
+  for (const Tensor& input : inputs) all.push_back(input.to(type));
+  return all;
+}
+
+Tensor direction(const Tensor& y) {
+  return at::sin(at::arange(y.numel(), y.options().dtype(at::kFloat))).view(y.sizes()).to(y.scalar_type());
+}
+
+/// Output, then gradients by every input, each tensor by itself.
+std::vector<Tensor> apart(const Case& of, const Kernels& kernels, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : inputs) leaves.push_back(input.clone().requires_grad_(true));
+  const Tensor y = of.layer(kernels, leaves);
+  std::vector<Tensor> wanted(leaves.begin() + !of.differentiates_first, leaves.end());
+  std::vector<Tensor> all = torch::autograd::grad({y}, wanted, {direction(y)});
+  all.insert(all.begin(), y.detach());
+  return all;
+}
+
+/// The same of parameters in a flat buffer, whose gradients begin as 0.
+std::vector<Tensor> together(const Case& of, const Kernels& kernels, const std::vector<Tensor>& inputs) {
+  const Tensor x = inputs[0].clone().requires_grad_(of.differentiates_first);
+  const Flat flat({inputs.begin() + 1, inputs.end()}, 0);
+  std::vector<Tensor> leaves = flat.leaves;
+  leaves.insert(leaves.begin(), x);
+  const Tensor y = of.layer(kernels, leaves);
+  torch::autograd::backward({y}, {direction(y)});
+  std::vector<Tensor> all = {y.detach()};
+  for (std::size_t i = !of.differentiates_first; i < leaves.size(); ++i) all.push_back(leaves[i].grad());
+  return all;
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+  return ((a.to(at::kDouble) - b.to(at::kDouble)).norm() / b.to(at::kDouble).norm()).item<double>();
+}
+double most(const std::vector<Tensor>& got, const std::vector<Tensor>& expected) {
+  double most = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double d = distance(got[i], expected[i]);
+    if (!(d <= most)) most = d;
+  }
+  return most;
+}
+bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!at::equal(a[i], b[i])) return false;
+  }
+  return a.size() == b.size();
+}
+
+double milliseconds(const std::function<void()>& call) {
+  constexpr int kCalls = 10;
+  const auto now = [] {
+    at::zeros({1}, at::TensorOptions(at::kFloat).device(at::kCUDA)).item<float>();
+    return std::chrono::steady_clock::now();
+  };
+  call();
+  const auto begin = now();
+  for (int i = 0; i < kCalls; ++i) call();
+  return std::chrono::duration<double, std::milli>(now() - begin).count() / kCalls;
+}
+
+std::vector<Case> cases(const Shape& s) {
+  const std::int64_t E = s.H * s.D, F = s.K * s.D;
+  const Tensor angles_TR =
+      at::outer(at::arange(s.T, at::kFloat), at::pow(1e4, -at::arange(0, s.D, 2, at::kFloat) / s.D));
+  const Tensor cos_TR = angles_TR.cos().to(at::kCUDA), sin_TR = angles_TR.sin().to(at::kCUDA);
+  const double by_C = 1 / std::sqrt(static_cast<double>(s.C)), by_I = 1 / std::sqrt(static_cast<double>(s.I));
+  const Tensor x = random({s.B, s.T, s.C}), norm = random({s.C});
+  const std::int64_t V = 1000;
+  const Tensor tokens = at::randint(0, 40, {s.B, s.T}, at::TensorOptions(at::kLong).device(at::kCUDA));
+  return {
+      {"RMS norm",
+       {x, norm},
+       [](const Kernels& k, const auto& in) {
+         const auto made = k.rms_norm(in[0], in[1], 1e-5);
+         return made.x * 0.5 + made.y;
+       }},
+      {"attention layer",
+       {x, norm, random({E, s.C}, by_C), random({F, s.C}, by_C), random({F, s.C}, by_C), random({s.C, E}, by_C)},
+       [=](const Kernels& k, const auto& in) {
+         return k.attention_layer(in[0], {in[1], 1e-5, {in[2]}, {in[3]}, {in[4]}, {in[5]}, cos_TR, sin_TR, s.H, 0, 0});
+       }},
+      {"gated layer",
+       {x, norm, random({s.I, s.C}, by_C), random({s.I, s.C}, by_C), random({s.C, s.I}, by_I)},
+       [](const Kernels& k, const auto& in) {
+         return k.gated_layer(in[0], {in[1], 1e-5, {in[2]}, {in[3]}, {in[4]}});
+       }},
+      {"embedding of 40 tokens",
+       {x, random({V, s.C})},
+       [=](const Kernels& k, const auto& in) { return k.embedding(in[1], tokens); },
+       false},
+  };
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int repeats = argc > 1 ? std::atoi(argv[1]) : 20;
+  if (!zs::device::cuda::driver_is_there()) {
+    std::puts("1..0 # skip this machine has no GPU");
+    return 0;
+  }
+  if (const std::string why = zs::device::cuda::load(); !why.empty()) {
+    std::fprintf(stderr, "bench/kernels: %s\n", why.c_str());
+    return 2;
+  }
+  zs::device::cuda::backend().use(0);
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+  const Kernels &fused = zs::kernel::chosen(true, at::kCUDA), &plain = zs::kernel::plain();
+  // Few tokens, rows that fill no block, heads that share keys and values or not; Llama-3.2-1B's block, and 8B's.
+  for (const Shape& s :
+       {Shape{1, 37, 4, 2, 64, 256, 384}, Shape{3, 200, 6, 6, 32, 192, 512}, Shape{2, 130, 4, 1, 128, 512, 1024},
+        Shape{4, 2048, 32, 8, 64, 2048, 8192}, Shape{2, 2048, 32, 8, 128, 4096, 14336}}) {
+    for (const Case& of : cases(s)) {
+      for (const at::ScalarType type : {at::kBFloat16, at::kFloat}) {
+        const bool large = s.T > 1000, narrow = type == at::kBFloat16;
+        if (large && !narrow) continue;
+        const std::vector<Tensor> inputs = in_type(of.inputs, type);
+        const std::vector<Tensor> expected = apart(of, plain, in_type(inputs, at::kFloat));
+        const std::vector<Tensor> got = apart(of, fused, inputs);
+        const double far = most(got, expected), plain_far = most(apart(of, plain, inputs), expected);
+        char said[512];
+        std::snprintf(said, sizeof said, "%s, %s, B %ld T %ld H %ld K %ld D %ld C %ld I %ld", of.name.c_str(),
+                      at::toString(type), s.B, s.T, s.H, s.K, s.D, s.C, s.I);
+        std::string name = said;
+        std::snprintf(said, sizeof said, ": %.2g from float32 (LibTorch's %.2g)", far, plain_far);
+        // In float32 the sums have other orders; in bfloat16 each result is rounded once or more.
+        result(far <= (narrow ? 0.02 : 1e-5) && far <= (narrow ? 1.5 * plain_far + 1e-3 : 1), name + said);
+        bool repeated = same(got, together(of, fused, inputs));
+        for (int i = 0; i < repeats; ++i) repeated = repeated && same(got, apart(of, fused, inputs));
+        result(repeated, name + ": the same bits in a flat buffer, and " + std::to_string(repeats) + " times");
+        if (!large) continue;
+        const double ours = milliseconds([&] { together(of, fused, inputs); }),
+                     theirs = milliseconds([&] { together(of, plain, inputs); });
+        std::printf("# %s: %.3f ms, LibTorch's %.3f\n", name.c_str(), ours, theirs);
+      }
+    }
+  }
+  std::printf("1..%d\n", number);
+  return failed > 0;
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// How sums keep one order: a thread adds its columns in order, a warp its lanes by a fixed butterfly, a block its warps
+// by their number; a tile of rows leaves one row of partial sums, and a second kernel adds the tiles by their number.
+#include <algorithm>
+
+#include "kernel/cuda_llama.hpp"
+#include "kernel/cuda_pack.hpp"
+#include "kernel/cuda_tiles.hpp"
+
+namespace zs::kernel::cuda {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / kWarp;
+
+// ---- RMS norm -------------------------------------------------------------------------------------------------------
+// A block owns whole rows: thread t has packs t, t + kThreads, ... of each, kPacks in all. It takes several rows at
+// once, so that memory is asked for all of them before their sums wait for each other.
+
+constexpr int rows_at_once(int packs) { return packs >= 4 ? 1 : 4 / packs; }
+
+/// The sum over the block of each of kCount numbers a thread, in every thread. `sums` is memory that the last call did
+/// not use.
+template <int kCount>
+__device__ inline void block_sums(float (&of)[kCount], float (*sums)[kWarps]) {
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+#pragma unroll
+  for (int r = 0; r < kCount; ++r) {
+    const float sum = warp_sum(of[r]);
+    if (lane == 0) sums[r][warp] = sum;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int r = 0; r < kCount; ++r) {
+    of[r] = sums[r][0];
+#pragma unroll
+    for (int w = 1; w < kWarps; ++w) of[r] += sums[r][w];
+  }
+}
+
+template <typename T, int kPacks>
+__global__ void __launch_bounds__(kThreads)
+    rms_norm_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C, T* __restrict__ y_NC,
+                    float* __restrict__ rstd_N, int N, int C, float epsilon) {
+  constexpr int kPack = Pack<T>::kSize, kRows = rows_at_once(kPacks);
+  __shared__ float sums[kRows][kWarps];
+  const int packs = C / kPack, first = blockIdx.x * kRows;
+  Pack<T> x[kRows][kPacks];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+      if (first + r < N && pack < packs) x[r][i] = load(x_NC + static_cast<std::int64_t>(first + r) * C + pack * kPack);
+    }
+  }
+  float squares[kRows] = {};
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+      if (first + r < N && pack < packs) {
+#pragma unroll
+        for (int j = 0; j < kPack; ++j) squares[r] = fmaf(wide(x[r][i].value[j]), wide(x[r][i].value[j]), squares[r]);
+      }
+    }
+  }
+  block_sums(squares, sums);
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (first + r >= N) break;
+    const float rstd = rsqrtf(squares[r] / C + epsilon);
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+      if (pack < packs) {
+        const Pack<T> w = load(weight_C + pack * kPack);
+        Pack<T> out;
+#pragma unroll
+        for (int j = 0; j < kPack; ++j) out.value[j] = narrow<T>(wide(x[r][i].value[j]) * rstd * wide(w.value[j]));
+        store(y_NC + static_cast<std::int64_t>(first + r) * C + pack * kPack, out);
+      }
+    }
+    if (threadIdx.x == 0) rstd_N[first + r] = rstd;
+  }
+}
+
+constexpr int kTileRows = 32;  ///< of one row of partial sums of the weight's gradient
+
+template <typename T, int kPacks>
+__global__ void __launch_bounds__(kThreads)
+    rms_norm_backward_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C,
+                             const float* __restrict__ rstd_N, const T* __restrict__ dy_NC,
+                             const T* __restrict__ past_NC, T* __restrict__ dx_NC, T* __restrict__ y_NC,
+                             float* __restrict__ scratch, int N, int C) {
+  constexpr int kPack = Pack<T>::kSize, kRows = rows_at_once(kPacks);
+  __shared__ float sums[2][kRows][kWarps];
+  const int packs = C / kPack;
+  Pack<T> weight[kPacks];
+  float dweight[kPacks][kPack];
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+    const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+    if (pack < packs) weight[i] = load(weight_C + pack * kPack);
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) dweight[i][j] = 0;
+  }
+  const int begin = blockIdx.x * kTileRows, end = min(N, begin + kTileRows);
+  int turn = 0;
+  for (int first = begin; first < end; first += kRows, turn ^= 1) {
+    Pack<T> x[kRows][kPacks], dy[kRows][kPacks], past[kRows][kPacks];
+    float rstd[kRows], dots[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const bool there = first + r < end;
+      const std::int64_t row = static_cast<std::int64_t>(first + r) * C;
+      rstd[r] = there ? rstd_N[first + r] : 0, dots[r] = 0;
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) {
+        const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+        if (there && pack < packs) {
+          x[r][i] = load(x_NC + row + pack * kPack), dy[r][i] = load(dy_NC + row + pack * kPack);
+          if (past_NC) past[r][i] = load(past_NC + row + pack * kPack);
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) {
+        const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+        if (first + r < end && pack < packs) {
+#pragma unroll
+          for (int j = 0; j < kPack; ++j) {
+            const float hat = wide(x[r][i].value[j]) * rstd[r], d = wide(dy[r][i].value[j]);
+            dots[r] = fmaf(d * wide(weight[i].value[j]), hat, dots[r]);
+            dweight[i][j] = fmaf(d, hat, dweight[i][j]);
+          }
+        }
+      }
+    }
+    block_sums(dots, sums[turn]);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (first + r >= end) break;
+      const float dot = dots[r] / C;
+      const std::int64_t row = static_cast<std::int64_t>(first + r) * C;
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) {
+        const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+        if (pack < packs) {
+          Pack<T> dx, y;
+#pragma unroll
+          for (int j = 0; j < kPack; ++j) {
+            const float hat = wide(x[r][i].value[j]) * rstd[r], w = wide(weight[i].value[j]);
+            const float d = fmaf(wide(dy[r][i].value[j]), w, -hat * dot) * rstd[r];
+            dx.value[j] = narrow<T>(past_NC ? wide(past[r][i].value[j]) + d : d);
+            y.value[j] = narrow<T>(hat * w);
+          }
+          store(dx_NC + row + pack * kPack, dx);
+          if (y_NC) store(y_NC + row + pack * kPack, y);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+    const int pack = i * kThreads + static_cast<int>(threadIdx.x);
+    if (pack < packs) {
+#pragma unroll
+      for (int j = 0; j < kPack; ++j)
+        scratch[static_cast<std::int64_t>(blockIdx.x) * C + pack * kPack + j] = dweight[i][j];
+    }
+  }
+}
+
+constexpr int kMostPacks = 8;
+
+/// Calls f with the number of packs of a row that each thread of a block holds.
+template <typename T, typename F>
+void with_block_packs(std::int64_t C, F f) {
+  const std::int64_t packs = tiles(C / Pack<T>::kSize, kThreads);
+  if (packs <= 1) return f(std::integral_constant<int, 1>());
+  if (packs <= 2) return f(std::integral_constant<int, 2>());
+  if (packs <= 4) return f(std::integral_constant<int, 4>());
+  if (packs <= kMostPacks) return f(std::integral_constant<int, kMostPacks>());
+  throw Error("a GPU's RMS norm takes rows of at most " + std::to_string(kMostPacks * kThreads * Pack<T>::kSize) +
+              " elements, not " + std::to_string(C));
+}
+
+// ---- rotation -------------------------------------------------------------------------------------------------------
+/// One block a row: its cosines and sines serve all its heads.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    rotate_kernel(T* __restrict__ x_NE, std::int64_t width, int heads, const float* __restrict__ cos_TR,
+                  const float* __restrict__ sin_TR, int positions, int R, float sign) {
+  constexpr int kPack = Pack<T>::kSize;
+  const int packs = R / kPack;
+  const std::int64_t angle = static_cast<std::int64_t>(blockIdx.x % positions) * R;
+  T* const row = x_NE + blockIdx.x * width;
+  for (int i = threadIdx.x; i < heads * packs; i += kThreads) {
+    const int r = i % packs * kPack;
+    T* const a = row + static_cast<std::int64_t>(i / packs) * 2 * R + r;
+    T* const b = a + R;
+    const Pack<T> as = load(a), bs = load(b);
+    Pack<T> turned_a, turned_b;
+#pragma unroll
+    for (int j = 0; j < kPack; ++j) {
+      const float c = cos_TR[angle + r + j], s = sin_TR[angle + r + j] * sign;
+      const float x = wide(as.value[j]), y = wide(bs.value[j]);
+      turned_a.value[j] = narrow<T>(x * c - y * s);
+      turned_b.value[j] = narrow<T>(y * c + x * s);
+    }
+    store(a, turned_a);
+    store(b, turned_b);
+  }
+}
+
+// ---- SwiGLU ---------------------------------------------------------------------------------------------------------
+/// 1 / (1 + e^-x); for 16-bit results by a fast exponential, whose error their rounding covers.
+template <typename T>
+__device__ inline float sigmoid(float x) {
+  if constexpr (sizeof(T) == 2)
+    return __fdividef(1.0F, 1 + __expf(-x));
+  else
+    return 1 / (1 + expf(-x));
+}
+
+/// A thread has one pack of row blockIdx.x.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) swiglu_kernel(const T* __restrict__ gate_up, T* __restrict__ y_NI, int I) {
+  constexpr int kPack = Pack<T>::kSize;
+  const int i = (blockIdx.y * kThreads + threadIdx.x) * kPack;
+  if (i >= I) return;
+  const std::int64_t row = blockIdx.x;
+  const Pack<T> gate = load(gate_up + row * 2 * I + i), up = load(gate_up + row * 2 * I + I + i);
+  Pack<T> y;
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) {
+    const float g = wide(gate.value[j]);
+    y.value[j] = narrow<T>(g * sigmoid<T>(g) * wide(up.value[j]));
+  }
+  store(y_NI + row * I + i, y);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    swiglu_backward_kernel(const T* __restrict__ gate_up, const T* __restrict__ dy_NI, T* __restrict__ dgate_up,
+                           T* __restrict__ y_NI, int I) {
+  constexpr int kPack = Pack<T>::kSize;
+  const int i = (blockIdx.y * kThreads + threadIdx.x) * kPack;
+  if (i >= I) return;
+  const std::int64_t row = blockIdx.x, gate_at = row * 2 * I + i, up_at = gate_at + I;
+  const Pack<T> gate = load(gate_up + gate_at), up = load(gate_up + up_at), dy = load(dy_NI + row * I + i);
+  Pack<T> dgate, dup, y;
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) {
+    const float g = wide(gate.value[j]), u = wide(up.value[j]), d = wide(dy.value[j]), s = sigmoid<T>(g);
+    const float silu = g * s;
+    dgate.value[j] = narrow<T>(d * u * s * (1 + g * (1 - s)));
+    dup.value[j] = narrow<T>(d * silu);
+    y.value[j] = narrow<T>(silu * u);
+  }
+  store(dgate_up + gate_at, dgate);
+  store(dgate_up + up_at, dup);
+  store(y_NI + row * I + i, y);
+}
+
+template <typename T>
+dim3 inner_grid(std::int64_t N, std::int64_t I) {
+  require_packs(I, sizeof(T));
+  return {static_cast<unsigned>(N), static_cast<unsigned>(tiles(I, kThreads * Pack<T>::kSize))};
+}
+
+// ---- embedding ------------------------------------------------------------------------------------------------------
+constexpr int kRowLanes = kThreads / kWarp, kRowsAtOnce = 4;
+
+/// Blocks (i, y) add the rows of one token where its run begins at i, and do nothing elsewhere; y tells which columns.
+/// Each lane adds every kRowLanes-th row in order, kRowsAtOnce asked for at once, and the lanes are added in order.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    add_rows_kernel(const std::int64_t* __restrict__ tokens_N, const std::int64_t* __restrict__ order_N,
+                    const T* __restrict__ dy_NC, T* __restrict__ weight_VC, int N, int C) {
+  constexpr int kPack = Pack<T>::kSize;
+  __shared__ float sums[kRowLanes][kWarp * kPack];
+  const int begin = blockIdx.x, c = (blockIdx.y * kWarp + threadIdx.x) * kPack;
+  const std::int64_t token = tokens_N[begin];
+  if (begin > 0 && tokens_N[begin - 1] == token) return;  // the whole block
+  float sum[kPack] = {};
+  for (int i = begin + threadIdx.y; i < N && tokens_N[i] == token; i += kRowLanes * kRowsAtOnce) {
+    Pack<T> v[kRowsAtOnce];
+    bool there[kRowsAtOnce];
+#pragma unroll
+    for (int u = 0; u < kRowsAtOnce; ++u) {
+      const int at = i + u * kRowLanes;
+      there[u] = at < N && tokens_N[at] == token && c < C;
+      if (there[u]) v[u] = load(dy_NC + order_N[at] * C + c);
+    }
+#pragma unroll
+    for (int u = 0; u < kRowsAtOnce; ++u) {
+      if (there[u]) {
+#pragma unroll
+        for (int j = 0; j < kPack; ++j) sum[j] += wide(v[u].value[j]);
+      }
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) sums[threadIdx.y][j * kWarp + threadIdx.x] = sum[j];
+  __syncthreads();
+  if (threadIdx.y != 0 || c >= C) return;
+  T* const to = weight_VC + token * C + c;
+  Pack<T> v = load(to);
+#pragma unroll
+  for (int j = 0; j < kPack; ++j) {
+    for (int lane = 1; lane < kRowLanes; ++lane) sum[j] += sums[lane][j * kWarp + threadIdx.x];
+    v.value[j] = narrow<T>(wide(v.value[j]) + sum[j]);
+  }
+  store(to, v);
+}
+
+}  // namespace
+
+bool rms_norm_fits(std::int64_t C, std::size_t element) {
+  return packs(C, element) && C * static_cast<std::int64_t>(element) <= kMostPacks * kThreads * 16;
+}
+
+template <typename T>
+void rms_norm(const T* x_NC, const T* weight_C, T* y_NC, float* rstd_N, std::int64_t N, std::int64_t C, float epsilon,
+              cudaStream_t stream) {
+  require_packs(C, sizeof(T));
+  with_block_packs<T>(C, [&](auto packs) {
+    rms_norm_kernel<T, packs><<<static_cast<unsigned>(tiles(N, rows_at_once(packs))), kThreads, 0, stream>>>(
+        x_NC, weight_C, y_NC, rstd_N, static_cast<int>(N), static_cast<int>(C), epsilon);
+  });
+  check("RMS norm");
+}
+
+std::int64_t rms_norm_backward_scratch(std::int64_t N, std::int64_t C) { return tiles(N, kTileRows) * C; }
+
+template <typename T>
+void rms_norm_backward(const T* x_NC, const T* weight_C, const float* rstd_N, const T* dy_NC, const T* past_NC,
+                       T* dx_NC, T* y_NC, T* dweight_C, float* scratch, std::int64_t N, std::int64_t C,
+                       cudaStream_t stream) {
+  require_packs(C, sizeof(T));
+  with_block_packs<T>(C, [&](auto packs) {
+    rms_norm_backward_kernel<T, packs><<<static_cast<unsigned>(tiles(N, kTileRows)), kThreads, 0, stream>>>(
+        x_NC, weight_C, rstd_N, dy_NC, past_NC, dx_NC, y_NC, scratch, static_cast<int>(N), static_cast<int>(C));
+  });
+  check("backward of RMS norm");
+  add_tiles<T>(scratch, tiles(N, kTileRows), dweight_C, nullptr, C, stream);
+}
+
+bool rotate_fits(std::int64_t R, std::size_t element) { return packs(R, element); }
+
+template <typename T>
+void rotate(T* x_NE, std::int64_t width, std::int64_t heads, const float* cos_TR, const float* sin_TR, std::int64_t N,
+            std::int64_t positions, std::int64_t R, bool back, cudaStream_t stream) {
+  require_packs(R, sizeof(T));
+  require_packs(width, sizeof(T));
+  rotate_kernel<T><<<static_cast<unsigned>(N), kThreads, 0, stream>>>(x_NE, width, static_cast<int>(heads), cos_TR,
+                                                                      sin_TR, static_cast<int>(positions),
+                                                                      static_cast<int>(R), back ? -1.0F : 1.0F);
+  check("rotation by positions");
+}
+
+template <typename T>
+void swiglu(const T* gate_up, T* y_NI, std::int64_t N, std::int64_t I, cudaStream_t stream) {
+  swiglu_kernel<T><<<inner_grid<T>(N, I), kThreads, 0, stream>>>(gate_up, y_NI, static_cast<int>(I));
+  check("SwiGLU");
+}
+
+template <typename T>
+void swiglu_backward(const T* gate_up, const T* dy_NI, T* dgate_up, T* y_NI, std::int64_t N, std::int64_t I,
+                     cudaStream_t stream) {
+  swiglu_backward_kernel<T>
+      <<<inner_grid<T>(N, I), kThreads, 0, stream>>>(gate_up, dy_NI, dgate_up, y_NI, static_cast<int>(I));
+  check("backward of SwiGLU");
+}
+
+template <typename T>
+void add_rows(const std::int64_t* tokens_N, const std::int64_t* order_N, const T* dy_NC, T* weight_VC, std::int64_t N,
+              std::int64_t C, cudaStream_t stream) {
+  require_packs(C, sizeof(T));
+  if (N == 0) return;
+  const dim3 grid(static_cast<unsigned>(N), static_cast<unsigned>(tiles(C, kWarp * Pack<T>::kSize)));
+  add_rows_kernel<T><<<grid, dim3(kWarp, kRowLanes), 0, stream>>>(tokens_N, order_N, dy_NC, weight_VC,
+                                                                  static_cast<int>(N), static_cast<int>(C));
+  check("gradient of the embedding");
+}
+
+#define ZS_FOR(T)                                                                                                 \
+  template void rms_norm<T>(const T*, const T*, T*, float*, std::int64_t, std::int64_t, float, cudaStream_t);     \
+  template void rms_norm_backward<T>(const T*, const T*, const float*, const T*, const T*, T*, T*, T*, float*,    \
+                                     std::int64_t, std::int64_t, cudaStream_t);                                   \
+  template void rotate<T>(T*, std::int64_t, std::int64_t, const float*, const float*, std::int64_t, std::int64_t, \
+                          std::int64_t, bool, cudaStream_t);                                                      \
+  template void swiglu<T>(const T*, T*, std::int64_t, std::int64_t, cudaStream_t);                                \
+  template void swiglu_backward<T>(const T*, const T*, T*, T*, std::int64_t, std::int64_t, cudaStream_t);         \
+  template void add_rows<T>(const std::int64_t*, const std::int64_t*, const T*, T*, std::int64_t, std::int64_t,   \
+                            cudaStream_t)
+ZS_FOR(float);
+ZS_FOR(__nv_bfloat16);
+#undef ZS_FOR
+
+}  // namespace zs::kernel::cuda

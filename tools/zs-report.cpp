@@ -46,7 +46,7 @@ const zs::cli::Command kCommand = {
          true},
         {0, "by", "WHAT", "gradients: of layers, or of single tensors", "layer", {"layer", "tensor"}},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
-        {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report"},
+        {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report", "", {}, false, "", true},
         {0, "baseline", "CONDITION", "revision: the condition to compare with; without it, the first"},
         {0, "max_slowdown", "PERCENT", "revision: how much longer a step may take, and how much memory may grow", "3"},
         {0, "rows", "KEY", "sweep: the attribute down the side of the map; without it, the first that differs"},
@@ -58,7 +58,7 @@ const zs::cli::Command kCommand = {
     },
     {{0, "done: every condition is complete, or not known to be otherwise, and no state digests disagree"},
      {1,
-      "a condition is FAILED, DIVERGED, DEAD or TRUNCATED, or state digests of the same training disagree; of "
+      "a condition is neither COMPLETE nor UNKNOWN, or state digests of the same training disagree; of "
       "revisions: worse or different; of gradients: a layer's is not sound"},
      {3, "of revisions: the data do not show it"}},
     {"zs-report saved_models", "zs-report a.log b.log -o report.html", "zs-report --gradients a -o gradients.html"}};

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/claim.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
 
@@ -29,6 +30,7 @@ Output::Output(const std::string& path) : path_(path) {
     if (file_ < 0) throw Error(path, 0, errno_text());
     return;
   }
+  check_output(path);
   // Root may write it all the same, but whoever made it read-only meant something.
   if (exists && ((status.st_mode & 0222) == 0 || ::access(path.c_str(), W_OK) != 0))
     throw Error(path, 0, "is read-only: make it writable (chmod u+w), or name another file");

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/claim.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -61,6 +62,12 @@ Input::Input(const std::string& path, Raw raw)
   if (::fstat(file_, &status) == 0 && S_ISDIR(status.st_mode)) {
     ::close(file_);
     throw Error(name_, 0, "is a directory, expected a file");
+  }
+  try {
+    note_input(file_, name_);
+  } catch (...) {
+    ::close(file_);
+    throw;
   }
   // Of a file on stdin, another program may have read the start.
   on_disk_ = S_ISREG(status.st_mode);

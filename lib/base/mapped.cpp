@@ -9,6 +9,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/claim.hpp"
 #include "base/error.hpp"
 
 namespace zs {
@@ -48,6 +49,12 @@ std::shared_ptr<const Mapping> Mapping::open(const std::string& path) {
   // Nonblocking: a FIFO is refused below, and nobody waits for its writer.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) throw Error(path, 0, errno_text());
+  try {
+    note_input(file, path);
+  } catch (...) {
+    ::close(file);
+    throw;
+  }
   std::shared_ptr<Mapping> mapping(new Mapping);
   mapping->path_ = path;
   struct stat status {};

@@ -23,6 +23,7 @@ struct Option {
   std::vector<std::string> choices{};  ///< the only values allowed, if any
   bool many = false;                   ///< may be given more than once, and takes several values each time
   std::string group{};                 ///< heading in --help; rows of one group stand together
+  bool writes = false;                 ///< its value is a file or folder that the tool writes: never one of its inputs
   std::vector<std::string> meant{};    ///< what else people type for it, "lr": unknown, but the error names this one
 };
 

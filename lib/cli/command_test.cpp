@@ -14,7 +14,7 @@ const Command kCommand = {"zs-x",
                           "[FILE]...",
                           {{'o', "output", "FILE", "write to FILE", "-"},
                            {0, "sort_by", "COL", "sort by COL"},
-                           {0, "warmup", "N", "skip N points", "5", {}, false, "", {"threshold"}},
+                           {0, "warmup", "N", "skip N points", "5", {}, false, "", false, {"threshold"}},
                            {0, "format", "NAME", "how to print", "table", {"table", "tsv"}},
                            {0, "show", "COL", "columns to show", "", {}, true},
                            {'q', "quiet", "", "say nothing"}}};

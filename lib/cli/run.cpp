@@ -9,6 +9,7 @@
 #include <iostream>
 #include <new>
 
+#include "base/claim.hpp"
 #include "base/file.hpp"
 #include "base/mapped.hpp"
 #include "base/text.hpp"
@@ -21,6 +22,14 @@ void print(const std::string& text) {
   Output out("-");
   out.write(text);
   out.commit();
+}
+
+/// The outputs of every tool: what --output names, and options whose row says so.
+void claim_outputs(const Args& args) {
+  for (const Option& option : args.command().options) {
+    if (option.name != "output" && !option.writes) continue;
+    if (const std::string path = args.text(option.name); !path.empty()) claim_output(path, "--" + option.name);
+  }
 }
 
 /// Answers the requests that every tool takes; true if it was one.
@@ -77,7 +86,13 @@ int run(const Command& command, int argc, char** argv, const Body& body, const H
   bool failed = true;
   try {
     const std::vector<std::string> words(argv + 1, argv + argc);
-    status = answered(command, words, hooks) ? Status::done : body(Args::parse(command, words));
+    if (answered(command, words, hooks)) {
+      status = Status::done;
+    } else {
+      const Args args = Args::parse(command, words);
+      claim_outputs(args);
+      status = body(args);
+    }
     std::cout.flush();
     if (std::fflush(stdout) != 0 || !std::cout) throw Error("stdout", 0, "write: " + errno_text());
     failed = false;

@@ -85,7 +85,7 @@ std::vector<std::string> write_sweep(const Sweep& sweep, const std::vector<Sweep
   const fs::path target(folder);
   const std::string table = manifest(sweep, runs);
   if (fs::exists(target / kManifest)) {
-    const std::string earlier = Input((target / kManifest).string()).read_all();
+    const std::string earlier = read_regular((target / kManifest).string(), most_in_memory()).bytes;
     if (earlier != table && !replace)
       throw Error((target / kManifest).string(), 0,
                   "lists another sweep: choose another folder, or give --force to replace it");

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/command.hpp"
 
+#include <algorithm>
 #include <array>
 
+#include "base/claim.hpp"
 #include "base/error.hpp"
 #include "base/secret.hpp"
 #include "config/deepspeed.hpp"
@@ -18,6 +20,38 @@ struct Flag {
 constexpr std::array kFlags = {Flag{"bf16", "dtype", "training.dtype", "bfloat16"},
                                Flag{"fp16", "dtype", "training.dtype", "float16"},
                                Flag{"amp", "autocast", "training.autocast", "bfloat16"}};
+
+/// What a training writes by an option: the files in the folder that it names, or that file itself. A configuration may
+/// say it too, and a checkpoint that is trained on may lie there.
+struct Written {
+  const char *option, *key;
+  std::array<const char*, 2> files{};
+};
+constexpr std::array kWritten = {Written{"dump_logits", "training.dump_logits"},
+                                 Written{"save_pretrained", "training.save_pretrained", {"config.json", "model.safetensors"}},
+                                 Written{"save_initial", "", {"pytorch_model.bin"}},
+                                 Written{"dump_batches", ""},
+                                 Written{"results", ""},
+                                 Written{"probe", "tracking.probe"},
+                                 Written{"profile_dir", "tracking.profile_dir"},
+                                 Written{"tensorboard_dir", "tracking.tensorboard_dir"},
+                                 Written{"wandb_dir", "tracking.wandb_dir"}};
+
+bool is_written(const std::string& option) {
+  return std::any_of(kWritten.begin(), kWritten.end(), [&](const Written& row) { return option == row.option; });
+}
+
+void claim_outputs(const cli::Args& args, const config::Config& config) {
+  for (const Written& row : kWritten) {
+    const bool set = *row.key ? config.has(row.key) : args.has(row.option);
+    if (!set) continue;
+    const std::string path = *row.key ? config.text(row.key) : args.text(row.option), by = std::string("--") + row.option;
+    claim_output(path, by);
+    for (const char* const file : row.files) {
+      if (file) claim_output(path + "/" + file, by);
+    }
+  }
+}
 
 }  // namespace
 
@@ -37,6 +71,7 @@ std::vector<cli::Option> config_options() {
       option.group = known.key.substr(0, known.key.find('.'));
       if (first) option.meant = config::words(config::synonyms(known.key));
       option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
+      option.writes = is_written(name);
       options.push_back(option);
     }
     for (const Flag& flag : kFlags) {
@@ -82,6 +117,7 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
   }
   config.add_defaults();
   config.check();
+  claim_outputs(args, config);
   // zs needs none, and a configuration is written to many places.
   for (const config::Entry& entry : std::vector(config.entries())) {
     if (names_secret(entry.key)) config.set(entry.key, std::string(kWithheld), entry.origin);
@@ -187,6 +223,7 @@ cli::Command train_command() {
        {},
        false,
        "Running"});
+  for (cli::Option& option : options) option.writes = is_written(option.name);
   return {"zs-train",
           "Train a model under a ZeRO stage, on any number of ranks",
           "[CONFIG.yaml]",

@@ -19,7 +19,9 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 
 Json read(const std::string& path) {
   if (!std::filesystem::exists(path)) return Json::object();
-  Json json = Json::parse(Input(path).read_all(), nullptr, /*allow_exceptions=*/false);
+  // It is read only to be written again.
+  const std::string bytes = read_regular(std::filesystem::canonical(path).string(), most_in_memory()).bytes;
+  Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object())
     throw Error(path, 0, "is no JSON dictionary: --results adds to it, and takes its place nowhere; name another file");
   return json;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/claim.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace zs {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file that was read. The time of its last change too: an inode may become another file's.
+using Read = std::tuple<dev_t, ino_t, std::int64_t, std::int64_t>;
+
+struct Claim {
+  std::string path, by;
+  bool file = false;  // else a folder, or nothing yet
+  dev_t device = 0;
+  ino_t inode = 0;
+};
+
+// Files are read by many threads.
+struct Known {
+  std::mutex guard;
+  std::vector<Claim> claims;
+  std::set<Read> reads;
+};
+
+Known& known() {
+  static Known* const all = new Known;  // threads may read files while the process ends
+  return *all;
+}
+
+Read read_of(const struct stat& status) {
+  return {status.st_dev, status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& by) {
+  throw Error(name, 0, "is an input, and " + by + " would write over it: name another file");
+}
+
+/// Whether `path` is in the folder.
+bool inside(const std::string& path, const std::string& folder) {
+  std::error_code failure;
+  const std::string file = fs::weakly_canonical(path, failure).string();
+  const std::string place = failure ? "" : fs::weakly_canonical(folder, failure).string();
+  return !place.empty() && file.starts_with(place.ends_with('/') ? place : place + "/");
+}
+
+}  // namespace
+
+void claim_output(const std::string& path, const std::string& by) {
+  struct stat status {};
+  const bool found = path == "-" ? ::fstat(STDOUT_FILENO, &status) == 0 : ::stat(path.c_str(), &status) == 0;
+  // Pipes and devices lose nothing; an empty file neither (> FILE has emptied it before we began).
+  const bool file = found && S_ISREG(status.st_mode);
+  Known& all = known();
+  const std::scoped_lock lock(all.guard);
+  if (file && all.reads.count(read_of(status))) refuse(path == "-" ? "stdout" : path, by);
+  all.claims.push_back({path, by, file, status.st_dev, status.st_ino});
+}
+
+void note_input(int file, const std::string& name) {
+  struct stat status {};
+  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  Known& all = known();
+  const std::scoped_lock lock(all.guard);
+  for (const Claim& claim : all.claims) {
+    if (claim.file && claim.device == status.st_dev && claim.inode == status.st_ino) refuse(name, claim.by);
+  }
+  all.reads.insert(read_of(status));
+}
+
+void check_output(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  Known& all = known();
+  const std::scoped_lock lock(all.guard);
+  if (!all.reads.count(read_of(status))) return;
+  for (const Claim& claim : all.claims) {
+    if (!claim.file && inside(path, claim.path)) refuse(path, claim.by);
+  }
+}
+
+}  // namespace zs

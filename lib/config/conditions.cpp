@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -32,12 +34,65 @@ void add_option(const Pair& option, const std::string& file, std::vector<std::st
   }
 }
 
-Condition condition_of(const Pair& pair, const std::string& file) {
+/// Words that conditions share, by the name that stands for them: {name}.
+using Shared = std::map<std::string, std::string>;
+
+/// The text with what stands for each {name} in it; where nothing is shared, as it is.
+std::string filled(std::string text, const Shared& shared, const std::string& file, std::int64_t line) {
+  if (shared.empty()) return text;
+  for (std::size_t begin = text.find('{'); begin != std::string::npos; begin = text.find('{', begin)) {
+    const std::size_t end = text.find('}', begin);
+    const std::string name = text.substr(begin + 1, end - std::min(end, begin + 1));
+    const auto found = shared.find(name);
+    if (end == std::string::npos || found == shared.end()) {
+      std::vector<std::string> names;
+      for (const auto& [each, ignored] : shared) names.push_back(each);
+      throw Error(file, line, "nothing is called '" + name + "' in common_options" + did_you_mean(name, names));
+    }
+    text.replace(begin, end + 1 - begin, found->second);
+    begin += found->second.size();
+  }
+  return text;
+}
+
+const std::string& text_of(const Pair& pair, const std::string& file) {
+  if (!pair.value.IsScalar()) throw Error(file, pair.line, "'" + pair.key + "' must be a text");
+  return pair.value.Scalar();
+}
+
+/// common_options and base_args, as ds_verify_loss's batch_conditions.yaml has them; base_args may hold the others.
+Shared shared_of(const std::vector<Pair>& parts, const std::string& file) {
+  Shared shared;
+  for (const Pair& part : parts) {
+    if (part.key != "common_options") continue;
+    for (const Pair& option : pairs(part.value, file, "common_options")) shared[option.key] = text_of(option, file);
+  }
+  for (const Pair& part : parts) {
+    if (part.key == "base_args") shared["base_args"] = filled(text_of(part, file), shared, file, part.line);
+  }
+  return shared;
+}
+
+/// The options of a condition that is a mapping of "args", a text, and perhaps "description"; nothing for another one.
+std::optional<std::string> args_of(const YAML::Node& condition, const std::string& file, const Shared& shared) {
+  std::optional<std::string> args;
+  if (!condition.IsMap()) return args;
+  for (const Pair& part : pairs(condition, file, "options")) {
+    if (part.key == "args" && part.value.IsScalar())
+      args = filled(part.value.Scalar(), shared, file, part.line);
+    else if (part.key != "description")
+      return {};
+  }
+  return args;
+}
+
+Condition condition_of(const Pair& pair, const std::string& file, const Shared& shared) {
   if (!names_file(pair.key))
     throw Error(file, pair.line, "'" + pair.key + "' cannot name a condition: use letters, digits, '_', '-', '.'");
   Condition condition{pair.key, ""};
-  if (pair.value.IsScalar()) {
-    condition.options = pair.value.Scalar();
+  const std::optional<std::string> args = args_of(pair.value, file, shared);
+  if (args || pair.value.IsScalar()) {
+    condition.options = args ? *args : filled(pair.value.Scalar(), shared, file, pair.line);
     if (condition.options.find_first_of("\n\t\r") != std::string::npos) {
       throw Error(file, pair.line, "the options of '" + pair.key + "' must stand on one line, without tabs");
     }
@@ -51,14 +106,14 @@ Condition condition_of(const Pair& pair, const std::string& file) {
   return condition;
 }
 
-ConditionSet set_of(const Pair& pair, const std::string& file) {
+ConditionSet set_of(const Pair& pair, const std::string& file, const Shared& shared) {
   ConditionSet set{pair.key, "", {}};
   for (const Pair& part : pairs(pair.value, file, "set '" + pair.key + "'")) {
     if (part.key == "description" && part.value.IsScalar()) {
       set.description = part.value.Scalar();
     } else if (part.key == "conditions") {
       for (const Pair& condition : pairs(part.value, file, "the conditions of '" + pair.key + "'"))
-        set.conditions.push_back(condition_of(condition, file));
+        set.conditions.push_back(condition_of(condition, file, shared));
     } else {
       throw Error(file, part.line,
                   "'" + part.key + "' in set '" + pair.key + "': expected description (a text) and conditions");
@@ -72,10 +127,14 @@ ConditionSet set_of(const Pair& pair, const std::string& file) {
 
 std::vector<ConditionSet> parse_conditions(std::string_view yaml, const std::string& name) {
   std::vector<ConditionSet> sets;
-  for (const Pair& part : pairs(document(yaml, name), name, "a file of conditions")) {
-    if (part.key == "options") continue;  // a place for anchors
-    if (part.key != "sets") throw Error(name, part.line, "unknown key '" + part.key + "', expected options and sets");
-    for (const Pair& set : pairs(part.value, name, "sets")) sets.push_back(set_of(set, name));
+  const std::vector<Pair> parts = pairs(document(yaml, name), name, "a file of conditions");
+  const Shared shared = shared_of(parts, name);
+  for (const Pair& part : parts) {
+    // The first is a place for anchors.
+    if (part.key == "options" || part.key == "common_options" || part.key == "base_args") continue;
+    if (part.key != "sets" && part.key != "condition_sets")
+      throw Error(name, part.line, "unknown key '" + part.key + "', expected options and sets");
+    for (const Pair& set : pairs(part.value, name, part.key)) sets.push_back(set_of(set, name, shared));
   }
   if (sets.empty()) throw Error(name, 0, "has no sets");
   return sets;

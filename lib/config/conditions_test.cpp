@@ -54,3 +54,30 @@ TEST_CASE("conditions: an unknown set names the nearest") {
                        "b.yaml: no set 'full_comparson', did you mean 'full_comparison'?", zs::Error);
   CHECK_THROWS_WITH_AS(find_set(sets, "x", "b.yaml"), "b.yaml: no set 'x': there are full_comparison", zs::Error);
 }
+
+TEST_CASE("conditions: a file of ds_verify_loss is read as it is") {
+  const auto sets = parse_conditions(
+      "common_options:\n  wandb: \"--use_wandb\"\n  batch_size: \"--batch_size 1\"\n"
+      "base_args: \"{batch_size} --seq_length 64\"\n"
+      "condition_sets:\n  one:\n    description: \"One\"\n    conditions:\n"
+      "      z1:\n        args: \"--zero_stage 1 {base_args} {wandb}\"\n        description: \"ZeRO 1\"\n"
+      "      z2: \"--zero_stage 2 {wandb}\"\n      z3: {zero_stage: 3}\n",
+      "b.yaml");
+  REQUIRE(sets.size() == 1);
+  REQUIRE(sets[0].conditions.size() == 3);
+  CHECK(sets[0].conditions[0].options == "--zero_stage 1 --batch_size 1 --seq_length 64 --use_wandb");
+  CHECK(sets[0].conditions[1].options == "--zero_stage 2 --use_wandb");
+  CHECK(sets[0].conditions[2].options == "--zero_stage 3");
+  const auto error = [](const std::string& yaml) {
+    try {
+      parse_conditions(yaml, "b.yaml");
+    } catch (const zs::Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(error("common_options: {wandb: --use_wandb}\nsets:\n  a:\n    conditions: {x: {args: \"{wandbb}\"}}\n") ==
+        "b.yaml:4: nothing is called 'wandbb' in common_options, did you mean 'wandb'?");
+  CHECK(error("base_args: \"{x\"\nsets: {a: {conditions: {x: --eval}}}\n") == "no error");
+  CHECK(error("common_options: {a: [1]}\nsets: {a: {conditions: {x: --eval}}}\n") == "b.yaml:1: 'a' must be a text");
+}

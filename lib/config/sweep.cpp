@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -110,11 +111,22 @@ Parameter parameter_of(const std::string& key, std::int64_t line, const std::vec
   return parameter;
 }
 
-/// A mapping is a parameter if it has one of the parts of one, else a section of parameters.
+/// The key that a parameter means: zs-train's option learning_rate is training.learning_rate.
+std::string key_of(const std::string& name) {
+  const Known* const option = known(name) ? nullptr : known_option(name);
+  return option ? std::string(option->key) : name;
+}
+
+/// A list is a parameter's values. A mapping is a parameter if it has one of the parts of one, else a section of
+/// parameters.
 void add_parameters(const YAML::Node& map, const std::string& prefix, const std::string& file, Sweep& sweep) {
   for (const Pair& pair : pairs(map, file, prefix.empty() ? "parameters" : prefix.substr(0, prefix.size() - 1))) {
-    const std::string key = prefix + pair.key;
-    const std::vector<Pair> parts = pairs(pair.value, file, key + " (expected {values: [a, b]} or {min: a, max: b})");
+    const std::string key = key_of(prefix + pair.key);
+    if (pair.value.IsSequence()) {
+      sweep.parameters.push_back(parameter_of(key, pair.line, {{"values", pair.line, pair.value}}, file));
+      continue;
+    }
+    const std::vector<Pair> parts = pairs(pair.value, file, key + " (expected [a, b], {values: [a, b]} or {min: a, max: b})");
     const bool parameter = std::any_of(parts.begin(), parts.end(), [](const Pair& part) {
       return std::find(kParts.begin(), kParts.end(), part.key) != kParts.end();
     });
@@ -123,7 +135,7 @@ void add_parameters(const YAML::Node& map, const std::string& prefix, const std:
     else if (parts.empty())
       throw Error(file, pair.line, key + " has no values");
     else
-      add_parameters(pair.value, key + ".", file, sweep);
+      add_parameters(pair.value, prefix + pair.key + ".", file, sweep);
   }
 }
 
@@ -189,7 +201,10 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name) {
               did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description"}));
     }
   }
-  if (sweep.name.empty()) throw Error(name, 0, "has no sweep_name");
+  if (sweep.name.empty()) {
+    const std::string file = std::filesystem::path(name).stem().string();
+    sweep.name = names_file(file) && name != "stdin" ? file : "sweep";
+  }
   if (sweep.parameters.empty()) throw Error(name, 0, "has no parameters");
   check_parameters(sweep);
   if (sweep.random && sweep.num_runs == 0) throw Error(name, 0, "a random sweep needs num_runs");

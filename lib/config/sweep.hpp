@@ -26,7 +26,7 @@ struct Parameter {
 };
 
 struct Sweep {
-  std::string name;  ///< names files: letters, digits, '_', '-', '.'
+  std::string name;  ///< sweep_name, else the file's name; names files: letters, digits, '_', '-', '.'
   bool random = false;
   std::int64_t num_runs = 0;  ///< of a random sweep
   std::uint64_t seed = 42;

@@ -85,7 +85,7 @@ TEST_CASE("sweep: ranges are drawn within their bounds, in six digits, log_unifo
 
 TEST_CASE("sweep: what it cannot mean is located") {
   const std::string head = "sweep_name: s\n";
-  CHECK(error_of("parameters: {x: {values: [1]}}\n") == "s.yaml: has no sweep_name");
+  CHECK(error_of("parameters: {x: [1, 1]}\n").ends_with("two runs would be the same"));
   CHECK(error_of(head) == "s.yaml: has no parameters");
   CHECK(error_of(head + "strategy: gird\n") ==
         "s.yaml:2: strategy: 'gird' is not one of grid, random, did you mean 'grid'?");
@@ -93,8 +93,8 @@ TEST_CASE("sweep: what it cannot mean is located") {
   CHECK(error_of(head + "parameters:\n  x: {values: [6e-4, 0.0006]}\n") ==
         "s.yaml:3: x: '0.0006' is given twice: two runs would be the same");
   CHECK(error_of(head + "parameters:\n  x: {values: []}\n") == "s.yaml:3: 'values' of x must be a list, [a, b]");
-  CHECK(error_of(head + "parameters:\n  x: [1, 2]\n") ==
-        "s.yaml:3:6: x (expected {values: [a, b]} or {min: a, max: b}) must be a mapping of keys to values");
+  CHECK(error_of(head + "parameters:\n  x: 1\n") ==
+        "s.yaml:3:6: x (expected [a, b], {values: [a, b]} or {min: a, max: b}) must be a mapping of keys to values");
   CHECK(error_of(head + "parameters:\n  x: {min: 1}\n") == "s.yaml:3: x: a range needs min and max");
   CHECK(error_of(head + "parameters:\n  x: {min: 2, max: 1}\n") == "s.yaml:3: x: min must be less than max");
   CHECK(error_of(head + "parameters:\n  x: {min: nan, max: 1}\n") == "s.yaml:3: min: 'nan' is not a number");
@@ -120,6 +120,21 @@ TEST_CASE("sweep: what it cannot mean is located") {
         "s.yaml:4: all runs would be the same: nothing reads 'model.wholly_unknown'");
   CHECK(error_of(head + "parameters: {repeat: {values: [1, 2]}, mine.lr: {values: [1]}}\n") == "no error");
   CHECK(error_of("sweep_name: a/b\n") == "s.yaml:1: 'a/b' cannot name a sweep: use letters, digits, '_', '-', '.'");
+}
+
+TEST_CASE("sweep: a list is its values, a flat name is the setting of that option, and the file names the sweep") {
+  const Sweep sweep = parse_sweep("parameters: {learning_rate: [0.1, 0.01], zero: {stage: [1, 2]}, mine: [a, b]}\n", "dir/lr.yaml");
+  CHECK(sweep.name == "lr");
+  REQUIRE(sweep.parameters.size() == 3);
+  CHECK(sweep.parameters[0].key == "training.learning_rate");
+  CHECK(sweep.parameters[1].key == "zero.stage");
+  CHECK(sweep.parameters[2].key == "mine");
+  CHECK(run_count(sweep) == 8);
+  CHECK(parse_sweep("parameters: {seed: [1]}\n", "stdin").name == "sweep");
+  CHECK(parse_sweep("parameters: {seed: [1]}\n", "a b.yaml").name == "sweep");
+  CHECK(error_of("parameters:\n  learning_rate: [1]\n  training.learning_rate: [2]\n") ==
+        "s.yaml:3: training.learning_rate is given twice, first as training.learning_rate in s.yaml:2");
+  CHECK(error_of("parameters:\n  learning_rate: []\n") == "s.yaml:2: 'values' of training.learning_rate must be a list, [a, b]");
 }
 
 TEST_CASE("sweep: a huge grid is counted, not made") {

@@ -37,7 +37,8 @@ submit_experiment() {
     done | zs-runs update - || die "cannot record the jobs of $results"
     begin=$((begin + length))
   done
-  for i in "${!settings[@]}"; do [[ ${settings[i]} != --gpus-per-node=* ]] || unset "settings[i]"; done
+  # The report needs one task, and no GPU.
+  for i in "${!settings[@]}"; do ! is_size "${settings[i]}" || unset "settings[i]"; done
   report=$(IFS=:; sbatch --parsable "${settings[@]}" --chdir="$PWD" --nodes=1 --ntasks=1 \
     --output="$results/slurm-report-%j.out" --dependency="afterany:${jobs[*]}" "$script" --part "$results" report) ||
     die "sbatch refused the report (see above)"

@@ -14,7 +14,7 @@ experiment_usage() {
       --max_parallel N   at most N elements of the array at a time
       --max_restarts N   how often an element may go on after it was preempted or
                          met its time limit [50]
-      --gpus_per_node N  so many ranks on a node, each with a GPU of its own
+      --gpus_per_node N  N GPUs on each node, and a rank for each of them
       --rerun RESULTS    run again what failed or is missing in that folder
                          (zs-runs rerun RESULTS calls this)
       --any_owner        with --rerun: also a folder that belongs to another user,
@@ -22,7 +22,8 @@ experiment_usage() {
   -h, --help             print this help
 
 Environment:
-  ZS_RANKS         ranks of each training [what Slurm allotted, else 2]
+  ZS_RANKS         ranks of each training [a rank for each GPU; without GPUs the
+                   tasks that Slurm is asked for, else 2]
   OMP_NUM_THREADS  threads of each rank [those of the allocation, else 1]
   ZS_MPI           what srun --mpi is to be [the pmix that the cluster has]
 
@@ -92,10 +93,11 @@ reopen_experiment() {
   fi
   while IFS=$'\t' read -r _ key value; do
     case $key in
-      ranks) ZS_RANKS=${ZS_RANKS:-$value} ;;
+      ranks) resized || ZS_RANKS=${ZS_RANKS:-$value} ;;
       max_restarts | gpus_per_node) printf -v "$key" %s "$value" ;;
     esac
   done < <(zs-runs show "$results" --format tsv | grep '^experiment')
+  if [[ -n $as_before && -e $results/.cells/settings ]]; then submit=1; fi
   plan_launch
 }
 
@@ -107,6 +109,10 @@ run_condition() {
   trap 'stop TERM 143' TERM
   on_every_rank "$results/$name.log" zs-runs start ${any_owner:+--any_owner} "$results" "$name" -- "${launch[@]}"
   if ((code == 125)); then exit 2; fi
+  if [[ -n $cancelled ]]; then
+    note_cancel
+    exit "$code"
+  fi
   if ((code == 75)) && again; then exit 75; fi
   zs-runs finish "$results" "$name" exit_code="$code" seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000)) \
     "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}" >&2 || die "cannot write $results"
@@ -114,6 +120,12 @@ run_condition() {
     say "stopped; the rest has not begun: $go_on goes on"
     exit 75
   fi
+}
+
+# note_cancel: the condition that runs was cancelled by a user.
+note_cancel() {
+  zs-runs finish "$results" "$name" exit_code="$code" status=cancelled seconds=$(((${EPOCHREALTIME/./} - begin) / 1000000)) \
+    "slurm_job_id=${SLURM_JOB_ID-}" "slurm_nodes=${SLURM_JOB_NODELIST-}" >&2 || die "cannot write $results"
 }
 
 # end_experiment: the log, the summary, the pictures and the report. Exits: 1 if a condition failed or is missing or a
@@ -148,7 +160,6 @@ begun_before() {
 # another, or as an array: from a job, or as it was before, or where --submit says so.
 run_or_submit() {
   local name waiting=${#todo[@]}
-  if [[ -n $as_before && -e $results/.cells/settings ]]; then submit=1; fi
   if [[ -n $submit ]] || { submitted && [[ -z $local ]]; }; then submit_experiment; fi
   if submitted; then remember "$results"; fi
   for name in "${todo[@]}"; do

@@ -13,7 +13,7 @@
 
 # What the options say; see common_option.
 local='' submit='' as_before='' any_owner='' parallel='' max_restarts=50 gpus_per_node='' sbatch_words=() rerun='' cells=''
-part='' offset=''
+part='' offset='' cancelled=''
 
 # zs-runs start sets it: mpirun must know that it is to hand it on.
 export ZS_RUN=''
@@ -38,6 +38,84 @@ common_option() {
   esac
 }
 
+# submits: whether this call starts no training itself, but submits jobs that do.
+submits() { [[ -n $submit ]] || { declare -F submit_experiment >/dev/null && submitted && [[ -z $local && -z $part ]]; }; }
+
+# asked NAME [LETTER]: prints what sbatch is asked for by --NAME=VALUE or -LVALUE: with --sbatch, else in a #SBATCH line.
+asked() {
+  local words=() value='' i
+  mapfile -t words < <(sed -nE 's/^#SBATCH +//p' "$script" | tr ' ' '\n')
+  words+=("${sbatch_words[@]}")
+  for ((i = 0; i < ${#words[@]}; ++i)); do
+    case ${words[i]} in
+      --"$1"=*) value=${words[i]#*=} ;;
+      --"$1" | -"${2:- }") value=${words[i + 1]-} ;;
+      -"${2:- }"*) value=${words[i]#-?} ;;
+    esac
+  done
+  echo "${value// /}"
+}
+
+# gpus_asked WORD: prints the number in "4", "a100:4" or "gpu:a100:4,license:1"; 0 where it has none.
+gpus_asked() { [[ $1 =~ ^(gpu:)?([^,:]+:)?([0-9]+)(,|$) ]] && echo "${BASH_REMATCH[3]}" || echo 0; }
+
+# plan_jobs: sets `ranks`, of each job that is to be submitted, and `size`, sbatch's options for them. A job with GPUs has
+# a rank for each.
+plan_jobs() {
+  local nodes tasks per gpus=0 gpus_here each total=''
+  if submitted; then
+    nodes=$SLURM_JOB_NUM_NODES tasks=${ZS_RANKS:-${SLURM_NTASKS-}} per=''
+    given_gpus
+    each=$gpus_here
+    ((gpus == each * nodes)) || each=0
+  else
+    nodes=$(asked nodes N) tasks=${ZS_RANKS:-$(asked ntasks n)} per=$(asked ntasks-per-node) gpus=$(gpus_asked "$(asked gpus G)")
+    each=$(gpus_asked "$(asked gpus-per-node)")
+    ((each)) || each=$(gpus_asked "$(asked gres | grep -o 'gpu[:,].*' || true)")
+  fi
+  [[ -z $tasks || $tasks =~ ^[1-9][0-9]*$ ]] || die "'$tasks' is not a number of ranks"
+  [[ -z $per || $per =~ ^[1-9][0-9]*$ ]] || die "--ntasks-per-node: '$per' is not a number of ranks"
+  if [[ -n $gpus_per_node ]]; then
+    ((each == 0 || each == gpus_per_node)) || die "--gpus_per_node $gpus_per_node and --gpus-per-node=$each disagree: leave one out"
+    each=$gpus_per_node
+  fi
+  [[ $nodes =~ ^[0-9]*$ ]] || ((each == 0)) || die "--nodes=$nodes: with GPUs on each node, say how many nodes"
+  [[ $nodes =~ ^[1-9][0-9]*$ ]] || nodes=''
+  if ((each)); then
+    if [[ -z $nodes ]]; then nodes=$((${tasks:-$each} % each ? 1 : ${tasks:-$each} / each)); fi
+    total=$((nodes * each))
+  elif ((gpus)); then
+    total=$gpus
+  fi
+  if [[ -n $total ]]; then
+    [[ -z $per ]] || ((each == 0 || per == each)) || die "$each GPUs on a node, and --ntasks-per-node=$per: each GPU needs a rank of its own"
+    ((${tasks:-$total} == total)) ||
+      die "$total GPUs${nodes:+ on $nodes node$( ((nodes == 1)) || echo s)} and $tasks ranks: each GPU needs a rank of its own (leave --ntasks and ZS_RANKS out)"
+    ranks=$total
+  elif [[ -n $tasks ]]; then
+    ranks=$tasks
+  elif [[ -n $per ]]; then
+    ranks=$((per * ${nodes:-1}))
+  else
+    ranks=${nodes:-2}
+    ! submitted || ((ranks > 1)) || ranks=2
+  fi
+  size=("--ntasks=$ranks")
+  [[ -z $nodes ]] || size+=("--nodes=$nodes")
+  if ((each)); then size+=("--ntasks-per-node=$each" "--gpus-per-node=$each"); fi
+  if ((each == 0 && gpus)); then size+=("--gpus=$gpus"); fi
+}
+
+# A word of sbatch that says how large a job is.
+is_size() { [[ $1 =~ ^(--(nodes|ntasks|ntasks-per-node|gpus|gpus-per-node|gres)(=|$)|-[NnG]) ]]; }
+
+# resized: whether --sbatch asks for jobs of another size than before.
+resized() {
+  local word
+  for word in "${sbatch_words[@]}"; do ! is_size "$word" || return 0; done
+  return 1
+}
+
 # submitted: whether this is a job of its own, not a shell or a step within one.
 submitted() { [[ ${BASH_SOURCE[-1]} == */slurm_script ]]; }
 
@@ -60,17 +138,22 @@ recall() { scontrol show job "$SLURM_JOB_ID" | sed -nE 's/^ *Comment=(.* )?zs=(.
 same_settings() {
   settings=("${sbatch_words[@]}")
   ((max_restarts)) || settings+=(--no-requeue)
-  [[ -z $gpus_per_node ]] || settings+=(--gpus-per-node="$gpus_per_node" --ntasks-per-node="$gpus_per_node")
+  if submits; then
+    plan_jobs
+  else
+    size=("--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES}")
+    ((${SLURM_GPUS_ON_NODE:-0} == 0)) || size+=("--gpus-per-node=$SLURM_GPUS_ON_NODE")
+  fi
+  settings+=("${size[@]}")
   submitted || return 0
   local job pair value
   job=$(scontrol -o show job "$SLURM_JOB_ID")
   field() { sed -nE "s/^(.* )?$1=([^ ]*).*/\2/p" <<<"$job"; }
-  settings+=(--nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_NTASKS" --partition="$SLURM_JOB_PARTITION")
+  settings+=(--partition="$SLURM_JOB_PARTITION")
   for pair in cpus-per-task=CPUS_PER_TASK mem=MEM_PER_NODE mem-per-cpu=MEM_PER_CPU; do
     value=SLURM_${pair#*=}
     [[ -z ${!value-} ]] || settings+=("--${pair%=*}=${!value}")
   done
-  [[ -n $gpus_per_node || -z ${SLURM_GPUS_PER_NODE-} ]] || settings+=(--gpus-per-node="$SLURM_GPUS_PER_NODE")
   for pair in time=TimeLimit account=Account qos=QOS constraint=Features reservation=Reservation exclude=ExcNodeList; do
     value=$(field "${pair#*=}")
     [[ -z $value || $value == "(null)" || $value == N/A ]] || settings+=("--${pair%=*}=$value")
@@ -79,7 +162,20 @@ same_settings() {
 
 # keep_settings FILE, saved_settings FILE: for --rerun, which is no job.
 keep_settings() { : >"$1"; ((${#settings[@]} == 0)) || printf '%s\n' "${settings[@]}" >"$1"; }
-saved_settings() { mapfile -t settings <"$1"; settings+=("${sbatch_words[@]}"); }
+saved_settings() {
+  local kept_words word
+  settings=()
+  mapfile -t kept_words <"$1"
+  if resized; then
+    # The GPUs of a node stay, unless they are what changes.
+    for word in "${kept_words[@]}"; do [[ $word == --nodes=* || $word == --ntasks* ]] || settings+=("$word"); done
+    sbatch_words=("${settings[@]}" "${sbatch_words[@]}")
+    plan_jobs
+    settings=("${sbatch_words[@]}" "${size[@]}")
+  else
+    settings=("${kept_words[@]}" "${sbatch_words[@]}")
+  fi
+}
 
 # whereabouts: sets `mark`, by which zs-runs sees whether this script is at work: NAME=VALUE words for a run's record.
 whereabouts() {
@@ -118,11 +214,24 @@ on_every_rank() {
   wait
   if [[ -e $errors ]]; then
     rank_code "$errors"
+    see_cancel
     saved=$(sed -n 's/^zs-train: .*stopped after step \([0-9]*\), saved.*/\1/p' "$errors" | tail -n 1)
   fi
   [[ -n $1 ]] || rm -f "$errors"
   # Ranks that the warning met before they could heed it.
   if [[ -n $stopping ]] && ((code > 128)); then code=75; fi
+}
+
+# see_cancel: sets `cancelled` where a user has cancelled this job: all that ends one but that is due to something, and
+# Slurm writes to what.
+see_cancel() {
+  local last
+  cancelled=''
+  submitted && ((code)) || return 0
+  last=$(grep -hE 'error: \*\*\* (JOB|STEP) .* CANCELLED AT ' "$errors" 2>/dev/null | tail -n 1) || true
+  [[ -n $last && $last != *" DUE "* ]] || return 0
+  # srun ends a step in the same words where a rank has failed.
+  [[ $(squeue -h -j "$SLURM_JOB_ID" -o %T) == RUNNING ]] || cancelled=1
 }
 
 # again: has Slurm run this job again, which goes on with what was saved; status 1 if it may not.
@@ -146,7 +255,9 @@ stop() {
     # Slurm has sent the ranks a SIGTERM of their own, on which they save; a second one would end them before they have.
     ! submitted || signal=USR1
     kill -s "$signal" "$child" 2>/dev/null || true
-    wait "$child" || true
+    wait "$child" || code=$?
+    see_cancel
+    [[ -z $cancelled ]] || note_cancel
   fi
   say "stopped by SIG$1${results:+; finished conditions are in $results; $go_on trains the rest}"
   exit "$2"

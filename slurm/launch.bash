@@ -62,35 +62,50 @@ mpi_plugin() {
   return 1
 }
 
+# given_gpus: sets `gpus`, how many GPUs this job has, and `gpus_here`, how many on this node.
+given_gpus() {
+  gpus_here=${SLURM_GPUS_ON_NODE:-0}
+  gpus=${SLURM_GPUS-}
+  [[ $gpus =~ ^[0-9]+$ ]] || gpus=$((gpus_here * ${SLURM_JOB_NUM_NODES:-1}))
+}
+
 # plan_launch: sets `ranks` ($ZS_RANKS, else what Slurm allotted, else 2) and `launch`, the words before a program that
-# start it on all of them. One thread per rank unless OMP_NUM_THREADS or the allocation says otherwise. With
-# --gpus_per_node each rank has a GPU of its own.
+# start it on all of them. One thread per rank unless OMP_NUM_THREADS or the allocation says otherwise. In a job with
+# GPUs there is a rank for each, and each rank has one of its own; only a training of another's (`foreign`) sees all of
+# its node and takes the one of its LOCAL_RANK.
 plan_launch() {
-  ranks=${ZS_RANKS:-${SLURM_NTASKS:-2}}
-  if [[ -n ${submit-} && -z ${ZS_RANKS-}${SLURM_NTASKS-} ]]; then
-    # What the jobs will have.
-    ranks=$(printf '%s\n' "${sbatch_words[@]}" | sed -n 's/^\(--ntasks=\|-n\)//p' | tail -n 1)
-    ranks=${ranks:-$(sed -n 's/^#SBATCH --ntasks=//p' "$script")}
+  local mpi status=0 gpus gpus_here
+  if declare -F submits >/dev/null && submits; then
+    plan_jobs
+    return
   fi
+  # Without --ntasks, Slurm means a task on each node.
+  ranks=${ZS_RANKS:-${SLURM_NTASKS:-${SLURM_JOB_NUM_NODES:-2}}}
   [[ $ranks =~ ^[1-9][0-9]*$ ]] || die "ZS_RANKS: '$ranks' is not a number of ranks"
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-${SLURM_CPUS_PER_TASK:-1}}
   if [[ -n ${SLURM_JOB_ID-} ]]; then
-    local mpi status=0 gpus=${SLURM_GPUS_ON_NODE:-0}
-    [[ -z ${gpus_per_node-} || $gpus == "$gpus_per_node" ]] ||
-      die "--gpus_per_node $gpus_per_node: this job has $gpus on a node; submit it with sbatch --gpus-per-node=$gpus_per_node"
+    given_gpus
+    [[ -z ${gpus_per_node-} || $gpus_here == "$gpus_per_node" ]] ||
+      die "--gpus_per_node $gpus_per_node: this job has $gpus_here on a node; submit it with sbatch --gpus-per-node=$gpus_per_node --ntasks-per-node=$gpus_per_node"
+    ((gpus == 0 || gpus == ranks)) ||
+      die "this job has $gpus GPUs and $ranks ranks: each GPU needs a rank of its own (sbatch --gpus-per-node=N --ntasks-per-node=N${ZS_RANKS:+, without ZS_RANKS})"
+    ((gpus == gpus_here * SLURM_JOB_NUM_NODES)) ||
+      die "this job has $gpus GPUs, not as many on each node: ask for them with sbatch --nodes=N --gpus-per-node=N --ntasks-per-node=N"
     mpi=$(mpi_plugin) || status=$?
     if ((status == 0)); then
       launch=(srun "--mpi=$mpi" "--ntasks=$ranks" --kill-on-bad-exit=1)
       [[ -z ${SLURM_CPUS_PER_TASK-} ]] || launch+=("--cpus-per-task=$SLURM_CPUS_PER_TASK")
-      [[ -z ${gpus_per_node-} ]] || launch+=("--ntasks-per-node=$gpus_per_node" --gpus-per-task=1 --gpu-bind=single:1)
+      if ((gpus)); then
+        launch+=("--ntasks-per-node=$gpus_here")
+        [[ -n ${foreign-} ]] || launch+=(--gpus-per-task=1 --gpu-bind=single:1)
+      fi
       return
     fi
     ((status == 1)) || exit 2
     command -v mpirun >/dev/null || die "and no mpirun is on PATH: name what your MPI speaks in ZS_MPI"
     say "${script##*/}: starting ranks with mpirun"
   fi
-  [[ -z ${submit-} ]] || return 0
-  if [[ -n ${gpus_per_node-} ]]; then
+  if [[ -n ${gpus_per_node-} && -z ${SLURM_JOB_ID-} ]]; then
     die "--gpus_per_node is for jobs of Slurm: without, CUDA_VISIBLE_DEVICES says which GPUs there are"
   fi
   command -v mpirun >/dev/null || die "no mpirun on PATH: install Open MPI, or submit with sbatch"
@@ -99,8 +114,30 @@ plan_launch() {
     launch+=(--oversubscribe --bind-to none)
     # To ranks on other nodes; what starts them sets it.
     [[ -z ${ZS_RUN+set} ]] || launch+=(-x ZS_RUN)
+    if [[ -n ${foreign-} ]] && ((${SLURM_JOB_NUM_NODES:-1} > 1)); then
+      launch+=(-x PATH -x PYTHONPATH -x MASTER_ADDR -x MASTER_PORT)
+    fi
     if ((EUID == 0)); then launch+=(--allow-run-as-root); fi
   fi
+}
+
+# meeting_point: exports MASTER_ADDR and MASTER_PORT, where the ranks of torch.distributed find each other: on the first
+# node of the job, by the address that Slurm has of it, at a port that nothing listens at now.
+meeting_point() {
+  local first='' port
+  if [[ -n ${SLURM_JOB_NODELIST-} ]]; then
+    first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+    MASTER_ADDR=$(scontrol -o show node "$first" | sed -nE 's/.* NodeAddr=([^ ]*).*/\1/p')
+  fi
+  MASTER_ADDR=${MASTER_ADDR:-$first}
+  [[ -n $first ]] || MASTER_ADDR=127.0.0.1
+  for _ in {1..100}; do
+    # Below those that systems hand out by themselves.
+    port=$((20000 + RANDOM % 12000))
+    (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+  done
+  MASTER_PORT=$port
+  export MASTER_ADDR MASTER_PORT
 }
 
 # new_folder PARENT PREFIX: makes PARENT/PREFIX_YYYYMMDD_HHMMSS, which no other call gets, and sets `folder` to it.

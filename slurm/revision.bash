@@ -46,6 +46,7 @@ begin_comparison() {
   words=$(xargs -r printf '%s\n' <<<"$parse" 2>/dev/null) || die "--parse: unmatched quote in '$parse'"
   [[ -z $words ]] || mapfile -t parse_words <<<"$words"
   [[ -z $local ]] || leave_job
+  [[ $given != *" run "* ]] || foreign=1
   plan_launch
 
   if [[ -z $output ]]; then
@@ -65,6 +66,12 @@ begin_comparison() {
     mkdir "$work" || die "cannot write $output"
   else
     work=$(mktemp -d "${TMPDIR:-/tmp}/zs-revisions.XXXXXX") || die "cannot make a folder in ${TMPDIR:-/tmp}"
+  fi
+  if [[ -n ${foreign-} ]]; then
+    # Where all nodes find it; this checkout may change meanwhile.
+    { mkdir "$work/bin" && cp "$here/as-rank" "$work/bin"; } || die "cannot write $work"
+    PATH=$work/bin:$PATH
+    launch+=(as-rank)
   fi
   write_plan
   if [[ $(ours rev-parse --is-inside-work-tree 2>/dev/null) == true &&
@@ -199,6 +206,7 @@ run_revision() {
   number=$((number + 1)) folder=$output/logs_$name
   mkdir "$folder" || die "cannot write $output"
   export ZS_LAUNCH="${launch[*]}" ZS_REGISTRY=$folder/saved_models
+  meeting_point
   load=$(cut -d ' ' -f 1 /proc/loadavg) begin=${EPOCHREALTIME/./} busy=$(busy_time) own=$(own_time)
   watch_clocks "$folder/clocks" &
   watcher=$!
@@ -262,6 +270,7 @@ sentence() {
 # probe_revision NUMBER PASS: a run that records; with the values of step N where PASS is .step_N. Fails where it recorded none.
 probe_revision() {
   local name=probe_${labels[$1]}$2
+  meeting_point
   ZS_LAUNCH="${launch[*]}" ZS_REGISTRY=$output/$name.runs \
     attended "$output/$name.log" "" 0 env -C "${trees[$1]}" -u BUILD ZS_PROBE="$output/$name" ZS_PROBE_EVERY=1 \
     ZS_PROBE_VALUES="${2#.step_}" PYTHONPATH="$share/probe${PYTHONPATH:+:$PYTHONPATH}" bash -c "$run $test_config"

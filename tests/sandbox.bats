@@ -133,18 +133,25 @@ reported() {
   [ "$output" = "nothing to run again" ]
 }
 
-@test "sbatch: an element that is cancelled is MISSING in the report" {
+@test "sbatch: an element that its user cancels after it began is CANCELLED in table, log and report; one that never began MISSING" {
   fake_trainer
-  sed -i 's/^{/if [[ "$*" == *"--zero_stage 2"* ]]; then sleep 60; fi; {/' bin/zs-train
-  bash "$ROOT/slurm/batch.sbatch" --submit zero_comparison >out
+  sed -i 's/^{/echo begun; if [[ "$*" == *"--zero_stage 2"* ]]; then sleep 60; fi; {/' bin/zs-train
+  bash "$ROOT/slurm/batch.sbatch" --submit --max_parallel 1 zero_comparison >out
   results=$(told results) array=$(told array)
-  until_true 60 test -e "$results/z2_baseline.log"
-  [ "$(column state --status --filter condition=z2_baseline)" = PENDING ]
+  until_true 60 grep -qs begun "$results/z2_baseline.log"
+  scancel "${array}_3"
   scancel "${array}_2"
   reported
   [ "$state $code" = "FAILED 1" ]
-  grep -qx 'z2_baseline: MISSING: job [0-9_]* CANCELLED' "$results"/slurm-report-*
-  grep -q '| z2_baseline | MISSING |' "$results/experiment_log.txt"
+  grep -q '^z2_baseline: CANCELLED' "$results"/slurm-report-*
+  grep -q '| z2_baseline | CANCELLED |' "$results/experiment_log.txt"
+  grep -q '| z3_baseline | MISSING |' "$results/experiment_log.txt"
+  [ "$(column state --status --filter condition=z2_baseline) $(column state --status --filter condition=z3_baseline)" = "CANCELLED MISSING" ]
+  # In the table and in the sentence.
+  [ "$(zs-aggregate --format tsv "$results/summary.h5" 2>/dev/null | cut -f1,4 | grep -v COMPLETE | paste -sd' ')" = $'condition\tstatus z2_baseline\tCANCELLED z3_baseline\tMISSING' ]
+  grep -q '`z2_baseline` CANCELLED' "$results/report.md"
+  grep -q '`z3_baseline` MISSING' "$results/report.md"
+  [ "$(grep -cE 'UNKNOWN|TRUNCATED' "$results/report.md")" = 0 ]
 }
 
 @test "sbatch: on two nodes the conditions have the state digest of mpirun" {
@@ -206,6 +213,23 @@ submit_training() {
   ended "$(sed -n 's/^job: //p' said)"
   [ "$state $code" = "COMPLETED 0" ]
   [ "$(column state --status) $(column restarts)" = "COMPLETE 1" ]
+}
+
+@test "sbatch: a training that its user cancels is CANCELLED, also when Slurm is not there to ask, and rerun goes on with it" {
+  a_training
+  sed -i 's/max_steps: 400/max_steps: 4000/' config.yaml
+  submit_training
+  until_true 120 reached "$run" 3
+  scancel "$job"
+  ended "$job"
+  [ "$state" = CANCELLED ]
+  [ "$(column state --status)" = CANCELLED ]
+  # What is only found out is a column to show, sort by and filter by, without --status.
+  [ "$(column slurm_job)" = "$job" ]
+  [ "$(column state --filter "slurm_job=$job" --sort_by basis)" = CANCELLED ]
+  until_true 20 env -u SLURM_CONF PATH="$BUILD:/usr/bin:/bin" grep -qr cancelled "$run/record"
+  [ "$(env SLURM_CONF=/nowhere zs-runs --status --show state | tail -n 1)" = CANCELLED ]
+  [[ $(zs-runs rerun --failed --dry_run) == *"${run##*/}" ]]
 }
 
 @test "sbatch: a rank that hangs in a collective is named with its node, the job ends, no process stays" {

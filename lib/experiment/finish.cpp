@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What became of a cell, and of all.
+#include <re2/re2.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
@@ -25,15 +27,51 @@ std::string digest_of(const std::string& run) {
   }
 }
 
-/// The last five lines of a log, of those that zs-train itself has said of an error if there are any, indented.
-std::string last_lines(const std::string& log) {
-  std::vector<std::string> all, own;
+/// Lines that mpirun, srun or torchrun add when a rank fails: they tell that one did, not why.
+bool of_launcher(const std::string& line) {
+  static const RE2 kNoise(
+      "^((-{20,}|={20,}|\\*{20,}|\\s*)$|srun: |slurmstepd(-\\S+)?: |Primary job  terminated normally|"
+      "a non-zero exit code\\. Per user-direction|mpirun (detected|has exited|noticed)|orterun |prterun |"
+      "a non-zero status, thus causing the job to be terminated|\\s+Process name: \\[|\\s+Exit code: +\\d+$|"
+      "\\[\\S+:\\d+\\] \\d+ more process|[EWI]\\d{4} [0-9:.]+ \\d+ torch/distributed/elastic|"
+      "MPI_ABORT was invoked|with errorcode \\d+\\.|NOTE: invoking MPI_ABORT|You may or may not see output from)");
+  return RE2::PartialMatch(line, kNoise);
+}
+
+/// Where the first Python traceback of the lines was raised, and its exception; empty where there is none. Lines of other
+/// ranks may stand between its own.
+std::vector<std::string> traceback(const std::vector<std::string>& lines) {
+  static const RE2 kBegin("Traceback \\(most recent call last\\):$"), kPlace("^\\s*File \".*\", line \\d+"),
+      kException("^([A-Za-z_]\\w*\\.)*[A-Z]\\w*(Error|Exception|Interrupt|Exit|Failure|Expired|Iteration)(: .*|:)?$"),
+      kMore("^(During handling of the above exception|The above exception was the direct cause)");
+  const auto is_begin = [](const std::string& line) { return RE2::PartialMatch(line, kBegin); };
+  const auto begin = std::find_if(lines.begin(), lines.end(), is_begin);
+  std::vector<std::string> found;
+  for (auto line = begin; line != lines.end(); ++line) {
+    if (RE2::PartialMatch(*line, kPlace)) found = {*line};
+    if (found.empty() || !RE2::PartialMatch(*line, kException)) continue;
+    // What was raised while another exception was handled is what ended the rank.
+    const auto next = std::find_if(line + 1, lines.end(), [](const std::string& text) { return !text.empty(); });
+    if (next != lines.end() && RE2::PartialMatch(*next, kMore)) continue;
+    found.push_back(*line);
+    return found;
+  }
+  return {};
+}
+
+/// Why a training failed, by its log, indented: what zs-train itself says of an error, else the first exception of Python,
+/// else the last five lines that are not the launcher's.
+std::string why(const std::string& log) {
+  std::vector<std::string> all, own, others;
   std::istringstream lines(fs::exists(log) ? Input(log).read_all() : "");
   for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
     all.push_back(line);
     if (line.starts_with("zs-train: ")) own.push_back(line);
+    if (!of_launcher(line)) others.push_back(line);
   }
-  const std::vector<std::string>& chosen = own.empty() ? all : own;
+  const std::vector<std::string> raised = traceback(all);
+  const std::vector<std::string>& chosen = !own.empty() ? own : !raised.empty() ? raised : others.empty() ? all : others;
   std::string text;
   for (std::size_t i = chosen.size() - std::min<std::size_t>(5, chosen.size()); i < chosen.size(); ++i)
     text += "\n    " + printable(chosen[i]);
@@ -65,7 +103,8 @@ std::string finish(const std::string& folder, const std::string& name, const reg
   const std::string run = cell.run(), code = value(fields, "exit_code"), log = experiment.log(cell);
   if (!run.empty()) {
     registry::Run(fs::path(run).parent_path().string(), fs::path(run).filename().string())
-        .update({{"exit_code", code}});
+        .update(value(fields, "status").empty() ? registry::Fields{{"exit_code", code}}
+                                                : registry::Fields{{"exit_code", code}, {"status", value(fields, "status")}});
     registry::set(cell.fields, "run_id", fs::path(run).filename().string());
     if (const std::string digest = digest_of(run); !digest.empty()) registry::set(cell.fields, "digest", digest);
     if (const std::string wandb = value(registry::read_record(run), "wandb_run"); !wandb.empty())
@@ -77,9 +116,11 @@ std::string finish(const std::string& folder, const std::string& name, const reg
   const std::string digest = value(cell.fields, "digest"), seconds = value(fields, "seconds");
   if (const std::string failure = value(fields, "failure"); !failure.empty())
     return experiment.label(cell) + ": FAILED: " + failure + "; " + experiment.progress();
+  if (value(fields, "status") == "cancelled")
+    return experiment.label(cell) + ": CANCELLED after " + seconds + " s; " + experiment.progress();
   if (code != "0") {
     return experiment.label(cell) + ": FAILED with exit code " + code + " after " + seconds + " s (see " + log +
-           "):" + last_lines(log) + "\n" + experiment.label(cell) + " failed; " + experiment.progress();
+           "):" + why(log) + "\n" + experiment.label(cell) + " failed; " + experiment.progress();
   }
   return experiment.label(cell) + ": done in " + seconds + " s" +
          (run.empty() ? "" : ", state digest " + (digest.empty() ? "unknown" : digest)) + "; " + experiment.progress();

@@ -44,7 +44,7 @@ const zs::cli::Command kCommand = {
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'o', "output", "FILE", "write the summary to FILE, '-' for stdout", "-"},
     },
-    {{1, "a run is TRUNCATED, DEAD, DIVERGED or FAILED: said on stderr; the summary was written"}},
+    {{1, "a run is neither COMPLETE nor UNKNOWN: said on stderr; the summary was written"}},
     {"zs-parse run.log | zs-aggregate --format table", "zs-parse run.log | zs-aggregate > summary.h5",
      "zs-parse a.log b.log | zs-aggregate --by zero_stage --format json"}};
 

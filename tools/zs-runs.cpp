@@ -27,6 +27,7 @@
 #include "experiment/rerun.hpp"
 #include "experiment/state.hpp"
 #include "metric/file.hpp"
+#include "pretrained/export.hpp"
 #include "registry/import.hpp"
 #include "registry/index.hpp"
 #include "registry/listing.hpp"
@@ -45,7 +46,7 @@ using zs::registry::Sheet;
 const zs::cli::Command kCommand = {
     "zs-runs",
     "List, filter, sort, show, compare and update runs",
-    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import CSV|rm RUN...|reindex|"
+    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import CSV|export RUN DIR|rm RUN...|reindex|"
     "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|"
     "finish RESULTS CELL NAME=VALUE...|state RESULTS|watch PROCESS LOG CELL WAITING]",
     {
@@ -86,6 +87,7 @@ const zs::cli::Command kCommand = {
          "how to print; table on a terminal, tsv elsewhere, unless named",
          "",
          {"table", "tsv", "csv", "json", "openmetrics"}},
+        {0, "checkpoint", "NAME", "with export: a step, checkpoint_STEP, or final_checkpoint", "final_checkpoint"},
         {'y', "yes", "", "remove without asking"},
     },
     {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}, {125, "start: nothing was started"}},
@@ -170,11 +172,12 @@ Status list(const Args& args) {
   Runs runs = read(registry(args), faults);
   zs::registry::Question question = question_of(args);
   const std::size_t known = runs.columns.size();
-  if (args.has("status")) zs::experiment::find_states(registry(args), question, runs);
+  const bool states = args.has("status") || zs::experiment::asks_for_states(question, runs);
+  if (states) zs::experiment::find_states(registry(args), question, runs);
   if (args.has("list_columns")) return print_sheet(args, zs::registry::column_listing(runs)), verdict(faults);
   const auto answer = zs::registry::ask(runs, question);
   // People are told what has become of a run, not what it said last.
-  if (question.telling && !args.has("status") && question.show.empty())
+  if (question.telling && !states && question.show.empty())
     zs::experiment::tell_states(registry(args), answer.rows, runs);
   Sheet sheet = zs::registry::listing(runs, answer.rows, answer.columns);
   const Sheet whole = args.has("statistics") ? zs::registry::statistics(sheet) : Sheet{};
@@ -398,6 +401,19 @@ Status import_table(const Args& args) {
   return verdict(faults);
 }
 
+Status export_model(const Args& args) {
+  std::int64_t faults = 0;
+  const auto names = operands(args, 2, false, "RUN DIR");
+  std::string run = names[0];
+  while (run.size() > 1 && run.ends_with('/')) run.pop_back();
+  if (run.find('/') == std::string::npos || !std::filesystem::is_directory(run))
+    run = run_named(args, run, faults).folder();
+  const auto done = zs::pretrained::export_run(run, args.text("checkpoint"), names[1]);
+  print(names[1] + ": " + std::to_string(done.tensors) + " tensors of " + done.checkpoint +
+        (done.tokenizer ? ", with its tokenizer" : ", without a tokenizer: the run has read bytes or token files") + "\n");
+  return verdict(faults);
+}
+
 Status remove(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 1, true, "RUN...");
@@ -439,7 +455,7 @@ Status reindex(const Args& args) {
 Status act(const Args& args) {
   static const std::map<std::string, Status (*)(const Args&)> kActions = {
       {"show", show}, {"diff", diff},           {"rerun", rerun}, {"update", update},
-      {"add", add},   {"import", import_table}, {"rm", remove},   {"reindex", reindex}};
+      {"add", add},   {"import", import_table}, {"export", export_model}, {"rm", remove},   {"reindex", reindex}};
   if (args.operands().empty()) return list(args);
   std::vector<std::string> names;
   for (const auto* const actions : {&kActions, &zs::experiment::actions()}) {

@@ -192,6 +192,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "steps", .role = measurement, .label = "steps done, of those expected", .ending = true},
     {.name = "exit_code", .role = measurement, .label = "exit code", .type = kInt, .ending = true},
     {.name = "exit_state", .role = measurement, .label = "end of the log", .ending = true},
+    {.name = "found.*", .role = measurement, .label = "what became of it", .ending = true},
     {.name = "failure", .role = measurement, .label = "failure", .ending = true},
     {.name = "error*", .role = measurement, .label = "error", .ending = true},
     {.name = "summary.*", .role = measurement, .label = "the run's own summary"},

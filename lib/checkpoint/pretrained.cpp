@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -8,17 +7,13 @@
 #include "checkpoint/checkpoint.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
+#include "pretrained/export.hpp"
 #include "tensorfile/safetensors.hpp"
 
 namespace zs::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// What tokenizers are read from, and how images are prepared.
-constexpr std::array kTokenizer = {
-    "tokenizer.json", "tokenizer.model",         "tokenizer_config.json", "vocab.json",
-    "merges.txt",     "special_tokens_map.json", "added_tokens.json",     "preprocessor_config.json"};
 
 /// A parameter and the unit that it is of.
 struct Place {
@@ -35,16 +30,6 @@ std::vector<Place> places(zero::Engine& engine) {
   std::sort(all.begin(), all.end(),
             [](const Place& a, const Place& b) { return a.parameter->name < b.parameter->name; });
   return all;
-}
-
-void copy_tokenizer(const std::string& from, const std::string& to) {
-  std::error_code failure;
-  for (const char* const name : kTokenizer) {
-    const fs::path file = fs::path(from) / name, copy = fs::path(to) / name;
-    if (!fs::exists(file) || fs::equivalent(from, to, failure)) continue;
-    fs::copy_file(file, copy, fs::copy_options::overwrite_existing, failure);
-    if (failure) throw Error(copy.string(), 0, failure.message());
-  }
 }
 
 }  // namespace
@@ -93,7 +78,7 @@ void save_pretrained(comm::Group& group, zero::Engine& engine, const std::string
   comm::together(group, "writing of " + folder, [&] {
     if (group.rank() != 0) return;
     write_file(folder + "/config.json", model_config);
-    if (!tokenizer.empty()) copy_tokenizer(tokenizer, folder);
+    if (!tokenizer.empty()) pretrained::copy_tokenizer(tokenizer, folder);
   });
 }
 

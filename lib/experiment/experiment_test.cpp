@@ -144,6 +144,9 @@ TEST_CASE("state: planned, requeued and preempted runs wait as long as somebody 
   CHECK(judge(run).basis == "job 5_3 CANCELLED");
   zs::registry::set(run.record, "status", "preempted");
   run.progress = steps(3, 9, false);
+  CHECK(judge(run).state == RunState::cancelled);
+  CHECK(judge(run).again);
+  run.job = Job{"PREEMPTED", ""};
   CHECK(judge(run).state == RunState::preempted);
   CHECK(judge(run).again);
   run.job = Job{"PENDING", ""};
@@ -153,6 +156,24 @@ TEST_CASE("state: planned, requeued and preempted runs wait as long as somebody 
   zs::registry::set(run.record, "status", "running");
   CHECK(judge(run).state == RunState::pending);
   CHECK(judge(run).basis == "squeue: job 5_3 PENDING, goes on after 3/9 steps in the metrics");
+}
+
+TEST_CASE("state: what its user has cancelled is CANCELLED, whether it saved or not, and when Slurm has forgotten it") {
+  Facts run = facts("running");
+  run.job_id = "5";
+  run.job = Job{"CANCELLED", ""};
+  run.progress = steps(3, 9, false);
+  CHECK(judge(run).state == RunState::cancelled);
+  CHECK(judge(run).basis == "job 5 CANCELLED, 3/9 steps in the metrics");
+  for (const char* const other : {"FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"}) {
+    run.job = Job{other, ""};
+    CHECK(judge(run).state == RunState::failed);
+  }
+  run.job = std::nullopt;
+  zs::registry::set(run.record, "status", "cancelled");
+  zs::registry::set(run.record, "exit_code", "143");
+  CHECK(judge(run).state == RunState::cancelled);
+  CHECK(judge(run).again);
 }
 
 TEST_CASE("state: what another program recorded is told as it is") {

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using registry::value;
 
-bool found_out(const std::string& filter) {
-  const std::string_view column = std::string_view(filter).substr(0, filter.find_first_of("!=<>~"));
+bool found_out(std::string_view filter) {
+  const std::string_view column = filter.substr(0, filter.find_first_of("!=<>~"));
   return std::find(kFoundOut.begin(), kFoundOut.end(), column) != kFoundOut.end();
 }
 
@@ -64,6 +64,15 @@ std::string own_script(const std::string& planned) {
 
 }  // namespace
 
+bool asks_for_states(const registry::Question& question, const registry::Runs& runs) {
+  const auto asks = [&](const std::string& word) {
+    const std::string column = word.substr(0, word.find_first_of("!=<>~"));
+    return found_out(column) && runs.find(column) == nullptr;
+  };
+  return asks(question.sort_by) || std::any_of(question.show.begin(), question.show.end(), asks) ||
+         std::any_of(question.filters.begin(), question.filters.end(), asks);
+}
+
 std::vector<std::size_t> find_states(const std::string& registry, registry::Question& question, registry::Runs& runs) {
   registry::Question first;
   first.sweep = question.sweep;
@@ -100,7 +109,8 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
   std::vector<Rerun> jobs;
   for (const std::size_t row : rows) {
     const std::string &id = runs.text(row, "run_id"), &state = runs.text(row, "state");
-    if (state != name(RunState::failed) && state != name(RunState::missing) && state != name(RunState::preempted)) {
+    constexpr std::array kAgain = {RunState::failed, RunState::missing, RunState::preempted, RunState::cancelled};
+    if (std::none_of(kAgain.begin(), kAgain.end(), [&](RunState again) { return state == name(again); })) {
       if (choice.strict) faults({id, 0, "is " + state + ", so it is not run again"});
       continue;
     }

@@ -14,6 +14,8 @@ namespace zs::experiment {
 /// Afterwards filters may ask for state, steps, slurm_job, nodes and basis too: the rows that pass all.
 /// With an empty `show` and no table wanted, `question` shows what says it.
 std::vector<std::size_t> find_states(const std::string& registry, registry::Question& question, registry::Runs& runs);
+/// Whether the question shows, sorts by or filters by one of those columns, and the registry has none of that name.
+bool asks_for_states(const registry::Question& question, const registry::Runs& runs);
 std::vector<std::size_t> find_states(const std::string& registry, registry::Question&& question, registry::Runs& runs);
 
 /// What one call of a script runs again.

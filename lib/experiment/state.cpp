@@ -82,7 +82,7 @@ std::string job_id(const registry::Fields& record) {
 /// Whether the record says how the run ended, so that its job and process say nothing more.
 bool ended(const registry::Fields& record) {
   const std::string status = value(record, "status"), code = value(record, "exit_code");
-  return (!code.empty() && code != kTryAgain) || status == "complete" || status == "failed" || status == "diverged";
+  return (!code.empty() && code != kTryAgain) || status == "complete" || status == "failed" || status == "diverged" || status == "cancelled";
 }
 
 double quiet_for(const std::string& folder) {
@@ -109,8 +109,8 @@ registry::Column column_of(const std::string& name, const std::vector<std::strin
 }  // namespace
 
 std::string_view name(RunState state) {
-  static constexpr std::array<std::string_view, 8> kNames = {"COMPLETE",  "DIVERGED", "RUNNING", "PENDING",
-                                                             "PREEMPTED", "FAILED",   "MISSING", "RECORDED"};
+  static constexpr std::array<std::string_view, 9> kNames = {"COMPLETE",  "DIVERGED", "RUNNING", "PENDING", "PREEMPTED",
+                                                             "CANCELLED", "FAILED",   "MISSING", "RECORDED"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -157,11 +157,13 @@ Process process(const registry::Fields& record) {
 //   1. no configuration: another program's run, of which only its record is known     RECORDED
 //   2. the record says that the loss is not finite, and the exit code does not
 //      say more                                                                         DIVERGED
-//   3. an exit code other than 0 and "try again", or the record says failed            FAILED
-//   4. the run stopped with everything saved: will something go on with it?            PENDING or PREEMPTED
-//   5. nothing told of an end, and the process or the job lives                        RUNNING or PENDING
-//   6. it ended: only metrics with every step and the final digest prove that it is    COMPLETE, else FAILED
-//   7. it was planned and nothing will train it                                        MISSING
+//   3. the script was told that its job is cancelled, and says so                       CANCELLED
+//   4. an exit code other than 0 and "try again", or the record says failed            FAILED
+//   5. the run stopped with everything saved: will something go on with it?            PENDING, CANCELLED or PREEMPTED
+//   6. nothing told of an end, and the process or the job lives                        RUNNING or PENDING
+//   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE, else CANCELLED or
+//                                                                                      FAILED
+//   8. it was planned and nothing will train it                                        MISSING
 // end_of() finds out whether something still trains it: this host's process, else Slurm, else how long it has been
 // quiet.
 State judge(const Facts& facts) {
@@ -172,6 +174,8 @@ State judge(const Facts& facts) {
     const std::string error = value(facts.record, "error");
     return {RunState::diverged, "its record: " + (error.empty() ? "the loss is not finite" : error), false};
   }
+  if (status == "cancelled")
+    return {RunState::cancelled, reached(facts.progress) + ", its job was cancelled", true};
   if (!code.empty() && code != "0" && code != kTryAgain)
     return {RunState::failed, "exit code " + code + ", " + reached(facts.progress), true};
   if (status == "failed") {
@@ -181,11 +185,12 @@ State judge(const Facts& facts) {
 
   std::string sign_of_life;
   const std::optional<std::string> end = end_of(facts, sign_of_life);
+  const bool cancelled = facts.job && facts.job->state == "CANCELLED";
   const bool waits = facts.job && facts.job->live() && facts.job->state == "PENDING";
   // An end that was told holds, whatever the job does next.
   const bool told = status == "complete" || code == "0";
   if (status == "preempted" || code == kTryAgain) {
-    if (end) return {RunState::preempted, reached(facts.progress) + ", " + *end, true};
+    if (end) return {cancelled ? RunState::cancelled : RunState::preempted, reached(facts.progress) + ", " + *end, true};
     return {RunState::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
   }
   if (!told && !end) {
@@ -198,7 +203,7 @@ State judge(const Facts& facts) {
   if (told) return {RunState::failed, "it ended as complete, with " + reached(facts.progress), true};
   if (status == "planned") return {RunState::missing, *end, true};
   if (status != "running") return {RunState::recorded, "its record: " + status, false};
-  return {RunState::failed, *end + ", " + reached(facts.progress), true};
+  return {cancelled ? RunState::cancelled : RunState::failed, *end + ", " + reached(facts.progress), true};
 }
 
 std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records) {

@@ -19,16 +19,17 @@ namespace zs::experiment {
 /// RUNNING   it trains
 /// PENDING   its job is in the queue, or the script that will train it has not come to it; it may have begun before
 /// PREEMPTED it stopped with everything saved, and nothing will go on with it
+/// CANCELLED its user has cancelled its job (scancel) after it had begun
 /// FAILED    it began, and ended short of its steps or with an exit code
 /// MISSING   it was planned, and nothing will train it
 /// RECORDED  another program's run: only its record is known
-enum class RunState { complete, diverged, running, pending, preempted, failed, missing, recorded };
+enum class RunState { complete, diverged, running, pending, preempted, cancelled, failed, missing, recorded };
 std::string_view name(RunState state);
 
 struct State {
   RunState state = RunState::recorded;
   std::string basis;   ///< what it was concluded from: "squeue: job 12_3 RUNNING"
-  bool again = false;  ///< failed, missing, or preempted for good: it has to be run again
+  bool again = false;  ///< failed, missing, cancelled, or preempted for good: it has to be run again
 };
 
 /// How far a run's metrics go.

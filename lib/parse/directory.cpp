@@ -74,6 +74,14 @@ Batch read_metadata(const std::string& path) {
       Attributes attributes;
       for (const auto& [key, value] : conditions.at(name).items()) {
         if (key == "log" && value.is_null()) batch.silent.push_back(name);
+        // What zs-runs has found out of a condition that no log can tell.
+        if (key == "found" && value.is_object()) {
+          const std::string state = value.contains("state") ? text_of(value["state"]) : "";
+          if (state != "MISSING" && state != "CANCELLED") continue;
+          attributes["found.state"] = state;
+          if (value.contains("basis")) attributes["found.basis"] = text_of(value["basis"]);
+          continue;
+        }
         const bool command = key == "args" || key == "command";
         if (value.is_null() || (value.is_structured() && !(command && value.is_array()))) continue;
         const std::string text = command ? command_of(value) : text_of(value);

@@ -15,7 +15,8 @@ namespace {
 
 using metric::is_absent;
 
-constexpr std::array<std::string_view, 6> kNames = {"COMPLETE", "UNKNOWN", "TRUNCATED", "DEAD", "DIVERGED", "FAILED"};
+constexpr std::array<std::string_view, 8> kNames = {"COMPLETE", "UNKNOWN", "TRUNCATED", "CANCELLED",
+                                                    "MISSING",  "DEAD",    "DIVERGED",  "FAILED"};
 constexpr std::size_t kFewestForFlat = 3;
 
 /// " at step 30 (run.log:42)", as far as it is known.
@@ -124,6 +125,9 @@ std::int64_t last_step(const metric::Run& run, const Series& series) {
 
 Judgement judge(const metric::Run& run, const Series& series) {
   const std::string exit_code = run.attribute("exit_code"), failure = run.attribute("failure");
+  for (const RunStatus found : {RunStatus::missing, RunStatus::cancelled}) {
+    if (run.attribute("found.state") == name(found)) return {found, run.attribute("found.basis")};
+  }
   const Judgement failed{RunStatus::failed, failure.empty() ? "exit code " + exit_code : failure};
   // Status 1 is also how a training ends that has diverged.
   const bool no = parse_int(exit_code) == 1;

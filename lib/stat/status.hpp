@@ -11,9 +11,9 @@
 namespace zs::stat {
 
 /// From the best to the worst, so that the worst of several runs is their maximum.
-enum class RunStatus { complete, unknown, truncated, dead, diverged, failed };
+enum class RunStatus { complete, unknown, truncated, cancelled, missing, dead, diverged, failed };
 
-/// "COMPLETE", "UNKNOWN", "TRUNCATED", "DEAD", "DIVERGED", "FAILED".
+/// "COMPLETE", "UNKNOWN", "TRUNCATED", "CANCELLED", "MISSING", "DEAD", "DIVERGED", "FAILED".
 std::string_view name(RunStatus status);
 
 struct Judgement {
@@ -21,7 +21,8 @@ struct Judgement {
   std::string reason;  ///< "exit code 137", "loss is nan at step 30 (run.log:42)"; empty when complete
 };
 
-/// The first that holds: FAILED exit_code is not 0 (1: unless it DIVERGED); DIVERGED a loss is not finite; DEAD the
+/// The first that holds: MISSING, CANCELLED zs-runs has found out that the run never began, or that its user has
+/// cancelled its job; FAILED exit_code is not 0 (1: unless it DIVERGED); DIVERGED a loss is not finite; DEAD the
 /// parameters cannot have moved: the loss never changes (three points or more), every gradient norm or the learning
 /// rate is 0, or every step was skipped; DIVERGED a gradient norm is not finite (with a scaled loss: none is);
 /// TRUNCATED the last step is below expected_steps(), or logged steps are missing before it (missing_steps()); COMPLETE

@@ -32,8 +32,7 @@ std::string text(const metric::Table& table, std::string_view name, std::size_t 
 }
 
 bool is_bad(const std::string& status) {
-  static constexpr std::array kBad = {"FAILED", "DIVERGED", "TRUNCATED", "DEAD"};
-  return std::find(kBad.begin(), kBad.end(), status) != kBad.end();
+  return !status.empty() && status != "COMPLETE" && status != "UNKNOWN";
 }
 
 std::size_t count(const metric::Table& table, std::string_view name, std::size_t row) {

@@ -24,7 +24,7 @@ struct Member {
   std::optional<double> final_loss, peak_mem;                        ///< in Condition::loss_unit, bytes
   std::optional<double> time_mean, time_median, time_min, time_max;  ///< s, of what warm-up and outliers left
 
-  /// FAILED, DIVERGED, TRUNCATED or DEAD.
+  /// Neither COMPLETE nor UNKNOWN.
   bool bad() const;
   /// The iteration times that the summary's statistics are made of, in order of steps.
   stat::Sample times() const;
@@ -33,7 +33,7 @@ struct Member {
 /// One row of a summary; what is absent there has no value here.
 struct Condition {
   std::string name;
-  std::string status;     ///< COMPLETE FAILED DIVERGED TRUNCATED DEAD UNKNOWN
+  std::string status;     ///< COMPLETE FAILED DIVERGED DEAD MISSING CANCELLED TRUNCATED UNKNOWN
   std::size_t place = 0;  ///< row in the summary
   std::optional<std::int64_t> runs, points, final_step, time_points, peak_mem, alloc_mem, comm_bytes;
   std::optional<double> first_loss, final_loss, best_loss, mean_loss, valid_loss;
@@ -45,7 +45,7 @@ struct Condition {
   std::vector<Member> members;           ///< the runs it came from; none where the store does not hold them
   const metric::Table* curve = nullptr;  ///< owned by the store; null without one
 
-  /// FAILED, DIVERGED, TRUNCATED or DEAD.
+  /// Neither COMPLETE nor UNKNOWN.
   bool bad() const;
   /// The attribute, by any of its names, where all members that have it agree; "" where none has it or they differ.
   std::string attribute(const std::string& key) const;

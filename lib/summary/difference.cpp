@@ -32,7 +32,10 @@ std::vector<attribute::Difference> differences(const std::vector<const Condition
   return attribute::differences(runs);
 }
 
-std::vector<std::string> parameters(const std::vector<Condition>& conditions) {
+std::vector<std::string> parameters(const std::vector<Condition>& all_conditions) {
+  // Of one that never began only its command is known.
+  std::vector<Condition> conditions = all_conditions;
+  std::erase_if(conditions, [](const Condition& condition) { return condition.status == "MISSING"; });
   std::set<std::string> names;
   for (const Condition& condition : conditions) {
     for (const Member& member : condition.members) {

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# zs-runs export: a run's checkpoint as a folder of Hugging Face.
+setup_file() {
+  load helper
+  [ -x "$BUILD/zs-train" ] || return 0
+  cd "$BATS_FILE_TMPDIR"
+  mkdir tokens
+  cp "$ROOT/tests/token/gpt2.json" tokens/tokenizer.json
+  for _ in {1..400}; do echo "a text to train on, and to be cut into tokens"; done >d.txt
+  zs-train --model_name tiny --num_layers 1 --seq_length 16 --dataset d.txt --tokenizer tokens --max_steps 4 --save_steps 2 \
+    --registry runs --run_name first --save_pretrained reference >log
+}
+
+setup() {
+  load helper
+  [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make build/zs-train"
+  cd "$BATS_FILE_TMPDIR"
+  export ZS_REGISTRY=runs
+  run=$(realpath runs/2*)
+}
+
+@test "export: the final checkpoint of a run, with its tokenizer, is byte for byte what --save_pretrained writes" {
+  run -0 zs-runs export first out
+  [[ $output == "out: "*" tensors of "*/final_checkpoint", with its tokenizer" ]]
+  [ "$(ls out | xargs)" = "config.json model.safetensors tokenizer.json" ]
+  cmp out/model.safetensors reference/model.safetensors
+  cmp out/config.json reference/config.json
+  cmp out/tokenizer.json tokens/tokenizer.json
+}
+
+@test "export: zs-verify finds the bits of the checkpoint in it, and zs-train begins from it" {
+  zs-runs export "$run" bits
+  run -0 zs-verify bits "$run/final_checkpoint"
+  [[ $output == *"verdict: exact"* ]]
+  zs-train --model_name bits --seq_length 16 --dataset d.txt --max_steps 1 --save_final false --registry other --save_initial begun >log2
+  run -0 zs-verify begun "$run/final_checkpoint"
+  [[ $output == *"verdict: exact"* ]]
+}
+
+@test "export: any checkpoint, by its step or name; it is another one" {
+  zs-runs export first two --checkpoint 2
+  zs-runs export first too --checkpoint checkpoint_2
+  cmp two/model.safetensors too/model.safetensors
+  run -0 zs-verify two "$run/checkpoint_2"
+  run -1 cmp -s two/model.safetensors reference/model.safetensors
+}
+
+@test "export: what cannot be is refused, and nothing is written over" {
+  run -2 --separate-stderr zs-runs export "$run" none --checkpoint checkpoint_3
+  [[ $stderr == "zs-runs: $run: has no checkpoint_3: name one of checkpoint_2, "*"final_checkpoint with --checkpoint" ]]
+  [ ! -e none ]
+  mkdir full && echo mine >full/config.json
+  refuses_with "zs-runs: full: is not empty: name a new folder" zs-runs export first full
+  [ "$(cat full/config.json)" = mine ]
+  run -2 zs-runs export first
+  run -2 zs-runs export nothing there
+  cp -r "$run/checkpoint_2" kept
+  printf x | dd of="$run/checkpoint_2/pytorch_model.bin" bs=1 seek=3000 conv=notrunc status=none
+  run -2 --separate-stderr zs-runs export first torn --checkpoint 2
+  [[ $stderr == *"checkpoint_2/pytorch_model.bin: is not as it was written (SHA256SUMS)"* ]]
+  [ ! -e torn ]
+  rm -r "$run/checkpoint_2" && mv kept "$run/checkpoint_2"
+}

@@ -175,17 +175,15 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
     const Series curve = loss_curve(conditions[place], look[place], by_steps);
     Series series = curve;
     for (auto* const values : {&series.x, &series.y, &series.raw, &series.low, &series.high}) values->clear();
-    std::size_t equal = 0;
     for (std::size_t i = 0; i < curve.x.size(); ++i) {
       const auto found = losses.find(curve.x[i]);
       if (found == losses.end()) continue;
       series.x.push_back(curve.x[i]);
       series.y.push_back(curve.y[i] - found->second);
-      equal += series.y.back() == 0;
     }
     const std::size_t shared = series.x.size();
     if (shared == 0) series.note += std::string(series.note.empty() ? "" : ", ") + "no step in common";
-    unchanged += shared > 0 && equal == shared;
+    unchanged += shared > 0 && summary::agreement({base, conditions[place]}).curves;
     compared += shared > 0;
     panel.series.push_back(std::move(series));
   }

@@ -179,7 +179,14 @@ Text loss_sentence(const Findings& found) {
   const std::string but = all.beside.empty() ? "." : "; what differs is " + all.beside + ".";
   if (all.equal)
     return "The loss curves are equal at all " + counted(all.fewest_steps, "logged step") + ", as logged" + but;
-  if (!all.largest) return "The loss curves are equal at the steps that two of them share.";
+  if (!all.first_step) return "The loss curves are equal at the steps that two of them share.";
+  const std::string first = to_text(*all.first_step);
+  if (!all.largest)
+    return say("The mean losses are equal, but single values differ from step {} on ({}).", first, all.first_in);
+  if (all.printed)
+    return say(
+        "The losses are equal as printed, to one unit of the last of {} (the first that is not the same: step {}).",
+        counted(static_cast<std::size_t>(*all.printed), "decimal"), first);
   const std::string step = to_text(all.largest->step);
   const std::string what =
       !std::isfinite(all.largest->difference)
@@ -187,7 +194,7 @@ Text loss_sentence(const Findings& found) {
           : "the largest difference at one step is " + loss_text(all.largest->difference) + " " +
                 all.largest->a->loss_unit + " (step " + step +
                 (std::isfinite(all.largest->relative) ? ", " + percent(all.largest->relative) : "") + ").";
-  return say("The losses first differ at step {}; {}", to_text(*all.first_step), what);
+  return say("The losses first differ at step {}; {}", first, what);
 }
 
 namespace {

@@ -139,6 +139,7 @@ Text digests(const Findings& found, Verdict& verdict) {
 /// Where the losses of conditions part, and by how much.
 Text largest_difference(const Findings& found) {
   const summary::Losses::Largest& most = *found.losses.largest;
+  if (found.losses.printed) return loss_sentence(found);
   Text text =
       say("At the same step the losses differ by up to {} (step {}: {} {}, {} {})",
           std::isfinite(most.difference) ? strong(loss_text(most.difference) + " " + most.a->loss_unit)
@@ -172,6 +173,8 @@ Text losses(const Findings& found) {
   std::vector<Text> each;
   if (all.equal)
     each.push_back(say("Their losses are equal, as logged, at every one of {}.", counted(all.fewest_steps, "step")));
+  else if (!all.largest && all.first_step)
+    each.push_back(loss_sentence(found));
   else if (!all.largest)
     each.push_back(say("Their losses are equal at the steps that two of them share, {} or more.",
                        counted(all.fewest_steps, "step")));
@@ -194,7 +197,12 @@ std::string label(const Findings& found, Verdict verdict) {
   if (found.digests_compared() && !found.digests_unjudged() && found.without_digest.empty())
     return found.unknown.empty() ? "Same bits where the training is the same" : "Same bits, not known to be complete";
   if (!found.digests.empty()) return "Bits not known";
-  return found.losses.equal ? "Equal losses" : found.losses.largest ? "Losses differ" : "Losses not comparable";
+  const summary::Losses& losses = found.losses;
+  return losses.equal        ? "Equal losses"
+         : losses.printed    ? "Losses equal up to the rounding of their print"
+         : losses.first_step ? "Losses differ"
+         : losses.pairs > 0  ? "Equal losses where both have them"
+                             : "Losses not comparable";
 }
 
 /// Of logs without state digests: what they do tell comes first.

@@ -17,57 +17,9 @@ using metric::is_absent;
 using metric::kAbsentInteger;
 using metric::Table;
 
-/// Loss by step; a step that comes again, in another epoch, is told apart by its count.
-using Losses = std::map<std::pair<std::int64_t, std::int64_t>, double>;
-
-Losses losses(const Table& curve) {
-  Losses found;
-  std::map<std::int64_t, std::int64_t> seen;
-  for (std::size_t row = 0; row < curve.rows(); ++row) {
-    const double loss = curve.find("loss")->reals()[row];
-    const std::int64_t step = curve.find("step")->integers()[row];
-    if (!is_absent(loss)) found[{seen[step]++, step}] = loss;
-  }
-  return found;
-}
-
-struct Difference {
-  std::int64_t steps = 0, missing = 0;
-  std::int64_t first = kAbsentInteger, largest_at = kAbsentInteger, outside = kAbsentInteger;
-  double largest = absent_real(), final = absent_real();
-};
-
-Difference curves_apart(const Losses& one, const Losses& other, double envelope) {
-  Difference found;
-  for (const auto& [place, loss] : one) {
-    const auto match = other.find(place);
-    if (match == other.end()) continue;
-    ++found.steps;
-    const double distance = std::fabs(loss - match->second);  // nan and inf - inf give nan
-    const auto exceeds = [&](double limit) { return !(distance <= limit); };
-    const bool zero_of_another_sign = std::signbit(loss) != std::signbit(match->second);
-    if (is_absent(found.first) && (exceeds(0) || zero_of_another_sign)) found.first = place.second;
-    if (!is_absent(envelope) && is_absent(found.outside) && exceeds(envelope)) found.outside = place.second;
-    found.final = distance;
-    if (!is_absent(found.largest) && (std::isnan(found.largest) || !exceeds(found.largest))) continue;
-    found.largest = distance;
-    if (exceeds(0)) found.largest_at = place.second;
-  }
-  found.missing = static_cast<std::int64_t>(one.size() + other.size()) - 2 * found.steps;
-  return found;
-}
-
-/// What the runs themselves say, in every value that training decides, on every rank and in every attempt: the curves
-/// are means of the lowest ranks.
-struct Records {
-  compare::Settled verdict{};
-  std::int64_t step = kAbsentInteger;  ///< where they first differ, or where a value is not finite
-  std::string what;                    ///< "loss", "loss, rank 1", "grad_norm, attempt 2"
-};
-
-Records compared(const metric::Run& one, const metric::Run& other) {
+RunsApart compared(const metric::Run& one, const metric::Run& other) {
   const auto found = compare::records({one.name, &one.records}, {other.name, &other.records}, {});
-  Records made{found.verdict, kAbsentInteger, ""};
+  RunsApart made{found.verdict, kAbsentInteger, ""};
   const auto non_finite = std::find_if(found.reasons.begin(), found.reasons.end(),
                                        [](const compare::Reason& reason) { return reason.not_finite; });
   if (!found.first && non_finite == found.reasons.end()) return made;
@@ -80,18 +32,13 @@ Records compared(const metric::Run& one, const metric::Run& other) {
   return made;
 }
 
-/// All runs of a condition beside its first one: the worst; nothing where there is only one.
-std::optional<Records> compared(const Condition& condition) {
-  std::optional<Records> worst;
-  for (const Member& member : condition.members) {
-    if (&member == &condition.members.front()) continue;
-    Records found = compared(*condition.members.front().run, *member.run);
-    if (!worst || found.verdict > worst->verdict) worst = std::move(found);
-  }
-  return worst;
+std::optional<RunsApart> within(const Condition& condition) {
+  std::vector<const metric::Run*> runs;
+  for (const Member& member : condition.members) runs.push_back(member.run);
+  return runs_apart(runs);
 }
 
-std::string verdict(const Difference& difference, const Records& records, double envelope) {
+std::string verdict(const CurvesApart& difference, const RunsApart& records, double envelope) {
   using compare::Verdict;
   if (difference.steps == 0) return "nothing to compare";
   if (!is_absent(difference.first)) {
@@ -119,6 +66,49 @@ std::string digests(const Condition& one, const Condition& other) {
 
 }  // namespace
 
+LossBySteps losses_by_steps(const Table& curve) {
+  LossBySteps found;
+  std::map<std::int64_t, std::int64_t> seen;
+  const metric::Column *const steps = curve.find("step"), *const values = curve.find("loss");
+  if (!steps || !values || steps->type() != metric::Type::integer || values->type() != metric::Type::real) return found;
+  for (std::size_t row = 0; row < curve.rows(); ++row) {
+    const double loss = values->reals()[row];
+    const std::int64_t step = steps->integers()[row];
+    if (!is_absent(loss)) found[{seen[step]++, step}] = loss;
+  }
+  return found;
+}
+
+CurvesApart curves_apart(const LossBySteps& one, const LossBySteps& other, double envelope) {
+  CurvesApart found;
+  for (const auto& [place, loss] : one) {
+    const auto match = other.find(place);
+    if (match == other.end()) continue;
+    ++found.steps;
+    const double distance = std::fabs(loss - match->second);  // nan and inf - inf give nan
+    const auto exceeds = [&](double limit) { return !(distance <= limit); };
+    const bool zero_of_another_sign = std::signbit(loss) != std::signbit(match->second);
+    if (is_absent(found.first) && (exceeds(0) || zero_of_another_sign)) found.first = place.second;
+    if (!is_absent(envelope) && is_absent(found.outside) && exceeds(envelope)) found.outside = place.second;
+    found.final = distance;
+    if (!is_absent(found.largest) && (std::isnan(found.largest) || !exceeds(found.largest))) continue;
+    found.largest = distance;
+    if (exceeds(0)) found.largest_at = place.second;
+  }
+  found.missing = static_cast<std::int64_t>(one.size() + other.size()) - 2 * found.steps;
+  return found;
+}
+
+std::optional<RunsApart> runs_apart(const std::vector<const metric::Run*>& runs) {
+  std::optional<RunsApart> worst;
+  for (const metric::Run* const run : runs) {
+    if (run == runs.front()) continue;
+    RunsApart found = compared(*runs.front(), *run);
+    if (!worst || found.verdict > worst->verdict) worst = std::move(found);
+  }
+  return worst;
+}
+
 double spread(const Table& curve) {
   double widest = absent_real();
   for (std::size_t row = 0; row < curve.rows(); ++row) {
@@ -133,22 +123,22 @@ double spread(const Table& curve) {
 Table divergence(const std::vector<Condition>& conditions, const std::map<std::string, Table>& curves) {
   Table table;
   RowWriter row(table);
-  std::vector<std::optional<Records>> within;
-  for (const Condition& condition : conditions) within.push_back(compared(condition));
+  std::vector<std::optional<RunsApart>> own;
+  for (const Condition& condition : conditions) own.push_back(within(condition));
   for (std::size_t b = 0; b < conditions.size(); ++b) {
     if (b > 0 && conditions.size() > kMostPaired) break;
-    const Losses base = losses(curves.at(conditions[b].name));
+    const LossBySteps base = losses_by_steps(curves.at(conditions[b].name));
     const double base_spread = spread(curves.at(conditions[b].name));
     for (std::size_t c = b + 1; c < conditions.size(); ++c) {
       const double own_spread = spread(curves.at(conditions[c].name));
       const double envelope = is_absent(base_spread)  ? own_spread
                               : is_absent(own_spread) ? base_spread
                                                       : std::max(base_spread, own_spread);
-      const Difference found = curves_apart(base, losses(curves.at(conditions[c].name)), envelope);
+      const CurvesApart found = curves_apart(base, losses_by_steps(curves.at(conditions[c].name)), envelope);
       // All runs of both are equal if those of each are, and one of each is.
-      Records records = compared(*conditions[b].members.front().run, *conditions[c].members.front().run);
-      for (const std::size_t own : {b, c}) {
-        if (within[own] && within[own]->verdict > records.verdict) records = *within[own];
+      RunsApart records = compared(*conditions[b].members.front().run, *conditions[c].members.front().run);
+      for (const std::size_t side : {b, c}) {
+        if (own[side] && own[side]->verdict > records.verdict) records = *own[side];
       }
       row.text("condition", conditions[c].name);
       row.text("baseline", conditions[b].name);

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <map>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "metric/unit.hpp"
+#include "stat/divergence.hpp"
 #include "stat/summary.hpp"
 
 namespace zs::summary {
@@ -74,18 +74,6 @@ std::map<std::string, std::vector<Member>> members(const metric::Store& store) {
     if (run != runs.end()) all[text(table, "condition", row)].push_back(member(*run->second, table, row));
   }
   return all;
-}
-
-/// Losses by step, their bits.
-std::map<double, std::uint64_t> losses(const metric::Table& curve) {
-  std::map<double, std::uint64_t> result;
-  const metric::Column* const steps = curve.find("step");
-  const metric::Column* const values = curve.find("loss");
-  for (std::size_t row = 0; steps && values && row < curve.rows(); ++row) {
-    if (!steps->absent(row) && !values->absent(row))
-      result[steps->real(row)] = std::bit_cast<std::uint64_t>(values->real(row));
-  }
-  return result;
 }
 
 }  // namespace
@@ -219,26 +207,20 @@ const Condition& baseline(const std::vector<Condition>& conditions, const std::s
 
 Agreement agreement(const std::vector<Condition>& conditions) {
   Agreement result;
-  std::map<double, std::uint64_t> known;  // the loss at each step that any has logged so far
-  std::size_t steps = 0;
+  stat::LossBySteps known;  // the loss at each step that any has logged so far
+  std::vector<const metric::Run*> runs;
   bool curves = true, digests = true;
   result.same_steps = true;
   for (const Condition& condition : conditions) {
     if (condition.curve) {
-      const auto own = losses(*condition.curve);
-      std::size_t shared = 0;
-      for (const auto& [step, bits] : own) {
-        const auto [place, is_new] = known.try_emplace(step, bits);
-        if (is_new) continue;
-        ++shared;
-        curves = curves && place->second == bits;
+      stat::LossBySteps own = stat::losses_by_steps(*condition.curve);
+      if (result.with_curve++ > 0) {
+        const stat::CurvesApart found = stat::curves_apart(known, own);
+        curves = curves && found.steps > 0 && metric::is_absent(found.first);
+        result.same_steps = result.same_steps && found.missing == 0;
       }
-      if (result.with_curve > 0) {
-        curves = curves && shared > 0;
-        result.same_steps = result.same_steps && own.size() == steps && shared == steps;
-      }
-      steps = own.size();
-      ++result.with_curve;
+      known.merge(own);
+      for (const Member& member : condition.members) runs.push_back(member.run);
     }
     if (!condition.state_digest.empty()) {
       ++result.with_digest;
@@ -249,6 +231,10 @@ Agreement agreement(const std::vector<Condition>& conditions) {
     }
   }
   result.curves = curves && result.with_curve >= 2;
+  if (result.curves) {
+    const auto apart = stat::runs_apart(runs);
+    result.curves = !apart || !apart->in_loss();
+  }
   result.digests = digests && result.with_digest >= 2;
   if (!digests) result.digest.clear();
   return result;

@@ -79,7 +79,8 @@ bool on_images(const std::vector<Condition>& conditions);
 /// The condition of that name; "" is the first. Throws UsageError, naming the nearest.
 const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name);
 
-/// Whether the curves and the digests of conditions are equal.
+/// Whether the curves and the digests of conditions are equal, by the comparison that the table "divergence" is made
+/// by.
 struct Agreement {
   bool curves = false;  ///< at least two conditions have curves, and at every step that several logged, the same loss
   bool same_steps = false;  ///< all curves have the same steps

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/number.hpp"
+#include "compare/precision.hpp"
 #include "stat/divergence.hpp"
 
 namespace zs::summary {
@@ -16,11 +17,9 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 /// Losses of a curve at a step, one for each time that it was logged.
 std::vector<double> losses_at(const Condition& condition, std::int64_t step) {
   std::vector<double> all;
-  const metric::Column* const steps = condition.curve ? condition.curve->find("step") : nullptr;
-  const metric::Column* const losses = condition.curve ? condition.curve->find("loss") : nullptr;
-  if (!steps || !losses || losses->type() != metric::Type::real || steps->type() != metric::Type::integer) return all;
-  for (std::size_t row = 0; row < condition.curve->rows(); ++row) {
-    if (steps->integers()[row] == step && !losses->absent(row)) all.push_back(losses->reals()[row]);
+  if (!condition.curve) return all;
+  for (const auto& [place, loss] : stat::losses_by_steps(*condition.curve)) {
+    if (place.second == step) all.push_back(loss);
   }
   return all;
 }
@@ -36,6 +35,27 @@ Losses::Largest largest(const Pair& pair, const Condition& first, const Conditio
     break;
   }
   return made;
+}
+
+/// How the losses of a condition's only run are spelt; every bit of a mean over runs.
+compare::Precision spelling(const Condition& condition) {
+  if (condition.members.size() != 1 || !condition.curve) return {};
+  std::vector<std::string> texts;
+  for (const auto& [place, loss] : stat::losses_by_steps(*condition.curve)) {
+    if (std::isfinite(loss)) texts.push_back(to_text(loss));
+  }
+  return compare::precision_of(texts);
+}
+
+/// The decimals of the coarser side, where a difference is one unit of its last one.
+std::optional<int> as_printed(const Losses::Largest& largest) {
+  constexpr double kCoarsest = 0.1, kUnit = 1.001;  // of decimal fractions, the difference of two is not a third
+  if (!(largest.difference <= kCoarsest)) return {};
+  const compare::Precision a = spelling(*largest.a), b = spelling(*largest.b);
+  if (a.every_bit || b.every_bit) return {};
+  const int decimals = std::min(a.decimals, b.decimals);
+  if (decimals < 1 || !(largest.difference <= kUnit * std::pow(10, -decimals))) return {};
+  return decimals;
 }
 
 /// A difference that is not finite is larger than any that is.
@@ -91,12 +111,15 @@ Losses losses(const metric::Store& store, const std::vector<const Condition*>& h
     made.equal = made.equal && pair.steps_missing == 0 && (!pair.first_difference || other_column);
     if (other_column && made.beside.empty() && pair.first_difference)
       made.beside = pair.differs_in + " from step " + to_text(*pair.first_difference);
-    if (!pair.difference_step || !pair.first_difference) continue;
-    made.first_step = std::min(made.first_step.value_or(*pair.first_difference), *pair.first_difference);
+    if (!pair.first_difference || other_column) continue;
+    if (*pair.first_difference < made.first_step.value_or(INT64_MAX))
+      made.first_step = *pair.first_difference, made.first_in = pair.differs_in;
+    if (!pair.difference_step) continue;  // of single runs, or of a zero's sign
     if (!made.largest || larger(pair.loss_difference.value_or(kNan), made.largest->difference))
       made.largest = largest(pair, *a, *b);
   }
   made.equal = made.equal && made.pairs > 0 && made.apart == 0;
+  if (made.largest) made.printed = as_printed(*made.largest);
   return made;
 }
 

@@ -33,7 +33,8 @@ struct Losses {
   std::size_t apart = 0;                   ///< that share none
   std::size_t fewest_steps = 0;            ///< that a pair shares
   bool equal = false;                      ///< the curves of all pairs have the same steps and the same bits
-  std::optional<std::int64_t> first_step;  ///< the first at which the curves of a pair differ
+  std::optional<std::int64_t> first_step;  ///< the first at which a loss of a pair differs
+  std::string first_in;                    ///< which: "loss", "loss, rank 1"
   std::string beside;                      ///< what differs where they do not: "grad_norm from step 1"
   /// The largest difference of a pair at one step.
   struct Largest {
@@ -43,7 +44,10 @@ struct Losses {
     double difference = 0;  ///< in Condition::loss_unit; nan where a loss is not finite
     double relative = 0;    ///< of the smaller magnitude
   };
-  std::optional<Largest> largest;
+  std::optional<Largest> largest;  ///< nothing where the mean curves are equal
+  /// The decimals of the coarser side of the largest difference, where that is no more than one unit of the last one:
+  /// all losses are equal up to the rounding of their print.
+  std::optional<int> printed;
   /// The loss of a pair of conditions differs by more than repeated runs of one do.
   struct Outside {
     std::string condition, baseline;

@@ -491,3 +491,35 @@ first_paragraph() { sed -n 3p "$1"; }
   [ "$(head -c 8 six/loss_comparison.png | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] || complain "no picture"
   verdict
 }
+
+@test "zs-report: of 300 logs the runs that stand out are named first, and the page stays small" {
+  python3 "$ROOT/tests/many_logs.py" logs
+  run -1 zs-report logs -o report.html
+  head -c 60000 report.html | sed -n 's|.*<div class="verdict[^>]*>||; s|<[^>]*>||g; /stand out/p' >first
+  for sentence in 'hf_055 DIVERGED' 'ref_070 to ref_074: ' 'slower than 195 like them' 'ref_120 and ref_150: ' 'higher loss than 198 like them' \
+    'hf_077: ' 'lower throughput than 98 like it'; do
+    grep -qF "$sentence" first || complain "no '$sentence' in $(cat first)"
+  done
+  (($(stat -c %s report.html) < 3000000)) || complain "$(stat -c %s report.html) bytes"
+  [[ $(sed -n 's|.*<h1>\(.*\)</h1>.*|\1|p' report.html) == "Comparison of 300 conditions" ]] # not all train one model
+}
+
+@test "zs-report: a log of 100,000 steps keeps its peak, its hollow and its gap in a small page" {
+  python3 "$ROOT/tests/many_logs.py" --long long.log 100000
+  run -1 zs-report long.log -o report.html
+  (($(stat -c %s report.html) < 3000000)) || complain "$(stat -c %s report.html) bytes"
+  for value in '9.5,' '0.25,' 'null,'; do
+    grep -F '<script type="application/json">' report.html | grep -qF "$value" || complain "no $value"
+  done
+}
+
+@test "zs-report: a single run has a report of its own" {
+  printf '#zs-metrics 1\n#@ mine model.name=gpt2\n#@ mine expected_steps=3\n#@ mine exit_code=0\nrun\tstep\tloss\titeration_time\npeak\n' |
+    sed '$d' >one.tsv
+  printf 'mine\t%s\t%s\t0.5\n' 1 3 2 2 3 1.5 >>one.tsv
+  run -0 --separate-stderr zs-report one.tsv
+  [[ ${lines[0]} == "# Training mine, gpt2" ]] || complain "${lines[0]}"
+  [[ ${lines[1]} == *"**Complete.** \`mine\` completed 3 steps. The loss goes from 3 to **1.5** nats/token"* ]] || complain "${lines[1]}"
+  refute_output --partial "condition that did not fail"
+  refute_output --partial "Comparison of 1"
+}

@@ -15,6 +15,7 @@
 #include "registry/query.hpp"
 #include "registry/run.hpp"
 #include "stat/columns.hpp"
+#include "stat/outlier.hpp"
 #include "stat/print.hpp"
 #include "stat/summary.hpp"
 
@@ -124,6 +125,7 @@ zs::Status aggregate(const zs::cli::Args& args) {
   zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(paths(args), of_folder), rule);
   summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();
   for (const std::string& warning : summary.warnings) zs::cli::warn(kCommand, warning);
+  for (const std::string& sentence : zs::stat::outlier_sentences(summary.store)) zs::cli::warn(kCommand, sentence);
   const std::string format = args.has("format") ? args.text("format") : form_for(args.text("output"));
   if (format == "h5" && args.text("output") == "-" && ::isatty(STDOUT_FILENO))
     throw zs::UsageError("HDF5 is not for a terminal: redirect it, or use -o FILE");

@@ -14,6 +14,21 @@
 namespace zs::figure {
 namespace {
 
+/// "1.5e-6": the shortest digits, and an exponent without zeros in front.
+std::string exponent(double value) {
+  const int power = static_cast<int>(std::floor(std::log10(std::fabs(value)) + 1e-12));
+  std::array<char, 64> buffer;
+  std::snprintf(buffer.data(), buffer.size(), "%.*g", 12, value * std::pow(10.0, -power));
+  return std::string(buffer.data()) + "e" + std::to_string(power);
+}
+
+/// Without what a multiplication added in the 17th digit.
+double rounded(double value) {
+  std::array<char, 64> buffer;
+  std::snprintf(buffer.data(), buffer.size(), "%.12g", value);
+  return std::strtod(buffer.data(), nullptr);
+}
+
 double nice_step(double rough) {
   const double power = std::pow(10, std::floor(std::log10(rough)));
   for (const double step : {1.0, 2.0, 5.0}) {
@@ -43,6 +58,19 @@ int stride(double decades, int count) {
   return 100;  // a double has fewer than 633 decades
 }
 
+/// One form for all, where some of them have an exponent or are long.
+void relabel(std::vector<Tick>& ticks) {
+  std::vector<double> values;
+  bool needed = false;
+  for (const Tick& tick : ticks) {
+    values.push_back(tick.at);
+    needed = needed || tick.label.find('e') != std::string::npos || std::fabs(tick.at) >= 1e7;
+  }
+  if (!needed || (!values.empty() && std::fabs(values.back()) > 1e90)) return;
+  const std::vector<std::string> texts = labels(values);
+  for (std::size_t i = 0; i < texts.size(); ++i) ticks[i].label = texts[i];
+}
+
 std::vector<Tick> log_ticks(double low, double high, int count) {
   std::vector<Tick> result;
   const double decades = std::log10(high) - std::log10(low);  // high / low may be too large for a double
@@ -57,6 +85,7 @@ std::vector<Tick> log_ticks(double low, double high, int count) {
       }
     }
   }
+  relabel(result);
   return result;
 }
 
@@ -79,7 +108,41 @@ std::vector<Tick> ticks(double low, double high, int count, bool log) {
     if (!(at <= high + step * 1e-9)) break;
     result.push_back({at, decimal(at, std::max(0, decimals))});
   }
+  relabel(result);
   return result;
+}
+
+std::vector<std::string> labels(const std::vector<double>& values) {
+  double smallest = HUGE_VAL, largest = 0;
+  for (const double value : values) {
+    if (value == 0 || !std::isfinite(value)) continue;
+    smallest = std::min(smallest, std::fabs(value)), largest = std::max(largest, std::fabs(value));
+  }
+  const auto [factor, suffix] = largest >= 1e13   ? std::pair{1.0, ""}
+                                : largest >= 1e10 ? std::pair{1e9, " G"}
+                                : largest >= 1e7  ? std::pair{1e6, " M"}
+                                                  : std::pair{1.0, ""};
+  const bool plain = largest / factor < 1e7 && (largest == 0 || smallest / factor >= 1e-5);
+  std::vector<std::string> all;
+  for (const double value : values) {
+    if (value == 0 || !std::isfinite(value))
+      all.push_back(to_text(value));
+    else if (plain)
+      all.push_back(to_plain_text(rounded(value / factor)) + suffix);
+    else
+      all.push_back(exponent(value));
+  }
+  return all;
+}
+
+std::vector<std::string> labels(const std::vector<std::string>& words) {
+  std::vector<double> values;
+  for (const std::string& word : words) {
+    const auto value = parse_real(word);
+    if (!value) return words;
+    values.push_back(*value);
+  }
+  return labels(values);
 }
 
 double share(double value, const Range& range, bool log) {
@@ -91,7 +154,8 @@ double share(double value, const Range& range, bool log) {
 std::vector<Tick> x_ticks(const Panel& panel, const Range& range, int count) {
   if (panel.x_ticks.empty()) return ticks(range.low, range.high, count, panel.log_x);
   std::vector<Tick> result;
-  for (const double at : panel.x_ticks) result.push_back({at, to_text(at)});
+  const std::vector<std::string> texts = labels(panel.x_ticks);
+  for (std::size_t i = 0; i < texts.size(); ++i) result.push_back({panel.x_ticks[i], texts[i]});
   return result;
 }
 

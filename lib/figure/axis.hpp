@@ -18,6 +18,12 @@ struct Tick {
 /// them where there are many). REQUIRES: low <= high, both finite; low > 0 with `log`.
 std::vector<Tick> ticks(double low, double high, int count, bool log);
 
+/// Numbers that stand side by side, in one form: all plain ("0.0001", "0.001"), or all with an exponent ("1e-6", "0.1"
+/// as "1e-1") where plain ones of the smallest or largest would be long; from ten million on with one suffix: "50 M".
+std::vector<std::string> labels(const std::vector<double>& values);
+/// The same for words that are all numbers; others stay as they are.
+std::vector<std::string> labels(const std::vector<std::string>& words);
+
 /// How far along the axis `value` lies: 0 at its low end, 1 at its high one; in the middle where the range is flat().
 double share(double value, const Range& range, bool log);
 

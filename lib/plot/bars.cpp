@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "plot/duration.hpp"
 #include "plot/figures.hpp"
+#include "plot/many.hpp"
 #include "summary/duration.hpp"
 
 namespace zs::plot {
@@ -71,13 +72,14 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
     if (options.deviation) return Reading{mean, mean - spread, mean + spread};
     return Reading{mean, finite(condition.time_low), finite(condition.time_high)};
   });
+  const bool gathered = gather_bars(panel, conditions, unit);
   const auto repeated = static_cast<std::size_t>(std::count_if(
       conditions.begin(), conditions.end(), [](const Condition& condition) { return condition.runs.value_or(1) > 1; }));
   const char* const over = repeated == 0                   ? "steps"
                            : repeated == conditions.size() ? "runs"
                                                            : "runs, or steps of a single one";
-  if (std::any_of(panel.bars.begin(), panel.bars.end(),
-                  [](const Bar& bar) { return std::isfinite(bar.high - bar.low); }))
+  if (!gathered && std::any_of(panel.bars.begin(), panel.bars.end(),
+                               [](const Bar& bar) { return std::isfinite(bar.high - bar.low); }))
     panel.notes.push_back(options.deviation ? std::string("± and error bars: standard deviation of the iteration times")
                                             : std::string("± and error bars: 95 % interval of the mean over ") + over);
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);
@@ -93,6 +95,7 @@ Figure duration_figure(const std::vector<Condition>& conditions, const Options&)
   panel.x_label = "time of all steps (" + unit.name + ")";
   panel.bars = bars(conditions, unit, "no time",
                     [](const Condition& condition) { return Reading{finite(summary::all_steps(condition))}; });
+  gather_bars(panel, conditions, unit);
   panel.notes.emplace_back("the iteration time of each logged step, also for the steps since the one before");
   return {"Time of all steps", {std::move(panel)}};
 }
@@ -114,7 +117,8 @@ Figure memory_figure(const std::vector<Condition>& conditions, const Options&) {
   panel.bars = bars(conditions, unit, "no memory", [&](const Condition& condition) {
     return Reading{bytes(condition.peak_mem), kNone, kNone, bytes(condition.alloc_mem)};
   });
-  if (inner) panel.notes.emplace_back("mark inside a bar: memory allocated (alloc_mem)");
+  if (!gather_bars(panel, conditions, unit) && inner)
+    panel.notes.emplace_back("mark inside a bar: memory allocated (alloc_mem)");
   return {"Peak memory", {std::move(panel)}};
 }
 
@@ -152,6 +156,7 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
                             : (median.empty() ? "" : median + "  ") + conditions[i].status;
     panel.bars.push_back(std::move(bar));
   }
+  if (gather_bars(panel, conditions, unit)) boxes = dots = false;
   if (boxes)
     panel.notes.emplace_back(
         "box: the middle half of the steps, its mark and the number the median; lines: 5 to 95 %; dots: every step "
@@ -175,7 +180,8 @@ Figure throughput_figure(const std::vector<Condition>& conditions, const Options
     const double rate = finite(condition.*speed.value), mean = finite(condition.time_mean);
     return Reading{rate, rate * mean / finite(condition.time_high), rate * mean / finite(condition.time_low)};
   });
-  panel.notes.emplace_back("± and error bars: from the 95 % interval of the mean iteration time");
+  if (!gather_bars(panel, conditions, unit))
+    panel.notes.emplace_back("± and error bars: from the 95 % interval of the mean iteration time");
   if (!options.warmup.empty()) panel.notes.push_back("warm-up: " + options.warmup);
   return {"Throughput", {std::move(panel)}};
 }

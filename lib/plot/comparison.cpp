@@ -90,6 +90,7 @@ Figure revision_figure(const std::vector<Condition>& conditions, const Options& 
   forest.style = Panel::Style::points;
   forest.reference = 1, forest.shade_low = 1 - options.gate, forest.shade_high = 1 + options.gate;
   const std::vector<Look> look = looks(conditions);
+  bool cut = false;
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const Condition& other = conditions[i];
     if (&other == &baseline || other.bad() || baseline.bad()) continue;
@@ -99,7 +100,12 @@ Figure revision_figure(const std::vector<Condition>& conditions, const Options& 
       Bar bar;
       bar.name = other.name + " " + what;
       bar.colour = look[i].ink;
-      bar.value = ratio->value, bar.low = ratio->low, bar.high = ratio->high;
+      // An interval of two runs may reach from 0 to 40: the axis is for the ratios.
+      constexpr double kFurthest = 2;
+      bar.value = ratio->value;
+      bar.low = std::isfinite(ratio->low) ? std::max(ratio->low, ratio->value / kFurthest) : kNone;
+      bar.high = std::isfinite(ratio->high) ? std::min(ratio->high, ratio->value * kFurthest) : kNone;
+      cut = cut || bar.low > ratio->low || bar.high < ratio->high;
       bar.label = to_rounded_text(ratio->value, 4);
       if (!ratio->exact && ratio->known())
         bar.label += " (" + to_rounded_text(ratio->low, 4) + " to " + to_rounded_text(ratio->high, 4) + ")";
@@ -108,6 +114,7 @@ Figure revision_figure(const std::vector<Condition>& conditions, const Options& 
   }
   forest.notes.push_back("line: 95 % interval, for time and memory together; shaded: within " +
                          to_rounded_text(100 * options.gate, 2) + " % of " + baseline.name);
+  if (cut) forest.notes.emplace_back("lines end at half and twice the ratio; the numbers say how far they reach");
   Figure figure{titled("Comparison of revisions", conditions), {}, 1};
   if (!forest.bars.empty()) figure.panels.push_back(std::move(forest));
   if (std::any_of(conditions.begin(), conditions.end(), [](const Condition& one) { return one.curve != nullptr; })) {

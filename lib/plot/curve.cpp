@@ -32,6 +32,11 @@ std::map<std::int64_t, double> increments(const Condition& condition, const Opti
   return result;
 }
 
+bool slow(double seconds, double usual, double total) {
+  constexpr double kTimes = 20, kShare = 0.2;
+  return seconds > kTimes * usual && seconds > kShare * (total - seconds);
+}
+
 /// The place of each step in epochs: by the steps of one where the runs say how many these are, else as logged.
 std::vector<double> epochs(const std::vector<double>& steps, const Condition& condition) {
   std::vector<double> result;
@@ -57,11 +62,24 @@ std::vector<double> epochs(const std::vector<double>& steps, const Condition& co
   return result;
 }
 
+/// A single step that takes longer than a fifth of all others together, such as one that compiles, counts as a usual
+/// one: it would squash the axis.
+void level(std::map<std::int64_t, double>& each) {
+  stat::Sample all;
+  double total = 0;
+  for (const auto& [step, seconds] : each) all.push_back(seconds), total += seconds;
+  const double usual = stat::median(all);
+  for (auto& [step, seconds] : each) {
+    if (slow(seconds, usual, total)) seconds = usual;
+  }
+}
+
 /// The place of each step on the axis: every step since the last logged one counts as the logged one.
 std::vector<double> axis(const std::vector<double>& steps, const Condition& condition, const Options& options) {
   if (options.x_axis == "step") return steps;
   if (options.x_axis == "epoch") return epochs(steps, condition);
-  const auto each = increments(condition, options);
+  auto each = increments(condition, options);
+  if (options.x_axis == "time") level(each);
   if (each.empty())
     throw Error("condition '" + condition.name + "' has no " +
                 (options.x_axis == "time" ? "iteration time" : options.x_axis) + " for the axis");
@@ -166,6 +184,25 @@ void finish(Series& series, const Condition& condition, const Look& look, const 
 }
 
 }  // namespace
+
+std::string slow_steps(const std::vector<Condition>& conditions) {
+  std::string text;
+  Options options;
+  options.x_axis = "time";
+  for (const Condition& condition : conditions) {
+    const auto each = increments(condition, options);
+    stat::Sample all;
+    double total = 0;
+    for (const auto& [step, seconds] : each) all.push_back(seconds), total += seconds;
+    const double usual = all.empty() ? 0 : stat::median(all);
+    for (const auto& [step, seconds] : each) {
+      if (slow(seconds, usual, total))
+        text += (text.empty() ? "" : ", ") + condition.name + " at step " + zs::to_text(step) + " (" +
+                summary::time_unit(seconds).text(seconds, 3) + ")";
+    }
+  }
+  return text;
+}
 
 Series loss_curve(const Condition& condition, const Look& look, const Options& options, std::string* partly) {
   Series series = begun(condition, look);

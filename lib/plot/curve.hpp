@@ -19,6 +19,9 @@ std::size_t smoothing(const Options& options, std::size_t points);
 /// alone.
 std::vector<double> smoothed(const std::vector<double>& values, std::size_t count);
 
+/// Steps that take so long that an axis of time shows them as usual ones: "z3 at step 1 (56.2 s)"; "" without any.
+std::string slow_steps(const std::vector<Condition>& conditions);
+
 /// What the x axis is called.
 std::string x_label(const Options& options);
 

@@ -39,15 +39,6 @@ std::string label(const Measure& layer, const std::optional<Finding>& finding) {
          (finding ? "  " + gradient::name(finding->trouble) : "");
 }
 
-/// What the layers of `history` are: each may be a tensor (gradient/select.hpp).
-std::string noun(const History& history) {
-  const bool tensors = std::all_of(history.layers.begin(), history.layers.end(), [&](const gradient::Layer& layer) {
-    const auto is_it = [&](std::size_t place) { return history.names[place] == layer.name; };
-    return std::all_of(layer.tensors.begin(), layer.tensors.end(), is_it);
-  });
-  return tensors ? "tensor" : "layer";
-}
-
 Panel bars(const History& history, const std::vector<Finding>& findings, const std::vector<std::size_t>& shown) {
   const std::size_t last = history.checkpoints.size() - 1;
   const bool all_drawn = shown.size() == history.layers.size();
@@ -156,6 +147,14 @@ Panel evolution(const History& history, const std::vector<Finding>& findings, co
 }
 
 }  // namespace
+
+std::string noun(const History& history) {
+  const bool tensors = std::all_of(history.layers.begin(), history.layers.end(), [&](const gradient::Layer& layer) {
+    const auto is_it = [&](std::size_t place) { return history.names[place] == layer.name; };
+    return std::all_of(layer.tensors.begin(), layer.tensors.end(), is_it);
+  });
+  return tensors ? "tensor" : "layer";
+}
 
 std::vector<std::size_t> shown_layers(const History& history) {
   const std::size_t most = figure::Theme().palette.size();

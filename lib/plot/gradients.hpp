@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of gradients over the layers and checkpoints of a run.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "gradient/finding.hpp"
@@ -16,6 +17,9 @@ Figure gradient_figure(const gradient::History& history);
 /// Lines: the cosine between each checkpoint's gradient and that of the one before, by layer.
 /// REQUIRES: two checkpoints or more.
 Figure cosine_figure(const gradient::History& history);
+
+/// What the layers of a history are: "layer", or "tensor" where each is one (gradient/select.hpp).
+std::string noun(const gradient::History& history);
 
 /// The layers that curves show: all where they are few, else at most as many as the palette has colours.
 std::vector<std::size_t> shown_layers(const gradient::History& history);

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "figure/theme.hpp"
-#include "plot/figures.hpp"
+#include "plot/many.hpp"
+#include "summary/difference.hpp"
 #include "summary/result.hpp"
 
 namespace zs::plot {
@@ -29,7 +30,29 @@ std::vector<Look> by_stage(const std::vector<Condition>& conditions) {
   return any_strong && stages.size() > 1 ? made : std::vector<Look>();
 }
 
+/// The conditions whose losses can be held against one another: of one model and data.
+bool comparable(const std::vector<const Condition*>& conditions) {
+  for (const Condition* const one : conditions) {
+    for (const char* const key : {"model.name", "dataset"}) {
+      if (one->attribute(key) != conditions.front()->attribute(key)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<const Condition*> healthy(const std::vector<Condition>& conditions) {
+  std::vector<const Condition*> all;
+  for (const Condition& condition : conditions) {
+    if (!condition.bad() && condition.final_loss && std::isfinite(*condition.final_loss)) all.push_back(&condition);
+  }
+  return all;
+}
+
 }  // namespace
+
+std::string highlighted(const std::vector<Condition>& conditions) {
+  return comparable(healthy(conditions)) ? "the five with the lowest final losses" : "the first five";
+}
 
 std::vector<Look> looks(const std::vector<Condition>& conditions) {
   const std::size_t hues = figure::Theme().palette.size();
@@ -38,12 +61,11 @@ std::vector<Look> looks(const std::vector<Condition>& conditions) {
     for (std::size_t i = made.size(); i < conditions.size(); ++i) made.push_back({Ink(i)});
     return made;
   }
-  std::vector<const Condition*> order;
-  for (const Condition& condition : conditions) {
-    if (!condition.bad() && condition.final_loss && std::isfinite(*condition.final_loss)) order.push_back(&condition);
+  std::vector<const Condition*> order = healthy(conditions);
+  if (comparable(order)) {
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Condition* a, const Condition* b) { return *a->final_loss < *b->final_loss; });
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Condition* a, const Condition* b) { return *a->final_loss < *b->final_loss; });
   std::vector<Look> made(conditions.size(), Look{Ink(Ink::Role::grid), true});
   for (std::size_t i = 0; i < std::min(kHighlighted, order.size()); ++i)
     made[static_cast<std::size_t>(order[i] - conditions.data())] = {Ink(i)};

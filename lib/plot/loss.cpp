@@ -5,7 +5,9 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "figure/thin.hpp"
 #include "plot/curve.hpp"
+#include "plot/many.hpp"
 #include "stat/columns.hpp"
 
 namespace zs::plot {
@@ -60,11 +62,13 @@ std::vector<std::string> method(const std::vector<Condition>& conditions, const 
     banded += !one.low.empty(), rest += one.rest;
   }
   for (const Condition& condition : conditions) runs = std::max(runs, condition.members.size());
-  if (rest > 0) notes.push_back("in colour: the five with the lowest final losses; in grey: " + counted(rest, "other"));
+  if (rest > 0) notes.push_back("in colour: " + highlighted(conditions) + "; in grey: " + counted(rest, "other"));
   if (banded > 0) notes.push_back("band: smallest to largest of " + counted(runs, "run") + "; line: their mean");
   if (const std::size_t count = smoothing(options, points); count > 1)
     notes.push_back("smoothed: the mean of " + counted((count - 1) / 2 * 2 + 1, "logged point") +
                     " around each, fewer at the ends; faint: as logged");
+  if (const std::string slow = options.x_axis == "time" ? slow_steps(conditions) : ""; !slow.empty())
+    notes.push_back("slow steps count as usual ones on the axis: " + slow);
   if (options.x_axis == "time")
     notes.emplace_back("time: the iteration time of each logged step, also for the steps since the one before");
   if (options.x_axis == "tokens" || options.x_axis == "images")
@@ -124,10 +128,15 @@ Figure loss_figure(const std::vector<Condition>& conditions, const Options& opti
     panel.series.push_back(std::move(series));
   }
   if (drawn == 0) throw Error("no condition of the summary has a loss curve");
-  figure::stripe_coinciding(panel.series, 0.004, options.log);
+  const std::size_t all = panel.series.size();
+  if (all <= kMostCurves) figure::stripe_coinciding(panel.series, 0.004, options.log);
   const std::string note = coincidence(conditions, panel.series);
+  if (all > kMostCurves) panel.notes.clear();  // of each curve
   if (!note.empty()) panel.notes.insert(panel.notes.begin(), note);
-  for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
+  if (!gather_curves(panel, conditions)) {
+    for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
+  }
+  thin(panel);
   return {titled("Training loss", conditions), {std::move(panel)}};
 }
 
@@ -152,8 +161,12 @@ Figure curve_figure(const std::vector<Condition>& conditions, const Options& opt
     if (series.x.empty()) series.note += (series.note.empty() ? "no " : ", no ") + options.value;
     panel.series.push_back(std::move(series));
   }
-  figure::stripe_coinciding(panel.series, 0.004, options.log);
-  for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
+  if (panel.series.size() > kMostCurves) panel.notes.clear();
+  if (!gather_curves(panel, conditions)) {
+    figure::stripe_coinciding(panel.series, 0.004, options.log);
+    for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
+  }
+  thin(panel);
   return {titled(options.value, conditions), {std::move(panel)}};
 }
 
@@ -196,6 +209,7 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
   }
   if (options.smooth == 0) smooth(panel.series);
   for (std::string& one : method(conditions, panel.series, options)) panel.notes.push_back(std::move(one));
+  thin(panel);
   return {titled("Loss difference", conditions), {std::move(panel)}};
 }
 

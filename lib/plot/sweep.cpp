@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "figure/axis.hpp"
 #include "plot/figures.hpp"
 #include "summary/difference.hpp"
 #include "summary/result.hpp"
@@ -29,6 +31,60 @@ void require_attribute(const std::vector<Condition>& conditions, const std::stri
 
 std::string title(const std::string& key) { return std::string(attribute::label(key)); }
 
+/// Values in equal ratios read better on a logarithmic axis.
+bool geometric(const std::vector<double>& values) {
+  if (values.size() < 3 || values.front() <= 0) return false;
+  double least = HUGE_VAL, most = 0, closest = HUGE_VAL, furthest = 0;
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    const double ratio = std::log(values[i] / values[i - 1]), step = values[i] - values[i - 1];
+    least = std::min(least, ratio), most = std::max(most, ratio);
+    closest = std::min(closest, step), furthest = std::max(furthest, step);
+  }
+  return most / least < furthest / closest;
+}
+
+/// The result over the values of one parameter that are numbers; nothing where they are not, or fewer than two.
+std::optional<Panel> over_one(const std::vector<Condition>& conditions, const summary::Result& value,
+                              const std::string& key, const Condition* best) {
+  std::map<double, std::vector<double>> points;
+  std::string failed;
+  for (const Condition& condition : conditions) {
+    const auto level = parse_real(condition.attribute(key));
+    if (!level || !std::isfinite(*level)) return {};
+    const double result = value.of(condition);
+    auto& at = points[*level];
+    if (!condition.bad() && std::isfinite(result))
+      at.push_back(result);
+    else
+      failed += (failed.empty() ? "" : ", ") + to_text(*level) + " " + (condition.bad() ? condition.status : "");
+  }
+  if (points.size() < 2) return {};
+  Panel panel;
+  Series mean, each, marked;
+  mean.name = value.label, mean.colour = Ink(0);
+  bool several = false;
+  for (const auto& [level, results] : points) {
+    panel.x_ticks.push_back(level);
+    mean.x.push_back(level);
+    mean.y.push_back(results.empty() ? kNone : stat::mean(results));
+    mean.low.push_back(results.empty() ? kNone : *std::min_element(results.begin(), results.end()));
+    mean.high.push_back(results.empty() ? kNone : *std::max_element(results.begin(), results.end()));
+    several = several || results.size() > 1;
+  }
+  if (!several) mean.low.clear(), mean.high.clear();
+  panel.log_x = geometric(panel.x_ticks);
+  panel.x_label = title(key), panel.y_label = value.label;
+  const double at = parse_real(best->attribute(key)).value_or(kNone);
+  marked.name = "best: " + title(key) + " " + figure::labels(std::vector<double>{at}).front() + ", " +
+                value.text(value.of(*best));
+  marked.colour = Ink(1), marked.x = {at}, marked.y = {value.of(*best)};
+  panel.series = {std::move(mean), std::move(marked)};
+  if (several)
+    panel.notes.emplace_back("line: the mean over conditions of one value; band: the smallest to the largest");
+  if (!failed.empty()) panel.notes.push_back("without a result: " + failed);
+  return panel;
+}
+
 }  // namespace
 
 Figure sweep_figure(const std::vector<Condition>& conditions, const Options& options) {
@@ -49,6 +105,9 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
   if (!best) throw Error("no condition that did not fail has a " + value.name);
 
   Panel panel;
+  if (columns.empty() && !rows.empty()) {
+    if (auto curve = over_one(conditions, value, rows, best)) return {"Sweep: " + value.label, {*std::move(curve)}};
+  }
   if (columns.empty()) {  // one parameter, or none that is known: a bar for each condition
     panel.x_label = value.label;
     for (const Condition& condition : conditions) {
@@ -94,6 +153,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
     cell.label = std::isfinite(cell.value) ? value.text(cell.value) : failed.empty() ? "-" : failed;
     panel.cells.push_back(std::move(cell));
   }
+  for (auto* const levels : {&panel.rows, &panel.columns}) *levels = figure::labels(*levels);
   panel.key = value.high_is_best ? "higher is better" : "lower is better";
   panel.notes.push_back("best: " + best->name + " (" + value.text(value.of(*best)) + ")");
   if (several) {

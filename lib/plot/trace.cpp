@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "figure/axis.hpp"
 #include "plot/curve.hpp"
 #include "trace/queue.hpp"
 
@@ -53,9 +54,32 @@ std::string kernel_name(std::string_view full) {
   return name;
 }
 
+/// Names that would look the same where they are shortened, such as those of one template: each with what it alone has.
+void tell_apart(std::vector<std::string*> names) {
+  constexpr std::size_t kShown = 30, kHead = 18;
+  std::map<std::string, std::vector<std::string*>> alike;
+  for (std::string* const name : names) alike[figure::shortened(*name, kShown)].push_back(name);
+  for (const auto& [shown, group] : alike) {
+    if (group.size() < 2) continue;
+    std::size_t common = 0;
+    const auto same = [&](const std::string* name) {
+      return common < name->size() && (*name)[common] == (*group.front())[common];
+    };
+    while (std::all_of(group.begin(), group.end(), same)) ++common;
+    while (common > 0 && std::isalnum(static_cast<unsigned char>((*group.front())[common - 1]))) --common;
+    const std::string head = group.front()->substr(0, std::min(kHead, group.front()->find('<')));
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      const std::string own = group[i]->substr(std::min(common, group[i]->size()));
+      *group[i] = own.empty() ? *group[i] + " #" + std::to_string(i + 1) : head + ".. " + own;
+    }
+  }
+}
+
 /// An answer whose rows begin with a kernel.
 Answer of_kernels(Answer answer) {
-  for (auto& row : answer.rows) row[0] = kernel_name(row[0]);
+  std::vector<std::string*> names;
+  for (auto& row : answer.rows) row[0] = kernel_name(row[0]), names.push_back(&row[0]);
+  tell_apart(names);
   return answer;
 }
 

@@ -7,8 +7,10 @@ Document batch(const metric::Store& store, const Findings& found, const std::str
                const std::string& folder) {
   Document document;
   const std::string model = summary::model(found.conditions);
-  document.title =
-      "Comparison of " + counted(found.conditions.size(), "condition") + (model.empty() ? "" : ": " + model);
+  const bool single = found.conditions.size() == 1;
+  document.title = (single ? "Training " + found.conditions[0].name
+                           : "Comparison of " + counted(found.conditions.size(), "condition")) +
+                   (model.empty() ? "" : (single ? ", " : ": ") + model);
   write_verdict(found, document);
   Tracer tracer(document, folder);
   document.sections.push_back(summary_section(store, found));

@@ -142,7 +142,9 @@ Answer judged(const summary::Ratio& ratio, double gate, const std::string& more,
   if (!ratio.known())
     return {Verdict::open, say("{}, from a single run of at least one: no interval, so nothing is shown", change)};
   const std::string found = ratio.exact ? ", the same in every run"
-                                        : "; the smallest change that so many runs find is " + percent(ratio.smallest);
+                            : ratio.too_few()
+                                ? "; so few runs are too few to tell: take six of each"
+                                : "; the smallest change that so many runs find is " + percent(ratio.smallest);
   const std::string allowed = "the " + percent(gate) + " allowed";
   if (ratio.low > 1 + gate) return {Verdict::bad, say("{}, beyond {}", bad(change), allowed)};
   if (ratio.high > 1 + gate) {

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "figure/figure.hpp"
+#include "stat/outlier.hpp"
 #include "summary/difference.hpp"
 
 namespace zs::report {
@@ -151,6 +152,12 @@ Findings findings(const metric::Store& store, const std::string& source) {
   if (found.digests.size() > 1) found.unlike = unlike(found.digests), found.shared = shared(found.digests);
   found.losses = summary::losses(store, found.healthy, found.conditions.size());
   found.unlike_work = summary::unlike_work(found.healthy);
+  found.outliers = stat::outlier_sentences(store);
+  std::vector<const metric::Run*> runs;
+  for (const Condition& condition : found.conditions) {
+    if (!condition.members.empty()) runs.push_back(condition.members.front().run);
+  }
+  found.kinds = stat::alike(runs);
 
   std::vector<Reading> times, memories, final_losses;
   const auto read = [](std::vector<Reading>& into, const Condition& one, const std::optional<double>& value,

@@ -7,6 +7,7 @@
 
 #include "attribute/difference.hpp"
 #include "metric/table.hpp"
+#include "stat/alike.hpp"
 #include "summary/losses.hpp"
 
 namespace zs::report {
@@ -50,10 +51,15 @@ struct Findings {
   std::vector<const Condition*> without_digest;         ///< healthy ones of which a run has none
   std::vector<attribute::Difference> unlike;            ///< what decides or rounds, and differs between the classes
   std::vector<DigestGroup> shared;                      ///< digests with which runs of several classes end
+  std::vector<std::string> outliers;                    ///< runs that stand out among like ones; stat/outlier.hpp
+  std::vector<stat::Alike> kinds;                       ///< groups of like conditions, by their first runs
   std::string unlike_work;  ///< why the times and memories of healthy conditions are not of like with like; or ""
   summary::Losses losses;   ///< of healthy conditions
   Best time, memory;        ///< among healthy conditions
   Best loss;                ///< final loss, among healthy conditions; intervals where each ran at least twice
+  /// So many conditions of several kinds that one sentence about all of them says nothing.
+  bool mixed() const { return conditions.size() > kMany && kinds.size() > 1 && !unlike_work.empty(); }
+  static constexpr std::size_t kMany = 16;
   /// Digests of runs that are known to train the same thing in the same arithmetic differ: a fault.
   bool digests_differ() const;
   /// At least two runs trained the same thing and have a digest.

@@ -2,6 +2,7 @@
 #include "report/gradients.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -202,6 +203,44 @@ Section summary_section(const History& history, const std::vector<Finding>& find
   return section;
 }
 
+/// "layer" is `noun` in every sentence and heading of the document, but in no name.
+void speak_of(const std::string& noun, Document& document) {
+  const auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  const auto words = [&](std::string& text) {
+    for (std::size_t at = 0; (at = text.find("ayer", at + 1)) != std::string::npos;) {
+      const std::size_t begin = at - 1, end = at + 4 + (text.substr(at + 4, 1) == "s" ? 1 : 0);
+      const auto part = [&](std::size_t place) {  // of a word, or of a tensor's name
+        const char c = place < text.size() ? text[place] : ' ';
+        return letter(c) || c == '_' || (c == '.' && place + 1 < text.size() && letter(text[place + 1]));
+      };
+      const bool whole = (begin == 0 || (!part(begin - 1) && text[begin - 1] != '.')) && !part(end);
+      if (!whole || (text[begin] != 'l' && text[begin] != 'L')) continue;
+      std::string own = noun;
+      if (text[begin] == 'L') own[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(own[0])));
+      text.replace(begin, 5, own);
+    }
+  };
+  const auto sentence = [&](Text& text) {
+    for (Span& span : text.spans) {
+      if (span.look != Span::Look::code) words(span.text);
+    }
+  };
+  sentence(document.verdict_text);
+  for (Section& section : document.sections) {
+    words(section.title);
+    for (Block& block : section.blocks) {
+      if (auto* const paragraph = std::get_if<Paragraph>(&block)) sentence(paragraph->text);
+      if (auto* const subtitle = std::get_if<Subtitle>(&block)) words(subtitle->text);
+      if (auto* const picture = std::get_if<Picture>(&block)) words(picture->caption);
+      if (auto* const list = std::get_if<List>(&block)) std::for_each(list->items.begin(), list->items.end(), sentence);
+      if (auto* const grid = std::get_if<Grid>(&block)) {
+        words(grid->title);
+        if (!grid->header.empty()) words(grid->header.front());
+      }
+    }
+  }
+}
+
 }  // namespace
 
 LoggedRuns::LoggedRuns(const History& history) {
@@ -235,6 +274,7 @@ Document gradients(const History& history, Format format) {
     if (section) document.sections.push_back(std::move(*section));
   }
   document.sections.push_back(tensor_section(history));
+  if (plot::noun(history) != "layer") speak_of(plot::noun(history), document);
   return document;
 }
 

@@ -175,6 +175,15 @@ class GridMaker {
 
 Text loss_sentence(const Findings& found) {
   const summary::Losses& all = found.losses;
+  if (found.conditions.size() == 1) {
+    const Condition& one = found.conditions[0];
+    if (!one.first_loss || !one.final_loss) return "No loss was logged.";
+    Text text = say("The loss goes from {} to {} {}", loss_text(*one.first_loss), strong(loss_text(*one.final_loss)),
+                    one.loss_unit);
+    if (one.best_loss) text += say("; the lowest is {}", loss_text(*one.best_loss));
+    if (one.valid_loss) text += say("; the validation loss is {}", loss_text(*one.valid_loss));
+    return text += ".";
+  }
   if (all.pairs == 0) return "Losses cannot be compared: no two conditions that did not fail share a step with a loss.";
   const std::string but = all.beside.empty() ? "." : "; what differs is " + all.beside + ".";
   if (all.equal)
@@ -248,12 +257,12 @@ std::optional<Grid> grid_of(const Findings& found, std::string_view beginning, c
 
 Section loss_section(const Findings& found, Tracer& tracer) {
   Section section{"Loss", {}};
-  section.blocks.emplace_back(Paragraph{loss_sentence(found)});
+  if (!found.mixed()) section.blocks.emplace_back(Paragraph{loss_sentence(found)});
   GridMaker maker(found, tracer);
   maker.number("points", "points", &Condition::points);
   maker.number("first", "first_loss", &Condition::first_loss, 1, 7);
   maker.number("final", "final_loss", &Condition::final_loss, 1, 7);
-  maker.mark_least("final");
+  if (found.unlike_work.empty()) maker.mark_least("final");
   maker.number("best", "best_loss", &Condition::best_loss, 1, 7);
   maker.number("mean", "mean_loss", &Condition::mean_loss, 1, 7);
   maker.number("validation", "valid_loss", &Condition::valid_loss, 1, 7);
@@ -276,10 +285,16 @@ Section loss_section(const Findings& found, Tracer& tracer) {
 
 Text time_sentence(const Findings& found) {
   const Best& time = found.time;
-  if (time.compared == 0) return "No condition that did not fail has an iteration time.";
+  if (time.compared == 0)
+    return found.conditions.size() == 1 ? "No iteration time was logged."
+                                        : "No condition that did not fail has an iteration time.";
   const double best = *time.winner->time_mean;
   const Text mean = say("{} ({})", code(time.winner->name), summary::time_unit(best).text(best));
   const char* const only = found.bad.empty() ? "Only" : "Of the conditions that did not fail, only";
+  if (found.conditions.size() == 1) {
+    const double half = time.winner->time_high.value_or(figure::kNone) - best;
+    return say("A step takes {} on average.", summary::time_unit(best).measured(best, half));
+  }
   if (time.compared == 1) return say("{} {} has an iteration time.", only, mean);
   if (!time.intervals)
     return say(
@@ -338,7 +353,7 @@ Section performance_section(const metric::Store& store, const Findings& found, T
   maker.number("median" + in, "time_median", &Condition::time_median, unit.factor, 4);
   maker.number("deviation" + in, "time_std", &Condition::time_std, unit.factor, 2);
   maker.number("points", "time_points", &Condition::time_points);
-  if (found.time.winner) {
+  if (found.time.compared > 1) {
     maker.column("over the fastest", [&](std::size_t i) {
       const auto& mean = found.conditions[i].time_mean;
       if (!mean) return nothing();
@@ -372,11 +387,15 @@ Section performance_section(const metric::Store& store, const Findings& found, T
 
 Text memory_sentence(const Findings& found) {
   const Best& memory = found.memory;
-  if (memory.compared == 0) return "No condition that did not fail has a peak memory.";
+  if (memory.compared == 0)
+    return found.conditions.size() == 1 ? "No peak memory was logged."
+                                        : "No condition that did not fail has a peak memory.";
   const auto peak = [](const Condition& c) { return static_cast<double>(*c.peak_mem); };
   const double least = peak(*memory.winner);
   const Text winner = say("{} ({})", code(memory.winner->name), summary::bytes_unit(least).text(least));
   const char* const only = found.bad.empty() ? "Only" : "Of the conditions that did not fail, only";
+  if (found.conditions.size() == 1)
+    return say("A rank takes {} of memory at its peak.", summary::bytes_unit(least).text(least));
   if (memory.compared == 1) return say("{} {} has a peak memory.", only, winner);
   if (memory.level.size() + 1 == memory.compared)
     return "All conditions that did not fail peak within one percent of the same memory: it gives no reason to choose.";
@@ -400,10 +419,11 @@ Section memory_section(const Findings& found, Tracer& tracer) {
   if (const summary::Unit other = binary(unit); other.name != unit.name)
     maker.number("peak (" + other.name + ")", "peak_mem", &Condition::peak_mem, other.factor, 4);
   maker.number("allocated (" + unit.name + ")", "alloc_mem", &Condition::alloc_mem, unit.factor, 4);
-  maker.column("of the largest peak", [&](std::size_t i) {
-    const auto& peak = found.conditions[i].peak_mem;
-    return peak ? Cell{Text(percent(static_cast<double>(*peak) / most)), static_cast<double>(*peak)} : nothing();
-  });
+  if (found.memory.compared > 1)
+    maker.column("of the largest peak", [&](std::size_t i) {
+      const auto& peak = found.conditions[i].peak_mem;
+      return peak ? Cell{Text(percent(static_cast<double>(*peak) / most)), static_cast<double>(*peak)} : nothing();
+    });
   const summary::Unit sent = summary::bytes_unit(largest(values(found, &Condition::comm_bytes)));
   maker.number("sent by a rank in a step (" + sent.name + ")", "comm_bytes", &Condition::comm_bytes, sent.factor, 4);
   section.blocks.emplace_back(maker.take());
@@ -421,7 +441,8 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
   const bool losses = std::any_of(found.conditions.begin(), found.conditions.end(),
                                   [](const Condition& c) { return c.curve != nullptr; });
   if (losses) add("loss_comparison", "training loss by step, one curve per condition", plot::loss_figure);
-  if (largest(values(found, &Condition::time_mean)) > 0)
+  const bool several = found.conditions.size() > 1;  // one bar shows nothing
+  if (several && largest(values(found, &Condition::time_mean)) > 0)
     add("iteration_time_comparison", "mean iteration time per condition with its 95 % interval", plot::time_figure);
   if (losses && plot::nearly_equal(found.conditions))
     add("loss_difference", "loss minus that of the first condition, at the same step", plot::difference_figure);
@@ -429,7 +450,7 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
     options.x_axis = "time";
     add("loss_over_time", "training loss over the time of the steps", plot::loss_figure);
   }
-  if (largest(values(found, &Condition::peak_mem)) > 0)
+  if (several && largest(values(found, &Condition::peak_mem)) > 0)
     add("memory_usage_comparison", "peak memory of a rank per condition", plot::memory_figure);
   if (section.blocks.size() == 1) std::get<Picture>(section.blocks[0]).half = false;
 }
@@ -439,9 +460,41 @@ static Text completed(const Findings& found) {
   const auto steps = found.conditions.front().final_step;
   const bool same = steps && std::all_of(found.conditions.begin(), found.conditions.end(),
                                          [&](const Condition& c) { return c.final_step == steps; });
-  return (found.conditions.size() == 1 ? "The condition" : "All " + counted(found.conditions.size(), "condition")) +
+  return (found.conditions.size() == 1 ? found.conditions[0].name
+                                       : "All " + counted(found.conditions.size(), "condition")) +
          " completed" +
          (same ? " " + counted(static_cast<std::size_t>(std::max<std::int64_t>(0, *steps)), "step") + "." : ".");
+}
+
+/// Every run that stands out among like ones.
+static std::optional<Grid> outlier_grid(const metric::Store& store) {
+  const auto entry = store.tables.find("outliers");
+  if (entry == store.tables.end()) return {};
+  const metric::Table& table = entry->second;
+  Grid grid{"Runs that stand out among like ones",
+            {"run", "what", "value", "median of like runs", "usual from", "to", "change", "like it"},
+            {false, false, true, true, true, true, true, true},
+            {}};
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto words = [&](const char* name) {
+      const metric::Column* const column = table.find(name);
+      return column && !column->absent(row) ? column->text(row) : std::string("-");
+    };
+    const auto number = [&](const char* name) {
+      const auto value = parse_real(words(name));
+      return value ? Cell{Text(to_rounded_text(*value, 5)), *value} : nothing();
+    };
+    const double change = parse_real(words("change")).value_or(figure::kNone);
+    grid.rows.push_back({{Text(code(words("run")))},
+                         {Text(words("quantity"))},
+                         number("value"),
+                         number("median"),
+                         number("low"),
+                         number("high"),
+                         {Text((change > 0 ? "+" : "-") + percent(std::abs(change))), change},
+                         number("alike")});
+  }
+  return grid;
 }
 
 Section summary_section(const metric::Store& store, const Findings& found) {
@@ -451,13 +504,18 @@ Section summary_section(const metric::Store& store, const Findings& found) {
   for (const Condition* const condition : found.bad)
     list.items.push_back(say("{}: {}.", code(condition->name), bad(status_text(*condition))));
   if (found.bad.empty() && found.unknown.empty()) list.items.push_back(say("{}{}", strong("Runs. "), completed(found)));
-  if (found.healthy.size() > 1) list.items.push_back(say("{}{}", strong("Loss. "), loss_sentence(found)));
+  const bool single = found.conditions.size() == 1;
+  if (!found.mixed() && (single || found.healthy.size() > 1))
+    list.items.push_back(say("{}{}", strong("Loss. "), loss_sentence(found)));
   if (found.healthy.size() > 1 && !found.unlike_work.empty())
     list.items.push_back(
         say("{}The steps are not known to be the same work: {}.", strong("Work. "), found.unlike_work));
-  list.items.push_back(say("{}{}", strong("Time. "), time_sentence(found)));
-  list.items.push_back(say("{}{}", strong("Memory. "), memory_sentence(found)));
+  if (!found.mixed()) {
+    list.items.push_back(say("{}{}", strong("Time. "), time_sentence(found)));
+    list.items.push_back(say("{}{}", strong("Memory. "), memory_sentence(found)));
+  }
   section.blocks.emplace_back(std::move(list));
+  if (auto grid = outlier_grid(store)) section.blocks.emplace_back(*std::move(grid));
   const summary::Unit seconds = summary::time_unit(largest(values(found, &Condition::time_mean))),
                       bytes = summary::bytes_unit(largest(values(found, &Condition::peak_mem)));
   Grid grid{"", {"condition", "status"}, {false, false}, {}};

@@ -75,7 +75,9 @@ Grid answers(const Comparison& one, const Condition& baseline) {
          {Text(change(ratio, more, less))},
          {Text(std::isfinite(ratio.value) ? to_rounded_text(ratio.value, 4) : "-"), ratio.value},
          {Text(interval ? to_rounded_text(ratio.low, 4) + " to " + to_rounded_text(ratio.high, 4) : "")},
-         {Text(interval ? percent(ratio.smallest) : "")}});
+         {Text(!interval         ? ""
+               : ratio.too_few() ? "too few runs"
+                                 : percent(ratio.smallest))}});
   };
   row("time", one.ratios.time, "slower", "faster");
   row("memory", one.ratios.memory, "more", "less");

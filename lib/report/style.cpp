@@ -11,7 +11,7 @@ main{max-width:70rem;margin:0 auto;padding:1.5rem 1.25rem 4rem}
 h1{font-size:1.7rem;line-height:1.25;margin:.5rem 0 1rem;overflow-wrap:anywhere}
 h2{font-size:1.25rem;margin:2.6rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--grid)}
 h3{font-size:1rem;margin:1.6rem 0 .4rem}
-p,li{max-width:46rem;overflow-wrap:anywhere}
+p,li{overflow-wrap:anywhere}
 ul{padding-left:1.25rem}li{margin:.3rem 0}
 code{font:.88em ui-monospace,"DejaVu Sans Mono",Menlo,Consolas,monospace;overflow-wrap:anywhere}
 .verdict{border-left:.4rem solid var(--quiet);background:var(--tint);padding:.9rem 1.1rem;border-radius:.25rem;margin:0 0 1rem}

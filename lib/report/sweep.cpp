@@ -172,7 +172,10 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
     if (curves.size() < kCurves && condition->curve) curves.push_back(*condition);
   }
   if (!curves.empty()) {
-    for (std::size_t i = 0; i < curves.size(); ++i) curves[i].place = i;
+    for (std::size_t i = 0; i < curves.size(); ++i) {
+      curves[i].place = i;
+      if (!keys.empty()) curves[i].name = setting(curves[i], keys).plain();
+    }
     Section section{"Loss curves", {}};
     if (curves.size() < order.size())
       section.blocks.emplace_back(Paragraph{"The best " + counted(curves.size(), "condition") + ":"});

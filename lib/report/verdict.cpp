@@ -90,10 +90,8 @@ Text same(const Findings& found) {
 /// Too few digests to compare.
 Text too_few(const Findings& found) {
   const std::size_t with = found.healthy.size() - found.without_digest.size();
-  if (with == 1 && found.healthy.size() == 1 && found.bad.empty()) {
-    return say("{} ends with the state digest {}; there is no other condition to compare it with.",
-               code(found.healthy[0]->name), code(found.digests[0].groups[0].digest));
-  }
+  if (with == 1 && found.healthy.size() == 1 && found.bad.empty())
+    return say("It ends with the state digest {}.", code(found.digests[0].groups[0].digest));
   if (found.healthy.size() < 2) return {};
   return say("{} logged a state digest, so whether the parameters are the same bits cannot be told.",
              with == 0 ? "No condition" : "Only one condition");
@@ -198,6 +196,7 @@ std::string label(const Findings& found, Verdict verdict) {
     return found.unknown.empty() ? "Same bits where the training is the same" : "Same bits, not known to be complete";
   if (!found.digests.empty()) return "Bits not known";
   const summary::Losses& losses = found.losses;
+  if (found.mixed()) return found.outliers.empty() ? "Several kinds of runs" : "Some runs stand out";
   return losses.equal        ? "Equal losses"
          : losses.printed    ? "Losses equal up to the rounding of their print"
          : losses.first_step ? "Losses differ"
@@ -205,8 +204,34 @@ std::string label(const Findings& found, Verdict verdict) {
                              : "Losses not comparable";
 }
 
+/// "Stands out among like runs: ..." for what zs-aggregate found.
+Text standing_out(const Findings& found) {
+  constexpr std::size_t kMost = 8;
+  if (found.outliers.empty()) return {};
+  std::vector<Text> each(found.outliers.begin(), found.outliers.end());
+  const std::size_t more = each.size() > kMost ? each.size() - kMost : 0;
+  if (more > 0) each.resize(kMost), each.emplace_back(std::to_string(more) + " more in the table below");
+  return say("{}{}.", strong("Among like runs stand out: "), joined(each, "; ", "; "));
+}
+
+/// What kinds of runs there are, where no sentence is about all of them.
+Text kinds(const Findings& found) {
+  constexpr std::size_t kMost = 6;
+  std::vector<const stat::Alike*> order;
+  for (const stat::Alike& one : found.kinds) order.push_back(&one);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->runs.size() > b->runs.size(); });
+  std::vector<Text> each;
+  for (std::size_t i = 0; i < std::min(kMost, order.size()); ++i)
+    each.push_back(say("{} ({})", code(order[i]->label), std::to_string(order[i]->runs.size())));
+  if (order.size() > kMost) each.emplace_back(std::to_string(order.size() - kMost) + " more");
+  return say("The runs are of {}: {}; those of different kinds are not compared.", counted(order.size(), "kind"),
+             joined(each));
+}
+
 /// Of logs without state digests: what they do tell comes first.
 Text without_digests(const Findings& found) {
+  if (found.mixed()) return kinds(found);
   std::vector<Text> each = {losses(found)};
   if (found.time.compared > 1) each.push_back(time_sentence(found));
   if (found.memory.compared > 1) each.push_back(memory_sentence(found));
@@ -225,6 +250,7 @@ void write_verdict(const Findings& found, Document& document) {
   document.verdict = found.bad.empty() ? Verdict::open : Verdict::bad;
   std::vector<Text> said;
   if (!found.bad.empty()) said.push_back(failures(found));
+  said.push_back(standing_out(found));
   if (found.healthy.empty()) {
     said.emplace_back("Nothing can be compared.");
   } else if (found.digests.empty() && found.healthy.size() > 1) {
@@ -240,8 +266,15 @@ void write_verdict(const Findings& found, Document& document) {
                            ? Text("they are")
                            : say(found.unknown.size() == 1 ? "{} is" : "{} are", names(found.unknown))));
   }
+  if (found.conditions.size() == 1 && found.bad.empty()) {
+    const Condition& one = found.conditions[0];
+    const bool complete = found.unknown.empty();
+    if (complete) document.verdict = Verdict::good;
+    const std::string steps = one.final_step ? " " + to_text(*one.final_step) + " steps" : "";
+    said.insert(said.begin(), {say("{} {}{}.", code(one.name), complete ? "completed" : "logged", steps),
+                               loss_sentence(found), time_sentence(found), memory_sentence(found)});
+  }
   std::erase_if(said, [](const Text& one) { return one.empty(); });
-  if (said.empty()) said.push_back(say("{} completed.", code(found.healthy[0]->name)));
   document.verdict_text = joined(said, " ", " ");
   document.label = label(found, document.verdict);
 }

@@ -9,6 +9,7 @@
 #include "stat/columns.hpp"
 #include "stat/curve.hpp"
 #include "stat/divergence.hpp"
+#include "stat/outlier.hpp"
 #include "stat/row.hpp"
 #include "stat/run_table.hpp"
 
@@ -226,6 +227,7 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
   add_scaling(table, all);
   made.store.tables["runs"] = run_table(all);
   made.store.tables["divergence"] = divergence(all, made.store.curves);
+  if (metric::Table unlike = outliers(all); unlike.rows() > 0) made.store.tables["outliers"] = std::move(unlike);
   if (!rule.by.empty()) made.store.attributes["by"] = joined(rule.by);
   if (!rule.columns.empty()) made.store.attributes["columns"] = joined(rule.columns);
   if (rule.timing.outliers != Outliers::keep)

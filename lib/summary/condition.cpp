@@ -170,12 +170,14 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
 
 std::string model(const std::vector<Condition>& conditions) {
   std::string known;
+  bool silent = false;  // one that has values does not say what it trained
   for (const Condition& condition : conditions) {
     const std::string one = condition.attribute("model.name");
     if (!known.empty() && !one.empty() && one != known) return "several models";
     if (!one.empty()) known = one;
+    silent = silent || (one.empty() && condition.points.value_or(0) > 0);
   }
-  return known;
+  return silent ? "" : known;
 }
 
 std::string loss_unit(const std::vector<Condition>& conditions) {

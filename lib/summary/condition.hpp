@@ -61,7 +61,7 @@ metric::Store summarized(metric::Store store, std::vector<std::string>& warnings
 /// Throws Error if the store has no summary, or its summary no column "condition", naming `source`.
 std::vector<Condition> conditions(const metric::Store& store, const std::string& source);
 
-/// The model that the conditions say they train: its name, "several models", or "".
+/// The model that all conditions with values say they train; "several models" where they name two, else "".
 std::string model(const std::vector<Condition>& conditions);
 
 /// What conditions get through in a second.

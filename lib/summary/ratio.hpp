@@ -18,6 +18,8 @@ struct Ratio {
   bool exact = false;  ///< no run of either differs from the others: nothing is left to chance
 
   bool known() const { return low == low; }
+  /// So few runs find only what everybody would see.
+  bool too_few() const { return smallest > 0.5; }
   /// The interval leaves out 1.
   bool differs() const { return low > 1 || high < 1; }
 };

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/outlier.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <limits>
+
+#include "base/number.hpp"
+#include "stat/alike.hpp"
+#include "stat/row.hpp"
+#include "stat/sample.hpp"
+
+namespace zs::stat {
+namespace {
+
+using metric::is_absent;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+double time_of(const Member& member) { return member.timing.seconds.empty() ? kNan : mean(member.timing.seconds); }
+
+double loss_of(const Member& member) {
+  Sample losses;
+  for (const Point& point : member.series.points) {
+    if (!is_absent(point.loss)) losses.push_back(point.loss);
+  }
+  if (losses.empty()) return kNan;
+  const std::size_t last = std::max<std::size_t>(1, losses.size() / 10);
+  return mean({losses.end() - static_cast<std::ptrdiff_t>(last), losses.end()});
+}
+
+double throughput_of(const Member& member) {
+  if (member.timing.token_seconds > 0) return member.timing.tokens / member.timing.token_seconds;
+  for (const char* const name : {"samples_per_second", "summary.train_samples_per_second"}) {
+    if (const auto value = parse_real(member.run->attribute(name))) return *value;
+  }
+  Sample rates;
+  const metric::Column* const column = member.run->records.find("samples_per_second");
+  for (std::size_t row = 0; column && column->type() != metric::Type::text && row < column->size(); ++row) {
+    if (!column->absent(row)) rates.push_back(column->real(row));
+  }
+  return rates.empty() ? kNan : median(rates);
+}
+
+double memory_of(const Member& member) { return is_absent(member.series.peak_mem) ? kNan : member.series.peak_mem; }
+
+struct Quantity {
+  const char *name, *more, *less;  // in a sentence
+  double (*of)(const Member&);
+  double least;  // relative change
+  bool more_is_worse;
+};
+constexpr std::array kQuantities = {
+    Quantity{"time", "slower", "faster", time_of, 0.05, true},
+    Quantity{"loss", "higher loss", "lower loss", loss_of, 0.01, true},
+    Quantity{"throughput", "higher throughput", "lower throughput", throughput_of, 0.05, false},
+    Quantity{"memory", "more memory", "less memory", memory_of, 0.01, true},
+};
+
+/// A run outside of the fence of its group.
+struct Found {
+  const Quantity* quantity;
+  const Condition* condition;
+  const Member* member;
+  double value;
+  Fence fence;
+  std::size_t alike, group;
+
+  double change() const { return value / fence.median - 1; }
+  bool worse() const { return (value > fence.median) == quantity->more_is_worse; }
+};
+
+/// The throughput of a run whose time is named, and that is as much lower as the time is longer.
+bool follows_from_time(const Found& one, const std::vector<Found>& all) {
+  constexpr double kAsMuch = 0.05;
+  return std::any_of(all.begin(), all.end(), [&](const Found& other) {
+    return other.member == one.member && std::string(other.quantity->name) == "time" &&
+           std::fabs((1 + one.change()) * (1 + other.change()) - 1) < kAsMuch;
+  });
+}
+
+std::string shown(double share) { return to_rounded_text(100 * share, share < 0.1 ? 1 : 2); }
+
+}  // namespace
+
+Fence fence(const Sample& values, double least) {
+  if (values.size() < kFewestAlike) return {kNan, kNan, kNan};
+  constexpr double kEfficiency = 0.37;
+  const auto size = static_cast<double>(values.size());
+  const boost::math::students_t student(kEfficiency * (size - 1));
+  const double q = boost::math::quantile(boost::math::complement(student, 1 / kGroupsForOneFalse / (2 * size)));
+  const double centre = median(values);
+  const double reach = std::max(q * mad(values), least * std::fabs(centre));
+  return {centre, centre - reach, centre + reach};
+}
+
+metric::Table outliers(const std::vector<Condition>& conditions) {
+  std::vector<const metric::Run*> runs;
+  std::vector<std::pair<const Condition*, const Member*>> members;
+  for (const Condition& condition : conditions) {
+    for (const Member& member : condition.members) {
+      if (member.judgement.status > RunStatus::unknown) continue;
+      runs.push_back(member.run), members.emplace_back(&condition, &member);
+    }
+  }
+  std::vector<Found> found;
+  const std::vector<Alike> groups = alike(runs);
+  for (const Quantity& quantity : kQuantities) {
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      Sample values;
+      for (const std::size_t run : groups[group].runs) {
+        const double value = quantity.of(*members[run].second);
+        if (std::isfinite(value)) values.push_back(value);
+      }
+      const Fence usual = fence(values, quantity.least);
+      const auto inside = static_cast<std::size_t>(
+          std::count_if(values.begin(), values.end(), [&](double value) { return !usual.outside(value); }));
+      if (!std::isfinite(usual.median) || usual.median == 0) continue;
+      for (const std::size_t run : groups[group].runs) {
+        const Found one{
+            &quantity, members[run].first, members[run].second, quantity.of(*members[run].second), usual, inside,
+            group};
+        const bool again = std::string(quantity.name) == "throughput" && follows_from_time(one, found);
+        if (usual.outside(one.value) && !again) found.push_back(one);
+      }
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.worse() && !b.worse(); });
+  metric::Table table;
+  RowWriter row(table);
+  for (const Found& one : found) {
+    row.text("quantity", one.quantity->name);
+    row.text("condition", one.condition->name);
+    row.text("run", one.member->run->name);
+    row.real("value", one.value);
+    row.real("median", one.fence.median);
+    row.real("low", one.fence.low);
+    row.real("high", one.fence.high);
+    row.real("change", one.change());
+    row.count("alike", one.alike);
+    row.count("group", one.group);
+  }
+  return table;
+}
+
+std::vector<std::string> outlier_sentences(const metric::Store& store) {
+  const auto entry = store.tables.find("outliers");
+  if (entry == store.tables.end()) return {};
+  const metric::Table& table = entry->second;
+  struct Together {
+    const Quantity* quantity;
+    bool more;
+    std::string group, alike;
+    std::vector<std::string> runs;
+    double least = HUGE_VAL, most = 0;
+  };
+  std::vector<Together> all;
+  const auto cell = [&](const char* name, std::size_t row) {
+    const metric::Column* const column = table.find(name);
+    return column && !column->absent(row) ? column->text(row) : std::string();
+  };
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const auto quantity = std::find_if(kQuantities.begin(), kQuantities.end(),
+                                       [&](const Quantity& one) { return one.name == cell("quantity", row); });
+    const auto change = parse_real(cell("change", row));
+    if (quantity == kQuantities.end() || !change) continue;
+    auto place = std::find_if(all.begin(), all.end(), [&](const Together& one) {
+      return one.quantity == &*quantity && one.more == (*change > 0) && one.group == cell("group", row);
+    });
+    if (place == all.end())
+      place = all.insert(place, {&*quantity, *change > 0, cell("group", row), cell("alike", row), {}});
+    place->runs.push_back(cell("run", row));
+    place->least = std::min(place->least, std::fabs(*change)), place->most = std::max(place->most, std::fabs(*change));
+  }
+  std::vector<std::string> sentences;
+  for (const Together& one : all) {
+    const std::string least = shown(one.least), most = shown(one.most);
+    sentences.push_back(ranges(one.runs) + ": " + (least == most ? least : least + " to " + most) + " % " +
+                        (one.more ? one.quantity->more : one.quantity->less) + " than " + one.alike +
+                        (one.runs.size() == 1 ? " like it" : " like them"));
+  }
+  return sentences;
+}
+
+}  // namespace zs::stat

@@ -155,7 +155,7 @@ fake_gnuplot() {
   run -0 zs-plot time saved_models
   [ "$direct" = "$output" ]
   run -2 --separate-stderr zs-plot loss none
-  [ "$stderr" = "zs-plot: none: No such file or directory" ]
+  [ "$stderr" = "zs-plot: no run 'none'" ]
 }
 
 @test "more than eight curves: five in colour, no colour twice, the rest in grey" {
@@ -217,7 +217,7 @@ fake_gnuplot() {
 
 @test "a sweep marks the best, and says when it has nothing to show" {
   run -0 zs-plot sweep same.h5 --value time_mean
-  [[ $output == *"101.0 ms  best"* ]]
+  [[ $output == *"best: ZeRO stage 1, 101.0 ms"* ]] || complain "$output"
   run -2 --separate-stderr zs-plot sweep same.h5 --value final_los
   [ "$stderr" = "zs-plot: a sweep cannot show 'final_los', did you mean 'final_loss'? (see zs-plot --help)" ]
   run -2 --separate-stderr zs-plot sweep same.h5 --rows zero_stag

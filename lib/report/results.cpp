@@ -492,7 +492,7 @@ static std::optional<Grid> outlier_grid(const metric::Store& store) {
                          number("low"),
                          number("high"),
                          {Text((change > 0 ? "+" : "-") + percent(std::abs(change))), change},
-                         number("alike")});
+                         {Text(words("alike")), parse_real(words("alike")).value_or(figure::kNone)}});
   }
   return grid;
 }

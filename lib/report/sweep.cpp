@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/number.hpp"
+#include "figure/axis.hpp"
 #include "report/batch.hpp"
 #include "summary/difference.hpp"
 #include "summary/result.hpp"
@@ -26,12 +27,15 @@ std::vector<const Condition*> ranked(const Findings& found, const summary::Resul
   return all;
 }
 
+/// A number as axes have it: 0.0001, whatever the log had.
+std::string shown(const std::string& value) { return figure::labels(std::vector<std::string>{value}).front(); }
+
 /// "learning_rate 0.001, weight_decay 0.1", or the condition's name where no parameter is known to differ.
 Text setting(const Condition& condition, const std::vector<std::string>& keys) {
   std::vector<Text> all;
   for (const std::string& key : keys) {
     const std::string value = condition.attribute(key);
-    if (!value.empty()) all.push_back(say("{} {}", std::string(attribute::label(key)), strong(value)));
+    if (!value.empty()) all.push_back(say("{} {}", std::string(attribute::label(key)), strong(shown(value))));
   }
   return all.empty() ? Text(code(condition.name)) : joined(all, ", ", ", ");
 }
@@ -63,7 +67,7 @@ void effects(const Findings& found, const summary::Result& result, const std::ve
         return Cell{Text(std::to_string(value)), static_cast<double>(value)};
       };
       const auto number = parse_real(level);
-      grid.rows.push_back({{Text(level), number ? *number : figure::kNone},
+      grid.rows.push_back({{Text(shown(level)), number ? *number : figure::kNone},
                            whole(members),
                            whole(failed),
                            cell(sum / static_cast<double>(count)),
@@ -92,7 +96,7 @@ Section table_of(const Findings& found, const summary::Result& result, const std
                              {c.bad() ? Text(bad(c.status)) : Text(c.status)}};
     for (const std::string& key : keys) {
       const auto number = parse_real(c.attribute(key));
-      row.push_back({Text(c.attribute(key).empty() ? "-" : c.attribute(key)), number ? *number : figure::kNone});
+      row.push_back({Text(c.attribute(key).empty() ? "-" : shown(c.attribute(key))), number ? *number : figure::kNone});
     }
     const double value = result.of(c);
     row.push_back(std::isnan(value) ? Cell{Text("-")}

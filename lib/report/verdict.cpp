@@ -186,8 +186,8 @@ Text losses(const Findings& found) {
 std::string label(const Findings& found, Verdict verdict) {
   if (!found.bad.empty()) return found.digests_differ() ? "Not complete, and different bits" : "Not complete";
   if (found.digests_differ()) return "Different bits";
-  if (verdict == Verdict::good) return "Same bits";
   if (found.conditions.size() == 1) return found.unknown.empty() ? "Complete" : "Not known to be complete";
+  if (verdict == Verdict::good) return "Same bits";
   if (!found.unlike.empty() && !found.digests_compared()) {
     return attribute::expected_bits(found.unlike) == attribute::Bits::other_training ? "Not the same training"
                                                                                      : "Not the same arithmetic";

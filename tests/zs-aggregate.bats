@@ -349,3 +349,32 @@ own() {
   [[ $output == *"did you mean 'gate'?"* ]] || complain "$output"
   verdict
 }
+
+@test "conditions are sorted and filtered as runs of a registry are, and become runs of one" {
+  for k in 1 2 3; do
+    awk -v k=$k 'BEGIN { print "NUM_PROCESSES: " k; for (i = 1; i <= 8; i++) print "Epoch 1, Step " i ", Loss: " k + 1 / i " sync: True time: 0." 4 - k " alloc_mem: 1 peak_mem: 2" }' >run$k.log
+  done
+  zs-parse run?.log >records
+  names() { tail -n +2 | cut -f1 | paste -sd,; }
+  [ "$(zs-aggregate -f tsv --sort time_mean <records | names)" = run3,run2,run1 ]
+  [ "$(zs-aggregate -f tsv --sort final_loss --descending <records | names)" = run3,run2,run1 ]
+  [ "$(zs-aggregate -f tsv --filter 'loss<3' <records | names)" = run1,run2 ]
+  [ "$(zs-aggregate -f tsv --filter 'world_size>=2 && condition~2' <records | names)" = run2 ]
+  refuses_with "zs-aggregate: no condition is left: each of 3 fails a --filter" zs-aggregate --filter 'loss>9' records
+  run -2 zs-aggregate --sort tine_mean records
+  [[ $output == *"no run has a column 'tine_mean', did you mean 'time_mean'?"* ]]
+  # What is left is a whole summary: records, curves and all.
+  zs-aggregate --filter 'condition=run2' records -o one.h5
+  [ "$(zs-aggregate -f tsv one.h5 | names)" = run2 ]
+  # zs-runs takes the table, and the summary with its attributes.
+  zs-aggregate -f tsv records >table.tsv
+  run -0 zs-runs import -r a table.tsv
+  [ "$output" = "3 runs imported" ]
+  [ "$(zs-runs -r a --sort_by time_mean --show run_name time_mean | cut -f1 | paste -sd,)" = run_name,run3,run2,run1 ]
+  zs-aggregate records -o all.h5
+  run -0 zs-runs import -r b all.h5
+  [ "$output" = "3 runs imported" ]
+  [ "$(zs-runs -r b --filter world_size=2 --show run_name | tail -1)" = run2 ]
+  run -2 zs-runs import -r b records
+  [[ $output == *"records: holds records and no summary: zs-aggregate makes one of them"* ]]
+}

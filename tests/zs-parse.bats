@@ -196,7 +196,7 @@ END
       ! grep -q malformed stats || complain "$dialect: $(cat stats)"
     done
   done
-  [ "$(ls ./*.example | wc -l)" = 12 ] || complain "$(ls ./*.example)"
+  [ "$(ls ./*.example | wc -l)" = 16 ] || complain "$(ls ./*.example)"
   verdict
 }
 
@@ -324,4 +324,121 @@ results() {
   mkdir ../../elsewhere
   cp run.log ../../elsewhere
   zs-parse ../../elsewhere/run.log | tail -n 1 | grep -q '^run[[:blank:]]1[[:blank:]]'
+}
+
+@test "zs-parse: a step and its loss are read as people spell them, and what was taken is told" {
+  printf '%s\n' 'step 1/2 loss 6.26 lr 0.001 time 0.130s' 'step 2/2 loss 6.1 lr 0.001 time 131ms' >s.log
+  run -0 --separate-stderr zs-parse s.log
+  [ "$stderr" = "zs-parse: warning: s.log: no dialect is known for its lines; read as step, loss, learning_rate from 'lr', iteration_time from 'time'; if that is wrong, give zs-parse a --pattern or --map, or write a pattern file" ]
+  [ "$(rows <<<"$output")" = $'s\t1\t6.26\t0.001\t0.130\t1\ns\t2\t6.1\t0.001\t0.131\t2' ]
+  # Told once for logs alike.
+  cp s.log t.log
+  run -0 --separate-stderr zs-parse s.log t.log
+  [ "$(wc -l <<<"$stderr")" = 1 ]
+  # The ImageNet example of pytorch/examples; steps that begin again with each epoch.
+  printf 'Epoch: [%s][ 5/100]\tTime  0.12 ( 0.45)\tLoss 4.2%s (4.5)\tAcc@1   5.00 (  4.10)\n' 0 0 1 1 >p.log
+  [ "$(zs-parse p.log 2>/dev/null | column step | xargs)" = "5 105" ]
+  printf 'Epoch %s/2, step %s/2, loss: %s\n' 1 1 4.5 1 2 4.25 2 1 4.125 2 2 4 >e.log
+  [ "$(zs-parse e.log 2>/dev/null | column step | xargs)" = "1 2 3 4" ]
+  # Prose is left alone.
+  printf '%s\n' 'Saving checkpoint at step 500 (loss 2.5)' 'resumed from step 12 with loss 2.5' 'best loss: 2.5 after step 7' \
+    'the loss of step 3 was 2.5' >prose.log
+  run -1 zs-parse prose.log
+  [[ $output == *"no metric line among 4 lines"* ]]
+}
+
+@test "zs-parse: DeepSpeed's times without a step join the program's own record, or are numbered" {
+  # DeepSpeed 0.19.8 (deepspeed/utils/timer.py, print_dist).
+  for step in 1 2; do
+    echo "[Rank 0] time (ms) | fwd_microstep: 10.50 | bwd_microstep: 20.50 | bwd_inner_microstep: 1.00 | step_microstep: 5.00"
+    echo "[Rank 0] time (ms) | fwd: 1$step.50 | bwd: 20.50 | bwd_inner: 1.00 | bwd_allreduce: 2.00 | step: 5.00"
+    echo "step $step/2 loss 6.2$step time 0.13s"
+  done >z3.log
+  run -0 --separate-stderr zs-parse z3.log
+  [ "$(column step <<<"$output" | xargs)" = "1 2" ]
+  [ "$(column time.fwd <<<"$output" | xargs)" = "0.01150 0.01250" ]
+  [ "$(column loss <<<"$output" | xargs)" = "6.21 6.22" ]
+  grep -v '^step' z3.log >alone.log
+  run -0 --separate-stderr zs-parse alone.log
+  [ "$(column step <<<"$output" | xargs)" = "1 2" ]
+  [ "$(column time.bwd <<<"$output" | xargs)" = "0.02050 0.02050" ]
+}
+
+@test "zs-parse: the progress bar of Lightning gives a record a batch, its last drawing" {
+  # Lightning 2.5 (pytorch/callbacks/progress/tqdm_progress.py): each batch is drawn twice.
+  {
+    for epoch in 0 1; do
+      printf 'Epoch %s:   0%%|          | 0/2 [00:00<?, ?it/s]\r' $epoch
+      for batch in 1 2; do
+        printf 'Epoch %s:  50%%|█████     | %s/2 [00:01<00:01,  1.00s/it, v_num=0, train_loss=9.900]\r' $epoch $batch
+        printf 'Epoch %s:  50%%|█████     | %s/2 [00:01<00:01,  1.00s/it, v_num=0, train_loss=%s.%s00]\r' $epoch $batch $epoch $batch
+      done
+    done
+    printf '\n`Trainer.fit` stopped: `max_epochs=2` reached.\n'
+  } >l.log
+  run -0 --separate-stderr zs-parse l.log
+  [ "$(column step <<<"$output" | xargs)" = "1 2 3 4" ]
+  [ "$(column loss <<<"$output" | xargs)" = "0.100 0.200 1.100 1.200" ]
+  [ "$(zs-aggregate -f tsv <<<"$output" | awk -F'\t' 'NR == 2 { print $4 }')" = COMPLETE ]
+}
+
+@test "zs-parse: of a log that nothing reads the likeliest line comes with a pattern that reads it" {
+  printf '%s\n' 'loading data 1 of 3' 'it 5 | l 3.2 | t 0.1' 'it 6 | l nan | t 0.2' >own.log
+  run -1 --separate-stderr zs-parse own.log
+  [[ $stderr == *"no metric line among 3 lines; the likeliest is line 2, 'it 5 | l 3.2 | t 0.1': try --pattern '"* ]]
+  pattern=${stderr##*--pattern \'} pattern=${pattern%\'}
+  run -0 --separate-stderr zs-parse --pattern "$pattern" own.log
+  [ "$(rows <<<"$output")" = $'own\t5\t3.2\t0.1\t2\nown\t6\tnan\t0.2\t3' ]
+}
+
+@test "a pattern file is read by every tool that reads logs; its faults have a line" {
+  for k in 1 2; do
+    for i in 1 2 3 4 5 6 7 8; do echo "i#$i l#$((9 - i)).$k t#0.$k"; done >$k.log
+  done
+  cat >own.patterns <<'END'
+# our trainer
+i#(?P<i>\d+) l#(?P<loss>\S+) t#(?P<t>\S+)
+
+map step=i,step_time=t
+END
+  export XDG_CONFIG_HOME=$PWD/config
+  for way in option file; do
+    option=(--patterns own.patterns)
+    if [ $way = file ]; then
+      mkdir -p config/zs
+      cp own.patterns config/zs/patterns
+      option=()
+    fi
+    [ "$(zs-parse "${option[@]}" 1.log | column iteration_time | sort -u)" = 0.1 ] || complain "$way: zs-parse"
+    mkdir -p logs
+    cp 1.log 2.log logs/
+    [ "$(zs-aggregate "${option[@]}" logs -f tsv | cut -f1,5 | paste -sd' ')" = $'condition\tfirst_loss 1\t8.1 2\t8.2' ] || complain "$way: zs-aggregate"
+    [[ $(zs-report "${option[@]}" 1.log 2.log -f md) == *"2 conditions"* ]] || complain "$way: zs-report"
+    zs-plot loss "${option[@]}" 1.log 2.log -o $way.svg || complain "$way: zs-plot"
+    run -1 zs-verify "${option[@]}" 1.log 2.log
+    [[ $output == *"what: loss"* ]] || complain "$way: zs-verify: $output"
+  done
+  echo 'l#(?P<loss>' >>own.patterns
+  for tool in zs-parse zs-aggregate zs-report 'zs-plot loss' 'zs-verify 2.log'; do
+    # shellcheck disable=SC2086
+    run -2 $tool --patterns own.patterns 1.log
+    [[ $output == *"own.patterns:5: pattern: "* ]] || complain "$tool: $output"
+  done
+  verdict
+}
+
+@test "a foreign run is complete by what its own trainer says" {
+  printf 'step %s/3 loss %s\n' 1 3.5 2 3.25 3 3 >a.log
+  { echo "Namespace(model='x', steps=3, lr=0.1)"; printf 'step %s loss %s\n' 1 3.5 2 3.25 3 3; } >b.log
+  { echo "Namespace(model='x', steps=3, lr=0.1)"; printf 'step %s loss %s\n' 0 3.5 1 3.25 2 3; } >c.log
+  printf '%s\n' "{'loss': 2.5, 'epoch': 0.5}" "{'loss': 2.25, 'epoch': 1.0}" "{'train_runtime': 9.5, 'train_loss': 2.375, 'epoch': 1.0}" >d.log
+  printf 'step %s loss %s\n' 1 3.5 2 3.25 3 3 >e.log
+  { echo "Namespace(model='x', steps=4, lr=0.1)"; printf 'step %s loss %s\n' 1 3.5 2 3.25 3 3; } >f.log
+  zs-parse ?.log 2>/dev/null >records
+  [ "$(zs-aggregate -f tsv 2>/dev/null <records | cut -f1,4 | tail -n +2 | paste -sd, | tr '\t' ' ')" = \
+    "a COMPLETE,b COMPLETE,c COMPLETE,d COMPLETE,e UNKNOWN,f TRUNCATED" ]
+  mkdir results
+  cp e.log results/
+  echo '{"conditions": {"e": {"exit_code": 0}}}' >results/metadata.json
+  [ "$(zs-aggregate results -f tsv 2>/dev/null | cut -f4 | tail -1)" = COMPLETE ]
 }

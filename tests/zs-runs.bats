@@ -439,7 +439,7 @@ lines, and ""quotes""",s3cret'
   run -2 zs-runs import /dev/null
   printf 'a,b\n1,2\n' >other.csv
   run -2 zs-runs import other.csv
-  [[ $output == *"has neither a column run_id nor run_name"* ]] || complain "$output"
+  [[ $output == *"has none of the columns run_id, run_name and condition"* ]] || complain "$output"
   printf 'run_id,run_id\n1,2\n' >other.csv
   run -2 zs-runs import other.csv
   [[ $output == *"other.csv:1: column 'run_id' is there twice"* ]] || complain "$output"

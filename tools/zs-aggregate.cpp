@@ -11,6 +11,7 @@
 #include "cli/table.hpp"
 #include "metric/file.hpp"
 #include "metric/summary_text.hpp"
+#include "parse/custom.hpp"
 #include "parse/run.hpp"
 #include "registry/query.hpp"
 #include "registry/run.hpp"
@@ -18,6 +19,7 @@
 #include "stat/outlier.hpp"
 #include "stat/print.hpp"
 #include "stat/summary.hpp"
+#include "summary/choice.hpp"
 
 namespace {
 
@@ -35,6 +37,12 @@ const zs::cli::Command kCommand = {
         {'x', "outliers", "RULE", "timings to leave out; they are counted in any case", "none", {"none", "p99", "mad"}},
         {0, "deviation", "KIND", "standard deviation by n - 1 or by n", "sample", {"sample", "population"}},
         {'t', "target", "LOSS", "say after how many steps the loss is at most this"},
+        {'F', "filter", "TEST",
+         "only conditions for which a test of a column or an attribute holds, as zs-runs --filter has it; several with "
+         "' && ' "
+         "between"},
+        {'s', "sort", "COLUMN", "put the conditions in the order of a column or an attribute"},
+        {0, "descending", "", "the largest first"},
         {0, "seed", "N", "seed of the bootstrap intervals", "1"},
         {'f',
          "format",
@@ -42,6 +50,8 @@ const zs::cli::Command kCommand = {
          "form; default: a table on a terminal, text into a pipe, h5 into a file",
          "",
          {"h5", "text", "table", "tsv", "json"}},
+        {0, "patterns", "FILE",
+         "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'o', "output", "FILE", "write the summary to FILE, '-' for stdout", "-"},
     },
@@ -55,6 +65,17 @@ std::vector<std::string> words(const std::string& list) {
   std::vector<std::string> found;
   for (std::string word; std::getline(stream, word, ',');) found.push_back(word);
   return found;
+}
+
+/// "a>1 && b~x" as its two tests.
+std::vector<std::string> tests(const std::string& text) {
+  std::vector<std::string> all;
+  for (std::size_t at = 0; !text.empty() && at != std::string::npos;) {
+    const std::size_t end = text.find(" && ", at);
+    all.push_back(text.substr(at, end == std::string::npos ? end : end - at));
+    at = end == std::string::npos ? end : end + 4;
+  }
+  return all;
 }
 
 std::string formatted(const zs::metric::Store& store, const std::string& format) {
@@ -107,6 +128,7 @@ std::size_t complain(const zs::metric::Table& summary) {
 }
 
 zs::Status aggregate(const zs::cli::Args& args) {
+  zs::parse::customize(args.text("patterns"), [](const std::string& text) { zs::cli::warn(kCommand, text); });
   zs::stat::SummaryRule rule;
   rule.by = words(args.text("by"));
   rule.columns = words(args.text("columns"));
@@ -123,6 +145,14 @@ zs::Status aggregate(const zs::cli::Args& args) {
     return zs::parse::collect(zs::parse::jobs_of({path}, ""), {}, zs::cli::fault_printer(kCommand, faults));
   };
   zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(paths(args), of_folder), rule);
+  if (args.has("descending") && !args.has("sort"))
+    throw zs::UsageError("--descending says how to --sort: name a column");
+  if (args.has("filter") || args.has("sort")) {
+    zs::metric::Store left;
+    left.runs = zs::summary::chosen(std::move(summary.store),
+                                    {tests(args.text("filter")), args.text("sort"), args.has("descending")});
+    summary = zs::stat::summarize(std::move(left), rule);
+  }
   summary.store.attributes["tool"] = std::string("zs-aggregate ") + zs::cli::version();
   for (const std::string& warning : summary.warnings) zs::cli::warn(kCommand, warning);
   for (const std::string& sentence : zs::stat::outlier_sentences(summary.store)) zs::cli::warn(kCommand, sentence);

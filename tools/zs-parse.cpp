@@ -6,6 +6,7 @@
 #include "base/watch.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "parse/custom.hpp"
 #include "parse/run.hpp"
 
 namespace {
@@ -23,6 +24,8 @@ const zs::cli::Command kCommand = {
         {0, "run", "NAME", "name of the run; several logs are its parts, in order", "the file's name"},
         {'d', "dialect", "NAME", "read only this dialect", "all, told per line", parse::dialect_names()},
         {'p', "pattern", "REGEX", "also read lines that match, named groups as keys"},
+        {0, "patterns", "FILE",
+         "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
         {'m', "map", "COLUMN=KEY", "take COLUMN from KEY of the log; several with commas"},
         {0, "set", "KEY=VALUE", "attribute of every run that is read, such as revision=v1.2; several with commas"},
         {0, "rank", "WHICH", "records of all ranks, of rank 0, or their mean", "all", {"all", "0", "mean"}},
@@ -54,6 +57,7 @@ parse::Options options_of(const Args& args) {
 zs::Status run(const Args& args) {
   const std::string form = args.text("format");
   if (args.text("output") == "-" && ::isatty(STDOUT_FILENO)) zs::watch_reading({});  // the records are the progress
+  parse::customize(args.text("patterns"), [](const std::string& text) { zs::cli::warn(kCommand, text); });
   auto options = options_of(args);
   const auto given = parse::attributes_of(args.text("set"));
   auto jobs = parse::jobs_of(args.inputs(), args.has("run") ? args.text("run") : "");

@@ -8,6 +8,7 @@
 #include "figure/terminal.hpp"
 #include "gradient/history.hpp"
 #include "gradient/select.hpp"
+#include "parse/custom.hpp"
 #include "plot/gradients.hpp"
 #include "plot/kind.hpp"
 #include "plot/trace.hpp"
@@ -58,6 +59,8 @@ const zs::cli::Command kCommand = {
          "records to draw"},
         {0, "by", "WHAT", "gradients: of layers, or of single tensors", "layer", {"layer", "tensor"}},
         {0, "only", "NAME", "gradients: only these layers or tensors, in this order", "", {}, true},
+        {0, "patterns", "FILE",
+         "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {0, "theme", "FILE", "colours, fonts and sizes; share/plot/theme is an example"},
         {0, "title", "TEXT", "the title above the figure"},
@@ -138,6 +141,7 @@ zs::Status plot(const Args& args) {
   if (args.has("list")) return zs::write_file("-", list()), zs::Status::done;
   if (args.operands().empty()) throw zs::UsageError("which figure? give its kind; --list lists them");
   zs::plot::require_kind(args.operands()[0]);
+  zs::parse::customize(args.text("patterns"), [](const std::string& text) { zs::cli::warn(kCommand, text); });
   const bool to_file = args.has("output") && !args.has("terminal");
   const auto picture_format = to_file ? format(args) : zs::figure::Format::png;
   const zs::figure::Theme theme = args.has("theme") ? zs::figure::read_theme(args.text("theme")) : zs::figure::Theme();

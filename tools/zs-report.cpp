@@ -7,6 +7,7 @@
 #include "cli/run.hpp"
 #include "gradient/history.hpp"
 #include "gradient/select.hpp"
+#include "parse/custom.hpp"
 #include "registry/run.hpp"
 #include "report/batch.hpp"
 #include "report/gradients.hpp"
@@ -45,6 +46,8 @@ const zs::cli::Command kCommand = {
          {},
          true},
         {0, "by", "WHAT", "gradients: of layers, or of single tensors", "layer", {"layer", "tensor"}},
+        {0, "patterns", "FILE",
+         "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report", "", {}, false, "", true},
         {0, "baseline", "CONDITION", "revision: the condition to compare with; without it, the first"},
@@ -131,6 +134,7 @@ void require_ours(const std::string& path) {
 }
 
 zs::Status report(const zs::cli::Args& args) {
+  zs::parse::customize(args.text("patterns"), [](const std::string& text) { zs::cli::warn(kCommand, text); });
   const std::string first = args.operands().empty() ? "" : args.operands()[0];
   const bool beside =
       !args.has("output") && !args.has("format") && args.operands().size() == 1 && fs::is_directory(first);

@@ -35,6 +35,7 @@
 #include "registry/query.hpp"
 #include "registry/run.hpp"
 #include "registry/statistics.hpp"
+#include "summary/choice.hpp"
 
 namespace {
 
@@ -46,7 +47,7 @@ using zs::registry::Sheet;
 const zs::cli::Command kCommand = {
     "zs-runs",
     "List, filter, sort, show, compare and update runs",
-    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import CSV|export RUN DIR|rm RUN...|reindex|"
+    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import TABLE|export RUN DIR|rm RUN...|reindex|"
     "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|"
     "finish RESULTS CELL NAME=VALUE...|state RESULTS|watch PROCESS LOG CELL WAITING]",
     {
@@ -392,10 +393,28 @@ Status add(const Args& args) {
   return Status::done;
 }
 
+/// The conditions of a summary as a table of runs.
+std::string table_of(const std::string& path) {
+  const zs::metric::Store store = zs::metric::read(path);
+  if (!store.summary) throw zs::Error(path, 0, "holds records and no summary: zs-aggregate makes one of them");
+  const Runs runs = zs::summary::as_runs(store);
+  Sheet sheet;
+  for (const auto& column : runs.columns) sheet.header.push_back(column.name);
+  for (std::size_t row = 0; row < runs.size(); ++row) {
+    auto& cells = sheet.rows.emplace_back();
+    for (const auto& column : runs.columns) cells.push_back(column.text(row));
+  }
+  return zs::registry::to_tsv(sheet);
+}
+
 Status import_table(const Args& args) {
   std::int64_t faults = 0;
-  const std::string csv = operands(args, 1, false, "CSV")[0];
-  const auto imported = zs::registry::import_runs(registry(args), csv, zs::cli::fault_printer(kCommand, faults));
+  const std::string csv = operands(args, 1, false, "TABLE")[0];
+  const auto sink = zs::cli::fault_printer(kCommand, faults);
+  std::error_code ignored;
+  const bool summary = std::filesystem::is_regular_file(csv, ignored) && zs::metric::holds_metrics(csv);
+  const auto imported = summary ? zs::registry::import_text(registry(args), csv, table_of(csv), sink)
+                                : zs::registry::import_runs(registry(args), csv, sink);
   print(std::to_string(imported.made) + (imported.made == 1 ? " run" : " runs") + " imported" +
         (imported.known > 0 ? ", " + std::to_string(imported.known) + " known before" : "") + "\n");
   return verdict(faults);

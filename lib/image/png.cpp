@@ -39,19 +39,37 @@ bool read(png_structp png, png_infop info, Image& image, std::vector<png_bytep>&
   image.width = png_get_image_width(png, info);
   image.height = png_get_image_height(png, info);
   check_size(image.width, image.height, path);
+  png_colorp palette = nullptr;
+  int colours = 0;
+  const bool indexed =
+      png_get_PLTE(png, info, &palette, &colours) != 0 && png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE;
   png_set_strip_16(png);
-  png_set_expand(png);
-  png_set_strip_alpha(png);
-  png_set_gray_to_rgb(png);
+  // libpng gives a colour of its own to an index beyond the palette, without a word: indices are looked up here.
+  if (indexed) {
+    png_set_packing(png);
+  } else {
+    png_set_expand(png);
+    png_set_strip_alpha(png);
+    png_set_gray_to_rgb(png);
+  }
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
-  if (png_get_rowbytes(png, info) != static_cast<std::size_t>(image.width) * 3) png_error(png, "its rows are not RGB");
+  const std::int64_t bytes = indexed ? 1 : 3;  // of a pixel as it is read
+  if (png_get_rowbytes(png, info) != static_cast<std::size_t>(image.width * bytes))
+    png_error(png, "its rows are not RGB");
   image.rgb.resize(static_cast<std::size_t>(image.width * image.height * 3));
   rows.resize(static_cast<std::size_t>(image.height));
   for (std::int64_t y = 0; y < image.height; ++y)
-    rows[static_cast<std::size_t>(y)] = image.rgb.data() + y * image.width * 3;
+    rows[static_cast<std::size_t>(y)] = image.rgb.data() + y * image.width * bytes;
   png_read_image(png, rows.data());
   png_read_end(png, nullptr);
+  for (std::int64_t i = indexed ? image.width * image.height : 0; i-- > 0;) {  // from the end: a pixel becomes wider
+    const int index = image.rgb[static_cast<std::size_t>(i)];
+    if (index >= colours) png_error(png, "a pixel's colour is beyond the palette");
+    const png_color& colour = palette[index];
+    const std::size_t at = static_cast<std::size_t>(i) * 3;
+    image.rgb[at] = colour.red, image.rgb[at + 1] = colour.green, image.rgb[at + 2] = colour.blue;
+  }
   return true;
 }
 

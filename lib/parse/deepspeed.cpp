@@ -38,9 +38,18 @@ class DeepSpeed : public Dialect {
     return {};
   }
 
-  bool holds() const override { return !open_.empty(); }
+  bool companion() const override { return true; }
+  bool holds() const override { return !open_.empty() || !pending_.empty(); }
 
   std::vector<Field> give(std::string_view step, std::string_view rank, Emitter& emitter) override {
+    others_ = true;
+    alone_.clear();
+    if (open_.empty()) {
+      const std::string_view own = rank_of(pending_prefix_);
+      if (!rank.empty() && !own.empty() && rank != own) return {};
+      given_ = std::exchange(pending_, {});
+      return fields_of(given_);
+    }
     const std::string_view own_rank = rank_of(open_prefix_);
     const bool same = open_.front().value == step && (rank.empty() || own_rank.empty() || rank == own_rank);
     if (!same) return emit(emitter), std::vector<Field>{};
@@ -50,13 +59,32 @@ class DeepSpeed : public Dialect {
     return fields;
   }
 
-  void finish(Emitter& emitter) override { emit(emitter); }
+  void finish(Emitter& emitter) override {
+    emit(emitter);
+    pending_.clear();
+    std::int64_t step = 0;
+    for (const Times& times : std::exchange(alone_, {})) {
+      const std::string number = to_text(++step);
+      std::vector<Field> fields = {{"step", number, Kind::integer}};
+      for (const Field& field : fields_of(times.parts)) fields.push_back(field);
+      emitter.record(fields, times.prefix, times.line);
+    }
+  }
 
  private:
   struct Stored {
     std::string key, value;
     Kind kind;
   };
+
+  /// What a step took, where the log does not say which step: since release 0.18 or so the step line is not printed
+  /// unless the level of the logger is lowered, and the times are.
+  struct Times {
+    std::vector<Stored> parts;
+    std::string prefix;
+    std::int64_t line;
+  };
+  static constexpr std::size_t kMostAlone = 100'000;
 
   static bool starts_word(std::string_view text, std::size_t at) { return at == 0 || !is_key(text[at - 1]); }
 
@@ -74,6 +102,9 @@ class DeepSpeed : public Dialect {
   }
 
   void open(const Line& line, std::string_view prefix, std::string_view step, Emitter& emitter) {
+    steps_told_ = true;
+    pending_.clear();
+    alone_.clear();
     // The throughput line does not say its rank.
     const std::string_view rank = rank_of(prefix), open_rank = rank_of(open_prefix_);
     if (!open_.empty() && open_.front().value == step && (rank == open_rank || rank.empty() || open_rank.empty())) {
@@ -195,9 +226,27 @@ class DeepSpeed : public Dialect {
     return {true};
   }
 
-  /// Times of the parts of the open step, in s.
+  /// Times of the parts of a step, in s: of the open one; of the next record of the program itself; where neither is
+  /// told in the whole log, of the steps as they come.
   Verdict read_breakdown(const Line& line, std::size_t at) {
-    if (open_.empty()) return {};
+    if (!open_.empty()) return read_times(line, at, open_);
+    if (steps_told_) return {};
+    std::vector<Stored> times;
+    const Verdict verdict = read_times(line, at, times);
+    if (times.empty()) return verdict;
+    const auto known = [&](const Stored& one) {
+      return std::any_of(pending_.begin(), pending_.end(), [&](const Stored& p) { return p.key == one.key; });
+    };
+    if (std::any_of(times.begin(), times.end(), known)) pending_.clear();
+    pending_.insert(pending_.end(), times.begin(), times.end());
+    pending_prefix_ = line.text.substr(0, at);
+    const bool of_step =
+        std::any_of(times.begin(), times.end(), [](const Stored& one) { return one.key == "time.step"; });
+    if (of_step && !others_ && alone_.size() < kMostAlone) alone_.push_back({pending_, pending_prefix_, line.number});
+    return verdict;
+  }
+
+  static Verdict read_times(const Line& line, std::size_t at, std::vector<Stored>& into) {
     std::string_view rest = line.text.substr(at);
     skip(rest, "time (ms)");
     while (skip(rest, " | ")) {
@@ -208,7 +257,9 @@ class DeepSpeed : public Dialect {
         return {true, "malformed DeepSpeed time line: no number after '" + std::string(key) + ":'"};
       if (!number_ends(rest))
         return {true, "malformed DeepSpeed time line: other text within '" + std::string(key) + "'"};
-      add("time." + std::string(key), {shifted(value.text, -3), Kind::real});
+      const std::string name = "time." + std::string(key);
+      const bool known = std::any_of(into.begin(), into.end(), [&](const Stored& s) { return s.key == name; });
+      if (!known) into.push_back({name, shifted(value.text, -3), Kind::real});
     }
     return {true};
   }
@@ -239,6 +290,10 @@ class DeepSpeed : public Dialect {
       {{"MA ", "alloc_mem"}, {"Max_MA ", "peak_mem"}, {" CA ", "reserved_mem"}, {"Max_CA ", "peak_reserved_mem"}}};
   std::array<std::int64_t, 4> memory_{-1, -1, -1, -1};
   std::vector<Stored> open_, given_;  // the record being put together, and the last one handed on
+  std::vector<Stored> pending_;       // times of a step that the log does not name
+  std::string pending_prefix_;
+  std::vector<Times> alone_;  // all such times, while nothing else is known of the steps
+  bool steps_told_ = false, others_ = false;
   std::string open_prefix_;
   std::int64_t open_line_ = 0;
   std::vector<std::pair<std::string, Token>> groups_;

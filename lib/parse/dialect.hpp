@@ -61,6 +61,13 @@ class Dialect {
   /// Another dialect has a record of `step`, by `rank` ("" if unknown). Gives what it holds of the same step, which
   /// then is part of that record; hands on what it holds of another. The fields live until the next call.
   virtual std::vector<Field> give(std::string_view /*step*/, std::string_view /*rank*/, Emitter&) { return {}; }
+  /// True if its records add to those of the program's own lines, so that a log with some may have others.
+  virtual bool companion() const { return false; }
+  /// True if it reads lines of any writer by what they look like: it is asked only where no other dialect reads the
+  /// log, companions apart.
+  virtual bool last_resort() const { return false; }
+  /// Of a last resort that has read something: which columns, in words.
+  virtual std::string reading() const { return ""; }
   /// At the end of the log: hands on what it holds; faults about what was left open.
   virtual void finish(Emitter&) {}
 };
@@ -81,8 +88,9 @@ std::vector<std::string> dialect_names();
 const Entry& dialect_named(std::string_view name);
 
 /// The dialect that a user describes: a reader of every line that has a match (RE2 syntax; groups (?P<key>...) or
-/// (?<key>...)); each match is a record. Throws UsageError where the expression is wrong or has no named group.
-std::unique_ptr<Dialect> make_pattern(const std::string& pattern);
+/// (?<key>...)); each match is a record. Throws UsageError where the expression is wrong or has no named group; `what`
+/// is what messages call it.
+std::unique_ptr<Dialect> make_pattern(const std::string& pattern, const std::string& what = "--pattern");
 
 std::unique_ptr<Dialect> make_reference();
 std::unique_ptr<Dialect> make_zs();
@@ -96,5 +104,9 @@ std::unique_ptr<Dialect> make_nanogpt();
 std::unique_ptr<Dialect> make_huggingface();
 std::unique_ptr<Dialect> make_torchtitan();
 std::unique_ptr<Dialect> make_llmc();
+std::unique_ptr<Dialect> make_megatron();
+std::unique_ptr<Dialect> make_lightning();
+std::unique_ptr<Dialect> make_verl();
+std::unique_ptr<Dialect> make_general();
 
 }  // namespace zs::parse

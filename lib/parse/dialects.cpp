@@ -43,6 +43,19 @@ const std::vector<Entry>& dialects() {
        "381690 tok/s",
        {"| loss ", "train loss ", "val loss ", "total average iteration time: "},
        make_llmc},
+      {"megatron",
+       "Megatron-LM, GPT-NeoX, Megatron-DeepSpeed",
+       " iteration        5/     100 | consumed samples:           40 | elapsed time per iteration (ms): 1234.5 | "
+       "learning rate: 1.500000E-04 | global batch size:     8 | lm loss: 1.083124E+01 | loss scale: 1.0 | grad norm: "
+       "2.345 |",
+       {" elapsed time per iteration", "validation loss at "},
+       make_megatron},
+      {"lightning",
+       "the progress bar of PyTorch Lightning",
+       "Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=9.947, v_num=193315]",
+       {"it/s, ", "s/it, ", "`Trainer.fit` stopped"},
+       make_lightning},
+      {"verl", "verl, on its console", "step:10 - train/loss:1.234 - train/lr(1e-3):0.001", {"step:"}, make_verl},
       {"json",
        "JSON lines with a step, such as wandb-history.jsonl",
        R"({"train/loss": 2.0751, "train/global_step": 40, "_step": 3, "_runtime": 61.4})",
@@ -73,6 +86,11 @@ const std::vector<Entry>& dialects() {
        "srun: error: node07: task 3: Exited with exit code 1",
        {"Traceback (", "xited with exit code ", "exitcode", "Exit code: ", "srun: error: ", "slurmstepd: error: "},
        make_failure},
+      {"general",
+       "anyone: a step, its loss and other pairs of a key and a number",
+       "step 5/12 loss 6.26 lr 0.001 time 0.130s",
+       {"loss", "Loss", "LOSS"},
+       make_general},
   };
   return kDialects;
 }

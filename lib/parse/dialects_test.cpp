@@ -44,6 +44,22 @@ const std::vector<Sample> kSamples = {
     {"llm.c",
      "step    2/32000 | loss 10.5 (+nanz)| norm 43.5 (+nanz)| lr 1.71e-06 | 2747.1 ms | 4% bf16 MFU | 3 tok/s\n",
      "val loss @", "valid_loss"},
+    // Megatron-LM core_r0.12 (training_log of megatron/training/training.py).
+    {"megatron", "",
+     " [2025-06-01 12:00:00] iteration        5/     100 | consumed samples:           40 | elapsed time per iteration "
+     "(ms): "
+     "1234.5 | learning rate: 1.500000E-04 | global batch size:     8 | lm loss: @ | loss scale: 1.0 | grad norm: "
+     "2.345 | "
+     "number of skipped iterations:   0 | number of nan iterations:   0 |",
+     "loss"},
+    {"megatron", "", " validation loss at iteration 100 | lm loss value: @ | lm loss PPL: 4.084491E+02 | ",
+     "valid_loss"},
+    // Lightning 2.5 (pytorch/callbacks/progress/tqdm_progress.py), and 1.0, which draws its own loss.
+    {"lightning", "", "Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, train_loss=@, v_num=0]", "loss"},
+    {"lightning", "", "Epoch 0:  93% 1599/1702 [12:52<00:49,  2.06it/s, loss=@, v_num=0, acc=0.149]", "loss"},
+    // verl 0.2 (utils/logger/aggregate_logger.py) and 0.5 (NumPy's numbers).
+    {"verl", "", "step:10 - train/loss:@ - train/lr(1e-3):0.001", "loss"},
+    {"verl", "", "(TaskRunner pid=17) step:1 - actor/grad_norm:np.float64(@) - timing_s/step:123.456", "grad_norm"},
     {"json", "", R"({"train/loss": @, "train/global_step": 40, "_step": 3, "_runtime": 61.4})", "loss"},
     {"csv", "step,train_loss,learning_rate\n", "10,@,0.0003", "loss"},
     {"zs", "", "Summary: epochs: 3 loss: @ steps: 120", "summary.loss="},
@@ -51,7 +67,16 @@ const std::vector<Sample> kSamples = {
     {"launch", "", "Namespace(model_name='gpt2', learning_rate=@, compile=True)", "learning_rate="},
     {"launch", "", "NUM_NODES: 1 NGPUS_PER_NODE: 4 NUM_PROCESSES: 4", "gpus_per_node="},
     {"wandb", "wandb: Run summary:\n", "wandb:                          train/loss @", "wandb.summary.train/loss="},
-    {"failure", "", "srun: error: node07: task 3: Exited with exit code 1", "error="}};
+    {"failure", "", "srun: error: node07: task 3: Exited with exit code 1", "error="},
+    {"general", "", "step 5/12 loss @ lr 0.001 time 0.130s", "loss"},
+    {"general", "", "step 5/12 loss 2.5 lr @ time 0.130s", "learning_rate"},
+    // The ImageNet example of pytorch/examples.
+    {"general", "", "Epoch: [0][ 5/100]\tTime  0.123 ( 0.456)\tLoss @ (4.5000e+00)\tAcc@1   5.00 (  4.10)", "loss"},
+    {"general", "", "[step 5] loss=@, lr=1e-3 | 120 ms", "loss"},
+    // DeepSpeed 0.19.8 (runtime/pipe/engine.py).
+    {"general", "", "steps: 10 loss: @ iter time (s): 0.123 samples/sec: 12.300", "loss"},
+    {"general", "", "2025-06-01 12:00:00,123 INFO train: iteration 100 of 200, train loss = @, 7.5 it/s", "loss"},
+    {"general", "", "step 100 | val loss: @ | ppl: 7.5", "valid_loss"}};
 
 std::string filled(std::string_view line, std::string_view value) {
   std::string text(line);
@@ -155,6 +180,13 @@ const std::vector<Sample> kFurther = {
      "iteration_time"},
     {"llm.c", "", "step 10: train loss @ (took 1230.1 ms)", "loss"},
     {"llm.c", "", "step 10: train loss 4.5 (took @ ms)", "iteration_time"},
+    {"megatron", "", " iteration        5/     100 | elapsed time per iteration (ms): @ | lm loss: 2.5 |",
+     "iteration_time"},
+    {"megatron", "", " iteration        5/     100 | elapsed time per iteration (ms): 5 | grad norm: @ |", "grad_norm"},
+    {"lightning", "", "Epoch 0: 5%|█| 4/18 [00:17<01:02,  4.47s/it, loss=2.5, acc=@]", "acc"},
+    {"verl", "", "step:1 - perf/max_memory_allocated_gb:@ - timing_s/step:123.456", "peak_mem"},
+    {"general", "", "step 5/12 loss 2.5 time @ms", "iteration_time"},
+    {"general", "", "loss=@ step=5 lr=0.5", "loss"},
     {"json", "", R"({"train/loss": 2.5, "train/global_step": 40, "grad_norm": @})", "grad_norm"},
     {"json", "", R"({"train/loss": @, "train/global_step": 40, "train/loss": 7})", "loss"},
     {"csv", "step\ttrain_loss\n10\t9.5\n", "20\t@", "loss"}};

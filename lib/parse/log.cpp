@@ -9,14 +9,22 @@
 
 #include "base/checksum.hpp"
 #include "base/number.hpp"
+#include "parse/custom.hpp"
 
 namespace zs::parse {
 namespace {
 
 constexpr std::size_t kLongestLine = 16 << 20;  // a longer one is read in pieces
 constexpr std::int64_t kHeaderLines = 100;      // shown to all dialects
+constexpr std::int64_t kSearched = 10'000;      // likewise, where none of them has found a record
 constexpr int kFaulty = -2;
 constexpr std::size_t kRecent = 4096;
+
+/// With what the user says of every log.
+Options with_custom(Options options) {
+  if (options.dialect.empty()) options.map.insert(custom().map.begin(), custom().map.end());
+  return options;
+}
 
 std::vector<const Entry*> chosen(const Options& options) {
   if (!options.dialect.empty()) return {&dialect_named(options.dialect)};
@@ -34,12 +42,15 @@ Markers markers_of(const std::vector<const Entry*>& entries) {
 }  // namespace
 
 LogReader::LogReader(Options options, metric::Writer& rows, const FaultSink& faults)
-    : options_(std::move(options)),
+    : options_(with_custom(std::move(options))),
       rows_(rows),
       faults_(faults),
       records_(options_.map, rows),
       markers_(markers_of(chosen(options_))) {
   if (!options_.pattern.empty()) readers_.push_back({"pattern", make_pattern(options_.pattern)});
+  if (options_.dialect.empty()) {
+    for (const std::string& pattern : custom().patterns) readers_.push_back({"pattern", make_pattern(pattern)});
+  }
   for (const Entry* entry : chosen(options_)) readers_.push_back({std::string(entry->name), entry->make()});
 }
 
@@ -194,26 +205,29 @@ void LogReader::take_line(std::string_view text, bool ended) {
   try_dialects(text, ended);
   const bool held = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->holds(); });
   if (template_.learned() && (held || !readers_[template_reader_].dialect->repeats())) template_.forget();
-  wants_all_ = number_ < kHeaderLines ||
+  wants_all_ = number_ < (stats_.records == 0 && !options_.facts_only ? kSearched : kHeaderLines) ||
                std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
 }
 
 void LogReader::try_dialects(std::string_view text, bool ended) {
   const Line line{without_escapes(text, clean_), number_, ended};
   std::string complaint;
-  const std::size_t preferred = hint_;
+  const std::size_t preferred = readers_[hint_].dialect->last_resort() ? 0 : hint_;
   const std::int64_t before = stats_.records;
   std::size_t found = readers_.size();
   // A line may hold facts about the run and a record; a record ends the search.
   for (std::size_t turn = 0; turn <= readers_.size() && stats_.records == before; ++turn) {
     const std::size_t index = turn == 0 ? preferred : turn - 1;
     if (index >= readers_.size() || (turn > 0 && index == preferred)) continue;
+    const bool known = settled_ || !complaint.empty() || found < readers_.size();
+    if (known && readers_[index].dialect->last_resort()) continue;
     hint_ = index;  // fault() asks whose line it is
     Verdict verdict = readers_[index].dialect->read(line, *this);
     if (complaint.empty()) complaint = std::move(verdict.fault);
     if (verdict.matched && (found == readers_.size() || stats_.records != before)) found = index;
   }
   if (stats_.records == before) hint_ = preferred;
+  if (stats_.records == 0 && found == readers_.size()) likeliest_.see(line.text, number_);
   if (found < readers_.size()) {
     if (classed_ != number_) {
       close_line();
@@ -302,19 +316,27 @@ void LogReader::record(const std::vector<Field>& fields, std::string_view prefix
       all.push_back(field);
   }
   template_.forget();
+  const Dialect& dialect = *readers_[hint_].dialect;
+  settled_ = settled_ || !(dialect.last_resort() || dialect.companion());
   for (const std::string& what : records_.add(all, place)) fault(line, what);
   ++stats_.records;
 }
 
 void LogReader::finish() {
   for (const Reader& reader : readers_) {
-    if (reader.matched > 0) stats_.matched[reader.name] = reader.matched;
+    if (reader.matched > 0) stats_.matched[reader.name] += reader.matched;
+    const std::string reading = reader.dialect->reading();
+    if (!reading.empty() && custom().note)
+      custom().note(path_ + ": no dialect is known for its lines; read as " + reading +
+                    "; if that is wrong, give zs-parse a --pattern or --map, or write a pattern file");
   }
   std::int64_t known = stats_.faulty;
   for (const auto& [name, count] : stats_.matched) known += count;
   stats_.other = stats_.lines - known;
   if (stats_.records == 0 && parts_ > 0 && !options_.facts_only)
-    fault(0, "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines"),
+    fault(0,
+          "no metric line among " + std::to_string(stats_.lines) + (stats_.lines == 1 ? " line" : " lines") +
+              likeliest_.advice(),
           "no metric line");
   rows_.finish(attributes_);
 }

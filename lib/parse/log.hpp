@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the logs of one run: finds the lines that matter, hands them to the dialects, and the records to a Rows.
+// Reads the logs of one run: finds the lines that matter, hands them to the dialects, and the records to a Writer.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "metric/writer.hpp"
 #include "parse/blocks.hpp"
 #include "parse/dialect.hpp"
+#include "parse/likeliest.hpp"
 #include "parse/marker.hpp"
 #include "parse/records.hpp"
 #include "parse/template.hpp"
@@ -46,7 +47,7 @@ struct Stats {
 
 class LogReader : private Emitter {
  public:
-  /// The sink and the rows outlive the reader.
+  /// The sink and the rows outlive the reader. What custom() says holds too, unless one dialect alone is wanted.
   LogReader(Options options, metric::Writer& rows, const FaultSink& faults);
   ~LogReader() override;
 
@@ -98,6 +99,8 @@ class LogReader : private Emitter {
   std::vector<Reader> readers_;
   Markers markers_;
   bool wants_all_ = false;
+  bool settled_ = false;  // a dialect that is no last resort, and no companion, reads this log
+  Likeliest likeliest_;   // while there is no record
   std::size_t hint_ = 0;  // the dialect of the last match is tried first
 
   std::string path_;

@@ -30,10 +30,10 @@ std::string with_p(std::string_view pattern) {
 
 class Pattern : public Dialect {
  public:
-  explicit Pattern(const std::string& pattern) : pattern_(with_p(pattern), quiet()) {
-    if (!pattern_.ok()) throw UsageError("--pattern: " + pattern_.error() + " in '" + pattern_.error_arg() + "'");
+  Pattern(const std::string& pattern, const std::string& what) : pattern_(with_p(pattern), quiet()) {
+    if (!pattern_.ok()) throw UsageError(what + ": " + pattern_.error() + " in '" + pattern_.error_arg() + "'");
     if (pattern_.NamedCapturingGroups().empty()) {
-      throw UsageError("--pattern: no named group, as in 'it (?P<step>\\d+) loss (?P<loss>\\S+)'");
+      throw UsageError(what + ": no named group, as in 'it (?P<step>\\d+) loss (?P<loss>\\S+)'");
     }
     for (const auto& [name, index] : pattern_.NamedCapturingGroups()) groups_.emplace_back(index, name);
     std::sort(groups_.begin(), groups_.end());
@@ -82,6 +82,8 @@ class Pattern : public Dialect {
 
 }  // namespace
 
-std::unique_ptr<Dialect> make_pattern(const std::string& pattern) { return std::make_unique<Pattern>(pattern); }
+std::unique_ptr<Dialect> make_pattern(const std::string& pattern, const std::string& what) {
+  return std::make_unique<Pattern>(pattern, what);
+}
 
 }  // namespace zs::parse

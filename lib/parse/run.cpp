@@ -49,6 +49,11 @@ LogName name_of(const std::string& path) {
     }
   }
   drop(".log");
+  if (name == "metrics.csv") {  // Lightning's: lightning_logs/version_0/metrics.csv
+    std::error_code ignored;
+    const std::string folder = std::filesystem::absolute(path, ignored).parent_path().filename().string();
+    if (folder.starts_with("version_")) return {as_word(folder)};
+  }
   // A training's own log is named as its folder is.
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::absolute(path, ignored).parent_path();
@@ -262,19 +267,21 @@ std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts) 
   return rows;
 }
 
-std::map<std::string, std::string> map_of(const std::string& text) {
+std::map<std::string, std::string> map_of(const std::string& text, const std::string& what) {
   std::map<std::string, std::string> map;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
     const std::string pair = text.substr(at, comma - at);
     const std::size_t equals = pair.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == pair.size()) {
-      throw UsageError("--map: '" + pair + "' is not COLUMN=KEY, as in loss=train/loss");
+      throw UsageError(what + ": '" + pair + "' is not COLUMN=KEY, as in loss=train/loss");
     }
     for (const char* own : {"run", "line", "part", "ranks"}) {
-      if (pair.substr(0, equals) == own) throw UsageError("--map: column '" + std::string(own) + "' is zs-parse's own");
+      if (pair.substr(0, equals) == own)
+        throw UsageError(what + ": column '" + std::string(own) + "' is zs-parse's own");
     }
-    map[pair.substr(equals + 1)] = pair.substr(0, equals);
+    const std::string column = pair.substr(0, equals);
+    map[pair.substr(equals + 1)] = column_named(column).column;
     at = comma + 1;
   }
   return map;

@@ -61,8 +61,9 @@ metric::Store collect(const std::vector<Job>& jobs, const Options& options, cons
 /// The counts as rows of a table: run, what, count. The lines of a run add up to its lines read.
 std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts);
 
-/// "loss=train/loss,step=it" (COLUMN=KEY) as Options::map. Throws UsageError.
-std::map<std::string, std::string> map_of(const std::string& text);
+/// "loss=train/loss,step=it" (COLUMN=KEY) as Options::map; COLUMN may have any name that logs have for it (step_time
+/// for iteration_time). Throws UsageError; `what` is what messages call it.
+std::map<std::string, std::string> map_of(const std::string& text, const std::string& what = "--map");
 
 /// "revision=v1,note=a, b" (KEY=VALUE) as attributes, under their usual names. Throws UsageError, also at a secret.
 std::map<std::string, std::string> attributes_of(const std::string& text);

@@ -103,19 +103,32 @@ std::string as_word(std::string name) {
   return name;
 }
 
+/// Whether a folder is what add_hparams() of a SummaryWriter makes below a run: named by the time, it has the settings
+/// and the results of that run, and is none itself.
+bool holds_hparams(const fs::path& folder, const std::vector<std::string>& logs) {
+  constexpr std::size_t kLargest = 1 << 20;
+  const std::string name = name_of(folder);
+  if (logs.size() != 1 || name.find_first_not_of("0123456789.") != std::string::npos) return false;
+  std::error_code error;
+  if (fs::file_size(logs[0], error) > kLargest || error) return false;
+  return Input(logs[0]).read_all().find("_hparams_/session_start_info") != std::string::npos;
+}
+
 /// The runs of TensorBoard in a folder and those below it, the folder's own first.
-void find_events(const fs::path& folder, const std::string& name, int depth, std::vector<Job>& jobs) {
+void find_events(const fs::path& folder, const std::string& name, int depth, std::vector<Job>& jobs,
+                 bool below_run = false) {
   const std::vector<fs::path> all = entries(folder);
   Job job{as_word(name), {}, {}};
   job.source = Source::tensorboard;
   for (const fs::path& path : all) {
     if (is_event_file(name_of(path))) job.logs.push_back(path.string());
   }
-  if (!job.logs.empty()) jobs.push_back(std::move(job));
+  const bool run = !job.logs.empty();
+  if (run && !(below_run && holds_hparams(folder, job.logs))) jobs.push_back(std::move(job));
   for (const fs::path& path : all) {
     std::error_code error;
     if (fs::is_symlink(path, error) || !fs::is_directory(path, error) || depth >= kDeepest) continue;
-    find_events(path, (depth == 0 ? "" : name + "_") + name_of(path), depth + 1, jobs);
+    find_events(path, (depth == 0 ? "" : name + "_") + name_of(path), depth + 1, jobs, run);
   }
 }
 

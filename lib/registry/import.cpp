@@ -17,11 +17,14 @@
 namespace zs::registry {
 namespace {
 
-/// The rows of a CSV (RFC 4180): cells in quotes may hold commas, line ends and doubled quotes.
+/// The rows of a CSV (RFC 4180): cells in quotes may hold commas, line ends and doubled quotes. Or of a table whose
+/// header has tabs, where quotes mean nothing.
 class Rows {
  public:
   explicit Rows(std::string text) : text_(std::move(text)) {
     if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;
+    const std::string_view header = std::string_view(text_).substr(0, text_.find('\n'));
+    if (header.find('\t') < header.find(',')) separator_ = '\t';
   }
 
   /// The next row that is no empty line; false at the end. Throws Error, located, at a quote that is not closed.
@@ -34,7 +37,7 @@ class Rows {
       cells.push_back(cell(path));
       if (at_ >= text_.size()) return true;
       const char c = text_[at_++];
-      if (c == ',') continue;
+      if (c == separator_) continue;
       if (c == '\r' && at_ < text_.size() && text_[at_] == '\n') ++at_;
       ++line_;
       return true;
@@ -46,7 +49,7 @@ class Rows {
  private:
   std::string cell(const std::string& path) {
     std::string value;
-    if (at_ < text_.size() && text_[at_] == '"') {
+    if (at_ < text_.size() && text_[at_] == '"' && separator_ == ',') {
       ++at_;
       while (true) {
         if (at_ >= text_.size()) throw Error(path, begun_, "a quote is not closed: is the file cut?");
@@ -61,12 +64,14 @@ class Rows {
         }
       }
     }
-    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' && text_[at_] != '\r') value += text_[at_++];
+    while (at_ < text_.size() && text_[at_] != separator_ && text_[at_] != '\n' && text_[at_] != '\r')
+      value += text_[at_++];
     return value;
   }
 
   std::string text_;
   std::size_t at_ = 0;
+  char separator_ = ',';
   long line_ = 1, begun_ = 1;
 };
 
@@ -91,18 +96,22 @@ std::string value_of(const std::string& key, const std::string& cell) {
 }  // namespace
 
 Imported import_runs(const std::string& registry, const std::string& csv, const FaultSink& faults) {
-  Input input(csv);
-  const std::string name = input.name();
+  return import_text(registry, csv, Input(csv).read_all(), faults);
+}
+
+Imported import_text(const std::string& registry, const std::string& csv, std::string text, const FaultSink& faults) {
+  const std::string name = csv == "-" ? "stdin" : csv;
   const std::string from = csv == "-" ? name : std::filesystem::absolute(csv).lexically_normal().string();
-  Rows rows(input.read_all());
+  Rows rows(std::move(text));
   std::vector<std::string> header, cells;
   if (!rows.next(header, name)) throw Error(name, 0, "is empty: a table of runs begins with the names of its columns");
   std::set<std::string> seen;
   for (const std::string& column : header) {
     if (!column.empty() && !seen.insert(column).second) throw Error(name, 1, "column '" + column + "' is there twice");
   }
-  if (!seen.contains("run_id") && !seen.contains("run_name"))
-    throw Error(name, 1, "has neither a column run_id nor run_name: is it a table of runs?");
+  const std::string named = seen.contains("run_name") ? "run_name" : "condition";  // as zs-aggregate calls it
+  if (!seen.contains("run_id") && !seen.contains(named))
+    throw Error(name, 1, "has none of the columns run_id, run_name and condition: is it a table of runs?");
 
   std::set<std::string> known;  // ids that the registry has, its own and imported ones
   if (std::filesystem::exists(registry)) {
@@ -128,10 +137,13 @@ Imported import_runs(const std::string& registry, const std::string& csv, const 
       const std::string value = value_of(header[i], cells[i]);
       if (header[i] == "run_id")
         id = value;
-      else if (header[i] == "run_name")
+      else if (header[i] == named)
         run_name = printable(value);
+      else if (const std::string key = printable(header[i]);
+               !value.empty() && key == header[i] && !key.starts_with("imported_"))
+        fields.emplace_back(key, value);  // no other column has this name
       else if (!value.empty())
-        set(fields, printable(header[i]), value);
+        set(fields, key, value);
     }
     if (id.empty()) id = run_name + "@" + from + ":" + to_text(static_cast<std::int64_t>(rows.line()));
     if (!known.insert(id).second) {

@@ -104,7 +104,12 @@ std::string missing(const metric::Run& run, const Series& series, std::int64_t e
   const std::int64_t told = parse_int(run.attribute("summary.steps")).value_or(metric::kAbsentInteger);
   const std::int64_t reach = !is_absent(interval) ? interval : widest > 0 ? widest : last;
   const bool silent = told >= expected && !is_absent(last) && expected - last < reach;
-  if (last < expected && !silent) return "ends at step " + to_text(last) + " of " + to_text(expected);
+  std::int64_t first = metric::kAbsentInteger;
+  for (const Point& point : series.points) {
+    if (!is_absent(point.step)) first = is_absent(first) ? point.step : std::min(first, point.step);
+  }
+  const bool from_zero = first == 0 && last + 1 == expected;  // steps 0 to 11 are twelve
+  if (last < expected && !silent && !from_zero) return "ends at step " + to_text(last) + " of " + to_text(expected);
   const MissingSteps gap = missing_steps(run, series);
   if (gap.count == 0) return "";
   const std::string which = gap.count == 1
@@ -152,11 +157,11 @@ Judgement judge(const metric::Run& run, const Series& series) {
   }
   const auto expected = expected_steps(run, series);
   if (!expected) {
-    const bool finished = run.attribute("exit_state") == "finished" && exit_code == "0";
+    const bool finished = run.attribute("exit_state") == "finished" || exit_code == "0";
     if (finished && !series.points.empty() && run.attribute("expected_steps").empty()) return {RunStatus::complete, ""};
     const std::string said = run.attribute("expected_steps");
     return {RunStatus::unknown, series.points.empty() ? "no metric records"
-                                : said.empty()        ? "how many steps it should have is not known"
+                                : said.empty()        ? "ended, not known to be complete"
                                                       : "it should have '" + said + "' steps"};
   }
   const std::string reason = missing(run, series, *expected);

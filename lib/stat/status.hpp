@@ -26,7 +26,7 @@ struct Judgement {
 /// parameters cannot have moved: the loss never changes (three points or more), every gradient norm or the learning
 /// rate is 0, or every step was skipped; DIVERGED a gradient norm is not finite (with a scaled loss: none is);
 /// TRUNCATED the last step is below expected_steps(), or logged steps are missing before it (missing_steps()); COMPLETE
-/// all are there, or it says that it finished, with exit code 0, and not how many steps that takes; UNKNOWN nothing
+/// all are there, or it says that it finished, or has exit code 0, and not how many steps that takes; UNKNOWN nothing
 /// says so.
 Judgement judge(const metric::Run& run, const Series& series);
 

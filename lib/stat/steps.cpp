@@ -57,6 +57,12 @@ std::optional<std::int64_t> expected_steps(const metric::Run& run, const Series&
     const auto steps = count(run, key);
     if (steps) return *steps * (counts_micro_steps(run, series) ? *count(run, "gradient_accumulation_steps") : 1);
   }
+  // What trainers call the length of a training in their own words.
+  for (const char* const key :
+       {"steps", "num_steps", "total_steps", "train_steps", "num_train_steps", "max_train_steps", "training_steps",
+        "max_iters", "train_iters", "num_iters", "total_iters", "iterations", "num_iterations", "train_iterations"}) {
+    if (const auto steps = count(run, key)) return steps;
+  }
   return {};
 }
 

@@ -125,7 +125,13 @@ TEST_CASE("a run is believed only as far as its records go") {
   CHECK(judged("#@ a expected_steps=35\n#@ a summary.steps=35\n", rows) == "COMPLETE: ");
   CHECK(judged("#@ a expected_steps=40\n#@ a exit_code=0\n", rows) == "TRUNCATED: ends at step 30 of 40");
   CHECK(judged("#@ a expected_steps=30\n#@ a exit_code=137\n", rows) == "FAILED: exit code 137");
-  CHECK(judged("#@ a exit_code=0\n", rows) == "UNKNOWN: how many steps it should have is not known");
+  CHECK(judged("#@ a exit_code=0\n", rows) == "COMPLETE: ");
+  CHECK(judged("#@ a exit_state=finished\n", rows) == "COMPLETE: ");
+  CHECK(judged("#@ a exit_code=0\n", "") == "UNKNOWN: no metric records");
+  CHECK(judged("", rows) == "UNKNOWN: ended, not known to be complete");
+  CHECK(judged("#@ a steps=30\n", rows) == "COMPLETE: ");
+  CHECK(judged("#@ a max_iters=31\n", rows) == "TRUNCATED: ends at step 30 of 31");
+  CHECK(judged("#@ a steps=3\n", "a\t0\t3\t1\t5\na\t1\t2\t1\t6\na\t2\t1\t1\t7\n") == "COMPLETE: ");
   CHECK(judged("#@ a source=logs/a.log\n#@ a expected_steps=30\n",
                "a\t10\t3\t1\t5\na\t20\tnan\t1\t6\na\t30\t1\t1\t7\n") ==
         "DIVERGED: the loss is nan at step 20 (a.log:6)");

@@ -82,8 +82,9 @@ bool DocumentReader::next(std::string& document) {
   do {
     if (!next_line(line)) return false;
   } while (line.find_first_not_of(" \t\r") == std::string::npos);
-  const auto json = nlohmann::json::parse(as_utf8(line, room), nullptr, false);
   const auto wrong = [&](const std::string& what) { throw Error(input_.name(), line_, what); };
+  if (as_utf8(line, room) != line) wrong("is no UTF-8, as JSON must be: convert the file first, with iconv -t UTF-8");
+  const auto json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object()) wrong("is no JSON object");
   const auto at = json.find(key_);
   if (at == json.end()) wrong("has no \"" + printable(key_) + "\": name the field of the text by --text_key");

@@ -13,6 +13,7 @@ namespace zs::trace {
 namespace {
 
 constexpr std::size_t kBlock = 4 << 20, kLongest = 256 << 20;
+constexpr double kLatest = 1e18, kLongestEvent = 1e15;  // us: more would spoil every sum
 
 /// The text of a trace, of which the part from at() on is in memory as far as it was asked for.
 class Text {
@@ -237,6 +238,8 @@ class Reader {
       members();
     }
     if (trace_.read == 0) throw Error(trace_.path, 0, "holds no event: is it a profiler trace?");
+    if (trace_.events.empty() && trace_.memory.empty() && wrong_ == 0)
+      fault("none of its " + to_text(trace_.read) + " events has a duration: is it a profiler trace?");
     if (wrong_ > 0)
       fault(to_text(wrong_) + (wrong_ == 1 ? " event has" : " events have") +
             " no time or duration that is one: left out");
@@ -322,13 +325,11 @@ class Reader {
         args = value;
     }
     if (name == "\"[memory]\"") return add_memory(ts, args);
+    if (phase == "\"X\"" && dur.empty()) ++wrong_;  // a complete event has one
     if (dur.empty() || category.size() < 2 || category.front() != '"' || category == "\"Trace\"") return;
     event.ts = number(ts);
     event.dur = number(dur);
-    if (!std::isfinite(event.ts) || !(event.dur >= 0) || !std::isfinite(event.dur)) {
-      ++wrong_;
-      return;
-    }
+    if (!(std::fabs(event.ts) <= kLatest) || !(event.dur >= 0 && event.dur <= kLongestEvent)) return void(++wrong_);
     if (ts.find('.') != std::string_view::npos) {  // whole microseconds inside of it
       const double end = std::floor(event.end());
       event.ts = std::ceil(event.ts);

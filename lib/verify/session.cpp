@@ -22,6 +22,7 @@
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
 #include "metric/unit.hpp"
+#include "parse/custom.hpp"
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
 #include "train/describe.hpp"
@@ -292,6 +293,14 @@ std::vector<cli::Option> options() {
                  {},
                  false,
                  comparing});
+  all.push_back({0,
+                 "patterns",
+                 "FILE",
+                 "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]",
+                 "",
+                 {},
+                 false,
+                 comparing});
   all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
   all.push_back(
       {'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
@@ -313,14 +322,15 @@ Status Session::verify(const cli::Args& args) { return args.operands().size() >=
 
 Status Session::recorded(const cli::Args& args) {
   for (const cli::Option& option : args.command().options) {
-    static constexpr std::array kTaken = {"rtol",    "atol",     "format",          "output",
-                                          "columns", "registry", "verbose_logging", "allow"};
+    static constexpr std::array kTaken = {"rtol",    "atol",     "format",   "output",         "allow",
+                                          "columns", "registry", "patterns", "verbose_logging"};
     const bool taken = std::find(kTaken.begin(), kTaken.end(), option.name) != kTaken.end();
     if (taken || !args.has(option.name)) continue;
     if (option.name == "repeat")
       throw UsageError("--repeat trains; what was recorded several times is compared by its names: zs-verify A B C");
     throw UsageError("--" + option.name + " says nothing about recorded runs");
   }
+  parse::customize(args.text("patterns"), [&](const std::string& text) { cli::warn(args.command(), text); });
   const Tolerance allowed = tolerance(args, at::kFloat);
   const std::string registry = registry::place(args.text("registry"));
   std::vector<Operand> operands;

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trainer's own "step N ... loss X" in the spellings that people choose, for logs that no other dialect reads:
+//   step 5/12 loss 6.26 lr 0.001 time 0.130s
+//   Epoch: [0][5/100]  Time 0.13 (0.15)  Data 0.01 (0.02)  Loss 4.2 (4.5)  Acc@1 5.0 (4.1)
+//   [step 5] loss=2.5, lr=1e-3 | 120 ms
+//   steps: 10 loss: 2.3456 iter time (s): 0.123 samples/sec: 12.3
+// Between step and loss stand pairs of a key and a number, and nothing else: prose is left alone. A number in brackets
+// behind a value is its mean so far, and is left out.
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <utility>
+
+#include "base/number.hpp"
+#include "parse/dialect.hpp"
+#include "parse/names.hpp"
+
+namespace zs::parse {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 32) : c;
+  return result;
+}
+
+template <std::size_t N>
+bool among(const std::array<std::string_view, N>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_step_word(std::string_view word) {
+  static constexpr std::array<std::string_view, 10> kWords = {
+      "step", "steps", "iter", "iters", "it", "iteration", "iterations", "global_step", "batch", "update"};
+  return among(kWords, word);
+}
+
+/// Words in front of "step" by which a line speaks of a step instead of telling its metrics.
+bool is_prose(std::string_view prefix) {
+  const std::string text = lower(prefix);
+  for (const std::string_view word :
+       {"sav", "load", "restor", "resum", "checkpoint", "best", "early", "skip", "profil", "error", "fail"}) {
+    if (text.find(word) != std::string::npos) return true;
+  }
+  std::string_view rest = trimmed(text);
+  const std::string_view last = rest.substr(rest.find_last_of(" \t") + 1);  // npos + 1 is 0
+  static constexpr std::array<std::string_view, 14> kWords = {
+      "at", "from", "after", "before", "to", "for", "per", "since", "until", "every", "next", "the", "first", "last"};
+  return among(kWords, last);
+}
+
+/// What may stand between pairs.
+bool is_separator(char c) { return is_blank(c) || std::string_view(",;|[](){}*").find(c) != std::string_view::npos; }
+
+/// A key: letters, digits and "_./@-%", from a letter on.
+std::string_view take_word(std::string_view& text) {
+  std::size_t size = 0;
+  const auto part = [](char c) { return is_key(c) || c == '@' || c == '%'; };
+  if (!text.empty() && (is_alpha(text.front()) || text.front() == '_')) {
+    while (size < text.size() && part(text[size])) ++size;
+  }
+  while (size > 0 && (text[size - 1] == '-' || text[size - 1] == '.')) --size;  // a dash between pairs
+  const std::string_view word = text.substr(0, size);
+  text.remove_prefix(size);
+  return word;
+}
+
+/// "train" + "loss": words that belong to the key behind them.
+bool qualifies(std::string_view word) {
+  static constexpr std::array<std::string_view, 20> kWords = {
+      "train", "training", "val",     "valid",  "validation", "eval", "test", "lm",   "total", "avg",
+      "mean",  "average",  "running", "smooth", "smoothed",   "grad", "step", "iter", "batch", "learning"};
+  return among(kWords, word);
+}
+
+/// Whether a key names a loss.
+bool is_loss(std::string_view key) { return key.ends_with("loss") || column_named(key).column.ends_with("loss"); }
+
+/// Whether a number, or a number and its unit, ends in front of `rest`.
+bool value_ends(std::string_view rest) {
+  if (rest.starts_with(';')) return rest.size() == 1 || is_blank(rest[1]);
+  return number_ends(rest) || std::string_view("|)](").find(rest.front()) != std::string_view::npos;
+}
+
+class General : public Dialect {
+ public:
+  bool last_resort() const override { return true; }
+
+  Verdict read(const Line& line, Emitter& emitter) override {
+    const std::string_view text = line.text;
+    if (text.find('{') < 3) return {};  // JSON, a dict: other dialects know whether they are whole
+    Found found;
+    made_.clear();
+    for (std::size_t at = 0; at < text.size();) {  // where a step or an epoch may begin
+      if (!is_alpha(text[at]) || (at > 0 && (is_key(text[at - 1]) || text[at - 1] == '@'))) {
+        ++at;
+        continue;
+      }
+      std::string_view rest = text.substr(at);
+      if (begins(rest, found)) {
+        found.prefix = text.substr(0, at);
+        found.rest = rest;
+        break;
+      }
+      std::string_view word = text.substr(at);
+      at += std::max<std::size_t>(1, take_word(word).size());
+    }
+    if (found.step.empty() || is_prose(found.prefix)) return {};
+    std::string fault = read_pairs(line, found);
+    if (!found.has_loss && !read_loss_before(found)) return {false, matched_ || !line.ended ? fault : ""};
+    return record(line, found, emitter, fault);
+  }
+
+  bool repeats() const override { return repeats_; }
+  std::string reading() const override { return matched_ ? reading_ : ""; }
+
+ private:
+  struct Found {
+    std::string_view prefix, rest, step, total, epoch;
+    std::vector<Field> fields;
+    bool has_loss = false;
+  };
+
+  /// Reads "step 5/12", "[step 5]", "iter: 5 of 12", "Epoch: [0][5/100]", "Epoch 1/3, step 5/12" off `rest`.
+  bool begins(std::string_view& rest, Found& found) {
+    std::string_view text = rest;
+    std::string word = lower(take_word(text));
+    if (word == "epoch") {
+      skip_marks(text);
+      const std::string_view epoch = take_digits(text);
+      if (epoch.empty()) return false;
+      std::string_view ahead = text;
+      if (skip(ahead, "/")) take_digits(ahead);
+      std::string_view counter = text;
+      if (skip(counter, "][") || skip(counter, "] [")) {  // of PyTorch's example: [epoch][batch/batches]
+        skip_blanks(counter);
+        const std::string_view batch = take_digits(counter);
+        skip_blanks(counter);
+        if (batch.empty() || !skip(counter, "/")) return false;
+        skip_blanks(counter);
+        const std::string_view batches = take_digits(counter);
+        const auto e = parse_int(epoch), b = parse_int(batch), n = parse_int(batches);
+        if (!e || !b || !n || *e > 1'000'000'000 || *n > 1'000'000'000) return false;
+        skip(counter, "]");
+        found.step = made_.emplace_back(to_text(*e * *n + *b));
+        found.epoch = epoch;
+        rest = counter;
+        return true;
+      }
+      if (!ends_word(ahead)) return false;
+      while (!ahead.empty() && is_mark(ahead.front())) ahead.remove_prefix(1);
+      std::string_view next = ahead;
+      if (!is_step_word(lower(take_word(next))) || !begins(ahead, found)) return false;
+      found.epoch = epoch;
+      rest = ahead;
+      found.step = of_all_epochs(found);
+      found.total = {};
+      return true;
+    }
+    if (!is_step_word(word)) return false;
+    skip_marks(text);
+    const std::string_view step = take_digits(text);
+    if (step.empty() || step.size() > 15) return false;
+    std::string_view ahead = text;
+    skip_blanks(ahead);
+    if (skip(ahead, "/") || skip(ahead, "of ")) {
+      skip_blanks(ahead);
+      const std::string_view total = take_digits(ahead);
+      if (total.empty()) return false;
+      found.total = total;
+      text = ahead;
+    }
+    if (!ends_word(text)) return false;
+    found.step = step;
+    rest = text;
+    return true;
+  }
+
+  /// The step, counted on where the log counts anew in each epoch: "Epoch 2, step 1/12" behind "Epoch 1, step 12/12".
+  std::string_view of_all_epochs(const Found& found) {
+    const auto epoch = parse_int(found.epoch), step = parse_int(found.step), total = parse_int(found.total);
+    if (!epoch || !step || !total || *total > 1'000'000'000) return found.step;
+    if (last_step_ >= 0 && *epoch > last_epoch_ && *step <= last_step_ && *step <= *total) before_ += *total;
+    last_epoch_ = *epoch;
+    last_step_ = *step;
+    return before_ == 0 ? found.step : made_.emplace_back(to_text(before_ + *step));
+  }
+
+  static bool is_mark(char c) { return is_blank(c) || std::string_view(":=#[]|,-").find(c) != std::string_view::npos; }
+  static void skip_marks(std::string_view& text) {
+    const std::size_t marks = text.find_first_not_of(" \t:=#[");
+    text.remove_prefix(std::min(marks, text.size()));
+  }
+  static bool ends_word(std::string_view rest) {
+    return rest.empty() || is_separator(rest.front()) || rest.starts_with(':') || rest.starts_with('-');
+  }
+
+  /// Reads the pairs behind the step, up to what is none. Gives what is wrong with the value of a loss.
+  std::string read_pairs(const Line& line, Found& found) {
+    std::string_view& rest = found.rest;
+    while (true) {
+      while (!rest.empty() && (is_separator(rest.front()) || rest.front() == ':')) rest.remove_prefix(1);
+      if (skip(rest, "- ") || skip(rest, "-> ") || skip(rest, "=> ")) continue;
+      if (rest.empty()) return "";
+      std::string_view ahead = rest;
+      if (const Token number = take_number(ahead); !number.text.empty()) {  // "120 ms", "5.2 it/s"
+        if (!line.ended || !unit_of(ahead, number, "", found)) return "";
+        rest = ahead;
+        continue;
+      }
+      std::string key = lower(take_word(ahead));
+      if (key.empty()) return "";
+      while (qualifies(key) || is_qualified(key)) {
+        std::string_view next = ahead;
+        skip_blanks(next);
+        const std::string more = lower(take_word(next));
+        if (more.empty()) break;
+        key += "_" + more;
+        ahead = next;
+      }
+      const std::size_t gap = ahead.size();
+      skip_blanks(ahead);
+      std::string_view unit;
+      if (ahead.starts_with('(') && is_unit(ahead.substr(1, ahead.find(')') - 1))) {  // "iter time (s): 0.1"
+        unit = ahead.substr(1, ahead.find(')') - 1);
+        ahead.remove_prefix(unit.size() + 2);
+        skip_blanks(ahead);
+      }
+      const bool marked = skip(ahead, ":") || skip(ahead, "=");
+      skip_blanks(ahead);
+      if (!marked && gap == ahead.size()) return "";
+      const bool loss = is_loss(key);
+      std::string_view value = ahead;
+      skip(value, "\"");
+      const Token number = take_number(value);
+      if (number.text.empty()) {
+        if (loss && (marked || ahead.starts_with("None"))) return "malformed step line: no number after '" + key + "'";
+        if (!marked) return "";
+        const std::size_t word = std::min(ahead.find_first_of(" \t,;|"), ahead.size());  // key=word
+        rest = ahead.substr(word);
+        continue;
+      }
+      const bool cut =
+          std::all_of(value.begin(), value.end(), [](char c) { return is_alpha(c) || is_blank(c) || c == '/'; });
+      if (!line.ended && cut) return "malformed step line: the log ends within the value of '" + key + "'";
+      if (!unit_of(value, number, key, found, unit)) {
+        std::string_view clock = value;  // "time: 0:01:02" is no step's
+        const bool clocked = skip(clock, ":") && !take_digits(clock).empty();
+        if (loss || (column_named(key).column != key && !clocked))
+          return "malformed step line: other text within '" + key + "'";
+        if (!marked) return "";
+        rest = value.substr(std::min(value.find_first_of(" \t,;|"), value.size()));  // "eta: 0:01:02"
+        continue;
+      }
+      found.has_loss = found.has_loss || loss;
+      rest = value;
+      skip_blanks(rest);
+      if (rest.starts_with('(')) {  // "4.2 (4.5)", "(avg 4.5)"
+        const std::size_t close = rest.find(')');
+        if (close != std::string_view::npos && close < 40) rest.remove_prefix(close + 1);
+      }
+    }
+  }
+
+  /// "iter_time" of "iter time", as qualifies() joins them, is whole.
+  static bool is_qualified(std::string_view key) {
+    const std::size_t bar = key.rfind('_');
+    return bar != std::string_view::npos && qualifies(key.substr(bar + 1)) && key.find("step") != bar + 1;
+  }
+
+  static bool is_unit(std::string_view word) {
+    static constexpr std::array<std::string_view, 8> kUnits = {"s",  "sec",  "secs", "seconds",
+                                                               "ms", "msec", "us",   "min"};
+    return among(kUnits, word);
+  }
+
+  /// Reads the unit behind a number and adds the field. False where other text is glued to it.
+  bool unit_of(std::string_view& rest, Token number, std::string_view key, Found& found, std::string_view unit = {}) {
+    std::string_view ahead = rest;
+    skip(ahead, "\"");
+    const std::size_t before = ahead.size();
+    skip_blanks(ahead);
+    const bool glued = before == ahead.size();
+    std::string_view word = take_word(ahead);
+    if (ahead.starts_with('/') || word.ends_with('/')) word = {};
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kRates = {
+        {{"it/s", "iterations_per_second"},
+         {"tok/s", "tokens_per_second"},
+         {"tokens/s", "tokens_per_second"},
+         {"tokens/sec", "tokens_per_second"},
+         {"tok/sec", "tokens_per_second"},
+         {"samples/s", "samples_per_second"},
+         {"samples/sec", "samples_per_second"},
+         {"img/s", "images_per_second"},
+         {"imgs/s", "images_per_second"},
+         {"images/s", "images_per_second"}}};
+    if (ahead.starts_with(':') || ahead.starts_with('=')) word = {};  // the next key
+    const auto rate = std::find_if(kRates.begin(), kRates.end(), [&](const auto& one) { return one.first == word; });
+    const bool of_step = word == "s/it" || word == "s/step" || word == "s/iter" || word == "sec/step";
+    const bool ms_of_step = word == "ms/step" || word == "ms/it" || word == "ms/iter" || word == "ms/batch";
+    std::string name(key);
+    if (rate != kRates.end() || of_step || ms_of_step) {
+      if (name.empty()) name = rate != kRates.end() ? std::string(rate->second) : "iteration_time";
+      unit = ms_of_step ? "ms" : "s";
+      rest = ahead;
+    } else if (is_unit(word) && (ahead.empty() || is_separator(ahead.front()))) {
+      unit = word;
+      rest = ahead;
+      if (name.empty()) name = "iteration_time";
+    } else if (glued && skip(rest, "%")) {
+    } else {
+      std::string_view end = rest;
+      skip(end, "\"");
+      if (!value_ends(end)) return false;
+      rest = end;
+      if (name.empty()) return true;  // a number of nothing
+    }
+    if (name.empty()) return true;
+    const bool time = column_named(name).column == "iteration_time" || name.ends_with("time") ||
+                      unit.starts_with("m") || unit == "us";
+    const int places = unit == "ms" || unit == "msec" ? -3 : unit == "us" ? -6 : 0;
+    if (time && places != 0)
+      add(found, name, made_.emplace_back(shifted(number.text, places)), Kind::real);
+    else if (unit != "min")
+      add(found, name, number.text, number.kind);
+    return true;
+  }
+
+  void add(Found& found, std::string_view key, std::string_view value, Kind kind) {
+    const bool known =
+        std::any_of(found.fields.begin(), found.fields.end(), [&](const Field& f) { return f.key == key; });
+    if (!known) found.fields.push_back({made_.emplace_back(key), value, kind});
+  }
+
+  /// "loss=2.5 step=5": pairs with a mark, in front of the step.
+  bool read_loss_before(Found& found) {
+    for (std::size_t at = 0; at < found.prefix.size(); ++at) {
+      if (!is_alpha(found.prefix[at]) || (at > 0 && is_key(found.prefix[at - 1]))) continue;
+      std::string_view rest = found.prefix.substr(at);
+      const std::string key = lower(take_word(rest));
+      if (!is_loss(key) || !(skip(rest, "=") || skip(rest, ":"))) continue;
+      skip_blanks(rest);
+      const Token number = take_number(rest);
+      if (number.text.empty() || !value_ends(rest)) continue;
+      add(found, key, number.text, number.kind);
+      found.prefix = found.prefix.substr(0, at);
+      return found.has_loss = true;
+    }
+    return false;
+  }
+
+  Verdict record(const Line& line, Found& found, Emitter& emitter, const std::string& fault) {
+    std::vector<Field> fields = {{"step", found.step, Kind::integer}};
+    if (!found.epoch.empty()) fields.push_back({"epoch", found.epoch, Kind::integer});
+    for (const Field& field : found.fields) {
+      if (field.key != "step" && !(field.key == "epoch" && !found.epoch.empty())) fields.push_back(field);
+    }
+    if (!found.total.empty()) emitter.attribute("expected_steps", found.total);
+    repeats_ = found.epoch.empty() && fault.empty();  // else the step may be another than the line's
+    emitter.record(fields, found.prefix, line.number);
+    if (!matched_) describe(fields);
+    matched_ = true;
+    return {true, fault};
+  }
+
+  /// What the first line was read as, for people.
+  void describe(const std::vector<Field>& fields) {
+    for (const Field& field : fields) {
+      const std::string column(column_named(field.key).column);
+      reading_ += (reading_.empty() ? "" : ", ") + column +
+                  (column == field.key ? "" : " from '" + std::string(field.key) + "'");
+    }
+  }
+
+  std::deque<std::string> made_;  // texts that are not the log's
+  std::string reading_;
+  std::int64_t last_epoch_ = 0, last_step_ = -1, before_ = 0;  // `before_`: steps of the epochs before
+  bool matched_ = false, repeats_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Dialect> make_general() { return std::make_unique<General>(); }
+
+}  // namespace zs::parse

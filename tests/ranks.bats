@@ -161,7 +161,7 @@ a_repository() {
   printf '%s\n' '#!/bin/bash' '[[ "$1 $2 $3" == "exec --nv zs.sif" ]] || exit 9' 'echo "in the image"' "exec '$BUILD/zs-train' \"\${@:5}\"" >bin/apptainer
   chmod +x bin/apptainer
   PATH=$BUILD:$PATH
-  mapfile -t commands < <(sed -n 's/^\$ //p' "$ROOT/man/zs-cluster.7" | sed 's/\\e/\\/g; s/\\-/-/g')
+  mapfile -t commands < <(sed '/^.Sh EXAMPLES/,$d' "$ROOT/man/zs-cluster.7" | sed -n 's/^\$ //p' | sed 's/\\e/\\/g; s/\\-/-/g')
   [ "${#commands[@]}" = 8 ]
   ln -s "$ROOT/slurm" slurm
   for command in "${commands[@]}"; do

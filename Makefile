@@ -199,6 +199,9 @@ check-revisions: all  ## 20 comparisons of this revision with itself, for real (
 check-peers: all  ## compare with the Python packages that zs stands in for, which it gets from PyPI (minutes)
 	@for peer in tests/peers/*; do [ ! -x $$peer ] || BUILD=$(BUILD) PEERS=$(PEERS) $$peer || exit 1; done
 
+check-bugs: all  ## train with the silent bugs that DeepSpeed released, which it gets from PyPI: zs-verify is to name each (half an hour)
+	@BUILD=$(BUILD) tests/bugs/run
+
 check-gpu: all $(BUILD)/bench/kernels  ## what needs a GPU, on this machine's GPUs: one digest an arithmetic, checkpoints, a stopped rank (minutes)
 	@BUILD=$(BUILD) tests/gpu
 
@@ -232,7 +235,7 @@ install: all $(INSTALLED)  ## put binaries, man pages, completions and share/ un
 	install -d "$(TO)"/bin "$(TO)"/share/{zs,man/man{1,5,7},bash-completion/completions}
 	install $(INSTALLED) "$(TO)"/bin
 	for section in 1 5 7; do install -m 644 man/*.$$section "$(TO)"/share/man/man$$section || exit; done
-	cp -r share/. slurm "$(TO)"/share/zs && rm -rf "$(TO)"/share/zs/probe/__pycache__
+	cp -r share/. slurm "$(TO)"/share/zs && rm -rf "$(TO)"/share/zs/probe/zs_probe/__pycache__
 	$(if $(CACHED_LIBS),install -D -t "$(TO)"/lib/zs $(CACHED_LIBS))
 	$(if $(WITH_CUDA),install -D -t "$(TO)"/lib/zs $(BUILD)/libzs-cuda.so)
 	for t in $(TOOLS); do $(BUILD)/$$t --completion > "$(TO)"/share/bash-completion/completions/$$t || exit; done
@@ -259,6 +262,6 @@ heavy-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-attack check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools heavy-tools deb check-package flags FORCE
+.PHONY: all light check check-attack check-bugs check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools heavy-tools deb check-package flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

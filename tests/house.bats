@@ -99,7 +99,7 @@ scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; 
       [[ $(ldd "$root/usr/bin/$tool") != */zs/libtorch-* ]] || complain "the installed $tool loads $(ldd "$root/usr/bin/$tool" | grep libtorch)"
     fi
   done
-  for file in apptainer.def modulefiles/zs probe/zs_probe.py; do [ -s "$root/usr/share/zs/$file" ] || complain "no share/zs/$file"; done
+  for file in apptainer.def modulefiles/zs probe/zs_probe/attaching.py; do [ -s "$root/usr/share/zs/$file" ] || complain "no share/zs/$file"; done
   diff <("$root/usr/bin/zs-sweep" --list) <(zs-sweep --list) || complain "the installed zs-sweep lists other sets"
   diff <(bash "$root/usr/share/zs/slurm/batch.sbatch" --list) <(zs-sweep --list) || complain "the installed batch.sbatch lists other sets"
   verdict

@@ -4,7 +4,7 @@
 
 oracle.py WEIGHTS BATCHES LOSSES [cuda]: trains from a state dict on the token batches of `zs-train --dump_batches`, and
 compares the mean loss of every step with LOSSES (a line a step). Prints the largest relative difference; status 1 above
-2e-6. Where $ZS_PROBE names a folder, share/probe/zs_probe.py records the training there.
+2e-6. Where $ZS_PROBE names a folder, share/probe/zs_probe records the training there.
 """
 import math
 import os

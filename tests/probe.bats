@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Trainings of PyTorch under share/probe/zs_probe.py: recorded by tests/peers/probe.py, compared by zs-verify.
+# Trainings of PyTorch under share/probe/zs_probe: recorded by tests/peers/probe.py, compared by zs-verify.
 setup() {
   bats_load_library bats-support
   bats_load_library bats-assert
@@ -223,4 +223,82 @@ END
   run -1 zs-verify a b
   assert_line "verdict: FAILED"
   assert_output --partial "grad/w differs between rank 0 and rank 1"
+}
+
+@test "sketches say which relation holds: micro-batches that are missing, by name, against the whole training" {
+  run -1 zs-verify whole lost
+  assert_line "headline: step 1: gradient of 0.weight and 3 more of 4: 3 micro-batches are missing (micro-batch 1, micro-batch 2, micro-batch 3); micro-batch 4 counts once"
+  assert_line "parameter: 0.weight"
+  assert_line --partial "times the bound of rounding"
+}
+
+@test "a training on two ranks under FSDP2, its batch cut otherwise, is equal up to rounding, and one whose digests alone differ is not exact" {
+  run -1 zs-verify whole sharded
+  assert_line "verdict: equal up to rounding"
+  assert_line --partial "layout_b: FSDP2, 2 ranks"
+  run -0 zs-verify --allow rounding whole sharded
+  assert_line --regexp "^kind: rounding: the largest distance is 0\.[0-9]+ of its bound"
+  cp -r whole copy
+  run -1 zs-verify whole copy
+  assert_line --partial "one is a copy of the other"
+  cp -r whole other
+  sed -i '1s/"id": "../"id": "zz/;3s/"digest": "./"digest": "0/g' other/rank-0.jsonl
+  run -1 zs-verify whole other
+  assert_line "verdict: equal up to rounding"
+  cp -r whole again
+  sed -i '1s/"id": "../"id": "zz/' again/rank-0.jsonl
+  run -0 zs-verify whole again
+  assert_line "verdict: exact"
+}
+
+@test "a rate, a part that is missing and a step that one side lacks are told of probes with sketches" {
+  cp -r whole rate
+  sed -i '1s/"id": "../"id": "zz/' rate/rank-0.jsonl
+  sed -i '4s/"lr": 0.01/"lr": 0.001/' rate/rank-0.jsonl
+  run -1 zs-verify whole rate
+  assert_line "headline: step 2: the rate of group 0 is 0.001 for 0.01, x 1/10"
+  cp -r whole short
+  sed -i '1s/"id": "../"id": "zz/' short/rank-0.jsonl
+  sed -i '$d' short/rank-0.jsonl
+  sed -i '$d' short/rank-0.jsonl
+  run -3 zs-verify whole short
+  assert_line "steps_alone: 1"
+  cp -r sharded half
+  sed -i '3s/"digest"/"digits"/' half/rank-1.jsonl
+  run -2 zs-verify whole half
+  assert_output --partial "half/rank-1.jsonl:3: is no line of zs_probe"
+  rm half/rank-1.jsonl
+  run -2 zs-verify whole half
+  assert_output --partial "half/rank-1.jsonl"
+  run -1 zs-verify plain lost # one of them has no sketches: gradients and parameters, by their digests
+  assert_line "tensors_compared: 24"
+}
+
+@test "zs_probe records a training as it is, where PyTorch is here: its steps, accumulation, rate and loss; nothing goes to stdout" {
+  python3 -c 'import torch' 2>/dev/null || skip "no PyTorch for python3 here"
+  cat >train.py <<'END'
+import sys, torch
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 4)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+for step in range(3):
+    for _ in range(2):
+        (model(torch.randn(5, 8)).square().mean() / 2).backward()
+    if len(sys.argv) > 1 and step == 1:
+        model.weight.grad.mul_(2)
+    optimizer.step()
+    optimizer.zero_grad()
+END
+  export PYTHONPATH=$ROOT/share/probe
+  ZS_PROBE=one run -0 python3 -m zs_probe train.py
+  [ -z "$output" ]
+  ZS_PROBE=two run -0 python3 -m zs_probe train.py
+  ZS_PROBE=other run -0 python3 -m zs_probe train.py twice
+  run -0 zs-verify one two
+  assert_line "verdict: exact"
+  assert_line "steps_compared: 3"
+  run -1 zs-verify one other
+  assert_line "headline: step 2: gradient of weight: x 2"
+  ZS_PROBE=one run -0 python3 -m zs_probe train.py # the folder is taken: said, and the training goes on
+  assert_output --partial "one/rank-0.jsonl is there already"
 }

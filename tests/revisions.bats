@@ -107,7 +107,7 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
 }
 
 @test "revisions: --probe names the step, parameter and element where tensors part, though every printed loss agrees" {
-  # What a training under zs_probe.py would leave; the values of a step alone where they are asked for.
+  # What a training under zs_probe would leave; the values of a step alone where they are asked for.
   sed -i '2a if [[ ${ZS_PROBE:-off} != off ]]; then cp -r "$DATA/$kind" "$ZS_PROBE"; [[ $ZS_PROBE_VALUES ]] || rm "$ZS_PROBE"/*.safetensors; fi' "$repo/train.sh"
   export DATA=$ROOT/tests/data/probe
   commit plain "base=1000 peak=2000000 kind=plain"

@@ -13,6 +13,8 @@
 #include "compare/content.hpp"
 #include "compare/probe_file.hpp"
 #include "compare/probes.hpp"
+#include "probe/answer.hpp"
+#include "probe/record.hpp"
 
 namespace zs::verify {
 namespace {
@@ -170,7 +172,13 @@ void tell(const std::vector<FileResult>& files, Answer& answer) {
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {
   Answer answer;
   if (compare::holds_probe(a) != compare::holds_probe(b))
-    throw UsageError("one of " + a + " and " + b + " is a record of zs_probe.py, the other is not: name two");
+    throw UsageError("one of " + a + " and " + b + " is a record of zs_probe, the other is not: name two");
+  if (probe::version(a) == 2 && probe::version(b) == 2) {
+    probe::Answer found = probe::compare(a, b, tolerance);
+    answer.verdict = found.verdict;
+    answer.lines = std::move(found.lines);
+    return answer;
+  }
   if (compare::holds_probe(a)) {
     compare::ProbeAnswer found = compare::compare_probes(a, b, tolerance);
     answer.verdict = found.verdict;

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/answer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <tuple>
+
+#include "base/number.hpp"
+#include "compare/ledger.hpp"
+#include "compare/tensors.hpp"
+#include "probe/diagnosis.hpp"
+#include "tensorfile/safetensors.hpp"
+
+namespace zs::probe {
+namespace {
+
+using compare::Verdict;
+
+std::vector<compare::Part> values_of(const Tensor& tensor, const std::string& name) {
+  std::vector<compare::Part> parts;
+  for (const Tensor::Piece& piece : tensor.pieces) {
+    if (piece.values.empty() || !piece.contiguous || !std::filesystem::exists(piece.values)) return {};
+    for (auto& [held, value] : tensorfile::read_safetensors(piece.values).tensors) {
+      if (held == name) parts.push_back({name, piece.begin, std::move(value)});
+    }
+  }
+  return parts;
+}
+
+std::string place_text(std::int64_t index, const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> at(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0; index /= std::max<std::int64_t>(1, shape[i]))
+    at[i] = index % std::max<std::int64_t>(1, shape[i]);
+  return tensorfile::to_text(at);
+}
+
+/// What a place is called.
+std::string what(const std::string& place) {
+  if (place == "grad") return "gradient";
+  if (place == "direction") return "direction";
+  if (place == "local") return "gradient of a micro-batch";
+  if (place == "rate") return "learning rate";
+  if (place == "update" || place == "param") return "update";
+  if (place == "start") return "parameter";
+  if (place == "model") return "parameter in 16 bits";
+  if (place == "resume") return "resume";
+  return "optimizer state " + place.substr(place.find('.') + 1);
+}
+
+/// Where in a step.
+std::string stage(const std::string& place) {
+  if (place == "grad") return "backward, or the reduction of gradients";
+  if (place == "local") return "forward or backward";
+  if (place == "rate") return "learning rate schedule";
+  if (place == "start" || place == "resume") return "before the step";
+  return "optimizer";
+}
+
+std::string called(const Run& run) {
+  std::string text = run.layout.empty() ? "plain" : run.layout;
+  text += ", " + std::to_string(run.ranks) + (run.ranks == 1 ? " rank" : " ranks") + ", torch " + run.torch;
+  return run.framework.empty() ? text : text + ", " + run.framework.substr(0, run.framework.find_last_not_of(' ') + 1);
+}
+
+std::string some(const std::vector<std::string>& texts) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(5, texts.size()); ++i) text += (i ? "; " : "") + texts[i];
+  return texts.size() > 5 ? text + "; and " + std::to_string(texts.size() - 5) + " more" : text;
+}
+
+class Report {
+ public:
+  Report(const std::string& a, const std::string& b, const compare::Tolerance& tolerance)
+      : name_a_(a), name_b_(b), a_(read(a)), b_(read(b)), tolerance_(tolerance), found_(diagnose(a_, b_)) {}
+
+  Answer answer() {
+    losses();
+    if (!tolerance_.exact()) tolerate();
+    std::vector<std::string> failures;
+    for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
+      for (const std::string& fault : run->faults) failures.push_back(*name + ": " + fault);
+    }
+    for (const auto& [number, step] : a_.steps) not_finite(number, step);
+    const std::int64_t alone = static_cast<std::int64_t>(a_.steps.size() + b_.steps.size()) - 2 * found_.steps;
+    compare::Ledger ledger(holdings(a_), holdings(b_));
+    enter(ledger);
+    if (tolerance_.exact() ? found_.first || !loss_.empty() : refused_) ledger.at_least(Verdict::different);
+    if (unseen_) ledger.at_least(Verdict::inconclusive);
+    if (!a_.id.empty() && a_.id == b_.id) failures.push_back("both have the recording " + a_.id + ": one is a copy of the other");
+    if (found_.tensors == 0) failures.push_back("nothing in common: no tensor of any step that both have");
+    if (!failures.empty() || !wild_.empty()) ledger.at_least(Verdict::failed);
+    const compare::Settled verdict = ledger.settle();
+    add("verdict", std::string(compare::name(verdict)));
+    if (found_.first) tell(*found_.first);
+    if (found_.differing > 0) {
+      const Finding* const first = found_.first ? &*found_.first : nullptr;
+      add("kind", !first ? "rounding: the largest distance is " + to_rounded_text(found_.nearest, 2) + " of its bound, " + found_.nearest_at
+                         : "more than rounding: step " + to_text(first->step) + ", " +
+                               (first->parameter.empty() ? first->place : first->place + "/" + first->parameter) +
+                               (first->bound > 0 ? ": " + to_rounded_text(first->distance / first->bound, 3) + " times the bound of rounding" : ""));
+    }
+    if (!loss_.empty()) add("loss", loss_);
+    if (!failures.empty()) add("failure", some(failures));
+    if (!wild_.empty()) add("not finite", some(wild_));
+    if (unseen_) add("note", "the tolerance is of elements, and no values were kept: it was not tried");
+    for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
+      if (run->end < 0) add("note", *name + " has no end: its training did not call close(), was killed, or still runs");
+    }
+    if (!found_.missing.empty()) add("missing", some(found_.missing));
+    if (!found_.only.empty()) add("not compared", some(found_.only));
+    for (const auto& [name, run] : {std::pair{"A", &a_}, {"B", &b_}}) {
+      if (!run->unseen.empty()) add(std::string("not recorded in ") + name, some(run->unseen));
+    }
+    if (alone > 0) add("steps_alone", to_text(alone));
+    add("steps_compared", to_text(found_.steps));
+    add("tensors_compared", to_text(found_.tensors));
+    add("elements_compared", to_text(found_.elements));
+    add("tensors_differing", to_text(found_.differing));
+    add("layout_a", called(a_));
+    add("layout_b", called(b_));
+    add("ranks_a", std::to_string(a_.ranks));
+    add("ranks_b", std::to_string(b_.ranks));
+    if (a_.torch != b_.torch) add("torch", a_.torch + " in A, " + b_.torch + " in B: other bits are expected");
+    return {verdict, std::move(lines_)};
+  }
+
+ private:
+  void add(const std::string& key, const std::string& value) { lines_.emplace_back(key, value); }
+
+  /// Each tensor of each step.
+  static compare::Holdings holdings(const Run& run) {
+    compare::Holdings held;
+    for (const auto& [number, step] : run.steps) {
+      for (const auto& [name, tensor] : step.tensors.all()) held.add(thing(number, name));
+    }
+    return held;
+  }
+  static std::string thing(std::int64_t step, const std::string& name) { return "step " + to_text(step) + ": " + name; }
+
+  void enter(compare::Ledger& ledger) const {
+    const bool both_ended = a_.end >= 0 && a_.end == b_.end;
+    for (const auto& [mine, theirs, holder] :
+         {std::tuple{&a_, &b_, compare::Holder::a}, std::tuple{&b_, &a_, compare::Holder::b}}) {
+      for (const auto& [number, step] : mine->steps) {
+        const auto other = theirs->steps.find(number);
+        for (const auto& [name, tensor] : step.tensors.all()) {
+          const Tensor* const its = other == theirs->steps.end() ? nullptr : other->second.tensors.find(name);
+          if (its && holder == compare::Holder::a)
+            ledger.compared(thing(number, name), tensor.same(*its)     ? Verdict::exact
+                                                 : tolerance_.exact() ? Verdict::rounding
+                                                                      : Verdict::within);
+          else if (!its && (other == theirs->steps.end() ? both_ended : kept_by_layout(name, other->second.tensors)))
+            ledger.excuse(holder, thing(number, name));
+        }
+      }
+    }
+  }
+
+  /// Of its own optimizer each layout shows what there is; gradients and parameters are in all.
+  static bool kept_by_layout(const std::string& name, const Tensors& others) {
+    const std::string parameter = name.substr(name.find('/') + 1);
+    if (name.starts_with("grad/")) return others.find("direction/" + parameter) != nullptr;
+    return !name.starts_with("param/");
+  }
+
+  void losses() {
+    for (const auto& [number, step] : a_.steps) {
+      const auto other = b_.steps.find(number);
+      if (other == b_.steps.end() || a_.ranks != b_.ranks) continue;  // on other ranks it is of other samples
+      for (const auto& [rank, loss] : step.losses) {
+        const auto its = other->second.losses.find(rank);
+        if (its == other->second.losses.end() || !loss_.empty()) continue;
+        if (std::fabs(loss - its->second) <= rounding("BF16") * std::fabs(loss)) continue;
+        if (std::bit_cast<std::uint64_t>(loss) == std::bit_cast<std::uint64_t>(its->second)) continue;
+        loss_ = "step " + to_text(number) + ", rank " + std::to_string(rank) + ": " + to_text(loss) + " and " + to_text(its->second);
+        if (!tolerance_.accepts(loss, its->second)) refused_ = true;
+      }
+    }
+  }
+
+  void not_finite(std::int64_t number, const Step& step) {
+    const auto other = b_.steps.find(number);
+    if (other == b_.steps.end()) return;
+    for (const auto& [name, tensor] : step.tensors.all()) {
+      const Tensor* const its = other->second.tensors.find(name);
+      if (its && !std::isfinite(tensor.squares) && !std::isfinite(its->squares))
+        wild_.push_back("step " + to_text(number) + ": " + name);
+    }
+  }
+
+  /// A tolerance that was asked for is one of elements.
+  void tolerate() {
+    for (const auto& [number, step] : a_.steps) {
+      const auto other = b_.steps.find(number);
+      if (other == b_.steps.end()) continue;
+      for (const auto& [name, tensor] : step.tensors.all()) {
+        const Tensor* const its = other->second.tensors.find(name);
+        if (!its || tensor.same(*its) || refused_) continue;
+        const auto left = values_of(tensor, name), right = values_of(*its, name);
+        if (left.empty() || right.empty())
+          unseen_ = true;
+        else
+          refused_ = compare::parts(left, right, name_a_, name_b_, tolerance_).refused > 0;
+      }
+    }
+  }
+
+  void tell(const Finding& finding) {
+    std::string said = "step " + to_text(finding.step) + ": ";
+    if (finding.place == "rate") {
+      said += finding.relation;
+    } else {
+      said += what(finding.place) + " of " + finding.parameter;
+      if (finding.tensors.size() > 1)
+        said += " and " + to_text(static_cast<std::int64_t>(finding.tensors.size()) - 1) + " more of " + to_text(static_cast<std::int64_t>(finding.of));
+      said += ": " + finding.relation;
+    }
+    add("headline", said);
+    add("step", to_text(finding.step));
+    add("what", what(finding.place));
+    if (!finding.parameter.empty()) add("parameter", finding.parameter);
+    add("stage", stage(finding.place));
+    add("relation", finding.relation);
+    add("residual", to_rounded_text(finding.residual, 2));
+    add("distance", to_rounded_text(finding.distance, 3));
+    add("bound", to_rounded_text(finding.bound, 3));
+    if (!finding.tensors.empty()) {
+      std::vector<std::string> names = finding.tensors;
+      add("tensors", to_text(static_cast<std::int64_t>(names.size())) + " of " + to_text(static_cast<std::int64_t>(finding.of)) + ": " + some(names));
+    }
+    element(finding);
+  }
+
+  /// The element, where both kept values.
+  void element(const Finding& finding) {
+    const auto left = a_.steps.find(finding.step), right = b_.steps.find(finding.step);
+    if (left == a_.steps.end() || right == b_.steps.end() || finding.parameter.empty()) return;
+    const std::string place = finding.place == "update" ? "param" : finding.place;
+    const std::string name = place + "/" + finding.parameter;
+    const Tensor *a = left->second.tensors.find(name), *b = right->second.tensors.find(name);
+    if (!a || !b) return;
+    add("norm_a", to_text(std::sqrt(a->squares)));
+    add("norm_b", to_text(std::sqrt(b->squares)));
+    if (a->of != b->of || a->dtype != b->dtype) {
+      add("tensors", name + " has " + to_text(a->of) + " elements of " + a->dtype + " in A, " + to_text(b->of) + " of " + b->dtype + " in B");
+      return;
+    }
+    const auto mine = values_of(*a, name), theirs = values_of(*b, name);
+    if (mine.empty() || theirs.empty()) return;
+    const compare::Tensors found = compare::parts(mine, theirs, name_a_, name_b_, {});
+    if (!found.first) return;
+    add("index", to_text(found.first->index));
+    add("place", place_text(found.first->index, a->shape));
+    add("value_a", found.first->a);
+    add("value_a_hex", found.first->a_hex);
+    add("value_b", found.first->b);
+    add("value_b_hex", found.first->b_hex);
+    add("elements", to_text(found.differing) + " of " + to_text(found.elements) + " differ, at most by " +
+                        compare::ulp_text(found.largest.ulp) + " ulp");
+  }
+
+  std::string name_a_, name_b_;
+  Run a_, b_;
+  compare::Tolerance tolerance_;
+  Diagnosis found_;
+  std::vector<std::pair<std::string, std::string>> lines_;
+  std::string loss_;
+  std::vector<std::string> wild_;
+  bool refused_ = false, unseen_ = false;
+};
+
+}  // namespace
+
+Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {
+  return Report(a, b, tolerance).answer();
+}
+
+}  // namespace zs::probe

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/diagnosis.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/number.hpp"
+
+namespace zs::probe {
+namespace {
+
+std::string place_of(const std::string& name) { return name.substr(0, name.find('/')); }
+std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
+
+class Comparison {
+ public:
+  Comparison(const Run& a, const Run& b) : a_(a), b_(b) {}
+
+  Diagnosis run() {
+    starts();
+    const Step *before_a = nullptr, *before_b = nullptr;
+    for (const auto& [number, left] : a_.steps) {
+      const auto right = b_.steps.find(number);
+      if (right == b_.steps.end()) continue;
+      ++found_.steps;
+      step(number, {a_, left, before_a}, {b_, right->second, before_b});
+      before_a = &left, before_b = &right->second;
+      last_ = number;
+    }
+    for (const auto& [what, count] : only_)
+      found_.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) + " tensors only in " + what.first);
+    for (const std::string& name : missing_) found_.missing.push_back(name);
+    return std::move(found_);
+  }
+
+ private:
+  bool done() const { return found_.first.has_value(); }
+
+  /// Counts, and looks at what only one side has.
+  const Tensor* pair(const std::string& name, const Tensor& left, const Tensors& right) {
+    const Tensor* const other = right.find(name);
+    if (!other) {
+      lone(name, "A", right);
+      return nullptr;
+    }
+    ++found_.tensors;
+    found_.elements += left.held;
+    if (!left.same(*other)) ++found_.differing;
+    return other;
+  }
+
+  /// A gradient is no loss where the other side's optimizer gets the direction that was made of it.
+  void lone(const std::string& name, const char* side, const Tensors& other) {
+    const std::string place = place_of(name);
+    if (place == "param" || (place == "grad" && !other.find("direction/" + parameter_of(name))))
+      missing_.insert(name + " is only in " + side);
+    else
+      only_[{side, place}].insert(parameter_of(name));
+  }
+
+  /// The type in which a parameter's gradient was computed.
+  static std::string computed(const Side& side, const std::string& parameter) {
+    std::string dtype;
+    for (const auto& [key, local] : side.step.locals) {
+      if (const Tensor* const found = local.tensors.find(parameter)) dtype = coarser(dtype, found->dtype);
+    }
+    for (const char* place : {"grad/", "model/"}) {
+      if (const Tensor* const found = side.step.tensors.find(place + parameter)) dtype = coarser(dtype, found->dtype);
+    }
+    return dtype;
+  }
+
+  double bound(const Side& a, const Side& b, const std::string& parameter) const {
+    const std::string dtype = coarser(computed(a, parameter), computed(b, parameter));
+    // What earlier steps have left apart grows with each: the gradients' are at most some tens of times the parameters'.
+    return rounding(dtype) + 50 * drift_;
+  }
+
+  void near(double ratio, const std::string& at) {
+    if (ratio > found_.nearest) found_.nearest = ratio, found_.nearest_at = at;
+  }
+
+  void starts() {
+    for (const auto& [step, left] : a_.starts) {
+      const auto right = b_.starts.find(step);
+      const auto kept = b_.steps.find(step);
+      const Tensors* const other = right != b_.starts.end() ? &right->second : kept != b_.steps.end() ? &kept->second.tensors : nullptr;
+      if (other) start(step, left, *other);
+    }
+  }
+
+  /// A training that resumed begins with what it left; told of the first side that does not.
+  void resumed(std::int64_t number) {
+    for (const auto& [run, side] : {std::pair{&a_, "A"}, {&b_, "B"}}) {
+      const auto start = run->starts.find(number - 1);
+      const auto left = run->steps.find(number - 1);
+      if (done() || start == run->starts.end() || left == run->steps.end()) continue;
+      std::vector<Apart> apart;
+      std::vector<std::string> lost;
+      std::size_t of = 0;
+      for (const auto& [name, tensor] : left->second.tensors.all()) {
+        if (!name.starts_with("param/") && !name.starts_with("state.")) continue;
+        ++of;
+        const Tensor* const now = start->second.find(name);
+        if (!now)
+          lost.push_back(name);
+        else if (!now->same(tensor) && now->sketch.size() == tensor.sketch.size())
+          apart.push_back({name, &tensor.sketch, &now->sketch, distance(tensor.sketch, now->sketch), 0});
+      }
+      if (apart.empty() && lost.empty()) continue;
+      Finding finding;
+      if (!apart.empty()) finding = made(number, "resume", apart, of);
+      finding.step = number, finding.place = "resume", finding.of = of;
+      if (apart.empty()) finding.parameter = lost.front(), finding.tensors = lost, finding.distance = 1;
+      finding.relation = std::string(side) + " did not resume what it left: " +
+                         (lost.empty() ? "" : to_text(static_cast<std::int64_t>(lost.size())) + " tensors of the optimizer's state are gone") +
+                         (lost.empty() || apart.empty() ? "" : ", ") +
+                         (apart.empty() ? "" : to_text(static_cast<std::int64_t>(apart.size())) + " tensors have other values");
+      found_.first = finding;
+    }
+  }
+
+  /// As a training began: parameters are what was loaded or drawn.
+  void start(std::int64_t step, const Tensors& left, const Tensors& right) {
+    std::vector<Apart> apart;
+    std::size_t of = 0;
+    for (const auto& [name, tensor] : left.all()) {
+      if (!name.starts_with("param/")) continue;
+      const Tensor* const other = right.find(name);
+      if (!other || other->sketch.size() != tensor.sketch.size()) continue;
+      ++of;
+      const double by = distance(tensor.sketch, other->sketch), most = rounding(coarser(tensor.dtype, other->dtype)) / 4;
+      const double allowed = std::max(most, master_rounding(name));
+      drift_ = std::max(drift_, std::min(by, allowed) * 0.02);
+      if (!(by <= allowed)) apart.push_back({parameter_of(name), &tensor.sketch, &other->sketch, by, allowed});
+    }
+    if (apart.empty()) return;
+    Finding finding = made(step, "start", apart, of);
+    finding.relation = "the parameters differ before the first step";
+    found_.first = finding;
+  }
+
+  /// Masters that were made of parameters of 16 bits are rounded.
+  double master_rounding(const std::string& name) const {
+    for (const Run* run : {&a_, &b_}) {
+      if (run->steps.empty()) continue;
+      const Step& first = run->steps.begin()->second;
+      const Tensor* const low = first.tensors.find("model/" + parameter_of(name));
+      if (low && (low->dtype == "BF16" || low->dtype == "F16")) return low->dtype == "BF16" ? 0x1p-8 : 0x1p-11;
+    }
+    return 0;
+  }
+
+  static Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t of) {
+    Finding finding;
+    finding.step = step;
+    finding.place = place;
+    finding.parameter = apart.front().parameter;
+    finding.distance = apart.front().distance;
+    finding.bound = apart.front().bound;
+    finding.of = of;
+    for (const Apart& t : apart) finding.tensors.push_back(t.parameter);
+    return finding;
+  }
+
+  void step(std::int64_t number, const Side& a, const Side& b) {
+    std::map<std::string, std::vector<std::pair<std::string, const Tensor*>>> by_place;  // of A, with B's
+    std::map<std::string, std::vector<const Tensor*>> others;
+    for (const auto& [name, tensor] : a.step.tensors.all()) {
+      const Tensor* const other = pair(name, tensor, b.step.tensors);
+      if (!other || other->sketch.size() != tensor.sketch.size()) {
+        if (other && !done()) sized(number, name);
+        continue;
+      }
+      by_place[place_of(name)].emplace_back(parameter_of(name), &tensor);
+      others[place_of(name)].push_back(other);
+    }
+    for (const auto& [name, tensor] : b.step.tensors.all()) {
+      if (!a.step.tensors.find(name)) lone(name, "B", a.step.tensors);
+    }
+    if (done()) return;
+    const auto linear = [&](const std::string& place, double times) {
+      if (done() || !by_place.contains(place)) return;
+      std::vector<Apart> apart;
+      const auto& mine = by_place[place];
+      for (std::size_t i = 0; i < mine.size(); ++i) {
+        const Sketch &left = mine[i].second->sketch, &right = others[place][i]->sketch;
+        const double most = times * bound(a, b, mine[i].first), by = distance(left, right);
+        if (place == "grad") gradient_distance_[mine[i].first] = by;
+        if (!(by <= most))
+          apart.push_back({mine[i].first, &left, &right, by, most});
+        else
+          near(by / most, "step " + to_text(number) + ", " + place + " of " + mine[i].first);
+      }
+      if (apart.empty()) return;
+      Finding finding = made(number, place, apart, mine.size());
+      explain_gradients(place, apart, a, b, finding);
+      found_.first = finding;
+    };
+    resumed(number);
+    locals(number, a, b);
+    linear("grad", 1);
+    // A micro-batch's gradient that differs counts where its sum does: what leaves no trace in it is rounding.
+    if (done() && local_ && found_.first->relation.starts_with("no simple")) found_.first = local_;
+    linear("direction", 4);
+    rates(number, a, b);
+    for (const auto& [place, tensors] : by_place) {
+      // Under another optimizer the state is another, which its update shows more plainly.
+      if (place.starts_with("state.")) state_apart(number, place, by_place[place], others[place], a, b);
+    }
+    updates(number, a, b);
+    if (!done() && pending_) found_.first = pending_;
+    pending_.reset();
+    linear("model", 2);
+  }
+
+  void sized(std::int64_t number, const std::string& name) {
+    Finding finding;
+    finding.step = number;
+    finding.place = place_of(name);
+    finding.parameter = parameter_of(name);
+    finding.tensors = {finding.parameter};
+    finding.relation = "another shape";
+    finding.distance = 2;
+    found_.first = finding;
+  }
+
+  /// Each micro-batch's own gradient, whatever it is divided by: contributions are matched by their direction.
+  void locals(std::int64_t number, const Side& a, const Side& b) {
+    local_.reset();
+    if (done() || a.step.locals.empty() || a.step.locals.size() != b.step.locals.size()) return;
+    std::set<const Contribution*> taken;
+    for (const auto& [key, left] : a.step.locals) {
+      const Contribution* best = nullptr;
+      double most = 0.9;
+      for (const auto& [other, right] : b.step.locals) {
+        double along = 0, x = 0, y = 0;
+        for (const auto& [name, tensor] : left.tensors.all()) {
+          const Tensor* const its = right.tensors.find(name);
+          if (!its || its->sketch.size() != tensor.sketch.size()) continue;
+          along += dot(tensor.sketch, its->sketch);
+          x += dot(tensor.sketch, tensor.sketch);
+          y += dot(its->sketch, its->sketch);
+        }
+        const double cosine = x > 0 && y > 0 ? std::fabs(along) / std::sqrt(x * y) : 0;
+        if (cosine > most && !taken.contains(&right)) most = cosine, best = &right;
+      }
+      if (!best) return;  // cut otherwise into micro-batches, or experts of another mesh: sums are compared below
+      taken.insert(best);
+      std::vector<Apart> apart;
+      for (const auto& [name, tensor] : left.tensors.all()) {
+        const Tensor* const its = best->tensors.find(name);
+        if (!its || its->sketch.size() != tensor.sketch.size() || !(norm(tensor.sketch) > 0)) continue;
+        const double rest = fit({tensor.sketch}, its->sketch).residual, allowed = 2 * bound(a, b, name);
+        if (!(rest <= allowed))
+          apart.push_back({name, &tensor.sketch, &its->sketch, rest, allowed});
+        else
+          near(rest / allowed, "step " + to_text(number) + ", micro-batch " + std::to_string(key.second) + " of " + name);
+      }
+      if (apart.empty()) continue;
+      local_ = made(number, "local", apart, left.tensors.all().size());
+      local_->relation = "no simple relation";
+      local_->residual = apart.front().distance;
+      return;
+    }
+  }
+
+  void rates(std::int64_t number, const Side& a, const Side& b) {
+    if (done() || a.step.rates.empty() || b.step.rates.empty()) return;
+    auto left = a.step.rates, right = b.step.rates;
+    if (left.size() != right.size()) {  // group by group in one, part by part in the other
+      const auto distinct = [](std::vector<double>& rates) {
+        std::vector<double> kept;
+        for (const double rate : rates) {
+          if (std::find(kept.begin(), kept.end(), rate) == kept.end()) kept.push_back(rate);
+        }
+        rates = kept;
+      };
+      distinct(left), distinct(right);
+      if (left.size() != right.size()) return;
+    }
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (std::fabs(left[i] - right[i]) <= 1e-6 * std::max(std::fabs(left[i]), std::fabs(right[i]))) continue;
+      Finding finding;
+      finding.step = number;
+      finding.place = "rate";
+      finding.of = left.size();
+      finding.distance = std::fabs(left[i] - right[i]) / std::max(std::fabs(left[i]), std::fabs(right[i]));
+      finding.bound = 1e-6;
+      finding.relation = "the rate of group " + to_text(static_cast<std::int64_t>(i)) + " is " + to_text(right[i]) + " for " + to_text(left[i]);
+      if (left[i] != 0 && right[i] != 0) finding.relation += ", " + factor_text(right[i] / left[i], constants(a, b), 1e-4);
+      for (std::size_t j = 0; j < left.size(); ++j) {
+        if (j != i && left[j] == right[i]) finding.relation += " (that of group " + to_text(static_cast<std::int64_t>(j)) + ")";
+      }
+      found_.first = finding;
+      return;
+    }
+  }
+
+  void state_apart(std::int64_t number, const std::string& place, const std::vector<std::pair<std::string, const Tensor*>>& mine,
+                   const std::vector<const Tensor*>& theirs, const Side& a, const Side& b) {
+    if (done() || pending_) return;
+    std::vector<Apart> apart;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      const Sketch &left = mine[i].second->sketch, &right = theirs[i]->sketch;
+      const double most = 4 * bound(a, b, mine[i].first), by = distance(left, right);
+      if (!(by <= most)) apart.push_back({mine[i].first, &left, &right, by, most});
+    }
+    if (apart.empty()) return;
+    Finding finding = made(number, place, apart, mine.size());
+    explain_gradients(place, apart, a, b, finding);
+    pending_ = finding;
+  }
+
+  const Tensors* before(const Run& run, const Side& side, std::int64_t number) const {
+    const auto start = run.starts.find(number - 1);
+    if (start != run.starts.end()) return &start->second;
+    return side.previous && last_ == number - 1 ? &side.previous->tensors : nullptr;
+  }
+
+  void updates(std::int64_t number, const Side& a, const Side& b) {
+    if (done()) return;
+    const Tensors *from_a = before(a_, a, number), *from_b = before(b_, b, number);
+    std::vector<Update> apart;
+    std::size_t of = 0;
+    double moved = 0, size = 0;
+    for (const auto& [name, after] : a.step.tensors.all()) {
+      if (!name.starts_with("param/")) continue;
+      const Tensor* const other = b.step.tensors.find(name);
+      if (!other || other->sketch.size() != after.sketch.size()) continue;
+      const double by = distance(after.sketch, other->sketch);
+      moved += by * by * dot(after.sketch, after.sketch), size += dot(after.sketch, after.sketch);
+      const Tensor* const old_a = from_a ? from_a->find(name) : nullptr;
+      const Tensor* const old_b = from_b ? from_b->find(name) : nullptr;
+      if (!old_a || !old_b || old_a->sketch.size() != after.sketch.size() || old_b->sketch.size() != after.sketch.size()) continue;
+      ++of;
+      Update u{parameter_of(name), after.sketch, other->sketch, old_b->sketch, 0, 0};
+      for (std::size_t i = 0; i < u.a.size(); ++i) u.a[i] -= old_a->sketch[i], u.b[i] -= old_b->sketch[i];
+      u.distance = distance(u.a, u.b);
+      u.bound = update_bound(a, b, u, norm(after.sketch));
+      if (!(u.distance <= u.bound))
+        apart.push_back(std::move(u));
+      else
+        near(u.distance / u.bound, "step " + to_text(number) + ", update of " + u.parameter);
+    }
+    drift_ = std::max(drift_, size > 0 ? std::sqrt(moved / size) : 0);
+    if (apart.empty()) return;
+    std::vector<Apart> told;
+    for (const Update& u : apart) told.push_back({u.parameter, &u.a, &u.b, u.distance, u.bound});
+    Finding finding = made(number, "update", told, of);
+    explain_updates(apart, a, b, finding);
+    // A state that is apart comes before the update; but it says less where the update has a simple relation.
+    found_.first = pending_ && finding.relation.starts_with("no simple") ? *pending_ : finding;
+  }
+
+  /// Adam divides by the gradient's size: where that is rounding, the sign of the update is; a share of elements like the
+  /// gradient's relative error. Muon computes in bfloat16.
+  double update_bound(const Side& a, const Side& b, const Update& u, double size) const {
+    const double gradient = bound(a, b, u.parameter);
+    const bool divides = a.step.tensors.find("state.exp_avg_sq/" + u.parameter) || b.step.tensors.find("state.exp_avg_sq/" + u.parameter);
+    const bool muon = a.step.tensors.find("direction/" + u.parameter) || b.step.tensors.find("direction/" + u.parameter);
+    const auto measured = gradient_distance_.find(u.parameter);
+    const double seen = std::max(measured == gradient_distance_.end() ? 0 : measured->second, rounding("F32") / 16);
+    double most = 4 * gradient;
+    if (divides) most = std::max(most, 4 * std::sqrt(std::min(seen, gradient)) + 4 * gradient);
+    if (muon) most = std::max(most, 2 * rounding("BF16"));
+    const double least = std::max(norm(u.a), norm(u.b));
+    return most + (least > 0 ? 4 * 0x1p-24 * size / least : 0);
+  }
+
+  const Run &a_, &b_;
+  Diagnosis found_;
+  std::map<std::string, double> gradient_distance_;
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> only_;
+  std::set<std::string> missing_;
+  std::optional<Finding> pending_, local_;
+  std::int64_t last_ = -1;
+  double drift_ = 0;
+};
+
+}  // namespace
+
+Diagnosis diagnose(const Run& a, const Run& b) { return Comparison(a, b).run(); }
+
+}  // namespace zs::probe

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/number.hpp"
+#include "probe/diagnosis.hpp"
+
+namespace zs::probe {
+namespace {
+
+constexpr std::size_t kPatterns = 8;
+
+/// Columns joined over tensors.
+Sketch joined(const std::vector<const Sketch*>& parts) {
+  Sketch all;
+  for (const Sketch* part : parts) all.insert(all.end(), part->begin(), part->end());
+  return all;
+}
+
+std::string called(std::pair<int, int> contribution, int ranks) {
+  const std::string micro = "micro-batch " + std::to_string(contribution.second + 1);
+  return ranks > 1 ? micro + " of rank " + std::to_string(contribution.first) : micro;
+}
+
+/// What is common to the places where several tensors stand: "0.weight, 2.bias and 3 more".
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, names.size()); ++i) text += (i ? ", " : "") + names[i];
+  return names.size() > 3 ? text + " and " + std::to_string(names.size() - 3) + " more" : text;
+}
+
+/// Each (rank, micro-batch) of a side that has a gradient of all the tensors.
+std::vector<std::pair<int, int>> contributions(const Side& side, const std::vector<Apart>& apart) {
+  std::vector<std::pair<int, int>> keys;
+  for (const auto& [key, local] : side.step.locals) {
+    if (std::all_of(apart.begin(), apart.end(), [&](const Apart& t) {
+          const Tensor* const found = local.tensors.find(t.parameter);
+          return found && found->sketch.size() == t.a->size();
+        }))
+      keys.push_back(key);
+  }
+  return keys;
+}
+
+/// "only micro-batch 4 of rank 0, micro-batch 4 of rank 1, each counted 4 times".
+std::string weights_text(const std::vector<double>& weights, const std::vector<std::pair<int, int>>& keys) {
+  int ranks = 0;
+  for (const auto& key : keys) ranks = std::max(ranks, key.first + 1);
+  std::map<double, std::vector<std::string>> by_weight;
+  std::set<std::pair<int, int>> there;
+  for (std::size_t i = 0; i < keys.size(); ++i) by_weight[weights[i]].push_back(called(keys[i], ranks));
+  const auto missing = by_weight.find(0);
+  const std::size_t lost = missing == by_weight.end() ? 0 : missing->second.size();
+  const auto enumerated = [](const std::vector<std::string>& names) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min<std::size_t>(8, names.size()); ++i) text += (i ? ", " : "") + names[i];
+    return names.size() > 8 ? text + ", ..." : text;
+  };
+  std::string text;
+  for (const auto& [weight, names] : by_weight) {
+    if (weight == 0) continue;
+    text += (text.empty() ? "" : "; ") + enumerated(names) + (names.size() > 1 ? " count " : " counts ");
+    text += weight == 1 ? "once" : weight == 2 ? "twice" : to_rounded_text(weight, 4) + " times";
+  }
+  if (lost == keys.size()) return "none of the micro-batches";
+  if (lost > 0) text = (lost == 1 ? "a micro-batch is missing (" : to_text(static_cast<std::int64_t>(lost)) + " micro-batches are missing (") + enumerated(missing->second) + "); " + text;
+  return text;
+}
+
+/// The weight of one contribution in A's gradient, which all have.
+std::optional<double> unit_of(const std::vector<Sketch>& columns, const Sketch& target, double most) {
+  const Fit found = fit(columns, target);
+  if (columns.empty() || !(found.residual <= most)) return std::nullopt;
+  double mean = 0;
+  for (const double weight : found.weights) mean += weight / static_cast<double>(columns.size());
+  for (const double weight : found.weights) {
+    if (!(std::fabs(weight - mean) <= 0.05 * std::fabs(mean))) return std::nullopt;
+  }
+  return mean != 0 ? std::optional(mean) : std::nullopt;
+}
+
+bool one_factor(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
+  std::map<std::string, std::vector<std::string>> by_text;
+  double worst = 0;
+  for (const Apart& t : apart) {
+    const double size = dot(*t.a, *t.a);
+    if (!(size > 0)) return false;
+    const double factor = dot(*t.a, *t.b) / size;
+    const double left = residual({*t.a}, {factor}, *t.b);
+    if (!(left <= 4 * t.bound)) return false;
+    worst = std::max(worst, left);
+    by_text[factor_text(factor, constants(a, b), std::max(1e-3, t.bound))].push_back(t.parameter);
+  }
+  if (by_text.size() > 3) return false;
+  for (const auto& [text, names] : by_text)
+    finding.relation += (finding.relation.empty() ? "" : "; ") + text + (by_text.size() > 1 ? " in " + listed(names) : "");
+  finding.residual = worst;
+  return true;
+}
+
+bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
+  for (const Side* side : {&a, &b}) {
+    const auto keys = contributions(*side, apart);
+    if (keys.empty() || keys.size() > 64) continue;
+    std::vector<Sketch> columns;
+    for (const auto& key : keys) {
+      std::vector<const Sketch*> parts;
+      for (const Apart& t : apart) parts.push_back(&side->step.locals.at(key).tensors.find(t.parameter)->sketch);
+      columns.push_back(joined(parts));
+    }
+    std::vector<const Sketch*> of_a, of_b;
+    double most = 0;
+    for (const Apart& t : apart) of_a.push_back(t.a), of_b.push_back(t.b), most = std::max(most, 4 * t.bound);
+    const Sketch target_a = joined(of_a), target_b = joined(of_b);
+    const auto unit = unit_of(columns, target_a, most);
+    if (!unit) continue;
+    if (const auto whole = whole_fit(columns, target_b, *unit, most)) {
+      finding.relation = weights_text(whole->weights, keys);
+      finding.residual = whole->residual;
+      return true;
+    }
+    // By range: what each rank has made of the slice that it owns. As many unknowns as there are patterns, at most.
+    if (keys.size() >= kPatterns) continue;
+    std::map<std::vector<double>, std::size_t> found;
+    std::size_t ranges = 0, fitting = 0;
+    double worst = 0;
+    for (const Apart& t : apart) {
+      for (std::size_t at = 0; at + kPatterns <= t.b->size(); at += kPatterns) {
+        std::vector<Sketch> here;
+        const auto cut = [&](const Sketch& all) {
+          const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
+          return Sketch(from, from + kPatterns);
+        };
+        for (const auto& key : keys) here.push_back(cut(side->step.locals.at(key).tensors.find(t.parameter)->sketch));
+        ++ranges;
+        if (const auto whole = whole_fit(here, cut(*t.b), *unit, 4 * most, 0.2)) {
+          ++fitting;
+          ++found[whole->weights];
+          worst = std::max(worst, whole->residual);
+        }
+      }
+    }
+    if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4) continue;
+    finding.residual = worst;
+    for (const auto& [weights, count] : found)
+      finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") + to_text(static_cast<std::int64_t>(count)) +
+                          " of " + to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
+    return true;
+  }
+  return false;
+}
+
+bool stale(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
+  if (!a.previous || !b.previous) return false;
+  std::vector<Sketch> columns(3);
+  Sketch target;
+  double most = 0;
+  for (const Apart& t : apart) {
+    const Tensor* const old_a = a.previous->tensors.find(place + "/" + t.parameter);
+    const Tensor* const old_b = b.previous->tensors.find(place + "/" + t.parameter);
+    if (!old_a || !old_b || old_a->sketch.size() != t.a->size() || old_b->sketch.size() != t.a->size()) return false;
+    columns[0].insert(columns[0].end(), t.a->begin(), t.a->end());
+    columns[1].insert(columns[1].end(), old_a->sketch.begin(), old_a->sketch.end());
+    columns[2].insert(columns[2].end(), old_b->sketch.begin(), old_b->sketch.end());
+    target.insert(target.end(), t.b->begin(), t.b->end());
+    most = std::max(most, 4 * t.bound);
+  }
+  const std::string before = "step " + to_text(finding.step - 1);
+  for (const std::size_t old : {std::size_t{2}, std::size_t{1}}) {
+    const Fit alone = fit({columns[old]}, target);
+    if (alone.residual <= most) {
+      finding.relation = "stale: it is that of " + before + " " + factor_text(alone.weights[0], {}, 1e-2);
+      finding.residual = alone.residual;
+      return true;
+    }
+    const Fit both = fit({columns[0], columns[old]}, target);
+    if (both.residual <= most && std::fabs(both.weights[1]) > 0.05) {
+      finding.relation = "stale: the gradient of this step " + factor_text(both.weights[0], {}, 5e-2) + " plus that of " + before +
+                         " " + factor_text(both.weights[1], {}, 5e-2) + ": it was not set to zero";
+      finding.residual = both.residual;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool other_parameter(const std::string& place, const std::vector<Apart>& apart, const Side& a, Finding& finding) {
+  std::string said;
+  double worst = 0;
+  for (const Apart& t : apart) {
+    bool found = false;
+    for (const auto& [name, tensor] : a.step.tensors.all()) {
+      if (found || !name.starts_with(place + "/") || name == place + "/" + t.parameter) continue;
+      if (tensor.sketch.size() != t.b->size()) continue;
+      const double apart_by = distance(tensor.sketch, *t.b);
+      if (!(apart_by <= 4 * t.bound)) continue;
+      found = true;
+      worst = std::max(worst, apart_by);
+      said += (said.empty() ? "" : ", ") + t.parameter + " has that of " + name.substr(place.size() + 1);
+    }
+    if (!found) return false;
+  }
+  finding.relation = "another parameter's: " + said;
+  finding.residual = worst;
+  return true;
+}
+
+}  // namespace
+
+Constants constants(const Side& a, const Side& b) {
+  Constants known;
+  const auto add = [&](const std::string& what, double value) {
+    if (value > 1 && std::none_of(known.begin(), known.end(), [&](const auto& k) { return k.second == value; }))
+      known.emplace_back(what, value);
+  };
+  for (const Side* side : {&b, &a}) {
+    const auto accumulation = side->step.scalars.find("accumulation");
+    int micro = 0, ranks = 0;
+    for (const auto& [key, local] : side->step.locals) {
+      micro = std::max(micro, key.second + 1);
+      ranks = std::max(ranks, key.first + 1);
+    }
+    if (accumulation != side->step.scalars.end()) add("accumulation", accumulation->second);
+    if (side->run.ranks > 1) {
+      add("ranks", side->run.ranks);
+      add("data-parallel ranks", ranks);
+      add("accumulation", micro);
+    }
+    const auto scale = side->step.scalars.find("loss_scale");
+    if (scale != side->step.scalars.end()) add("loss scale", scale->second);
+  }
+  for (const Side* side : {&a, &b}) {  // what one side clips to, the other not
+    const auto bound = side->step.scalars.find("clip"), norm = side->step.scalars.find("norm");
+    if (bound != side->step.scalars.end() && norm != side->step.scalars.end() && bound->second > 0)
+      add("norm over clip bound", norm->second / bound->second);
+  }
+  return known;
+}
+
+void explain_gradients(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b,
+                       Finding& finding) {
+  const bool none = std::all_of(apart.begin(), apart.end(), [](const Apart& t) { return norm(*t.b) == 0; });
+  if (none) {
+    finding.relation = "all zero";
+    return;
+  }
+  if (std::any_of(apart.begin(), apart.end(), [](const Apart& t) { return !std::isfinite(norm(*t.b)); })) {
+    finding.relation = "not finite";
+    return;
+  }
+  if (one_factor(apart, a, b, finding)) return;
+  if (place == "grad" || place == "local" || place == "direction") {
+    if (other_micro_batches(apart, a, b, finding)) {
+      if (place == "direction") finding.relation = "the direction is a plain sum of gradients: " + finding.relation;
+      return;
+    }
+  }
+  if (stale(place, apart, a, b, finding) || other_parameter(place, apart, a, finding)) return;
+  std::vector<const Sketch*> of_a, of_b;
+  for (const Apart& t : apart) of_a.push_back(t.a), of_b.push_back(t.b);
+  const Fit along = fit({joined(of_a)}, joined(of_b));
+  finding.relation = "no simple relation (x " + to_rounded_text(along.weights[0], 3) + " along A's)";
+  finding.residual = along.residual;
+}
+
+void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding) {
+  std::vector<Apart> apart;
+  for (const Update& u : updates) apart.push_back({u.parameter, &u.a, &u.b, u.distance, std::max(u.bound, 1e-3)});
+  const auto all = [&](auto holds) { return std::all_of(updates.begin(), updates.end(), holds); };
+  if (all([](const Update& u) { return norm(u.b) <= 1e-12 * norm(u.before_b); })) {
+    finding.relation = "never updated: the parameters stand still";
+    return;
+  }
+  if (all([](const Update& u) { return norm(u.b) <= 1e-3 * norm(u.a); }) && one_factor(apart, a, b, finding)) {
+    finding.relation += ": the parameters stand still";
+    return;
+  }
+  if (one_factor(apart, a, b, finding)) return;
+  // Updates along the gradient: of the optimizer's input, or of the sum of micro-batches.
+  const double rate = b.step.rates.empty() ? 0 : b.step.rates[0];
+  Sketch gradients, target, theirs;
+  bool known = true;
+  for (const Update& u : updates) {
+    const Tensor* found = b.step.tensors.find("grad/" + u.parameter);
+    if (!found) found = b.step.tensors.find("direction/" + u.parameter);
+    if (!found || found->sketch.size() != u.b.size()) {
+      known = false;
+      break;
+    }
+    gradients.insert(gradients.end(), found->sketch.begin(), found->sketch.end());
+    theirs.insert(theirs.end(), u.a.begin(), u.a.end());
+    target.insert(target.end(), u.b.begin(), u.b.end());
+  }
+  if (known) {
+    const Fit sgd = fit({gradients}, target);
+    if (sgd.residual < 1e-2) {
+      finding.relation = "the update is " + to_rounded_text(sgd.weights[0], 4) + " x gradient" +
+                         (rate > 0 && std::fabs(sgd.weights[0] + rate) <= 1e-2 * rate ? ": plain SGD with the rate" : ": plain SGD");
+      finding.residual = sgd.residual;
+      return;
+    }
+  }
+  Sketch before;
+  theirs.clear(), target.clear();
+  for (const Update& u : updates) {
+    theirs.insert(theirs.end(), u.a.begin(), u.a.end());
+    target.insert(target.end(), u.b.begin(), u.b.end());
+    before.insert(before.end(), u.before_b.begin(), u.before_b.end());
+  }
+  const Fit decayed = fit({theirs, before}, target);
+  if (decayed.residual < 2e-2 && std::fabs(decayed.weights[0] - 1) < 2e-2) {
+    finding.relation = "the update plus " + to_rounded_text(decayed.weights[1], 3) + " x parameter: another weight decay";
+    finding.residual = decayed.residual;
+    return;
+  }
+  const Fit along = fit({theirs}, target);
+  finding.relation = "no simple relation (x " + to_rounded_text(along.weights[0], 3) + " along A's)";
+  finding.residual = along.residual;
+}
+
+}  // namespace zs::probe

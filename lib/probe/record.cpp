@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/record.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/number.hpp"
+
+namespace zs::probe {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::string path_of(const std::string& folder, int rank) { return folder + "/rank-" + std::to_string(rank) + ".jsonl"; }
+
+/// A number; what is not finite is a text.
+double number(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  return value.is_string() ? parse_real(value.get<std::string>()).value_or(std::nan("")) : std::nan("");
+}
+
+std::uint64_t hex(const std::string& text) {
+  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw Error("a digest has 16 hexadecimal digits");
+  return std::stoull(text, nullptr, 16);
+}
+
+/// Little-endian float64 in base64.
+Sketch sketch(const std::string& text) {
+  static_assert(std::endian::native == std::endian::little);
+  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  std::uint32_t held = 0;
+  int bits = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    const std::size_t digit = kDigits.find(c);
+    if (digit == std::string_view::npos) throw Error("a sketch is base64");
+    held = held << 6 | static_cast<std::uint32_t>(digit);
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes += static_cast<char>(held >> bits & 0xff);
+  }
+  if (bytes.empty() || bytes.size() % 64 != 0 || bytes.size() > 16 * 64)
+    throw Error("a sketch has 8 numbers for each of at most 16 ranges");
+  Sketch numbers(bytes.size() / 8);
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& folder) : folder_(folder) {}
+
+  Run read() {
+    run_.ranks = file(0);
+    if (run_.ranks < 1 || run_.ranks > 1 << 20) throw Error(path_of(folder_, 0), 1, "has no number of ranks");
+    for (int rank = 1; rank < run_.ranks; ++rank) {
+      if (file(rank) != run_.ranks)
+        throw Error(path_of(folder_, rank), 1, "is of a training on another number of ranks");
+    }
+    std::erase_if(run_.steps, [&](const auto& step) { return seen_[step.first] != run_.ranks; });
+    for (const auto& [step, held] : run_.steps) {
+      for (const auto& [name, tensor] : held.tensors.all()) whole(step, name, tensor);
+    }
+    return std::move(run_);
+  }
+
+ private:
+  void whole(std::int64_t step, const std::string& name, const Tensor& tensor) {
+    if (!tensor.whole())
+      run_.faults.push_back("step " + to_text(step) + ": of " + name + " " + to_text(tensor.held) + " of " +
+                            to_text(tensor.of) + " elements are there");
+  }
+
+  int file(int rank) {
+    const std::string path = path_of(folder_, rank);
+    const std::string content = Input(path).read_all();
+    std::int64_t line = 0;
+    int ranks = 0;
+    std::set<std::int64_t> steps;
+    for (std::size_t at = 0; at < content.size();) {
+      const std::size_t end = content.find('\n', at);
+      if (end == std::string::npos) break;  // cut: the training was killed within it
+      ++line;
+      try {
+        const Json row = Json::parse(std::string_view(content).substr(at, end - at));
+        if (line == 1 && !row.contains("zs_probe")) throw Error("is not the first line of zs_probe");
+        if (row.contains("zs_probe")) {
+          ranks = head(row);
+        } else if (row.contains("end")) {
+          run_.end = row.at("end").get<std::int64_t>();
+        } else if (row.contains("start")) {
+          for (const Json& tensor : row.at("tensors"))
+            add(run_.starts[row.at("start").get<std::int64_t>()], tensor, rank, "", "start");
+        } else {
+          const auto step = row.at("step").get<std::int64_t>();
+          if (!steps.insert(step).second) throw Error("a step stands twice");
+          add_step(step, row, rank);
+          ++seen_[step];
+        }
+      } catch (const Json::exception&) {
+        throw Error(path, line, "is no line of zs_probe");
+      } catch (const Error& error) {
+        throw Error(path, line, error.what());
+      }
+      at = end + 1;
+    }
+    if (line == 0) throw Error(path, 0, "is empty, expected the record of zs_probe");
+    return ranks;
+  }
+
+  int head(const Json& row) {
+    if (row.at("zs_probe").get<int>() != 2) throw Error("is of a version that this zs-verify does not know");
+    run_.torch = row.at("torch").get<std::string>();
+    if (run_.id.empty()) run_.id = row.value("id", "");
+    run_.layout = row.value("layout", "");
+    run_.framework = row.value("framework", "");
+    if (row.contains("unseen")) run_.unseen = row.at("unseen").get<std::vector<std::string>>();
+    return row.at("world_size").get<int>();
+  }
+
+  void add_step(std::int64_t number_of, const Json& row, int rank) {
+    Step& step = run_.steps[number_of];
+    if (!row.at("loss").is_null()) step.losses[rank] = number(row.at("loss"));
+    const std::string values =
+        row.at("values").is_null() ? "" : folder_ + "/" + fs::path(row.at("values").get<std::string>()).filename().string();
+    const std::string what = "step " + to_text(number_of);
+    for (const Json& tensor : row.at("tensors")) add(step.tensors, tensor, rank, values, what);
+    for (const Json& local : row.value("locals", Json::array())) {
+      const int by = local.at("by").get<int>(), micro = local.at("micro").get<int>();
+      Contribution& into = step.locals[{by, micro}];
+      into.by = by, into.micro = micro;
+      add(into.tensors, local, rank, "", what + ", micro-batch " + std::to_string(micro));
+    }
+    step.batch[rank] = row.value("batch", std::vector<std::vector<std::string>>());
+    if (rank != 0) return;
+    const Json scalars = row.value("scalars", Json::object());
+    for (const auto& [key, value] : scalars.items()) step.scalars[key] = number(value);
+    for (const Json& group : row.value("groups", Json::array())) {
+      if (group.contains("lr")) step.rates.push_back(number(group.at("lr")));
+    }
+  }
+
+  void add(Tensors& into, const Json& row, int rank, const std::string& values, const std::string& where) {
+    const auto name = row.at("name").get<std::string>();
+    const std::string what = where + ": " + name;
+    Tensor& tensor = into.at(name);
+    const auto of = row.at("of").get<std::int64_t>();
+    const auto dtype = row.at("dtype").get<std::string>();
+    if (tensor.dtype.empty()) {
+      tensor.dtype = dtype;
+      tensor.of = of;
+      tensor.shape = row.at("shape").get<std::vector<std::int64_t>>();
+    }
+    if (tensor.of != of || tensor.dtype != dtype) throw Error(what + " has another size or type on another rank");
+    Tensor::Piece piece{"", row.at("begin").get<std::int64_t>(), row.at("count").get<std::int64_t>(),
+                        !row.contains("runs"), hex(row.at("digest").get<std::string>()), rank, values};
+    const Sketch numbers = sketch(row.at("sketch").get<std::string>());
+    if (tensor.sketch.empty()) tensor.sketch.assign(numbers.size(), 0);
+    if (tensor.sketch.size() != numbers.size()) throw Error(what + " has a sketch of another size on another rank");
+    if (piece.count == 0) return;
+    if (piece.begin < 0 || piece.count < 0 || piece.count > of || piece.begin > of - piece.count)
+      if (piece.contiguous || piece.begin < 0 || piece.count < 0 || piece.count > of)
+        throw Error(what + " has a part outside of it");
+    piece.key = piece.contiguous ? to_text(piece.begin) + "+" + to_text(piece.count) : row.at("runs").dump();
+    for (const Tensor::Piece& known : tensor.pieces) {
+      if (known.key == piece.key) {  // another copy of it
+        if (known.digest != piece.digest)
+          run_.faults.push_back(what + " differs between rank " + std::to_string(known.rank) + " and rank " +
+                                std::to_string(rank));
+        return;
+      }
+      if (known.contiguous && piece.contiguous && piece.begin < known.begin + known.count &&
+          known.begin < piece.begin + piece.count)
+        throw Error(what + ": the parts of rank " + std::to_string(known.rank) + " and rank " + std::to_string(rank) +
+                    " overlap");
+    }
+    tensor.digest += piece.digest;
+    tensor.squares += number(row.at("squares"));
+    for (std::size_t i = 0; i < numbers.size(); ++i) tensor.sketch[i] += numbers[i];
+    tensor.held += piece.count;
+    if (tensor.held > tensor.of) throw Error(what + ": its parts overlap");
+    tensor.pieces.push_back(std::move(piece));
+  }
+
+  std::string folder_;
+  Run run_;
+  std::map<std::int64_t, int> seen_;
+};
+
+}  // namespace
+
+bool Tensor::same(const Tensor& other) const {
+  return dtype == other.dtype && of == other.of && held == other.held && digest == other.digest;
+}
+
+Tensor& Tensors::at(const std::string& name) {
+  const auto [place, added] = index_.try_emplace(name, held_.size());
+  if (added) held_.emplace_back(name, Tensor());
+  return held_[place->second].second;
+}
+
+const Tensor* Tensors::find(const std::string& name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &held_[found->second].second;
+}
+
+int version(const std::string& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored) || !fs::is_regular_file(path_of(folder, 0), ignored)) return 0;
+  Input file(path_of(folder, 0));
+  std::array<char, 256> start{};
+  const std::string_view text(start.data(), file.read(start.data(), start.size()));
+  static constexpr std::string_view kKey = "{\"zs_probe\": ";
+  return text.starts_with(kKey) && text.size() > kKey.size() && text[kKey.size()] == '2' ? 2 : 1;
+}
+
+Run read(const std::string& folder) { return Reader(folder).read(); }
+
+}  // namespace zs::probe

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What zs_probe (share/probe/zs_probe, writer.py) recorded of a training, joined over its ranks.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "probe/relation.hpp"
+
+namespace zs::probe {
+
+/// The version that rank 0's file in `folder` begins with: 1 has no sketches; 0: the folder is no probe.
+int version(const std::string& folder);
+
+/// A tensor at one place and step, joined over ranks.
+struct Tensor {
+  std::string dtype;
+  std::vector<std::int64_t> shape;
+  std::int64_t of = 0, held = 0;  ///< elements: of the whole; in distinct parts
+  std::uint64_t digest = 0;
+  double squares = 0;
+  Sketch sketch;  ///< 8 numbers a range, range by range
+  struct Piece {
+    std::string key;  ///< where it lies
+    std::int64_t begin, count;
+    bool contiguous;
+    std::uint64_t digest;
+    int rank;
+    std::string values;  ///< file, or ""
+  };
+  std::vector<Piece> pieces;
+  bool whole() const { return held == of; }
+  bool same(const Tensor& other) const;  ///< all bits
+};
+
+/// Tensors in the order recorded; names are PLACE/PARAMETER.
+class Tensors {
+ public:
+  Tensor& at(const std::string& name);
+  const Tensor* find(const std::string& name) const;
+  const std::vector<std::pair<std::string, Tensor>>& all() const { return held_; }
+
+ private:
+  std::vector<std::pair<std::string, Tensor>> held_;
+  std::map<std::string, std::size_t, std::less<>> index_;
+};
+
+/// A micro-batch's gradients: of the rank `by` of its data parallelism, the micro-batch `micro` from 0.
+struct Contribution {
+  int by = 0, micro = 0;
+  Tensors tensors;  ///< by parameter
+};
+
+struct Step {
+  Tensors tensors;
+  std::map<std::pair<int, int>, Contribution> locals;  ///< by (by, micro)
+  std::map<std::string, double> scalars;               ///< of rank 0: norm, clip, loss_scale, accumulation
+  std::vector<double> rates;                           ///< of each group, of rank 0
+  std::map<int, double> losses;                        ///< by rank: what the training said
+  std::map<int, std::vector<std::vector<std::string>>> batch;  ///< by rank: of each micro-batch its samples' digests
+};
+
+struct Run {
+  std::map<std::int64_t, Step> steps;
+  std::map<std::int64_t, Tensors> starts;  ///< before step + 1: parameters and state as the training began or resumed
+  std::vector<std::string> faults;
+  int ranks = 0;
+  std::int64_t end = -1;  ///< steps made; -1: not told
+  std::string torch, layout, framework;
+  std::string id;  ///< of rank 0's file: by which a copy is known
+  std::vector<std::string> unseen;  ///< what the probe said that it cannot see
+};
+
+/// Throws Error, located, where a file is damaged or a rank is missing. A line that a kill has cut ends a file; a step that
+/// not every rank has is none.
+Run read(const std::string& folder);
+
+}  // namespace zs::probe

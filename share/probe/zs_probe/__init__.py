@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records what a PyTorch training computes, so that zs-verify can say where two trainings part, and by what relation.
+
+    ZS_PROBE=DIR python -m zs_probe train.py ARGUMENTS          the training as it is
+    ZS_PROBE=DIR torchrun ... -m zs_probe train.py ARGUMENTS
+
+or, in the training's own loop, before its first step
+
+    probe = zs_probe.attach(model, optimizer, "probe-a")        or of a DeepSpeed engine, a Trainer: attach(x)
+
+Needs torch alone. Each rank writes FOLDER/rank-R.jsonl (writer.py says what); zs-verify FOLDER_A FOLDER_B compares two.
+
+every=N       writes each N-th step, and the first. The default, None, writes the first 16, measures them, and takes the power
+              of two that keeps the probe below 3 % of the time. Two probes are compared at the steps that both have.
+values=True   keeps the values, too, of each step that is written (or of those steps that are in `values`).
+
+$ZS_PROBE names the folder, or is `off`: nothing is recorded. $ZS_PROBE_EVERY and $ZS_PROBE_VALUES (all, or steps joined by
+commas) stand for the arguments that the call leaves out.
+"""
+__all__ = ["attach", "Off", "Recorder", "TrainerCallback"]
+
+
+def attach(x, optimizer=None, folder="probe", every=None, values=None):
+    """Records the steps of a training; see attaching.py."""
+    from . import attaching
+    return attaching.attach(x, optimizer, folder, every, values)
+
+
+def __getattr__(name):  # torch is imported when something needs it
+    if name in ("TrainerCallback", "lightning_callback"):
+        from . import callbacks
+        return getattr(callbacks, name)
+    if name in ("Recorder", "Probe"):
+        from .recorder import Recorder
+        return Recorder
+    if name == "Off":
+        from .attaching import Off
+        return Off
+    if name == "digest":
+        from .sketch import digest
+        return digest
+    raise AttributeError(f"module 'zs_probe' has no attribute '{name}'")

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ZS_PROBE=DIR python -m zs_probe [-m MODULE | SCRIPT] [ARGUMENT...]: runs a training as it is, and records it."""
+import os
+import runpy
+import sys
+
+from . import boot
+
+USAGE = "usage: ZS_PROBE=DIR python -m zs_probe [-m MODULE | SCRIPT] [ARGUMENT...]"
+
+
+def main():
+    words = sys.argv[1:]
+    if not words or words[0] in ("-h", "--help") or words == ["-m"]:
+        print(USAGE, file=sys.stderr)
+        sys.exit(0 if words and words[0] in ("-h", "--help") else 2)
+    if not os.environ.get("ZS_PROBE"):
+        os.environ["ZS_PROBE"] = "probe"
+        print("zs_probe: ZS_PROBE is not set: the training is recorded in the folder probe", file=sys.stderr)
+    boot.activate()
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        return
+    sys.argv = words
+    sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+    runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

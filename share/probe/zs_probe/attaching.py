@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which optimizer, which modules, which layout: of whatever a training has."""
+import atexit
+import gc
+import os
+
+import torch
+
+from . import deepspeed, fsdp
+from .layouts import Layout
+from .recorder import Recorder
+from .say import guarded, say
+
+recorders = []  # that record
+
+
+class Off:
+    """What attach() gives where nothing is recorded."""
+
+    every = 0
+
+    def loss(self, value):
+        pass
+
+    def close(self):
+        pass
+
+
+def _settings(folder, every, values):
+    folder = os.environ.get("ZS_PROBE") or folder
+    if every is None and os.environ.get("ZS_PROBE_EVERY"):
+        every = int(os.environ["ZS_PROBE_EVERY"])
+        if every < 1:
+            raise ValueError("ZS_PROBE_EVERY: expected a whole number of at least 1")
+    asked = os.environ.get("ZS_PROBE_VALUES", "")
+    if values is None and asked:
+        values = True if asked == "all" else {int(step) for step in asked.split(",")}
+    return folder, every, values or False
+
+
+def roots_of(optimizer):
+    """The outermost modules that own parameters of an optimizer, of all that live in this process."""
+    wanted = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    modules = [m for m in gc.get_objects() if issubclass(type(m), torch.nn.Module) and "_modules" in m.__dict__]
+    children = {id(c) for m in modules for c in m._modules.values()}
+    return [m for m in modules if id(m) not in children and any(id(p) in wanted for p in m.parameters())]
+
+
+def forget(parameters):
+    """Ends the recorders of these parameters, which another one records now."""
+    ids = {id(p) for p in parameters}
+    for recorder in list(recorders):
+        if any(id(p) in ids for p in recorder.parameters):
+            recorder.layout.detach()
+            recorders.remove(recorder)
+
+
+def start(layout, folder, every, values):
+    """A recorder of a layout, with its hooks."""
+    recorder = Recorder(layout, folder, every, values)
+    recorder.parameters = [p for group in layout.optimizer.param_groups for p in group["params"]]
+    if layout.roots and hasattr(layout.roots[0], "parameters"):
+        known = {id(p) for p in recorder.parameters}
+        recorder.parameters += [p for root in layout.roots for p in root.parameters() if id(p) not in known]
+    layout.frozen = sorted(name for key, name in layout.names().items() for p in recorder.parameters if id(p) == key and not p.requires_grad)
+    layout.attach(recorder)
+    recorders.append(recorder)
+    atexit.register(guarded(recorder.close))
+    return recorder
+
+
+def of_engine(engine, folder="probe", every=None, values=None):
+    layout = deepspeed.layout(engine)
+    if layout is None:
+        return Off()
+    forget(engine.module.parameters())
+    return start(layout, *_settings(folder, every, values))
+
+
+def of_optimizer(roots, optimizer, folder="probe", every=None, values=None):
+    layout = fsdp.layout([r for r in roots if hasattr(r, "_modules")], optimizer) or Layout(roots, optimizer)
+    known = layout.names()
+    lost = sum(id(p) not in known for group in optimizer.param_groups for p in group["params"])
+    if lost:
+        say(f"{lost} of the optimizer's parameters belong to no module that it was given: they are recorded as unnamed.N")
+    return start(layout, *_settings(folder, every, values))
+
+
+def _torch_optimizer(optimizer):
+    """What a wrapper (Accelerate's, Lightning's) holds."""
+    while hasattr(optimizer, "optimizer") and not (isinstance(optimizer, torch.optim.Optimizer) and "defaults" in vars(optimizer)):
+        optimizer = optimizer.optimizer
+    return getattr(optimizer, "_optimizer", optimizer)
+
+
+def attach(x, optimizer=None, folder="probe", every=None, values=None):
+    """Records the steps of a training into `folder`; on every rank, each of which writes its own file. `x` is a DeepSpeed
+    engine, a Trainer of transformers, a Trainer of Lightning, (model, optimizer), or a model, with its optimizer."""
+    if os.environ.get("ZS_PROBE", folder) == "off":
+        return Off()
+    if isinstance(x, (tuple, list)) and len(x) == 2:
+        x, optimizer = x
+    if deepspeed.is_engine(x):
+        for recorder in recorders:  # ZS_PROBE attached it already
+            if getattr(recorder.layout, "engine", None) is x:
+                return recorder
+        return of_engine(x, folder, every, values)
+    kinds = {kind.__name__ for kind in type(x).__mro__}
+    if hasattr(x, "add_callback") and "Trainer" in kinds:
+        from .callbacks import TrainerCallback
+        x.add_callback(TrainerCallback(folder, every, values, trainer=x))
+        return x
+    if "Trainer" in kinds and hasattr(x, "callbacks"):
+        from .callbacks import lightning_callback
+        x.callbacks.append(lightning_callback(folder, every, values))
+        return x
+    if optimizer is None:
+        raise TypeError(f"zs_probe.attach: a {type(x).__name__} is no engine and no trainer: call attach(model, optimizer)")
+    inner = _torch_optimizer(optimizer)
+    if not isinstance(inner, torch.optim.Optimizer):
+        raise TypeError(f"zs_probe.attach: a {type(optimizer).__name__} is no optimizer of torch; of DeepSpeed give the engine")
+    for recorder in list(recorders):
+        if recorder.layout.optimizer is inner:
+            recorder.layout.detach()
+            recorders.remove(recorder)
+    return of_optimizer([x], inner, folder, every, values)

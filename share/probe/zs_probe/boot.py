@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attaches by itself where $ZS_PROBE names a folder: to each optimizer of torch that a training makes, and to each engine
+of DeepSpeed. Imports neither torch nor DeepSpeed: it waits until the training does."""
+import importlib.abc
+import importlib.util
+import os
+import sys
+
+inside = [0]  # calls of deepspeed.initialize under way: the optimizers that it makes are its own
+_active = []
+
+
+def activate():
+    """Once a process; nothing without $ZS_PROBE."""
+    if _active or os.environ.get("ZS_PROBE", "off") in ("", "off"):
+        return
+    _active.append(True)
+    finder = _Finder({"torch.optim.optimizer": _watch_optimizers, "torch.nn.utils": _watch_clipping, "torch._tensor": _watch_backward,
+                      "deepspeed": _watch_deepspeed})
+    for name in list(finder.watched):
+        if name in sys.modules:
+            finder.watched.pop(name)(sys.modules[name])
+    sys.meta_path.insert(0, finder)
+    _watch_processes()
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Calls back with a module when it has been imported."""
+
+    def __init__(self, watched):
+        self.watched = watched
+
+    def find_spec(self, name, path, target=None):
+        if name not in self.watched:
+            return None
+        after = self.watched.pop(name)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            _quietly(after, module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _quietly(function, *args):
+    from .say import guarded
+    return guarded(function)(*args)
+
+
+def _watch_optimizers(module):
+    kind = module.Optimizer
+    made = kind.__init__
+
+    def __init__(self, *args, **kwargs):
+        made(self, *args, **kwargs)
+        if not inside[0]:
+            _quietly(_optimizer, self)
+
+    kind.__init__ = __init__
+
+
+def _optimizer(optimizer):
+    from . import attaching
+    from .say import say
+    roots = attaching.roots_of(optimizer)
+    mine = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    if not roots:
+        say(f"an optimizer ({type(optimizer).__name__}) of parameters that no module owns is not recorded: call zs_probe.attach(model, optimizer)")
+        return
+    if any(any(id(p) in mine for p in r.parameters) for r in attaching.recorders):
+        attaching.forget([p for group in optimizer.param_groups for p in group["params"]])
+    elif attaching.recorders:
+        say(f"a second optimizer ({type(optimizer).__name__}) is not recorded, only the first is")
+        return
+    attaching.of_optimizer(roots, optimizer)
+
+
+def _watch_deepspeed(module):
+    made = module.initialize
+
+    def initialize(*args, **kwargs):
+        inside[0] += 1
+        try:
+            result = made(*args, **kwargs)
+        finally:
+            inside[0] -= 1
+        _quietly(_engine, result[0])
+        return result
+
+    module.initialize = initialize
+
+
+def _engine(engine):
+    from . import attaching
+    attaching.of_engine(engine)
+
+
+def _watch_backward(module):
+    made, depth = module.Tensor.backward, [0]
+
+    def backward(self, *args, **kwargs):
+        if depth[0] == 0 and self.numel() == 1:
+            _tell("backward", self)
+        depth[0] += 1
+        try:
+            return made(self, *args, **kwargs)
+        finally:
+            depth[0] -= 1
+
+    module.Tensor.backward = backward
+
+
+def _watch_clipping(module):
+    made = getattr(module, "clip_grad_norm_", None)
+    if made is None:
+        return
+
+    def clip_grad_norm_(parameters, max_norm, *args, **kwargs):
+        norm = made(parameters, max_norm, *args, **kwargs)
+        _tell("scalar", "norm", norm)
+        _tell("scalar", "clip", max_norm)
+        return norm
+
+    module.clip_grad_norm_ = clip_grad_norm_
+
+
+def _tell(what, *args):
+    attaching = sys.modules.get("zs_probe.attaching")
+    for recorder in attaching.recorders if attaching else ():
+        getattr(recorder, what)(*args)
+
+
+def _watch_processes():
+    """Processes that are spawned begin without our hooks: their target brings them."""
+    from multiprocessing import process
+    made = process.BaseProcess.__init__
+
+    def __init__(self, *args, **kwargs):
+        made(self, *args, **kwargs)
+        if self._target is not None and not isinstance(self._target, _Child):
+            self._target = _Child(self._target)
+
+    process.BaseProcess.__init__ = __init__
+
+
+class _Child:
+    """A process's target, with the probe."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def __call__(self, *args, **kwargs):
+        activate()
+        return self.target(*args, **kwargs)

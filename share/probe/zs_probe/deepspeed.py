@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeepSpeed's engines. Its optimizers of ZeRO-1, 2, 3, bf16 and fp16 are no optimizers of torch: they hold flat partitions,
+which an optimizer of torch inside them moves, group by group. All is read where it lies: no collective is called."""
+import torch
+
+from . import names
+from .layouts import FlatLayout, Layout, Slice
+from .part import Part
+from .say import guarded, say
+
+
+def is_engine(x):
+    return any(kind.__name__ == "DeepSpeedEngine" for kind in type(x).__mro__)
+
+
+def _is(x, *kinds):
+    return any(kind.__name__ in kinds for kind in type(x).__mro__)
+
+
+class _Engine:
+    """What an engine knows, whatever its optimizer."""
+
+    def _know(self, engine):
+        self.engine = engine
+        import deepspeed
+        self.framework = f"DeepSpeed {deepspeed.__version__}"
+        self._known, self.ties = names.parameters(engine.module)
+        self.name = f"ZeRO-{engine.zero_optimization_stage()}" + (" pipeline" if _is(engine, "PipelineEngine") else "")
+
+    def names(self):
+        return self._known
+
+    def counter(self):
+        return int(self.engine.global_steps)
+
+    def scalars(self):
+        zero = self.engine.optimizer
+        norm = getattr(zero, "_global_grad_norm", None)
+        found = {"norm": norm, "accumulation": self.engine.gradient_accumulation_steps()}
+        bound = self.engine.gradient_clipping()
+        if bound:
+            found["clip"] = bound
+        if getattr(self, "scale", None) is not None:
+            found["loss_scale"] = self.scale
+        return found
+
+    def by(self, p):
+        try:
+            if getattr(p, "group_name", None) is not None and not getattr(p, "allreduce", True):
+                from deepspeed.utils import groups
+                return groups._get_expert_data_parallel_rank(p.group_name)
+            if _is(self.engine, "PipelineEngine"):
+                return self.engine.grid.get_data_parallel_rank()
+            return torch.distributed.get_rank(group=self.engine.data_parallel_group)
+        except Exception:  # noqa: BLE001  a version without these
+            return self._recorder.rank
+
+    def _hook_gradients(self, recorder):
+        for p in self.engine.module.parameters():
+            if p.requires_grad:
+                self._handles.append(p.register_hook(self._shaped_hook(recorder, self._known.get(id(p)), p)))
+
+    def _shaped_hook(self, recorder, name, p):
+        @guarded
+        def hook(gradient):
+            if recorder.due() and name:
+                recorder.local(name, gradient.detach(), Part(getattr(p, "ds_shape", p.shape)), self.by(p))
+
+        return hook
+
+
+class Plain(_Engine, Layout):
+    """ZeRO-0 in float32: the optimizer is the user's own, of named parameters."""
+
+    def __init__(self, engine):
+        Layout.__init__(self, [engine.module], engine.optimizer)
+        self._know(engine)
+
+
+class Zero(_Engine, FlatLayout):
+    """All others."""
+
+    def __init__(self, engine):
+        FlatLayout.__init__(self, [engine.module], engine.optimizer.optimizer)
+        self._know(engine)
+        self._cut, self.scale = None, None
+        zero = engine.optimizer
+        self.name += f" ({type(zero).__name__})"
+        if _is(zero, "ZenFlowZeroOptimizer", "SuperOffloadOptimizer_Stage3"):
+            self.unseen.append(f"{type(zero).__name__} updates parameters in another thread: those updates are not recorded")
+        if getattr(engine, "is_deepcompile_active", lambda: False)():
+            self.unseen.append("DeepCompile reduces gradients itself: gradients of single micro-batches are not recorded")
+
+    # ---- which parameters lie where in which flat tensor --------------------------------------------------------------
+    def _fragments(self, groups, flats):
+        for group, flat in zip(groups, flats):
+            slices = []
+            for p in group:
+                mapping = getattr(p, "_hp_mapping", None)
+                if mapping is None:
+                    slices.append(Slice(self._known[id(p)], Part(p.shape, 0, 0), 0))
+                    continue
+                low, high = mapping.lp_fragment_address, mapping.hp_fragment_address
+                slices.append(Slice(self._known[id(p)], Part(p.shape, low.start, low.numel), high.start))
+            yield flat, slices
+
+    def _partitions(self, zero):
+        for group, flat in zip(zero.fp16_groups, zero.fp32_partitioned_groups_flat):
+            slices = []
+            for p in group:
+                at = zero.grad_position[zero.get_param_id(p)][1]
+                size, rank = p.ds_tensor.ds_numel, torch.distributed.get_rank(group=p.ds_process_group)
+                begin = min(rank * size, p.ds_numel)
+                slices.append(Slice(self._known[id(p)], Part(p.ds_shape, begin, min(size, p.ds_numel - begin)), at))
+            yield flat, slices
+
+    def _whole(self, zero):
+        if _is(zero, "FP16_UnfusedOptimizer"):
+            for low, high in zip(zero.fp16_groups, zero.fp32_groups):
+                for p, master in zip(low, high):
+                    yield master, [Slice(self._known[id(p)], Part(p.shape), 0)]
+            return
+        for group, flat in zip(zero.fp16_groups, zero.fp32_groups_flat):
+            slices, at = [], 0
+            for p in group:
+                slices.append(Slice(self._known[id(p)], Part(p.shape), at))
+                at += p.numel()
+            yield flat, slices
+
+    def _found(self):
+        zero = self.engine.optimizer
+        if _is(zero, "BF16_Optimizer"):
+            return self._fragments(zero.bf16_groups, zero.fp32_groups_flat_partition)
+        if _is(zero, "DeepSpeedZeroOptimizer_Stage3"):
+            return self._partitions(zero)
+        if _is(zero, "DeepSpeedZeroOptimizer"):
+            return self._fragments(zero.bit16_groups, zero.single_partition_of_fp32_groups)
+        if _is(zero, "FP16_UnfusedOptimizer", "FP16_Optimizer"):
+            return self._whole(zero)
+        raise TypeError(f"DeepSpeed's {type(zero).__name__} is not known to zs_probe")
+
+    def slices(self):
+        if self._cut is None or any(id(flat) != key for flat, key in zip(self._flats, self._cut)):
+            found = list(self._found())
+            self._flats = [flat for flat, _ in found]
+            self._cut = {id(flat): slices for flat, slices in found}
+        return self._cut
+
+    def flats(self):
+        self.slices()
+        return self._flats
+
+    def parameters(self):
+        yield from FlatLayout.parameters(self)
+        master = self._flats[0].dtype if self._flats else None
+        for p in self.engine.module.parameters():  # what forward computes with
+            name = self._known.get(id(p))
+            if name is None or not p.requires_grad:
+                continue
+            if not hasattr(p, "ds_tensor"):
+                if p.dtype != master:
+                    yield f"model/{name}", p.detach().reshape(-1), Part(p.shape)
+                continue
+            held = p.ds_tensor
+            if held.dtype == master or str(getattr(held, "status", "AVAILABLE")).endswith("NOT_AVAILABLE"):
+                continue
+            begin = min(torch.distributed.get_rank(group=p.ds_process_group) * held.ds_numel, p.ds_numel)
+            size = min(held.ds_numel, p.ds_numel - begin)
+            yield f"model/{name}", held.detach().reshape(-1)[:size], Part(p.ds_shape, begin, size)
+
+    def steps_before(self):
+        return int(self.engine.global_steps)
+
+    def options(self, optimizer):
+        return Layout.options(self, optimizer)
+
+    # ---- hooks -------------------------------------------------------------------------------------------------------
+    def attach(self, recorder):
+        self._recorder = recorder
+        self._hook_step(self.optimizer, recorder, ends=False)
+        self._hook_gradients(recorder)
+        self._hook_batches(recorder)
+        zero = self.engine.optimizer
+        made = zero.step
+
+        def step(*args, **kwargs):
+            self.scale = _scale(zero)  # the update changes it
+            result = made(*args, **kwargs)
+            recorder.after()
+            return result
+
+        zero.step = step
+        self._handles.append(_Restored(zero, made))
+
+    def devices(self):
+        return {p.device for p in self.engine.module.parameters() if p.device.type != "meta"}
+
+
+class _Restored:
+    """Gives an object its step back."""
+
+    def __init__(self, zero, made):
+        self.zero, self.made = zero, made
+
+    def remove(self):
+        self.zero.step = self.made
+
+
+def _scale(zero):
+    """The loss scale of this step."""
+    for holder, key in ((zero, "loss_scale"), (getattr(zero, "loss_scale_config", None), "cur_scale"), (zero, "cur_scale")):
+        value = getattr(holder, key, None)
+        if isinstance(value, (int, float)):
+            return float(value)
+    return None
+
+
+def layout(engine):
+    """The layout of an engine; None where it has no optimizer, which is said."""
+    zero = engine.optimizer
+    if zero is None or _is(zero, "DeepSpeedZeRoOffload", "DummyOptim"):
+        say("this DeepSpeed engine has no optimizer: nothing is recorded")
+        return None
+    if isinstance(zero, torch.optim.Optimizer):
+        return Plain(engine)
+    if not hasattr(zero, "optimizer"):
+        say(f"nothing is recorded: DeepSpeed's {type(zero).__name__} holds no optimizer of torch")
+        return None
+    return Zero(engine)

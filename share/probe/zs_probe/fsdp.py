@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FSDP of torch: FSDP1's flat parameters, and FSDP2's gradients before they are reduced."""
+from . import names
+from .layouts import FlatLayout, Layout, Slice
+from .part import Part
+from .say import guarded
+
+
+def handles(roots):
+    """(canonical name of the FSDP1 module, its handle)."""
+    return [(name, module._handle) for root in roots if hasattr(root, "_modules") for name, module in names.modules(root)
+            if getattr(module, "_handle", None) is not None and hasattr(module._handle, "flat_param")]
+
+
+def _strip(fqn):
+    for text in ("_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_orig_mod."):
+        fqn = fqn.replace(text, "")
+    return fqn
+
+
+class Fsdp1(FlatLayout):
+    """Flat parameters, or, with use_orig_params, the pieces of them that are called parameters."""
+
+    name = "FSDP1"
+
+    def _parameters(self):
+        """(name, shape, shard info, the user's parameter or None, the flat one)."""
+        for path, handle in handles(self.roots):
+            flat = handle.flat_param
+            users = getattr(flat, "_params", None) or [None] * len(flat._fqns)
+            for fqn, shape, info, user in zip(flat._fqns, flat._shapes, flat._shard_param_infos, users):
+                fqn = _strip(fqn)
+                yield f"{path}.{fqn}" if path else fqn, shape, info, user, flat
+
+    def slices(self):
+        cut = {}
+        for name, shape, info, user, flat in self._parameters():
+            count = info.numel_in_shard if info.in_shard else 0
+            part = Part(shape, info.intra_param_start_idx if info.in_shard else 0, count or 0)
+            if user is None:
+                cut.setdefault(id(flat), []).append(Slice(name, part, info.offset_in_shard or 0))
+            else:
+                cut[id(user)] = [Slice(name, part, 0)]
+        return cut
+
+    def names(self):
+        found = {}
+        for name, _, _, user, flat in self._parameters():
+            found[id(flat if user is None else user)] = name
+        return found
+
+    def gradient(self, flat):
+        return flat.grad
+
+    def _hook_gradients(self, recorder):
+        for path, handle in handles(self.roots):
+            if handle.flat_param.requires_grad:
+                self._handles.append(handle.flat_param.register_hook(self._flat_hook(recorder, path, handle.flat_param)))
+
+    def _flat_hook(self, recorder, path, flat):
+        @guarded
+        def hook(gradient):
+            if not recorder.due():
+                return
+            at, number = 0, 0
+            padding = getattr(flat, "_is_padding_mask", [False] * len(flat._numels_with_padding))
+            for size, is_padding in zip(flat._numels_with_padding, padding):
+                if not is_padding:
+                    fqn = _strip(flat._fqns[number])
+                    name = f"{path}.{fqn}" if path else fqn
+                    recorder.local(name, gradient.detach().reshape(-1)[at:at + size], Part(flat._shapes[number]), recorder.rank)
+                    number += 1
+                at += size
+
+        return hook
+
+
+def is_fsdp2(root):
+    return hasattr(root, "modules") and any(k.__name__ == "FSDPModule" for m in root.modules() for k in type(m).__mro__)
+
+
+class Fsdp2(Layout):
+    """Parameters are DTensors. The gradient of a micro-batch is that of the whole parameter, which exists from the first
+    forward on."""
+
+    name = "FSDP2"
+
+    def _hook_gradients(self, recorder):
+        hooked = {}
+
+        @guarded
+        def find(*_):
+            for root in self.roots:
+                for path, module in names.modules(root) if hasattr(root, "_modules") else ():
+                    state = module._get_fsdp_state() if hasattr(module, "_get_fsdp_state") else None
+                    group = getattr(state, "_fsdp_param_group", None)
+                    for held in getattr(group, "fsdp_params", ()):
+                        whole = getattr(held, "_unsharded_param", None)
+                        if whole is None or hooked.get(id(held)) is whole or not whole.requires_grad:
+                            continue
+                        hooked[id(held)] = whole
+                        self._handles.append(whole.register_hook(self._local_hook(recorder, self.names().get(id(held.sharded_param)), whole)))
+
+        for root in self.roots:
+            if hasattr(root, "register_forward_hook"):
+                self._handles.append(root.register_forward_hook(find))
+
+
+def layout(roots, optimizer):
+    """FSDP's layout of these modules, or None."""
+    if handles(roots):
+        return Fsdp1(roots, optimizer)
+    if any(is_fsdp2(root) for root in roots):
+        return Fsdp2(roots, optimizer)
+    return None
+
+

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an optimizer of torch holds: parameters of modules, whole or as DTensors, or flat ones that another part of the
+framework cuts (Slices). A layout shows tensors as (PLACE/NAME, flat values, Part)."""
+import torch
+
+from . import names
+from .part import Part, Unseen, held
+from .say import guarded, say
+
+_OPTIONS = ("lr", "betas", "eps", "weight_decay", "momentum", "dampening", "nesterov", "amsgrad", "maximize", "alpha", "use_muon")
+
+
+class Slice:
+    """A part of a parameter within a flat tensor."""
+
+    def __init__(self, name, part, at):
+        self.name, self.part, self.at = name, part, at
+
+    def of(self, flat):
+        return flat.detach().reshape(-1)[self.at:self.at + self.part.count]
+
+
+class Layout:
+    """Parameters of `roots` that `optimizer` moves."""
+
+    name, framework = "plain", ""
+
+    def __init__(self, roots, optimizer):
+        self.optimizer, self.roots, self.unseen, self._named, self.ties = optimizer, roots, [], None, {}
+        self.frozen, self._handles, self._recorder = [], [], None
+
+    # ---- names -------------------------------------------------------------------------------------------------------
+    def names(self):
+        """{id(parameter): name}. Looked up where an optimizer has other parameters than before: wrappers replace them."""
+        held_now = tuple(id(p) for group in self.optimizer.param_groups for p in group["params"])
+        if self._named is None or self._named[0] != held_now:
+            found = {}
+            for root in self.roots:
+                if hasattr(root, "_modules"):
+                    of_root, ties = names.parameters(root)
+                    self.ties.update(ties)
+                else:
+                    of_root = {id(p): n for n, p in root.named_parameters()}
+                for key, name in of_root.items():
+                    found.setdefault(key, name)
+            self._named = (held_now, found)
+            self.kind()
+        return self._named[1]
+
+    def kind(self):
+        wraps = {kind.__name__ for root in self.roots if hasattr(root, "modules") for m in root.modules() for kind in type(m).__mro__}
+        meshes = {tuple(p.device_mesh.mesh_dim_names or ()) for g in self.optimizer.param_groups for p in g["params"] if hasattr(p, "device_mesh")}
+        if meshes:
+            self.name = "FSDP2" if "FSDPModule" in wraps else "DTensor"
+            if any(len(m) > 1 for m in meshes):
+                self.name += " over a mesh of " + " x ".join(str(x) for x in max(meshes, key=len))
+        elif "DistributedDataParallel" in wraps:
+            self.name = "DDP"
+
+    def ordered(self, parameters):
+        """(name, parameter), in the order of the modules."""
+        known = self.names()
+        order = {key: i for i, key in enumerate(known)}
+        pairs = [(known.get(id(p), f"unnamed.{i}"), p) for i, p in enumerate(parameters)]
+        return sorted(pairs, key=lambda pair: order.get(id(pair[1]), len(order)))
+
+    # ---- what a step shows -------------------------------------------------------------------------------------------
+    def devices(self):
+        return {p.device for group in self.optimizer.param_groups for p in group["params"] if p.device.type != "meta"}
+
+    def steps_before(self):
+        """Steps that the optimizer made before: of a training that resumed."""
+        for state in self.optimizer.state.values():
+            step = state.get("step") if isinstance(state, dict) else None
+            if step is not None:
+                return int(step.item() if torch.is_tensor(step) else step)
+        return 0
+
+    def counter(self):
+        """The framework's own count of steps made; None: it has none."""
+        return None
+
+    def scalars(self):
+        return {}
+
+    def options(self, optimizer):
+        return [{key: _plain(group[key]) for key in _OPTIONS if key in group} for group in optimizer.param_groups if group["params"]]
+
+    def _seen(self, place, name, tensor):
+        try:
+            flat, part = held(tensor)
+        except Unseen as error:
+            text = f"{place} of {name} is not recorded: {error}"
+            if text not in self.unseen:
+                self.unseen.append(text)
+                say(text)
+            return
+        yield f"{place}/{name}", flat, part
+
+    def gradients(self, optimizer):
+        scale = getattr(optimizer, "grad_scale", None)  # of GradScaler, for optimizers that unscale by themselves
+        for name, p in self.ordered([p for g in optimizer.param_groups for p in g["params"]]):
+            if p.grad is not None:
+                gradient = p.grad if scale is None else p.grad / scale
+                yield from self._seen("grad", name, gradient)
+
+    def states(self):
+        for name, p in self.ordered([p for g in self.optimizer.param_groups for p in g["params"]]):
+            state = self.optimizer.state.get(p) if p in self.optimizer.state else None
+            for key, value in (state or {}).items():
+                if torch.is_tensor(value) and value.shape == p.shape and value.dim() > 0:
+                    yield from self._seen(f"state.{key}", name, value)
+
+    def parameters(self):
+        for name, p in self.ordered([p for g in self.optimizer.param_groups for p in g["params"]]):
+            yield from self._seen("param", name, p)
+
+    # ---- hooks -------------------------------------------------------------------------------------------------------
+    def attach(self, recorder):
+        """Hooks of the optimizer's step, and of each micro-batch's gradients."""
+        self._recorder = recorder
+        self._hook_step(self.optimizer, recorder)
+        self._hook_gradients(recorder)
+        self._hook_batches(recorder)
+
+    def detach(self):
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _hook_step(self, optimizer, recorder, ends=True):
+        depth = [0]
+
+        def before():
+            depth[0] += 1
+            if depth[0] == 1:
+                recorder.before(optimizer)
+
+        def after():
+            depth[0] = max(0, depth[0] - 1)
+            if depth[0] == 0 and ends:
+                recorder.after()
+
+        def with_closure(args, kwargs):
+            """A closure computes the gradients: they are there after it."""
+            closure = kwargs.get("closure") or next((a for a in args[1:] if callable(a)), None)
+            if closure is None:
+                return None
+
+            def run():
+                value = closure()
+                guarded(before)()
+                depth[0] = 1
+                return value
+
+            return (tuple(run if a is closure else a for a in args), {k: run if v is closure else v for k, v in kwargs.items()})
+
+        @guarded
+        def pre(opt, args, kwargs):
+            changed = with_closure(args, kwargs)
+            if changed is None:
+                before()
+            return changed
+
+        if hasattr(optimizer, "register_step_pre_hook"):
+            self._handles.append(optimizer.register_step_pre_hook(pre))
+            self._handles.append(optimizer.register_step_post_hook(guarded(lambda *_: after())))
+            return
+        plain = optimizer.step  # torch 1.13
+
+        def step(*args, **kwargs):
+            changed = pre(optimizer, (optimizer, *args), kwargs)
+            result = plain(*changed[0][1:], **changed[1]) if changed else plain(*args, **kwargs)
+            guarded(after)()
+            return result
+
+        optimizer.step = step
+
+    def _hook_gradients(self, recorder):
+        known = self.names()
+        for group in self.optimizer.param_groups:
+            for p in group["params"]:
+                if p.requires_grad and p.is_leaf:
+                    self._handles.append(p.register_hook(self._local_hook(recorder, known.get(id(p)), p)))
+
+    def _local_hook(self, recorder, name, p):
+        @guarded
+        def hook(gradient):
+            if not recorder.due():
+                return
+            called = name or self.names().get(id(p))
+            if called is None:
+                return
+            with torch.no_grad():
+                try:
+                    flat, part = held(gradient)
+                except Unseen as error:
+                    say(f"gradients of single micro-batches are not recorded of {called}: {error}")
+                    return
+                recorder.local(called, flat, part, self.by(p))
+
+        return hook
+
+    def by(self, p):
+        """The rank among those that share the data parallelism of a parameter."""
+        return self._recorder.rank
+
+    def _hook_batches(self, recorder):
+        from .sketch import samples
+
+        @guarded
+        def hook(module, args, kwargs=None):
+            if torch.is_grad_enabled() and recorder.due():
+                recorder.samples(samples(_tensors((args, kwargs or {}))))
+
+        for root in self.roots:
+            target = names.inner(root) if hasattr(root, "_modules") else None
+            if target is None or not hasattr(target, "register_forward_pre_hook"):
+                continue
+            try:
+                self._handles.append(target.register_forward_pre_hook(hook, with_kwargs=True))
+            except TypeError:  # torch 1.13
+                self._handles.append(target.register_forward_pre_hook(hook))
+
+
+class FlatLayout(Layout):
+    """The optimizer moves flat tensors. slices() says what is in them."""
+
+    def slices(self):
+        """{id(flat): [Slice]}, in the same order on every rank."""
+        raise NotImplementedError
+
+    def gradients(self, optimizer):
+        cut = self.slices()
+        for group in optimizer.param_groups:
+            place = "direction" if group.get("use_muon") else "grad"  # orthogonalised before this optimizer gets it
+            for flat in group["params"]:
+                gradient = self.gradient(flat)
+                for s in cut.get(id(flat), ()):
+                    if gradient is not None:
+                        yield f"{place}/{s.name}", s.of(gradient), s.part
+
+    def gradient(self, flat):
+        return flat.grad
+
+    def states(self):
+        cut = self.slices()
+        for flat, state in list(self.optimizer.state.items()):
+            for key, value in (state or {}).items() if isinstance(state, dict) else ():
+                if torch.is_tensor(value) and value.numel() == flat.numel() and value.dim() > 0:
+                    for s in cut.get(id(flat), ()):
+                        yield f"state.{key}/{s.name}", s.of(value), s.part
+
+    def flats(self):
+        """The flat tensors."""
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def parameters(self):
+        cut = self.slices()
+        for flat in self.flats():
+            for s in cut.get(id(flat), ()):
+                yield f"param/{s.name}", s.of(flat), s.part
+
+
+def _plain(value):
+    if torch.is_tensor(value):
+        return value.item() if value.numel() == 1 else None
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, (int, float, str, bool)) or value is None else str(value)
+
+
+def _tensors(value):
+    """The tensors in nested arguments, in order."""
+    if torch.is_tensor(value):
+        return [value]
+    if isinstance(value, dict):
+        return [t for key in sorted(value, key=str) for t in _tensors(value[key])]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in _tensors(v)]
+    return []
+
+
+__all__ = ["FlatLayout", "Layout", "Part", "Slice"]

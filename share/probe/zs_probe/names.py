@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One name of a parameter under every wrapper."""
+import re
+
+# A class of wrapper, and the attribute in which it holds what it wraps: that attribute is no part of a name.
+_WRAPPERS = {
+    "DistributedDataParallel": "module",
+    "DataParallel": "module",
+    "DeepSpeedEngine": "module",
+    "Float16Module": "module",
+    "OptimizedModule": "_orig_mod",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module",
+    "CheckpointWrapper": "_checkpoint_wrapped_module",
+    "OffloadWrapper": "_checkpoint_wrapped_module",
+    "_FabricModule": "_forward_module",
+    "_LightningModuleWrapperBase": "_forward_module",
+    "PeftModel": "base_model",
+    "BaseTuner": "model",
+}
+
+
+def wrapped(module):
+    """The name of the attribute that holds what `module` wraps; None for a module that wraps none."""
+    for kind in type(module).__mro__:
+        name = _WRAPPERS.get(kind.__name__)
+        if name is not None and name in getattr(module, "_modules", {}):
+            return name
+    return None
+
+
+def inner(module):
+    """The module without its wrappers."""
+    while wrapped(module):
+        module = module._modules[wrapped(module)]
+    return module
+
+
+def modules(root):
+    """(canonical name, module) of each module, with its wrappers; "" is the root's."""
+    found, seen = [], set()
+
+    def walk(module, name):
+        if id(module) in seen:
+            return
+        seen.add(id(module))
+        found.append((name, module))
+        hidden = wrapped(module)
+        for key, child in module._modules.items():
+            if child is None or key == "parametrizations":
+                continue
+            walk(child, name if key == hidden else f"{name}.{key}" if name else key)
+        if "parametrizations" in module._modules:  # of W the tensor `original` is trained
+            for key, child in module._modules["parametrizations"]._modules.items():
+                found.append((f"{name}.{key}" if name else key, child))
+
+    walk(root, "")
+    return found
+
+
+def _expert(name, parameter):
+    """DeepSpeed counts the experts of each rank from 0: theirs are counted over the ranks that share them."""
+    group = getattr(parameter, "group_name", None)
+    if group is None or getattr(parameter, "allreduce", True):
+        return name
+    try:
+        from deepspeed.utils import groups
+        rank = groups._get_expert_parallel_rank(group)
+        local = parameter.zs_local_experts
+    except Exception:  # noqa: BLE001  another version of DeepSpeed: the name as it is
+        return name
+    return re.sub(r"(deepspeed_experts\.)(\d+)", lambda m: m[1] + str(int(m[2]) + rank * local), name, count=1)
+
+
+def parameters(root):
+    """{id(parameter): name} and {name: [other names of it]}: of a tied parameter the first name counts."""
+    names, ties = {}, {}
+    for path, module in modules(root):
+        experts = module._modules.get("deepspeed_experts") if hasattr(module, "_modules") else None
+        if experts is not None:
+            for parameter in experts.parameters():
+                parameter.zs_local_experts = len(experts)
+        for key, parameter in getattr(module, "_parameters", {}).items():
+            if parameter is None:
+                continue
+            name = path if key.startswith("original") and type(module).__name__ == "ParametrizationList" else f"{path}.{key}" if path else key
+            name = _expert(name, parameter)
+            if id(parameter) not in names:
+                names[id(parameter)] = name
+            elif names[id(parameter)] != name:
+                ties.setdefault(names[id(parameter)], []).append(name)
+    return names, ties

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of a tensor that a rank holds, and how to find it: of DTensors from their placements."""
+import math
+
+import torch
+
+
+class Part:
+    """`count` elements of a tensor of `shape`: those from `begin` on in row-major order, or, where they do not follow one
+    another, those at `index` (int64, of the flattened tensor), described by `runs`: of each axis the [begin, end) held."""
+
+    def __init__(self, shape, begin=0, count=None, index=None, runs=None):
+        self.shape, self.of = [int(n) for n in shape], math.prod(shape)
+        self.begin, self.count = begin, self.of if count is None else count
+        self.index, self.runs = index, runs
+
+
+class Unseen(Exception):
+    """Values that cannot be read without a collective, or at all."""
+
+
+def is_dtensor(tensor):
+    return hasattr(tensor, "placements") and hasattr(tensor, "device_mesh") and hasattr(tensor, "to_local")
+
+
+_parts = {}
+
+
+def held(tensor):
+    """(flat values, Part) of what this rank holds of a tensor. Raises Unseen."""
+    if not is_dtensor(tensor):
+        return tensor.detach().reshape(-1), Part(tensor.shape)
+    mesh = tensor.device_mesh
+    if any(p.is_partial() for p in tensor.placements):
+        raise Unseen("its values are summands of several ranks (Partial)")
+    local = tensor.to_local()
+    if hasattr(local, "wait"):
+        local = local.wait()
+    key = (tuple(tensor.shape), tuple(local.shape), str(tensor.placements), tuple(mesh.get_coordinate() or ()), tuple(mesh.shape))
+    if key not in _parts:
+        _parts[key] = _part(tensor, local)
+    return local.detach().reshape(-1), _parts[key]
+
+
+def _part(tensor, local):
+    axes = [torch.arange(n) for n in tensor.shape]
+    coordinate = tensor.device_mesh.get_coordinate()
+    for dim, placement in enumerate(tensor.placements):
+        if placement.is_shard() or hasattr(placement, "split_factor"):
+            axes[placement.dim] = _cut(axes[placement.dim], placement, tensor.device_mesh.size(dim), coordinate[dim])
+    if [len(a) for a in axes] != list(local.shape):
+        raise Unseen(f"its local shape {list(local.shape)} is not what its placements {tensor.placements} say")
+    shape = list(tensor.shape)
+    if math.prod(local.shape) == 0:
+        return Part(shape, 0, 0)
+    whole = all(len(a) == n for a, n in zip(axes[1:], shape[1:]))
+    runs = [_runs(a) for a in axes]
+    if not shape or (whole and len(runs[0]) == 1):
+        row = math.prod(shape[1:])
+        return Part(shape, runs[0][0][0] * row if shape else 0, local.numel())
+    index, stride = torch.zeros([1] * len(shape), dtype=torch.int64), 1
+    for dim in reversed(range(len(shape))):
+        index = index + (axes[dim] * stride).view([-1 if d == dim else 1 for d in range(len(shape))])
+        stride *= shape[dim]
+    index = index.reshape(-1)
+    return Part(shape, int(index[0]), index.numel(), index, runs)
+
+
+def _cut(axis, placement, size, coordinate):
+    factor = getattr(placement, "split_factor", 1)
+    pieces = []
+    for block in torch.chunk(axis, factor) if factor > 1 else [axis]:
+        chunks = torch.chunk(block, size)
+        if coordinate < len(chunks):
+            pieces.append(chunks[coordinate])
+    return torch.cat(pieces) if pieces else axis[:0]
+
+
+def _runs(axis):
+    """[[begin, end), ...] of increasing numbers."""
+    if len(axis) == 0:
+        return []
+    breaks = (torch.nonzero(axis[1:] - axis[:-1] != 1).view(-1) + 1).tolist()
+    edges = [0] + breaks + [len(axis)]
+    return [[int(axis[a]), int(axis[b - 1]) + 1] for a, b in zip(edges, edges[1:])]

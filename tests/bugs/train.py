@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training of a small network, which knows nothing of zs_probe: train.py KEY=JSON...
+
+The keys and what they stand for are in `chosen` below. engine "plain" does in one process what `ranks` ranks would do.
+"""
+import json
+import logging
+import os
+import sys
+
+import torch
+from torch import nn
+
+chosen = dict(
+    engine="deepspeed",  # deepspeed, pipeline, plain
+    ranks=2, accumulation=1, steps=4, stage=2, precision="float32", optimizer="adamw", rate=0.01, bias=True, width=24, outputs=6,
+    loop="usual",  # usual; unscaled: the training divides its loss itself; manual: micro-batches that the configuration does not know
+    zero={}, config={}, clip=0.0, factor=1.0,
+    experts=0, parallel=1,  # experts, and ranks that share them
+    groups=1,  # of parameters; the second learns at a quarter of the rate
+    stages=2, until=0, folder="", clear=False)  # until: leave a checkpoint in the folder after so many steps; or resume from it
+for word in sys.argv[1:]:
+    key, _, value = word.partition("=")
+    assert key in chosen, f"{key} is no setting"
+    chosen[key] = json.loads(value)
+o = type("Settings", (), chosen)
+rank = int(os.environ.get("RANK", 0))
+
+
+def older():
+    """What earlier DeepSpeeds import, and PyTorch 2.11 and numpy 2 no longer have."""
+    import numpy
+    from torch.distributed.elastic.agent.server import api
+    for module, name, value in ((api, "log", logging.getLogger("elastic")), (api, "_get_socket_with_port", None), (numpy, "BUFSIZE", 8192)):
+        if not hasattr(module, name):
+            setattr(module, name, value)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(12, o.width, bias=o.bias)
+        self.middle = nn.ModuleList(nn.Linear(o.width, o.width, bias=o.bias) for _ in range(2))
+        if o.experts:
+            from deepspeed.moe.layer import MoE
+            self.moe = MoE(hidden_size=o.width, expert=nn.Linear(o.width, o.width), num_experts=o.experts, ep_size=o.parallel, k=1,
+                           use_residual=False, capacity_factor=8.0, min_capacity=4, use_rts=False, drop_tokens=False)
+        self.last = nn.Linear(o.width, o.outputs, bias=o.bias)
+
+    def forward(self, x):
+        x = torch.tanh(self.first(x))
+        if o.experts:
+            x = x + self.moe(x)[0]
+        else:
+            for layer in self.middle:
+                x = torch.tanh(layer(x))
+        return self.last(x)
+
+
+def batch(step, micro, of_rank):
+    source = torch.Generator().manual_seed(1 + micro + 64 * of_rank + 4096 * step)
+    return torch.randn(5, 12, generator=source), torch.randn(5, o.outputs, generator=source)
+
+
+def loss_of(model, step, micro, of_rank=rank):
+    x, y = batch(step, micro, of_rank)
+    return nn.functional.mse_loss(model(x.to(getattr(torch, o.precision) if o.engine != "plain" else x.dtype)).float(), y) * o.factor
+
+
+def optimizer_of(model):
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if o.experts:
+        from deepspeed.moe.utils import split_params_into_different_moe_groups_for_optimizer
+        parameters = split_params_into_different_moe_groups_for_optimizer([{"params": parameters, "name": "all"}])
+    elif o.groups == 2:
+        half = len(parameters) // 2
+        parameters = [{"params": parameters[:half], "lr": o.rate}, {"params": parameters[half:], "lr": o.rate / 4}]
+    return {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[o.optimizer](parameters, lr=o.rate)
+
+
+def plain():
+    model = Net()
+    optimizer = optimizer_of(model)
+    for step in range(o.steps):
+        for of_rank in range(o.ranks):
+            for micro in range(o.accumulation):
+                (loss_of(model, step, micro, of_rank) / (o.ranks * o.accumulation)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def configuration():
+    made = {"train_micro_batch_size_per_gpu": 5, "gradient_accumulation_steps": 1 if o.loop == "manual" else o.accumulation,
+            "steps_per_print": 1000, "zero_allow_untested_optimizer": True, "zero_optimization": {"stage": o.stage, **o.zero}}
+    if o.clip is not None:
+        made["gradient_clipping"] = o.clip
+    if o.precision == "bfloat16":
+        made["bf16"] = {"enabled": True}
+    return {**made, **o.config}
+
+
+def begin():
+    """DeepSpeed on processors: all reductions by gloo, so that nothing is compiled."""
+    import deepspeed
+    from deepspeed.accelerator import get_accelerator
+    torch.distributed.init_process_group("gloo")
+    here = get_accelerator()
+    if getattr(here, "_communication_backend_name", None) == "ccl":
+        here._communication_backend_name = "gloo"
+    backend = sys.modules.get("deepspeed.comm.torch")
+    if hasattr(backend, "build_shm_op"):
+        backend.build_shm_op = lambda: None
+    deepspeed.init_distributed(dist_backend="gloo")
+    return deepspeed
+
+
+def with_engine():
+    deepspeed = begin()
+    model = Net()
+    if o.experts:
+        del model.middle
+    own = "optimizer" in o.config
+    given = {"model_parameters": [p for p in model.parameters()]} if own else {"optimizer": optimizer_of(model)}
+    engine = deepspeed.initialize(model=model, config=configuration(), **given)[0]
+    first, last = 0, o.until or o.steps
+    if o.folder and not o.until:
+        assert engine.load_checkpoint(o.folder)[0]
+        first = engine.global_steps
+    for step in range(first, last):
+        for micro in range(o.accumulation):
+            loss = loss_of(engine, step, micro)
+            if o.loop == "unscaled":
+                engine.backward(loss / o.accumulation, scale_wrt_gas=False)
+            elif o.loop == "manual":
+                engine.backward(loss / o.accumulation)
+            else:
+                engine.backward(loss)
+            if o.loop != "manual" or micro == o.accumulation - 1:
+                engine.step()
+        if o.clear:
+            engine.module.zero_grad()
+    if o.until:
+        engine.save_checkpoint(o.folder)
+
+
+def with_pipeline():
+    deepspeed = begin()
+    from deepspeed.pipe import PipelineModule
+    layers = [nn.Linear(12, o.width), nn.Tanh(), nn.Linear(o.width, o.width), nn.Tanh(), nn.Linear(o.width, o.outputs)]
+    model = PipelineModule(layers=layers, num_stages=o.stages, loss_fn=nn.functional.mse_loss, partition_method="uniform", activation_checkpoint_interval=0)
+    engine = deepspeed.initialize(model=model, config=configuration(), optimizer=optimizer_of(model))[0]
+    for step in range(o.steps):
+        engine.train_batch(iter([batch(step, micro, engine.grid.get_data_parallel_rank()) for micro in range(o.accumulation)]))
+
+
+torch.manual_seed(5)
+torch.set_num_threads(1)
+older()
+{"plain": plain, "deepspeed": with_engine, "pipeline": with_pipeline}[o.engine]()
+if o.engine != "plain":
+    torch.distributed.barrier()
+os._exit(0)  # DeepSpeed's threads are not waited for

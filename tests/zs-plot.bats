@@ -217,7 +217,7 @@ fake_gnuplot() {
 
 @test "a sweep marks the best, and says when it has nothing to show" {
   run -0 zs-plot sweep same.h5 --value time_mean
-  [[ $output == *"best: ZeRO stage 1, 101.0 ms"* ]] || complain "$output"
+  [[ $output == *"best: ZeRO stage 1, 101.0 ms"* ]]
   run -2 --separate-stderr zs-plot sweep same.h5 --value final_los
   [ "$stderr" = "zs-plot: a sweep cannot show 'final_los', did you mean 'final_loss'? (see zs-plot --help)" ]
   run -2 --separate-stderr zs-plot sweep same.h5 --rows zero_stag

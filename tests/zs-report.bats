@@ -501,7 +501,8 @@ first_paragraph() { sed -n 3p "$1"; }
     grep -qF "$sentence" first || complain "no '$sentence' in $(cat first)"
   done
   (($(stat -c %s report.html) < 3000000)) || complain "$(stat -c %s report.html) bytes"
-  [[ $(sed -n 's|.*<h1>\(.*\)</h1>.*|\1|p' report.html) == "Comparison of 300 conditions" ]] # not all train one model
+  [[ $(sed -n 's|.*<h1>\(.*\)</h1>.*|\1|p' report.html) == "Comparison of 300 conditions" ]] || complain "the title names a model"
+  verdict
 }
 
 @test "zs-report: a log of 100,000 steps keeps its peak, its hollow and its gap in a small page" {
@@ -511,6 +512,7 @@ first_paragraph() { sed -n 3p "$1"; }
   for value in '9.5,' '0.25,' 'null,'; do
     grep -F '<script type="application/json">' report.html | grep -qF "$value" || complain "no $value"
   done
+  verdict
 }
 
 @test "zs-report: a single run has a report of its own" {
@@ -521,4 +523,8 @@ first_paragraph() { sed -n 3p "$1"; }
   [[ ${lines[0]} == "# Training mine, gpt2" ]] || complain "${lines[0]}"
   [[ ${lines[1]} == *"**Complete.** \`mine\` completed 3 steps. The loss goes from 3 to **1.5** nats/token"* ]] || complain "${lines[1]}"
   [[ $output != *"condition that did not fail"* ]] || complain "$output"
+  sed 's/exit_code=0/exit_code=9/' one.tsv >failed.tsv
+  run -1 --separate-stderr zs-report failed.tsv
+  [[ ${lines[1]} == *"**Not complete.** \`mine\` FAILED (exit code 9)"*"A step takes 500.0 ms on average."* ]] || complain "${lines[1]}"
+  verdict
 }

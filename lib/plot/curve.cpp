@@ -133,17 +133,22 @@ void complete(const Condition& condition, Series& series, std::string* partly) {
 
 std::vector<double> smoothed(const std::vector<double>& values, std::size_t count) {
   if (count <= 1) return values;
+  const std::size_t size = values.size();
+  std::vector<long double> sums = {0};  // of all before; what is not finite counts as 0, and no sum reaches over it
+  std::vector<std::size_t> before(size), behind(size);  // finite values next to each on either side
+  for (std::size_t i = 0; i < size; ++i) {
+    sums.push_back(sums.back() + (std::isfinite(values[i]) ? values[i] : 0));
+    before[i] = i > 0 && std::isfinite(values[i - 1]) ? before[i - 1] + 1 : 0;
+  }
+  for (std::size_t i = size; i-- > 0;) behind[i] = i + 1 < size && std::isfinite(values[i + 1]) ? behind[i + 1] + 1 : 0;
   std::vector<double> result;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    double sum = values[i];
-    std::size_t reach = 0;
+  for (std::size_t i = 0; i < size; ++i) {
     // As many on either side, so that the ends do not lean.
-    for (const std::size_t most = std::min({(count - 1) / 2, i, values.size() - 1 - i}); reach < most; ++reach) {
-      const double both = values[i - reach - 1] + values[i + reach + 1];
-      if (!std::isfinite(both)) break;
-      sum += both;
-    }
-    result.push_back(sum / static_cast<double>(2 * reach + 1));
+    const std::size_t reach = std::min({(count - 1) / 2, before[i], behind[i]});
+    const long double sum = sums[i + reach + 1] - sums[i - reach];
+    result.push_back(reach > 0 && std::isfinite(values[i])
+                         ? static_cast<double>(sum / static_cast<long double>(2 * reach + 1))
+                         : values[i]);
   }
   return result;
 }

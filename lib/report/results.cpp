@@ -285,16 +285,16 @@ Section loss_section(const Findings& found, Tracer& tracer) {
 
 Text time_sentence(const Findings& found) {
   const Best& time = found.time;
-  if (time.compared == 0)
-    return found.conditions.size() == 1 ? "No iteration time was logged."
-                                        : "No condition that did not fail has an iteration time.";
+  if (found.conditions.size() == 1) {
+    const Condition& one = found.conditions[0];
+    if (!one.time_mean) return "No iteration time was logged.";
+    const double half = one.time_high.value_or(figure::kNone) - *one.time_mean;
+    return say("A step takes {} on average.", summary::time_unit(*one.time_mean).measured(*one.time_mean, half));
+  }
+  if (time.compared == 0) return "No condition that did not fail has an iteration time.";
   const double best = *time.winner->time_mean;
   const Text mean = say("{} ({})", code(time.winner->name), summary::time_unit(best).text(best));
   const char* const only = found.bad.empty() ? "Only" : "Of the conditions that did not fail, only";
-  if (found.conditions.size() == 1) {
-    const double half = time.winner->time_high.value_or(figure::kNone) - best;
-    return say("A step takes {} on average.", summary::time_unit(best).measured(best, half));
-  }
   if (time.compared == 1) return say("{} {} has an iteration time.", only, mean);
   if (!time.intervals)
     return say(
@@ -387,15 +387,17 @@ Section performance_section(const metric::Store& store, const Findings& found, T
 
 Text memory_sentence(const Findings& found) {
   const Best& memory = found.memory;
-  if (memory.compared == 0)
-    return found.conditions.size() == 1 ? "No peak memory was logged."
-                                        : "No condition that did not fail has a peak memory.";
+  if (found.conditions.size() == 1) {
+    const auto one = found.conditions[0].peak_mem;
+    if (!one) return "No peak memory was logged.";
+    const auto bytes = static_cast<double>(*one);
+    return say("A rank takes {} of memory at its peak.", summary::bytes_unit(bytes).text(bytes));
+  }
+  if (memory.compared == 0) return "No condition that did not fail has a peak memory.";
   const auto peak = [](const Condition& c) { return static_cast<double>(*c.peak_mem); };
   const double least = peak(*memory.winner);
   const Text winner = say("{} ({})", code(memory.winner->name), summary::bytes_unit(least).text(least));
   const char* const only = found.bad.empty() ? "Only" : "Of the conditions that did not fail, only";
-  if (found.conditions.size() == 1)
-    return say("A rank takes {} of memory at its peak.", summary::bytes_unit(least).text(least));
   if (memory.compared == 1) return say("{} {} has a peak memory.", only, winner);
   if (memory.level.size() + 1 == memory.compared)
     return "All conditions that did not fail peak within one percent of the same memory: it gives no reason to choose.";

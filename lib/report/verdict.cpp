@@ -21,7 +21,7 @@ std::string all_of(std::size_t count, const std::string& noun) {
 Text failures(const Findings& found) {
   std::vector<Text> each;
   for (const Condition* const one : found.bad) each.push_back(say("{} {}", code(one->name), status_text(*one)));
-  return say("{}{}.", bad(failed_count(found)), joined(each));
+  return found.conditions.size() == 1 ? say("{}.", each[0]) : say("{}{}.", bad(failed_count(found)), joined(each));
 }
 
 /// "a and c end with X; b ends with Y", or how many there are where the list would hide the sentence.
@@ -252,7 +252,7 @@ void write_verdict(const Findings& found, Document& document) {
   if (!found.bad.empty()) said.push_back(failures(found));
   said.push_back(standing_out(found));
   if (found.healthy.empty()) {
-    said.emplace_back("Nothing can be compared.");
+    if (found.conditions.size() > 1) said.emplace_back("Nothing can be compared.");
   } else if (found.digests.empty() && found.healthy.size() > 1) {
     said.push_back(without_digests(found));
   } else {
@@ -266,13 +266,14 @@ void write_verdict(const Findings& found, Document& document) {
                            ? Text("they are")
                            : say(found.unknown.size() == 1 ? "{} is" : "{} are", names(found.unknown))));
   }
-  if (found.conditions.size() == 1 && found.bad.empty()) {
+  if (found.conditions.size() == 1) {
     const Condition& one = found.conditions[0];
-    const bool complete = found.unknown.empty();
+    const bool complete = found.bad.empty() && found.unknown.empty();
     if (complete) document.verdict = Verdict::good;
     const std::string steps = one.final_step ? " " + to_text(*one.final_step) + " steps" : "";
-    said.insert(said.begin(), {say("{} {}{}.", code(one.name), complete ? "completed" : "logged", steps),
-                               loss_sentence(found), time_sentence(found), memory_sentence(found)});
+    const Text first = one.bad() ? Text() : say("{} {}{}.", code(one.name), complete ? "completed" : "logged", steps);
+    said.insert(one.bad() ? said.end() : said.begin(),
+                {first, loss_sentence(found), time_sentence(found), memory_sentence(found)});
   }
   std::erase_if(said, [](const Text& one) { return one.empty(); });
   document.verdict_text = joined(said, " ", " ");

@@ -30,10 +30,10 @@ setup() {
 
 @test "export: zs-verify finds the bits of the checkpoint in it, and zs-train begins from it" {
   zs-runs export "$run" bits
-  run -0 zs-verify bits "$run/final_checkpoint"
+  run -0 zs-verify bits/model.safetensors "$run/final_checkpoint/pytorch_model.bin"
   [[ $output == *"verdict: exact"* ]]
   zs-train --model_name bits --seq_length 16 --dataset d.txt --max_steps 1 --save_final false --registry other --save_initial begun >log2
-  run -0 zs-verify begun "$run/final_checkpoint"
+  run -0 zs-verify begun/pytorch_model.bin "$run/final_checkpoint/pytorch_model.bin"
   [[ $output == *"verdict: exact"* ]]
 }
 
@@ -41,7 +41,7 @@ setup() {
   zs-runs export first two --checkpoint 2
   zs-runs export first too --checkpoint checkpoint_2
   cmp two/model.safetensors too/model.safetensors
-  run -0 zs-verify two "$run/checkpoint_2"
+  run -0 zs-verify two/model.safetensors "$run/checkpoint_2/pytorch_model.bin"
   run -1 cmp -s two/model.safetensors reference/model.safetensors
 }
 

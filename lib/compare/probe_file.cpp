@@ -207,6 +207,7 @@ class Reader {
       if (file.sketches && !name.starts_with("grad/") && !name.starts_with("param/")) continue;
       if (row.contains("runs"))
         throw Error(name + " is cut along another axis than its first: it is compared with a probe of zs_probe alone");
+      if (!file.sketches && row.contains("sketch")) throw Error(name + " has a sketch, which this version has not");
       require_known(row, {"name", "dtype", "of", "shape", "begin", "count", "digest", "squares", "sketch"});
       if (!names.insert(name).second) throw Error(name + " is there twice");
       Probed made;

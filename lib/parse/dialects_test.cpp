@@ -76,7 +76,10 @@ const std::vector<Sample> kSamples = {
     // DeepSpeed 0.19.8 (runtime/pipe/engine.py).
     {"general", "", "steps: 10 loss: @ iter time (s): 0.123 samples/sec: 12.300", "loss"},
     {"general", "", "2025-06-01 12:00:00,123 INFO train: iteration 100 of 200, train loss = @, 7.5 it/s", "loss"},
-    {"general", "", "step 100 | val loss: @ | ppl: 7.5", "valid_loss"}};
+    {"general", "", "step 100 | val loss: @ | ppl: 7.5", "valid_loss"},
+    // MMEngine 0.10 (runner/log_processor.py); TensorFlow's LoggingTensorHook.
+    {"general", "", "Iter(train) [ 50/1000]  lr: 1e-3  eta: 0:10:00  time: 0.5  memory: 1000  loss: @", "loss"},
+    {"general", "", "INFO:tensorflow:loss = @, step = 7 (0.5 sec)", "loss"}};
 
 std::string filled(std::string_view line, std::string_view value) {
   std::string text(line);
@@ -245,8 +248,8 @@ TEST_CASE("a step is a whole number, or a fault") {
   for (const std::string_view line :
        {"Epoch 1, Step @, Loss: 2.5", "iter @: loss 2.5, time 5ms, mfu 7%", "step @: train loss 2.5, val loss 2.5",
         "step @/32 | loss 10.5 (+nanz)| norm 4 (+nanz)| lr 1.71e-06 | 2747.19 ms | 4% bf16 MFU | 38 tok/s",
-        "step: @  loss:  4.5  memory:  1.03GiB(1.09%)  tps: 12,345", R"({"step": @, "loss": 2.5})",
-        "[Rank 0] step=@, skipped=17, lr=[0.5], mom=[(0.9, 0.999)]",
+        "step @/32 loss 4.5 lr 0.5", "step: @  loss:  4.5  memory:  1.03GiB(1.09%)  tps: 12,345",
+        R"({"step": @, "loss": 2.5})", "[Rank 0] step=@, skipped=17, lr=[0.5], mom=[(0.9, 0.999)]",
         "[timer.py:260:stop] epoch=0/micro_step=4/global_step=@, RunningAvgSamplesPerSec=74.6, "
         "CurrSamplesPerSec=7.5"}) {
     for (const auto& [value, means] :

@@ -125,6 +125,7 @@ class General : public Dialect {
   bool begins(std::string_view& rest, Found& found) {
     std::string_view text = rest;
     std::string word = lower(take_word(text));
+    if (word == "epoch" || is_step_word(word)) skip(text, "(train)");  // of MMEngine
     if (word == "epoch") {
       skip_marks(text);
       const std::string_view epoch = take_digits(text);
@@ -192,6 +193,7 @@ class General : public Dialect {
     text.remove_prefix(std::min(marks, text.size()));
   }
   static bool ends_word(std::string_view rest) {
+    if (rest.size() > 1 && rest.front() == ',' && is_digit(rest[1])) return false;  // "1,000": of which step?
     return rest.empty() || is_separator(rest.front()) || rest.starts_with(':') || rest.starts_with('-');
   }
 
@@ -338,6 +340,7 @@ class General : public Dialect {
       if (!is_alpha(found.prefix[at]) || (at > 0 && is_key(found.prefix[at - 1]))) continue;
       std::string_view rest = found.prefix.substr(at);
       const std::string key = lower(take_word(rest));
+      skip_blanks(rest);
       if (!is_loss(key) || !(skip(rest, "=") || skip(rest, ":"))) continue;
       skip_blanks(rest);
       const Token number = take_number(rest);

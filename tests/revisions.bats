@@ -108,7 +108,7 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
 
 @test "revisions: --probe names the step, parameter and element where tensors part, though every printed loss agrees" {
   # What a training under zs_probe would leave; the values of a step alone where they are asked for.
-  sed -i '2a if [[ ${ZS_PROBE:-off} != off ]]; then cp -r "$DATA/$kind" "$ZS_PROBE"; [[ $ZS_PROBE_VALUES ]] || rm "$ZS_PROBE"/*.safetensors; fi' "$repo/train.sh"
+  sed -i '2a if [[ ${ZS_PROBE:-off} != off ]]; then cp -r "$DATA/$kind" "$ZS_PROBE"; sed -i -E "1s/[0-9a-f]{16}/$(od -An -N8 -tx8 /dev/urandom | tr -d " ")/" "$ZS_PROBE"/rank-0.jsonl; [[ $ZS_PROBE_VALUES ]] || rm "$ZS_PROBE"/*.safetensors; fi' "$repo/train.sh"
   export DATA=$ROOT/tests/data/probe
   commit plain "base=1000 peak=2000000 kind=plain"
   commit planted "base=1000 peak=2000000 kind=fault"

@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <set>
 
 #include "base/number.hpp"
 #include "plot/figures.hpp"
 #include "report/batch.hpp"
+#include "report/grids.hpp"
 #include "summary/duration.hpp"
 #include "summary/unit.hpp"
 
@@ -217,40 +217,8 @@ constexpr std::array kEvaluated = {std::pair{"perplexity", "final_valid_perplexi
                                    std::pair{"test accuracy", "test_accuracy"},
                                    std::pair{"test accuracy, best five", "test_accuracy_top5"}};
 
-/// A number that the runs of a condition agree on.
-Cell fact(const Condition& condition, const std::string& name) {
-  const auto value = parse_real(condition.attribute(name));
-  return value ? Cell{Text(to_rounded_text(*value, 5)), *value} : nothing();
-}
-
 bool somewhere(const Findings& found, const std::string& name) {
   return std::ranges::any_of(found.conditions, [&](const Condition& c) { return !c.attribute(name).empty(); });
-}
-
-/// A row for each fact whose name begins so, a column for each condition; nothing where there is none.
-std::optional<Grid> grid_of(const Findings& found, std::string_view beginning, const std::string& title) {
-  std::set<std::pair<std::int64_t, std::string>> names;  // numbers by size, then words by letter
-  for (const Condition& condition : found.conditions) {
-    for (const summary::Member& member : condition.members) {
-      for (const auto& [name, value] : member.facts) {
-        if (name.starts_with(beginning))
-          names.emplace(parse_int(name.substr(beginning.size())).value_or(INT64_MAX), name);
-      }
-    }
-  }
-  if (names.empty()) return {};
-  Grid grid;
-  grid.header = {title};
-  grid.numeric = {false};
-  for (const Condition& condition : found.conditions) {
-    grid.header.push_back(condition.name);
-    grid.numeric.push_back(true);
-  }
-  for (const auto& [number, name] : names) {
-    grid.rows.push_back({Cell{Text(name.substr(beginning.size()))}});
-    for (const Condition& condition : found.conditions) grid.rows.back().push_back(fact(condition, name));
-  }
-  return grid;
 }
 
 }  // namespace
@@ -268,7 +236,7 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   maker.number("validation", "valid_loss", &Condition::valid_loss, 1, 7);
   for (const auto& [title, name] : kEvaluated) {
     if (somewhere(found, name))
-      maker.column(title, [&, name = name](std::size_t i) { return fact(found.conditions[i], name); });
+      maker.column(title, [&, name = name](std::size_t i) { return fact_cell(found.conditions[i], name); });
   }
   const bool marked = maker.marked();
   section.blocks.emplace_back(maker.take());
@@ -278,7 +246,7 @@ Section loss_section(const Findings& found, Tracer& tracer) {
                   "is no reason to choose."});
   for (const auto& [beginning, title] :
        {std::pair{"train_loss_epoch.", "mean loss of epoch"}, {"class_accuracy.", "accuracy of class"}}) {
-    if (auto grid = grid_of(found, beginning, title)) section.blocks.emplace_back(*std::move(grid));
+    if (auto grid = fact_grid(found, beginning, title)) section.blocks.emplace_back(*std::move(grid));
   }
   return section;
 }
@@ -466,37 +434,6 @@ static Text completed(const Findings& found) {
                                        : "All " + counted(found.conditions.size(), "condition")) +
          " completed" +
          (same ? " " + counted(static_cast<std::size_t>(std::max<std::int64_t>(0, *steps)), "step") + "." : ".");
-}
-
-/// Every run that stands out among like ones.
-static std::optional<Grid> outlier_grid(const metric::Store& store) {
-  const auto entry = store.tables.find("outliers");
-  if (entry == store.tables.end()) return {};
-  const metric::Table& table = entry->second;
-  Grid grid{"Runs that stand out among like ones",
-            {"run", "what", "value", "median of like runs", "usual from", "to", "change", "like it"},
-            {false, false, true, true, true, true, true, true},
-            {}};
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const auto words = [&](const char* name) {
-      const metric::Column* const column = table.find(name);
-      return column && !column->absent(row) ? column->text(row) : std::string("-");
-    };
-    const auto number = [&](const char* name) {
-      const auto value = parse_real(words(name));
-      return value ? Cell{Text(to_rounded_text(*value, 5)), *value} : nothing();
-    };
-    const double change = parse_real(words("change")).value_or(figure::kNone);
-    grid.rows.push_back({{Text(code(words("run")))},
-                         {Text(words("quantity"))},
-                         number("value"),
-                         number("median"),
-                         number("low"),
-                         number("high"),
-                         {Text((change > 0 ? "+" : "-") + percent(std::abs(change))), change},
-                         {Text(words("alike")), parse_real(words("alike")).value_or(figure::kNone)}});
-  }
-  return grid;
 }
 
 Section summary_section(const metric::Store& store, const Findings& found) {

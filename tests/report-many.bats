@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# Reports of very many runs, of very long ones, and of one alone.
+setup() {
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+}
+
+@test "zs-report: of 300 logs the runs that stand out are named first, and the page stays small" {
+  python3 "$ROOT/tests/many_logs.py" logs
+  run -1 zs-report logs -o report.html
+  head -c 60000 report.html | sed -n 's|.*<div class="verdict[^>]*>||; s|<[^>]*>||g; /stand out/p' >first
+  for sentence in 'hf_055 DIVERGED' 'ref_070 to ref_074: ' 'slower than 195 like them' 'ref_120 and ref_150: ' 'higher loss than 198 like them' \
+    'hf_077: ' 'lower throughput than 98 like it'; do
+    grep -qF "$sentence" first || complain "no '$sentence' in $(cat first)"
+  done
+  (($(stat -c %s report.html) < 3000000)) || complain "$(stat -c %s report.html) bytes"
+  [[ $(sed -n 's|.*<h1>\(.*\)</h1>.*|\1|p' report.html) == "Comparison of 300 conditions" ]] || complain "the title names a model"
+  verdict
+}
+
+@test "zs-report: a log of 100,000 steps keeps its peak, its hollow and its gap in a small page" {
+  python3 "$ROOT/tests/many_logs.py" --long long.log 100000
+  run -1 zs-report long.log -o report.html
+  (($(stat -c %s report.html) < 3000000)) || complain "$(stat -c %s report.html) bytes"
+  for value in '9.5,' '0.25,' 'null,'; do
+    grep -F '<script type="application/json">' report.html | grep -qF "$value" || complain "no $value"
+  done
+  verdict
+}
+
+@test "zs-report: a single run has a report of its own" {
+  printf '#zs-metrics 1\n#@ mine model.name=gpt2\n#@ mine expected_steps=3\n#@ mine exit_code=0\nrun\tstep\tloss\titeration_time\npeak\n' |
+    sed '$d' >one.tsv
+  printf 'mine\t%s\t%s\t0.5\n' 1 3 2 2 3 1.5 >>one.tsv
+  run -0 --separate-stderr zs-report one.tsv
+  [[ ${lines[0]} == "# Training mine, gpt2" ]] || complain "${lines[0]}"
+  [[ ${lines[1]} == *"**Complete.** \`mine\` completed 3 steps. The loss goes from 3 to **1.5** nats/token"* ]] || complain "${lines[1]}"
+  [[ $output != *"condition that did not fail"* ]] || complain "$output"
+  sed 's/exit_code=0/exit_code=9/' one.tsv >failed.tsv
+  run -1 --separate-stderr zs-report failed.tsv
+  [[ ${lines[1]} == *"**Not complete.** \`mine\` FAILED (exit code 9)"*"A step takes 500.0 ms on average."* ]] || complain "${lines[1]}"
+  verdict
+}

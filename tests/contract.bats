@@ -70,7 +70,7 @@ refuses() {
   for tool in $(tools); do
     for option in $("$tool" --help | grep -oE '^ +(-., )?--[a-z]+_[a-z_]+' | grep -oE -- '--.*' | head -n 2); do
       "$tool" "$option" --zs_no >underscore 2>&1 </dev/null || true
-      "$tool" "${option//_/-}" --zs-no >dash 2>&1 </dev/null || true
+      "$tool" "${option//_/-}" --zs_no >dash 2>&1 </dev/null || true
       diff underscore dash || complain "$tool takes $option and ${option//_/-} differently"
       ! grep -q "unknown option '$option'" underscore || complain "$tool does not know its own $option"
     done

@@ -65,14 +65,13 @@ run:
   init_type: "normal"  # Initialization type (normal, gaussian)
   checkpoint: null  # Checkpoint to start from (null for none)
 END
-  run -2 zs-train train_config.yaml "${small[@]}"
-  [ "$output" = "zs-train: train_config.yaml:11: training.gradient_accumulation_steps says how a batch is split, and so does training.max_gpu_batch_size (train_config.yaml:9): leave one out, or set it to null" ]
   # A small model and 1020 steps of 32 sequences of 2 tokens.
   head -c $((36268 * 2 + 1)) <(cat /usr/share/common-licenses/*) >text
-  run -0 --separate-stderr zs-train train_config.yaml "${small[@]}" --seq_length 2 --set training.gradient_accumulation_steps=null
+  run -0 --separate-stderr zs-train train_config.yaml "${small[@]}" --seq_length 2
   [ -z "$stderr" ]
   echo "$output" >log
   [ "$(value global_batch_size)/$(value batch_size)/$(value gradient_accumulation_steps)" = 32/16/2 ]
+  grep -qx 'note: train_config.yaml:11: training.gradient_accumulation_steps is 8, and max_gpu_batch_size takes its place: batch_size 32 is 2 micro-batches of 16' log
   [ "$(value expected_steps)" = 1020 ]
   [ "$(grep -o '^Epoch.*valid_loss' log | sed 's/.*Step \([0-9]*\),.*/\1/' | xargs)" = "500 1000" ]
   [ "$(cd runs/*/ && echo checkpoint_* final_checkpoint)" = "checkpoint_1000 checkpoint_500 final_checkpoint" ]
@@ -172,4 +171,31 @@ note: odd.yaml:2: nothing reads 'modle.name', did you mean 'model.name'?" ]
   rm -rf results saved_models
   ZS_CONDITIONS=sets.yaml ZS_RANKS=1 run bash "$ROOT/slurm/batch.sbatch" one -- --num_epochs 2
   [ "$(grep -h 'max_steps:\|num_epochs:' saved_models/*/config.yaml | sed 's/ *#.*//' | sort | uniq -c | xargs)" = "1 max_steps: 9 2 num_epochs: 2" ]
+}
+
+@test "zs-train: a setting that nothing reads is refused, with the switch that would make it count; zs-runs plan agrees" {
+  refuses_with "zs-train: --profile_dir has no effect here: it needs --profile or --profile_steps; leave it out" zs-train "${small[@]}" --profile_dir traces
+  refuses_with "zs-train: --set: training.loss_scale has no effect here: it needs --dtype float16 or --autocast float16; leave it out, or set it to null" \
+    zs-train "${small[@]}" --set training.loss_scale=64
+  refuses_with "zs-train: --tf32 has no effect here: it needs a GPU; leave it out" zs-train "${small[@]}" --device cpu --tf32
+  refuses_with "zs-train: --image_mean has no effect here: it needs a model that takes images; leave it out" zs-train "${small[@]}" --image_mean 0.3
+  refuses_with "zs-train: --results has no effect beside --print_plan: leave it out (see zs-train --help)" zs-train "${small[@]}" --print_plan --results r.json
+  refuses_with "zs-train: --backend: the backend ddp says 0, and --zero_stage says zero.stage is 3: leave one of them out" zs-train "${small[@]}" --backend ddp --zero_stage 3
+  [ ! -e runs ]
+  run -0 zs-train "${small[@]}" --max_steps 1 --save_final false --profile --profile_dir traces
+  compgen -G 'traces/rank-0.*'
+}
+
+@test "zs-train --resume: what is set for the rest of a run stays for the next resume, and is told at its step" {
+  zs-train "${small[@]}" --max_steps 4 --save_steps 2 --save_final false --run_name x
+  cp runs/2*/config.yaml before.yaml
+  zs-train --resume x --registry runs --max_steps 6 --learning_rate 0.5 --log_interval 1 --save_final true --save_steps 4 >log
+  grep -qx 'note: training.learning_rate is 0.5 from step 5 on (--learning_rate), and was 0.001' log
+  [ "$(sed -n 's/.*Step 6,.*learning_rate: \([^ ]*\).*/\1/p' log)" = 0.5 ]
+  cmp runs/2*/config.4.yaml before.yaml
+  zs-train --resume x --registry runs --max_steps 8 >log
+  [ "$(sed -n 's/.*Step 8,.*learning_rate: \([^ ]*\).*/\1/p' log)" = 0.5 ]
+  # The newest checkpoint is final_checkpoint, of step 6.
+  run ! grep -q 'Step 6,' log
+  refuses_with "zs-train: --run_name has no effect beside --resume: a run keeps its name; leave it out (see zs-train --help)" zs-train --resume x --registry runs --run_name y
 }

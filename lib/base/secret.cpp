@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 namespace zs {
 namespace {
@@ -44,7 +45,81 @@ constexpr std::array<std::string_view, 24> kTokensOf = {
     "pad",   "eos",  "bos",  "unk",    "mask",   "sep", "cls",  "special", "image", "start", "end",    "stop",
     "begin", "next", "last", "prefix", "suffix", "per", "byte", "first",   "audio", "video", "target", "class"};
 
+/// The beginnings of tokens, and how many letters follow at least.
+struct Form {
+  std::string_view front;
+  std::size_t least;
+  std::string_view more{};  ///< letters beside A-Z, a-z and 0-9
+};
+constexpr auto kForms = std::to_array<Form>({
+    {"hf_", 16},         {"ghp_", 16},  {"gho_", 16},  {"ghu_", 16},        {"ghs_", 16},         {"ghr_", 16},
+    {"github_pat_", 20, "_"}, {"glpat-", 16, "-_"}, {"sk-", 16, "-_"}, {"AKIA", 16}, {"ASIA", 16}, {"AIza", 30, "-_"},
+    {"xoxb-", 10, "-"},  {"xoxp-", 10, "-"}, {"xoxa-", 10, "-"}, {"npm_", 30}, {"eyJ", 16, "-_.="}, {"wandb_v1_", 16, "_"},
+});
+
+bool is_letter(char c, std::string_view more) {
+  return std::isalnum(static_cast<unsigned char>(c)) || more.find(c) != std::string_view::npos;
+}
+
+/// The end of the secret that begins at `at` of `text`, or `at`.
+std::size_t secret_end(std::string_view text, std::size_t at) {
+  const std::string_view rest = text.substr(at);
+  const bool begins = at == 0 || !std::isalnum(static_cast<unsigned char>(text[at - 1]));
+  for (const Form& form : kForms) {
+    if (!begins || !rest.starts_with(form.front)) continue;
+    std::size_t end = at + form.front.size();
+    while (end < text.size() && is_letter(text[end], form.more)) ++end;
+    // Tokens are random: words joined by hyphens are none.
+    const std::string_view tail = text.substr(at + form.front.size(), end - at - form.front.size());
+    const auto has = [&](int (*kind)(int)) {
+      return std::any_of(tail.begin(), tail.end(), [&](unsigned char c) { return kind(c) != 0; });
+    };
+    if (tail.size() >= form.least && has(std::isdigit) && has(std::isupper)) return end;
+  }
+  if (rest.starts_with("-----BEGIN ") && rest.substr(0, 60).find("PRIVATE KEY") != std::string_view::npos)
+    return text.size();
+  return at;
+}
+
+/// The password of a URL whose "://" ends at `at`: from behind the colon to the '@'; {0, 0} where there is none.
+std::pair<std::size_t, std::size_t> password(std::string_view text, std::size_t at) {
+  const std::size_t end = std::min(text.find_first_of("/?# \t\n\"'", at), text.size());
+  const std::size_t sign = text.substr(0, end).rfind('@'), colon = text.find(':', at);
+  return sign != std::string_view::npos && sign >= at && colon < sign && colon + 1 < sign
+             ? std::pair{colon + 1, sign}
+             : std::pair<std::size_t, std::size_t>{0, 0};
+}
+
 }  // namespace
+
+std::string without_secret_values(std::string_view text) {
+  std::string clear;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with("://")) {
+      if (const auto [begin, end] = password(text, at + 3); end > 0) {
+        clear += std::string(text.substr(at, begin - at)) + std::string(kWithheld);
+        at = end;
+        continue;
+      }
+    }
+    for (const std::string_view word : {"Bearer ", "bearer "}) {
+      if (!rest.starts_with(word) || rest.size() < word.size() + 8) continue;
+      clear += std::string(word) + std::string(kWithheld);
+      at = std::min(text.find_first_of(" \t\n\"'", at + word.size()), text.size());
+    }
+    if (at >= text.size()) break;
+    if (const std::size_t end = secret_end(text, at); end > at) {
+      clear += kWithheld;
+      at = end;
+    } else {
+      clear += text[at++];
+    }
+  }
+  return clear;
+}
+
+bool holds_secret(std::string_view text) { return without_secret_values(text) != text; }
 
 bool names_secret(std::string_view name) {
   for (const std::string& word : words_of(name)) {
@@ -60,6 +135,7 @@ bool names_secret(std::string_view name) {
 std::vector<std::string> without_secrets(std::vector<std::string> words) {
   bool named = false;  // by the word before
   for (std::string& word : words) {
+    word = without_secret_values(word);
     if (named && !word.starts_with('-')) word = kWithheld;
     named = false;
     std::size_t begin = word.find_first_not_of('-');

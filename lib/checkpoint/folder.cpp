@@ -37,9 +37,12 @@ std::vector<std::int64_t> steps(const std::string& run_folder) {
 
 std::string latest(const std::string& run_folder) {
   const auto all = steps(run_folder);
-  if (!all.empty()) return run_folder + "/" + std::string(kPrefix) + to_text(all.back());
   const std::string last = run_folder + "/final_checkpoint";
-  return fs::is_directory(last) ? last : "";
+  if (fs::is_directory(last)) {
+    const auto progress = all.empty() ? std::nullopt : peek(last);
+    if (all.empty() || (progress && progress->step >= all.back())) return last;
+  }
+  return all.empty() ? "" : run_folder + "/" + std::string(kPrefix) + to_text(all.back());
 }
 
 void prune(const std::string& run_folder, std::int64_t keep) {

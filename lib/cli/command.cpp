@@ -33,6 +33,20 @@ std::string with_underscores(std::string word) {
   return word;
 }
 
+/// Whether the word is an option whose value is the next word: that is the user's own, even where it begins with "--".
+bool takes_next(const Command& command, const std::string& word) {
+  return std::any_of(command.options.begin(), command.options.end(), [&](const Option& option) {
+    return !option.value.empty() && !option.many &&
+           (word == "--" + option.name || (option.letter && word == std::string("-") + option.letter));
+  });
+}
+
+bool is_option(const Command& command, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  return std::any_of(command.options.begin(), command.options.end(),
+                     [&](const Option& option) { return name == "--" + option.name; });
+}
+
 po::options_description described(const Command& command) {
   po::options_description table;
   for (const Option& option : command.options) {
@@ -123,7 +137,9 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
   for (const std::string& word : words) {
     if (options_end) args.behind_.push_back(word);
     options_end = options_end || word == "--";
-    normal.push_back(options_end ? word : with_underscores(word));
+    const std::string underscored = with_underscores(word);
+    const bool value = !normal.empty() && takes_next(command, normal.back()) && !is_option(command, underscored);
+    normal.push_back(options_end || value ? word : underscored);
   }
   const po::options_description table = described(command);
   const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
@@ -159,12 +175,32 @@ Args Args::parse(const Command& command, const std::vector<std::string>& words) 
   return args;
 }
 
+bool Args::has(const std::string& name) const {
+  asked_.insert(name);
+  return values_.contains(name);
+}
+
+std::vector<std::string> Args::unasked() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : typed_) {
+    if (!asked_.contains(name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string Args::peek(const std::string& name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() || found->second.empty() ? "" : found->second.back();
+}
+
 std::string Args::text(const std::string& name) const {
+  asked_.insert(name);
   const auto found = values_.find(name);
   return found == values_.end() || found->second.empty() ? row(*command_, name).fallback : found->second.back();
 }
 
 std::vector<std::string> Args::all(const std::string& name) const {
+  asked_.insert(name);
   const auto found = values_.find(row(*command_, name).name);
   return found == values_.end() ? std::vector<std::string>{} : found->second;
 }

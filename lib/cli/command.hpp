@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Args {
   static Args parse(const Command& command, const std::vector<std::string>& words);
 
   /// True if the option was typed (a default does not count).
-  bool has(const std::string& name) const { return values_.count(name) > 0; }
+  bool has(const std::string& name) const;
   /// The value typed, else the default, else "".
   std::string text(const std::string& name) const;
   /// All values of an option that takes many.
@@ -66,6 +67,13 @@ class Args {
   /// As inputs(), for tools that take one.
   std::string input() const;
 
+  /// The options that were typed, and that nothing has asked for by name since: they have no effect.
+  std::vector<std::string> unasked() const;
+  /// The value typed, or "". Asks for nothing: what a tool would write is claimed before it is known whether it does.
+  std::string peek(const std::string& name) const;
+  /// Notes that options were asked for in another way: by typed().
+  void mark_asked(const std::string& name) const { asked_.insert(name); }
+
   /// The table that was parsed against.
   const Command& command() const { return *command_; }
   /// The command line as typed, quoted for a shell: what a run records about itself.
@@ -76,6 +84,7 @@ class Args {
   std::map<std::string, std::vector<std::string>> values_;
   std::vector<std::pair<std::string, std::string>> typed_;
   std::vector<std::string> operands_, behind_;
+  mutable std::set<std::string> asked_;
   std::string line_;
 };
 

@@ -28,7 +28,7 @@ void print(const std::string& text) {
 void claim_outputs(const Args& args) {
   for (const Option& option : args.command().options) {
     if (option.name != "output" && !option.writes) continue;
-    if (const std::string path = args.text(option.name); !path.empty()) claim_output(path, "--" + option.name);
+    if (const std::string path = args.peek(option.name); !path.empty()) claim_output(path, "--" + option.name);
   }
 }
 

@@ -45,6 +45,7 @@ const Entry& value_or_default(const Config& config, std::string_view key, Entry&
 std::string range_text(double lowest, double highest) {
   const bool below = lowest > std::numeric_limits<double>::lowest(), above = highest < 1e15;
   const auto number = [](double x) {
+    if (x == kBelowOne) return std::string("less than 1");
     return x == std::numeric_limits<double>::denorm_min() ? "more than 0" : to_plain_text(x);
   };
   if (below && above) return " from " + number(lowest) + " to " + number(highest);
@@ -132,8 +133,18 @@ void Config::set(Entry entry) {
 void Config::add_defaults() {
   for (const Known& row : known()) {
     if (!row.fallback.empty() && !has(row.key))
-      set({std::string(row.key), std::string(row.fallback), "default", Kind::plain});
+      choose(std::string(row.key), std::string(row.fallback));
   }
+}
+
+void Config::choose(const std::string& key, const std::string& value) {
+  Entry entry = entry_of(key, value, "default");
+  entry.from = From::zs;
+  set(std::move(entry));
+}
+
+void Config::mark_stored() {
+  for (Entry& entry : entries_) entry.from = From::stored;
 }
 
 void Config::check() const {

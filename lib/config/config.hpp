@@ -17,11 +17,19 @@ enum class Kind {
   null,    ///< no value: as if the key were not set
 };
 
+/// Whose word a value is.
+enum class From {
+  user,    ///< of a file, an option or --set: it must have an effect (reading.hpp)
+  stored,  ///< of the configuration of the run that goes on
+  zs,      ///< a default, or what follows from other values
+};
+
 struct Entry {
   std::string key;     ///< "training.batch_size"; an alias is replaced by the key it stands for
   std::string value;   ///< "" for null
   std::string origin;  ///< "train.yaml:12", "--batch_size", "--set", "default"
   Kind kind = Kind::plain;
+  From from = From::user;
 };
 
 class Config {
@@ -36,6 +44,10 @@ class Config {
   /// Throws Error where `key` is malformed, or a section and a value at once.
   void set(const std::string& key, const std::string& value, const std::string& origin);
   void set(Entry entry);
+  /// As set(), of a value that zs chooses: "default".
+  void choose(const std::string& key, const std::string& value);
+  /// Every value is that of a run that goes on.
+  void mark_stored();
   /// Adds the known keys that have a default and are not set, from "default".
   void add_defaults();
   /// Checks every known key that is set: throws Error, located, at the first that is not of its type, range or choices.

@@ -138,7 +138,7 @@ TEST_CASE("config: what looks like a setting and is read by nothing is a warning
 
 TEST_CASE("config: the words of other trainers are known, and none of them is a word of zs that means another key") {
   for (const auto& row : zs::config::known()) {
-    for (const std::string& word : zs::config::words(zs::config::synonyms(row.key))) {
+    for (const std::string& word : zs::config::words(row.synonyms)) {
       CHECK_MESSAGE(!zs::config::known(word), word);
       const auto* const option = zs::config::known_option(word);
       CHECK_MESSAGE((!option || option == &row), word);

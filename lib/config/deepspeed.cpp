@@ -13,19 +13,11 @@
 namespace zs::config {
 namespace {
 
-/// True, truth and 1e-3 in one spelling each, so that values compare.
-std::string spelt(const Known& known, const std::string& value) {
-  if (known.type == Type::boolean) return value == "True" || value == "true" || value == "1" ? "true" : "false";
-  if (value.starts_with("torch.")) return value.substr(6);
-  const auto number = known.type == Type::count ? std::nullopt : parse_real(value);
-  return number ? to_text(*number) : value;
-}
-
 /// Sets `entry`, which came as `said` ("ds.json:3: zero_optimization.stage"), unless another value stands there.
 void agree(Config& config, Entry entry, const std::string& said) {
   const Known& row = *known(entry.key);
   if (const Entry* const other = config.find(entry.key)) {
-    if (spelt(row, other->value) == spelt(row, entry.value)) return;
+    if (same_form(row, other->value) == same_form(row, entry.value)) return;
     throw Error(said + " says " + entry.value + ", and " + other->origin + " says " + std::string(row.key) + " is " +
                 other->value + ": leave one of them out");
   }
@@ -40,6 +32,7 @@ class Reader {
   void run() {
     // The types first: keys of another optimizer or schedule are not unknown for what they are.
     require_types();
+    require_parameters();
     for (const Entry& entry : file_.entries()) take(entry);
     dtype();
     autocast();
@@ -47,6 +40,12 @@ class Reader {
     scheduler();
     passes();
     usual("zero.stage", "0");
+    if (!config_.has("training.max_grad_norm")) {
+      config_.warn(path_ +
+                   ": gradient_clipping is not set: it is 1.0, as DeepSpeed takes it from 0.19.3 on (none before); "
+                   "set it, so that every version trains alike");
+      usual("training.max_grad_norm", "1");
+    }
     say_idle();
   }
 
@@ -71,16 +70,22 @@ class Reader {
   }
   /// What DeepSpeed takes where the file says nothing.
   void usual(const std::string& key, const std::string& value) {
-    if (!config_.has(key)) config_.set({key, value, path_ + ", DeepSpeed's default", Kind::plain});
+    if (!config_.has(key)) config_.set({key, value, path_ + ", DeepSpeed's default", Kind::plain, From::zs});
   }
 
   void take(const Entry& entry) {
     const DeepSpeedKey* const key = deepspeed_key(entry.key);
     if (!key) {
-      if (entry.value == "{}" && deepspeed_section(entry.key)) return;
+      if (deepspeed_section(entry.key)) {
+        if (entry.value == "{}") return;
+        if (entry.kind == Kind::null) return take_null(entry);
+        fail(entry, entry.value + " is no section: write {\"" + entry.key.substr(entry.key.rfind('.') + 1) +
+                        "\": {\"enabled\": true}}, or leave it out");
+      }
       fail(entry, "DeepSpeed has no such key" + did_you_mean(entry.key, deepspeed_paths()));
     }
-    if (entry.kind == Kind::null) return;
+    if (entry.kind == Kind::null) return take_null(entry);
+    if (const std::string why = idle_for(entry.key); !why.empty()) return idle(why, entry.key);
     const std::vector<std::string> harmless = words(key->harmless);
     switch (key->fate) {
       case Fate::read:
@@ -98,6 +103,41 @@ class Reader {
           fail(entry, entry.value + " is not supported: " + std::string(key->what));
         break;
     }
+  }
+
+  /// DeepSpeed has null where a section may be missing, and in the parameters of its classes where they have it.
+  static void take_null(const Entry& entry) {
+    static constexpr std::array kSections = {"zero_optimization.offload_optimizer", "zero_optimization.offload_param",
+                                             "zero_optimization.zeropp_loco_param", "zero_optimization.zenflow", "bf16"};
+    const auto is = [&](const char* path) { return entry.key == path; };
+    if (std::any_of(kSections.begin(), kSections.end(), is)) return;
+    if (deepspeed_section(entry.key)) fail(entry, "null is no section for DeepSpeed: leave it out");
+    if (entry.key.find(".params.") != std::string::npos && !is("scheduler.params.warmup_max_lr"))
+      fail(entry, "is null: leave it out");
+  }
+
+  /// Why DeepSpeed itself does not look at a key of this file; "" where it does.
+  std::string idle_for(const std::string& path) const {
+    static constexpr std::array kDynamic = {"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis",
+                                            "fp16.consecutive_hysteresis", "fp16.min_loss_scale"};
+    const bool dynamic = std::find(kDynamic.begin(), kDynamic.end(), path) != kDynamic.end();
+    if ((dynamic || path == "fp16.loss_scale") && !half()) return "fp16.enabled is not true";
+    const Entry* const scale = said_at("fp16.loss_scale");
+    if (dynamic && scale && parse_real(scale->value).value_or(0) > 0) return "fp16.loss_scale is fixed";
+    for (const std::string part : {"zero_optimization.offload_optimizer", "zero_optimization.offload_param"}) {
+      if (path != part + ".nvme_path") continue;
+      const Entry* const device = said_at(part + ".device");
+      if (!device || device->value != "nvme") return part + ".device is not nvme";
+    }
+    return "";
+  }
+  /// Whether parameters are float16: as the file says, or, where it says "auto", as the settings of zs do.
+  bool half() const {
+    const Entry* const enabled = file_.find("fp16.enabled");
+    if (!enabled) return false;
+    if (!is_auto(*enabled)) return file_.boolean("fp16.enabled");
+    const Entry* const dtype = config_.find("training.dtype");
+    return dtype && dtype->value.ends_with("float16") && !dtype->value.ends_with("bfloat16");
   }
 
   void idle(const std::string& why, const std::string& path) {
@@ -148,7 +188,20 @@ class Reader {
     return name;
   }
 
+  /// A section without a type is one that DeepSpeed does not look at.
+  void require_type(const std::string& section, const char* usual) const {
+    const Entry* const type = file_.find(section + ".type");
+    if (type && is_auto(*type)) fail(*type, "DeepSpeed has no type 'auto': write \"" + std::string(usual) + "\"");
+    for (const Entry& entry : file_.entries()) {
+      if (!type && entry.key.starts_with(section + ".") && entry.kind != Kind::null && entry.value != "{}")
+        fail(entry, "DeepSpeed takes nothing of a section " + section + " without a type: add \"type\": \"" +
+                        std::string(usual) + "\", or leave the section out");
+    }
+  }
+
   void require_types() const {
+    require_type("optimizer", "AdamW");
+    require_type("scheduler", "WarmupLR");
     if (const Entry* const type = said_at("optimizer.type")) {
       const std::string name = lower(type->value);
       if (name != "adam" && name != "adamw")
@@ -162,10 +215,41 @@ class Reader {
     }
   }
 
+  /// The class that DeepSpeed calls takes these parameters, and no others: it ends with TypeError.
+  void require_parameters() const {
+    static constexpr std::string_view kAdam = " lr betas eps weight_decay amsgrad torch_adam adam_w_mode "
+                                              "fp32_optimizer_states max_grad_norm ",
+                                      kTorch = " foreach maximize capturable differentiable fused ",
+                                      kFused = " bias_correction set_grad_none ", kHost = " bias_correction ";
+    const Entry* const torch = said_at("optimizer.params.torch_adam");
+    const Entry* const host = said_at("zero_optimization.offload_optimizer.device");
+    const bool of_torch = torch && file_.boolean("optimizer.params.torch_adam"),
+               of_host = host && (host->value == "cpu" || host->value == "nvme");
+    require_parameters("optimizer", of_torch ? "torch.optim.AdamW" : of_host ? "DeepSpeedCPUAdam" : "FusedAdam",
+                       std::string(kAdam) + std::string(of_torch ? kTorch : of_host ? kHost : kFused));
+    const Entry* const type = said_at("scheduler.type");
+    if (!type) return;
+    const bool cosine = type->value == "WarmupCosineLR";
+    std::string own = " warmup_num_steps warmup_type last_batch_iteration ";
+    own += cosine ? "warmup_min_ratio cos_min_ratio " : "warmup_min_lr warmup_max_lr ";
+    if (type->value != "WarmupLR") own += "total_num_steps ";
+    require_parameters("scheduler", type->value, own);
+    const Entry* const steps = said_at("scheduler.params.warmup_num_steps");
+    if (steps && parse_real(steps->value).value_or(0) < 1)
+      fail(*steps, "'" + steps->value + "' is not a whole number of at least 1, as DeepSpeed asks for");
+  }
+  void require_parameters(const std::string& section, const std::string& name, const std::string& own) const {
+    const std::string front = section + ".params.";
+    for (const Entry& entry : file_.entries()) {
+      if (!entry.key.starts_with(front) || !deepspeed_key(entry.key)) continue;
+      if (own.find(" " + entry.key.substr(front.size()) + " ") == std::string::npos)
+        fail(entry, "DeepSpeed's " + name + " takes no such parameter: leave it out");
+    }
+  }
+
   void optimizer() {
     const Entry* const type = said_at("optimizer.type");
     if (!type) return;
-    const std::string name = lower(type->value);
     if (const Entry* const betas = said_at("optimizer.params.betas")) {
       Config two;  // a list, read as lists are
       two.set({"zero.passes", betas->value, betas->origin, betas->kind});
@@ -179,10 +263,10 @@ class Reader {
     if (rate && !highest) sets(*rate, "training.learning_rate", rate->value);
     if (rate && highest && parse_real(rate->value) != parse_real(highest->value))
       idle("scheduler.params.warmup_max_lr takes its place", rate->key);
-    // torch's class has another default than DeepSpeed's.
+    // torch's AdamW has another default than DeepSpeed's own class, which is AdamW under either name.
     const bool torch = said_at("optimizer.params.torch_adam") && file_.boolean("optimizer.params.torch_adam");
     if (!file_.find("optimizer.params.weight_decay"))
-      usual("training.weight_decay", torch && name == "adamw" ? "0.01" : "0");
+      usual("training.weight_decay", torch ? "0.01" : "0");
   }
 
   /// compile.offload_*: passes beside the usual ones, from the step on that those before have been measured for.
@@ -226,48 +310,60 @@ class Reader {
   }
 };
 
-/// What a method stands for.
-struct Method {
-  std::string_view name;
+/// What a value of a setting stands for.
+struct Meaning {
+  std::string_view key, value;
   std::array<std::pair<std::string_view, std::string_view>, 4> settings;
 };
-constexpr auto kMethods = std::to_array<Method>({
-    {"ddp", {{{"zero.backend", "ddp"}}}},
-    {"single", {{{"zero.backend", "single"}}}},
-    {"zero1", {{{"zero.backend", "zero"}, {"zero.stage", "1"}}}},
-    {"zero2", {{{"zero.backend", "zero"}, {"zero.stage", "2"}}}},
-    {"zero3", {{{"zero.backend", "zero"}, {"zero.stage", "3"}}}},
-    {"zeropp",
+constexpr auto kMeanings = std::to_array<Meaning>({
+    {"zero.method", "ddp", {{{"zero.backend", "ddp"}}}},
+    {"zero.method", "single", {{{"zero.backend", "single"}}}},
+    {"zero.method", "zero1", {{{"zero.backend", "zero"}, {"zero.stage", "1"}}}},
+    {"zero.method", "zero2", {{{"zero.backend", "zero"}, {"zero.stage", "2"}}}},
+    {"zero.method", "zero3", {{{"zero.backend", "zero"}, {"zero.stage", "3"}}}},
+    {"zero.method",
+     "zeropp",
      {{{"zero.backend", "zero"},
        {"zero.stage", "3"},
        {"zero.quantized_weights", "true"},
        {"zero.quantized_gradients", "true"}}}},
-    {"single_gpu_offload", {{{"zero.stage", "2"}, {"zero.offload_device", "cpu"}}}},
+    {"zero.method", "single_gpu_offload", {{{"zero.stage", "2"}, {"zero.offload_device", "cpu"}}}},
+    {"zero.backend", "ddp", {{{"zero.stage", "0"}}}},
+    {"zero.backend", "fsdp", {{{"zero.stage", "3"}}}},
+    {"zero.backend", "single", {{{"zero.stage", "0"}}}},
+    {"zero.backend", "singlegpu", {{{"zero.stage", "0"}}}},
 });
 
 bool typed(const Entry& entry) { return entry.origin.starts_with("--"); }
+
+/// Sets what `key` stands for; `noun` is what people call it.
+void add_meaning(Config& config, const std::string& key, const std::string& noun) {
+  const Entry* const found = config.find(key);
+  if (!found) return;
+  const Entry its = *found;
+  config.text(key);                                                    // one of the choices
+  if (key == "zero.method" && its.from == From::stored) return;  // what it stood for is stored, too
+  for (const Meaning& row : kMeanings) {
+    if (row.key != key || row.value != its.value) continue;
+    for (const auto& [meant, value] : row.settings) {
+      if (meant.empty()) continue;
+      const Entry* const other = config.find(meant);
+      Entry entry{std::string(meant), std::string(value), its.origin, Kind::plain, its.from};
+      if (other && (other->from == From::stored || typed(its)) && !typed(*other))
+        config.set(std::move(entry));
+      else
+        agree(config, std::move(entry), its.origin + ": the " + noun + " " + its.value);
+    }
+  }
+}
 
 }  // namespace
 
 void add_deepspeed(Config& config, const std::string& path) { Reader(config, path).run(); }
 
 void add_method(Config& config) {
-  const Entry* const found = config.find("zero.method");
-  if (!found) return;
-  const Entry method = *found;
-  config.text("zero.method");  // one of the choices
-  for (const Method& row : kMethods) {
-    if (row.name != method.value) continue;
-    for (const auto& [key, value] : row.settings) {
-      if (key.empty()) continue;
-      const Entry* const other = config.find(key);
-      Entry entry{std::string(key), std::string(value), method.origin, Kind::plain};
-      if (other && typed(method) && !typed(*other))
-        config.set(std::move(entry));
-      else
-        agree(config, std::move(entry), method.origin + ": the method " + method.value);
-    }
-  }
+  add_meaning(config, "zero.method", "method");
+  add_meaning(config, "zero.backend", "backend");
 }
 
 }  // namespace zs::config

@@ -32,7 +32,7 @@ struct Names {
       for (const std::string& option : config::words(row.options)) add(words, option, row.key);
     }
     for (const Known& row : known()) {
-      for (const std::string& word : config::words(synonyms(row.key))) add(words, word, row.key);
+      for (const std::string& word : config::words(row.synonyms)) add(words, word, row.key);
     }
   }
 

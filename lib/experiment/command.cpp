@@ -43,9 +43,9 @@ bool is_written(const std::string& option) {
 
 void claim_outputs(const cli::Args& args, const config::Config& config) {
   for (const Written& row : kWritten) {
-    const bool set = *row.key ? config.has(row.key) : args.has(row.option);
-    if (!set) continue;
-    const std::string path = *row.key ? config.text(row.key) : args.text(row.option), by = std::string("--") + row.option;
+    const std::string path = *row.key ? config.text(row.key) : args.peek(row.option);
+    if (path.empty()) continue;
+    const std::string by = std::string("--") + row.option;
     claim_output(path, by);
     for (const char* const file : row.files) {
       if (file) claim_output(path + "/" + file, by);
@@ -69,7 +69,7 @@ std::vector<cli::Option> config_options() {
       const bool takes_truth = known.type == config::Type::boolean && !known.value.empty();
       option.choices = takes_truth ? std::vector<std::string>{"true", "false"} : config::words(known.choices);
       option.group = known.key.substr(0, known.key.find('.'));
-      if (first) option.meant = config::words(config::synonyms(known.key));
+      if (first) option.meant = config::words(known.synonyms);
       option.group[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(option.group[0])));
       option.writes = is_written(name);
       options.push_back(option);
@@ -87,12 +87,17 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
   config::Config config = !stored.empty()           ? config::Config::read(stored)
                           : args.operands().empty() ? config::Config()
                                                     : config::Config::read(args.operand("one configuration"));
+  if (!stored.empty()) config.mark_stored();
   // In the order typed, so that of two names for one key the last one holds, as of one option typed twice.
   for (const auto& [option, value] : args.typed()) {
-    if (const config::Known* const known = config::known_option(option))
+    if (const config::Known* const known = config::known_option(option)) {
+      args.mark_asked(option);
       config.set(std::string(known->key), value.empty() ? "true" : value, "--" + option);
+    }
     for (const Flag& flag : kFlags) {
-      if (option == flag.name) config.set(flag.key, flag.value, "--" + option);
+      if (option != flag.name) continue;
+      args.mark_asked(option);
+      config.set(flag.key, flag.value, "--" + option);
     }
   }
   for (const std::string& setting : args.all("set")) {
@@ -104,25 +109,35 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
       throw UsageError("--set: " + key + " is empty: is the variable set? (" + key + "=null unsets it)");
     config.set(key, value, "--set");
   }
-  // A stored configuration has them in it already.
+  if (!stored.empty() && (args.has("deepspeed_config") || args.has("method")))
+    throw UsageError("--resume takes the run's own configuration: leave out --deepspeed_config and --method");
+  add_method(config);
+  // A stored configuration has what was taken from a file.
   if (stored.empty()) {
-    add_method(config);
     if (const config::Entry* const file = config.find("zero.deepspeed_config")) {
       const config::Entry said = *file;
       add_deepspeed(config, said.value);
       config.set({said.key, "", said.value, config::Kind::null});  // what was taken from it stands in its place
     }
-  } else if (args.has("deepspeed_config") || args.has("method")) {
-    throw UsageError("--resume takes the run's own configuration: leave out --deepspeed_config and --method");
   }
   config.add_defaults();
   config.check();
   claim_outputs(args, config);
   // zs needs none, and a configuration is written to many places.
   for (const config::Entry& entry : std::vector(config.entries())) {
-    if (names_secret(entry.key)) config.set(entry.key, std::string(kWithheld), entry.origin);
+    const bool by_value = holds_secret(entry.value);
+    if (by_value && config::known(entry.key))
+      throw Error(entry.origin, 0, entry.key + " holds what looks like a password or a token: leave it out");
+    if (by_value || names_secret(entry.key)) config.set({entry.key, std::string(kWithheld), entry.origin, entry.kind, entry.from});
   }
   return config;
+}
+
+cli::Option local_rank_option() {
+  return {.name = "local_rank",
+          .value = "N",
+          .help = "taken from the launchers of other trainers, and not used: ranks come from mpirun, srun or torchrun",
+          .group = "Running"};
 }
 
 cli::Command train_command() {
@@ -161,15 +176,7 @@ cli::Command train_command() {
                      {},
                      false,
                      "Running"});
-  options.push_back(
-      {0,
-       "local_rank",
-       "N",
-       "taken from the launchers of other trainers, and not used: ranks come from mpirun, srun or torchrun",
-       "",
-       {},
-       false,
-       "Running"});
+  options.push_back(local_rank_option());
   options.push_back({0,
                      "print_deepspeed_config",
                      "",

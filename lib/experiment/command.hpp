@@ -12,6 +12,9 @@ namespace zs::experiment {
 /// The options of zs-train that stand for keys of a configuration, one row each, for a command's table.
 std::vector<cli::Option> config_options();
 
+/// --local_rank, which the launchers of other trainers add to any program.
+cli::Option local_rank_option();
+
 /// The table of zs-train.
 cli::Command train_command();
 

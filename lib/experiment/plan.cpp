@@ -13,6 +13,7 @@
 #include "base/secret.hpp"
 #include "base/shell.hpp"
 #include "cli/run.hpp"
+#include "config/reading.hpp"
 #include "experiment/command.hpp"
 #include "registry/index.hpp"
 #include "registry/run.hpp"
@@ -26,7 +27,9 @@ using registry::value;
 config::Config configuration_of(const cli::Command& command, const Cell& cell) {
   if (cell.name.empty()) throw UsageError("a training of the plan has no name");
   try {
-    return configuration(cli::Args::parse(command, cell.arguments));
+    config::Config config = configuration(cli::Args::parse(command, cell.arguments));
+    require_effect(config);
+    return config;
   } catch (const Error& error) {
     throw Error(cell.name + ": " + error.what());
   }

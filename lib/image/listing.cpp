@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "image/image.hpp"
 
 namespace zs::image {
@@ -29,6 +30,9 @@ Inside inside(const std::string& folder) {
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
     const std::string name = at->path().filename().string();
     if (name.starts_with(".")) continue;
+    if (printable(name) != name)
+      throw Error(printable(at->path().string()), 0,
+                  "its name holds control characters or is not UTF-8: rename it, it is written into logs and reports");
     (fs::is_directory(at->path()) ? found.folders : found.files).push_back(name);
   }
   if (failure) throw Error(folder, 0, failure.message());

@@ -34,6 +34,7 @@ const Family& family_of(const Configuration& config) {
 struct Source {
   Configuration config;
   std::string folder;
+  bool published = false;
 };
 
 Source find(const std::string& name) {
@@ -49,7 +50,7 @@ Source find(const std::string& name) {
       if (name == known.name || name == known.owner + "/" + known.name) {
         nlohmann::json values = nlohmann::json::parse(known.config);
         values["model_type"] = family->name;
-        return {{"model " + known.name, std::move(values)}, ""};
+        return {{"model " + known.name, std::move(values)}, "", known.owner != "zs"};
       }
       list += (list.empty() ? "" : ", ") + known.name;
     }
@@ -79,7 +80,7 @@ std::vector<std::string> names() {
 }
 
 Model make(const Settings& settings) {
-  const auto [config, folder] = find(settings.name);
+  const auto [config, folder, published] = find(settings.name);
   const Family& family = family_of(config);
   if (config.has("quantization_config"))
     config.refuse("quantization_config", "is set: zs reads weights of 16 bits and more, give it the model as it was");
@@ -115,6 +116,7 @@ Model make(const Settings& settings) {
   model.name = folder.empty() ? config.where().substr(std::string_view("model ").size()) : folder;
   model.family = family.name;
   model.folder = folder;
+  model.published = published;
   model.num_layers = settings.num_layers > 0 ? settings.num_layers : size.layers;
   model.width = size.width;
   model.num_heads = size.heads;

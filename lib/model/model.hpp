@@ -30,6 +30,7 @@ struct Settings {
 struct Model {
   std::string name, family;
   std::string folder;  ///< where config.json and weights are, or "" for a known name
+  bool published = false;  ///< a known name whose weights others have published, which are not here
   unit::Units units;
   std::int64_t vocab_size = 0, positions = 0;
   std::int64_t seq_length = 0;  ///< tokens in a sample: as asked for, else the positions, but no more than kUsualLength

@@ -17,6 +17,7 @@
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
+#include "base/secret.hpp"
 
 namespace zs::registry {
 namespace {
@@ -119,7 +120,9 @@ void add_to_record(const std::string& folder, const Fields& fields) {
   // The temporary lies in the run's folder, not in the record: so the rename changes the time of the run's folder, by
   // which the index sees that the record has grown.
   Temporary file(record + "/" + name, 0666, folder);
-  write_all(file.file(), record_text(fields), file.path());
+  Fields clear = fields;
+  for (auto& [key, value] : clear) value = without_secret_values(value);
+  write_all(file.file(), record_text(clear), file.path());
   file.publish();
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/folder.hpp"
+#include "config/reading.hpp"
 
 using namespace zs;
 
@@ -22,7 +23,7 @@ TEST_CASE("batches: packing none: the losses of a step's micro-batches have the 
       CAPTURE(fused);
       config::Config config =
           config::Config::parse("data: {packing: none, dataset_path: " + path +
-                                    "}\ntraining: {batch_size: 3, eval_batch_size: 4}\nmodel.context_length: 16\n",
+                                    "}\ntraining: {batch_size: 3, eval: true, eval_batch_size: 4}\nmodel.context_length: 16\n",
                                 "c.yaml");
       config.add_defaults();
       config.set("model.name", name, "test");

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/folder.hpp"
+#include "config/reading.hpp"
 #include "config/known.hpp"
 #include "train/trainer.hpp"
 

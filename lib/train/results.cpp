@@ -19,6 +19,7 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 
 Json read(const std::string& path) {
   if (!std::filesystem::exists(path)) return Json::object();
+  if (std::filesystem::is_directory(path)) throw Error(path, 0, "is a folder: --results takes a file");
   // It is read only to be written again.
   const std::string bytes = read_regular(std::filesystem::canonical(path).string(), most_in_memory()).bytes;
   Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
@@ -34,6 +35,8 @@ std::string method_name(const Settings& settings) {
   const bool zero = settings.backend == "zero" || settings.backend == "deepspeed";
   return zero ? "zero" + std::to_string(settings.stage) : settings.backend;
 }
+
+void require_results(const std::string& path) { read(path); }
 
 void write_results(const std::string& path, const std::string& method, const Outcome& outcome,
                    const metric::Table& records) {

@@ -6,23 +6,11 @@
 #include "base/number.hpp"
 #include "comm/agree.hpp"
 #include "config/known.hpp"
+#include "config/reading.hpp"
 #include "train/describe.hpp"
 #include "train/signals.hpp"
 
 namespace zs::train {
-namespace {
-
-/// How a setting is typed: --dtype bfloat16, --compile, --set zero.compile=false.
-std::string option(std::string_view key, const std::string& value) {
-  const config::Known& known = *config::known(key);
-  const std::vector<std::string> names = config::words(known.options);
-  const bool flag = known.type == config::Type::boolean && known.value.empty();
-  if (names.empty() || (flag && value != "true")) return "--set " + std::string(key) + "=" + value;
-  return "--" + names.front() + (flag ? "" : " " + value);
-}
-
-}  // namespace
-
 Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
                const std::string& folder)
     : group_(group),
@@ -102,7 +90,7 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
     const attribute::Attribute* const row = attribute::find(name);
     if (!row || !now.contains(name) || now[name] == then) continue;
     throw Error(settings.checkpoint, 0,
-                "was made with " + name + " " + then + ", not " + now[name] + ": use " + option(row->key, then) +
+                "was made with " + name + " " + then + ", not " + now[name] + ": use " + config::as_option(*config::known(row->key), then) +
                     ", or begin another run from its weights, --model_name " + settings.checkpoint);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "attribute/table.hpp"
 #include "base/error.hpp"
+#include "config/reading.hpp"
 #include "train/describe.hpp"
 
 namespace zs::train {
@@ -42,7 +43,7 @@ Settings with(const char* dtype, std::string_view key, const char* value) {
   if (!key.empty()) config.set(std::string(key), value, "test");
   config.add_defaults();
   config.check();
-  return settings(config, 1);
+  return settings(config, 1, /*gpu=*/true);
 }
 
 checkpoint::Progress progress_of(const Settings& s) {

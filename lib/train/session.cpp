@@ -12,13 +12,10 @@
 #include "base/number.hpp"
 #include "base/shell.hpp"
 #include "cli/run.hpp"
-#include "config/known.hpp"
-#include "experiment/command.hpp"
 #include "metric/file.hpp"
 #include "parse/step_line.hpp"
 #include "plan/cost.hpp"
 #include "registry/index.hpp"
-#include "registry/query.hpp"
 #include "registry/run.hpp"
 #include "train/agreement.hpp"
 #include "train/calibrate.hpp"
@@ -94,56 +91,6 @@ registry::Fields result_fields(const Outcome& outcome, double wall_time) {
   return fields;
 }
 
-/// The run that $ZS_RUN, its folder, names: a script has planned it, and this is its training, the first part or a
-/// later one.
-std::optional<registry::Run> planned_run() {
-  const char* const folder = std::getenv("ZS_RUN");
-  if (!folder || !*folder) return {};
-  const std::filesystem::path path(folder);
-  const registry::Run run(path.parent_path().string(), path.filename().string());
-  if (!registry::registered(path.parent_path().string(), run.id()))
-    throw Error("ZS_RUN: there is no run in " + path.string() + ": submit again");
-  const std::string status = registry::value(registry::read_record(run.folder()), "status");
-  if (status == "complete" || status == "diverged")
-    throw Error("ZS_RUN: the run in " + path.string() + " has ended (" + status + "): unset ZS_RUN to train another");
-  return run;
-}
-
-/// Throws where `config` is not the one that the run in `folder` was planned with.
-void require_planned(const config::Config& config, const std::string& folder) {
-  const config::Config planned = config::Config::read(folder + "/config.yaml");
-  const auto text = [](const config::Config& of, const std::string& key) {
-    const config::Entry* const entry = of.find(key);
-    return entry ? entry->value : "not set";
-  };
-  for (const config::Config* const each : {&planned, &config}) {
-    for (const config::Entry& entry : each->entries()) {
-      const std::string then = text(planned, entry.key), now = text(config, entry.key);
-      if (then != now)
-        throw Error("the configuration has changed since this run was planned: " + entry.key + " is " + now + ", was " +
-                    then + ": submit again");
-    }
-  }
-}
-
-/// The value of a configuration's key as it was typed, by whichever of its options; "" where by none.
-std::string typed(const cli::Args& args, std::string_view key) {
-  for (const std::string& option : config::words(config::known(key)->options)) {
-    if (args.has(option)) return args.text(option);
-  }
-  return "";
-}
-
-/// The run that --resume names, if any.
-std::optional<registry::Run> resumed_run(const cli::Args& args) {
-  if (!args.has("resume")) return {};
-  if (!args.operands().empty())
-    throw UsageError("--resume takes the run's own configuration: leave out " + args.operands().front());
-  const std::string registry = registry::place(typed(args, "run.output_dir"));
-  const registry::Runs runs = registry::read_runs(registry, [](const Fault&) {});
-  return registry::Run(registry, runs.text(registry::find_run(runs, args.text("resume")), "run_id"));
-}
-
 /// The command that goes on with a run.
 std::string resume_command(const std::string& folder) {
   const std::filesystem::path path(folder);
@@ -190,6 +137,15 @@ registry::Fields resumed_fields(const registry::Run& run, const config::Config& 
   return changed;
 }
 
+/// The configuration that a run goes on with takes the place of the one before, which is kept as that of the steps up
+/// to `done`.
+void keep_configuration(const registry::Run& run, const Start& start, std::int64_t done) {
+  if (start.changes.empty()) return;
+  const std::string path = run.folder() + "/config.yaml", before = run.folder() + "/config." + to_text(done) + ".yaml";
+  if (!std::filesystem::exists(before)) write_file(before, read_regular(path, most_in_memory()).bytes);
+  write_file(path, start.config.to_yaml());
+}
+
 /// A run's metrics as they were after step `done`.
 metric::Run earlier_metrics(const std::string& folder, std::int64_t done) {
   const std::string path = folder + "/metrics.h5";
@@ -207,33 +163,7 @@ metric::Run earlier_metrics(const std::string& folder, std::int64_t done) {
 
 }  // namespace
 
-Session::Start Session::start(const cli::Args& args, int ranks) {
-  Start start;
-  start.run = resumed_run(args);
-  start.config = experiment::configuration(args, start.run ? start.run->folder() + "/config.yaml" : "");
-  if (!start.run) {
-    start.run = planned_run();
-    start.planned = start.run.has_value();
-    if (start.planned) require_planned(start.config, start.run->folder());
-  }
-  start.settings = train::settings(start.config, ranks);
-  for (const std::string& warning : start.config.warnings()) start.settings.notes.push_back(warning);
-  if (!start.config.has("model.context_length"))  // what the model chose is kept with the run
-    start.config.set("model.context_length", to_text(start.settings.model.seq_length), "default");
-  if (const config::Entry* const whole = start.config.find("training.train_batch_size")) {
-    // Other ranks may go on with the run: it keeps what the whole came to, not the whole.
-    const std::string origin = whole->origin;
-    start.config.set("training.batch_size", to_text(start.settings.batch_size), origin);
-    start.config.set("training.gradient_accumulation_steps", to_text(std::int64_t{start.settings.micro_steps}), origin);
-    start.config.set("training.train_batch_size", "null", origin);
-  }
-  start.settings.verbose = args.has("verbose_logging") || args.has("debug_log");
-  if (start.settings.verbose) start.settings.log_interval = 1;
-  if (args.has("debug_log")) start.settings.digest_every = 1;
-  return start;
-}
-
-void Session::choose_checkpoint(const cli::Args& args, Start& start) {
+void Session::choose_checkpoint(Start& start) {
   comm::Group& group = ranks_.group();
   const std::string folder = start.run->folder();
   // Other nodes may see an older folder.
@@ -244,12 +174,21 @@ void Session::choose_checkpoint(const cli::Args& args, Start& start) {
       group, group.rank() == 0 ? registry::value(registry::read_record(folder), "status") : "", 0, "state of the run");
   start.settings.may_be_done = !newest.empty() && status != "complete";
   if (newest.empty() && !start.planned) throw comm::SharedError(folder + ": has no checkpoint to go on from");
-  if (start.settings.checkpoint.empty() || args.has("gradient_accumulation_steps")) return;
+  if (start.settings.checkpoint.empty()) return;
+  const config::Entry* const steps = start.config.find("training.gradient_accumulation_steps");
+  const bool asked = steps && steps->from == config::From::user;
   comm::together(group, "reading of " + start.settings.checkpoint, [&] {
+    const auto progress = checkpoint::peek(start.settings.checkpoint);
+    if (!progress) return;
     // Another rank count has the same sums with so many accumulation steps.
-    if (const auto progress = checkpoint::peek(start.settings.checkpoint))
+    if (!asked) {
       start.settings.micro_steps =
           static_cast<int>(checkpoint::micro_steps(*progress, start.settings.checkpoint, group.size()));
+    }
+    for (const Change& change : start.changes) {
+      start.settings.notes.push_back(change.key + " is " + change.now + " from step " + to_text(progress->step + 1) +
+                                     " on (" + change.origin + "), and was " + change.then);
+    }
   });
 }
 
@@ -257,41 +196,35 @@ Status Session::train(const cli::Args& args) {
   ranks_.start(args.real("timeout", 0.1, 1e9));
   const bool first = ranks_.group().rank() == 0;
   Start start;
-  std::string device;
-  comm::together(ranks_.group(), "reading of the configuration", [&] {
-    start = Session::start(args, ranks_.group().size());
-    device = chosen_device(start.config.text("run.device"));
-  });
+  comm::together(ranks_.group(), "reading of the configuration",
+                 [&] { start = train::start(args, ranks_.group().size()); });
+  const std::string& device = start.device;
   if (first) {
     for (const std::string& warning : start.config.warnings()) cli::warn(args.command(), warning);
     if (const std::string idle = idle_gpus(start.config.text("run.device")); !idle.empty())
       cli::warn(args.command(), idle);
     if (const std::string slow = unit::slow_products(); !slow.empty()) cli::warn(args.command(), slow);
   }
-  const auto given = [&](const char* option) { return std::string(args.has(option) ? "given" : "not given"); };
+  const auto given = [](bool is) { return std::string(is ? "given" : "not given"); };
   require_same_start(ranks_.group(), start.config,
                      {{"the device", device},
                       {"the run to go on with", start.run ? start.run->id() : "none"},
                       {"ZS_RUN", start.planned ? "set" : "not set"},
-                      {"--calibrate", given("calibrate")},
-                      {"--debug_log", given("debug_log")},
-                      {"--print_deepspeed_config", given("print_deepspeed_config")},
-                      {"--eval_only", given("eval_only")},
-                      {"--print_plan", given("print_plan")}});
-  if (args.has("cost") && (!args.has("print_plan") || !start.settings.plan_profile))
-    throw comm::SharedError(
-        "--cost predicts what --print_plan prints, from what was measured: give both, and --plan_profile");
-  if (args.has("print_deepspeed_config")) {
+                      {"the task", start.task},
+                      {"--timeout", args.text("timeout")},
+                      {"the registry", registry::place(start.settings.output_dir)},
+                      {"--debug_log", given(start.settings.digest_every == 1)}});
+  if (start.task == "--print_deepspeed_config") {
     if (!first) return Status::done;
     const DeepSpeedConfig config = deepspeed_config(start.settings, ranks_.group().size());
     for (const std::string& what : config.remaining) cli::warn(args.command(), "the program must see to " + what);
     print(config.json);
     return Status::done;
   }
-  comm::Group& group = ranks_.use(device, start.config.text("run.comm"));
-  comm::together(group, "choice of the kernels", [&] { place_on(start.settings, start.config, group.device()); });
-  start.settings.engine.trains = !args.has("eval_only");
-  if (args.has("calibrate")) {
+  comm::Group& group = ranks_.use(device, start.settings.transport);
+  comm::together(group, "choice of the kernels", [&] { place_on(start.settings, group.device()); });
+  start.settings.engine.trains = start.task != "--eval_only";
+  if (start.task == "--calibrate") {
     if (group.size() > 1) throw comm::SharedError("--calibrate measures one GPU: start one rank");
     if (device == "cpu") throw Error("--calibrate measures a GPU, and --device is cpu here");
     if (!start.settings.model.fused) throw Error("--calibrate measures the products of --compile, which is not set");
@@ -301,11 +234,11 @@ Status Session::train(const cli::Args& args) {
   std::optional<experiment::Lease> lease;
   if (start.run) {
     comm::together(group, "lease of " + start.run->folder(), [&] {
-      if (!first || args.has("print_plan") || args.has("eval_only")) return;
-      lease.emplace(start.run->folder(), args.has("take_over"));
+      if (!first || !start.task.empty()) return;
+      lease.emplace(start.run->folder(), start.take_over);
       checkpoint::remove_leftovers(start.run->folder());
     });
-    choose_checkpoint(args, start);
+    choose_checkpoint(start);
   }
 
   Trainer trainer(group, start.settings);
@@ -314,21 +247,21 @@ Status Session::train(const cli::Args& args) {
                                   " accumulation steps: a repeated run has the same bits, another number of ranks or "
                                   "another stage may not (--reduction any)");
   }
-  if (args.has("print_plan")) {
-    if (first) print(plans_text(trainer, args.has("cost") ? start.settings.plan_profile.get() : nullptr));
+  if (start.task == "--print_plan") {
+    if (first) print(plans_text(trainer, start.cost ? start.settings.plan_profile.get() : nullptr));
     return Status::done;
   }
-  if (args.has("eval_only")) {
+  if (start.task == "--eval_only") {
     std::string text;
     for (const std::string& line : trainer.evaluate()) text += line + "\n";
     if (first) print(text);
     return Status::done;
   }
   if (!first) return status(trainer.run("", {}, {}));
-  if (args.has("save_initial"))
-    save_initial(args.text("save_initial"), trainer.model().units, start.settings.engine.seed, trainer.beginning());
-  if (args.has("dump_batches")) {
-    dump_batches(args.text("dump_batches"), trainer.batches(), trainer.steps(),
+  if (!start.save_initial.empty())
+    save_initial(start.save_initial, trainer.model().units, start.settings.engine.seed, trainer.beginning());
+  if (!start.dump_batches.empty()) {
+    dump_batches(start.dump_batches, trainer.batches(), trainer.steps(),
                  std::int64_t{group.size()} * start.settings.micro_steps);
   }
   return record(args, start, lease, trainer);
@@ -359,6 +292,7 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   metric::Table earlier;
   if (resumed) run.begin(done, goes_on ? resumed_fields(run, begun.config, fields, done) : fields);
   if (goes_on) {
+    keep_configuration(run, begun, done);
     metric::Run before = earlier_metrics(run.folder(), done);
     earlier = std::move(before.records);
     attributes["resumed_after_step"] = to_text(done);
@@ -367,7 +301,7 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   } else if (trainer.done() > 0) {
     attributes["begun_after_step"] = to_text(trainer.done());
   }
-  Tracking tracking(begun.config, run);
+  Tracking tracking(settings, run);
   if (!tracking.fields().empty()) run.update(tracking.fields());
   for (const auto& [key, value] : tracking.fields()) attributes[key] = value;
   std::vector<metric::Writer*> writers = {&metrics};
@@ -385,7 +319,7 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
         earlier);
     tracking.close(static_cast<int>(status(outcome)));
     display.end(outcome.final_loss, outcome.state_digest);
-    if (args.has("results")) write_results(args.text("results"), method_name(settings), outcome, trainer.records());
+    if (!begun.results.empty()) write_results(begun.results, method_name(settings), outcome, trainer.records());
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
     if (outcome.stopped) {
       run.finish("preempted", {{"steps_done", to_text(outcome.steps)}});

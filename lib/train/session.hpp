@@ -4,11 +4,10 @@
 #include <optional>
 
 #include "cli/run.hpp"
-#include "config/config.hpp"
 #include "experiment/lease.hpp"
 #include "registry/run.hpp"
 #include "train/ranks.hpp"
-#include "train/settings.hpp"
+#include "train/start.hpp"
 #include "train/trainer.hpp"
 
 namespace zs::train {
@@ -23,17 +22,8 @@ class Session {
  private:
   Ranks ranks_;
 
-  /// What a training is begun with.
-  struct Start {
-    std::optional<registry::Run> run;  ///< the one that it goes on with, or begins for a script
-    bool planned = false;              ///< the run is $ZS_RUN's: it may have no checkpoint yet
-    config::Config config;
-    Settings settings;
-  };
-  /// From the command line and the environment, without a word to the other ranks.
-  static Start start(const cli::Args& args, int ranks);
   /// Which checkpoint a run goes on from, as rank 0 sees it, and with how many accumulation steps. COLLECTIVE.
-  void choose_checkpoint(const cli::Args& args, Start& start);
+  void choose_checkpoint(Start& start);
   /// Rank 0's part: registers the run, trains, and keeps its log, metrics and record.
   Status record(const cli::Args& args, const Start& start, std::optional<experiment::Lease>& lease, Trainer& trainer);
 };

@@ -3,22 +3,29 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "config/config.hpp"
 #include "data/text.hpp"
 #include "device/view.hpp"
 #include "image/transform.hpp"
 #include "model/model.hpp"
+#include "tracker/wandb.hpp"
 #include "train/profile.hpp"
 #include "train/schedule.hpp"
 #include "zero/engine.hpp"
 
+namespace zs::config {
+class Reading;
+}
+
 namespace zs::train {
 
 struct Settings {
+  int ranks = 1;
   bool tf32 = false;
+  std::string transport = "auto";  ///< of a GPU's memory between ranks
   bool calibrated = true;  ///< matrix products by the table of this GPU, where there is one
   model::Settings model;
   bool begins_anew = false;  ///< init_type was asked for: a model's folder needs no weights
@@ -30,6 +37,7 @@ struct Settings {
   bool deepcompile = false, activation_checkpointing = false;
   plan::Schedule passes;                              ///< empty: none
   std::int64_t gathered_elements = 0;                 ///< what passes may keep gathered
+  bool has_budget = false;                            ///< both were asked for
   double memory = 0;                                  ///< bytes of device memory that a rank may fill
   std::shared_ptr<const plan::Profile> plan_profile;  ///< what was measured of the plan's operations, or null
   zero::Strategy strategy() const {
@@ -57,6 +65,8 @@ struct Settings {
   bool profile = false;     ///< profile some steps
   ProfiledSteps profiled;   ///< those asked for
   std::string profile_dir;  ///< folder for the traces; "": the run's
+  std::optional<std::string> tensorboard;   ///< its folder, "" for the run's own
+  std::optional<tracker::WandbRun> wandb;   ///< as asked for: without id, folder and a name of its own
   std::string probe;        ///< folder for what zs_probe.py records of a PyTorch training; "": none
   std::int64_t probe_every = 1;
   std::string probe_values;     ///< "all", or steps joined by commas; "": of none the values are kept
@@ -82,12 +92,14 @@ std::string autocast_name(const Settings& settings);
 /// What matrix products are made of: the name of the type, or "tf32".
 std::string matrix_format(const Settings& settings);
 
-/// The settings; throws zs::Error where the configuration asks for what zs does not do ("not supported yet").
-/// `ranks` settles what depends on it: "single" takes one.
-Settings settings(const config::Config& config, int ranks);
+/// The settings for `ranks` ranks, on GPUs or not; throws zs::Error where the configuration asks for what zs does not do
+/// ("not supported yet"). Reads a setting only where it has an effect: what is left is for Reading::require_read().
+Settings settings(const config::Reading& config, int ranks, bool gpu = false);
 
-/// Settles what the device of the ranks decides: whose kernels compute, and what passes may keep gathered there. Throws
-/// zs::Error where it has no such kernels.
-void place_on(Settings& settings, const config::Config& config, const device::Device& device);
+/// The settings of an evaluation, where there is one.
+void choose_evaluation(const config::Reading& config, Settings& settings);
+
+/// Settles what the device of the ranks decides: where forward runs, and what passes may keep gathered there.
+void place_on(Settings& settings, const device::Device& device);
 
 }  // namespace zs::train

@@ -4,9 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <map>
 
 #include "base/error.hpp"
 #include "base/folder.hpp"
+#include "base/number.hpp"
+#include "config/known.hpp"
+#include "config/reading.hpp"
 #include "train/batches.hpp"
 #include "train/memory.hpp"
 
@@ -67,9 +71,14 @@ TEST_CASE("settings: a larger batch is split into accumulation steps, in place o
   CHECK(split.eval_batch_size == 16);
   CHECK(of("training: {batch_size: 8, max_gpu_batch_size: 16}\n").micro_steps == 1);
   CHECK(of("training: {batch_size: 8, gradient_accumulation_steps: 4}\n").micro_steps == 4);
-  CHECK(refusal("training:\n  batch_size: 32\n  max_gpu_batch_size: 16\n  gradient_accumulation_steps: 8\n") ==
-        "c.yaml:5: training.gradient_accumulation_steps says how a batch is split, and so does "
-        "training.max_gpu_batch_size (c.yaml:4): leave one out, or set it to null");
+  const train::Settings both =
+      of("training:\n  batch_size: 32\n  max_gpu_batch_size: 16\n  gradient_accumulation_steps: 8\n");
+  CHECK(both.batch_size == 16);
+  CHECK(both.micro_steps == 2);
+  CHECK(noted(both,
+              "c.yaml:5: training.gradient_accumulation_steps is 8, and max_gpu_batch_size takes its place: batch_size "
+              "32 is 2 micro-batches of 16"));
+  CHECK(of("training: {batch_size: 8, max_gpu_batch_size: 16, gradient_accumulation_steps: 8}\n").micro_steps == 8);
   CHECK(refusal("training: {batch_size: 32, max_gpu_batch_size: 5}\n") ==
         "c.yaml:2: training.max_gpu_batch_size must divide batch_size, 32");
 }
@@ -145,18 +154,118 @@ TEST_CASE("settings: what cannot fit into memory is refused, with what it needs 
 }
 
 TEST_CASE("settings: kernels that a GPU does not have are refused before anything is computed") {
-  const auto placed = [](const std::string& yaml, device::Device::Kind kind) {
-    const config::Config config = configured("zero.memory_budget: 1G\n" + yaml);
-    train::Settings settings = train::settings(config, 1);
-    train::place_on(settings, config, {kind, 0});
+  const auto chosen = [](const std::string& yaml, bool gpu) {
+    const config::Config config = configured(yaml);
+    train::settings(config, 1, gpu);
   };
-  using Kind = device::Device::Kind;
-  CHECK_THROWS_WITH_AS(
-      placed("zero.compile: true\ntraining.dtype: float16\n", Kind::cuda),
-      "c.yaml:3: zero.compile is true, dtype is float16, and fused kernels on a GPU compute in float32 "
-      "or bfloat16: leave out --compile, or use --dtype bfloat16",
-      Error);
-  CHECK_NOTHROW(placed("zero.compile: true\ntraining.dtype: float16\n", Kind::cpu));
-  CHECK_NOTHROW(placed("training.dtype: float16\n", Kind::cuda));
-  CHECK_NOTHROW(placed("zero.compile: true\ntraining.dtype: bfloat16\n", Kind::cuda));
+  CHECK_THROWS_WITH_AS(chosen("zero.compile: true\ntraining.dtype: float16\n", true),
+                       "c.yaml:2: zero.compile is true, dtype is float16, and fused kernels on a GPU compute in float32 "
+                       "or bfloat16: leave out --compile, or use --dtype bfloat16",
+                       Error);
+  CHECK_NOTHROW(chosen("zero.compile: true\ntraining.dtype: float16\n", false));
+  CHECK_NOTHROW(chosen("training.dtype: float16\n", true));
+  CHECK_NOTHROW(chosen("zero.compile: true\ntraining.dtype: bfloat16\n", true));
+}
+
+namespace {
+
+/// A value of a setting that is not its default and asks for no file.
+std::string other_value(const config::Known& row) {
+  static const std::map<std::string_view, std::string> own = {
+      {"model.name", "gpt2"},       {"model.tokenizer", "bytes"},       {"model.context_length", "32"},
+      {"zero.passes", "prefetch"},  {"tracking.profile_steps", "1"},    {"tracking.probe_values", "1"},
+      {"data.dataset_path", ""},    {"zero.plan_profile", "none.json"}, {"training.max_gpu_batch_size", "1"},
+      {"zero.deepspeed_config", ""}};
+  if (const auto found = own.find(row.key); found != own.end()) return found->second;
+  if (row.type == config::Type::boolean) return row.fallback == "true" ? "false" : "true";
+  if (row.type == config::Type::text || row.type == config::Type::list) {
+    for (const std::string& choice : config::words(row.choices)) {
+      if (choice != row.fallback) return choice;
+    }
+    return row.key.starts_with("data.image_") ? "0.25,0.5,0.75" : "x";
+  }
+  for (const char* const number : {"2", "1", "0.5", "0"}) {
+    const double value = *parse_real(number);
+    if (value >= row.lowest && value <= row.highest && number != row.fallback) return number;
+  }
+  return "";
+}
+
+/// "" where all that `yaml` gives was read; else what refuses it.
+std::string without_effect(const std::string& yaml) {
+  try {
+    const config::Config config = configured(yaml);
+    const config::Reading reading(config);
+    train::settings(reading, 1);
+    reading.require_read();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string line(std::string_view key, const std::string& value) { return std::string(key) + ": " + value + "\n"; }
+
+/// The lines that fulfil a condition of Known::needs.
+std::string fulfilled(const std::string& condition) {
+  const std::size_t equals = condition.find('=');
+  const config::Known& row = *config::known(condition.substr(0, equals));
+  const std::string value = equals != std::string::npos              ? condition.substr(equals + 1)
+                            : row.type == config::Type::boolean ? "true"
+                                                                : other_value(row);
+  return line(row.key, value) + (value == "nvme" ? "zero.nvme_path: /tmp\n" : "");
+}
+
+}  // namespace
+
+// Walks the table of settings: a new one is found by itself.
+TEST_CASE("settings: each that is given alone has an effect, or is refused by name with what would give it one") {
+  int effective = 0, refused = 0;
+  for (const config::Known& row : config::known()) {
+    const std::string value = other_value(row);
+    if (value.empty() || row.key == "model.name") continue;  // asks for a file, or is set already
+    CAPTURE(row.key);
+    // Where a default gives it an effect, without that.
+    const bool with_final = row.needs.find("training.save_final") != std::string_view::npos;
+    const std::string said = without_effect(line(row.key, value) + (with_final ? "training.save_final: false\n" : ""));
+    ++(said.empty() ? effective : refused);
+    if (!said.empty()) CHECK_MESSAGE(said.find(row.key) != std::string::npos, said);
+    const bool needs = !row.needs.empty() || !row.where.empty();
+    const bool begins = row.key.starts_with("initialization.") || row.where == "a model that takes text";  // tiny does
+    if (!begins) CHECK_MESSAGE((said.find("has no effect here: it needs ") != std::string::npos) == needs, said);
+    // What the message says would give it an effect does.
+    for (const std::string& condition : config::words(row.needs)) {
+      if (row.key == "zero.plan_profile") continue;  // and a file
+      CAPTURE(condition);
+      const std::string with = without_effect(line(row.key, value) + fulfilled(condition));
+      const bool itself = condition.starts_with("zero.offload_param=nvme") || condition.starts_with("zero.offload_device");
+      if (!itself) CHECK(with.empty());
+    }
+  }
+  MESSAGE(effective << " settings have an effect alone, " << refused << " are refused");
+  CHECK(effective > 50);
+  CHECK(refused > 30);
+}
+
+TEST_CASE("settings: of images those of text have no effect, and of text those of images") {
+  const std::string images = "model.name: tiny-vit\n";
+  for (const config::Known& row : config::known()) {
+    CAPTURE(row.key);
+    const bool for_images = row.where == "a model that takes images", for_text = row.where == "a model that takes text";
+    if (!for_images && !for_text) continue;
+    const std::string said = without_effect(line(row.key, other_value(row)));
+    CHECK_MESSAGE((said.find("it needs " + std::string(row.where)) != std::string::npos) == for_images, said);
+  }
+}
+
+TEST_CASE("settings: what is the default anyway, and what a run had before, need no effect") {
+  CHECK(without_effect("data.image_mean: 0.5\ntracking.wandb_project: zs\ntraining.tf32: no\n").empty());
+  config::Config stored = configured("tracking.profile_dir: traces\n");
+  stored.mark_stored();
+  const config::Reading reading(stored);
+  train::settings(reading, 1);
+  CHECK(reading.unread().empty());
+  stored.set("tracking.profile_dir", "other", "--profile_dir");
+  CHECK_THROWS_WITH_AS(reading.require_read(),
+                       "--profile_dir has no effect here: it needs --profile or --profile_steps; leave it out", Error);
 }

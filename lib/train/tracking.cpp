@@ -8,20 +8,14 @@
 
 namespace zs::train {
 
-Tracking::Tracking(const config::Config& config, const registry::Run& run) {
-  const std::string folder = config.text("tracking.tensorboard_dir");
-  if (config.boolean("tracking.use_tensorboard") || !folder.empty())
-    tensorboard_.emplace(folder.empty() ? run.folder() + "/tensorboard" : folder);
-  if (!config.boolean("tracking.use_wandb") || config.text("tracking.wandb_mode") == "disabled") return;
+Tracking::Tracking(const Settings& settings, const registry::Run& run) {
+  if (settings.tensorboard)
+    tensorboard_.emplace(settings.tensorboard->empty() ? run.folder() + "/tensorboard" : *settings.tensorboard);
+  if (!settings.wandb) return;
   const registry::Fields record = registry::read_record(run.folder());
-  tracker::WandbRun wandb;
-  wandb.place = config.text("tracking.wandb_dir");
+  tracker::WandbRun wandb = *settings.wandb;
   const char* const common = std::getenv("WANDB_DIR");
   if (wandb.place.empty()) wandb.place = common && *common ? common : run.folder();
-  wandb.project = config.text("tracking.wandb_project");
-  wandb.entity = config.text("tracking.wandb_entity");
-  wandb.name = config.text("tracking.wandb_run_name");
-  wandb.tags = config.list("tracking.wandb_tags");
   wandb.id = registry::value(record, "wandb_run");
   wandb.folder = registry::value(record, "wandb_folder");
   if (wandb.name.empty()) wandb.name = registry::value(record, "run_name");

@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "config/config.hpp"
 #include "registry/run.hpp"
 #include "tracker/tensorboard.hpp"
 #include "tracker/wandb.hpp"
+#include "train/settings.hpp"
 
 namespace zs::train {
 
 class Tracking {
  public:
   /// A run that goes on (its record names its W&B run) keeps that one. Writes nothing.
-  Tracking(const config::Config& config, const registry::Run& run);
+  Tracking(const Settings& settings, const registry::Run& run);
 
   /// What the run's record and attributes say of them: "wandb_run", "wandb_folder".
   const registry::Fields& fields() const { return fields_; }

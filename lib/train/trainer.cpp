@@ -161,7 +161,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   run_ = {"", std::move(attributes), std::move(earlier)};
   describe();
   if (sink_.log) {
-    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + key + "=" + printable(value));
+    for (const auto& [key, value] : run_.attributes) sink_.log("run: " + printable(key) + "=" + printable(value));
     for (const std::string& note : settings_.notes) sink_.log("note: " + printable(note));
   }
   if (settings_.verbose && !engine_->plan().passes.empty()) tell_plan(done_ + 1);
@@ -229,7 +229,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   result.facts = totals(result);
   for (const auto& [key, value] : result.facts) {
     run_.attributes[key] = value;
-    if (sink_.log) sink_.log("run: " + key + "=" + printable(value));
+    if (sink_.log) sink_.log("run: " + printable(key) + "=" + printable(value));
   }
   if (const double rate = kernel::matrix_rate(matrix_format(settings_)); rate > 0) {
     const double tokens = result.throughput * static_cast<double>(model_.takes_images() ? model_.seq_length : 1);

@@ -19,6 +19,7 @@
 #include "cli/progress.hpp"
 #include "compare/records.hpp"
 #include "config/known.hpp"
+#include "config/reading.hpp"
 #include "experiment/command.hpp"
 #include "metric/file.hpp"
 #include "metric/unit.hpp"
@@ -63,7 +64,7 @@ config::Config configuration(const cli::Args& args) {
     // Images have the length that their size gives.
     if (known.key == std::string("model.context_length") && model::takes_images(config.text("model.name"))) continue;
     const bool once = args.has("repeat") && known.key == std::string("training.max_steps");
-    if (!entry || entry->origin == "default") config.set(known.key, once ? "1" : known.value, "default");
+    if (!entry || entry->from == config::From::zs) config.choose(known.key, once ? "1" : known.value);
   }
   if (args.has("iterations"))
     config.set("training.max_steps", zs::to_text(args.integer("iterations", 1)), "--iterations");
@@ -305,6 +306,7 @@ std::vector<cli::Option> options() {
   all.push_back(
       {'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
   all.push_back({0, "verbose_logging", "", "a line for each unit of each step", "", {}, false, "Output"});
+  all.push_back(experiment::local_rank_option());
   all.push_back(
       {0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
   all.push_back({0,
@@ -363,16 +365,20 @@ Status Session::trained(const cli::Args& args) {
     for (const std::string& warning : config.warnings()) cli::warn(args.command(), warning);
   }
   std::string device;
-  comm::together(ranks_.group(), "choice of the device",
-                 [&] { device = train::chosen_device(config.text("run.device")); });
+  comm::together(ranks_.group(), "reading of the configuration", [&] {
+    device = train::chosen_device(config.text("run.device"));
+    const config::Reading reading(config);
+    request.train = train::settings(reading, ranks_.group().size(), device == "cuda");
+    // What a training writes and evaluates on its way is none of a comparison's affair.
+    reading.require_read([](const config::Entry& entry) { return used(entry.key); });
+  });
   train::require_same_start(ranks_.group(), config,
                             {{"the device", device},
                              {"--inject_fault", args.text("inject_fault")},
                              {"--repeat", zs::to_text(times)},
                              {"--reference", args.text("reference")}});
-  comm::Group& group = ranks_.use(device, config.text("run.comm"));
-  request.train = train::settings(config, group.size());
-  comm::together(group, "choice of the kernels", [&] { train::place_on(request.train, config, group.device()); });
+  comm::Group& group = ranks_.use(device, request.train.transport);
+  comm::together(group, "choice of the kernels", [&] { train::place_on(request.train, group.device()); });
   if (!request.train.engine.exact && times == 0)
     throw UsageError(
         "--reduction any promises no bits that could be verified; --repeat N shows that it repeats its own");

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// A configuration as the code that decides reads it: typed by the table of settings (setting.hpp), and every reading is
+// noted. What the user gave and nothing has read has no effect, and is refused with what would give it one: so a setting
+// is read only where it counts (--profile_dir where steps are profiled).
+#pragma once
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "config/config.hpp"
+#include "config/setting.hpp"
+
+namespace zs::config {
+
+template <Type type>
+struct Value;
+template <>
+struct Value<Type::text> {
+  using type = std::string;
+};
+template <>
+struct Value<Type::integer> {
+  using type = std::int64_t;
+};
+template <>
+struct Value<Type::count> {
+  using type = std::int64_t;
+};
+template <>
+struct Value<Type::real> {
+  using type = double;
+};
+template <>
+struct Value<Type::boolean> {
+  using type = bool;
+};
+template <>
+struct Value<Type::list> {
+  using type = std::vector<std::string>;
+};
+
+class Reading {
+ public:
+  /// `config` outlives it.
+  Reading(const Config& config) : config_(&config) {}  // NOLINT: a configuration can be read
+
+  /// The value of a setting; of one without a default an optional, or an empty list. Notes that it was read. Throws
+  /// Error, located, as Config does.
+  template <Key key>
+  auto operator[](Setting<key>) const {
+    constexpr const Known& row = Setting<key>::row;
+    using T = typename Value<row.type>::type;
+    read_.insert(row.key);
+    if constexpr (row.type == Type::list) {
+      return config_->list(row.key);
+    } else if constexpr (row.fallback.empty()) {
+      return config_->has(row.key) ? std::optional<T>(value<T>(row.key)) : std::optional<T>();
+    } else {
+      return value<T>(row.key);
+    }
+  }
+
+  /// The entry of a setting, for messages and for who said it; null where it is not set. Notes nothing.
+  template <Key key>
+  const Entry* entry(Setting<key>) const {
+    return config_->find(Setting<key>::row.key);
+  }
+  /// Whether the user has said something, or the run that goes on has it: not a default.
+  template <Key key>
+  bool given(Setting<key> which) const {
+    const Entry* const its = entry(which);
+    return its && its->from != From::zs;
+  }
+  /// Notes that a setting has its effect, of whatever value: another one has taken its place, and the log says so.
+  template <Key key>
+  void settle(Setting<key>) const {
+    read_.insert(Setting<key>::row.key);
+  }
+
+  const Config& config() const { return *config_; }
+
+  /// What the user gave and nothing has read, in the order of the configuration; without what is the default anyway,
+  /// and what is only recorded (run.name, the user's own keys).
+  std::vector<const Entry*> unread() const;
+  /// Throws Error, located, at the first of unread() that `counts` takes: "... has no effect without --profile".
+  template <typename Counts>
+  void require_read(Counts counts) const {
+    for (const Entry* const entry : unread()) {
+      if (counts(*entry)) throw Error(without_effect(*entry));
+    }
+  }
+  void require_read() const {
+    require_read([](const Entry&) { return true; });
+  }
+
+ private:
+  const Config* config_;
+  mutable std::set<std::string_view> read_;
+
+  template <typename T>
+  T value(std::string_view key) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return config_->boolean(key);
+    else if constexpr (std::is_same_v<T, double>)
+      return config_->real(key);
+    else if constexpr (std::is_same_v<T, std::int64_t>)
+      return config_->integer(key);
+    else
+      return config_->text(key);
+  }
+  static std::string without_effect(const Entry& entry);
+};
+
+/// How a user says that a setting has a value: "--dtype bfloat16", "--compile", "--set zero.compile=false".
+std::string as_option(const Known& row, std::string_view value);
+
+/// Throws Error, as Reading::require_read() does, where the table alone says that a given setting has no effect: what a
+/// tool that plans a training can know of it (Known::needs).
+void require_effect(const Config& config);
+
+}  // namespace zs::config

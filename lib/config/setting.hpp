@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings of a training: one row each, with key, type, default, range, help, options and what it needs to count.
+// zs-train's options, the checks, the record, did-you-mean and the manual are filters over this table; code reads
+// config[setting<"training.learning_rate">] (reading.hpp), whose type follows from the row.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+namespace zs::config {
+
+enum class Type {
+  text,
+  integer,
+  real,
+  boolean,
+  count,  ///< a whole number, "10M" and "64k" allowed
+  list,   ///< words: "a,b", or a YAML list
+};
+
+struct Known {
+  std::string_view key;        ///< "training.batch_size"
+  std::string_view options{};  ///< zs-train's options for it, "max_steps bench_step"; the first is the one shown
+  Type type = Type::text;
+  std::string_view value{};     ///< placeholder, "N"; a boolean without one is a flag, which means true
+  std::string_view fallback{};  ///< default; "" for none
+  std::string_view help{};      ///< lower case, no period
+  std::string_view choices{};   ///< the only values allowed, "zero fsdp ddp"; "" for any
+  double lowest = std::numeric_limits<double>::lowest();
+  double highest = std::numeric_limits<double>::max();
+  std::string_view aliases{};   ///< other keys that mean the same, "model.seq_length training.seq_length"
+  std::string_view synonyms{};  ///< what other trainers call it, "lr": unknown here, for "did you mean"
+  /// The settings of which one must hold for this one to have an effect: "KEY=VALUE", or "KEY" for any value that is
+  /// not 0, false or none. "" where it always has one, or `where` says it.
+  std::string_view needs{};
+  std::string_view where{};  ///< the same, where no setting decides it alone: "a model that takes images"
+};
+
+inline constexpr double kMany = 1e15;
+inline constexpr double kBelowOne = 1 - 0x1p-53;
+inline constexpr double kTiny = std::numeric_limits<double>::denorm_min();
+
+// clang-format off
+inline constexpr auto kSettings = std::to_array<Known>({
+    {.key = "model.name", .options = "model_name model", .value = "NAME", .fallback = "gpt2", .help = "model: a folder that Hugging Face's save_pretrained wrote, with its weights, or one of tiny, gpt2, gpt2-medium, gpt2-large, gpt2-xl, tiny-llama, TinyLlama-1.1B, Llama-2-7b-hf, Meta-Llama-3-8B, Meta-Llama-3-70B, Meta-Llama-3.1-8B, Llama-3.2-1B, Llama-3.2-3B, tiny-vit, vit-base-patch16-224, vit-base-patch16-224-in21k, vit-large-patch16-224, vit-huge-patch14-224-in21k, with initial values", .synonyms = "model_name_or_path"},
+    {.key = "model.context_length", .options = "seq_length", .type = Type::integer, .value = "N", .help = "tokens in a sequence; when not set the positions of the model, at most 512", .lowest = 1, .highest = 1 << 24, .aliases = "model.seq_length training.seq_length data.seq_length", .synonyms = "context seq_len sequence_length max_seq_length max_length block_size n_positions n_ctx"},
+    {.key = "model.num_layers", .options = "num_layers", .type = Type::integer, .value = "N", .fallback = "0", .help = "transformer blocks; 0 means the model's own; of a folder's, the first ones", .lowest = 0, .highest = 1e5, .synonyms = "layers n_layer n_layers num_hidden_layers"},
+    {.key = "model.dropout", .options = "dropout", .type = Type::real, .value = "P", .fallback = "0", .help = "probability of dropping an activation; of a Llama, an attention weight", .lowest = 0, .highest = kBelowOne},
+    {.key = "model.vocab_size", .type = Type::integer, .value = "N", .help = "size of the vocabulary; the tokenizer's own when not set", .lowest = 1, .highest = 1e9, .where = "a model that takes text"},
+    {.key = "model.image_size", .options = "image_size", .type = Type::integer, .value = "N", .help = "pixels along a side of an image, of a ViT; the model's own when not set; positions are interpolated", .lowest = 1, .highest = 1 << 14, .where = "a model that takes images"},
+    {.key = "model.num_labels", .options = "num_labels", .type = Type::integer, .value = "N", .help = "classes that a ViT tells apart; when not set those of the model's folder, else of the data set; a folder's classifier of another number begins anew", .lowest = 1, .highest = 1e7, .where = "a model that takes images"},
+    {.key = "model.tokenizer", .options = "tokenizer", .value = "PATH", .help = "tokenizer of the data set's text: a tokenizer.json, a SentencePiece model, a folder with one, or bytes; when not set that of the model's folder, else bytes", .where = "a model that takes text"},
+
+    {.key = "data.dataset_path", .options = "dataset dataset_name", .value = "PATH", .help = "what to train on, or the name of a folder in $ZS_DATA that holds it: text, JSON Lines or token files (NAME.bin of zs-tokenize, llm.c, nanoGPT), in one file or in a folder, perhaps with train, valid and test; of images a folder for each class, or Food-101; when not set the licence texts of this machine, or images that are made up", .aliases = "data.dataset data.dataset_name", .synonyms = "data data_path data_dir"},
+    {.key = "data.text_key", .options = "text_key", .value = "KEY", .help = "the data set is JSON Lines with its texts under this key; when not set text, in files *.jsonl and *.ndjson", .where = "a model that takes text"},
+    {.key = "data.packing", .options = "packing", .value = "HOW", .help = "how documents become sequences: whole joins them, with the end of text between, and cuts the row; none begins a sequence with each document and pads its end, which no loss counts (a longer document goes on in the next); whole when not set", .choices = "none whole", .where = "a model that takes text"},
+    {.key = "data.dataset_size", .options = "dataset_size", .type = Type::count, .value = "N", .help = "tokens, or images, of the data set to train on: 10M, 64k", .lowest = 1, .highest = kMany},
+    {.key = "data.dataset_percentage", .options = "dataset_percentage", .type = Type::real, .value = "P", .fallback = "100", .help = "per cent of the data set to take", .lowest = kTiny, .highest = 100},
+    {.key = "data.validation_fraction", .options = "validation_fraction", .type = Type::real, .value = "X", .fallback = "0.1", .help = "share of the samples that is held out for evaluation where the data set has no validation part", .lowest = 0, .highest = 1},
+    {.key = "data.test_fraction", .options = "test_fraction", .type = Type::real, .value = "X", .fallback = "0", .help = "share that is held out for a last evaluation where it has no test part", .lowest = 0, .highest = 1},
+    {.key = "data.use_augmentation", .options = "use_augmentation", .type = Type::boolean, .fallback = "false", .help = "train on random parts of images, mirrored or not, and evaluate on their middles; without, images are resized whole", .where = "a model that takes images"},
+    {.key = "data.image_mean", .options = "image_mean", .type = Type::list, .value = "R,G,B", .fallback = "0.5", .help = "mean of the channels, 0 to 1; that of the model's folder when not set", .where = "a model that takes images"},
+    {.key = "data.image_std", .options = "image_std", .type = Type::list, .value = "R,G,B", .fallback = "0.5", .help = "standard deviation of the channels; that of the model's folder when not set", .where = "a model that takes images"},
+    {.key = "data.skip_bad_images", .options = "skip_bad_images", .type = Type::boolean, .fallback = "false", .help = "leave out images that cannot be decoded, and say which: every image is decoded once before the first step", .where = "a model that takes images"},
+    {.key = "data.num_workers", .options = "num_workers dataloader_num_workers", .type = Type::integer, .value = "N", .help = "threads of a rank that decode images; the machine's processors over its ranks when not set", .lowest = 1, .highest = 4096, .where = "a model that takes images"},
+
+    {.key = "training.batch_size", .options = "batch_size", .type = Type::integer, .value = "N", .fallback = "1", .help = "sequences, or images, in a rank's micro-batch, or of all those that max_gpu_batch_size splits it into", .lowest = 1, .highest = 1e9, .synonyms = "bs batch micro_batch_size per_device_train_batch_size train_micro_batch_size_per_gpu"},
+    {.key = "training.max_gpu_batch_size", .options = "max_gpu_batch_size", .type = Type::integer, .value = "N", .help = "most sequences, or images, at once on a device: a larger batch_size is split into accumulation steps, in place of gradient_accumulation_steps", .lowest = 1, .highest = 1e9},
+    {.key = "training.eval_batch_size", .options = "eval_batch_size", .type = Type::integer, .value = "N", .help = "sequences, or images, in a rank's micro-batch of the evaluation; batch_size when not set", .lowest = 1, .highest = 1e9, .needs = "training.eval training.eval_steps"},
+    {.key = "training.gradient_accumulation_steps", .options = "gradient_accumulation_steps", .type = Type::integer, .value = "N", .help = "micro-batches of a rank in a step; 1 when not set", .lowest = 1, .highest = 1e9, .synonyms = "accumulation accumulation_steps grad_accum grad_accum_steps accumulate_grad_batches"},
+    {.key = "training.train_batch_size", .options = "train_batch_size", .type = Type::integer, .value = "N", .help = "sequences, or images, of a step over all ranks: batch_size and gradient_accumulation_steps follow from it where they are not set, and must agree with it where they are", .lowest = 1, .highest = 1e12, .synonyms = "global_batch_size"},
+    {.key = "training.learning_rate", .options = "learning_rate", .type = Type::real, .value = "X", .fallback = "0.001", .help = "AdamW's learning rate", .lowest = 0, .synonyms = "lr"},
+    {.key = "training.weight_decay", .options = "weight_decay", .type = Type::real, .value = "X", .fallback = "0.01", .help = "AdamW's weight decay", .lowest = 0, .synonyms = "wd"},
+    {.key = "training.beta1", .type = Type::real, .value = "X", .fallback = "0.9", .help = "AdamW's decay of the first moment", .lowest = 0, .highest = kBelowOne, .synonyms = "betas adam_beta1"},
+    {.key = "training.beta2", .type = Type::real, .value = "X", .fallback = "0.999", .help = "AdamW's decay of the second moment", .lowest = 0, .highest = kBelowOne, .synonyms = "adam_beta2"},
+    {.key = "training.epsilon", .type = Type::real, .value = "X", .fallback = "1e-8", .help = "AdamW's term that keeps the divisor from 0", .lowest = 0, .synonyms = "eps adam_epsilon"},
+    {.key = "training.correct_bias", .options = "correct_bias", .type = Type::boolean, .value = "BOOL", .fallback = "true", .help = "AdamW's correction of the moments' bias in the first steps"},
+    {.key = "training.use_torch_adam", .options = "use_torch_adam", .type = Type::boolean, .fallback = "false", .help = "update with LibTorch's torch::optim::AdamW itself, not with the fused pass; the same bits where LibTorch's square root is rounded correctly (MKL's is not)"},
+    {.key = "training.decay", .options = "decay", .value = "WHAT", .fallback = "all", .help = "what weight decay shrinks: all parameters, or matrices without biases and norms", .choices = "all matrices"},
+    {.key = "training.dtype", .options = "dtype", .value = "NAME", .fallback = "float32", .help = "number format of parameters in forward and backward; masters and sums stay float32", .choices = "float32 bfloat16 float16 torch.float32 torch.bfloat16 torch.float16", .synonyms = "precision torch_dtype bf16 fp16"},
+    {.key = "training.autocast", .options = "autocast", .value = "NAME", .help = "number format of matrix products and attention, from float32 parameters, as PyTorch's autocast has it; none when not set", .choices = "none bfloat16 float16"},
+    {.key = "training.loss_scale", .type = Type::real, .value = "X", .help = "what float16 multiplies the loss with; 0, or not set, finds it out as it goes (dynamic loss scaling)", .lowest = 0, .needs = "training.dtype=float16 training.autocast=float16"},
+    {.key = "training.initial_scale_power", .type = Type::integer, .value = "N", .help = "dynamic loss scaling begins at 2 to the power of this; 16 when not set", .lowest = 0, .highest = 126, .where = "float16 (--dtype or --autocast), and a loss scale that is not fixed"},
+    {.key = "training.loss_scale_window", .type = Type::integer, .value = "N", .help = "steps without overflow after which the loss scale doubles; 1000 when not set", .lowest = 1, .highest = kMany, .where = "float16 (--dtype or --autocast), and a loss scale that is not fixed"},
+    {.key = "training.hysteresis", .type = Type::integer, .value = "N", .help = "overflows, the first ones tolerated, before the loss scale halves; 2 when not set", .lowest = 1, .highest = 1e6, .where = "float16 (--dtype or --autocast), and a loss scale that is not fixed"},
+    {.key = "training.consecutive_hysteresis", .type = Type::boolean, .value = "BOOL", .help = "count these overflows anew after every step without one; false when not set", .where = "float16 (--dtype or --autocast), and a loss scale that is not fixed"},
+    {.key = "training.min_loss_scale", .type = Type::real, .value = "X", .help = "least loss scale; 1 when not set", .lowest = kTiny, .where = "float16 (--dtype or --autocast), and a loss scale that is not fixed"},
+    {.key = "training.tf32", .options = "tf32", .type = Type::boolean, .fallback = "false", .help = "float32 matrix products by TF32 on a GPU: faster, 10 bits of mantissa", .where = "a GPU"},
+    {.key = "training.products", .options = "products", .value = "WHICH", .fallback = "calibrated", .help = "kernels of matrix products on a GPU with --compile: calibrated (the fastest that a calibration of this GPU has found) or first (as cuBLASLt chooses)", .choices = "calibrated first", .where = "a GPU and --compile"},
+    {.key = "training.max_grad_norm", .options = "max_grad_norm", .type = Type::real, .value = "X", .fallback = "1", .help = "norm that gradients are clipped to; 0 does not clip", .lowest = 0, .synonyms = "clip grad_clip gradient_clipping clip_grad_norm"},
+    {.key = "training.scheduler", .options = "scheduler", .value = "NAME", .fallback = "constant", .help = "learning rate schedule: of Hugging Face (constant, linear, cosine) or of DeepSpeed", .choices = "constant linear cosine WarmupLR WarmupDecayLR WarmupCosineLR", .synonyms = "lr_scheduler lr_scheduler_type schedule lr_schedule"},
+    {.key = "training.lr_warmup_steps", .options = "lr_warmup_steps", .type = Type::integer, .value = "N", .fallback = "0", .help = "steps over which the learning rate rises from 0", .lowest = 0, .highest = kMany, .aliases = "training.warmup_steps", .synonyms = "warmup warmup_steps num_warmup_steps warmup_iters"},
+    {.key = "training.warmup_type", .value = "HOW", .help = "how the learning rate of DeepSpeed's schedules rises; linear when not set", .choices = "log linear", .needs = "training.scheduler=WarmupLR training.scheduler=WarmupDecayLR training.scheduler=WarmupCosineLR"},
+    {.key = "training.warmup_min_lr", .type = Type::real, .value = "X", .help = "learning rate that WarmupLR and WarmupDecayLR begin with; 0 when not set", .lowest = 0, .needs = "training.scheduler=WarmupLR training.scheduler=WarmupDecayLR"},
+    {.key = "training.warmup_min_ratio", .type = Type::real, .value = "X", .help = "share of the learning rate that WarmupCosineLR begins with; 0 when not set", .lowest = 0, .highest = 1, .needs = "training.scheduler=WarmupCosineLR"},
+    {.key = "training.cos_min_ratio", .type = Type::real, .value = "X", .help = "share of the learning rate that WarmupCosineLR ends with; 0.0001 when not set", .lowest = 0, .highest = 1, .needs = "training.scheduler=WarmupCosineLR"},
+    {.key = "training.total_num_steps", .type = Type::integer, .value = "N", .help = "steps after which DeepSpeed's schedules end; the training's own when not set", .lowest = 1, .highest = kMany, .needs = "training.scheduler=WarmupDecayLR training.scheduler=WarmupCosineLR training.scheduler=linear training.scheduler=cosine"},
+    {.key = "training.num_epochs", .options = "num_epochs", .type = Type::integer, .value = "N", .help = "passes over the data set; as many as max_steps takes when not set", .lowest = 1, .highest = 1e9, .synonyms = "epochs epoch num_train_epochs max_epochs"},
+    {.key = "training.max_steps", .options = "max_steps bench_step", .type = Type::integer, .value = "N", .help = "steps at most; 0 means no limit; when not set no limit beside num_epochs, and 100 without it", .lowest = 0, .highest = kMany, .aliases = "training.bench_step", .synonyms = "steps step num_steps iterations iters max_iters train_iters"},
+    {.key = "training.seed", .options = "seed", .type = Type::integer, .value = "N", .fallback = "42", .help = "seed of initialization, sampling and dropout", .lowest = 0, .highest = 9e15},
+    {.key = "training.deterministic", .options = "deterministic", .type = Type::boolean, .fallback = "true", .help = "the same bits in every run: on CPUs always so, at no cost"},
+    {.key = "training.eval", .options = "eval", .type = Type::boolean, .fallback = "false", .help = "evaluate at the end too"},
+    {.key = "training.eval_steps", .options = "eval_steps", .type = Type::integer, .value = "N", .fallback = "0", .help = "steps between evaluations; 0 means none", .lowest = 0, .highest = kMany, .synonyms = "eval_interval eval_every"},
+    {.key = "training.dump_logits", .options = "dump_logits", .value = "FILE", .help = "write the logits and targets of the last evaluation to an HDF5 file", .needs = "training.eval training.eval_steps"},
+    {.key = "training.save_steps", .options = "save_steps", .type = Type::integer, .value = "N", .fallback = "0", .help = "steps between checkpoints; 0 means none but the final one", .lowest = 0, .highest = kMany, .synonyms = "save_interval save_every checkpoint_interval"},
+    {.key = "training.save_final", .options = "save_final", .type = Type::boolean, .value = "BOOL", .fallback = "true", .help = "save the final model, as final_checkpoint"},
+    {.key = "training.save_pretrained", .options = "save_pretrained", .value = "DIR", .help = "write the trained model to DIR too, as Hugging Face's from_pretrained loads it: model.safetensors, config.json, the tokenizer of the model's folder"},
+    {.key = "training.keep_last", .options = "keep_last", .type = Type::integer, .value = "N", .fallback = "0", .help = "newest checkpoints to keep; 0 keeps all", .lowest = 0, .highest = kMany, .needs = "training.save_steps"},
+    {.key = "training.save_gradients", .options = "save_gradients", .type = Type::boolean, .value = "BOOL", .fallback = "true", .help = "save the gradients with a checkpoint", .needs = "training.save_steps training.save_final"},
+    {.key = "training.save_gradient_norms", .options = "save_gradient_norms", .type = Type::boolean, .fallback = "false", .help = "save with the gradients the norm of each micro-batch's, from which zs-report --gradients tells how far micro-batches differ", .needs = "training.save_steps training.save_final"},
+    {.key = "training.log_interval", .options = "log_interval", .type = Type::integer, .value = "N", .fallback = "10", .help = "steps between log lines", .lowest = 1, .highest = kMany, .synonyms = "log_every logging_steps log_steps"},
+    {.key = "training.timing_warmup", .options = "timing_warmup warmup_step", .type = Type::integer, .value = "N", .fallback = "5", .help = "first steps that the mean iteration time leaves out", .lowest = 0, .highest = kMany, .aliases = "training.warmup_step"},
+
+    {.key = "zero.stage", .options = "zero_stage", .type = Type::integer, .value = "N", .fallback = "3", .help = "what is partitioned: 0 nothing, 1 optimizer, 2 and gradients, 3 and parameters", .lowest = 0, .highest = 3, .synonyms = "stage zero"},
+    {.key = "zero.method", .options = "method", .value = "NAME", .help = "stage, backend and offload by one name", .choices = "ddp zero1 zero2 zero3 zeropp single single_gpu_offload"},
+    {.key = "zero.deepspeed_config", .options = "deepspeed_config", .value = "FILE", .help = "DeepSpeed's configuration file, whose settings are taken; \"auto\" there means the settings of zs", .synonyms = "deepspeed"},
+    {.key = "zero.backend", .options = "backend", .value = "NAME", .fallback = "zero", .help = "engine; deepspeed means zero, singlegpu single", .choices = "zero deepspeed fsdp ddp single singlegpu"},
+    {.key = "zero.compile", .options = "compile", .type = Type::boolean, .fallback = "false", .help = "use fused kernels inside units: faster, bits of their own"},
+    {.key = "zero.deepcompile", .options = "deepcompile", .type = Type::boolean, .fallback = "false", .help = "run passes over the plan of a step"},
+    {.key = "zero.passes", .options = "passes", .type = Type::list, .value = "LIST", .help = "passes to run, joined by commas; ALL for those of --deepcompile; or 5:prefetch+overlap_reduce,... for passes from 5 steps done on"},
+    {.key = "zero.plan_profile", .options = "plan_profile", .value = "FILE", .help = "what the operations of a step took, as --deepcompile measures and leaves it in a run's folder (profile.json), for the passes to go by", .needs = "zero.deepcompile zero.passes", .where = "--print_plan --cost"},
+    {.key = "zero.offload_device", .options = "offload_device", .value = "WHERE", .fallback = "none", .help = "where optimizer state lies between updates, at stages 1 to 3: none (on the device), cpu (the host's memory) or nvme (a disk)", .choices = "none cpu nvme"},
+    {.key = "zero.offload_param", .options = "offload_param", .value = "WHERE", .fallback = "none", .help = "where a rank's shard of the parameters lies between uses, at stage 3", .choices = "none cpu nvme"},
+    {.key = "zero.nvme_path", .options = "nvme_path", .value = "DIR", .help = "folder on a disk for what is offloaded to nvme; nothing is left there at the end", .needs = "zero.offload_device=nvme zero.offload_param=nvme", .where = "passes that offload"},
+    {.key = "zero.hpz_partition_size", .options = "zero_hpz_partition_size", .type = Type::integer, .value = "K", .help = "ZeRO++'s hpZ, at stage 3: each group of K ranks in order keeps the parameters once more, divided among them, and gathers them there after their first gather in a step; the ranks of a node; 1 means none", .lowest = 1, .highest = 1 << 20},
+    {.key = "zero.quantized_weights", .options = "zero_quantized_weights", .type = Type::boolean, .help = "ZeRO++'s qwZ, at stage 3: parameters travel as integers of 8 bits, and are rounded so; masters are not"},
+    {.key = "zero.quantized_gradients", .options = "zero_quantized_gradients", .type = Type::boolean, .help = "ZeRO++'s qgZ, at stage 3: gradients of micro-batches travel as integers of 4 bits, and are rounded so, once"},
+    {.key = "zero.self_test_every", .options = "self_test_every", .type = Type::integer, .value = "N", .help = "steps between self-tests of what travels as integers, each against the exact numbers; the first step alone when not set", .lowest = 1, .highest = kMany, .needs = "zero.quantized_weights zero.quantized_gradients"},
+    {.key = "zero.reduction", .options = "reduction", .value = "HOW", .fallback = "exact", .help = "exact: powers of two of ranks and accumulation steps, the same bits for all; any: any number", .choices = "exact any"},
+    {.key = "zero.activation_checkpointing", .options = "activation_checkpointing", .type = Type::boolean, .fallback = "false", .help = "keep only the inputs of units, and compute their insides again in backward", .synonyms = "gradient_checkpointing"},
+    {.key = "zero.memory_budget", .options = "memory_budget", .type = Type::count, .value = "BYTES", .help = "device memory of a rank that passes may fill: 16G", .lowest = 1, .highest = kMany, .needs = "zero.deepcompile zero.passes"},
+
+    {.key = "initialization.init_type", .options = "init_type", .value = "HOW", .fallback = "normal", .help = "how parameters begin where the model is no folder with weights: normal draws matrices from init_mean and init_std, biases 0, norms 1, GPT-2's residual projections scaled down; gaussian draws all alike", .choices = "normal gaussian", .aliases = "run.init_type", .where = "a model that begins without weights"},
+    {.key = "initialization.init_mean", .type = Type::real, .value = "X", .fallback = "0", .help = "mean of the initial weights", .where = "a model that begins without weights"},
+    {.key = "initialization.init_std", .type = Type::real, .value = "X", .fallback = "0.02", .help = "standard deviation of the initial weights", .lowest = 0, .where = "a model that begins without weights"},
+
+    {.key = "run.name", .options = "run_name", .value = "NAME", .help = "name of the run; its id when not set"},
+    {.key = "run.device", .options = "device", .value = "NAME", .fallback = "auto", .help = "where to compute: auto takes a GPU if there is one", .choices = "auto cpu cuda"},
+    {.key = "run.comm", .options = "comm", .value = "NAME", .fallback = "auto", .help = "what moves a GPU's memory between ranks: nccl (a GPU for each rank), mpi (through the host), or auto", .choices = "auto nccl mpi", .where = "a GPU"},
+    {.key = "run.checkpoint", .options = "checkpoint", .value = "PATH", .help = "checkpoint to go on from"},
+    {.key = "run.output_dir", .options = "output_dir registry", .value = "DIR", .help = "folder of the registry, in which the run gets its own: $ZS_REGISTRY or saved_models when not set"},
+    {.key = "run.digest_every", .options = "digest_every", .type = Type::integer, .value = "N", .fallback = "0", .help = "steps between state digests; 0 means only at the end", .lowest = 0, .highest = kMany},
+    {.key = "tracking.use_tensorboard", .options = "use_tensorboard", .type = Type::boolean, .fallback = "false", .help = "write TensorBoard's event files too, into the run's folder"},
+    {.key = "tracking.tensorboard_dir", .options = "tensorboard_dir", .value = "DIR", .help = "folder of this run for TensorBoard: RUN/tensorboard when not set; implies use_tensorboard"},
+    {.key = "tracking.use_wandb", .options = "use_wandb", .type = Type::boolean, .fallback = "false", .help = "write an offline run of W&B too, which 'wandb sync' sends; zs itself sends nothing"},
+    {.key = "tracking.wandb_project", .options = "wandb_project", .value = "NAME", .fallback = "zs", .help = "W&B project", .aliases = "run.wandb_project_name", .needs = "tracking.use_wandb"},
+    {.key = "tracking.wandb_entity", .options = "wandb_entity", .value = "NAME", .help = "W&B user or team; that of who syncs when not set", .needs = "tracking.use_wandb"},
+    {.key = "tracking.wandb_run_name", .options = "wandb_run_name", .value = "NAME", .help = "name of the run in W&B; the run's own when not set", .needs = "tracking.use_wandb"},
+    {.key = "tracking.wandb_tags", .options = "wandb_tags", .type = Type::list, .value = "LIST", .help = "W&B tags, joined by commas", .needs = "tracking.use_wandb"},
+    {.key = "tracking.wandb_mode", .options = "wandb_mode", .value = "MODE", .fallback = "offline", .help = "offline, or disabled: write nothing in spite of use_wandb", .choices = "offline disabled"},
+    {.key = "tracking.wandb_dir", .options = "wandb_dir", .value = "DIR", .help = "folder in which wandb/ lies: $WANDB_DIR, else the run's folder, when not set", .needs = "tracking.use_wandb"},
+    {.key = "tracking.profile", .options = "profile", .type = Type::boolean, .fallback = "false", .help = "profile some steps as PyTorch's profiler does, into rank-R.pt.trace.json.gz of the run's folder, for Perfetto, TensorBoard, Holistic Trace Analysis and zs-trace"},
+    {.key = "tracking.profile_steps", .options = "profile_steps", .value = "STEPS", .help = "steps to profile, 7 or 10-12; when not set three, behind the first timing_warmup ones; implies profile"},
+    {.key = "tracking.probe", .options = "probe", .value = "DIR", .help = "record a digest and the norm of each gradient and parameter after each step, as zs_probe.py does of a PyTorch training: zs-verify names the first element where two such trainings part; the folder that $ZS_PROBE names when not set, off: none"},
+    {.key = "tracking.probe_every", .options = "probe_every", .type = Type::integer, .value = "N", .help = "steps from one that is probed to the next; the first one always is; $ZS_PROBE_EVERY, else 1, when not set", .lowest = 1, .highest = kMany, .where = "a probe (--probe or $ZS_PROBE)"},
+    {.key = "tracking.probe_values", .options = "probe_values", .value = "STEPS", .help = "keep the values too of these steps of those probed, joined by commas, or of all; those that $ZS_PROBE_VALUES names when not set", .where = "a probe (--probe or $ZS_PROBE)"},
+    {.key = "tracking.profile_dir", .options = "profile_dir", .value = "DIR", .help = "folder for the traces in place of the run's", .needs = "tracking.profile tracking.profile_steps"},
+    {.key = "sweep_name", .value = "NAME", .help = "the sweep that a run belongs to"},
+});
+// clang-format on
+
+/// A key as a template argument.
+template <std::size_t N>
+struct Key {
+  char text[N] = {};
+  consteval Key(const char (&key)[N]) { std::copy_n(key, N, text); }
+  constexpr std::string_view view() const { return {text, N - 1}; }
+};
+
+consteval const Known& row_of(std::string_view key) {
+  const Known* const found = std::find_if(kSettings.begin(), kSettings.end(), [&](const Known& row) { return row.key == key; });
+  if (found == kSettings.end()) throw "no setting has this key";  // an error of the compiler
+  return *found;
+}
+
+/// The name of a setting in code. One that the table does not have does not compile.
+template <Key key>
+struct Setting {
+  static constexpr const Known& row = row_of(key.view());
+};
+template <Key key>
+inline constexpr Setting<key> setting;
+
+}  // namespace zs::config

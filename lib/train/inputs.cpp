@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/inputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "data/corpus.hpp"
+#include "data/images.hpp"
+#include "image/listing.hpp"
+#include "tensorfile/state_dict.hpp"
+#include "token/tokenize.hpp"
+#include "token/tokenizer.hpp"
+
+namespace zs::train {
+namespace {
+
+using config::setting;
+
+/// The path of the tokenizer: the one asked for, else that of the model's folder, if it has one; "" for bytes.
+std::string tokenizer_of(const config::Reading& config, const std::string& folder) {
+  const std::string asked = config[setting<"model.tokenizer">].value_or("");
+  if (!asked.empty()) return asked == "bytes" ? "" : asked;
+  return token::holds_tokenizer(folder) ? folder : "";
+}
+
+/// The classes of the data set are the labels of a model that has none of its own.
+void choose_labels(Settings& s) {
+  if (s.dataset == data::kGenerated) return;
+  s.model.labels = image::classes_of(data::find(s.dataset));
+  if (s.model.num_labels == 0 && !std::filesystem::is_directory(s.model.name))
+    s.model.num_labels = static_cast<std::int64_t>(s.model.labels.size());
+}
+
+/// The vocabulary of a known name is that of the tokenizer that was asked for.
+void choose_vocabulary(Settings& s) {
+  if (s.model.vocab_size > 0 || s.tokenizer.empty() || std::filesystem::is_directory(s.model.name)) return;
+  s.model.vocab_size = token::open_tokenizer(s.tokenizer)->size();
+  s.notes.push_back("vocab_size is " + to_text(s.model.vocab_size) +
+                    ": it is not set, and the tokenizer has so many ids");
+}
+
+/// What the parameters begin with, where no file has them all.
+void choose_beginning(const config::Reading& config, Settings& s) {
+  const bool folder = std::filesystem::is_directory(s.model.name);
+  const bool weights = !s.checkpoint.empty() || (folder && tensorfile::has_state_dict(s.model.name));
+  const bool new_head = s.model.num_labels > 0;
+  if (weights && !new_head) return;
+  s.begins_anew = config.given(setting<"initialization.init_type">);
+  s.model.init_gaussian = config[setting<"initialization.init_type">] == "gaussian";
+  s.model.init_mean = config[setting<"initialization.init_mean">];
+  s.model.init_std = config[setting<"initialization.init_std">];
+}
+
+/// Three numbers of a list, for red, green and blue; of one number three.
+std::array<double, 3> of_channels(const std::vector<std::string>& given, const std::string& what, bool positive) {
+  std::array<double, 3> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::optional<double> value =
+        given.size() == 1 || given.size() == 3 ? parse_real(given[i % given.size()]) : std::nullopt;
+    if (!value || !std::isfinite(*value) || (positive && !(*value > 0)))
+      throw Error(what + ", expected one number or three, for red, green and blue");
+    all[i] = *value;
+  }
+  return all;
+}
+
+/// As asked for, else as the folder of the model says that it was trained.
+template <config::Key key>
+std::array<double, 3> channels(const config::Reading& config, const Settings& s, config::Setting<key> which) {
+  const std::string_view name = config::Setting<key>::row.key;
+  const std::vector<std::string> asked = config[which];
+  const std::string path = s.model.name + "/preprocessor_config.json";
+  const std::string word(name.substr(name.find('.') + 1));
+  const bool positive = word == "image_std";
+  if (!config.given(which) && std::filesystem::exists(path)) {
+    const auto file = model::Configuration::read(path).values();
+    if (file.contains(word)) {
+      config::Config its;
+      its.set(std::string(name), file[word].dump(), path);
+      return of_channels(its.list(name), path + ": " + std::string(name) + " is " + file[word].dump(), positive);
+    }
+  }
+  const config::Entry* const entry = config.entry(which);
+  return of_channels(asked.empty() ? std::vector<std::string>{std::string(config::Setting<key>::row.fallback)} : asked,
+                     entry ? entry->origin + ": " + std::string(name) + " is " + entry->value : "", positive);
+}
+
+/// How images become samples.
+void choose_transform(const config::Reading& config, Settings& s) {
+  s.transform.augmentation = config[setting<"data.use_augmentation">];
+  s.transform.mean = channels(config, s, setting<"data.image_mean">);
+  s.transform.std = channels(config, s, setting<"data.image_std">);
+  s.skip_bad_images = config[setting<"data.skip_bad_images">];
+}
+
+}  // namespace
+
+void choose_inputs(const config::Reading& config, Settings& s) {
+  s.model.name = config[setting<"model.name">];
+  s.model.num_layers = config[setting<"model.num_layers">];
+  s.model.dropout = config[setting<"model.dropout">];
+  s.model.fused = config[setting<"zero.compile">];
+  s.model.seq_length = config[setting<"model.context_length">].value_or(0);
+  const bool images = model::takes_images(s.model.name);
+  s.dataset = config[setting<"data.dataset_path">].value_or(images ? data::kGenerated : data::kDefaultDataset);
+  if (images) {
+    if (!config.entry(setting<"data.dataset_path">))
+      s.notes.push_back("the images are generated, of patterns with noise: no data set is named");
+    s.model.image_size = config[setting<"model.image_size">].value_or(0);
+    s.model.num_labels = config[setting<"model.num_labels">].value_or(0);
+    choose_beginning(config, s);
+    choose_labels(s);
+    choose_transform(config, s);
+    s.num_workers = static_cast<int>(
+        config[setting<"data.num_workers">].value_or(std::max(1, token::processors() / s.ranks)));
+  } else {
+    s.tokenizer = tokenizer_of(config, s.model.name);
+    s.model.vocab_size = config[setting<"model.vocab_size">].value_or(0);
+    choose_beginning(config, s);
+    choose_vocabulary(s);
+    s.text_key = config[setting<"data.text_key">].value_or("");
+    if (config[setting<"data.packing">] == "none") s.packing = data::Packing::none;
+  }
+  s.held_out = {config[setting<"data.validation_fraction">], config[setting<"data.test_fraction">]};
+  s.dataset_percentage = config[setting<"data.dataset_percentage">];
+  s.dataset_size = config[setting<"data.dataset_size">].value_or(0);
+  const model::Model model = model::make(s.model);
+  if (model.published && s.checkpoint.empty() && !config.given(setting<"initialization.init_type">)) {
+    s.notes.push_back(model.name +
+                      " begins from random values: its published weights come with a folder that save_pretrained "
+                      "wrote, --model_name FOLDER");
+  }
+  if (s.model.seq_length == model.seq_length) return;
+  s.model.seq_length = model.seq_length;
+  if (images) return;
+  s.notes.push_back("seq_length is " + to_text(model.seq_length) + ": it is not set, and " + model.name + " has " +
+                    to_text(model.positions) + " positions");
+}
+
+}  // namespace zs::train

@@ -41,10 +41,12 @@ bool takes_next(const Command& command, const std::string& word) {
   });
 }
 
+bool has_option(const Command& command, const std::string& name) {
+  return std::any_of(command.options.begin(), command.options.end(), [&](const Option& o) { return o.name == name; });
+}
+
 bool is_option(const Command& command, const std::string& word) {
-  const std::string name = word.substr(0, word.find('='));
-  return std::any_of(command.options.begin(), command.options.end(),
-                     [&](const Option& option) { return name == "--" + option.name; });
+  return word.starts_with("--") && has_option(command, word.substr(2, word.find('=') - 2));
 }
 
 po::options_description described(const Command& command) {
@@ -190,7 +192,8 @@ std::vector<std::string> Args::unasked() const {
 
 std::string Args::peek(const std::string& name) const {
   const auto found = values_.find(name);
-  return found == values_.end() || found->second.empty() ? "" : found->second.back();
+  if (found != values_.end() && !found->second.empty()) return found->second.back();
+  return has_option(*command_, name) ? row(*command_, name).fallback : "";
 }
 
 std::string Args::text(const std::string& name) const {

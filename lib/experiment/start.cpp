@@ -140,4 +140,17 @@ void become(const Start& start) {
   throw Error(words[0], 0, what);
 }
 
+std::optional<registry::Run> planned_run() {
+  const std::string folder = variable("ZS_RUN");
+  if (folder.empty()) return {};
+  const fs::path path(folder);
+  const registry::Run run(path.parent_path().string(), path.filename().string());
+  if (!registry::registered(path.parent_path().string(), run.id()))
+    throw Error("ZS_RUN: there is no run in " + path.string() + ": submit again");
+  const std::string status = value(registry::read_record(run.folder()), "status");
+  if (status == "complete" || status == "diverged")
+    throw Error("ZS_RUN: the run in " + path.string() + " has ended (" + status + "): unset ZS_RUN to train another");
+  return run;
+}
+
 }  // namespace zs::experiment

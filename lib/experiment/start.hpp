@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a training that a script runs: it starts, it ends, and its experiment ends.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "experiment/experiment.hpp"
+#include "registry/run.hpp"
 
 namespace zs::experiment {
 
@@ -24,6 +26,10 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
 
 /// Becomes that training, with $ZS_RUN set. Throws Error where its launcher cannot be started.
 [[noreturn]] void become(const Start& start);
+
+/// The run that $ZS_RUN, its folder, names: a script has planned it, and this is its training, the first part or a later
+/// one. Throws Error where there is no such run, and where it has ended.
+std::optional<registry::Run> planned_run();
 
 /// Records how a cell has ended: `fields`, with "exit_code". A cell that the experiment does not have is added. Returns
 /// what to tell people.

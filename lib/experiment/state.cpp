@@ -132,6 +132,12 @@ Progress progress(const std::string& folder) {
     const metric::Column* const steps = run.records.find("step");
     if (!steps || steps->type() != metric::Type::integer) return progress;
     progress.done = before;
+    progress.promised = run.attribute("tool") != kRecorder;
+    if (!progress.promised) {
+      if (!progress.expected) progress.expected = parse_int(run.attribute("max_steps"));
+      for (const std::int64_t step : steps->integers()) progress.done = std::max(progress.done, step);
+      return progress;
+    }
     for (const std::int64_t step : steps->integers()) {
       if (step != progress.done + 1) break;
       ++progress.done;
@@ -162,12 +168,13 @@ Process process(const registry::Fields& record) {
 //   5. the run stopped with everything saved: will something go on with it?            PENDING, CANCELLED or PREEMPTED
 //   6. nothing told of an end, and the process or the job lives                        RUNNING or PENDING
 //   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE, else CANCELLED or
-//                                                                                      FAILED
+//      (another's training that zs-record watched: its exit code)                        FAILED
 //   8. it was planned and nothing will train it                                        MISSING
 // end_of() finds out whether something still trains it: this host's process, else Slurm, else how long it has been
 // quiet.
 State judge(const Facts& facts) {
   const std::string status = value(facts.record, "status"), code = value(facts.record, "exit_code");
+  const bool recorded = value(facts.record, "tool") == kRecorder;
   if (!facts.configured) return {RunState::recorded, "its record: " + (status.empty() ? "no status" : status), false};
   // zs-train ends a training that diverged with status 1.
   if (status == "diverged" && (code.empty() || code == "0" || code == "1")) {
@@ -176,8 +183,11 @@ State judge(const Facts& facts) {
   }
   if (status == "cancelled")
     return {RunState::cancelled, reached(facts.progress) + ", its job was cancelled", true};
-  if (!code.empty() && code != "0" && code != kTryAgain)
-    return {RunState::failed, "exit code " + code + ", " + reached(facts.progress), true};
+  if (!code.empty() && code != "0" && code != kTryAgain) {
+    const std::string error = recorded ? value(facts.record, "error") : "";
+    const std::string why = error.empty() || error == "exit code " + code ? "" : error + ", ";
+    return {RunState::failed, why + "exit code " + code + ", " + reached(facts.progress), true};
+  }
   if (status == "failed") {
     const std::string error = value(facts.record, "error");
     return {RunState::failed, error.empty() ? "its record: failed" : error, true};
@@ -198,6 +208,7 @@ State judge(const Facts& facts) {
     if (waits) return {RunState::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
     return {RunState::running, sign_of_life, false};
   }
+  if (recorded && code == "0") return {RunState::complete, "exit code 0, " + reached(facts.progress), false};
   if ((told || status == "running") && whole(facts.progress))
     return {RunState::complete, reached(facts.progress), false};
   if (told) return {RunState::failed, "it ended as complete, with " + reached(facts.progress), true};
@@ -222,7 +233,8 @@ std::vector<Found> find(const std::vector<std::string>& folders, std::vector<reg
       continue;
     }
     Facts facts{.record = records[i],
-                .configured = fs::exists(folders[i] + "/config.yaml") || value(records[i], "status") == "planned",
+                .configured = fs::exists(folders[i] + "/config.yaml") || value(records[i], "status") == "planned" ||
+                              value(records[i], "tool") == kRecorder,
                 .progress = progress(folders[i]),
                 .job_id = job_id(records[i]),
                 .silence = queue.silence,

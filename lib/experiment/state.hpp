@@ -14,7 +14,11 @@
 
 namespace zs::experiment {
 
-/// COMPLETE  all expected steps are in the metrics, and nothing says that it failed
+/// What a run of anybody's training says in its field "tool": that zs-record watches it.
+inline constexpr std::string_view kRecorder = "zs-record";
+
+/// COMPLETE  all expected steps are in the metrics, and nothing says that it failed; of another's training, which does
+///           not promise its steps: it has ended with exit code 0
 /// DIVERGED  so, but the loss is not finite
 /// RUNNING   it trains
 /// PENDING   its job is in the queue, or the script that will train it has not come to it; it may have begun before
@@ -39,6 +43,7 @@ struct Progress {
   std::int64_t done = 0;  ///< steps up to this are there, each once, from the first that the run was to train
   std::optional<std::int64_t> expected{};  ///< how many there are to be
   bool finished = false;                   ///< the state digest, which is written last, is there
+  bool promised = true;                    ///< zs-train's: it records each step; of another's training `done` is the last
 };
 /// The metrics of the run in `folder`, which others may have put anything into. Throws Error.
 metric::Run metrics_of(const std::string& folder);
@@ -52,7 +57,7 @@ Process process(const registry::Fields& record);
 /// What is known about one run.
 struct Facts {
   registry::Fields record;
-  bool configured = false;  ///< it has a configuration: zs-train's
+  bool configured = false;  ///< zs has planned it, trains it or watches it: not only its record is known
   Progress progress{};
   std::string job_id;        ///< of its job, if any
   std::optional<Job> job{};  ///< as Slurm knows it

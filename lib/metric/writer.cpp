@@ -60,9 +60,9 @@ void FileWriter::flush(bool now) {
   if (!due(now)) return;
   const auto begin = std::chrono::steady_clock::now();
   write_file(path_, to_h5({{run_}, {}, {}, {}, {}}));
-  using Seconds = std::chrono::seconds;
-  next_ = begin +
-          std::max<std::chrono::steady_clock::duration>(Seconds(1), 100 * (std::chrono::steady_clock::now() - begin));
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::duration<double> took = Clock::now() - begin, wait(std::max(1.0, took.count() / share_));
+  next_ = begin + std::chrono::duration_cast<Clock::duration>(wait);
 }
 
 void FileWriter::finish(const Facts& attributes) {

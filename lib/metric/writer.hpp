@@ -84,11 +84,11 @@ class JsonlWriter : public Writer {
 /// The HDF5 form in a file that is complete whenever somebody reads it, also after a kill -9: it is replaced as a
 /// whole. A file that grows in place cannot promise that: HDF5 refuses one whose writer was killed, and one that was
 /// written for SWMR (on a local file system) opens in programs alone that ask for SWMR. The price is 4 ms for each MB:
-/// 100,000 steps are 9 MB. At most a hundredth of the time goes into it, so what is read lags behind by a second, or by
-/// a hundred times what a rewriting takes.
+/// 100,000 steps are 9 MB. At most `share` of the time goes into it, so what is read lags behind by a second, or by
+/// what a rewriting takes over that share.
 class FileWriter : public Writer {
  public:
-  explicit FileWriter(std::string path) : path_(std::move(path)), table_(run_) {}
+  explicit FileWriter(std::string path, double share = 0.01) : path_(std::move(path)), share_(share), table_(run_) {}
   void begin(const std::string& run, const Facts& attributes) override { table_.begin(run, attributes); }
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override {
     table_.row(columns, cells);
@@ -97,9 +97,12 @@ class FileWriter : public Writer {
   bool due(bool now) const { return now || std::chrono::steady_clock::now() >= next_; }
   void flush(bool now) override;
   void finish(const Facts& attributes) override;
+  /// What is written, to be added to between rows.
+  Run& run() { return run_; }
 
  private:
   std::string path_;
+  double share_;
   Run run_;
   MemoryWriter table_;
   std::chrono::steady_clock::time_point next_{};

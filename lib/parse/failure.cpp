@@ -27,8 +27,15 @@ class Failure : public Dialect {
 
   Verdict read(const Line& line, Emitter& emitter) override {
     std::string_view text = trimmed(line.text);
-    if (const std::size_t at = text.find("]: "); text.starts_with("[rank") && at != std::string_view::npos)
+    rank_ = {};
+    if (const std::size_t at = text.find("]: "); text.starts_with("[rank") && at != std::string_view::npos) {
+      rank_ = text.substr(5, at - 5);
       text.remove_prefix(at + 3);
+    }
+    if (std::string_view rest = text; skip(rest, "rank") && (skip_blanks(rest), skip(rest, ": "))) {
+      summary_rank_ = std::string(take_digits(rest));  // of torchrun: "rank      : 1 (local_rank: 1)", before "exitcode"
+      return {};
+    }
     if (text.find("Traceback (most recent call last)") != std::string_view::npos) {
       in_traceback_ = true;
       traceback_line_ = line.number;
@@ -40,10 +47,17 @@ class Failure : public Dialect {
       return said(text, line, emitter);
     }
     if (const std::size_t at = text.find("Exited with exit code "); at != std::string_view::npos) {
+      if (const std::size_t task = text.find("task "); task < at) {  // "srun: error: node07: task 3: Exited ..."
+        std::string_view number = text.substr(task + 5);
+        rank_ = take_digits(number);
+        if (!number.starts_with(":")) rank_ = {};
+      }
       return exited(text.substr(at + 22), text, line, emitter);
     }
-    if (std::string_view rest = text; skip(rest, "exitcode") && (skip_blanks(rest), skip(rest, ": ")))
+    if (std::string_view rest = text; skip(rest, "exitcode") && (skip_blanks(rest), skip(rest, ": "))) {
+      rank_ = summary_rank_;
       return exited(rest, text, line, emitter);
+    }
     if (std::string_view rest = text; skip(rest, "Exit code:")) return exited(trimmed(rest), text, line, emitter);
     const bool slurm = text.starts_with("slurmstepd: error: ") || text.starts_with("srun: error: ");
     if (slurm && (text.find(" CANCELLED ") != std::string_view::npos || text.find("oom") != std::string_view::npos ||
@@ -54,14 +68,17 @@ class Failure : public Dialect {
   }
 
  private:
-  static Verdict exited(std::string_view number, std::string_view text, const Line& line, Emitter& emitter) {
+  Verdict exited(std::string_view number, std::string_view text, const Line& line, Emitter& emitter) {
     const std::string_view code = take_number(number).text;
     if (!parse_int(code) || code == "0") return {};
     emitter.attribute("exit_code", code);
     return said(text, line, emitter);
   }
 
-  static Verdict said(std::string_view text, const Line& line, Emitter& emitter) {
+  Verdict said(std::string_view text, const Line& line, Emitter& emitter) {
+    // The first error has the rank, or nobody knows whose it is.
+    if (!told_ && !rank_.empty()) emitter.attribute("error_rank", rank_);
+    told_ = true;
     emitter.attribute("error", text.substr(0, 500));
     emitter.attribute("error_line", to_text(line.number));
     emitter.attribute("exit_state", "failed", true);
@@ -69,8 +86,10 @@ class Failure : public Dialect {
   }
 
   static constexpr std::int64_t kLongestTraceback = 1000;  // lines, other ranks' between them
-  bool in_traceback_ = false;
+  bool in_traceback_ = false, told_ = false;
   std::int64_t traceback_line_ = 0;
+  std::string_view rank_;     // who says the line being read; empty where it does not tell
+  std::string summary_rank_;  // of the part of torchrun's summary being read
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "config/known.hpp"
 #include "config/reading.hpp"
 #include "experiment/command.hpp"
+#include "experiment/start.hpp"
 #include "plan/profile.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
@@ -18,21 +19,6 @@
 
 namespace zs::train {
 namespace {
-
-/// The run that $ZS_RUN, its folder, names: a script has planned it, and this is its training, the first part or a
-/// later one.
-std::optional<registry::Run> planned_run() {
-  const char* const folder = std::getenv("ZS_RUN");
-  if (!folder || !*folder) return {};
-  const std::filesystem::path path(folder);
-  const registry::Run run(path.parent_path().string(), path.filename().string());
-  if (!registry::registered(path.parent_path().string(), run.id()))
-    throw Error("ZS_RUN: there is no run in " + path.string() + ": submit again");
-  const std::string status = registry::value(registry::read_record(run.folder()), "status");
-  if (status == "complete" || status == "diverged")
-    throw Error("ZS_RUN: the run in " + path.string() + " has ended (" + status + "): unset ZS_RUN to train another");
-  return run;
-}
 
 /// Throws where `config` is not the one that the run in `folder` was planned with.
 void require_planned(const config::Config& config, const std::string& folder) {
@@ -153,7 +139,7 @@ Start start(const cli::Args& args, int ranks) {
     refuse_of_beginnings(start.config);
     start.stored = config::Config::read(start.run->folder() + "/config.yaml");
   } else {
-    start.run = planned_run();
+    start.run = experiment::planned_run();
     start.planned = start.run.has_value();
     if (start.planned) require_planned(start.config, start.run->folder());
   }

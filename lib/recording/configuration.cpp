@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/configuration.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+
+#include "attribute/table.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "base/secret.hpp"
+#include "config/deepspeed_keys.hpp"
+#include "config/known.hpp"
+
+namespace zs::recording {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Config;
+using config::Entry;
+using config::Kind;
+
+constexpr std::size_t kLargestFile = 1 << 20, kMostKeys = 2000;
+
+/// The key of zs that people call `word` on command lines: an option of zs-train, or what it is called elsewhere; "" for
+/// none.
+std::string_view key_called(const std::string& word) {
+  static const auto keys = [] {
+    std::map<std::string, std::string_view> all;
+    for (const config::Known& row : config::known()) {
+      for (const std::string& option : config::words(row.options)) all.emplace(option, row.key);
+    }
+    for (const config::Known& row : config::known()) {
+      for (const std::string& synonym : config::words(row.synonyms)) all.emplace(synonym, row.key);
+    }
+    return all;
+  }();
+  const auto found = keys.find(word);
+  return found == keys.end() ? "" : found->second;
+}
+
+/// Whether zs could train with this value of a known key; nobody else need.
+bool zs_takes(const Entry& entry) {
+  try {
+    Config one;
+    one.set(entry);
+    one.check();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+class Collected {
+ public:
+  /// A value of what is called `name`; of a file, the later one holds.
+  void add(std::string name, Entry entry, bool replace) {
+    if (names_secret(name)) entry = {"", std::string(kWithheld), entry.origin, Kind::plain};
+    const config::Known* const known = config::known(name);
+    entry.key = known ? std::string(known->key) : std::string(key_called(name));
+    if (!entry.key.empty() && (replace || !config_.find(entry.key)) && zs_takes(entry) && set(entry)) return;
+    // The training's own, in a section of their own where they stand in none.
+    const bool apart = name.find('.') == std::string::npos ? !attribute::find(name) || known : known != nullptr;
+    entry.key = apart ? "arguments." + name : std::move(name);
+    set(std::move(entry));
+  }
+  Config take() { return std::move(config_); }
+
+ private:
+  bool set(Entry entry) {
+    try {
+      config_.set(std::move(entry));
+      return true;
+    } catch (const Error&) {  // no name of a key, or a section's: nothing is lost, the command is recorded whole
+      return false;
+    }
+  }
+
+  Config config_;
+};
+
+/// A file's keys, below `prefix`; of DeepSpeed's also under their names in zs.
+void add_file(const Config& file, const std::string& prefix, Collected& collected, bool replace) {
+  const bool deepspeed = file.find("zero_optimization.stage") || file.find("train_micro_batch_size_per_gpu") ||
+                         file.find("train_batch_size");
+  for (const Entry& entry : file.entries()) {
+    if (entry.kind == Kind::null) continue;
+    const config::DeepSpeedKey* const row = deepspeed ? config::deepspeed_key(entry.key) : nullptr;
+    if (row && row->fate == config::Fate::sets && entry.value != "auto" && row->path == entry.key)
+      collected.add(std::string(row->what), entry, replace);
+    if (deepspeed)
+      collected.add("deepspeed." + entry.key, entry, true);
+    else
+      collected.add(prefix + entry.key, entry, replace);
+  }
+}
+
+bool is_configuration(const std::string& path) {
+  std::error_code none;
+  const std::string ending = fs::path(path).extension().string();
+  return (ending == ".yaml" || ending == ".yml" || ending == ".json") && fs::is_regular_file(path, none) &&
+         fs::file_size(path, none) <= kLargestFile;
+}
+
+/// The file that a word of the command names. What it cannot be read as is for the command to say.
+void add_named_file(const std::string& path, Collected& collected) {
+  if (!is_configuration(path)) return;
+  try {
+    const Config file = Config::parse(read_regular(fs::canonical(path).string(), kLargestFile).bytes, path);
+    if (file.entries().size() <= kMostKeys) add_file(file, "", collected, false);
+  } catch (const std::exception&) {
+  }
+}
+
+/// Where the training's own words begin: behind its script or module.
+std::size_t begin_of_arguments(const std::vector<std::string>& command) {
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    if (word.ends_with(".py") || (i > 0 && word.ends_with(".sh"))) return i + 1;
+    if (word == "-m" && i + 1 < command.size() && command[i + 1].find("torch.distributed") == std::string::npos &&
+        command[i + 1].find("accelerate") == std::string::npos && command[i + 1].find("deepspeed") == std::string::npos)
+      return i + 2;
+  }
+  return std::min<std::size_t>(1, command.size());
+}
+
+bool is_name(const std::string& text) {
+  if (text.empty() || !(std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_')) return false;
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.';
+  });
+}
+
+std::string underscored(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+/// An option's name: "--lr", "-lr"; "" for another word, a negative number and an option of one letter among them.
+std::string option_name(const std::string& word) {
+  const std::size_t dashes = std::min(word.find_first_not_of('-'), word.size());
+  const std::string name = word.substr(dashes, word.find('=') - dashes);
+  return dashes >= 1 && dashes <= 2 && name.size() > 1 && is_name(name) ? underscored(name) : "";
+}
+
+void add_arguments(const std::vector<std::string>& words, std::size_t begin, Collected& collected) {
+  for (std::size_t i = begin; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const std::size_t equals = word.find('=');
+    const std::string name = option_name(word);
+    if (name.empty()) {
+      // Hydra's: key=value, +key=value, ++key=value.
+      const std::size_t from = std::min(word.find_first_not_of('+'), word.size());
+      if (equals != std::string::npos && equals > from && is_name(word.substr(from, equals - from)))
+        collected.add(word.substr(from, equals - from), {"", word.substr(equals + 1), "command", Kind::plain}, true);
+      continue;
+    }
+    std::string value;
+    if (equals != std::string::npos) {
+      value = word.substr(equals + 1);
+    } else {
+      while (i + 1 < words.size() && option_name(words[i + 1]).empty() && words[i + 1] != "--")
+        value += (value.empty() ? "" : " ") + words[++i];
+      if (value.empty()) value = "true";
+    }
+    collected.add(name, {"", value, "--" + name, Kind::plain}, true);
+    add_named_file(value, collected);
+  }
+}
+
+}  // namespace
+
+Config configuration(const std::vector<std::string>& command, const std::vector<std::string>& files,
+                     const std::vector<std::string>& settings) {
+  Collected collected;
+  for (const std::string& file : files) add_file(Config::read(file), "", collected, true);
+  add_arguments(command, begin_of_arguments(command), collected);
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) throw UsageError("--set: '" + setting + "' is not KEY=VALUE");
+    collected.add(setting.substr(0, equals), {"", setting.substr(equals + 1), "--set", Kind::plain}, true);
+  }
+  return collected.take();
+}
+
+}  // namespace zs::recording

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/session.hpp"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "attribute/table.hpp"
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "base/secret.hpp"
+#include "base/shell.hpp"
+#include "cli/progress.hpp"
+#include "cli/run.hpp"
+#include "experiment/lease.hpp"
+#include "experiment/start.hpp"
+#include "experiment/state.hpp"
+#include "recording/command.hpp"
+#include "recording/environment.hpp"
+#include "recording/metrics.hpp"
+#include "recording/open_files.hpp"
+#include "recording/relay.hpp"
+#include "recording/use.hpp"
+#include "registry/run.hpp"
+
+namespace zs::recording {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using registry::Fields;
+using registry::value;
+
+/// Signals that are for the command; SIGKILL and SIGSTOP are nobody's, Ctrl-Z stops us with it.
+constexpr std::array kPassed = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
+
+/// From its making on, these signals wait to be read.
+class Signals {
+ public:
+  Signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : kPassed) sigaddset(&set, signal);
+    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+    std::signal(SIGPIPE, SIG_IGN);
+    file_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (file_ < 0) throw Error("signalfd: " + errno_text());
+  }
+  ~Signals() {
+    ::close(file_);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int file() const { return file_; }
+  const sigset_t& before() const { return before_; }
+  std::optional<signalfd_siginfo> next() const {
+    signalfd_siginfo info{};
+    if (::read(file_, &info, sizeof info) != sizeof info) return {};
+    return info;
+  }
+
+ private:
+  sigset_t before_{};
+  int file_ = -1;
+};
+
+/// Becomes readable once a second.
+class Seconds {
+ public:
+  Seconds() : file_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+    const itimerspec each{{1, 0}, {1, 0}};
+    if (file_ < 0 || ::timerfd_settime(file_, 0, &each, nullptr) != 0) throw Error("timerfd: " + errno_text());
+  }
+  ~Seconds() { ::close(file_); }
+  Seconds(const Seconds&) = delete;
+  Seconds& operator=(const Seconds&) = delete;
+  int file() const { return file_; }
+  bool passed() const {
+    std::uint64_t count = 0;
+    return ::read(file_, &count, sizeof count) == sizeof count;
+  }
+
+ private:
+  int file_;
+};
+
+/// Finds out in a thread of its own what the command runs in, and records it.
+class Surroundings {
+ public:
+  Surroundings(const std::vector<std::string>& command, const registry::Run& run)
+      : thread_([this, command, run] {
+          try {
+            fields_ = environment(command, run.folder());
+            if (!fields_.empty()) run.update(fields_);
+          } catch (const std::exception&) {  // the record cannot be written: its end will tell
+          }
+        }) {}
+  ~Surroundings() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Surroundings(const Surroundings&) = delete;
+  Surroundings& operator=(const Surroundings&) = delete;
+  const Fields& fields() {
+    if (thread_.joinable()) thread_.join();
+    return fields_;
+  }
+
+ private:
+  Fields fields_;
+  std::thread thread_;
+};
+
+std::string signal_name(int number) {
+  const char* const name = ::sigabbrev_np(number);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(number);
+}
+
+/// Why it failed, in one line: the first error of the log and its rank, else how it ended.
+std::string error_of(const Result& result, int status) {
+  const auto fact = [&](const char* name) {
+    const auto found = result.facts.find(name);
+    return found == result.facts.end() ? std::string() : found->second;
+  };
+  const std::string error = fact("error"), rank = fact("error_rank");
+  if (!error.empty()) return (rank.empty() ? "" : "rank " + rank + ": ") + error;
+  return status > 128 && status < 128 + NSIG ? "ended by " + signal_name(status - 128)
+                                             : "exit code " + to_text(std::int64_t{status});
+}
+
+metric::Writer::Facts facts_of(const Fields& fields) {
+  metric::Writer::Facts facts;
+  for (const auto& [key, text] : fields) {
+    if (!text.empty()) facts[std::string(attribute::primary(key))] = text;
+  }
+  return facts;
+}
+
+class Session {
+ public:
+  explicit Session(const Recording& recording) : recording_(recording), run_(register_run()) {}
+
+  int run() {
+    const experiment::Lease lease(run_.folder(), false);
+    const auto begin = Clock::now();
+    const std::string log = run_.folder() + "/run.log";
+    Relay relay(log, recording_.warn);
+    std::optional<Command> command;
+    try {
+      command.emplace(recording_.command,
+                      std::vector<std::pair<std::string, std::string>>{{"ZS_RUN", ""}, {"ZS_RECORD", run_.folder()}},
+                      signals_.before());
+    } catch (const Error& error) {
+      run_.finish("failed", {{"exit_code", "126"}, {"error", error.what()}});
+      recording_.tell(error.what());
+      return kCannotStart;
+    }
+    relay.add(command->streams());
+    recording_.tell("run " + run_.folder());
+    UseWatch use;
+    Metrics metrics(log, run_.folder() + "/metrics.h5", value(facts_, "run_name"), facts_of(facts_),
+                    recording_.reading, use, lease, recording_.warn);
+    Surroundings surroundings(recording_.command, run_);
+    watch(*command, relay, metrics);
+    if (relay.drain())
+      recording_.warn("the command has ended, and a process that it started lives on: what that prints is not recorded");
+    const Command::End end = command->wait();
+    const Result result = metrics.end();
+    finish(result, end, std::chrono::duration<double>(Clock::now() - begin).count(), relay, use, surroundings, metrics,
+           lease);
+    return end.status;
+  }
+
+  static constexpr int kCannotStart = 126;
+
+ private:
+  registry::Run register_run() {
+    facts_ = {{"command", shell_quoted(without_secrets(recording_.command))},
+              {"tool", std::string(experiment::kRecorder)},
+              {"zs_version", cli::version()}};
+    if (const std::optional<registry::Run> planned = experiment::planned_run()) {
+      planned->begin(0, facts_);
+      add_facts(*planned);
+      return *planned;
+    }
+    const auto run = registry::Run::create(recording_.registry, recording_.config, facts_);
+    add_facts(run);
+    return run;
+  }
+
+  /// What the records are to say of the run from the beginning.
+  void add_facts(const registry::Run& run) {
+    for (const auto& [key, text] : registry::settings(recording_.config)) registry::set(facts_, key, text);
+    for (const auto& [key, text] : registry::environment()) registry::set(facts_, key, text);
+    registry::set(facts_, "run_id", run.id());
+    const std::string name = recording_.config.text("run.name");
+    registry::set(facts_, "run_name", name.empty() ? run.id() : name);
+  }
+
+  void watch(const Command& command, Relay& relay, Metrics& metrics) {
+    const Seconds seconds;
+    std::int64_t elapsed = 0, look = 1;
+    bool ended = false, stopped = false;
+    while (!ended) {
+      std::vector<pollfd> files = {{command.ended(), POLLIN, 0}, {signals_.file(), POLLIN, 0},
+                                   {seconds.file(), POLLIN, 0}};
+      for (const Relay::Wait& wait : relay.waits()) files.push_back({wait.file, wait.events, 0});
+      if (::poll(files.data(), files.size(), -1) < 0 && errno != EINTR) throw Error("poll: " + errno_text());
+      ended = files[0].revents != 0;
+      while (const auto signal = signals_.next()) {
+        // What a terminal sends, it has sent to the command, too.
+        if (signal->ssi_signo == SIGWINCH)
+          command.resize();
+        else if (signal->ssi_code != SI_KERNEL)
+          command.send(static_cast<int>(signal->ssi_signo));
+      }
+      relay.work();
+      if (!seconds.passed()) continue;
+      // The files of trackers are few and open for long: they are looked for ever more rarely.
+      if (++elapsed == look) {
+        for (const std::string& path : open_tracker_files(family(command.process()))) metrics.add_tracked(path);
+        look += std::min<std::int64_t>(look, 30);
+      }
+      try {
+        if (!stopped) metrics.flush();
+      } catch (const Error& error) {  // another trains this run now
+        recording_.warn(error.what());
+        command.send(SIGTERM);
+        stopped = true;
+      }
+    }
+  }
+
+  void finish(const Result& result, const Command::End& end, double seconds, const Relay& relay, UseWatch& use,
+              Surroundings& surroundings, Metrics& metrics, const experiment::Lease& lease) {
+    const bool failed = end.status != 0, diverged = !failed && result.diverged;
+    Fields fields = {{"exit_code", to_text(std::int64_t{end.status})}};
+    const auto add = [&](const char* key, const std::string& text) {
+      if (!text.empty()) registry::set(fields, key, text);
+    };
+    if (failed) add("error", error_of(result, end.status));
+    if (diverged) add("error", "the loss is " + result.final_loss + " at the end");
+    for (const char* const fact : {"error_rank", "error_line", "expected_steps", "wandb_run", "world_size"}) {
+      if (const auto found = result.facts.find(fact); found != result.facts.end()) add(fact, found->second);
+    }
+    if (result.last_step >= 0) add("steps_done", to_text(result.last_step));
+    add("final_train_loss", result.final_loss);
+    add("final_valid_loss", result.final_valid_loss);
+    add("peak_memory", result.peak_memory);
+    add("wall_time", to_text(std::round(seconds * 1000) / 1000));
+    add("use.processor_seconds", to_text(std::round(end.processor_seconds * 1000) / 1000));
+    add("use.largest_process", to_text(end.largest_process));
+    if (relay.not_logged() > 0) add("log_bytes_lost", to_text(relay.not_logged()));
+    for (const auto& [key, text] : use.facts()) add(key.c_str(), text);
+    for (const auto& [key, text] : surroundings.fields()) registry::set(facts_, key, text);
+    for (const auto& [key, text] : fields) registry::set(facts_, key, text);
+    const std::string status = failed ? "failed" : diverged ? "diverged" : "complete";
+    if (!lease.held()) return;  // it is another's by now, or was removed
+    try {
+      metrics.write(facts_of(facts_));
+    } catch (const std::exception& error) {
+      recording_.warn(error.what());
+    }
+    try {
+      run_.finish(status, fields);
+    } catch (const std::exception& error) {
+      recording_.warn(std::string(error.what()) + ": how the command ended is not recorded");
+    }
+    std::string text = (failed     ? "FAILED (" + value(fields, "error") + ")"
+                        : diverged ? "DIVERGED (" + value(fields, "error") + ")"
+                                   : "COMPLETE") +
+                       " after " + cli::clock_text(seconds);
+    if (result.last_step >= 0) text += ", step " + to_text(result.last_step);
+    if (!result.final_loss.empty()) text += ", loss " + result.final_loss;
+    recording_.tell(text + ": " + run_.folder());
+  }
+
+  const Recording& recording_;
+  const Signals signals_;
+  Fields facts_;
+  registry::Run run_;
+};
+
+}  // namespace
+
+int record(const Recording& recording) {
+  if (program_path(recording.command.at(0)).empty()) {
+    recording.tell(recording.command[0] + ": there is no such command");
+    return 127;
+  }
+  return Session(recording).run();
+}
+
+}  // namespace zs::recording

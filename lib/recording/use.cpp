@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/use.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <sstream>
+
+#include "base/number.hpp"
+#include "recording/nvml.hpp"
+
+namespace zs::recording {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using attribute::Type;
+
+/// The first 4 KB of a file of /proc.
+std::string head_of(const char* path) {
+  std::array<char, 4096> buffer;
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return "";
+  const ssize_t count = ::read(file, buffer.data(), buffer.size());
+  ::close(file);
+  return {buffer.data(), count < 0 ? 0 : static_cast<std::size_t>(count)};
+}
+
+/// Seconds that all processors have worked since the host began: all but idle and waiting for disks. -1: not known.
+double busy_seconds() {
+  std::istringstream line(head_of("/proc/stat"));
+  std::string name;
+  std::array<double, 8> ticks{};  // user nice system idle iowait irq softirq steal (proc(5))
+  line >> name;
+  for (double& each : ticks) line >> each;
+  if (!line || name != "cpu") return -1;
+  return (ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+/// Bytes of the host's memory that are in use. -1: not known.
+std::int64_t used_memory() {
+  const std::string text = head_of("/proc/meminfo");
+  const auto kilobytes = [&](const char* name) {
+    const std::size_t at = text.find(name);
+    std::istringstream rest(at == std::string::npos ? "" : text.substr(text.find(':', at) + 1, 32));
+    std::int64_t value = -1;
+    rest >> value;
+    return rest ? value : -1;
+  };
+  const std::int64_t all = kilobytes("MemTotal"), free = kilobytes("MemAvailable");
+  return all < 0 || free < 0 ? -1 : (all - free) * 1024;
+}
+
+double rounded(double value) { return static_cast<double>(static_cast<std::int64_t>(value * 100 + 0.5)) / 100; }
+
+}  // namespace
+
+const std::vector<metric::ColumnInfo>& use_columns() {
+  static const std::vector<metric::ColumnInfo> columns = {{"gpu_utilization", Type::real, "%"},
+                                                          {"gpu_memory", Type::integer, "bytes"},
+                                                          {"gpu_power", Type::real, "W"},
+                                                          {"host_cpus", Type::real, ""},
+                                                          {"host_memory", Type::integer, "bytes"}};
+  return columns;
+}
+
+std::vector<std::string> cells(const Use& use) {
+  const auto text = [](const auto& value) { return value ? to_text(*value) : std::string(); };
+  return {text(use.gpu_busy), text(use.gpu_memory), text(use.gpu_power), text(use.cpus_busy), text(use.host_memory)};
+}
+
+Use UseWatch::Sums::mean() const {
+  Use use;
+  const auto over = [](double sum, std::int64_t count) { return rounded(sum / static_cast<double>(count)); };
+  if (gpu_samples > 0) use.gpu_busy = over(busy, gpu_samples);
+  if (power_samples > 0) use.gpu_power = over(power, power_samples);
+  if (cpu_samples > 0) use.cpus_busy = over(cpus, cpu_samples);
+  if (gpu_memory >= 0) use.gpu_memory = gpu_memory;
+  if (host_memory >= 0) use.host_memory = host_memory;
+  return use;
+}
+
+UseWatch::UseWatch() : thread_([this] { watch(); }) {}
+
+UseWatch::~UseWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    end_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void UseWatch::watch() {
+  const Nvml nvml;  // may take its time
+  {
+    const std::lock_guard lock(mutex_);
+    gpu_ = nvml.name();
+    driver_ = nvml.driver();
+    gpus_ = nvml.size();
+  }
+  auto last = Clock::now();
+  double worked = busy_seconds();
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (wake_.wait_until(lock, last + std::chrono::seconds(1), [this] { return end_; })) return;
+    }
+    const auto now = Clock::now();
+    const double elapsed = std::chrono::duration<double>(now - last).count(), works = busy_seconds();
+    const std::vector<GpuUse> gpus = nvml.size() > 0 ? nvml.sample() : std::vector<GpuUse>();
+    const std::int64_t memory = used_memory();
+    const std::lock_guard lock(mutex_);
+    double power = 0;
+    for (const GpuUse& gpu : gpus) power += std::max(0.0, gpu.power);
+    energy_ += power * elapsed;
+    for (Sums* const sums : {&now_, &whole_}) {
+      ++sums->samples;
+      sums->host_memory = std::max(sums->host_memory, memory);
+      if (worked >= 0 && works >= worked) sums->cpus += (works - worked) / elapsed, ++sums->cpu_samples;
+      double busy = 0;
+      std::int64_t known = 0;
+      for (const GpuUse& gpu : gpus) {
+        if (gpu.busy >= 0) busy += gpu.busy, ++known;
+        sums->gpu_memory = std::max(sums->gpu_memory, gpu.memory);
+      }
+      if (known > 0) sums->busy += busy / static_cast<double>(known), ++sums->gpu_samples;
+      if (power > 0) sums->power += power, ++sums->power_samples;
+    }
+    last = now;
+    worked = works;
+  }
+}
+
+std::optional<Use> UseWatch::take() {
+  const std::lock_guard lock(mutex_);
+  if (now_.samples == 0) return {};
+  const Use use = now_.mean();
+  now_ = {};
+  return use;
+}
+
+metric::Writer::Facts UseWatch::facts() {
+  const std::lock_guard lock(mutex_);
+  metric::Writer::Facts facts;
+  const Use use = whole_.mean();
+  const std::vector<std::string> values = cells(use);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].empty()) facts["use." + use_columns()[i].name] = values[i];
+  }
+  if (gpus_ == 0) return facts;
+  facts["gpu"] = gpu_;
+  facts["gpu_driver"] = driver_;
+  facts["use.gpus"] = to_text(static_cast<std::int64_t>(gpus_));
+  if (energy_ > 0) facts["use.gpu_energy"] = to_text(rounded(energy_));
+  return facts;
+}
+
+}  // namespace zs::recording

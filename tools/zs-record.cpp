@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run.hpp"
+#include "parse/custom.hpp"
+#include "parse/run.hpp"
+#include "recording/configuration.hpp"
+#include "recording/session.hpp"
+#include "registry/run.hpp"
+
+namespace {
+
+using zs::cli::Args;
+namespace parse = zs::parse;
+
+const zs::cli::Command kCommand = {
+    "zs-record",
+    "Run any training as a run of the registry",
+    "-- COMMAND...",
+    {
+        {'n', "name", "NAME", "name of the run", "its id"},
+        {0, "registry", "DIR", "folder of the registry [$ZS_REGISTRY, else saved_models]"},
+        {'c', "config", "FILE", "a configuration of the training, YAML or JSON; the command line holds over it", "", {}, true},
+        {0, "set", "KEY=VALUE", "a setting of the training that neither says", "", {}, true},
+        {'d', "dialect", "NAME", "read only this dialect in what it prints", "all, told per line", parse::dialect_names()},
+        {'p', "pattern", "REGEX", "also read lines that match, named groups as keys"},
+        {0, "patterns", "FILE",
+         "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
+        {'m', "map", "COLUMN=KEY", "take COLUMN from KEY of the log; several with commas"},
+        {0, "rank", "WHICH", "records of all ranks, of rank 0, or their mean", "all", {"all", "0", "mean"}},
+    },
+    {{0, "the command's own exit status, 128 + N where signal N has ended it"},
+     {126, "the command cannot be started"},
+     {127, "there is no such command"}},
+    {"zs-record -- bash -c 'for i in 1 2 3; do echo \"{\\\"step\\\": $i, \\\"loss\\\": 0.$i}\"; done'",
+     "zs-record --name demo --set lr=0.1 -- echo step 1 loss 2.5",
+     "zs-record -- torchrun --nproc_per_node 2 train.py --lr 1e-3"}};
+
+zs::Status run(const Args& args) {
+  if (args.operands().size() > args.behind().size())
+    throw zs::UsageError("'" + args.operands().front() + "': the command stands behind --, as in zs-record -- python train.py");
+  if (args.behind().empty()) throw zs::UsageError("expected -- COMMAND..., the training to run");
+  const auto warn = [](const std::string& text) { zs::cli::warn(kCommand, text); };
+  parse::customize(args.text("patterns"), warn);
+  zs::recording::Recording recording;
+  recording.command = args.behind();
+  recording.config = zs::recording::configuration(args.behind(), args.all("config"), args.all("set"));
+  if (args.has("name")) recording.config.set({"run.name", args.text("name"), "--name", zs::config::Kind::quoted});
+  recording.registry = zs::registry::place(args.text("registry"));
+  recording.reading.dialect = args.has("dialect") ? args.text("dialect") : "";
+  recording.reading.pattern = args.text("pattern");
+  recording.reading.map = parse::map_of(args.text("map"));
+  recording.tell = [](const std::string& text) { zs::cli::tell(kCommand, text); };
+  recording.warn = warn;
+  return static_cast<zs::Status>(zs::recording::record(recording));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return zs::cli::run(kCommand, argc, argv, run); }

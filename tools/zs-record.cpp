@@ -30,9 +30,9 @@ const zs::cli::Command kCommand = {
     {{0, "the command's own exit status, 128 + N where signal N has ended it"},
      {126, "the command cannot be started"},
      {127, "there is no such command"}},
-    {"zs-record -- bash -c 'for i in 1 2 3; do echo \"{\\\"step\\\": $i, \\\"loss\\\": 0.$i}\"; done'",
-     "zs-record --name demo --set lr=0.1 -- echo step 1 loss 2.5",
-     "zs-record -- torchrun --nproc_per_node 2 train.py --lr 1e-3"}};
+    {"zs-record -- python3 -c 'for i in range(1, 4): print(f\"step {i} loss {1 / i}\")'",
+     "zs-record --name first --set lr=0.1 -- bash -c 'echo step 1 loss 2.5'",
+     "zs-record --registry runs -- zs-train --model_name tiny --max_steps 3"}};
 
 zs::Status run(const Args& args) {
   if (args.operands().size() > args.behind().size())

@@ -2,7 +2,6 @@
 #include "train/start.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.hpp"

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+# zs-record: a training of anyone's as a run of the registry. Trainings are small scripts of Python's own library, or of
+# the shell where Python adds nothing.
+setup() {
+  load helper
+  bats_load_library bats-support
+  bats_load_library bats-assert
+  cd "$BATS_TEST_TMPDIR"
+  export ZS_REGISTRY=$PWD/runs ZS_MARK=$BATS_TEST_TMPDIR
+  unset ZS_RUN
+}
+
+# the_run: the folder of the only run.
+the_run() {
+  local folders=(runs/2*)
+  ((${#folders[@]} == 1)) || { echo "runs: ${folders[*]}" >&2; return 1; }
+  echo "${folders[0]}"
+}
+
+# field NAME: of the only run, as zs-runs says it.
+field() { zs-runs --show "$1" --format tsv | sed 1d; }
+
+# trainer: a Python training that prints zs's own lines.
+trainer() {
+  cat >train.py <<'PY'
+import argparse, sys, time
+p = argparse.ArgumentParser()
+p.add_argument("--lr", type=float, default=1e-3)
+p.add_argument("--steps", type=int, default=5)
+p.add_argument("--fail_at", type=int, default=-1)
+p.add_argument("--config")
+a = p.parse_args()
+for step in range(1, a.steps + 1):
+    if step == a.fail_at: raise ValueError(f"bad batch at step {step}")
+    print(f"Epoch 1, Step {step}, Loss: {5 / step} sync: True time: 0.01 alloc_mem: 100 peak_mem: {200 + step}", flush=True)
+PY
+}
+
+@test "zs-record: a training's output passes unchanged, and becomes a run with its metrics, settings and end" {
+  trainer
+  python3 train.py --lr 0.01 >plain
+  zs-record --name first -- python3 train.py --lr 0.01 >out 2>err
+  cmp plain out
+  cmp plain "$(the_run)/run.log"
+  [ "$(field state)" = COMPLETE ]
+  [ "$(field run_name)" = first ]
+  [ "$(field training.learning_rate)" = 0.01 ]
+  [ "$(field final_train_loss)" = 1 ]
+  [ "$(field steps)" = 5 ]
+  [ "$(field exit_code)" = 0 ]
+  [ "$(field peak_memory)" = 205 ]
+  [ "$(field python)" = "$(python3 -c 'import sys; print(sys.version.split()[0])')" ]
+  [ "$(field packages)" = "$(sha256sum <"$(the_run)/packages.txt" | cut -d' ' -f1)" ]
+  zs-parse plain | grep -v '^#' | cut -f 2-4 | sed 's/\.0$//' >expected
+  zs-parse "$(the_run)" | grep -v '^#' | cut -f 2-4 >recorded
+  diff expected recorded
+  grep -q '^zs-record: run .*/runs/2' err
+  grep -q '^zs-record: COMPLETE after .*, step 5, loss 1: ' err
+}
+
+@test "zs-record: the exit status is the command's, and the record says how it ended and why" {
+  trainer
+  run -3 zs-record --name three -- sh -c 'exit 3'
+  run -137 zs-record --name killed -- sh -c 'kill -9 $$'
+  run -1 zs-record --name raised -- python3 train.py --fail_at 3
+  zs-runs --show run_name state exit_code error --format tsv | sed 1d >table
+  diff - table <<END
+three	FAILED	3	exit code 3
+killed	FAILED	137	ended by SIGKILL
+raised	FAILED	1	ValueError: bad batch at step 3
+END
+  zs-runs --filter run_name=raised --show basis | grep -q 'bad batch at step 3, exit code 1, 2'
+}
+
+@test "zs-record: the first error has the rank that it is of" {
+  cat >log <<'END'
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "train.py", line 3, in <module>
+[rank1]: RuntimeError: bad gradient
+E1122 10:00:00.000000 1 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1)
+Root Cause (first observed failure):
+[0]:
+  rank      : 1 (local_rank: 1)
+  exitcode  : -9 (pid: 7)
+END
+  run -1 zs-record -- sh -c 'cat log; exit 1'
+  [ "$(field error_rank)" = 1 ]
+  [ "$(field error)" = "rank 1: RuntimeError: bad gradient" ]
+  rm -rf runs
+  # A rank that a signal ended has no traceback: torchrun's summary tells.
+  run -1 zs-record -- sh -c 'tail -n 4 log; exit 1'
+  [ "$(field error_rank)" = 1 ]
+}
+
+@test "zs-record: a command that is not there is 127 and no run, one that cannot start is 126 and a failed run" {
+  run -127 --separate-stderr zs-record -- no-such-command
+  [ "$stderr" = "zs-record: no-such-command: there is no such command" ]
+  [ ! -e runs ]
+  touch data
+  run -126 --separate-stderr zs-record -- ./data
+  [ "$(field state)" = FAILED ]
+  refuses_with "zs-record: expected -- COMMAND..., the training to run (see zs-record --help)" zs-record --name x
+}
+
+@test "zs-record: stdout and stderr stay apart, and in order where they are one" {
+  zs-record -- sh -c 'echo out; echo err >&2' >out 2>err
+  [ "$(cat out)" = out ]
+  grep -qx err err
+  rm -rf runs
+  zs-record -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done' >both 2>&1
+  [ "$(grep -v zs-record both | xargs)" = "1 1 2 2 3 3 4 4 5 5 6 6 7 7 8 8 9 9" ]
+}
+
+@test "zs-record: on a terminal the command has one, of the same size, and its bytes are not touched" {
+  command -v script >/dev/null || no_package bsdutils
+  # A terminal of 33 rows and 77 columns.
+  script -qec "stty rows 33 cols 77; zs-record -- sh -c 'test -t 1 && test -t 2 && echo tty; stty size <&1; printf \"a\\rb\\n\"'" /dev/null >seen
+  grep -q tty seen
+  grep -q '33 77' seen
+  [ "$(tail -n 1 "$(the_run)/run.log" | od -An -tx1 | tr -d ' \n')" = 610d620a ]
+  run -0 bash -c 'zs-record -- sh -c "test ! -t 1" 2>/dev/null | cat; exit "${PIPESTATUS[0]}"'
+}
+
+@test "zs-record: stdin is the command's" {
+  [ "$(echo hello | zs-record -- cat 2>err)" = hello ]
+}
+
+@test "zs-record: signals pass to the command, which decides" {
+  cat >wait.py <<'PY'
+import signal, sys, time
+def heed(number, frame):
+    print("got", signal.Signals(number).name, flush=True)
+    if number == signal.SIGTERM: sys.exit(9)
+for each in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM, signal.SIGINT): signal.signal(each, heed)
+print("ready", flush=True)
+while True: time.sleep(0.1)
+PY
+  zs-record -- python3 wait.py >out 2>err &
+  recorder=$!
+  await grep -q ready out
+  for signal in USR1 USR2 INT TERM; do
+    kill -$signal $recorder
+    await grep -q "got SIG$signal" out
+  done
+  status=0
+  wait $recorder || status=$?
+  [ $status = 9 ]
+  [ "$(field exit_code)" = 9 ]
+}
+
+# Whether the metrics of the only run have two records.
+two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs/2* | grep -c $'^2.*\t')" = 2 ]; }
+
+@test "zs-record: while it runs its metrics can be read, and the run is RUNNING" {
+  mkfifo go
+  zs-record -- sh -c 'echo step 1 loss 2.5; echo step 2 loss 2.25; read x <go' >out 2>err &
+  await two_records
+  [ "$(field state)" = RUNNING ]
+  run -2 --separate-stderr env ZS_RUN="$PWD/$(the_run)" zs-record -- true
+  [[ $stderr == *"is being trained by process"* ]]
+  echo >go
+  wait
+  [ "$(field state)" = COMPLETE ]
+}
+
+@test "zs-record: kill -9 of it ends the command, loses no metrics, and the run is told as failed" {
+  zs-record -- sh -c 'echo step 1 loss 2.5; echo step 2 loss 2.25; exec sleep 1000' >out 2>err &
+  recorder=$!
+  await two_records
+  kill -9 $recorder
+  wait $recorder || true
+  gone() { [ -z "$(marked sleep)" ]; }
+  await gone
+  [ "$(field state)" = FAILED ]
+  [ "$(field basis)" = "its process on this host is gone, 2 steps in the metrics" ]
+}
+
+@test "zs-record: a loss that is not finite at the end is DIVERGED, though the command ends with 0" {
+  run -0 zs-record -- sh -c 'echo step 1 loss 2.5; echo step 2 loss nan'
+  [ "$(field state)" = DIVERGED ]
+  [ "$(field error)" = "the loss is nan at the end" ]
+}
+
+@test "zs-record: binary output, no line end, silence: each byte is there" {
+  head -c 300000 /dev/urandom >bytes
+  zs-record --name binary -- cat bytes >out 2>err
+  cmp bytes out
+  cmp bytes runs/2*/run.log
+  rm -rf runs
+  [ "$(zs-record -- printf 'step 1 loss 0.5\nno end' 2>err)" = $'step 1 loss 0.5\nno end' ]
+  [ "$(field final_train_loss)" = 0.5 ]
+  rm -rf runs
+  run -0 --separate-stderr zs-record -- true
+  [ -z "$output" ]
+  [ "$(field state)" = COMPLETE ]
+  [ "$(field basis)" = "exit code 0, 0 steps in the metrics" ]
+}
+
+@test "zs-record: a command that leaves a process behind has ended" {
+  timeout "$HANG" zs-record -- sh -c 'sleep 500 & echo $! >pid; echo done' >out 2>err
+  kill "$(cat pid)"
+  [ "$(cat out)" = done ]
+  grep -q 'a process that it started lives on' err
+  [ "$(field state)" = COMPLETE ]
+}
+
+@test "zs-record: who reads no more does not end the training, nor does a full device" {
+  zs-record -- sh -c 'for i in $(seq 2000); do echo "step $i loss 1.$i"; done' 2>err | head -n 1 >out
+  [ "$(cat out)" = "step 1 loss 1.1" ]
+  await grep -q COMPLETE err
+  [ "$(field steps)" = 2000 ]
+  rm -rf runs
+  run -0 bash -c 'zs-record -- echo step 1 loss 2 2>err >/dev/full'
+  grep -q 'stdout: No space left on device' err
+  [ "$(field final_train_loss)" = 2 ]
+}
+
+@test "zs-record: a log that cannot grow is told once, and does not end the command" {
+  # No file of zs-record may be larger than 64 blocks of 1 KB.
+  run -0 bash -c 'ulimit -f 64; zs-record -- seq -f "step %.0f loss 2.5" 9000 2>err | wc -l >count; exit "${PIPESTATUS[0]}"'
+  [ "$(cat count)" = 9000 ]
+  [ "$(grep -c 'run.log: write: File too large' err)" = 1 ]
+  [ "$(field state)" = COMPLETE ]
+  [ "$(field log_bytes_lost)" -gt 50000 ]
+}
+
+@test "zs-record: the configuration is found on the command line, in files that it names, and in --set" {
+  trainer
+  printf '{"zero_optimization": {"stage": 2}, "optimizer": {"params": {"eps": 1e-7}}}' >ds.json
+  printf 'model:\n  width: 64\nseed: 7\n' >mine.yaml
+  zs-record --config mine.yaml --set note=tried hf_token=abcdefg -- python3 train.py --lr 0.5 --config ds.json >out 2>err
+  [ "$(field zero.stage)" = 2 ]
+  [ "$(field training.epsilon)" = 1e-7 ]
+  [ "$(field training.learning_rate)" = 0.5 ]
+  [ "$(field model.width)" = 64 ]
+  [ "$(field note)" = tried ]
+  refute grep -rq abcdefg runs
+  refuses_with "zs-record: no.yaml: No such file or directory" zs-record --config no.yaml -- true
+}
+
+@test "zs-record: the revision and what differs from it are kept" {
+  git init -q code
+  cd code
+  git config user.email a@b.c
+  git config user.name n
+  echo one >file
+  git add file
+  git commit -qm first
+  echo two >file
+  zs-record -- true 2>err
+  cd ..
+  [ "$(field commit)" = "$(git -C code rev-parse HEAD)" ]
+  grep -q '^+two$' "$(the_run)/revision.diff"
+  [ "$(field git_diff)" = "$(sha256sum <"$(the_run)/revision.diff" | cut -d' ' -f1)" ]
+}
+
+@test "zs-record: columns that the command writes for TensorBoard and W&B are in the metrics" {
+  events=$(find "$ROOT/tests/data/trackers" -name '*.tfevents.*' | sort | head -n 1)
+  [ -n "$events" ]
+  cp "$events" .
+  # The command has the file open while it is looked for, in its first seconds.
+  zs-record -- sh -c 'exec sleep 2.5 <"$1"' sh "${events##*/}" >out 2>err
+  zs-parse "${events##*/}" | grep -v '^#' | head -n 1 | tr '\t' '\n' | grep -vx -e run -e line -e part | sort >expected
+  zs-parse "$(the_run)" | grep -v '^#' | head -n 1 | tr '\t' '\n' | sort >recorded
+  [ -s expected ]
+  [ -z "$(comm -23 expected recorded)" ]
+}

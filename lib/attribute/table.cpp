@@ -92,7 +92,6 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "torch", .role = arithmetic, .label = "LibTorch", .found = true},
     {.name = "blas", .role = arithmetic, .label = "BLAS", .found = true},
     {.name = "python", .role = arithmetic, .label = "Python", .found = true},
-    {.name = "nccl", .role = arithmetic, .label = "NCCL", .found = true},
     {.name = "packages", .role = arithmetic, .label = "Python packages", .found = true, .program = true},
     {.name = "package.*", .role = arithmetic, .label = "Python package", .found = true},
     {.name = "gpu_driver", .role = arithmetic, .label = "driver of the accelerator", .found = true, .circumstance = true},

@@ -60,9 +60,10 @@ class Collected {
     if (names_secret(name)) entry = {"", std::string(kWithheld), entry.origin, Kind::plain};
     const config::Known* const known = config::known(name);
     entry.key = known ? std::string(known->key) : std::string(key_called(name));
-    if (!entry.key.empty() && (replace || !config_.find(entry.key)) && zs_takes(entry) && set(entry)) return;
+    const bool meant = !entry.key.empty();
+    if (meant && (replace || !config_.find(entry.key)) && zs_takes(entry) && set(entry)) return;
     // The training's own, in a section of their own where they stand in none.
-    const bool apart = name.find('.') == std::string::npos ? !attribute::find(name) || known : known != nullptr;
+    const bool apart = name.find('.') == std::string::npos ? meant || !attribute::find(name) : known != nullptr;
     entry.key = apart ? "arguments." + name : std::move(name);
     set(std::move(entry));
   }
@@ -145,23 +146,31 @@ std::string option_name(const std::string& word) {
   return dashes >= 1 && dashes <= 2 && name.size() > 1 && is_name(name) ? underscored(name) : "";
 }
 
+/// The place of '=' in Hydra's words: key=value, +key=value, ++key=value; npos in others.
+std::size_t override_at(const std::string& word) {
+  const std::size_t equals = word.find('='), from = std::min(word.find_first_not_of('+'), word.size());
+  return equals != std::string::npos && equals > from && is_name(word.substr(from, equals - from)) ? equals
+                                                                                                    : std::string::npos;
+}
+
 void add_arguments(const std::vector<std::string>& words, std::size_t begin, Collected& collected) {
   for (std::size_t i = begin; i < words.size(); ++i) {
     const std::string& word = words[i];
     const std::size_t equals = word.find('=');
     const std::string name = option_name(word);
     if (name.empty()) {
-      // Hydra's: key=value, +key=value, ++key=value.
-      const std::size_t from = std::min(word.find_first_not_of('+'), word.size());
-      if (equals != std::string::npos && equals > from && is_name(word.substr(from, equals - from)))
+      if (override_at(word) != std::string::npos) {
+        const std::size_t from = word.find_first_not_of('+');
         collected.add(word.substr(from, equals - from), {"", word.substr(equals + 1), "command", Kind::plain}, true);
+      }
       continue;
     }
     std::string value;
     if (equals != std::string::npos) {
       value = word.substr(equals + 1);
     } else {
-      while (i + 1 < words.size() && option_name(words[i + 1]).empty() && words[i + 1] != "--")
+      while (i + 1 < words.size() && option_name(words[i + 1]).empty() && words[i + 1] != "--" &&
+             override_at(words[i + 1]) == std::string::npos)
         value += (value.empty() ? "" : " ") + words[++i];
       if (value.empty()) value = "true";
     }

@@ -9,6 +9,7 @@ setup() {
 # reading TOOL FILE: sets `line`, the command that makes TOOL read FILE.
 reading() {
   case $1 in
+    zs-checkpoint) line=(zs-checkpoint show "$2") ;;
     zs-plot) line=(zs-plot loss "$2" -o picture.svg) ;;
     zs-runs) line=(zs-runs --registry "$2") ;;
     zs-sweep) line=(zs-sweep "$2" "$2") ;;

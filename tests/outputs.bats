@@ -8,12 +8,12 @@ setup() {
 
 # What an option with a file or folder is for. A new one belongs into one of these lists; a written one gets a case below.
 written="zs-aggregate:output zs-parse:output zs-plan:output zs-plot:output zs-report:output zs-report:figures zs-sweep:output
-  zs-tokenize:output zs-trace:output zs-verify:output zs-train:dump_logits zs-train:save_pretrained zs-train:probe
+  zs-tokenize:output zs-trace:output zs-checkpoint:output zs-verify:output zs-train:dump_logits zs-train:save_pretrained zs-train:probe
   zs-train:profile_dir zs-train:tensorboard_dir zs-train:wandb_dir zs-train:results zs-train:save_initial zs-train:dump_batches"
 # Folders in which zs makes folders of its own, and never replaces a file.
 kept="registry output_dir nvme_path"
 read="theme profile conditions tokenizer dataset dataset_name deepspeed_config plan_profile checkpoint train_file valid_file
-  test_file gradients trace patterns pattern_file"
+  test_file gradients trace patterns pattern_file names"
 
 @test "outputs: every option that names a file or a folder is known to be read or written" {
   for tool in "$BUILD"/zs-*; do
@@ -82,6 +82,10 @@ a_log() {
   trace=$(find "$ROOT/tests/data/traces" -name '*.json*' | head -n 1)
   cp "$trace" "t.${trace##*.}"
   refused "t.${trace##*.}" zs-trace "t.${trace##*.}" -o "t.${trace##*.}"
+  tar -xzf "$ROOT/tests/data/checkpoints/plain.tar.gz"
+  refused checkpoint/ckpt.pt zs-checkpoint show checkpoint -o checkpoint/ckpt.pt
+  echo 'a b' >names
+  refused names zs-checkpoint diff checkpoint checkpoint/ckpt.pt --names names -o names
   echo '{}' >profile.json
   refused profile.json zs-plan profile.json -o profile.json
   mkdir pictures

@@ -56,6 +56,7 @@ bool Graph::is_none(Id id) const {
 Value Graph::tree(Id id) {
   budget_ = 1000000;
   for (const Node& node : nodes_) budget_ += 4 * cost(node);
+  open_.assign(nodes_.size(), false);
   return convert(id, 0);
 }
 
@@ -64,18 +65,37 @@ Value Graph::convert(Id id, int depth) {
   const Node& node = nodes_[id];
   if (budget_ < cost(node)) throw Malformed{"too many values: one is held far more often than it is stored"};
   budget_ -= cost(node);
+  if (!objects_) return convert_node(node, depth);
+  if (open_[id]) return Object{"(itself)"};
+  open_[id] = true;
+  Value value = convert_node(node, depth);
+  open_[id] = false;
+  return value;
+}
+
+std::vector<Value> Graph::convert_all(const std::vector<Id>& ids, int depth) {
+  std::vector<Value> values;
+  for (const Id element : ids) values.push_back(convert(element, depth + 1));
+  return values;
+}
+
+Value Graph::convert_node(const Node& node, int depth) {
   if (const Value* value = std::get_if<Value>(&node)) return *value;
   if (const Sequence* sequence = std::get_if<Sequence>(&node)) {
-    std::vector<Value> values;
-    for (const Id element : sequence->ids) values.push_back(convert(element, depth + 1));
+    std::vector<Value> values = convert_all(sequence->ids, depth);
     if (sequence->tuple) return Tuple{std::move(values)};
     return List{std::move(values)};
   }
   if (const Pairs* pairs = std::get_if<Pairs>(&node)) return convert_dict(*pairs, depth);
+  if (const Made* made = std::get_if<Made>(&node)) {
+    return Object{made->name, convert_all(made->arguments, depth), convert_all(made->state, depth),
+                  convert_all(made->elements, depth), convert_dict({made->pairs}, depth).items};
+  }
   const Global* const global = std::get_if<Global>(&node);
   if (!global) throw Malformed{"a storage without a tensor"};
-  if (!as_dtype(global->name)) throw Malformed{"a " + global->name + " as a value"};
-  return Value(global->name);
+  if (as_dtype(global->name)) return Value(global->name);
+  if (!objects_) throw Malformed{"a " + global->name + " as a value"};
+  return Object{global->name};
 }
 
 // Of equal keys the last value counts, at the place of the first: as in Python.

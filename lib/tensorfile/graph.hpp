@@ -34,13 +34,26 @@ struct Sequence {
 struct Pairs {
   std::vector<Id> ids;  ///< key, value, key, value, ...
 };
+/// What becomes an Object.
+struct Made {
+  std::string name;
+  std::vector<Id> arguments{}, state{}, elements{}, pairs{};
+};
 /// The element type that a name like "torch.float32" stands for, if it does.
 std::optional<Dtype> as_dtype(const std::string& name);
-using Node = std::variant<Value, Sequence, Pairs, Global, Kept>;
+using Node = std::variant<Value, Sequence, Pairs, Global, Kept, Made>;
 
 class Graph {
  public:
+  /// With `objects`, a name alone is an Object, and so is a value within itself: "(itself)".
+  explicit Graph(bool objects = false) : objects_(objects) {}
+
   Id add(Node node);
+  /// The node if it is a T, else nullptr. The pointer ends with the next add().
+  template <class T>
+  T* find(Id id) {
+    return std::get_if<T>(&nodes_[id]);
+  }
 
   /// The node, which must be a T. Throws Malformed, "expected WHAT", otherwise. The reference ends with the next add().
   template <class T>
@@ -61,8 +74,12 @@ class Graph {
 
  private:
   std::vector<Node> nodes_;
+  std::vector<bool> open_;  // whose conversion has not ended
   std::size_t budget_ = 0;
+  bool objects_;
   Value convert(Id id, int depth);
+  Value convert_node(const Node& node, int depth);
+  std::vector<Value> convert_all(const std::vector<Id>& ids, int depth);
   Dict convert_dict(const Pairs& pairs, int depth);
 };
 

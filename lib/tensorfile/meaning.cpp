@@ -68,6 +68,59 @@ bool is_allowed(const std::string& name) {
          dtype_of_class(name);
 }
 
+bool is_hostile(std::string_view name) {
+  static const std::set<std::string_view> modules = {"os",         "posix",       "nt",
+                                                     "subprocess", "sys",         "importlib",
+                                                     "runpy",      "pty",         "socket",
+                                                     "shutil",     "ctypes",      "marshal",
+                                                     "code",       "codeop",      "types",
+                                                     "operator",   "timeit",      "pdb",
+                                                     "bdb",        "cProfile",    "profile",
+                                                     "trace",      "inspect",     "webbrowser",
+                                                     "urllib",     "http",        "ftplib",
+                                                     "ssl",        "platform",    "signal",
+                                                     "threading",  "asyncio",     "multiprocessing",
+                                                     "concurrent", "tempfile",    "requests",
+                                                     "pip",        "ensurepip",   "venv",
+                                                     "unittest",   "doctest",     "pickle",
+                                                     "_pickle",    "cloudpickle", "dill",
+                                                     "joblib",     "linecache",   "pydoc",
+                                                     "site",       "zipimport",   "pkgutil",
+                                                     "imp",        "idlelib",     "distutils",
+                                                     "setuptools", "smtplib",     "telnetlib",
+                                                     "xmlrpc",     "commands"};
+  // What only makes a value of its arguments.
+  static const std::set<std::string_view> harmless = {
+      "set",   "frozenset", "dict",  "list", "tuple", "complex", "bytearray",      "bytes",   "slice",
+      "range", "int",       "float", "bool", "str",   "object",  "NotImplemented", "Ellipsis"};
+  const std::string_view module = name.substr(0, name.find('.')), last = name.substr(name.rfind('.') + 1);
+  if (module == "builtins" || module == "__builtin__" || module == "__builtins__")
+    return !harmless.contains(last) || name.find('.') != name.rfind('.');
+  if (name == "types.SimpleNamespace" || name == "operator.itemgetter") return false;
+  if (name.starts_with("torch.hub.") || name.starts_with("torch.utils.cpp_extension") || name == "torch.load" ||
+      name.starts_with("torch.jit.") || name.starts_with("numpy.testing") || name.starts_with("numpy.f2py") ||
+      name.starts_with("numpy.distutils"))
+    return true;
+  // A name of several points within one module reaches what the module imported: "torch.serialization.os.system".
+  for (std::size_t at = name.find('.'); at != std::string_view::npos; at = name.find('.', at + 1)) {
+    const std::string_view word = name.substr(at + 1, name.find('.', at + 1) - at - 1);
+    if (word == "os" || word == "subprocess" || word == "__builtins__" || word == "sys" || word == "__globals__")
+      return true;
+  }
+  return modules.contains(module);
+}
+
+Id call_inert(Graph& graph, const std::string& name, const std::vector<Id>& arguments) {
+  // Bytes in the protocols before 3: text and the name of its code.
+  if (name == "_codecs.encode" && arguments.size() == 2) return arguments[0];
+  Made made{name, arguments};
+  // Python's own way to make an object without its constructor: class, base, and the base's state.
+  if ((name == "copyreg._reconstructor" || name == "copy_reg._reconstructor") && !arguments.empty()) {
+    if (const Global* const type = graph.find<Global>(arguments[0])) made = {type->name};
+  }
+  return graph.add(std::move(made));
+}
+
 Id call(Graph& graph, const std::string& name, const std::vector<Id>& arguments) {
   const auto expect = [&](std::size_t least, std::size_t most) {
     if (arguments.size() < least || arguments.size() > most) {

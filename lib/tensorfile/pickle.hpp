@@ -20,9 +20,16 @@ std::string pickle(const Value& root, std::vector<StoragePtr>& storages);
 /// Gives the storage that a pickle names by a key.
 using StorageSource = std::function<StoragePtr(const std::string& key)>;
 
+/// Which names of Python's may stand in a pickle.
+enum class Names {
+  tensors,  ///< those of tensors and plain values; any other is an error
+  any       ///< all others too, each as an Object, but such as only a hostile file calls (os.system, builtins.eval)
+};
+
 /// Reads protocols 2 to 5. Attributes set on a dict (`_metadata` of a state_dict) are left out; a Parameter is its
 /// tensor; a dtype is its name ("torch.float32"). Throws Error with `place` and the byte for anything else:
 /// "PLACE: byte 12: global os.system is not allowed".
-Value unpickle(std::string_view bytes, const std::string& place, const StorageSource& source);
+Value unpickle(std::string_view bytes, const std::string& place, const StorageSource& source,
+               Names names = Names::tensors);
 
 }  // namespace zs::tensorfile

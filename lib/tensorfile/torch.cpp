@@ -76,10 +76,11 @@ void write_torch(const std::string& path, const Value& root) {
   zip.finish();
 }
 
-Value read_torch(const std::string& path) {
-  const std::shared_ptr<const Mapping> file = Mapping::open(path);
-  if (!file->bytes().starts_with("PK")) throw Error(path, 0, describe(file->bytes()));
-  const ZipReader zip(file);
+namespace {
+
+Value read(const std::shared_ptr<const Mapping>& file, std::string_view all, const std::string& path, Names names) {
+  if (!all.starts_with("PK")) throw Error(path, 0, describe(all));
+  const ZipReader zip(file, all);
   const std::string root = find_root(zip, path);
   if (zip.contains(root + "/byteorder")) {
     const StoragePtr order = zip.open(root + "/byteorder");
@@ -89,11 +90,28 @@ Value read_torch(const std::string& path) {
   const StoragePtr bytes = zip.open(root + std::string(kPickle));
   bytes->verify();
   std::map<std::string, StoragePtr> opened;
-  return unpickle(bytes->bytes(), path + ": " + root + std::string(kPickle), [&](const std::string& key) {
+  const auto source = [&](const std::string& key) {
     StoragePtr& storage = opened[key];
     if (!storage) storage = zip.open(root + "/data/" + key);
     return storage;
-  });
+  };
+  return unpickle(bytes->bytes(), path + ": " + root + std::string(kPickle), source, names);
+}
+
+}  // namespace
+
+Value read_torch(const std::string& path) {
+  const std::shared_ptr<const Mapping> file = Mapping::open(path);
+  return read(file, file->bytes(), path, Names::tensors);
+}
+
+Value read_torch_objects(const std::string& path) {
+  const std::shared_ptr<const Mapping> file = Mapping::open(path);
+  return read(file, file->bytes(), path, Names::any);
+}
+
+Value read_torch_objects(const std::shared_ptr<const Mapping>& file, std::string_view bytes, const std::string& place) {
+  return read(file, bytes, place, Names::any);
 }
 
 std::size_t verify(const Value& root) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of torch.save: zip archives with a pickle and a raw entry per storage.
 #pragma once
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "tensorfile/value.hpp"
 
@@ -18,6 +20,10 @@ void write_torch(const std::string& path, const Value& root);
 /// Throws Error, "PATH: ENTRY: byte N: ...", for a damaged file, one of the time before PyTorch 1.6, a TorchScript
 /// archive, and a pickle with anything but tensors and plain values (the global is named).
 Value read_torch(const std::string& path);
+/// The same with objects of any names (pickle.hpp), for what trainers save beside weights.
+Value read_torch_objects(const std::string& path);
+/// The same of a part of a mapped file, `bytes`, which messages call `place`.
+Value read_torch_objects(const std::shared_ptr<const Mapping>& file, std::string_view bytes, const std::string& place);
 
 /// Reads all tensor data once and throws Error, "PATH: ENTRY: ...", at a checksum that differs.
 /// Gives the number of storages that had a checksum.

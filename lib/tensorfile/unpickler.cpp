@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "tensorfile/graph.hpp"
 #include "tensorfile/meaning.hpp"
 #include "tensorfile/pickle.hpp"
@@ -14,7 +15,8 @@ namespace {
 // Lib/pickletools.py.
 class Unpickler {
  public:
-  Unpickler(std::string_view bytes, const StorageSource& source) : bytes_(bytes), source_(source) {}
+  Unpickler(std::string_view bytes, const StorageSource& source, Names names)
+      : bytes_(bytes), source_(source), objects_(names == Names::any), graph_(objects_) {}
 
   // Throws Malformed; at() then is the byte of the opcode.
   Value read() {
@@ -30,6 +32,7 @@ class Unpickler {
  private:
   std::string_view bytes_;
   const StorageSource& source_;
+  bool objects_;
   std::size_t at_ = 0, opcode_at_ = 0;
   Graph graph_;
   std::vector<Id> stack_;
@@ -187,23 +190,83 @@ class Unpickler {
       case 0x81: {
         const std::vector<Id> ids = pop_ids(2);
         const std::vector<Id> arguments = graph_.as<Sequence>(ids[1], "a tuple of arguments").ids;
-        const std::string name = graph_.as<Global>(ids[0], "a name to call").name;
-        return push(call(graph_, name, arguments));
+        return push(called(ids[0], arguments));
       }
-      case 'b':  // BUILD: attributes of an OrderedDict
-        pop();
-        graph_.as<Pairs>(top(), "a dict to set attributes of");
-        return;
+      case 'b':
+        return build(pop());
       case 'Q':
         return push(keep(graph_, pop(), source_));
       default:
         break;
     }
+    if (objects_ && step_objects(opcode)) return;
     constexpr const char* kHex = "0123456789abcdef";
     throw Malformed{std::string("opcode 0x") + kHex[opcode >> 4] + kHex[opcode & 15] + " is not allowed"};
   }
 
+  /// The opcodes that only objects need.
+  bool step_objects(unsigned char opcode) {
+    switch (opcode) {
+      case 'B':
+        push_new(Value(take(number<std::uint32_t>())));
+        return true;
+      case 'C':
+        push_new(Value(take(number<std::uint8_t>())));
+        return true;
+      case 0x8E:
+      case 0x96:  // bytes, a bytearray
+        push_new(Value(take(number<std::uint64_t>())));
+        return true;
+      case 0x8F:
+        push_new(Made{"builtins.set"});
+        return true;
+      case 0x90: {  // ADDITEMS
+        const std::vector<Id> ids = pop_mark();
+        std::vector<Id>& elements = graph_.as<Made>(top(), "a set to add to").elements;
+        elements.insert(elements.end(), ids.begin(), ids.end());
+        return true;
+      }
+      case 0x91: {
+        Made made{"builtins.frozenset"};
+        made.elements = pop_mark();
+        push_new(std::move(made));
+        return true;
+      }
+      case 0x92: {  // NEWOBJ_EX: class, arguments, named ones
+        const std::vector<Id> ids = pop_ids(3);
+        std::vector<Id> arguments = graph_.as<Sequence>(ids[1], "a tuple of arguments").ids;
+        arguments.push_back(ids[2]);
+        push(called(ids[0], arguments));
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  Id called(Id callee, const std::vector<Id>& arguments) {
+    if (objects_) {
+      // What an object was asked for would be called: functools.partial, a bound method.
+      const Global* const global = graph_.find<Global>(callee);
+      if (!global) return graph_.add(Made{"(a call of an object)", arguments});
+      if (!is_allowed(global->name)) return call_inert(graph_, std::string(global->name), arguments);
+    }
+    const std::string name = graph_.as<Global>(callee, "a name to call").name;
+    return call(graph_, name, arguments);
+  }
+
+  /// Attributes of an OrderedDict, which are left out, or of an object.
+  void build(Id state) {
+    const Id id = top();
+    if (Made* const made = graph_.find<Made>(id)) {
+      made->state = {state};
+    } else if (!objects_) {
+      graph_.as<Pairs>(id, "a dict to set attributes of");
+    }
+  }
+
   void push_long(std::string_view bytes) {  // two's complement of any length
+    if (bytes.size() > 8 && objects_) return push_new(Value("0x" + to_hex(std::string(bytes.rbegin(), bytes.rend()))));
     if (bytes.size() > 8) {
       throw Malformed{"an integer of " + std::to_string(bytes.size()) + " bytes does not fit 64 bits"};
     }
@@ -221,7 +284,10 @@ class Unpickler {
   }
 
   void push_global(std::string name) {
-    if (!is_allowed(name))
+    if (objects_ && !is_allowed(name) && is_hostile(name))
+      throw Malformed{"the pickle names " + name +
+                      ", which no checkpoint needs: it would run something in Python; nothing was run here"};
+    if (!objects_ && !is_allowed(name))
       throw Malformed{"global " + name + " is not allowed: only tensors and plain values are read"};
     push_new(Global{std::move(name)});
   }
@@ -233,6 +299,10 @@ class Unpickler {
   }
 
   void append(const std::vector<Id>& ids) {
+    if (Made* const made = graph_.find<Made>(top())) {
+      made->elements.insert(made->elements.end(), ids.begin(), ids.end());
+      return;
+    }
     Sequence& list = graph_.as<Sequence>(top(), "a list to append to");
     if (list.tuple) throw Malformed{"malformed pickle: expected a list to append to"};
     list.ids.insert(list.ids.end(), ids.begin(), ids.end());
@@ -240,15 +310,16 @@ class Unpickler {
 
   void set_items(const std::vector<Id>& ids) {
     if (ids.size() % 2 != 0) throw Malformed{"malformed pickle: a key without a value"};
-    std::vector<Id>& pairs = graph_.as<Pairs>(top(), "a dict to set items of").ids;
+    Made* const made = graph_.find<Made>(top());
+    std::vector<Id>& pairs = made ? made->pairs : graph_.as<Pairs>(top(), "a dict to set items of").ids;
     pairs.insert(pairs.end(), ids.begin(), ids.end());
   }
 };
 
 }  // namespace
 
-Value unpickle(std::string_view bytes, const std::string& place, const StorageSource& source) {
-  Unpickler unpickler(bytes, source);
+Value unpickle(std::string_view bytes, const std::string& place, const StorageSource& source, Names names) {
+  Unpickler unpickler(bytes, source, names);
   try {
     return unpickler.read();
   } catch (const Malformed& malformed) {

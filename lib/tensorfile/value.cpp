@@ -25,19 +25,32 @@ std::int64_t Value::integer(std::string_view name) const {
   throw Error(name, 0, "is a " + std::string(type_name()) + ", expected an integer");
 }
 
-const Value* Value::find(std::string_view key) const {
-  const Dict* const dict = get<Dict>();
-  if (!dict) return nullptr;
-  for (const Item& item : dict->items) {
+namespace {
+
+const Value* find_in(const std::vector<Item>& items, std::string_view key) {
+  for (const Item& item : items) {
     const std::string* const name = item.key.get<std::string>();
     if (name && *name == key) return &item.value;
   }
   return nullptr;
 }
 
+}  // namespace
+
+const Value* Value::find(std::string_view key) const {
+  if (const Object* const object = get<Object>()) return object->find(key);
+  const Dict* const dict = get<Dict>();
+  return dict ? find_in(dict->items, key) : nullptr;
+}
+
+const Value* Object::find(std::string_view key) const {
+  if (const Value* const item = find_in(items, key)) return item;
+  return state.empty() ? nullptr : state.front().find(key);
+}
+
 std::string_view Value::type_name() const {
-  constexpr std::array<std::string_view, 9> kNames = {"none", "bool",  "int",  "float", "str",
-                                                      "list", "tuple", "dict", "tensor"};
+  constexpr std::array<std::string_view, 10> kNames = {"none", "bool",  "int",  "float",  "str",
+                                                       "list", "tuple", "dict", "tensor", "object"};
   return kNames[held_.index()];
 }
 

@@ -27,7 +27,20 @@ struct Dict {
   std::vector<Item> items;
 };
 
-/// None, bool, int, float, str, list, tuple, dict or tensor.
+/// What an object of Python's was made of, as far as its pickle says: nothing was imported, made or called. A class
+/// alone is an object without arguments.
+struct Object {
+  std::string name;                ///< of what Python would have called: "argparse.Namespace"
+  std::vector<Value> arguments{};  ///< that it would have been given
+  std::vector<Value> state{};      ///< none, or one: mostly a dict of its attributes
+  std::vector<Value> elements{};   ///< appended to it
+  std::vector<Item> items{};       ///< set in it
+
+  /// An attribute or an item of that name; nullptr where there is none.
+  const Value* find(std::string_view key) const;
+};
+
+/// None, bool, int, float, str (bytes too), list, tuple, dict, tensor or object.
 class Value {
  public:
   Value() = default;  ///< None
@@ -42,9 +55,11 @@ class Value {
   Value(Tuple value);
   Value(Dict value);
   Value(Tensor value);
+  Value(Object value);
 
   bool is_none() const { return std::holds_alternative<std::monostate>(held_); }
-  /// The value if it is of that type, else nullptr: bool, std::int64_t, double, std::string, List, Tuple, Dict, Tensor.
+  /// The value if it is of that type, else nullptr: bool, std::int64_t, double, std::string, List, Tuple, Dict, Tensor,
+  /// Object.
   template <class T>
   const T* get() const {
     return std::get_if<T>(&held_);
@@ -59,13 +74,13 @@ class Value {
   double real(std::string_view name) const;
   /// Throws Error, with `name` as the place, unless it is an integer.
   std::int64_t integer(std::string_view name) const;
-  /// The value under a string key; nullptr where there is none or this is no dict.
+  /// The value under a string key of a dict or an object; nullptr where there is none.
   const Value* find(std::string_view key) const;
   /// "dict", "int", "tensor", ...: for messages.
   std::string_view type_name() const;
 
  private:
-  std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Tuple, Dict, Tensor> held_;
+  std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Tuple, Dict, Tensor, Object> held_;
 };
 
 struct Item {
@@ -80,6 +95,7 @@ inline Value::Value(List value) : held_(std::move(value)) {}
 inline Value::Value(Tuple value) : held_(std::move(value)) {}
 inline Value::Value(Dict value) : held_(std::move(value)) {}
 inline Value::Value(Tensor value) : held_(std::move(value)) {}
+inline Value::Value(Object value) : held_(std::move(value)) {}
 
 template <std::integral T>
 Value::Value(T value) {

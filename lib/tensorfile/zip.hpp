@@ -43,6 +43,8 @@ class ZipReader {
   /// Reads the directory and checks every entry's place and header. Throws Error, with the path, where the file is
   /// no zip archive, cut short, damaged, or holds two entries of one name.
   explicit ZipReader(std::shared_ptr<const Mapping> file);
+  /// The same of an archive that is a part of the file: `bytes` are the mapping's.
+  ZipReader(std::shared_ptr<const Mapping> file, std::string_view bytes);
 
   /// The names of all entries, sorted.
   std::vector<std::string> names() const;
@@ -58,6 +60,7 @@ class ZipReader {
     bool stored = false;
   };
   std::shared_ptr<const Mapping> file_;
+  std::string_view all_;
   std::map<std::string, Entry> entries_;
 };
 

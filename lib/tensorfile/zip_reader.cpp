@@ -15,16 +15,15 @@ constexpr std::uint32_t kEnd64 = 0x06064B50, kLocator64 = 0x07064B50;
 // Numbers out of a byte range that may lie: every access is checked, a failure names the file and the part.
 class Bytes {
  public:
-  explicit Bytes(const Mapping& file) : file_(file) {}
+  Bytes(const Mapping& file, std::string_view all) : file_(file), all_(all) {}
 
   [[noreturn]] void fail(const std::string& what) const { throw Error(file_.path(), 0, what); }
 
   std::string_view range(std::uint64_t at, std::uint64_t size, const char* part) const {
-    const std::string_view all = file_.bytes();
-    if (at > all.size() || size > all.size() - at) {
+    if (at > all_.size() || size > all_.size() - at) {
       fail("damaged zip archive: " + std::string(part) + " lies outside of the file");
     }
-    return all.substr(at, size);
+    return all_.substr(at, size);
   }
 
   template <class T>
@@ -39,6 +38,7 @@ class Bytes {
 
  private:
   const Mapping& file_;
+  std::string_view all_;
 };
 
 // The end record stands last, before a comment of up to 64 KB.
@@ -79,9 +79,11 @@ Directory find_directory(const Bytes& bytes, std::string_view all) {
 
 }  // namespace
 
-ZipReader::ZipReader(std::shared_ptr<const Mapping> file) : file_(std::move(file)) {
-  const Bytes bytes(*file_);
-  const Directory directory = find_directory(bytes, file_->bytes());
+ZipReader::ZipReader(std::shared_ptr<const Mapping> file) : ZipReader(file, file->bytes()) {}
+
+ZipReader::ZipReader(std::shared_ptr<const Mapping> file, std::string_view all) : file_(std::move(file)), all_(all) {
+  const Bytes bytes(*file_, all_);
+  const Directory directory = find_directory(bytes, all_);
   std::uint64_t at = directory.begin;
   for (std::uint64_t i = 0; i < directory.count; ++i) {
     constexpr const char* kPart = "a directory record";
@@ -146,7 +148,7 @@ StoragePtr ZipReader::open(const std::string& name) const {
   if (!found->second.stored) {
     throw Error(file_->path(), 0, name + ": is compressed or encrypted, torch.save writes neither");
   }
-  return Storage::map(file_, file_->bytes().substr(found->second.begin, found->second.size), name, found->second.crc);
+  return Storage::map(file_, all_.substr(found->second.begin, found->second.size), name, found->second.crc);
 }
 
 }  // namespace zs::tensorfile

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/describe.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/checksum.hpp"
+#include "base/number.hpp"
+
+namespace zs::state {
+
+std::vector<std::pair<std::string, std::string>> header(const State& state) {
+  std::vector<std::pair<std::string, std::string>> lines = {{"checkpoint", state.path}};
+  const auto add = [&](const char* key, const std::string& text) {
+    if (!text.empty()) lines.emplace_back(key, text);
+  };
+  const auto number = [](const std::optional<std::int64_t>& value) { return value ? to_text(*value) : std::string(); };
+  if (state.folder != state.path) add("folder", state.folder);
+  add("framework", state.framework + (state.version.empty() ? "" : " " + state.version));
+  add("layout", state.layout);
+  add("stage", number(state.stage));
+  add("step", number(state.step));
+  if (state.skipped && *state.skipped > 0) add("skipped steps", number(state.skipped));
+  std::set<double> steps;
+  std::int64_t trained = 0, frozen = 0, buffers = 0, tied = 0;
+  for (const Parameter& parameter : state.parameters) {
+    if (parameter.step) steps.insert(*parameter.step);
+    (parameter.buffer ? buffers : !parameter.tied.empty() ? tied : parameter.frozen ? frozen : trained) += 1;
+  }
+  if (steps.size() == 1) add("optimizer steps", to_text(*steps.begin()));
+  if (steps.size() > 1) add("optimizer steps", to_text(*steps.begin()) + " to " + to_text(*steps.rbegin()));
+  add("ranks", number(state.ranks));
+  add("parameters", to_text(trained) + (frozen ? ", " + to_text(frozen) + " frozen" : "") +
+                        (tied ? ", " + to_text(tied) + " tied" : "") +
+                        (buffers ? ", " + to_text(buffers) + " buffers" : ""));
+  std::uint64_t bytes = 0;
+  for (const File& file : state.files) bytes += file.bytes;
+  add("files",
+      to_text(static_cast<std::int64_t>(state.files.size())) + ", " + to_bytes_text(static_cast<double>(bytes)));
+  std::map<std::string, std::pair<std::string, std::string>> settings;
+  for (const Parameter& parameter : state.parameters) {
+    for (const char* const key : {"lr", "weight_decay", "betas", "eps"}) {
+      const auto found = parameter.hyper.find(key);
+      if (found == parameter.hyper.end()) continue;
+      auto& [first, other] = settings[key];
+      if (first.empty()) first = found->second;
+      if (first != found->second) other = found->second;
+    }
+  }
+  for (const auto& [key, values] : settings)
+    add(key.c_str(), values.first + (values.second.empty() ? "" : ", in another group " + values.second));
+  std::map<std::string, std::int64_t> kinds;
+  for (const auto& [name, text] : state.facts) ++kinds[std::string(kind_of(name))];
+  for (const auto& [kind, count] : kinds) add((kind + " values").c_str(), to_text(count));
+  const auto joined = [](const std::vector<std::string>& all) {
+    std::string text;
+    for (const std::string& one : all) text += (text.empty() ? "" : ", ") + one;
+    return text;
+  };
+  add("objects", joined(state.objects));
+  add("not read", joined(state.unread));
+  for (const std::string& note : state.notes) add("note", note);
+  return lines;
+}
+
+std::vector<std::pair<std::string, const Whole*>> tensors_of(const Parameter& parameter) {
+  std::vector<std::pair<std::string, const Whole*>> all;
+  if (parameter.weight) all.emplace_back(parameter.buffer ? "buffer" : "weight", &*parameter.weight);
+  if (parameter.master) all.emplace_back("master", &*parameter.master);
+  for (const auto& [kind, whole] : parameter.moments) all.emplace_back(kind, &whole);
+  return all;
+}
+
+Rows kinds(const State& state) {
+  struct Sum {
+    std::int64_t tensors = 0, elements = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Sum> sums;
+  std::vector<std::pair<std::string, std::string>> order;
+  for (const Parameter& parameter : state.parameters) {
+    for (const auto& [kind, whole] : tensors_of(parameter)) {
+      const std::pair<std::string, std::string> key{kind, std::string(name_of(whole->dtype))};
+      if (!sums.contains(key)) order.push_back(key);
+      Sum& sum = sums[key];
+      ++sum.tensors, sum.elements += whole->count(), sum.bytes += whole->bytes();
+    }
+  }
+  Rows rows;
+  for (const auto& key : order) {
+    const Sum& sum = sums[key];
+    rows.push_back({key.first, key.second, to_text(sum.tensors), to_text(sum.elements),
+                    to_text(static_cast<std::int64_t>(sum.bytes))});
+  }
+  return rows;
+}
+
+Rows ranks(const State& state) {
+  struct Held {
+    std::int64_t files = 0, elements = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<int, Held> held;
+  for (const File& file : state.files) {
+    if (file.rank >= 0) ++held[file.rank].files, held[file.rank].bytes += file.bytes;
+  }
+  for (const Parameter& parameter : state.parameters) {
+    for (const auto& [kind, whole] : tensors_of(parameter)) {
+      for (const Piece& piece : whole->pieces) {
+        if (piece.rank >= 0) held[piece.rank].elements += piece.tensor.count();
+      }
+    }
+  }
+  Rows rows;
+  for (const auto& [rank, one] : held)
+    rows.push_back({std::to_string(rank), to_text(one.files), to_text(static_cast<std::int64_t>(one.bytes)),
+                    to_text(one.elements)});
+  return rows;
+}
+
+std::vector<std::string> tensor_columns(bool digests) {
+  std::vector<std::string> columns = {"name", "kind", "type", "shape", "step", "tied", "parts", "files"};
+  if (digests) columns.emplace_back("sha256");
+  return columns;
+}
+
+Rows tensors(const State& state, bool digests) {
+  Rows rows;
+  for (const Parameter& parameter : state.parameters) {
+    for (const auto& [kind, whole] : tensors_of(parameter)) {
+      std::set<std::string> files;
+      for (const Piece& piece : whole->pieces) files.insert(piece.file);
+      std::string names;
+      for (const std::string& file : files) names += (names.empty() ? "" : " ") + file;
+      rows.push_back({parameter.name, kind, std::string(name_of(whole->dtype)), tensorfile::to_text(whole->shape),
+                      parameter.step ? to_text(*parameter.step) : "", parameter.tied,
+                      to_text(static_cast<std::int64_t>(whole->pieces.size())), names});
+      if (digests) rows.back().push_back(sha256(joined_bytes(*whole, parameter.name + ": " + kind)));
+    }
+  }
+  return rows;
+}
+
+}  // namespace zs::state

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/diff.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "compare/elements.hpp"
+
+namespace zs::state {
+namespace {
+
+using compare::Verdict;
+using tensorfile::Dtype;
+using tensorfile::Tensor;
+
+/// What a side has of one thing: a tensor, or a text.
+struct Item {
+  std::string kind, name;
+  const Whole* tensor = nullptr;
+  std::string text{};
+  bool alias = false;  ///< another name of what stands in the list already
+};
+using Items = std::map<std::string, Item>;
+
+bool same_bits(const Whole& a, const Whole& b) {
+  if (a.shape != b.shape || a.dtype != b.dtype || !defect(a).empty() || !defect(b).empty()) return false;
+  return compare::elements(joined(a, ""), joined(b, ""), {}).differing == 0;
+}
+
+/// What wrappers of modules put into names.
+std::string bare(std::string name) {
+  for (const std::string_view word :
+       {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_forward_module."}) {
+    for (std::size_t at = 0; (at = name.find(word)) != std::string::npos;) name.erase(at, word.size());
+  }
+  return name;
+}
+
+/// The first word of all the names, with its point; "" where they have none in common.
+std::string common(const State& state) {
+  std::string prefix;
+  for (const Parameter& parameter : state.parameters) {
+    if (parameter.name.starts_with('#')) return "";
+    const std::string name = bare(parameter.name);
+    const std::size_t point = name.find('.');
+    const std::string word = point == std::string::npos ? "" : name.substr(0, point + 1);
+    if (prefix.empty()) prefix = word;
+    if (word.empty() || word != prefix) return "";
+  }
+  return prefix;
+}
+
+using Rename = std::function<std::string(const std::string&)>;
+
+/// Names of wrappers aside, and without the first word that all names of a side have, where more names are the same
+/// then.
+std::pair<Rename, Rename> joined_names(const State& a, const State& b, const Names& names) {
+  const Rename first = [&names](const std::string& name) { return names.renamed(bare(name)); };
+  const auto cut = [](Rename rename, const std::string& prefix) -> Rename {
+    return [rename = std::move(rename), prefix](const std::string& name) {
+      const std::string made = rename(name);
+      return made.starts_with(prefix) ? made.substr(prefix.size()) : made;
+    };
+  };
+  const std::string of_a = names.empty() ? common(a) : "", of_b = names.empty() ? common(b) : "";
+  std::pair<Rename, Rename> best{first, bare};
+  std::size_t most = 0;
+  for (const auto& [x, y] : {std::pair<std::string, std::string>{"", ""}, {of_a, ""}, {"", of_b}, {of_a, of_b}}) {
+    const Rename left = cut(first, x), right = cut(bare, y);
+    std::set<std::string> there;
+    for (const Parameter& parameter : b.parameters) there.insert(right(parameter.name));
+    const auto same = static_cast<std::size_t>(std::count_if(
+        a.parameters.begin(), a.parameters.end(), [&](const Parameter& p) { return there.contains(left(p.name)); }));
+    if (same > most) best = {left, right}, most = same;
+  }
+  return best;
+}
+
+Items items_of(const State& state, const Rename& rename) {
+  Items items;
+  const auto add = [&](const std::string& kind, const std::string& name, Item item) {
+    item.kind = kind, item.name = name;
+    items.emplace(kind + " " + name, std::move(item));
+  };
+  for (const Parameter& parameter : state.parameters) {
+    const std::string name = rename(parameter.name);
+    const Parameter* base = &parameter;
+    if (!parameter.tied.empty()) {
+      if (const Parameter* const other = state.find(parameter.tied)) base = other;
+    }
+    const bool alias = base != &parameter;
+    const Whole* const weight = parameter.weight ? &*parameter.weight : base->weight ? &*base->weight : nullptr;
+    const Whole* const master = base->master ? &*base->master : nullptr;
+    const bool wide = weight && weight->dtype == Dtype::f32;
+    if (master) add("float32", name, {"", "", master, "", alias});
+    if (wide && !master) add("float32", name, {"", "", weight, "", alias});
+    if (wide && master && !same_bits(*weight, *master)) add("weight", name, {"", "", weight, "", alias});
+    if (weight && !wide) add(std::string(name_of(weight->dtype)), name, {"", "", weight, "", alias});
+    if (alias) continue;
+    for (const auto& [kind, whole] : parameter.moments) add(kind, name, {"", "", &whole, "", false});
+    if (parameter.step) add("step", name, {"", "", nullptr, to_text(*parameter.step), false});
+    for (const char* const key : {"lr", "weight_decay", "betas", "eps", "momentum"}) {
+      const auto found = parameter.hyper.find(key);
+      if (found != parameter.hyper.end()) add(key, name, {"", "", nullptr, found->second, false});
+    }
+  }
+  for (const auto& [fact, text] : state.facts)
+    add(std::string(kind_of(fact)), fact.substr(fact.find('.') + 1), {"", "", nullptr, text, false});
+  if (state.step) add("training", "global step", {"", "", nullptr, to_text(*state.step), false});
+  return items;
+}
+
+struct Row {
+  std::int64_t compared = 0, elements = 0, differing = 0, only_a = 0, only_b = 0;
+  compare::Difference largest{};
+};
+
+std::string list(const std::vector<std::string>& all) {
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i == 4) return text + " and " + to_text(static_cast<std::int64_t>(all.size() - i)) + " more";
+    text += (i ? ", " : "") + all[i];
+  }
+  return text;
+}
+
+class Comparison {
+ public:
+  Comparison(const State& a, const State& b, const compare::Tolerance& tolerance)
+      : a_(a), b_(b), tolerance_(tolerance) {}
+
+  Difference run(const Names& names) {
+    const auto [left, right] = joined_names(a_, b_, names);
+    Items of_a = items_of(a_, left), of_b = items_of(b_, right);
+    // Another name of a tensor that one side leaves out; what one trainer alone says of itself.
+    drop(of_a, of_b), drop(of_b, of_a);
+    compare::Holdings held_a, held_b;
+    for (const auto& [key, item] : of_a) held_a.add(key, count(item));
+    for (const auto& [key, item] : of_b) held_b.add(key, count(item));
+    compare::Ledger ledger(held_a, held_b);
+    for (const auto& [key, item] : of_a) {
+      const auto other = of_b.find(key);
+      if (other == of_b.end()) {
+        ++row(item.kind).only_a, only_a_[item.kind].push_back(item.name);
+        continue;
+      }
+      compared(key, item, other->second, ledger);
+    }
+    for (const auto& [key, item] : of_b) {
+      if (!of_a.contains(key)) ++row(item.kind).only_b, only_b_[item.kind].push_back(item.name);
+    }
+    for (const State* const side : {&a_, &b_}) {
+      if (!side->faults.empty()) ledger.at_least(Verdict::failed);
+    }
+    made_.verdict = ledger.settle();
+    tell();
+    return std::move(made_);
+  }
+
+ private:
+  const State& a_;
+  const State& b_;
+  const compare::Tolerance& tolerance_;
+  Difference made_;
+  std::map<std::string, Row> rows_;
+  std::vector<std::string> order_;
+  std::map<std::string, std::vector<std::string>> only_a_, only_b_;
+  std::vector<std::pair<std::string, std::string>> first_;
+  std::vector<std::string> not_finite_;
+
+  static std::int64_t count(const Item& item) { return item.tensor ? item.tensor->count() : 1; }
+
+  void drop(Items& items, const Items& other) const {
+    const bool same = a_.framework == b_.framework;
+    std::erase_if(items, [&](const auto& each) {
+      const Item& item = each.second;
+      if (other.contains(each.first)) return false;
+      return item.alias || (item.kind == "training" && !same);
+    });
+  }
+
+  Row& row(const std::string& kind) {
+    if (!rows_.contains(kind)) order_.push_back(kind);
+    return rows_[kind];
+  }
+
+  void first(const std::string& what, const std::string& x, const std::string& y, const std::string& more = "") {
+    if (!first_.empty()) return;
+    first_ = {{"what", what}, {a_.path, x}, {b_.path, y}};
+    if (!more.empty()) first_.emplace_back("distance", more);
+  }
+
+  void compared(const std::string& key, const Item& x, const Item& y, compare::Ledger& ledger) {
+    Row& into = row(x.kind);
+    ++into.compared;
+    const std::string what = x.kind + " of " + x.name;
+    if (!x.tensor || !y.tensor) {
+      const bool equal = !x.tensor && !y.tensor && x.text == y.text;
+      ledger.compared(key, equal ? Verdict::exact : Verdict::different, count(x), count(y));
+      ++into.elements;
+      if (equal) return;
+      ++into.differing;
+      return first(x.tensor || y.tensor
+                       ? what
+                       : (x.kind == "training" || x.kind == "schedule" || x.kind == "scaler" || x.kind == "random"
+                              ? x.kind + " " + x.name
+                              : what),
+                   x.tensor ? "a tensor" : x.text, y.tensor ? "a tensor" : y.text);
+    }
+    const std::string defect_a = defect(*x.tensor), defect_b = defect(*y.tensor);
+    if (!defect_a.empty() || !defect_b.empty()) {
+      ledger.compared(key, Verdict::failed, count(x), count(y));
+      return first(what, defect_a.empty() ? "whole" : defect_a, defect_b.empty() ? "whole" : defect_b);
+    }
+    if (x.tensor->dtype != y.tensor->dtype || x.tensor->shape != y.tensor->shape) {
+      ledger.compared(key, Verdict::different, count(x), count(y));
+      into.differing += count(x);
+      const auto told = [](const Whole& whole) {
+        return std::string(name_of(whole.dtype)) + " " + tensorfile::to_text(whole.shape);
+      };
+      return first(what, told(*x.tensor), told(*y.tensor));
+    }
+    const Tensor left = joined(*x.tensor, what), right = joined(*y.tensor, what);
+    const compare::Elements found = compare::elements(left, right, tolerance_);
+    into.elements += found.compared, into.differing += found.differing;
+    into.largest.join(found.largest);
+    ledger.compared(key,
+                    found.refused > 0      ? Verdict::different
+                    : found.not_finite > 0 ? Verdict::failed
+                    : found.differing > 0  ? Verdict::within
+                                           : Verdict::exact,
+                    found.compared);
+    if (found.not_finite > 0) not_finite_.push_back(what);
+    if (found.first >= 0) {
+      const compare::Spelt u = compare::spelt(left, found.first), v = compare::spelt(right, found.first);
+      first(what + ", element " + to_text(found.first), u.decimal + " (" + u.hexadecimal + ")",
+            v.decimal + " (" + v.hexadecimal + ")",
+            to_text(compare::ulp_at(left, right, found.first)) + " ulp; " + to_text(found.differing) + " of " +
+                to_text(found.compared) + " elements differ");
+    }
+    left.storage->forget(), right.storage->forget();
+  }
+
+  void tell() {
+    auto& lines = made_.lines;
+    lines.emplace_back("verdict", std::string(compare::name(made_.verdict)));
+    for (const State* const side : {&a_, &b_}) {
+      if (!side->faults.empty())
+        lines.emplace_back(
+            "reason", side->faults.front() +
+                          (side->faults.size() > 1
+                               ? "; and " + to_text(static_cast<std::int64_t>(side->faults.size() - 1)) + " more faults"
+                               : ""));
+    }
+    if (rows_.empty()) lines.emplace_back("reason", "they have nothing in common");
+    lines.insert(lines.end(), first_.begin(), first_.end());
+    if (!not_finite_.empty()) lines.emplace_back("not finite", list(not_finite_));
+    for (const auto& [names, path] : {std::pair{&only_a_, &a_.path}, {&only_b_, &b_.path}}) {
+      for (const auto& [kind, all] : *names) lines.emplace_back("only in " + *path, kind + ": " + list(all));
+    }
+    for (const State* const side : {&a_, &b_}) {
+      std::string text = side->framework + (side->version.empty() ? "" : " " + side->version) + ", " + side->layout;
+      if (side->step) text += ", step " + to_text(*side->step);
+      if (side->ranks) text += ", " + to_text(*side->ranks) + (*side->ranks == 1 ? " rank" : " ranks");
+      lines.emplace_back(side->path, text);
+    }
+    for (const std::string& kind : order_) {
+      const Row& one = rows_[kind];
+      made_.kinds.push_back({kind, to_text(one.compared), to_text(one.elements), to_text(one.differing),
+                             to_text(one.largest.absolute), to_text(one.largest.relative), to_text(one.only_a),
+                             to_text(one.only_b)});
+    }
+  }
+};
+
+}  // namespace
+
+Difference diff(const State& a, const State& b, const compare::Tolerance& tolerance, const Names& names) {
+  return Comparison(a, b, tolerance).run(names);
+}
+
+}  // namespace zs::state

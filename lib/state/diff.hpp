@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two checkpoints of any frameworks, compared: weights, masters, moments, steps, settings, schedules, scalers, random
+// states.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compare/ledger.hpp"
+#include "compare/measure.hpp"
+#include "state/describe.hpp"
+#include "state/state.hpp"
+
+namespace zs::state {
+
+/// Names of A by names of B, as a file has them: a line a pair, "A B"; one with a * on both sides is of all names that
+/// begin and end so. Lines whose first word is # are left out.
+class Names {
+ public:
+  Names() = default;
+  /// Throws Error with the line.
+  explicit Names(const std::string& path);
+  /// What the name of A is called in B; the name itself where no line says it.
+  std::string renamed(const std::string& name) const;
+  bool empty() const { return rules_.empty(); }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> rules_;
+};
+
+struct Difference {
+  compare::Settled verdict{};
+  std::vector<std::pair<std::string, std::string>> lines;  ///< "verdict", and what belongs to it, in order
+  Rows kinds;                                              ///< a row a kind of thing, under kCompared
+};
+inline const std::vector<std::string> kCompared = {"kind", "compared", "elements", "differing",
+                                                   "abs",  "rel",      "only_a",   "only_b"};
+
+/// What float32 numbers a side has of a parameter are its master, or a weight of that type; a parameter of another name
+/// of itself has the numbers of that. What only one side has leaves the two undecided; a fault of either is FAILED.
+Difference diff(const State& a, const State& b, const compare::Tolerance& tolerance, const Names& names = {});
+
+}  // namespace zs::state

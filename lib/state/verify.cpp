@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "compare/elements.hpp"
+#include "state/describe.hpp"
+#include "tensorfile/half.hpp"
+
+namespace zs::state {
+namespace {
+
+using tensorfile::Dtype;
+using tensorfile::Tensor;
+
+bool is_real(Dtype dtype) {
+  return dtype == Dtype::f32 || dtype == Dtype::bf16 || dtype == Dtype::f16 || dtype == Dtype::f64;
+}
+
+constexpr std::int64_t kBlock = 1 << 16;
+
+/// Gives the values of a tensor in blocks, with the number of the first.
+template <class Take>
+void in_blocks(const Tensor& tensor, Take take) {
+  std::vector<float> values;
+  const std::int64_t count = tensor.count();
+  for (std::int64_t at = 0; at < count; at += kBlock) {
+    values.resize(static_cast<std::size_t>(std::min(kBlock, count - at)));
+    read_f32(tensor, at, values);
+    if (!take(at, values)) return;
+  }
+}
+
+class Verifier {
+ public:
+  explicit Verifier(State& state) : state_(state) {}
+
+  Checked run() {
+    for (const Parameter& parameter : state_.parameters) {
+      for (const auto& [kind, whole] : tensors_of(parameter)) tensor(parameter, kind, *whole);
+      if (parameter.weight && parameter.master && parameter.tied.empty()) rounded(parameter);
+    }
+    for (const auto& [name, piece] : state_.paddings) {
+      ++checked_.paddings;
+      in_blocks(piece.tensor, [&](std::int64_t, const std::vector<float>& values) {
+        const bool zero = std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
+        if (!zero)
+          fault(piece.file,
+                "the padding behind " + name + " is not zero: elements of a parameter lie where none should");
+        return zero;
+      });
+    }
+    return checked_;
+  }
+
+ private:
+  State& state_;
+  Checked checked_;
+  std::set<tensorfile::StoragePtr> seen_;
+
+  void fault(const std::string& file, const std::string& what) {
+    state_.faults.push_back(located(state_.folder + "/" + file, 0, what));
+  }
+
+  static std::string file_of(const Whole& whole, std::int64_t index) {
+    for (const Piece& piece : whole.pieces) {
+      if (piece.at.empty() && index >= piece.begin && index < piece.begin + piece.tensor.count()) return piece.file;
+    }
+    return whole.pieces.empty() ? "" : whole.pieces.front().file;
+  }
+
+  void tensor(const Parameter& parameter, const std::string& kind, const Whole& whole) {
+    const std::string name = parameter.name + ": " + kind + " ";
+    if (const std::string what = defect(whole); !what.empty()) return fault("", name + what);
+    if (parameter.weight && &whole != &*parameter.weight && whole.shape != parameter.weight->shape)
+      fault(whole.pieces.empty() ? "" : whole.pieces.front().file,
+            name + "has the shape " + tensorfile::to_text(whole.shape) + ", the weight " +
+                tensorfile::to_text(parameter.weight->shape));
+    for (const Piece& piece : whole.pieces) {
+      if (!seen_.insert(piece.tensor.storage).second) continue;
+      try {
+        checked_.checksums += piece.tensor.storage->verify() ? 1 : 0;
+      } catch (const Error& error) {
+        state_.faults.emplace_back(error.what());
+      }
+    }
+    ++checked_.tensors, checked_.elements += whole.count();
+    if (!is_real(whole.dtype)) return;
+    const Tensor all = joined(whole, parameter.name);
+    const bool square = kind == "exp_avg_sq";
+    in_blocks(all, [&](std::int64_t first, const std::vector<float>& values) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto index = first + static_cast<std::int64_t>(i);
+        if (!std::isfinite(values[i])) {
+          fault(file_of(whole, index), name + "is " + to_text(values[i]) + " in element " + to_text(index));
+          return false;
+        }
+        if (square && values[i] < 0) {
+          fault(file_of(whole, index), name + "is " + to_text(values[i]) + " in element " + to_text(index) +
+                                           ", but a mean of squares is not negative");
+          return false;
+        }
+      }
+      return true;
+    });
+    all.storage->forget();
+  }
+
+  /// The model computes with the masters, rounded.
+  void rounded(const Parameter& parameter) {
+    const Whole &weight = *parameter.weight, &master = *parameter.master;
+    if (!defect(weight).empty() || !defect(master).empty() || weight.shape != master.shape ||
+        master.dtype != Dtype::f32)
+      return;
+    if (weight.dtype != Dtype::bf16 && weight.dtype != Dtype::f16 && weight.dtype != Dtype::f32) return;
+    const Tensor low = joined(weight, parameter.name), high = joined(master, parameter.name);
+    std::vector<float> other;
+    std::int64_t differing = 0, where = -1;
+    in_blocks(high, [&](std::int64_t first, std::vector<float>& values) {
+      other.resize(values.size());
+      read_f32(low, first, other);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const float narrow = weight.dtype == Dtype::bf16  ? tensorfile::bf16_to_f32(tensorfile::f32_to_bf16(values[i]))
+                             : weight.dtype == Dtype::f16 ? tensorfile::f16_to_f32(tensorfile::f32_to_f16(values[i]))
+                                                          : values[i];
+        if (narrow == other[i] || (std::isnan(narrow) && std::isnan(other[i]))) continue;
+        if (differing++ == 0) where = first + static_cast<std::int64_t>(i);
+      }
+      return true;
+    });
+    ++checked_.rounded;
+    if (differing == 0) return;
+    const compare::Spelt a = compare::spelt(low, where), b = compare::spelt(high, where);
+    fault(file_of(weight, where), parameter.name + ": " + to_text(differing) + " of " + to_text(weight.count()) +
+                                      " weights of " + std::string(name_of(weight.dtype)) +
+                                      " are not their masters rounded, the first is element " + to_text(where) + ": " +
+                                      a.decimal + ", its master " + b.decimal);
+  }
+};
+
+}  // namespace
+
+Checked verify(State& state) { return Verifier(state).run(); }
+
+}  // namespace zs::state

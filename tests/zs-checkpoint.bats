@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+# zs-checkpoint on small checkpoints that the packages wrote (tests/checkpoints/write.py, packed by check.py --record).
+setup() {
+  bats_load_library bats-support
+  bats_load_library bats-assert
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+}
+
+# unpack NAME [FOLDER]: the checkpoint of that name as FOLDER, or as NAME.
+unpack() {
+  mkdir -p "unpacked-$1"
+  tar -xzf "$ROOT/tests/data/checkpoints/$1.tar.gz" -C "unpacked-$1"
+  rm -rf "${2:-$1}"
+  mv "unpacked-$1/checkpoint" "${2:-$1}"
+}
+
+z2=0.19.8-deepspeed-stage2-ranks2-dtypebf16
+z3=0.19.8-deepspeed-stage3-ranks2-dtypebf16
+one=0.19.8-deepspeed-stage1-ranks2-dtypefp32-universal1
+three=0.19.8-deepspeed-stage3-ranks2-dtypefp32-universal1
+
+# shards RANK: the optimizer's file of the rank of z2.
+shards() { echo "z2/global_step3/bf16_zero_pp_rank_$1_mp_rank_00_optim_states.pt"; }
+
+# faulty TEXT COMMAND...: whether zs-checkpoint verify of z2 says so, with status 1, after the command.
+faulty() {
+  local text=$1
+  shift
+  unpack $z2 z2
+  "$@"
+  run --separate-stderr -1 zs-checkpoint verify z2
+  [[ $stderr == *"$text"* ]] || complain "$*: expected '$text', got: $stderr"
+}
+
+@test "what is read is what the training held, bit by bit, in every layout" {
+  local count=0 path
+  for truth in "$ROOT"/tests/data/checkpoints/*.tsv; do
+    name=$(basename "$truth" .tsv)
+    unpack "$name" folder
+    path=folder
+    [[ $name != trainer ]] || path=folder/checkpoint-3
+    zs-checkpoint show --tensors --digests --format tsv $path >table || complain "$name: status $?"
+    # A weight that the format does not have (16 bits at ZeRO-3, one of two tied names) is not looked for.
+    while IFS=$'\t' read -r tensor kind digest; do
+      if awk -F '\t' -v n="$tensor" -v k="$kind" -v d="$digest" \
+        '($1 == n || $1 ~ /^#/) && ($2 == k || k == "weight" && $2 == "buffer") { found = 1; same = same || $NF == d } END { exit !(found && same) }' table; then
+        count=$((count + 1))
+      elif [[ $kind != weight ]] || awk -F '\t' -v n="$tensor" '$1 == n && $2 == "weight" { found = 1 } END { exit !found }' table; then
+        complain "$name: $kind of $tensor"
+      fi
+    done <"$truth"
+    rm -r folder
+  done
+  ((count > 400)) || complain "only $count tensors were compared"
+  verdict
+}
+
+@test "show says framework, version, step, ranks, layout, ties and what is frozen" {
+  unpack $z2 z2
+  run -0 zs-checkpoint show z2
+  assert_line --regexp '^framework +DeepSpeed 0.19.8$'
+  assert_line --regexp '^layout +ZeRO-2$'
+  assert_line --regexp '^step +3$'
+  assert_line --regexp '^ranks +2$'
+  assert_line --regexp '^parameters +7, 1 frozen, 1 tied, 1 buffers$'
+  assert_line --regexp '^weight_decay +0.1, in another group 0$'
+  assert_line --regexp '^master +f32 +7 +305 +1220$'
+  zs-checkpoint show --format json z2 >show.json
+  [ "$(jq -r '.step, (.kinds[] | select(.kind == "exp_avg") | .elements)' show.json | paste -sd' ')" = "3 305" ]
+  run -0 zs-checkpoint show --values z2
+  assert_line --regexp 'schedule.last_batch_iteration +2'
+}
+
+@test "ZeRO-1 and ZeRO-3, a folder and its universal form: exact, or what one lacks" {
+  unpack $one one
+  unpack $three three
+  run -0 zs-checkpoint diff one/global_step3 three/global_step3
+  assert_line --regexp '^verdict +exact$'
+  run -3 zs-checkpoint diff one/global_step3 one/global_step3_universal
+  assert_line --regexp '^verdict +inconclusive$'
+  assert_line --regexp '^exp_avg +7 +305 +0 '
+}
+
+@test "other bits, other steps and shapes are found, and where they begin" {
+  unpack $z2 z2
+  unpack dcp-ranks2 dcp
+  unpack titan-ranks2 titan
+  run -1 zs-checkpoint diff dcp z2
+  assert_line --regexp '^verdict +DIFFERENT$'
+  assert_line --regexp '^what +[a-z0-9_]+ of [a-z0-9.]+'
+  # ZeRO-1 of 2024 and ZeRO-2 of 2026 hold the same numbers; the one says a value of its loss scaler that the other lacks.
+  unpack 0.15.4-deepspeed-stage1-ranks2-dtypebf16 old
+  run zs-checkpoint diff z2 old
+  assert_line --regexp '^float32 +8 +382 +0 '
+  assert_line --regexp '^exp_avg +7 +305 +0 '
+  # The same training, saved in two ways: nothing differs, the one has a schedule that the other lacks.
+  run -3 zs-checkpoint diff dcp titan
+  assert_line --regexp '^exp_avg_sq +7 +305 +0 '
+  assert_line --regexp '^only in dcp +schedule: '
+}
+
+@test "names of wrappers and first words are joined; --names does the rest" {
+  unpack lightning lightning
+  unpack plain plain
+  run zs-checkpoint diff lightning plain
+  assert_line --regexp '^float32 +10 '
+  unpack accelerate-ranks2 accelerate
+  zs-checkpoint show accelerate >shown
+  grep -q 'named #0, #1' shown
+  printf '#0 emb.weight\n#1 fc1.weight\n#2 fc2.weight\n#3 fc1.bias\n#4 norm.weight\n#5 norm.bias\n#6 fc2.bias\n' >names
+  run zs-checkpoint diff --names names accelerate plain
+  assert_line --regexp '^exp_avg +7 +305 '
+  echo 'one two three' >names
+  run -2 zs-checkpoint diff --names names accelerate plain
+  assert_output --partial 'names:1: expected two names'
+}
+
+@test "a rank's file that is missing, torn, empty, swapped, of another step or of another world is told by file" {
+  faulty 'the file of rank 1 is missing' eval 'rm "$(shards 1)"'
+  faulty 'zero_pp_rank_1_mp_rank_00_optim_states.pt: damaged zip archive' eval 'truncate -s 3000 "$(shards 1)"'
+  faulty 'zero_pp_rank_1_mp_rank_00_optim_states.pt: is empty' eval ': >"$(shards 1)"'
+  faulty 'fc1.bias: 13 of 13 weights of bf16 are not their masters rounded' eval 'mv "$(shards 0)" x; mv "$(shards 1)" "$(shards 0)"; mv x "$(shards 1)"'
+  faulty 'is a second file of rank 0' cp "$(shards 0)" z2/global_step3/zero_pp_rank_0_mp_rank_00_optim_states.pt
+  faulty 'is of rank 2, but the checkpoint has 2 ranks' eval 'cp "$(shards 1)" "$(shards 2)"'
+  unpack 0.19.8-deepspeed-stage3-ranks4-dtypefp32-sub_group60 four
+  unpack $three three
+  cp three/global_step3/zero_pp_rank_1_mp_rank_00_optim_states.pt four/global_step3/
+  run --separate-stderr -1 zs-checkpoint verify four
+  [[ $stderr == *'zero_pp_rank_1_mp_rank_00_optim_states.pt: is one of 2 ranks, the model file of 4'* ]] || complain "$stderr"
+  unpack $z2 z2
+  : >z2/global_step3/mp_rank_00_model_states.pt
+  run --separate-stderr -2 zs-checkpoint verify z2
+  [[ $stderr == *'mp_rank_00_model_states.pt: is empty'* ]] || complain "$stderr"
+  verdict
+}
+
+# pickled FILE CODE: a file of torch.save with that pickle, a text in Python.
+pickled() {
+  /usr/bin/python3 -c '
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w") as z:
+    z.writestr("archive/data.pkl", eval(sys.argv[2]))
+    z.writestr("archive/version", "3\n")' "$@"
+}
+
+@test "pickles: nothing of them runs; names that only a hostile one has are refused with their byte" {
+  for name in posix:system os:system subprocess:Popen builtins:eval builtins:getattr importlib:import_module torch.serialization:os.system; do
+    pickled h.pt "b'\\x80\\x02c${name%:*}\\n${name#*:}\\nX\\x08\\x00\\x00\\x00touch no\\x85R.'"
+    run --separate-stderr -2 zs-checkpoint show h.pt
+    [[ $stderr == "zs-checkpoint: h.pt: archive/data.pkl: byte 2: the pickle names ${name%:*}.${name#*:}, "*"nothing was run here" ]] || complain "$name: $stderr"
+    [ ! -e no ] || complain "$name ran"
+  done
+  # A class of anyone's is kept by its name: {"model": {"w": tensor}, "args": argparse.Namespace(...)}.
+  unpack $three three
+  run -0 zs-checkpoint show three
+  assert_line --regexp '^objects .*argparse.Namespace'
+  verdict
+}
+
+@test "the JSON is as its schema says" {
+  unpack $z2 z2
+  unpack $z3 z3
+  for words in "show z2" "verify z2" "diff z2 z3" "show --tensors z2" "show --values z2"; do
+    # shellcheck disable=SC2086
+    zs-checkpoint --format json $words >made.json || true
+    /usr/bin/python3 "$ROOT/tests/schema.py" "$ROOT/share/schemas/zs-checkpoint.json" made.json || complain "$words"
+  done
+  verdict
+}
+
+@test "paths: latest that leads elsewhere, loops of links, folders without a checkpoint" {
+  unpack $z2 z2
+  printf '../../etc' >z2/latest
+  run -2 zs-checkpoint show z2
+  assert_output --partial 'z2/latest: does not name a folder beside it'
+  printf 'global_step9' >z2/latest
+  run -2 zs-checkpoint show z2
+  assert_output --partial 'names global_step9, which is not there'
+  ln -s loop loop
+  run -2 zs-checkpoint show loop
+  mkdir empty
+  run -2 zs-checkpoint show empty
+  assert_output --partial 'empty: holds no checkpoint that zs knows'
+  mkdir links && ln -s . links/latest
+  run -2 zs-checkpoint show links
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "base/text.hpp"
+#include "cli/run.hpp"
+#include "cli/table.hpp"
+#include "state/describe.hpp"
+#include "state/diff.hpp"
+#include "state/read.hpp"
+
+namespace {
+
+using zs::Status;
+using zs::cli::Args;
+namespace state = zs::state;
+using Json = nlohmann::ordered_json;
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+const zs::cli::Command kCommand = {
+    "zs-checkpoint",
+    "Show, check and compare checkpoints of DeepSpeed, PyTorch, Accelerate, Trainer, Lightning and zs",
+    "[show CHECKPOINT|verify CHECKPOINT|diff CHECKPOINT CHECKPOINT]",
+    {
+        {'t', "tensors", "", "of show: a row a tensor"},
+        {0, "digests", "", "of show --tensors: the SHA-256 of each tensor's bytes"},
+        {0, "values", "", "of show: schedules, scalers, random states and all else that is no tensor of the model"},
+        {'n', "names", "FILE", "of diff: names of the first checkpoint by those of the second, a line a pair"},
+        {0, "rtol", "R", "of diff: accept a difference of R times the second value", "0"},
+        {0, "atol", "R", "of diff: accept a difference of R", "0"},
+        {'f', "format", "FORM", "form of the output", "table", {"table", "tsv", "json"}},
+        {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
+    },
+    {{0, "nothing is missing or damaged; of diff: no difference beyond the tolerance"},
+     {1, "something is missing or damaged, or the two differ"},
+     {3, "of diff: what both have is equal, but one has what the other lacks"}},
+    {"zs-checkpoint show checkpoints/", "zs-checkpoint verify checkpoints/global_step100",
+     "zs-checkpoint diff checkpoints/global_step100 converted/"}};
+
+Json objects(const std::vector<std::string>& columns, const state::Rows& rows) {
+  Json all = Json::array();
+  for (const auto& row : rows) {
+    Json object = Json::object();
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const auto number = zs::parse_int(row[i]);
+      object[columns[i]] = number ? Json(*number) : Json(row[i]);
+    }
+    all.push_back(std::move(object));
+  }
+  return all;
+}
+
+/// What was found: lines, tables, and faults, in the form that was asked for.
+struct Found {
+  Lines lines{};
+  struct Table {
+    std::string name;
+    std::vector<std::string> columns;
+    state::Rows rows;
+  };
+  std::vector<Table> tables{};
+  std::vector<std::string> faults{};
+};
+
+std::string text_of(const Found& found, const std::string& form) {
+  if (form == "json") {
+    Json json = Json::object();
+    for (const auto& [key, value] : found.lines) {
+      if (!json.contains(key)) {
+        json[key] = value;
+      } else {
+        if (!json[key].is_array()) json[key] = Json::array({json[key]});
+        json[key].push_back(value);
+      }
+    }
+    for (const Found::Table& table : found.tables) json[table.name] = objects(table.columns, table.rows);
+    json["faults"] = found.faults;
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  std::string text;
+  if (form == "tsv") {
+    const auto add = [&](const std::vector<std::string>& row) {
+      for (std::size_t i = 0; i < row.size(); ++i) text += (i ? "\t" : "") + zs::printable(row[i]);
+      text += "\n";
+    };
+    const Found::Table& table = found.tables.back();
+    add(table.columns);
+    for (const auto& row : table.rows) add(row);
+    return text;
+  }
+  std::size_t width = 0;
+  for (const auto& [key, value] : found.lines) width = std::max(width, key.size());
+  width = std::min<std::size_t>(width, 24);
+  for (const auto& [key, value] : found.lines) {
+    text += zs::printable(key) + std::string(key.size() < width ? width - key.size() : 0, ' ') + "  " +
+            zs::printable(value) + "\n";
+  }
+  for (const Found::Table& table : found.tables) {
+    if (!table.rows.empty()) text += "\n" + zs::cli::table(table.columns, table.rows);
+  }
+  return text;
+}
+
+Status print(const Args& args, const Found& found, Status status) {
+  zs::Output out(args.text("output"));
+  out.write(text_of(found, args.text("format")));
+  out.commit();
+  for (const std::string& fault : found.faults) zs::cli::tell(kCommand, fault);
+  return found.faults.empty() || status != Status::done ? status : Status::no;
+}
+
+Status show(const Args& args, const std::string& path) {
+  const state::State read = state::read(path);
+  Found found;
+  found.lines = state::header(read);
+  found.faults = read.faults;
+  if (args.has("values")) {
+    found.tables.push_back({"values", {"value", "is"}, {}});
+    for (const auto& [name, text] : read.facts) found.tables.back().rows.push_back({name, text});
+  } else if (args.has("tensors") || args.has("digests")) {
+    found.tables.push_back(
+        {"tensors", state::tensor_columns(args.has("digests")), state::tensors(read, args.has("digests"))});
+  } else {
+    found.tables.push_back({"ranks_held", state::kRanks, state::ranks(read)});
+    found.tables.push_back({"kinds", state::kKinds, state::kinds(read)});
+  }
+  return print(args, found, Status::done);
+}
+
+Status verify(const Args& args, const std::string& path) {
+  state::State read = state::read(path);
+  const state::Checked checked = state::verify(read);
+  Found found;
+  found.lines = {{"checkpoint", path},
+                 {"verdict", read.faults.empty() ? "whole" : "NOT WHOLE"},
+                 {"tensors", zs::to_text(checked.tensors)},
+                 {"elements", zs::to_text(checked.elements)},
+                 {"checksums", zs::to_text(checked.checksums)},
+                 {"masters rounded", zs::to_text(checked.rounded)},
+                 {"faults", zs::to_text(static_cast<std::int64_t>(read.faults.size()))}};
+  found.tables.push_back({"kinds", state::kKinds, state::kinds(read)});
+  found.faults = read.faults;
+  return print(args, found, Status::done);
+}
+
+Status diff(const Args& args, const std::string& a, const std::string& b) {
+  const zs::compare::Tolerance tolerance{args.real("rtol", 0, 1e300), args.real("atol", 0, 1e300)};
+  const state::Names names = args.has("names") ? state::Names(args.text("names")) : state::Names();
+  const state::State left = state::read(a), right = state::read(b);
+  const state::Difference made = state::diff(left, right, tolerance, names);
+  Found found;
+  found.lines = made.lines;
+  found.tables.push_back({"kinds", state::kCompared, made.kinds});
+  for (const state::State* const side : {&left, &right})
+    found.faults.insert(found.faults.end(), side->faults.begin(), side->faults.end());
+  return print(args, found, zs::compare::status(made.verdict));
+}
+
+Status run(const Args& args) {
+  const auto& words = args.operands();
+  if (words.empty()) throw zs::UsageError("expected show, verify or diff, and a checkpoint");
+  const std::string& action = words[0];
+  const auto expect = [&](std::size_t count) {
+    if (words.size() != count + 1)
+      throw zs::UsageError(action + " takes " + (count == 1 ? "one checkpoint" : "two checkpoints") + ", not " +
+                           std::to_string(words.size() - 1));
+  };
+  if (action == "show") return expect(1), show(args, words[1]);
+  if (action == "verify") return expect(1), verify(args, words[1]);
+  if (action == "diff") return expect(2), diff(args, words[1], words[2]);
+  throw zs::UsageError("'" + action + "' is none of show, verify, diff");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return zs::cli::run(kCommand, argc, argv, run); }

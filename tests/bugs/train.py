@@ -13,7 +13,7 @@ from torch import nn
 
 chosen = dict(
     engine="deepspeed",  # deepspeed, pipeline, plain
-    ranks=2, accumulation=1, steps=4, stage=2, precision="float32", optimizer="adamw", rate=0.01, bias=True, width=24, outputs=6,
+    ranks=2, accumulation=1, steps=4, stage=2, precision="float32", optimizer="adamw", rate=0.01, bias=True, inputs=12, width=24, outputs=6,
     loop="usual",  # usual; unscaled: the training divides its loss itself; manual: micro-batches that the configuration does not know
     zero={}, config={}, clip=0.0, factor=1.0,
     experts=0, parallel=1,  # experts, and ranks that share them
@@ -39,7 +39,7 @@ def older():
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = nn.Linear(12, o.width, bias=o.bias)
+        self.first = nn.Linear(o.inputs, o.width, bias=o.bias)
         self.middle = nn.ModuleList(nn.Linear(o.width, o.width, bias=o.bias) for _ in range(2))
         if o.experts:
             from deepspeed.moe.layer import MoE
@@ -59,7 +59,7 @@ class Net(nn.Module):
 
 def batch(step, micro, of_rank):
     source = torch.Generator().manual_seed(1 + micro + 64 * of_rank + 4096 * step)
-    return torch.randn(5, 12, generator=source), torch.randn(5, o.outputs, generator=source)
+    return torch.randn(5, o.inputs, generator=source), torch.randn(5, o.outputs, generator=source)
 
 
 def loss_of(model, step, micro, of_rank=rank):
@@ -146,7 +146,7 @@ def with_engine():
 def with_pipeline():
     deepspeed = begin()
     from deepspeed.pipe import PipelineModule
-    layers = [nn.Linear(12, o.width), nn.Tanh(), nn.Linear(o.width, o.width), nn.Tanh(), nn.Linear(o.width, o.outputs)]
+    layers = [nn.Linear(o.inputs, o.width), nn.Tanh(), nn.Linear(o.width, o.width), nn.Tanh(), nn.Linear(o.width, o.outputs)]
     model = PipelineModule(layers=layers, num_stages=o.stages, loss_fn=nn.functional.mse_loss, partition_method="uniform", activation_checkpoint_interval=0)
     engine = deepspeed.initialize(model=model, config=configuration(), optimizer=optimizer_of(model))[0]
     for step in range(o.steps):

@@ -88,7 +88,8 @@ class Report {
     enter(ledger);
     if (tolerance_.exact() ? found_.first || !loss_.empty() : refused_) ledger.at_least(Verdict::different);
     if (unseen_) ledger.at_least(Verdict::inconclusive);
-    if (!a_.id.empty() && a_.id == b_.id) failures.push_back("both have the recording " + a_.id + ": one is a copy of the other");
+    if (!a_.id.empty() && a_.id == b_.id)
+      failures.push_back("both have the recording " + a_.id + ": one is a copy of the other");
     if (found_.tensors == 0) failures.push_back("nothing in common: no tensor of any step that both have");
     if (!failures.empty() || !wild_.empty()) ledger.at_least(Verdict::failed);
     const compare::Settled verdict = ledger.settle();
@@ -96,17 +97,21 @@ class Report {
     if (found_.first) tell(*found_.first);
     if (found_.differing > 0) {
       const Finding* const first = found_.first ? &*found_.first : nullptr;
-      add("kind", !first ? "rounding: the largest distance is " + to_rounded_text(found_.nearest, 2) + " of its bound, " + found_.nearest_at
+      add("kind", !first ? "rounding: the largest distance is " + to_rounded_text(found_.nearest, 2) +
+                               " of its bound, " + found_.nearest_at
                          : "more than rounding: step " + to_text(first->step) + ", " +
                                (first->parameter.empty() ? first->place : first->place + "/" + first->parameter) +
-                               (first->bound > 0 ? ": " + to_rounded_text(first->distance / first->bound, 3) + " times the bound of rounding" : ""));
+                               (first->bound > 0 ? ": " + to_rounded_text(first->distance / first->bound, 3) +
+                                                       " times the bound of rounding"
+                                                 : ""));
     }
     if (!loss_.empty()) add("loss", loss_);
     if (!failures.empty()) add("failure", some(failures));
     if (!wild_.empty()) add("not finite", some(wild_));
     if (unseen_) add("note", "the tolerance is of elements, and no values were kept: it was not tried");
     for (const auto& [name, run] : {std::pair{&name_a_, &a_}, {&name_b_, &b_}}) {
-      if (run->end < 0) add("note", *name + " has no end: its training did not call close(), was killed, or still runs");
+      if (run->end < 0)
+        add("note", *name + " has no end: its training did not call close(), was killed, or still runs");
     }
     if (!found_.missing.empty()) add("missing", some(found_.missing));
     if (!found_.only.empty()) add("not compared", some(found_.only));
@@ -148,7 +153,7 @@ class Report {
         for (const auto& [name, tensor] : step.tensors.all()) {
           const Tensor* const its = other == theirs->steps.end() ? nullptr : other->second.tensors.find(name);
           if (its && holder == compare::Holder::a)
-            ledger.compared(thing(number, name), tensor.same(*its)     ? Verdict::exact
+            ledger.compared(thing(number, name), tensor.same(*its)    ? Verdict::exact
                                                  : tolerance_.exact() ? Verdict::rounding
                                                                       : Verdict::within);
           else if (!its && (other == theirs->steps.end() ? both_ended : kept_by_layout(name, other->second.tensors)))
@@ -174,7 +179,8 @@ class Report {
         if (its == other->second.losses.end() || !loss_.empty()) continue;
         if (std::fabs(loss - its->second) <= rounding("BF16") * std::fabs(loss)) continue;
         if (std::bit_cast<std::uint64_t>(loss) == std::bit_cast<std::uint64_t>(its->second)) continue;
-        loss_ = "step " + to_text(number) + ", rank " + std::to_string(rank) + ": " + to_text(loss) + " and " + to_text(its->second);
+        loss_ = "step " + to_text(number) + ", rank " + std::to_string(rank) + ": " + to_text(loss) + " and " +
+                to_text(its->second);
         if (!tolerance_.accepts(loss, its->second)) refused_ = true;
       }
     }
@@ -214,7 +220,8 @@ class Report {
     } else {
       said += what(finding.place) + " of " + finding.parameter;
       if (finding.tensors.size() > 1)
-        said += " and " + to_text(static_cast<std::int64_t>(finding.tensors.size()) - 1) + " more of " + to_text(static_cast<std::int64_t>(finding.of));
+        said += " and " + to_text(static_cast<std::int64_t>(finding.tensors.size()) - 1) + " more of " +
+                to_text(static_cast<std::int64_t>(finding.of));
       said += ": " + finding.relation;
     }
     add("headline", said);
@@ -228,7 +235,8 @@ class Report {
     add("bound", to_rounded_text(finding.bound, 3));
     if (!finding.tensors.empty()) {
       std::vector<std::string> names = finding.tensors;
-      add("tensors", to_text(static_cast<std::int64_t>(names.size())) + " of " + to_text(static_cast<std::int64_t>(finding.of)) + ": " + some(names));
+      add("tensors", to_text(static_cast<std::int64_t>(names.size())) + " of " +
+                         to_text(static_cast<std::int64_t>(finding.of)) + ": " + some(names));
     }
     element(finding);
   }
@@ -244,7 +252,8 @@ class Report {
     add("norm_a", to_text(std::sqrt(a->squares)));
     add("norm_b", to_text(std::sqrt(b->squares)));
     if (a->of != b->of || a->dtype != b->dtype) {
-      add("tensors", name + " has " + to_text(a->of) + " elements of " + a->dtype + " in A, " + to_text(b->of) + " of " + b->dtype + " in B");
+      add("tensors", name + " has " + to_text(a->of) + " elements of " + a->dtype + " in A, " + to_text(b->of) +
+                         " of " + b->dtype + " in B");
       return;
     }
     const auto mine = values_of(*a, name), theirs = values_of(*b, name);

@@ -30,7 +30,8 @@ class Comparison {
       last_ = number;
     }
     for (const auto& [what, count] : only_)
-      found_.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) + " tensors only in " + what.first);
+      found_.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) +
+                            " tensors only in " + what.first);
     for (const std::string& name : missing_) found_.missing.push_back(name);
     return std::move(found_);
   }
@@ -74,7 +75,8 @@ class Comparison {
 
   double bound(const Side& a, const Side& b, const std::string& parameter) const {
     const std::string dtype = coarser(computed(a, parameter), computed(b, parameter));
-    // What earlier steps have left apart grows with each: the gradients' are at most some tens of times the parameters'.
+    // What earlier steps have left apart grows with each: the gradients' are at most some tens of times the
+    // parameters'.
     return rounding(dtype) + 50 * drift_;
   }
 
@@ -86,7 +88,9 @@ class Comparison {
     for (const auto& [step, left] : a_.starts) {
       const auto right = b_.starts.find(step);
       const auto kept = b_.steps.find(step);
-      const Tensors* const other = right != b_.starts.end() ? &right->second : kept != b_.steps.end() ? &kept->second.tensors : nullptr;
+      const Tensors* const other = right != b_.starts.end() ? &right->second
+                                   : kept != b_.steps.end() ? &kept->second.tensors
+                                                            : nullptr;
       if (other) start(step, left, *other);
     }
   }
@@ -114,10 +118,13 @@ class Comparison {
       if (!apart.empty()) finding = made(number, "resume", apart, of);
       finding.step = number, finding.place = "resume", finding.of = of;
       if (apart.empty()) finding.parameter = lost.front(), finding.tensors = lost, finding.distance = 1;
-      finding.relation = std::string(side) + " did not resume what it left: " +
-                         (lost.empty() ? "" : to_text(static_cast<std::int64_t>(lost.size())) + " tensors of the optimizer's state are gone") +
-                         (lost.empty() || apart.empty() ? "" : ", ") +
-                         (apart.empty() ? "" : to_text(static_cast<std::int64_t>(apart.size())) + " tensors have other values");
+      finding.relation =
+          std::string(side) + " did not resume what it left: " +
+          (lost.empty()
+               ? ""
+               : to_text(static_cast<std::int64_t>(lost.size())) + " tensors of the optimizer's state are gone") +
+          (lost.empty() || apart.empty() ? "" : ", ") +
+          (apart.empty() ? "" : to_text(static_cast<std::int64_t>(apart.size())) + " tensors have other values");
       found_.first = finding;
     }
   }
@@ -131,7 +138,8 @@ class Comparison {
       const Tensor* const other = right.find(name);
       if (!other || other->sketch.size() != tensor.sketch.size()) continue;
       ++of;
-      const double by = distance(tensor.sketch, other->sketch), most = rounding(coarser(tensor.dtype, other->dtype)) / 4;
+      const double by = distance(tensor.sketch, other->sketch),
+                   most = rounding(coarser(tensor.dtype, other->dtype)) / 4;
       const double allowed = std::max(most, master_rounding(name));
       drift_ = std::max(drift_, std::min(by, allowed) * 0.02);
       if (!(by <= allowed)) apart.push_back({parameter_of(name), &tensor.sketch, &other->sketch, by, allowed});
@@ -257,7 +265,8 @@ class Comparison {
         if (!(rest <= allowed))
           apart.push_back({name, &tensor.sketch, &its->sketch, rest, allowed});
         else
-          near(rest / allowed, "step " + to_text(number) + ", micro-batch " + std::to_string(key.second) + " of " + name);
+          near(rest / allowed,
+               "step " + to_text(number) + ", micro-batch " + std::to_string(key.second) + " of " + name);
       }
       if (apart.empty()) continue;
       local_ = made(number, "local", apart, left.tensors.all().size());
@@ -289,17 +298,21 @@ class Comparison {
       finding.of = left.size();
       finding.distance = std::fabs(left[i] - right[i]) / std::max(std::fabs(left[i]), std::fabs(right[i]));
       finding.bound = 1e-6;
-      finding.relation = "the rate of group " + to_text(static_cast<std::int64_t>(i)) + " is " + to_text(right[i]) + " for " + to_text(left[i]);
-      if (left[i] != 0 && right[i] != 0) finding.relation += ", " + factor_text(right[i] / left[i], constants(a, b), 1e-4);
+      finding.relation = "the rate of group " + to_text(static_cast<std::int64_t>(i)) + " is " + to_text(right[i]) +
+                         " for " + to_text(left[i]);
+      if (left[i] != 0 && right[i] != 0)
+        finding.relation += ", " + factor_text(right[i] / left[i], constants(a, b), 1e-4);
       for (std::size_t j = 0; j < left.size(); ++j) {
-        if (j != i && left[j] == right[i]) finding.relation += " (that of group " + to_text(static_cast<std::int64_t>(j)) + ")";
+        if (j != i && left[j] == right[i])
+          finding.relation += " (that of group " + to_text(static_cast<std::int64_t>(j)) + ")";
       }
       found_.first = finding;
       return;
     }
   }
 
-  void state_apart(std::int64_t number, const std::string& place, const std::vector<std::pair<std::string, const Tensor*>>& mine,
+  void state_apart(std::int64_t number, const std::string& place,
+                   const std::vector<std::pair<std::string, const Tensor*>>& mine,
                    const std::vector<const Tensor*>& theirs, const Side& a, const Side& b) {
     if (done() || pending_) return;
     std::vector<Apart> apart;
@@ -334,7 +347,9 @@ class Comparison {
       moved += by * by * dot(after.sketch, after.sketch), size += dot(after.sketch, after.sketch);
       const Tensor* const old_a = from_a ? from_a->find(name) : nullptr;
       const Tensor* const old_b = from_b ? from_b->find(name) : nullptr;
-      if (!old_a || !old_b || old_a->sketch.size() != after.sketch.size() || old_b->sketch.size() != after.sketch.size()) continue;
+      if (!old_a || !old_b || old_a->sketch.size() != after.sketch.size() ||
+          old_b->sketch.size() != after.sketch.size())
+        continue;
       ++of;
       Update u{parameter_of(name), after.sketch, other->sketch, old_b->sketch, 0, 0};
       for (std::size_t i = 0; i < u.a.size(); ++i) u.a[i] -= old_a->sketch[i], u.b[i] -= old_b->sketch[i];
@@ -355,12 +370,14 @@ class Comparison {
     found_.first = pending_ && finding.relation.starts_with("no simple") ? *pending_ : finding;
   }
 
-  /// Adam divides by the gradient's size: where that is rounding, the sign of the update is; a share of elements like the
-  /// gradient's relative error. Muon computes in bfloat16.
+  /// Adam divides by the gradient's size: where that is rounding, the sign of the update is; a share of elements like
+  /// the gradient's relative error. Muon computes in bfloat16.
   double update_bound(const Side& a, const Side& b, const Update& u, double size) const {
     const double gradient = bound(a, b, u.parameter);
-    const bool divides = a.step.tensors.find("state.exp_avg_sq/" + u.parameter) || b.step.tensors.find("state.exp_avg_sq/" + u.parameter);
-    const bool muon = a.step.tensors.find("direction/" + u.parameter) || b.step.tensors.find("direction/" + u.parameter);
+    const bool divides = a.step.tensors.find("state.exp_avg_sq/" + u.parameter) ||
+                         b.step.tensors.find("state.exp_avg_sq/" + u.parameter);
+    const bool muon =
+        a.step.tensors.find("direction/" + u.parameter) || b.step.tensors.find("direction/" + u.parameter);
     const auto measured = gradient_distance_.find(u.parameter);
     const double seen = std::max(measured == gradient_distance_.end() ? 0 : measured->second, rounding("F32") / 16);
     double most = 4 * gradient;

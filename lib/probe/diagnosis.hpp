@@ -13,8 +13,8 @@ namespace zs::probe {
 /// The first place beyond the bound of rounding. B is said in terms of A.
 struct Finding {
   std::int64_t step = 0;
-  std::string place;                 ///< "grad", "direction", "state.exp_avg", "param", "model", "local", "rate", "start"
-  std::string parameter;             ///< the first that is beyond it, "" for a rate
+  std::string place;      ///< "grad", "direction", "state.exp_avg", "param", "model", "local", "rate", "start"
+  std::string parameter;  ///< the first that is beyond it, "" for a rate
   std::vector<std::string> tensors;  ///< all that are, by parameter
   std::size_t of = 0;                ///< tensors at this place
   std::string relation;              ///< a sentence's part: "x 1/4 (1 / accumulation)", "no simple relation"
@@ -25,9 +25,9 @@ struct Finding {
 struct Diagnosis {
   std::optional<Finding> first;
   std::int64_t steps = 0, tensors = 0, elements = 0, differing = 0;  ///< compared; of other bits
-  std::vector<std::string> only;       ///< "state.exp_avg of 8 tensors only in A"
-  std::vector<std::string> missing;    ///< gradients and parameters that only one side has
-  double nearest = 0;                  ///< the largest distance over its bound, where none is beyond it
+  std::vector<std::string> only;                                     ///< "state.exp_avg of 8 tensors only in A"
+  std::vector<std::string> missing;  ///< gradients and parameters that only one side has
+  double nearest = 0;                ///< the largest distance over its bound, where none is beyond it
   std::string nearest_at;
   std::vector<std::string> notes;
 };
@@ -48,16 +48,16 @@ struct Apart {
   double distance, bound;
 };
 
-/// How gradients of B come from A's: a factor, micro-batches that are missing or counted twice, each rank's own part, stale
-/// ones, another parameter's; fills relation and residual.
+/// How gradients of B come from A's: a factor, micro-batches that are missing or counted twice, each rank's own part,
+/// stale ones, another parameter's; fills relation and residual.
 void explain_gradients(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b,
                        Finding& finding);
 
 /// How updates of B come from A's: a factor, none, SGD, decay. `updates` are B's own of all tensors that part.
 struct Update {
   std::string parameter;
-  Sketch a, b;         ///< parameter after minus before
-  Sketch before_b;     ///< B's parameter before
+  Sketch a, b;      ///< parameter after minus before
+  Sketch before_b;  ///< B's parameter before
   double distance, bound;
 };
 void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding);

@@ -65,7 +65,10 @@ std::string weights_text(const std::vector<double>& weights, const std::vector<s
     text += weight == 1 ? "once" : weight == 2 ? "twice" : to_rounded_text(weight, 4) + " times";
   }
   if (lost == keys.size()) return "none of the micro-batches";
-  if (lost > 0) text = (lost == 1 ? "a micro-batch is missing (" : to_text(static_cast<std::int64_t>(lost)) + " micro-batches are missing (") + enumerated(missing->second) + "); " + text;
+  if (lost > 0)
+    text = (lost == 1 ? "a micro-batch is missing ("
+                      : to_text(static_cast<std::int64_t>(lost)) + " micro-batches are missing (") +
+           enumerated(missing->second) + "); " + text;
   return text;
 }
 
@@ -95,7 +98,8 @@ bool one_factor(const std::vector<Apart>& apart, const Side& a, const Side& b, F
   }
   if (by_text.size() > 3) return false;
   for (const auto& [text, names] : by_text)
-    finding.relation += (finding.relation.empty() ? "" : "; ") + text + (by_text.size() > 1 ? " in " + listed(names) : "");
+    finding.relation +=
+        (finding.relation.empty() ? "" : "; ") + text + (by_text.size() > 1 ? " in " + listed(names) : "");
   finding.residual = worst;
   return true;
 }
@@ -145,8 +149,9 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
     if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4) continue;
     finding.residual = worst;
     for (const auto& [weights, count] : found)
-      finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") + to_text(static_cast<std::int64_t>(count)) +
-                          " of " + to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
+      finding.relation += (finding.relation.empty() ? "by slices: in " : "; in ") +
+                          to_text(static_cast<std::int64_t>(count)) + " of " +
+                          to_text(static_cast<std::int64_t>(ranges)) + " ranges " + weights_text(weights, keys);
     return true;
   }
   return false;
@@ -177,8 +182,9 @@ bool stale(const std::string& place, const std::vector<Apart>& apart, const Side
     }
     const Fit both = fit({columns[0], columns[old]}, target);
     if (both.residual <= most && std::fabs(both.weights[1]) > 0.05) {
-      finding.relation = "stale: the gradient of this step " + factor_text(both.weights[0], {}, 5e-2) + " plus that of " + before +
-                         " " + factor_text(both.weights[1], {}, 5e-2) + ": it was not set to zero";
+      finding.relation = "stale: the gradient of this step " + factor_text(both.weights[0], {}, 5e-2) +
+                         " plus that of " + before + " " + factor_text(both.weights[1], {}, 5e-2) +
+                         ": it was not set to zero";
       finding.residual = both.residual;
       return true;
     }
@@ -296,8 +302,9 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   if (known) {
     const Fit sgd = fit({gradients}, target);
     if (sgd.residual < 1e-2) {
-      finding.relation = "the update is " + to_rounded_text(sgd.weights[0], 4) + " x gradient" +
-                         (rate > 0 && std::fabs(sgd.weights[0] + rate) <= 1e-2 * rate ? ": plain SGD with the rate" : ": plain SGD");
+      finding.relation =
+          "the update is " + to_rounded_text(sgd.weights[0], 4) + " x gradient" +
+          (rate > 0 && std::fabs(sgd.weights[0] + rate) <= 1e-2 * rate ? ": plain SGD with the rate" : ": plain SGD");
       finding.residual = sgd.residual;
       return;
     }
@@ -311,7 +318,8 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   }
   const Fit decayed = fit({theirs, before}, target);
   if (decayed.residual < 2e-2 && std::fabs(decayed.weights[0] - 1) < 2e-2) {
-    finding.relation = "the update plus " + to_rounded_text(decayed.weights[1], 3) + " x parameter: another weight decay";
+    finding.relation =
+        "the update plus " + to_rounded_text(decayed.weights[1], 3) + " x parameter: another weight decay";
     finding.residual = decayed.residual;
     return;
   }

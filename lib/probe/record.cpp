@@ -133,8 +133,9 @@ class Reader {
   void add_step(std::int64_t number_of, const Json& row, int rank) {
     Step& step = run_.steps[number_of];
     if (!row.at("loss").is_null()) step.losses[rank] = number(row.at("loss"));
-    const std::string values =
-        row.at("values").is_null() ? "" : folder_ + "/" + fs::path(row.at("values").get<std::string>()).filename().string();
+    const std::string values = row.at("values").is_null()
+                                   ? ""
+                                   : folder_ + "/" + fs::path(row.at("values").get<std::string>()).filename().string();
     const std::string what = "step " + to_text(number_of);
     for (const Json& tensor : row.at("tensors")) add(step.tensors, tensor, rank, values, what);
     for (const Json& local : row.value("locals", Json::array())) {
@@ -164,8 +165,13 @@ class Reader {
       tensor.shape = row.at("shape").get<std::vector<std::int64_t>>();
     }
     if (tensor.of != of || tensor.dtype != dtype) throw Error(what + " has another size or type on another rank");
-    Tensor::Piece piece{"", row.at("begin").get<std::int64_t>(), row.at("count").get<std::int64_t>(),
-                        !row.contains("runs"), hex(row.at("digest").get<std::string>()), rank, values};
+    Tensor::Piece piece{"",
+                        row.at("begin").get<std::int64_t>(),
+                        row.at("count").get<std::int64_t>(),
+                        !row.contains("runs"),
+                        hex(row.at("digest").get<std::string>()),
+                        rank,
+                        values};
     const Sketch numbers = sketch(row.at("sketch").get<std::string>());
     if (tensor.sketch.empty()) tensor.sketch.assign(numbers.size(), 0);
     if (tensor.sketch.size() != numbers.size()) throw Error(what + " has a sketch of another size on another rank");

@@ -55,10 +55,10 @@ struct Contribution {
 
 struct Step {
   Tensors tensors;
-  std::map<std::pair<int, int>, Contribution> locals;  ///< by (by, micro)
-  std::map<std::string, double> scalars;               ///< of rank 0: norm, clip, loss_scale, accumulation
-  std::vector<double> rates;                           ///< of each group, of rank 0
-  std::map<int, double> losses;                        ///< by rank: what the training said
+  std::map<std::pair<int, int>, Contribution> locals;          ///< by (by, micro)
+  std::map<std::string, double> scalars;                       ///< of rank 0: norm, clip, loss_scale, accumulation
+  std::vector<double> rates;                                   ///< of each group, of rank 0
+  std::map<int, double> losses;                                ///< by rank: what the training said
   std::map<int, std::vector<std::vector<std::string>>> batch;  ///< by rank: of each micro-batch its samples' digests
 };
 
@@ -69,12 +69,12 @@ struct Run {
   int ranks = 0;
   std::int64_t end = -1;  ///< steps made; -1: not told
   std::string torch, layout, framework;
-  std::string id;  ///< of rank 0's file: by which a copy is known
+  std::string id;                   ///< of rank 0's file: by which a copy is known
   std::vector<std::string> unseen;  ///< what the probe said that it cannot see
 };
 
-/// Throws Error, located, where a file is damaged or a rank is missing. A line that a kill has cut ends a file; a step that
-/// not every rank has is none.
+/// Throws Error, located, where a file is damaged or a rank is missing. A line that a kill has cut ends a file; a step
+/// that not every rank has is none.
 Run read(const std::string& folder);
 
 }  // namespace zs::probe

@@ -41,9 +41,11 @@ std::string what(const std::string& place) {
   if (place == "grad") return "gradient";
   if (place == "direction") return "direction";
   if (place == "local") return "gradient of a micro-batch";
-  if (place == "rate") return "learning rate";
+  if (place == "rate") return "optimizer's options";
+  if (place == "batch") return "samples";
+  if (place == "copy") return "copy";
   if (place == "update" || place == "param") return "update";
-  if (place == "start") return "parameter";
+  if (place == "start" || place == "parameter") return "parameter";
   if (place == "model") return "parameter in 16 bits";
   if (place == "resume") return "resume";
   return "optimizer state " + place.substr(place.find('.') + 1);
@@ -53,8 +55,10 @@ std::string what(const std::string& place) {
 std::string stage(const std::string& place) {
   if (place == "grad") return "backward, or the reduction of gradients";
   if (place == "local") return "forward or backward";
-  if (place == "rate") return "learning rate schedule";
-  if (place == "start" || place == "resume") return "before the step";
+  if (place == "rate") return "learning rate schedule, or the optimizer's options";
+  if (place == "batch") return "data";
+  if (place == "copy") return "after the update, before the next forward";
+  if (place == "start" || place == "resume" || place == "parameter") return "before the step";
   return "optimizer";
 }
 
@@ -164,8 +168,9 @@ class Report {
   }
 
   /// Of its own optimizer each layout shows what there is; gradients and parameters are in all.
-  static bool kept_by_layout(const std::string& name, const Tensors& others) {
+  bool kept_by_layout(const std::string& name, const Tensors& others) const {
     const std::string parameter = name.substr(name.find('/') + 1);
+    if (a_.frozen.contains(parameter) && b_.frozen.contains(parameter)) return true;
     if (name.starts_with("grad/")) return others.find("direction/" + parameter) != nullptr;
     return !name.starts_with("param/");
   }
@@ -215,7 +220,7 @@ class Report {
 
   void tell(const Finding& finding) {
     std::string said = "step " + to_text(finding.step) + ": ";
-    if (finding.place == "rate") {
+    if (finding.place == "rate" || finding.place == "batch" || finding.place == "parameter") {
       said += finding.relation;
     } else {
       said += what(finding.place) + " of " + finding.parameter;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/number.hpp"
+#include "probe/premise.hpp"
 
 namespace zs::probe {
 namespace {
@@ -16,7 +17,7 @@ std::string parameter_of(const std::string& name) { return name.substr(name.find
 
 class Comparison {
  public:
-  Comparison(const Run& a, const Run& b) : a_(a), b_(b) {}
+  Comparison(const Run& a, const Run& b) : a_(a), b_(b), samples_(a, b) {}
 
   Diagnosis run() {
     starts();
@@ -55,7 +56,8 @@ class Comparison {
   /// A gradient is no loss where the other side's optimizer gets the direction that was made of it.
   void lone(const std::string& name, const char* side, const Tensors& other) {
     const std::string place = place_of(name);
-    if (place == "param" || (place == "grad" && !other.find("direction/" + parameter_of(name))))
+    const bool frozen = a_.frozen.contains(parameter_of(name)) && b_.frozen.contains(parameter_of(name));
+    if ((place == "param" && !frozen) || (place == "grad" && !other.find("direction/" + parameter_of(name))))
       missing_.insert(name + " is only in " + side);
     else
       only_[{side, place}].insert(parameter_of(name));
@@ -197,23 +199,30 @@ class Comparison {
         const Sketch &left = mine[i].second->sketch, &right = others[place][i]->sketch;
         const double most = times * bound(a, b, mine[i].first), by = distance(left, right);
         if (place == "grad") gradient_distance_[mine[i].first] = by;
-        if (!(by <= most))
+        if (!(by <= most) || b_.replicas.contains({number, place + "/" + mine[i].first}))
           apart.push_back({mine[i].first, &left, &right, by, most});
         else
           near(by / most, "step " + to_text(number) + ", " + place + " of " + mine[i].first);
       }
       if (apart.empty()) return;
       Finding finding = made(number, place, apart, mine.size());
-      explain_gradients(place, apart, a, b, finding);
+      if (std::any_of(apart.begin(), apart.end(), [](const Apart& t) { return !(t.distance <= t.bound); }))
+        explain_gradients(place, apart, a, b, finding);
+      replicas(finding);
       found_.first = finding;
     };
+    const auto first = [&](std::optional<Finding> finding) {
+      if (!done() && finding) found_.first = std::move(finding);
+    };
     resumed(number);
+    if (found_.steps == 1) first(parameters_apart(number, a, b));
     locals(number, a, b);
     linear("grad", 1);
     // A micro-batch's gradient that differs counts where its sum does: what leaves no trace in it is rounding.
     if (done() && local_ && found_.first->relation.starts_with("no simple")) found_.first = local_;
+    if (done() && (found_.first->place == "grad" || found_.first->place == "local")) batch(number);
     linear("direction", 4);
-    rates(number, a, b);
+    first(options_apart(number, a, b));
     for (const auto& [place, tensors] : by_place) {
       // Under another optimizer the state is another, which its update shows more plainly.
       if (place.starts_with("state.")) state_apart(number, place, by_place[place], others[place], a, b);
@@ -222,6 +231,30 @@ class Comparison {
     if (!done() && pending_) found_.first = pending_;
     pending_.reset();
     linear("model", 2);
+    first(copies_apart(number, b, "B"));
+    first(copies_apart(number, a, "A"));
+  }
+
+  /// Other samples make other gradients.
+  void batch(std::int64_t number) {
+    auto other = samples_.apart(number);
+    if (!other) return;
+    const Finding& seen = *found_.first;
+    other->parameter = seen.parameter, other->tensors = seen.tensors, other->of = seen.of;
+    other->distance = seen.distance, other->bound = seen.bound, other->residual = seen.residual;
+    if (!seen.relation.starts_with("no simple")) other->relation += "; gradients: " + seen.relation;
+    found_.first = std::move(other);
+  }
+
+  /// Says which ranks of B hold something else than the first.
+  void replicas(Finding& finding) const {
+    for (const std::string& parameter : finding.tensors) {
+      const auto apart = b_.replicas.find({finding.step, finding.place + "/" + parameter});
+      if (apart == b_.replicas.end()) continue;
+      finding.relation += (finding.relation.empty() ? "rank " : "; rank ") + std::to_string(apart->second.second) +
+                          " holds other values than rank " + std::to_string(apart->second.first);
+      return;
+    }
   }
 
   void sized(std::int64_t number, const std::string& name) {
@@ -276,41 +309,6 @@ class Comparison {
     }
   }
 
-  void rates(std::int64_t number, const Side& a, const Side& b) {
-    if (done() || a.step.rates.empty() || b.step.rates.empty()) return;
-    auto left = a.step.rates, right = b.step.rates;
-    if (left.size() != right.size()) {  // group by group in one, part by part in the other
-      const auto distinct = [](std::vector<double>& rates) {
-        std::vector<double> kept;
-        for (const double rate : rates) {
-          if (std::find(kept.begin(), kept.end(), rate) == kept.end()) kept.push_back(rate);
-        }
-        rates = kept;
-      };
-      distinct(left), distinct(right);
-      if (left.size() != right.size()) return;
-    }
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      if (std::fabs(left[i] - right[i]) <= 1e-6 * std::max(std::fabs(left[i]), std::fabs(right[i]))) continue;
-      Finding finding;
-      finding.step = number;
-      finding.place = "rate";
-      finding.of = left.size();
-      finding.distance = std::fabs(left[i] - right[i]) / std::max(std::fabs(left[i]), std::fabs(right[i]));
-      finding.bound = 1e-6;
-      finding.relation = "the rate of group " + to_text(static_cast<std::int64_t>(i)) + " is " + to_text(right[i]) +
-                         " for " + to_text(left[i]);
-      if (left[i] != 0 && right[i] != 0)
-        finding.relation += ", " + factor_text(right[i] / left[i], constants(a, b), 1e-4);
-      for (std::size_t j = 0; j < left.size(); ++j) {
-        if (j != i && left[j] == right[i])
-          finding.relation += " (that of group " + to_text(static_cast<std::int64_t>(j)) + ")";
-      }
-      found_.first = finding;
-      return;
-    }
-  }
-
   void state_apart(std::int64_t number, const std::string& place,
                    const std::vector<std::pair<std::string, const Tensor*>>& mine,
                    const std::vector<const Tensor*>& theirs, const Side& a, const Side& b) {
@@ -355,7 +353,7 @@ class Comparison {
       for (std::size_t i = 0; i < u.a.size(); ++i) u.a[i] -= old_a->sketch[i], u.b[i] -= old_b->sketch[i];
       u.distance = distance(u.a, u.b);
       u.bound = update_bound(a, b, u, norm(after.sketch));
-      if (!(u.distance <= u.bound))
+      if (!(u.distance <= u.bound) || b_.replicas.contains({number, name}))
         apart.push_back(std::move(u));
       else
         near(u.distance / u.bound, "step " + to_text(number) + ", update of " + u.parameter);
@@ -365,7 +363,9 @@ class Comparison {
     std::vector<Apart> told;
     for (const Update& u : apart) told.push_back({u.parameter, &u.a, &u.b, u.distance, u.bound});
     Finding finding = made(number, "update", told, of);
-    explain_updates(apart, a, b, finding);
+    if (std::any_of(apart.begin(), apart.end(), [](const Update& u) { return !(u.distance <= u.bound); }))
+      explain_updates(apart, a, b, finding);
+    finding.place = "param", replicas(finding), finding.place = "update";
     // A state that is apart comes before the update; but it says less where the update has a simple relation.
     found_.first = pending_ && finding.relation.starts_with("no simple") ? *pending_ : finding;
   }
@@ -388,6 +388,7 @@ class Comparison {
   }
 
   const Run &a_, &b_;
+  const Samples samples_;
   Diagnosis found_;
   std::map<std::string, double> gradient_distance_;
   std::map<std::pair<std::string, std::string>, std::set<std::string>> only_;

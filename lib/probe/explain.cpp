@@ -125,6 +125,13 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
       finding.residual = whole->residual;
       return true;
     }
+    if (const Fit real = fit(columns, target_b); real.residual <= most && target_b.size() >= 4 * columns.size()) {
+      std::vector<double> times;
+      for (const double weight : real.weights) times.push_back(std::round(weight / *unit * 1000) / 1000);
+      finding.relation = weights_text(times, keys);
+      finding.residual = real.residual;
+      return true;
+    }
     // By range: what each rank has made of the slice that it owns. As many unknowns as there are patterns, at most.
     if (keys.size() >= kPatterns) continue;
     std::map<std::vector<double>, std::size_t> found;
@@ -156,6 +163,56 @@ bool other_micro_batches(const std::vector<Apart>& apart, const Side& a, const S
   }
   return false;
 }
+
+/// A factor in some ranges, and another in others: what a rank has made of its slice.
+bool factors_by_range(const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
+  std::map<std::string, std::size_t> found;
+  std::size_t ranges = 0, fitting = 0;
+  double worst = 0;
+  for (const Apart& t : apart) {
+    for (std::size_t at = 0; at + kPatterns <= t.b->size(); at += kPatterns) {
+      const auto cut = [&](const Sketch& all) {
+        const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
+        return Sketch(from, from + kPatterns);
+      };
+      const Fit here = fit({cut(*t.a)}, cut(*t.b));
+      ++ranges;
+      if (!(here.residual <= 16 * t.bound)) continue;
+      ++fitting;
+      worst = std::max(worst, here.residual);
+      ++found[factor_text(here.weights[0], constants(a, b), std::max(1e-3, 4 * t.bound))];
+    }
+  }
+  if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4) return false;
+  for (const auto& [text, count] : found)
+    finding.relation += (finding.relation.empty() ? "by slices: " : ", ") + text + " in " +
+                        to_text(static_cast<std::int64_t>(count)) + " of " +
+                        to_text(static_cast<std::int64_t>(ranges)) + " ranges";
+  finding.residual = worst;
+  return true;
+}
+
+/// A moment that begins with this step's gradient.
+bool begun_again(const std::string& place, const std::vector<Apart>& apart, const Side& b, Finding& finding) {
+  if (!place.starts_with("state.")) return false;
+  Sketch gradients, target;
+  double most = 1e-3;
+  for (const Apart& t : apart) {
+    const Tensor* const gradient = b.step.tensors.find("grad/" + t.parameter);
+    if (!gradient || gradient->sketch.size() != t.b->size()) return false;
+    gradients.insert(gradients.end(), gradient->sketch.begin(), gradient->sketch.end());
+    target.insert(target.end(), t.b->begin(), t.b->end());
+    most = std::max(most, 4 * t.bound);
+  }
+  const Fit alone = fit({gradients}, target);
+  if (!(alone.residual <= most)) return false;
+  finding.relation = "it was reset: " + to_rounded_text(alone.weights[0], 3) + " x the gradient of this step alone";
+  finding.residual = alone.residual;
+  return true;
+}
+
+/// What a number loses in bfloat16 is at most 2^-9 of it.
+bool like_bfloat16(double distance) { return distance > 0x1p-11 && distance < 0x1p-8; }
 
 bool stale(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
   if (!a.previous || !b.previous) return false;
@@ -263,12 +320,16 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
       return;
     }
   }
-  if (stale(place, apart, a, b, finding) || other_parameter(place, apart, a, finding)) return;
+  if (stale(place, apart, a, b, finding) || other_parameter(place, apart, a, finding) ||
+      begun_again(place, apart, b, finding) || factors_by_range(apart, a, b, finding))
+    return;
   std::vector<const Sketch*> of_a, of_b;
   for (const Apart& t : apart) of_a.push_back(t.a), of_b.push_back(t.b);
   const Fit along = fit({joined(of_a)}, joined(of_b));
   finding.relation = "no simple relation (x " + to_rounded_text(along.weights[0], 3) + " along A's)";
   finding.residual = along.residual;
+  if (like_bfloat16(along.residual) && std::fabs(along.weights[0] - 1) < 0x1p-9)
+    finding.relation += ", as far apart as rounding to bfloat16 leaves";
 }
 
 void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding) {
@@ -317,7 +378,8 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
     before.insert(before.end(), u.before_b.begin(), u.before_b.end());
   }
   const Fit decayed = fit({theirs, before}, target);
-  if (decayed.residual < 2e-2 && std::fabs(decayed.weights[0] - 1) < 2e-2) {
+  const double without = residual({theirs}, {1}, target);
+  if (decayed.residual < 2e-2 && decayed.residual < without / 4 && std::fabs(decayed.weights[0] - 1) < 2e-2) {
     finding.relation =
         "the update plus " + to_rounded_text(decayed.weights[1], 3) + " x parameter: another weight decay";
     finding.residual = decayed.residual;
@@ -326,6 +388,8 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   const Fit along = fit({theirs}, target);
   finding.relation = "no simple relation (x " + to_rounded_text(along.weights[0], 3) + " along A's)";
   finding.residual = along.residual;
+  if (norm(before) > 0 && like_bfloat16(without * norm(target) / norm(before)))
+    finding.relation += ", as far apart as rounding the parameters to bfloat16 leaves";
 }
 
 }  // namespace zs::probe

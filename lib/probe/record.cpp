@@ -126,6 +126,8 @@ class Reader {
     if (run_.id.empty()) run_.id = row.value("id", "");
     run_.layout = row.value("layout", "");
     run_.framework = row.value("framework", "");
+    if (row.contains("tied")) run_.ties = row.at("tied").get<std::map<std::string, std::vector<std::string>>>();
+    if (row.contains("frozen")) run_.frozen = row.at("frozen").get<std::set<std::string>>();
     if (row.contains("unseen")) run_.unseen = row.at("unseen").get<std::vector<std::string>>();
     return row.at("world_size").get<int>();
   }
@@ -137,7 +139,9 @@ class Reader {
                                    ? ""
                                    : folder_ + "/" + fs::path(row.at("values").get<std::string>()).filename().string();
     const std::string what = "step " + to_text(number_of);
+    current_ = number_of;
     for (const Json& tensor : row.at("tensors")) add(step.tensors, tensor, rank, values, what);
+    current_ = -1;
     for (const Json& local : row.value("locals", Json::array())) {
       const int by = local.at("by").get<int>(), micro = local.at("micro").get<int>();
       Contribution& into = step.locals[{by, micro}];
@@ -150,6 +154,12 @@ class Reader {
     for (const auto& [key, value] : scalars.items()) step.scalars[key] = number(value);
     for (const Json& group : row.value("groups", Json::array())) {
       if (group.contains("lr")) step.rates.push_back(number(group.at("lr")));
+      auto& options = step.groups.emplace_back();
+      for (const auto& [key, value] : group.items()) {
+        if (value.is_number()) options[key] = {number(value)};
+        if (value.is_array() && std::all_of(value.begin(), value.end(), [](const Json& v) { return v.is_number(); }))
+          for (const Json& one : value) options[key].push_back(number(one));
+      }
     }
   }
 
@@ -182,6 +192,7 @@ class Reader {
     piece.key = piece.contiguous ? to_text(piece.begin) + "+" + to_text(piece.count) : row.at("runs").dump();
     for (const Tensor::Piece& known : tensor.pieces) {
       if (known.key == piece.key) {  // another copy of it
+        if (known.digest != piece.digest && current_ >= 0) run_.replicas[{current_, name}] = {known.rank, rank};
         if (known.digest != piece.digest)
           run_.faults.push_back(what + " differs between rank " + std::to_string(known.rank) + " and rank " +
                                 std::to_string(rank));
@@ -203,6 +214,7 @@ class Reader {
   std::string folder_;
   Run run_;
   std::map<std::int64_t, int> seen_;
+  std::int64_t current_ = -1;  // step
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,10 +56,11 @@ struct Contribution {
 
 struct Step {
   Tensors tensors;
-  std::map<std::pair<int, int>, Contribution> locals;          ///< by (by, micro)
-  std::map<std::string, double> scalars;                       ///< of rank 0: norm, clip, loss_scale, accumulation
-  std::vector<double> rates;                                   ///< of each group, of rank 0
-  std::map<int, double> losses;                                ///< by rank: what the training said
+  std::map<std::pair<int, int>, Contribution> locals;              ///< by (by, micro)
+  std::map<std::string, double> scalars;                           ///< of rank 0: norm, clip, loss_scale, accumulation
+  std::vector<double> rates;                                       ///< of each group, of rank 0
+  std::vector<std::map<std::string, std::vector<double>>> groups;  ///< each group's options, of rank 0
+  std::map<int, double> losses;                                    ///< by rank: what the training said
   std::map<int, std::vector<std::vector<std::string>>> batch;  ///< by rank: of each micro-batch its samples' digests
 };
 
@@ -66,6 +68,9 @@ struct Run {
   std::map<std::int64_t, Step> steps;
   std::map<std::int64_t, Tensors> starts;  ///< before step + 1: parameters and state as the training began or resumed
   std::vector<std::string> faults;
+  std::map<std::pair<std::int64_t, std::string>, std::pair<int, int>> replicas;  ///< ranks that differ: step and tensor
+  std::map<std::string, std::vector<std::string>> ties;  ///< of a tied parameter the other names
+  std::set<std::string> frozen;
   int ranks = 0;
   std::int64_t end = -1;  ///< steps made; -1: not told
   std::string torch, layout, framework;

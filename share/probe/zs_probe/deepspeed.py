@@ -152,17 +152,17 @@ class Zero(_Engine, FlatLayout):
 
     def parameters(self):
         yield from FlatLayout.parameters(self)
-        master = self._flats[0].dtype if self._flats else None
-        for p in self.engine.module.parameters():  # what forward computes with
+        masters = {_place(flat) for flat in self._flats}
+        for p in self.engine.module.parameters():  # what forward computes with, where it is another copy
             name = self._known.get(id(p))
             if name is None or not p.requires_grad:
                 continue
             if not hasattr(p, "ds_tensor"):
-                if p.dtype != master:
+                if _place(p) not in masters:
                     yield f"model/{name}", p.detach().reshape(-1), Part(p.shape)
                 continue
             held = p.ds_tensor
-            if held.dtype == master or str(getattr(held, "status", "AVAILABLE")).endswith("NOT_AVAILABLE"):
+            if _place(held) in masters or str(getattr(held, "status", "AVAILABLE")).endswith("NOT_AVAILABLE"):
                 continue
             begin = min(torch.distributed.get_rank(group=p.ds_process_group) * held.ds_numel, p.ds_numel)
             size = min(held.ds_numel, p.ds_numel - begin)
@@ -204,6 +204,11 @@ class _Restored:
 
     def remove(self):
         self.zero.step = self.made
+
+
+def _place(tensor):
+    """Where its storage lies."""
+    return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).data_ptr()
 
 
 def _scale(zero):

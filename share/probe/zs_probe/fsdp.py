@@ -84,6 +84,7 @@ class Fsdp2(Layout):
     forward on."""
 
     name = "FSDP2"
+    tensor_parallel = False  # a whole parameter is a DTensor where both meet
 
     def _hook_gradients(self, recorder):
         hooked = {}

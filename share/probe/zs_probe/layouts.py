@@ -24,8 +24,10 @@ class Layout:
     """Parameters of `roots` that `optimizer` moves."""
 
     name, framework = "plain", ""
+    tensor_parallel = True  # where parameters are DTensors, it is by tensor parallelism
 
     def __init__(self, roots, optimizer):
+        self._mesh = None
         self.optimizer, self.roots, self.unseen, self._named, self.ties = optimizer, roots, [], None, {}
         self.frozen, self._handles, self._recorder = [], [], None
 
@@ -202,7 +204,15 @@ class Layout:
         return hook
 
     def by(self, p):
-        """The rank among those that share the data parallelism of a parameter."""
+        """The rank among those that share the data parallelism of a parameter: ranks of one mesh of tensor parallelism hold
+        parts of one gradient."""
+        if self._mesh is None:
+            meshes = [q.device_mesh for g in self.optimizer.param_groups for q in g["params"] if hasattr(q, "device_mesh")]
+            self._mesh = meshes[:1]
+        for mesh in [p.device_mesh] if hasattr(p, "device_mesh") else self._mesh if self.tensor_parallel else ():
+            ranks = mesh.mesh.flatten().tolist()
+            consecutive = ranks == list(range(ranks[0], ranks[0] + len(ranks)))
+            return ranks[0] // len(ranks) if consecutive else ranks[0]
         return self._recorder.rank
 
     def _hook_batches(self, recorder):

@@ -31,6 +31,17 @@ def mixed(number):
     return z ^ (z >> 31)
 
 
+def mixed_all(numbers):
+    """The same of an int64 vector: its sums and products wrap around."""
+    def shifted(z, by):  # of the pattern, not of the signed number
+        return z >> by & ((1 << (64 - by)) - 1)
+
+    z = numbers + _signed(0x9E3779B97F4A7C15)
+    z = (z ^ shifted(z, 30)) * _signed(0xBF58476D1CE4E5B9)
+    z = (z ^ shifted(z, 27)) * _signed(0x94D049BB133111EB)
+    return z ^ shifted(z, 31)
+
+
 def _signed(number):
     return number - (1 << 64) if number >> 63 else number
 
@@ -49,9 +60,9 @@ class _Tables:
     made = {}
 
     def __init__(self, device):
-        columns = [mixed(i) for i in range(_ROW)]
-        self.weights = torch.tensor([_signed(c | 1) for c in columns], dtype=torch.int64).to(device)
-        self.signs = torch.tensor([_pattern(c) for c in columns], dtype=torch.float64).t().contiguous().to(device)
+        columns = mixed_all(torch.arange(_ROW))
+        self.weights = (columns | 1).to(device)
+        self.signs = torch.stack([1.0 - 2.0 * (columns >> (8 + k) & 1).double() for k in range(PATTERNS)]).to(device)
         self.device, self.rows = device, 0
 
     def of_rows(self, end):

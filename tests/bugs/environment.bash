@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced: PyTorch and releases of DeepSpeed from PyPI, in $BUGS (the cache); nothing of DeepSpeed is compiled.
+root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
+[[ ! -d ${BUILD:-$root/build} ]] || PATH=$(realpath "${BUILD:-$root/build}"):$PATH
+cache=${BUGS:-${XDG_CACHE_HOME:-$HOME/.cache}/zs/bugs}
+python=$cache/python/bin/python
+packages=(torch==2.11.0 numpy setuptools wheel einops hjson msgpack ninja psutil py-cpuinfo pydantic tqdm packaging)
+
+mkdir -p "$cache"
+exec {lock}>"$cache/lock"
+flock "$lock"
+if ! "$python" -c 'import torch, einops, hjson, msgpack, psutil, pydantic, tqdm, packaging' 2>/dev/null; then
+  echo "PyTorch and what DeepSpeed imports go to $cache (5 GB)" >&2
+  [[ -x $python ]] || python3 -m venv "$cache/python"
+  "$python" -m pip install --quiet --no-cache-dir --disable-pip-version-check "${packages[@]}"
+fi
+exec {lock}>&-
+
+# release VERSION: its folder; the source package as it is.
+release() {
+  local into=$cache/deepspeed-$1 part
+  if [[ ! -d $into/deepspeed ]]; then
+    (
+      exec {lock}>"$cache/lock"
+      flock "$lock"
+      [[ ! -d $into/deepspeed ]] || exit 0
+      part=$(mktemp -d "$cache/part.XXXXXX")
+      DS_ACCELERATOR=cpu DS_BUILD_OPS=0 PATH=$cache/python/bin:$PATH "$python" -m pip download --quiet --no-deps --no-cache-dir --disable-pip-version-check \
+        --no-binary :all: --no-build-isolation -d "$part" "deepspeed==$1" >&2
+      mkdir "$part/whole"
+      tar -xzf "$part"/deepspeed-*.tar.gz -C "$part/whole" --strip-components 1
+      for link in csrc op_builder; do [[ -e $part/whole/deepspeed/ops/$link ]] || ln -sfn ../../$link "$part/whole/deepspeed/ops/$link"; done
+      [[ -e $part/whole/deepspeed/accelerator ]] || ln -sfn ../accelerator "$part/whole/deepspeed/accelerator"
+      mv -T "$part/whole" "$into"
+      rm -r "$part"
+    )
+  fi
+  echo "$into"
+}
+
+# with_release VERSION COMMAND...: on processors, every step recorded.
+with_release() {
+  local source
+  source=$(release "$1")
+  env ZS_PROBE_EVERY=1 OMP_NUM_THREADS=1 PYTHONPATH="$source:$root/share/probe" DS_ACCELERATOR=cpu DS_BUILD_OPS=0 TORCHDYNAMO_DISABLE="${TORCHDYNAMO_DISABLE-1}" \
+    TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 TORCH_EXTENSIONS_DIR="$cache/extensions" PATH="$cache/python/bin:$PATH" PYTHONDONTWRITEBYTECODE=1 "${@:2}"
+}
+
+trim() { sed 's/^ *//;s/ *$//' <<<"$1"; }
+
+# verdict FILE: its headline, or its verdict.
+verdict() { sed -n 's/^headline: //p' "$1" | grep . || sed -n 's/^verdict: //p' "$1" | grep . || tail -n 1 "$1"; }

@@ -1,0 +1,421 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trainings of a small language model, which know nothing of zs_probe: train.py FILE, of whose lines each is one training:
+FOLDER KEY=JSON... FOLDER goes to $ZS_PROBE. Each forks its ranks. The keys and what they stand for are in `usual` below.
+Status 1 where one did not run; its name is on stdout.
+
+All layouts train the same model on the same 8 samples a step, however many ranks and micro-batches share them. `fault` plants one
+thing that is wrong, from step `at` on or in it alone.
+"""
+import contextlib
+import json
+import os
+import random
+import shlex
+import signal
+import socket
+import sys
+import time
+import traceback
+
+import torch
+from torch import nn
+
+usual = dict(
+    layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, zero0 to zero3
+    ranks=1, accumulation=1, samples=8, steps=3, precision="float32", optimizer="adamw", rate=0.01, clip=0.0, decay=0.1, dropout=0.0,
+    tied=True, frozen=False, compiled=False, checkpointed=False, lora=False, offload=False, hooks=False, schedule=True, seed=5,
+    fault="", at=1, tensor="", size=0.0, micro=0, rank=0)
+TOKENS, WIDTH, LENGTH, BLOCKS = 48, 32, 6, 2
+
+
+class Block(nn.Module):
+    def __init__(self, dropout):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return x + self.dropout(self.down(torch.tanh(self.up(self.norm(x)))))
+
+
+class Net(nn.Module):
+    def __init__(self, tied, dropout):
+        super().__init__()
+        self.words = nn.Embedding(TOKENS, WIDTH)
+        self.blocks = nn.ModuleList(Block(dropout) for _ in range(BLOCKS))
+        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, TOKENS, bias=False)
+        if tied:
+            self.head.weight = self.words.weight
+        for p in self.parameters():
+            p.data.add_(0.05 * torch.randn(p.shape))
+
+    def forward(self, ids):
+        x = self.words(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class Training:
+    """One rank."""
+
+    def __init__(self, o, rank):
+        self.o, self.rank, self.step, self.faults = o, rank, 0, []
+        self.data_ranks, self.data_rank = (1, 0) if o.layout == "tp" else (o.ranks, rank)
+
+    def run(self):
+        o = self.o
+        torch.manual_seed(o.seed)
+        torch.set_num_threads(1)
+        if o.ranks > 1 or o.layout != "plain":
+            torch.distributed.init_process_group("gloo")
+        net = Net(o.tied, o.dropout)
+        if o.fault == "untied":
+            net.head.weight = nn.Parameter(net.words.weight.detach().clone())
+        if o.frozen and o.fault != "unfrozen":
+            net.blocks[0].up.requires_grad_(False)
+        if o.lora:
+            from peft import LoraConfig, get_peft_model
+            net = get_peft_model(net, LoraConfig(r=4, target_modules=["up", "down"], init_lora_weights=False))
+        if o.checkpointed:
+            from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
+            apply_activation_checkpointing(net, check_fn=lambda m: isinstance(m, Block))
+        self.net = net
+        self.zero() if o.layout.startswith("zero") else self.torch()
+
+    # ---- the model in its layout ---------------------------------------------------------------------------------------
+    def wrapped(self, net):
+        o = self.o
+        blocks = [m for m in net.modules() if isinstance(m, Block)]
+        half = torch.bfloat16 if o.precision == "bfloat16" else None
+        if o.layout == "ddp":
+            return nn.parallel.DistributedDataParallel(net)
+        if o.layout.startswith("fsdp1"):
+            from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, MixedPrecision
+            from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+            return FSDP(net, auto_wrap_policy=ModuleWrapPolicy({Block}), use_orig_params=o.layout == "fsdp1", device_id=torch.device("cpu"),
+                        mixed_precision=MixedPrecision(half, torch.float32) if half else None)
+        if o.layout in ("fsdp2", "hsdp"):
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+            mesh = init_device_mesh("cpu", (o.ranks,)) if o.layout == "fsdp2" else init_device_mesh("cpu", (2, o.ranks // 2), mesh_dim_names=("replicate", "shard"))
+            policy = {"mp_policy": MixedPrecisionPolicy(half, torch.float32)} if half else {}
+            for block in blocks:
+                fully_shard(block, mesh=mesh, **policy)
+            return fully_shard(net, mesh=mesh, **policy)
+        if o.layout == "tp":
+            from torch.distributed.device_mesh import init_device_mesh
+            from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+            for block in blocks:
+                parallelize_module(block, init_device_mesh("cpu", (o.ranks,)), {"up": ColwiseParallel(), "down": RowwiseParallel()})
+        return net
+
+    def groups(self, model):
+        """Norms and biases are not decayed."""
+        o, decay, rest = self.o, [], []
+        for name, p in model.named_parameters():
+            if p.requires_grad or (o.frozen and o.layout == "plain"):
+                (rest if p.dim() < 2 and o.layout != "fsdp1" or "norm" in name or "bias" in name else decay).append(p)
+        if o.layout == "fsdp1flat":  # all in one flat parameter
+            return [{"params": decay + rest, "weight_decay": 0.0}]
+        if o.fault == "forgotten":  # a parameter in no group
+            rest = rest[:-1]
+        return [{"params": decay, "weight_decay": o.decay}, {"params": rest, "weight_decay": o.decay if o.fault == "decay_norms" else 0.0}]
+
+    def optimizer(self, groups):
+        o = self.o
+        rate = o.rate * (o.size if o.fault == "rate" else 1)
+        if o.optimizer == "sgd" or o.fault == "sgd":
+            return torch.optim.SGD(groups, lr=rate, momentum=0.9 if o.fault != "sgd" else 0)
+        if o.fault == "rate_group":
+            groups[1]["lr"] = rate * o.size
+        betas = (0.9, o.size) if o.fault == "betas" else (0.9, 0.95)
+        return torch.optim.AdamW(groups, lr=rate, betas=betas, foreach=False)
+
+    def batch(self, step, micro, data_rank):
+        o = self.o
+        each = o.samples // (self.data_ranks * o.accumulation)
+        if o.fault == "same_data" and step + 1 >= o.at and self.data_rank == o.rank:  # a rank reads what another reads
+            data_rank = (o.rank + 1) % self.data_ranks
+        if o.fault == "old_batch" and step + 1 == o.at:
+            step -= 1
+        first = (data_rank * o.accumulation + micro) * each
+        made = []
+        for i in range(first, first + each):
+            source = torch.Generator().manual_seed(1 + i + 4096 * step)
+            made.append(torch.randint(TOKENS, (LENGTH + 1,), generator=source))
+        return torch.stack(made)
+
+    def loss(self, model, step, micro):
+        o = self.o
+        ids = self.batch(step, micro, self.data_rank)
+        cast = torch.autocast("cpu", torch.bfloat16) if o.precision == "bfloat16" and o.layout in ("plain", "ddp", "tp") else contextlib.nullcontext()
+        with cast:
+            made = model(ids[:, :-1])
+        loss = nn.functional.cross_entropy(made.float().reshape(-1, TOKENS), ids[:, 1:].reshape(-1))
+        if o.fault == "weighed" and step + 1 >= o.at:  # micro-batches weighed by something
+            loss = loss * (o.size if micro == o.micro else 1)
+        if o.fault == "dropout_off":
+            model.eval()
+        return loss
+
+    def torch(self):
+        o = self.o
+        model = self.wrapped(self.net)
+        if o.compiled:
+            model.compile(backend="aot_eager")
+        self.model, self.opt = model, self.optimizer(self.groups(model))
+        schedule = torch.optim.lr_scheduler.LambdaLR(self.opt, lambda s: 1 / (1 + 0.1 * s)) if o.schedule else None
+        for step in range(o.steps):
+            self.step = step
+            for micro in range(o.accumulation):
+                last = micro == o.accumulation - 1
+                unsynced = model.no_sync() if o.layout == "ddp" and not (last and not self.now("unreduced")) else contextlib.nullcontext()
+                if o.layout in ("fsdp2", "hsdp"):
+                    model.set_requires_gradient_sync(last)
+                with unsynced:
+                    divided = 1 if self.since("undivided") else o.accumulation
+                    (self.loss(model, step, micro) / divided).backward()
+                self.after_backward(micro)
+            self.before_step()
+            if o.clip and not self.since("unclipped"):
+                self.clip()
+            kept = self.kept()
+            self.opt.step()
+            self.after_step(kept)
+            if schedule:
+                schedule.step()
+                if self.since("schedule_twice"):
+                    schedule.step()
+            if not self.since("unzeroed"):
+                self.opt.zero_grad()
+
+    def clip(self):
+        bound = self.o.clip * (self.o.size if self.since("clip_bound") else 1)
+        if self.o.layout.startswith("fsdp1"):
+            self.model.clip_grad_norm_(bound)
+        elif self.since("clip_local"):  # each rank by the norm of what it holds
+            local = [p.grad.to_local() if hasattr(p.grad, "to_local") else p.grad for p in self.model.parameters() if p.grad is not None]
+            norm = torch.stack([g.norm() for g in local]).norm()
+            for g in local:
+                g.mul_(min(1.0, bound / float(norm)))
+        else:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), bound, foreach=False)
+
+    # ---- what is wrong ---------------------------------------------------------------------------------------------------
+    def now(self, fault):
+        return self.o.fault == fault and self.step + 1 == self.o.at
+
+    def since(self, fault):
+        return self.o.fault == fault and self.step + 1 >= self.o.at
+
+    def chosen(self):
+        """(name, parameter) whose name has `tensor` in it."""
+        return [(n, p) for n, p in self.model.named_parameters() if p.requires_grad and self.o.tensor in n]
+
+    def gradients(self):
+        return [p.grad for _, p in self.chosen() if p.grad is not None]
+
+    def after_backward(self, micro):
+        o = self.o
+        if self.now("lost_micro") and micro == o.micro:
+            self.opt.zero_grad()
+        if o.fault == "twice_micro" and self.step + 1 == o.at and micro == o.micro:
+            (self.loss(self.model, self.step, micro) / o.accumulation).backward()
+
+    def before_step(self):
+        o, found = self.o, self.gradients()
+        if self.since("scale"):
+            for g in found:
+                g.mul_(o.size)
+        elif self.since("sign"):
+            for g in found:
+                g.neg_()
+        elif self.now("zeroed"):
+            for g in found:
+                g.zero_()
+        elif self.now("swapped"):
+            a, b = found[0], next(g for g in found[1:] if g.shape == found[0].shape)
+            held = a.clone()
+            a.copy_(b)
+            b.copy_(held)
+        elif self.now("part_scaled"):  # a slice, as of one rank
+            for g in found:
+                local = g.to_local() if hasattr(g, "to_local") else g
+                local.view(-1)[:local.numel() // 2].mul_(o.size)
+        elif self.now("not_finite"):
+            found[0].view(-1)[0] = float("nan") if not hasattr(found[0], "to_local") else 0
+            found[0].mul_(float("inf") if hasattr(found[0], "to_local") else 1)
+        elif o.fault == "delayed":
+            held = [g.clone() for g in found]
+            if self.step + 1 >= o.at and self.step:
+                for g, old in zip(found, self.old):
+                    g.copy_(old)
+            self.old = held
+        elif self.now("noise"):
+            source = torch.Generator().manual_seed(3)
+            for g in found:
+                g.add_(o.size * g.norm() / g.numel() ** 0.5 * torch.randn(g.shape, generator=source))
+        elif self.now("reset"):
+            for state in self.opt.state.values():
+                for value in state.values():
+                    if torch.is_tensor(value) and value.dim():
+                        value.zero_()
+        elif self.now("reset_second"):
+            for state in self.opt.state.values():
+                if "exp_avg_sq" in state:
+                    state["exp_avg_sq"].zero_()
+        elif self.since("half_gradient"):
+            for g in found:
+                g.copy_(g.to(torch.float8_e4m3fn).to(g.dtype) if o.size else g.to(torch.bfloat16).to(g.dtype))
+
+    def kept(self):
+        if self.o.fault in ("stands_still", "decayed_twice", "half_master", "stale_weights", "update_scaled", "nudged"):
+            return [(p, p.detach().clone()) for _, p in self.chosen()]
+        return []
+
+    def after_step(self, kept):
+        o = self.o
+        with torch.no_grad():
+            for p, old in kept:
+                if self.now("stands_still"):
+                    p.copy_(old)
+                elif self.since("decayed_twice"):
+                    p.sub_(old * (o.rate * o.decay * o.size))
+                elif self.since("half_master"):
+                    p.copy_(p.to(torch.bfloat16).to(p.dtype))
+                elif self.since("update_scaled"):
+                    p.copy_(old + o.size * (p - old))
+                elif self.now("nudged"):
+                    p.add_(o.size * p.norm() / p.numel() ** 0.5)
+
+    # ---- DeepSpeed -------------------------------------------------------------------------------------------------------
+    def zero(self):
+        o = self.o
+        import deepspeed
+        from deepspeed.accelerator import get_accelerator
+        here = get_accelerator()
+        if getattr(here, "_communication_backend_name", None) == "ccl":
+            here._communication_backend_name = "gloo"
+        backend = sys.modules.get("deepspeed.comm.torch")
+        if hasattr(backend, "build_shm_op"):
+            backend.build_shm_op = lambda: None
+        deepspeed.init_distributed(dist_backend="gloo")
+        config = {"train_micro_batch_size_per_gpu": o.samples // (o.ranks * o.accumulation), "gradient_accumulation_steps": o.accumulation, "steps_per_print": 1000,
+                  "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False, "gradient_clipping": o.clip, "zero_optimization": {"stage": int(o.layout[4])}}
+        if o.offload:
+            config["zero_optimization"]["offload_optimizer"] = {"device": "cpu"}
+        if o.precision == "bfloat16":
+            config["bf16"] = {"enabled": True}
+        optimizer = self.optimizer(self.groups(self.net))
+        schedule = (lambda opt: torch.optim.lr_scheduler.LambdaLR(opt, lambda s: 1 / (1 + 0.1 * s))) if o.schedule else None
+        engine = deepspeed.initialize(model=self.net, config=config, optimizer=optimizer, lr_scheduler=schedule)[0]
+        self.model, zero = engine, engine.optimizer
+        self.hooked()
+        for step in range(o.steps):
+            self.step = step
+            for micro in range(o.accumulation):
+                self.micro = micro
+                loss = self.loss(engine, step, micro)
+                engine.backward(loss * (o.accumulation if self.since("undivided") else 1))
+                old = [p.detach().clone() for p in self.net.parameters()] if o.fault == "stale_weights" else []
+                engine.step()
+            if self.now("stale_weights"):  # what forward computes with is not what the update made
+                for (name, p), before in zip(self.net.named_parameters(), old):
+                    if o.tensor in name and self.rank == o.rank:
+                        p.data.copy_(before)
+            if self.now("reset"):
+                for state in zero.optimizer.state.values() if hasattr(zero, "optimizer") else zero.state.values():
+                    for value in state.values():
+                        if torch.is_tensor(value) and value.dim():
+                            value.zero_()
+            if self.since("rate_moves"):
+                for group in zero.param_groups:
+                    group["lr"] *= o.size
+
+    def hooked(self):
+        """Faults between backward and the reduction: hooks that come after those of a probe."""
+        o = self.o
+
+        def hook(gradient):
+            if self.since("scale") or (self.now("twice_micro") and self.micro == o.micro):
+                return gradient * (o.size or 2)
+            if self.now("lost_micro") and self.micro == o.micro:
+                return gradient * 0
+            if self.now("lost_rank") and self.rank == o.rank:
+                return gradient * 0
+            if self.now("doubled_rank") and self.rank == o.rank:
+                return gradient * 2
+            if self.since("sign"):
+                return -gradient
+            return None
+
+        if o.fault in ("scale", "twice_micro", "lost_micro", "lost_rank", "doubled_rank", "sign"):
+            for name, p in self.net.named_parameters():
+                if o.tensor in name and p.requires_grad:
+                    p.register_hook(hook)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def trained(folder, settings):
+    """Whether all ranks ended well."""
+    o = type("Settings", (), {**usual, **settings})
+    port, children = free_port(), []
+    for rank in range(o.ranks):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                signal.alarm(300)
+                log = os.open(folder + f".rank-{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                os.dup2(log, 1)
+                os.dup2(log, 2)
+                os.environ.update(ZS_PROBE=folder, RANK=str(rank), WORLD_SIZE=str(o.ranks), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(o.ranks), MASTER_ADDR="127.0.0.1",
+                                  MASTER_PORT=str(port))
+                Training(o, rank).run()
+                if torch.distributed.is_initialized():
+                    torch.distributed.barrier()
+                status = 0
+            except BaseException:  # noqa: BLE001
+                traceback.print_exc()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            import atexit
+            with contextlib.suppress(Exception):
+                atexit._run_exitfuncs()
+            os._exit(status)
+        children.append(child)
+    return all([os.waitpid(child, 0)[1] == 0 for child in children])
+
+
+def main():
+    bad = 0
+    for line in open(sys.argv[1], encoding="utf-8"):
+        if not line.strip():
+            continue
+        folder, *words = shlex.split(line, posix=False)
+        settings = {}
+        for word in words:
+            key, _, value = word.partition("=")
+            assert key in usual, f"{key} is no setting"
+            settings[key] = json.loads(value)
+        if settings.get("layout", "").startswith("zero"):
+            import deepspeed  # noqa: F401  once, before ranks are forked
+        begun = time.monotonic()
+        if trained(folder, settings):
+            open(folder + ".done", "w", encoding="utf-8").close()
+        else:
+            print(f"{folder} did not run: {' '.join(words)}")
+            bad = 1
+        print(f"{time.monotonic() - begun:.1f} s {folder}", file=sys.stderr, flush=True)
+    sys.exit(bad)
+
+
+if __name__ == "__main__":
+    random.seed(1)
+    main()

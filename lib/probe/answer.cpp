@@ -45,7 +45,7 @@ std::string what(const std::string& place) {
   if (place == "batch") return "samples";
   if (place == "copy") return "copy";
   if (place == "update" || place == "param") return "update";
-  if (place == "start" || place == "parameter") return "parameter";
+  if (place == "start" || place == "parameter" || place == "begin") return "parameter";
   if (place == "model") return "parameter in 16 bits";
   if (place == "resume") return "resume";
   return "optimizer state " + place.substr(place.find('.') + 1);
@@ -57,7 +57,7 @@ std::string stage(const std::string& place) {
   if (place == "local") return "forward or backward";
   if (place == "rate") return "learning rate schedule, or the optimizer's options";
   if (place == "batch") return "data";
-  if (place == "copy") return "after the update, before the next forward";
+  if (place == "copy" || place == "begin") return "after the update, before the next forward";
   if (place == "start" || place == "resume" || place == "parameter") return "before the step";
   return "optimizer";
 }

@@ -65,7 +65,7 @@ class Comparison {
 
   /// The type in which a parameter's gradient was computed.
   static std::string computed(const Side& side, const std::string& parameter) {
-    std::string dtype;
+    std::string dtype = side.step.computed;
     for (const auto& [key, local] : side.step.locals) {
       if (const Tensor* const found = local.tensors.find(parameter)) dtype = coarser(dtype, found->dtype);
     }
@@ -216,6 +216,7 @@ class Comparison {
     };
     resumed(number);
     if (found_.steps == 1) first(parameters_apart(number, a, b));
+    first(found_apart(number, a, b));
     locals(number, a, b);
     linear("grad", 1);
     // A micro-batch's gradient that differs counts where its sum does: what leaves no trace in it is rounding.

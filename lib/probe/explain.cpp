@@ -177,10 +177,10 @@ bool factors_by_range(const std::vector<Apart>& apart, const Side& a, const Side
       };
       const Fit here = fit({cut(*t.a)}, cut(*t.b));
       ++ranges;
-      if (!(here.residual <= 16 * t.bound)) continue;
+      if (!(here.residual <= std::min(16 * t.bound, 0.05))) continue;
       ++fitting;
       worst = std::max(worst, here.residual);
-      ++found[factor_text(here.weights[0], constants(a, b), std::max(1e-3, 4 * t.bound))];
+      ++found[factor_text(here.weights[0], constants(a, b), std::clamp(4 * t.bound, 1e-3, 0.05))];
     }
   }
   if (fitting * 10 < ranges * 8 || found.size() < 2 || found.size() > 4) return false;
@@ -313,16 +313,16 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
     finding.relation = "not finite";
     return;
   }
-  if (one_factor(apart, a, b, finding)) return;
+  if (one_factor(apart, a, b, finding) || begun_again(place, apart, b, finding) ||
+      factors_by_range(apart, a, b, finding))
+    return;
   if (place == "grad" || place == "local" || place == "direction") {
     if (other_micro_batches(apart, a, b, finding)) {
       if (place == "direction") finding.relation = "the direction is a plain sum of gradients: " + finding.relation;
       return;
     }
   }
-  if (stale(place, apart, a, b, finding) || other_parameter(place, apart, a, finding) ||
-      begun_again(place, apart, b, finding) || factors_by_range(apart, a, b, finding))
-    return;
+  if (stale(place, apart, a, b, finding) || other_parameter(place, apart, a, finding)) return;
   std::vector<const Sketch*> of_a, of_b;
   for (const Apart& t : apart) of_a.push_back(t.a), of_b.push_back(t.b);
   const Fit along = fit({joined(of_a)}, joined(of_b));
@@ -347,7 +347,7 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   if (one_factor(apart, a, b, finding)) return;
   // Updates along the gradient: of the optimizer's input, or of the sum of micro-batches.
   const double rate = b.step.rates.empty() ? 0 : b.step.rates[0];
-  Sketch gradients, target, theirs;
+  Sketch gradients, target, theirs, held;
   bool known = true;
   for (const Update& u : updates) {
     const Tensor* found = b.step.tensors.find("grad/" + u.parameter);
@@ -359,9 +359,11 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
     gradients.insert(gradients.end(), found->sketch.begin(), found->sketch.end());
     theirs.insert(theirs.end(), u.a.begin(), u.a.end());
     target.insert(target.end(), u.b.begin(), u.b.end());
+    held.insert(held.end(), u.before_b.begin(), u.before_b.end());
   }
   if (known) {
-    const Fit sgd = fit({gradients}, target);
+    Fit sgd = fit({gradients}, target);
+    if (!(sgd.residual < 1e-2)) sgd = fit({gradients, held}, target);  // decayed by its gradient
     if (sgd.residual < 1e-2) {
       finding.relation =
           "the update is " + to_rounded_text(sgd.weights[0], 4) + " x gradient" +

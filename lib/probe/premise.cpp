@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <tuple>
 #include <vector>
 
 #include "base/number.hpp"
@@ -83,6 +85,40 @@ std::string tied_to(const Run& run, const std::string& name) {
   return "";
 }
 
+/// How a parameter changed between the last update and this forward: ": it is ...", or "".
+std::string changed(const Tensor& left, const Tensor& now, const Side& side, bool copy, const std::string& parameter,
+                    std::int64_t step) {
+  const auto replica = side.run.replicas.find({step, (copy ? "begin.model/" : "begin/") + parameter});
+  if (replica != side.run.replicas.end())
+    return ": rank " + std::to_string(replica->second.second) + " holds other values than rank " +
+           std::to_string(replica->second.first);
+  if (norm(now.sketch) == 0) return ": it is zero";
+  Sketch by = now.sketch;
+  for (std::size_t i = 0; i < by.size(); ++i) by[i] -= left.sketch[i];
+  const auto start = side.run.starts.find(step - 2);
+  const Tensors* const older = start != side.run.starts.end()      ? &start->second
+                               : side.run.steps.contains(step - 2) ? &side.run.steps.at(step - 2).tensors
+                                                                   : nullptr;
+  const Tensor* const old = older ? older->find("param/" + parameter) : nullptr;
+  if (old && old->sketch.size() == by.size()) {
+    const double most = now.dtype == old->dtype ? 1e-7 : rounding(coarser(now.dtype, old->dtype)) / 8;
+    if (distance(old->sketch, now.sketch) <= most)
+      return ": it is stale, that of before the update of step " + to_text(step - 1);
+    Sketch update = left.sketch;
+    for (std::size_t i = 0; i < by.size(); ++i) update[i] -= old->sketch[i];
+    const Fit decayed = fit({old->sketch}, by), moved = fit({update}, by);
+    if (decayed.residual < 2e-2)
+      return ": it was changed by " + to_rounded_text(decayed.weights[0], 3) +
+             " x parameter, as by another weight decay";
+    if (moved.residual < 1e-2) return ": the update counts " + to_rounded_text(1 + moved.weights[0], 3) + " times";
+  }
+  const Fit scaled = fit({left.sketch}, now.sketch);
+  if (scaled.residual < 1e-4) return ": " + factor_text(scaled.weights[0], {}, 1e-4);
+  const double relative = norm(left.sketch) > 0 ? norm(by) / norm(left.sketch) : 0;
+  if (relative > 0x1p-11 && relative < 0x1p-8) return ": as far apart as rounding to bfloat16 leaves";
+  return "";
+}
+
 }  // namespace
 
 Samples::Samples(const Run& a, const Run& b) : a_(a), b_(b) {
@@ -153,6 +189,39 @@ std::optional<Finding> parameters_apart(std::int64_t step, const Side& a, const 
       if (!gradient && !also && one.lacks->run.unseen.empty())
         return said(step, "parameter", parameter, parameter + " is in no group of " + there + "'s optimizer");
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<Finding> found_apart(std::int64_t step, const Side& a, const Side& b) {
+  for (const auto& [side, other, who] : {std::tuple{&b, &a, "B"}, std::tuple{&a, &b, "A"}}) {
+    if (!side->previous) continue;
+    std::vector<std::string> names;
+    std::set<std::string> how;
+    std::size_t of = 0;
+    double by = 0;
+    for (const auto& [name, now] : side->step.tensors.all()) {
+      const bool copy = name.starts_with("begin.model/");
+      of += name.starts_with("param/");
+      if (!copy && !name.starts_with("begin/")) continue;
+      const std::string parameter = name.substr(name.find('/') + 1);
+      const Tensor* const left = side->previous->tensors.find((copy ? "model/" : "param/") + parameter);
+      const Tensor* const theirs = other->step.tensors.find(name);
+      if (!left || left->sketch.size() != now.sketch.size() ||
+          (theirs && distance(theirs->sketch, now.sketch) <= rounding(coarser(now.dtype, theirs->dtype))))
+        continue;
+      if (names.empty()) by = distance(left->sketch, now.sketch);
+      if (std::find(names.begin(), names.end(), parameter) == names.end()) names.push_back(parameter);
+      how.insert(changed(*left, now, *side, copy, parameter, step));
+    }
+    if (names.empty()) continue;
+    Finding finding = said(step, "begin", names.front(),
+                           std::string(who) + "'s forward computes with what is not what the update of step " +
+                               to_text(step - 1) + " left" + (how.size() == 1 ? *how.begin() : ""));
+    finding.tensors = names;
+    finding.of = of;
+    finding.distance = by;
+    return finding;
   }
   return std::nullopt;
 }

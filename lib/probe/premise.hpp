@@ -29,6 +29,9 @@ std::optional<Finding> options_apart(std::int64_t step, const Side& a, const Sid
 /// A parameter that is tied, frozen or in no group on one side alone.
 std::optional<Finding> parameters_apart(std::int64_t step, const Side& a, const Side& b);
 
+/// Parameters that forward found changed since the last update, on one side alone or otherwise on both.
+std::optional<Finding> found_apart(std::int64_t step, const Side& a, const Side& b);
+
 /// A copy, which forward of the next step computes with, that is not what B's own update made.
 std::optional<Finding> copies_apart(std::int64_t step, const Side& b, const char* who);
 

@@ -148,6 +148,8 @@ class Reader {
       into.by = by, into.micro = micro;
       add(into.tensors, local, rank, "", what + ", micro-batch " + std::to_string(micro));
     }
+    if (row.contains("computed") && row.at("computed").is_string())
+      step.computed = row.at("computed").get<std::string>();
     step.batch[rank] = row.value("batch", std::vector<std::vector<std::string>>());
     if (rank != 0) return;
     const Json scalars = row.value("scalars", Json::object());

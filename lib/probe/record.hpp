@@ -56,6 +56,7 @@ struct Contribution {
 
 struct Step {
   Tensors tensors;
+  std::string computed;                                            ///< the type of autocast, or ""
   std::map<std::pair<int, int>, Contribution> locals;              ///< by (by, micro)
   std::map<std::string, double> scalars;                           ///< of rank 0: norm, clip, loss_scale, accumulation
   std::vector<double> rates;                                       ///< of each group, of rank 0

@@ -199,6 +199,11 @@ class Training:
             norm = torch.stack([g.norm() for g in local]).norm()
             for g in local:
                 g.mul_(min(1.0, bound / float(norm)))
+        elif self.o.layout == "tp":  # of both kinds of tensors
+            found = [p.grad for p in self.model.parameters() if p.grad is not None]
+            norm = torch.stack([(g.full_tensor() if hasattr(g, "full_tensor") else g).norm() for g in found]).norm()
+            for g in found:
+                g.mul_(min(1.0, bound / (float(norm) + 1e-6)))
         else:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), bound, foreach=False)
 
@@ -211,7 +216,8 @@ class Training:
 
     def chosen(self):
         """(name, parameter) whose name has `tensor` in it."""
-        return [(n, p) for n, p in self.model.named_parameters() if p.requires_grad and self.o.tensor in n]
+        named = [(n.replace("_fsdp_wrapped_module.", "").replace("_checkpoint_wrapped_module.", ""), p) for n, p in self.model.named_parameters()]
+        return [(n, p) for n, p in named if p.requires_grad and self.o.tensor in n]
 
     def gradients(self):
         return [p.grad for _, p in self.chosen() if p.grad is not None]

@@ -55,6 +55,10 @@ class _Engine:
         except Exception:  # noqa: BLE001  a version without these
             return self._recorder.rank
 
+    def _hook_batches(self, recorder):
+        if not _is(self.engine, "PipelineEngine") or self.engine.is_first_stage():  # other stages get activations
+            Layout._hook_batches(self, recorder)
+
     def _hook_gradients(self, recorder):
         for p in self.engine.module.parameters():
             if p.requires_grad:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an optimizer of torch holds: parameters of modules, whole or as DTensors, or flat ones that another part of the
 framework cuts (Slices). A layout shows tensors as (PLACE/NAME, flat values, Part)."""
+import os
+
 import torch
 
 from . import names
 from .part import Part, Unseen, held
 from .say import guarded, say
+from .writer import type_name
 
 _OPTIONS = ("lr", "betas", "eps", "weight_decay", "momentum", "dampening", "nesterov", "amsgrad", "maximize", "alpha", "use_muon")
 
@@ -232,6 +235,14 @@ class Layout:
             except TypeError:  # torch 1.13
                 self._handles.append(target.register_forward_pre_hook(hook))
 
+        @guarded
+        def forward(module, *_):
+            if torch.is_grad_enabled():
+                recorder.forward(computed_in())
+
+        if self.roots and hasattr(self.roots[0], "register_forward_pre_hook"):
+            self._handles.append(self.roots[0].register_forward_pre_hook(forward))
+
 
 class FlatLayout(Layout):
     """The optimizer moves flat tensors. slices() says what is in them."""
@@ -270,6 +281,15 @@ class FlatLayout(Layout):
         for flat in self.flats():
             for s in cut.get(id(flat), ()):
                 yield f"param/{s.name}", s.of(flat), s.part
+
+
+def computed_in():
+    """The type of autocast, or None."""
+    if torch.is_autocast_enabled():
+        return type_name(torch.get_autocast_gpu_dtype())
+    if torch.is_autocast_cpu_enabled():
+        return type_name(torch.get_autocast_cpu_dtype())
+    return {"bf16": "BF16", "fp16": "F16"}.get(os.environ.get("ACCELERATE_MIXED_PRECISION", ""))
 
 
 def _plain(value):

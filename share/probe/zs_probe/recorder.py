@@ -34,6 +34,7 @@ class Recorder:
         self._loss, self._losses, self._scalars, self._batch = None, [], {}, []
         self._locals, self._micro, self._fired = [], 0, set()
         self._rows, self._kept, self._groups, self._open = [], {}, [], False
+        self._found, self._computed, self._left = None, None, (None, {})
         self._last, self._spent, self._begun, self._written, self._started = time.monotonic(), 0.0, 0.0, 0, False
         for device in layout.devices():
             tables(device)  # what is made once is no cost of a step
@@ -62,6 +63,18 @@ class Recorder:
     def samples(self, digests):
         if self.due():
             self._batch.append(digests)
+
+    @guarded
+    def forward(self, computed):
+        """A step's first forward: what it computes with, where that is not what the last update left; and in which type."""
+        if not self.due():
+            return
+        self._computed = computed or self._computed
+        if self._found is None and self._left[0] == self.step:
+            begun = time.monotonic()
+            with torch.no_grad():
+                self._found = [{"name": name, **self._row(flat, part)} for name, flat, part in self.layout.parameters()]
+            self._spent += time.monotonic() - begun
 
     @guarded
     def backward(self, loss):
@@ -188,10 +201,15 @@ class Recorder:
         if self._writer is None:
             return
         scalars = {**self.layout.scalars(), **self._scalars}
+        left, found = self._left[1], finish(self._found or [])
+        found = [{**row, "name": ("begin/" if row["name"].startswith("param/") else "begin.model/") + row["name"].split("/", 1)[1]}
+                 for row in found if row["digest"] != left.get(row["name"], row["digest"])]
+        rows = finish(self._rows)
+        self._left = (self.step, {row["name"]: row["digest"] for row in rows if row["name"].startswith(("param/", "model/"))})
         self._writer.line({
-            "step": self.step, "loss": _number(self._loss), "losses": [_number(x) for x in self._losses],
+            "step": self.step, "computed": self._computed, "loss": _number(self._loss), "losses": [_number(x) for x in self._losses],
             "scalars": {key: _number(value) for key, value in scalars.items() if value is not None}, "groups": self._groups,
-            "batch": self._batch, "rng": _generators(), "locals": finish(self._locals), "tensors": finish(self._rows),
+            "batch": self._batch, "rng": _generators(), "locals": finish(self._locals), "tensors": found + rows,
             "values": self._writer.values(self.step, self._kept) if self._kept else None})
         self._written = self.step
 
@@ -204,6 +222,7 @@ class Recorder:
         self._last, self._spent = now, 0.0
 
     def _clear(self):
+        self._found = None
         self._loss, self._losses, self._scalars, self._batch = None, [], {}, []
         self._locals, self._micro, self._fired = [], 0, set()
         self._rows, self._kept, self._groups = [], {}, []

@@ -3,13 +3,14 @@
 
 {"zs_probe": 2, "rank", "world_size", "torch", "layout", "framework"}   first, and again where a training resumes
 {"start": S, "tensors": [...]}                                          parameters and state before step S + 1
-{"step": N, "loss", "losses", "scalars", "groups", "batch", "rng", "locals": [...], "tensors": [...], "values"}
+{"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "batch", "rng", "locals": [...], "tensors": [...], "values"}
 {"end": N}                                                              steps made, where the training ended
 
 tensors   {"name": "PLACE/PARAMETER", "dtype", "shape", "of": elements of the whole, "begin", "count": what is held here, in
           row-major order, "digest": 16 hex digits, "squares", "sketch": base64 of little-endian float64}. "runs", where it
           is there, has for each axis the [begin, end) that are held. PLACE is, in causal order: grad (as the optimizer gets
-          it) or direction (what replaces it under Muon), state.KEY, param (the copy that the optimizer moves), model (that
+          begin and begin.model (param and model as forward found them, where the last update left something else), grad (as
+          the optimizer gets it) or direction (what replaces it under Muon), state.KEY, param (the copy that the optimizer moves), model (that
           which computes, where it is another).
 locals    the same for one micro-batch's gradient on this rank, before it is reduced or added: with "micro", counted from 0,
           and "by", the rank among those that share the parameter's data parallelism.

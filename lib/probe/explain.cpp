@@ -270,6 +270,24 @@ bool other_parameter(const std::string& place, const std::vector<Apart>& apart, 
   return true;
 }
 
+/// Each update along its own gradient and parameter, with one rate: SGD whose gradients are decayed, by group.
+Fit decayed_by_gradient(const std::vector<Update>& updates, const Side& b) {
+  Fit all{{0}, 1};
+  for (const Update& u : updates) {
+    const Fit one = fit({b.step.tensors.find("grad/" + u.parameter) ? b.step.tensors.find("grad/" + u.parameter)->sketch
+                                                                    : Sketch(u.b.size(), 0),
+                         u.before_b},
+                        u.b);
+    const bool first = &u == &updates.front();
+    if (!(one.residual < 1e-2) ||
+        (!first && std::fabs(one.weights[0] - all.weights[0]) > 1e-2 * std::fabs(all.weights[0])))
+      return {{0}, 1};
+    if (first) all = {{one.weights[0]}, 0};
+    all.residual = std::max(all.residual, one.residual);
+  }
+  return all;
+}
+
 }  // namespace
 
 Constants constants(const Side& a, const Side& b) {
@@ -347,7 +365,7 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
   if (one_factor(apart, a, b, finding)) return;
   // Updates along the gradient: of the optimizer's input, or of the sum of micro-batches.
   const double rate = b.step.rates.empty() ? 0 : b.step.rates[0];
-  Sketch gradients, target, theirs, held;
+  Sketch gradients, target, theirs;
   bool known = true;
   for (const Update& u : updates) {
     const Tensor* found = b.step.tensors.find("grad/" + u.parameter);
@@ -359,11 +377,10 @@ void explain_updates(const std::vector<Update>& updates, const Side& a, const Si
     gradients.insert(gradients.end(), found->sketch.begin(), found->sketch.end());
     theirs.insert(theirs.end(), u.a.begin(), u.a.end());
     target.insert(target.end(), u.b.begin(), u.b.end());
-    held.insert(held.end(), u.before_b.begin(), u.before_b.end());
   }
   if (known) {
     Fit sgd = fit({gradients}, target);
-    if (!(sgd.residual < 1e-2)) sgd = fit({gradients, held}, target);  // decayed by its gradient
+    if (!(sgd.residual < 1e-2)) sgd = decayed_by_gradient(updates, b);
     if (sgd.residual < 1e-2) {
       finding.relation =
           "the update is " + to_rounded_text(sgd.weights[0], 4) + " x gradient" +

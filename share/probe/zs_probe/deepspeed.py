@@ -165,6 +165,9 @@ class Zero(_Engine, FlatLayout):
                 if _place(p) not in masters:
                     yield f"model/{name}", p.detach().reshape(-1), Part(p.shape)
                 continue
+            if getattr(p, "ds_persist", False) and p.numel() == p.ds_numel:  # small ones stay whole on every rank
+                yield f"model/{name}", p.detach().reshape(-1), Part(p.ds_shape)
+                continue
             held = p.ds_tensor
             if _place(held) in masters or str(getattr(held, "status", "AVAILABLE")).endswith("NOT_AVAILABLE"):
                 continue

@@ -51,7 +51,8 @@ class NotReadable : public Error {
 /// "node07-1234-0": no other call, process or host has the same.
 std::string writer_name();
 
-/// A file of a record: "#zs-record 1", then lines KEY<TAB>VALUE, in which \t, \n, \r and \\ stand for themselves.
+/// A file of a record: "#zs-record 1", then lines KEY<TAB>VALUE, where tab, line feed, carriage return and backslash
+/// are written as \t, \n, \r and \\.
 std::string record_text(const Fields& fields);
 /// `text` with tab, line feed, carriage return and backslash so written.
 std::string escaped(std::string_view text);

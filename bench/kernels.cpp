@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Llama's layers on a GPU, fused beside LibTorch's operations: how far outputs and gradients are from those in float32,
-// whether they repeat their bits, wherever the weights lie, and what forward and backward take. TAP on stdout; status 1
-// where one is too far or does not repeat. bench/kernels [REPEATS]
+// whether they repeat their bits, wherever the weights lie, and what forward and backward take. The same of products of
+// 8 bits, beside LibTorch's products in float32 of factors that LibTorch has rounded. TAP on stdout; status 1 where one
+// is too far or does not repeat. bench/kernels [REPEATS]
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <chrono>
 #include <cstdio>
@@ -162,6 +164,108 @@ std::vector<Case> cases(const Shape& s) {
   };
 }
 
+// ---- products of 8 bits ---------------------------------------------------------------------------------------------
+/// Rounded to 8 bits by one scale, as LibTorch rounds, and float32 again.
+Tensor rounded(const Tensor& x, at::ScalarType type) {
+  const double most = type == at::kFloat8_e4m3fn ? 448 : 57344;
+  const Tensor wide = x.to(at::kFloat), scale = at::full({}, most, wide.options()).div(wide.abs().max());
+  return wide.mul(scale).to(type).to(at::kFloat).mul(scale.reciprocal());
+}
+
+/// x times weight_IO plus bias_O, of rounded factors, forward and backward.
+struct Rounded : torch::autograd::Function<Rounded> {
+  using Variables = torch::autograd::variable_list;
+  static Tensor forward(torch::autograd::AutogradContext* ctx, const Tensor& x, const Tensor& weight_IO,
+                        const std::optional<Tensor>& bias_O) {
+    ctx->save_for_backward({x, weight_IO});
+    ctx->saved_data["bias"] = bias_O.has_value();
+    const Tensor y = at::matmul(rounded(x, at::kFloat8_e4m3fn), rounded(weight_IO, at::kFloat8_e4m3fn));
+    return (bias_O ? y + bias_O->to(at::kFloat) : y).to(x.scalar_type());
+  }
+  static Variables backward(torch::autograd::AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const auto rows = [](const Tensor& of) { return of.reshape({-1, of.size(-1)}); };
+    const Tensor dy = rounded(gradients[0], at::kFloat8_e5m2);
+    const auto narrow = [&](const Tensor& of) { return of.to(saved[0].scalar_type()); };
+    return {narrow(at::matmul(dy, rounded(saved[1], at::kFloat8_e4m3fn).t())),
+            narrow(at::mm(rows(rounded(saved[0], at::kFloat8_e4m3fn)).t(), rows(dy))),
+            ctx->saved_data["bias"].toBool() ? narrow(rows(gradients[0]).to(at::kFloat).sum(0)) : Tensor()};
+  }
+};
+
+/// LibTorch's kernels, of factors that are rounded.
+Kernels rounding() {
+  Kernels all = zs::kernel::plain();
+  all.linear = [](const Tensor& x, const Tensor& weight_IO, const Tensor& bias_O) {
+    return Rounded::apply(x, weight_IO, std::optional<Tensor>(bias_O));
+  };
+  all.project = [](const Tensor& x, const Tensor& weight_OI, const Tensor& bias_O) {
+    return Rounded::apply(x, weight_OI.t(), bias_O.defined() ? std::optional<Tensor>(bias_O) : std::nullopt);
+  };
+  all.attention_layer = nullptr, all.gated_layer = nullptr;
+  return all;
+}
+
+std::vector<Case> float8_cases(const Shape& s) {
+  const double by_C = 1 / std::sqrt(static_cast<double>(s.C));
+  std::vector<Case> all = {{"linear layer",
+                            {random({s.B, s.T, s.C}), random({s.C, s.I}, by_C), random({s.I})},
+                            [](const Kernels& k, const auto& in) { return k.linear(in[0], in[1], in[2]); }}};
+  for (Case& of : cases(s)) {
+    if (of.name != "attention layer" && of.name != "gated layer") continue;
+    const Layer layer = of.layer;
+    of.layer = [layer](const Kernels& k, const auto& in) {
+      if (k.attention_layer) return layer(k, in);
+      static const Kernels* by;  // what a composition is made of
+      by = &k;
+      Kernels composed = k;
+      composed.attention_layer = [](const Tensor& x, const auto& of) {
+        return zs::kernel::attention_layer(*by, x, of);
+      };
+      composed.gated_layer = [](const Tensor& x, const auto& of) { return zs::kernel::gated_layer(*by, x, of); };
+      return layer(composed, in);
+    };
+    all.push_back(of);
+  }
+  return all;
+}
+
+/// One product has the same factors as LibTorch's, so results differ by their own rounding and the order of sums; in
+/// layers one scale serves the weights that are multiplied together, so there both are as far from float32.
+void test_float8(const Kernels& fused, const Kernels& plain, int repeats) {
+  const Kernels emulated = rounding();
+  for (const Shape& s : {Shape{2, 48, 4, 2, 64, 256, 384}, Shape{1, 160, 4, 1, 128, 512, 1040},
+                         Shape{4, 2048, 32, 8, 64, 2048, 8192}, Shape{2, 2048, 32, 8, 128, 4096, 14336}}) {
+    for (const Case& of : float8_cases(s)) {
+      const bool large = s.T > 1000;
+      const std::vector<Tensor> inputs = in_type(of.inputs, at::kBFloat16);
+      const std::vector<Tensor> expected = apart(of, plain, in_type(inputs, at::kFloat)),
+                                like = apart(of, emulated, inputs);
+      zs::kernel::use_float8(true);
+      const std::vector<Tensor> got = apart(of, fused, inputs);
+      const double far = most(got, expected), as_far = most(like, expected), apart_by = most(got, like);
+      char said[512];
+      std::snprintf(said, sizeof said, "8 bits: %s, B %ld T %ld H %ld K %ld D %ld C %ld I %ld", of.name.c_str(), s.B,
+                    s.T, s.H, s.K, s.D, s.C, s.I);
+      const std::string name = said;
+      std::snprintf(said, sizeof said, ": %.2g from float32 (LibTorch's rounding %.2g), %.2g from that", far, as_far,
+                    apart_by);
+      const bool single = of.name == "linear layer";
+      result(far > 0.01 && far <= 1.25 * as_far && (!single || apart_by <= 0.01), name + said);
+      bool repeated = same(got, together(of, fused, inputs));
+      for (int i = 0; i < repeats; ++i) repeated = repeated && same(got, apart(of, fused, inputs));
+      result(repeated, name + ": the same bits in a flat buffer, and " + std::to_string(repeats) + " times");
+      if (large) {
+        const double narrow = milliseconds([&] { together(of, fused, inputs); });
+        zs::kernel::use_float8(false);
+        std::printf("# %s: %.3f ms, of 16 bits %.3f\n", name.c_str(), narrow,
+                    milliseconds([&] { together(of, fused, inputs); }));
+      }
+      zs::kernel::use_float8(false);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -207,6 +311,7 @@ int main(int argc, char** argv) {
       }
     }
   }
+  test_float8(fused, plain, repeats);
   std::printf("1..%d\n", number);
   return failed > 0;
 }

@@ -6,10 +6,10 @@
 
 #include "kernel/attention.hpp"
 #include "kernel/cuda_layers.hpp"
+#include "kernel/cuda_product.hpp"
 #include "kernel/cuda_rows.hpp"
 #include "kernel/gradient.hpp"
 #include "kernel/kernels.hpp"
-#include "kernel/matmul.hpp"
 
 namespace zs::kernel::cuda {
 namespace {
@@ -28,9 +28,28 @@ void add_column_sums(const Tensor& x_NC, const Tensor& sum_C) {
   });
 }
 
-/// weight.grad += x^T dy, bias.grad += the sum of dy over rows.
-void add_products(Gradient& weight, const Tensor& x_NI, const Tensor& dy_NO) {
-  multiply(weight.sum(), x_NI.t(), dy_NO, {.addend_MN = weight.sum()});
+using Role = Factor::Role;
+using Wants = Factor::Wants;
+
+/// What a node needs to round its factors again as forward did.
+struct Largest {
+  Tensor x, weight;
+};
+
+/// y = x weight, with the epilogue.
+Largest multiply_forward(const Tensor& y_NO, const Tensor& x_NI, const Tensor& weight_IO, const Epilogue& epilogue) {
+  const Factor x(x_NI, Role::value, Wants::rows), weight(weight_IO, Role::value, Wants::columns);
+  multiply(y_NO, x.rows(), weight.columns(), epilogue);
+  return {x.largest(), weight.largest()};
+}
+
+/// weight.grad += x^T dy, dx = dy weight^T.
+void multiply_backward(Gradient& grad, const Tensor& dx_NI, const Tensor& x_NI, const Tensor& weight_IO,
+                       const Tensor& dy_NO, const Largest& largest) {
+  const Factor dy(dy_NO, Role::gradient, Wants::both);
+  multiply(grad.sum(), Factor(x_NI, Role::value, Wants::columns, largest.x).columns(), dy.columns(),
+           {.addend_MN = grad.sum()});
+  multiply(dx_NI, dy.rows(), Factor(weight_IO, Role::value, Wants::rows, largest.weight).rows());
 }
 
 struct Norm : torch::autograd::Function<Norm> {
@@ -72,12 +91,12 @@ struct Norm : torch::autograd::Function<Norm> {
 struct Linear : torch::autograd::Function<Linear> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bias_O,
                         const std::optional<Tensor>& residual_BTO) {
-    ctx->save_for_backward({x_BTI, weight_IO, bias_O});
     ctx->saved_data["adds"] = residual_BTO.has_value();
     Tensor y_BTO = at::empty({x_BTI.size(0), x_BTI.size(1), weight_IO.size(1)}, x_BTI.options());
     Epilogue epilogue{.bias_N = bias_O};
     if (residual_BTO) epilogue.addend_MN = rows(*residual_BTO);
-    multiply(rows(y_BTO), rows(x_BTI), weight_IO, epilogue);
+    const Largest largest = multiply_forward(rows(y_BTO), rows(x_BTI), weight_IO, epilogue);
+    ctx->save_for_backward({x_BTI, weight_IO, bias_O, largest.x, largest.weight});
     return y_BTO;
   }
 
@@ -86,10 +105,9 @@ struct Linear : torch::autograd::Function<Linear> {
     const Tensor &x_BTI = saved[0], &weight_IO = saved[1];
     const Tensor dy_BTO = gradients[0].contiguous(), dy_NO = rows(dy_BTO);
     Gradient weight(weight_IO), bias(saved[2]);
-    add_products(weight, rows(x_BTI), dy_NO);
-    add_column_sums(dy_NO, bias.sum());
     Tensor dx_BTI = at::empty_like(x_BTI);
-    multiply(rows(dx_BTI), dy_NO, weight_IO.t());
+    multiply_backward(weight, rows(dx_BTI), rows(x_BTI), weight_IO, dy_NO, {saved[3], saved[4]});
+    add_column_sums(dy_NO, bias.sum());
     return {dx_BTI, weight.returned(), bias.returned(), ctx->saved_data["adds"].toBool() ? dy_BTO : Tensor()};
   }
 };
@@ -97,13 +115,13 @@ struct Linear : torch::autograd::Function<Linear> {
 struct LinearGelu : torch::autograd::Function<LinearGelu> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_BTI, const Tensor& weight_IF, const Tensor& bias_F) {
     Tensor pre_BTF = at::empty({x_BTI.size(0), x_BTI.size(1), weight_IF.size(1)}, x_BTI.options());
-    multiply(rows(pre_BTF), rows(x_BTI), weight_IF, {.bias_N = bias_F});
+    const Largest largest = multiply_forward(rows(pre_BTF), rows(x_BTI), weight_IF, {.bias_N = bias_F});
     Tensor y_BTF = at::empty_like(pre_BTF);
     with_type(pre_BTF, [&](auto type) {
       using T = decltype(type);
       gelu(data<T>(pre_BTF), data<T>(y_BTF), pre_BTF.numel(), stream());
     });
-    ctx->save_for_backward({x_BTI, weight_IF, bias_F, pre_BTF});
+    ctx->save_for_backward({x_BTI, weight_IF, bias_F, pre_BTF, largest.x, largest.weight});
     return y_BTF;
   }
 
@@ -120,9 +138,8 @@ struct LinearGelu : torch::autograd::Function<LinearGelu> {
       gelu_backward(data<T>(pre_NF), data<T>(dy_NF), data<T>(dpre_NF), data<T>(bias.sum()), scratch.data_ptr<float>(),
                     N, F, stream());
     });
-    add_products(weight, rows(x_BTI), dpre_NF);
     Tensor dx_BTI = at::empty_like(x_BTI);
-    multiply(rows(dx_BTI), dpre_NF, weight_IF.t());
+    multiply_backward(weight, rows(dx_BTI), rows(x_BTI), weight_IF, dpre_NF, {saved[4], saved[5]});
     return {dx_BTI, weight.returned(), bias.returned()};
   }
 };

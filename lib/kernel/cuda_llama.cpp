@@ -7,8 +7,8 @@
 
 #include "kernel/attention.hpp"
 #include "kernel/cuda_layers.hpp"
+#include "kernel/cuda_product.hpp"
 #include "kernel/gradient.hpp"
-#include "kernel/matmul.hpp"
 
 namespace zs::kernel::cuda {
 namespace {
@@ -49,16 +49,19 @@ class Joined {
   Tensor whole_;
 };
 
+using Role = Factor::Role;
+using Wants = Factor::Wants;
+
 /// weight.grad += dy^T x, of matrices [O, I].
-void add_product(Gradient& weight, const Tensor& dy_NO, const Tensor& x_NI) {
-  multiply(weight.sum(), dy_NO.t(), x_NI, {.addend_MN = weight.sum()});
+void add_product(Gradient& weight, const Factor& dy_NO, const Factor& x_NI) {
+  multiply(weight.sum(), dy_NO.columns(), x_NI.columns(), {.addend_MN = weight.sum()});
 }
 /// The same of weights below each other.
-void add_product(const std::vector<Gradient*>& weights, const Tensor& dy_NO, const Tensor& x_NI) {
+void add_product(const std::vector<Gradient*>& weights, const Factor& dy_NO, const Factor& x_NI) {
   std::vector<Tensor> sums;
   for (Gradient* const weight : weights) sums.push_back(weight->sum());
   const Joined sum(std::move(sums));
-  multiply(sum.whole(), dy_NO.t(), x_NI, {.addend_MN = sum.whole()});
+  multiply(sum.whole(), dy_NO.columns(), x_NI.columns(), {.addend_MN = sum.whole()});
   sum.put_back();
 }
 
@@ -128,18 +131,20 @@ struct Attention : torch::autograd::Function<Attention> {
     const Tensor x_BTC = given_BTC.contiguous();
     const Joined weights({q_EC, k_EC, v_EC});
     const Tensor qkv_BTE = at::empty({x_BTC.size(0), x_BTC.size(1), weights.whole().size(0)}, x_BTC.options());
-    Tensor rstd_N;
+    Tensor rstd_N, most_x, most_qkv;
     {
       const NormedRows normed = norm_forward(x_BTC, norm_C, epsilon);
-      multiply(rows(qkv_BTE), rows(normed.y_BTC), weights.whole().t());
-      rstd_N = normed.rstd_N;
+      const Factor x(rows(normed.y_BTC), Role::value, Wants::rows), qkv(weights.whole(), Role::value, Wants::rows);
+      multiply(rows(qkv_BTE), x.rows(), qkv.rows());
+      rstd_N = normed.rstd_N, most_x = x.largest(), most_qkv = qkv.largest();
     }
     turn(qkv_BTE, {H, K}, cos_TR, sin_TR, /*back=*/false);
     const Attended attended = attention_forward(qkv_BTE, {H, K});
     const Tensor y_BTC = at::empty_like(x_BTC);
-    multiply(rows(y_BTC), rows(attended.out_BTC), o_CE.t(), {.addend_MN = rows(x_BTC)});
+    const Factor out(rows(attended.out_BTC), Role::value, Wants::rows), o(o_CE, Role::value, Wants::rows);
+    multiply(rows(y_BTC), out.rows(), o.rows(), {.addend_MN = rows(x_BTC)});
     ctx->save_for_backward({x_BTC, norm_C, q_EC, k_EC, v_EC, o_CE, cos_TR, sin_TR, rstd_N, qkv_BTE, attended.out_BTC,
-                            attended.stats_BHT1});
+                            attended.stats_BHT1, most_x, most_qkv, out.largest(), o.largest()});
     ctx->saved_data["H"] = H;
     ctx->saved_data["K"] = K;
     return y_BTC;
@@ -152,17 +157,22 @@ struct Attention : torch::autograd::Function<Attention> {
     const HeadCounts heads{ctx->saved_data["H"].toInt(), ctx->saved_data["K"].toInt()};
     const Tensor dy_BTC = gradients[0].contiguous();
     Gradient norm(saved[1]), q(saved[2]), k(saved[3]), v(saved[4]), o(o_CE);
-    add_product(o, rows(dy_BTC), rows(attended.out_BTC));
     Tensor dout_BTC = at::empty_like(attended.out_BTC);
-    multiply(rows(dout_BTC), rows(dy_BTC), o_CE);
+    {
+      const Factor dy(rows(dy_BTC), Role::gradient, Wants::both);
+      add_product(o, dy, {rows(attended.out_BTC), Role::value, Wants::columns, saved[14]});
+      multiply(rows(dout_BTC), dy.rows(), Factor(o_CE, Role::value, Wants::columns, saved[15]).columns());
+    }
     const Tensor dqkv_BTE = attention_backward(qkv_BTE, attended, dout_BTC, heads);
     dout_BTC = Tensor();
     turn(dqkv_BTE, heads, saved[6], saved[7], /*back=*/true);
     const Tensor dnormed_BTC = at::empty_like(x_BTC);
-    multiply(rows(dnormed_BTC), rows(dqkv_BTE), Joined({saved[2], saved[3], saved[4]}).whole());
+    const Factor dqkv(rows(dqkv_BTE), Role::gradient, Wants::both);
+    const Joined weights({saved[2], saved[3], saved[4]});
+    multiply(rows(dnormed_BTC), dqkv.rows(), Factor(weights.whole(), Role::value, Wants::columns, saved[13]).columns());
     Tensor normed_BTC;
     const Tensor dx_BTC = norm_backward(x_BTC, saved[1], saved[8], dnormed_BTC, dy_BTC, norm, &normed_BTC);
-    add_product({&q, &k, &v}, rows(dqkv_BTE), rows(normed_BTC));
+    add_product({&q, &k, &v}, dqkv, {rows(normed_BTC), Role::value, Wants::columns, saved[12]});
     return {dx_BTC,   norm.returned(), q.returned(), k.returned(), v.returned(), o.returned(),
             Tensor(), Tensor(),        Tensor(),     Tensor(),     Tensor()};
   }
@@ -174,19 +184,23 @@ struct Gated : torch::autograd::Function<Gated> {
     const Tensor x_BTC = given_BTC.contiguous();
     const std::int64_t B = x_BTC.size(0), T = x_BTC.size(1), I = gate_IC.size(0);
     const Tensor gate_up_BT2I = at::empty({B, T, 2 * I}, x_BTC.options());
-    Tensor rstd_N;
+    const Joined weights({gate_IC, up_IC});
+    Tensor rstd_N, most_x, most_gate_up;
     {
       const NormedRows normed = norm_forward(x_BTC, norm_C, epsilon);
-      multiply(rows(gate_up_BT2I), rows(normed.y_BTC), Joined({gate_IC, up_IC}).whole().t());
-      rstd_N = normed.rstd_N;
+      const Factor x(rows(normed.y_BTC), Role::value, Wants::rows), gate_up(weights.whole(), Role::value, Wants::rows);
+      multiply(rows(gate_up_BT2I), x.rows(), gate_up.rows());
+      rstd_N = normed.rstd_N, most_x = x.largest(), most_gate_up = gate_up.largest();
     }
     const Tensor inner_BTI = at::empty({B, T, I}, x_BTC.options()), y_BTC = at::empty_like(x_BTC);
     with_type(x_BTC, [&](auto type) {
       using Number = decltype(type);
       swiglu(data<Number>(gate_up_BT2I), data<Number>(inner_BTI), B * T, I, stream());
     });
-    multiply(rows(y_BTC), rows(inner_BTI), down_CI.t(), {.addend_MN = rows(x_BTC)});
-    ctx->save_for_backward({x_BTC, norm_C, gate_IC, up_IC, down_CI, rstd_N, gate_up_BT2I});
+    const Factor inner(rows(inner_BTI), Role::value, Wants::rows), down(down_CI, Role::value, Wants::rows);
+    multiply(rows(y_BTC), inner.rows(), down.rows(), {.addend_MN = rows(x_BTC)});
+    ctx->save_for_backward({x_BTC, norm_C, gate_IC, up_IC, down_CI, rstd_N, gate_up_BT2I, most_x, most_gate_up,
+                            inner.largest(), down.largest()});
     return y_BTC;
   }
 
@@ -199,19 +213,23 @@ struct Gated : torch::autograd::Function<Gated> {
     const Tensor dgate_up_BT2I = at::empty_like(gate_up_BT2I);
     {
       const Tensor dinner_BTI = at::empty({B, T, I}, x_BTC.options()), inner_BTI = at::empty_like(dinner_BTI);
-      multiply(rows(dinner_BTI), rows(dy_BTC), down_CI);
+      const Factor dy(rows(dy_BTC), Role::gradient, Wants::both);
+      multiply(rows(dinner_BTI), dy.rows(), Factor(down_CI, Role::value, Wants::columns, saved[10]).columns());
       with_type(x_BTC, [&](auto type) {
         using Number = decltype(type);
         swiglu_backward(data<Number>(gate_up_BT2I), data<Number>(dinner_BTI), data<Number>(dgate_up_BT2I),
                         data<Number>(inner_BTI), B * T, I, stream());
       });
-      add_product(down, rows(dy_BTC), rows(inner_BTI));
+      add_product(down, dy, {rows(inner_BTI), Role::value, Wants::columns, saved[9]});
     }
     const Tensor dnormed_BTC = at::empty_like(x_BTC);
-    multiply(rows(dnormed_BTC), rows(dgate_up_BT2I), Joined({saved[2], saved[3]}).whole());
+    const Factor dgate_up(rows(dgate_up_BT2I), Role::gradient, Wants::both);
+    const Joined weights({saved[2], saved[3]});
+    multiply(rows(dnormed_BTC), dgate_up.rows(),
+             Factor(weights.whole(), Role::value, Wants::columns, saved[8]).columns());
     Tensor normed_BTC;
     const Tensor dx_BTC = norm_backward(x_BTC, saved[1], saved[5], dnormed_BTC, dy_BTC, norm, &normed_BTC);
-    add_product({&gate, &up}, rows(dgate_up_BT2I), rows(normed_BTC));
+    add_product({&gate, &up}, dgate_up, {rows(normed_BTC), Role::value, Wants::columns, saved[7]});
     return {dx_BTC, norm.returned(), gate.returned(), up.returned(), down.returned(), Tensor()};
   }
 };
@@ -237,6 +255,13 @@ struct Embedding : torch::autograd::Function<Embedding> {
   }
 };
 
+/// A layer that LibTorch computes rounds nothing to 8 bits: it is refused where that was asked for.
+void require_16_bits(const char* layer) {
+  if (float8_in_use())
+    throw Error(std::string("--fp8 has no kernel for this model's ") + layer +
+                " (biases, dropout, or widths that are no whole number of 16 bytes): leave it out");
+}
+
 bool has_kernels(const Tensor& x) { return x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16; }
 bool whole_packs(std::int64_t C, const Tensor& x) { return C * x.element_size() % 16 == 0; }
 
@@ -256,7 +281,7 @@ Tensor attention_layer(const Tensor& x_BTC, const AttentionLayer& layer) {
   if (has_bias || layer.dropout > 0 || x_BTC.scalar_type() != at::kBFloat16 ||
       !rms_norm_fits(x_BTC.size(-1), x_BTC.element_size()) || !rotate_fits(D / 2, x_BTC.element_size()) ||
       !attention_fits({x_BTC.size(0), x_BTC.size(1), H, K, D, x_BTC.scalar_type()}))
-    return plain().attention_layer(x_BTC, layer);
+    return require_16_bits("attention"), plain().attention_layer(x_BTC, layer);
   return Attention::apply(x_BTC, layer.norm_C, layer.q.weight_OI, layer.k.weight_OI, layer.v.weight_OI,
                           layer.o.weight_OI, layer.cos_TR, layer.sin_TR, layer.epsilon, H, K);
 }
@@ -265,7 +290,7 @@ Tensor gated_layer(const Tensor& x_BTC, const GatedLayer& layer) {
   const bool has_bias = layer.gate.bias_O.defined() || layer.up.bias_O.defined() || layer.down.bias_O.defined();
   if (has_bias || !has_kernels(x_BTC) || !rms_norm_fits(x_BTC.size(-1), x_BTC.element_size()) ||
       !whole_packs(layer.gate.weight_OI.size(0), x_BTC))
-    return plain().gated_layer(x_BTC, layer);
+    return require_16_bits("feed-forward network"), plain().gated_layer(x_BTC, layer);
   return Gated::apply(x_BTC, layer.norm_C, layer.gate.weight_OI, layer.up.weight_OI, layer.down.weight_OI,
                       layer.epsilon);
 }

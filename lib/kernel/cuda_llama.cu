@@ -313,7 +313,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int j = 0; j < kPack; ++j) {
     for (int lane = 1; lane < kRowLanes; ++lane) sum[j] += sums[lane][j * kWarp + threadIdx.x];
-    v.value[j] = narrow<T>(wide(v.value[j]) + sum[j]);
+    // Rounded before it is added, as where autograd adds what a tied head and the embedding return.
+    v.value[j] = narrow<T>(wide(v.value[j]) + wide(narrow<T>(sum[j])));
   }
   store(to, v);
 }

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "device/tensor.hpp"
 #include "kernel/calibration.hpp"
+#include "kernel/cuda_product.hpp"
 #include "kernel/matmul.hpp"
 
 namespace zs::kernel::cuda {
@@ -39,8 +40,27 @@ cudaDataType_t type_of(const at::Tensor& x) {
       return CUDA_R_16BF;
     case at::kHalf:
       return CUDA_R_16F;
+    case at::kFloat8_e4m3fn:
+      return CUDA_R_8F_E4M3;
+    case at::kFloat8_e5m2:
+      return CUDA_R_8F_E5M2;
     default:
       throw Error(std::string("matrix product of type ") + at::toString(x.scalar_type()));
+  }
+}
+
+const char* name_of(cudaDataType_t type) {
+  switch (type) {
+    case CUDA_R_32F:
+      return "float32";
+    case CUDA_R_16BF:
+      return "bfloat16";
+    case CUDA_R_8F_E4M3:
+      return "float8_e4m3";
+    case CUDA_R_8F_E5M2:
+      return "float8_e5m2";
+    default:
+      return "float16";
   }
 }
 
@@ -59,12 +79,12 @@ struct Operand {
   bool transposed;
   std::int64_t rows, columns, ld;
   bool aligned;
+  bool narrow() const { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
   auto key() const { return std::tuple(static_cast<int>(type), transposed, rows, columns, ld, aligned); }
   /// "bfloat16.T.768x2304.768", with "+4" where its rows begin anywhere.
   std::string text() const {
-    const char* const name = type == CUDA_R_32F ? "float32" : type == CUDA_R_16BF ? "bfloat16" : "float16";
-    return std::string(name) + (transposed ? ".T." : ".N.") + std::to_string(rows) + "x" + std::to_string(columns) +
-           "." + std::to_string(ld) + (aligned ? "" : "+4");
+    return std::string(name_of(type)) + (transposed ? ".T." : ".N.") + std::to_string(rows) + "x" +
+           std::to_string(columns) + "." + std::to_string(ld) + (aligned ? "" : "+4");
   }
 };
 
@@ -120,6 +140,12 @@ class Products {
     Product& product = find(first, second, result, epilogue, fresh);
     if (epilogue.bias_N.defined())
       set(product.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(epilogue.bias_N.data_ptr()));
+    if (first.narrow()) {
+      set(product.description, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER,
+          static_cast<const void*>(epilogue.unit_b.data_ptr()));
+      set(product.description, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
+          static_cast<const void*>(epilogue.unit_a.data_ptr()));
+    }
     const bool adds = epilogue.addend_MN.defined();
     const float one = 1, zero = 0;
     const bool on_device = epilogue.alpha.defined();
@@ -135,7 +161,8 @@ class Products {
     if (fresh) {
       const std::string name = first.text() + " " + second.text() + " " + result.text() +
                                (epilogue.bias_N.defined() ? " bias" : "") + (adds ? " addend" : "") +
-                               (on_device ? " alpha" : "") + (tf32 && first.type == CUDA_R_32F ? " tf32" : "");
+                               (on_device ? " alpha" : "") + (epilogue.quick ? " quick" : "") +
+                               (tf32 && first.type == CUDA_R_32F ? " tf32" : "");
       choose(
           product, name,
           [&](const cublasLtMatmulAlgo_t& algorithm, const at::Tensor& into) {
@@ -148,7 +175,7 @@ class Products {
 
  private:
   using Key = std::tuple<decltype(std::declval<Operand>().key()), decltype(std::declval<Operand>().key()),
-                         decltype(std::declval<Operand>().key()), bool, bool, bool, bool>;
+                         decltype(std::declval<Operand>().key()), bool, bool, bool, bool, bool>;
   cublasLtHandle_t handle_ = nullptr;
   at::Tensor workspace_, constants_;
   std::map<Key, Product> products_;
@@ -156,7 +183,7 @@ class Products {
   Product& find(const Operand& first, const Operand& second, const Operand& result, const Epilogue& epilogue,
                 bool& fresh) {
     const bool bias = epilogue.bias_N.defined(), adds = epilogue.addend_MN.defined(), device = epilogue.alpha.defined();
-    const Key key(first.key(), second.key(), result.key(), bias, adds, device, tf32);
+    const Key key(first.key(), second.key(), result.key(), bias, adds, device, epilogue.quick, tf32);
     const auto found = products_.find(key);
     if (found != products_.end()) return found->second;
     Product product;
@@ -170,6 +197,7 @@ class Products {
       set(product.description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       set(product.description, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(result.type));
     }
+    if (epilogue.quick) set(product.description, CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
     if (device) set(product.description, CUBLASLT_MATMUL_DESC_POINTER_MODE, std::int32_t{CUBLASLT_POINTER_MODE_DEVICE});
     product.a = layout(first), product.b = layout(second), product.c = layout(result);
     product.fits = first.aligned && second.aligned && result.aligned;
@@ -280,10 +308,12 @@ extern "C" double zs_cuda_matrix_rate(device::Type type) {
   const at::TensorOptions options = at::TensorOptions(device::torch_type(type)).device(at::kCUDA);
   const at::Tensor a = at::randn({kSide, kSide}, options), b = at::randn({kSide, kSide}, options),
                    c = at::empty({kSide, kSide}, options);
-  for (int i = 0; i < 3; ++i) multiply(c, a, b);
+  const Factor first(a, Factor::Role::value, Factor::Wants::rows),
+      second(b, Factor::Role::value, Factor::Wants::columns);
+  for (int i = 0; i < 3; ++i) multiply(c, first.rows(), second.columns());
   at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
   begin.record();
-  for (int i = 0; i < kCalls; ++i) multiply(c, a, b);
+  for (int i = 0; i < kCalls; ++i) multiply(c, first.rows(), second.columns());
   end.record();
   end.synchronize();
   return 2.0 * kSide * kSide * kSide * kCalls / (static_cast<double>(begin.elapsed_time(end)) * 1e-3);

@@ -92,6 +92,10 @@ const Kernels& fused();
 /// Whether float32 products on a GPU may be made of TF32: 10 bits of mantissa. For the whole process.
 void allow_tf32(bool allow);
 
+/// Whether factors of fused products on a GPU, but for the head's and those of attention, are rounded to 8 bits first:
+/// see cuda_product.hpp. For the whole process.
+void use_float8(bool on);
+
 /// The kernels of a device, plain or fused. A GPU's fused ones are of its library: cuBLASLt, cuDNN and own kernels, in
 /// float32 (or TF32) and bfloat16.
 const Kernels& chosen(bool fused, at::DeviceType device);

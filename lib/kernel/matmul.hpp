@@ -15,10 +15,13 @@ struct Epilogue {
   at::Tensor bias_N{};     ///< added to every row; undefined for none
   at::Tensor addend_MN{};  ///< added; may be `out` itself; undefined for none
   at::Tensor alpha{};      ///< a float32 scalar on the device, by which the product is multiplied; undefined for 1
+  at::Tensor unit_a{}, unit_b{};  ///< of factors of 8 bits: float32 scalars on the device, what 1 stands for in each
+  bool quick = false;             ///< factors of 8 bits: sums within the tensor cores alone, fewer bits, faster
 };
 
 /// out_MN = alpha a_MK b_KN + addend_MN + bias_N. Tensors of one GPU; a and b have one dtype (float32, bfloat16), out
-/// has theirs or float32; rows or columns of each are contiguous. Runs on the current stream.
+/// has theirs or float32; rows or columns of each are contiguous. Or a and b have 8 bits each (not both float8_e5m2),
+/// out bfloat16 or float32; then K is contiguous in both. Runs on the current stream.
 void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN, const Epilogue& epilogue = {});
 
 /// Whether float32 products may be made of TF32: allow_tf32() of kernels.hpp.

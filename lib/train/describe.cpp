@@ -35,6 +35,7 @@ attribute::Facts chosen_arithmetic(const Settings& settings) {
                             {"reduction", engine.exact ? "exact" : "any"},
                             {"deterministic", truth(settings.deterministic)},
                             {"tf32", truth(settings.tf32)},
+                            {"fp8", settings.float8 ? "tensorwise" : "none"},
                             {"quantized_weights", truth(engine.zeropp.quantized_weights)},
                             {"quantized_gradients", truth(engine.zeropp.quantized_gradients)},
                             {"use_torch_adam", truth(engine.use_torch_adam)}};

@@ -16,6 +16,7 @@ namespace {
 struct Case {
   const char *name, *value, *told, *remedy;
   const char* dtype = "float32";
+  bool compiled = false;  ///< with fused kernels, before and after
 };
 constexpr Case kCases[] = {
     {"dtype", "bfloat16", "float32, not bfloat16", "--dtype float32"},
@@ -30,16 +31,18 @@ constexpr Case kCases[] = {
     {"reduction", "any", "exact, not any", "--reduction exact"},
     {"deterministic", "false", "true, not false", "--deterministic"},
     {"tf32", "true", "false, not true", "--set training.tf32=false"},
+    {"fp8", "tensorwise", "none, not tensorwise", "--fp8 none", "bfloat16", true},
     {"use_torch_adam", "true", "false, not true", "--set training.use_torch_adam=false"},
     {"quantized_weights", "true", "false, not true", "--set zero.quantized_weights=false"},
     {"quantized_gradients", "true", "false, not true", "--set zero.quantized_gradients=false"},
 };
 
-Settings with(const char* dtype, std::string_view key, const char* value) {
+Settings with(const char* dtype, std::string_view key, const char* value, bool compiled = false) {
   config::Config config;
   config.set("model.name", "tiny", "test");
   config.set("training.dtype", dtype, "test");
   config.set("run.checkpoint", "saved", "test");
+  if (compiled) config.set("zero.compile", "true", "test");
   if (!key.empty()) config.set(std::string(key), value, "test");
   config.add_defaults();
   config.check();
@@ -75,9 +78,9 @@ TEST_CASE("saving: a training does not go on in another arithmetic, whichever at
     INFO(row->name);
     const Case* const its = std::ranges::find_if(kCases, [&](const Case& c) { return c.name == row->name; });
     REQUIRE(its != std::end(kCases));
-    const checkpoint::Progress before = progress_of(with(its->dtype, "", ""));
-    CHECK(refusal(before, with(its->dtype, "", "")).empty());
-    CHECK(refusal(before, with(its->dtype, row->key, its->value)) ==
+    const checkpoint::Progress before = progress_of(with(its->dtype, "", "", its->compiled));
+    CHECK(refusal(before, with(its->dtype, "", "", its->compiled)).empty());
+    CHECK(refusal(before, with(its->dtype, row->key, its->value, its->compiled)) ==
           "saved: was made with " + std::string(row->name) + " " + its->told + ": use " + its->remedy +
               ", or begin another run from its weights, --model_name saved");
   }

@@ -25,6 +25,7 @@ namespace zs::train {
 struct Settings {
   int ranks = 1;
   bool tf32 = false;
+  bool float8 = false;     ///< factors of the blocks' products are rounded to 8 bits, by one scale a matrix
   std::string transport = "auto";  ///< of a GPU's memory between ranks
   bool calibrated = true;  ///< matrix products by the table of this GPU, where there is one
   model::Settings model;
@@ -89,7 +90,7 @@ std::string dtype_name(at::ScalarType dtype);
 /// The same of autocast; "none" where it is off.
 std::string autocast_name(const Settings& settings);
 
-/// What matrix products are made of: the name of the type, or "tf32".
+/// What matrix products are made of: the name of the type, "tf32", or "float8".
 std::string matrix_format(const Settings& settings);
 
 /// The settings for `ranks` ranks, on GPUs or not; throws zs::Error where the configuration asks for what zs does not do

@@ -211,6 +211,8 @@ std::vector<std::string> usual_passes() {
   return names;
 }
 
+std::vector<std::string> free_passes() { return {"prefetch", "overlap_reduce"}; }
+
 void require_same_units(const Shape& shape, const Profile& profile) {
   const auto& ours = shape.units;
   const auto& theirs = profile.shape.units;

@@ -35,6 +35,9 @@ const std::vector<Pass>& passes();
 /// The names of passes(), and of those that --deepcompile runs where none is named.
 std::vector<std::string> pass_names();
 std::vector<std::string> usual_passes();
+/// Those that hide communication and keep nothing longer than one computation: they run without --deepcompile too where
+/// GPUs communicate.
+std::vector<std::string> free_passes();
 
 /// Runs the named passes in the given order, and says in the plan what each did; throws zs::Error at an unknown name,
 /// at one named twice, at a broken contract (with the order that would do), and where the result does not pass check().

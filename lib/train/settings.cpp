@@ -303,6 +303,23 @@ void choose_checkpoints(const config::Reading& config, Settings& s) {
                 ": save_gradient_norms is of gradients that are saved: leave out save_gradients, which is false");
 }
 
+/// Whether factors of products are rounded to 8 bits. REQUIRES: fused kernels on a GPU.
+bool float8(const config::Reading& config, const Settings& s) {
+  const std::string how = config[setting<"training.fp8">].value_or("none");
+  if (how == "none") return false;
+  const auto refuse = [&](const std::string& why) {
+    throw Error(place_of(config, setting<"training.fp8">) + " is " + how + ", and " + why);
+  };
+  if (s.engine.dtype != at::kBFloat16)
+    refuse("dtype is " + dtype_name(s.engine.dtype) + ": products of 8 bits have results of 16, use --dtype bfloat16");
+  if (model::takes_images(s.model.name)) refuse("a ViT has no products of 8 bits: leave it out");
+  constexpr std::int64_t kGroup = 16;
+  if (s.model.seq_length % kGroup != 0)
+    refuse("sequences have " + to_text(s.model.seq_length) + " tokens: choose a --seq_length that is a multiple of " +
+           to_text(kGroup));
+  return true;
+}
+
 }  // namespace
 
 std::string dtype_name(at::ScalarType dtype) {
@@ -315,6 +332,7 @@ std::string autocast_name(const Settings& settings) {
 
 std::string matrix_format(const Settings& settings) {
   if (settings.engine.autocast != at::kFloat) return dtype_name(settings.engine.autocast);
+  if (settings.float8) return "float8";
   return settings.tf32 && settings.engine.dtype == at::kFloat ? "tf32" : dtype_name(settings.engine.dtype);
 }
 
@@ -368,6 +386,9 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
     s.tf32 = config[setting<"training.tf32">];
     s.transport = config[setting<"run.comm">];
     if (s.model.fused) s.calibrated = config[setting<"training.products">] == "calibrated";
+    if (s.model.fused) s.float8 = float8(config, s);
+    // What hides communication and costs nothing but the memory of a unit is for everyone; --passes none leaves it out.
+    if (ranks > 1 && s.passes.empty()) s.passes = plan::from_the_start(plan::free_passes());
   }
 
   split_batch(config, s);

@@ -11,6 +11,7 @@
 #include "base/number.hpp"
 #include "config/known.hpp"
 #include "config/reading.hpp"
+#include "plan/pass.hpp"
 #include "train/batches.hpp"
 #include "train/memory.hpp"
 
@@ -156,7 +157,7 @@ TEST_CASE("settings: what cannot fit into memory is refused, with what it needs 
 TEST_CASE("settings: kernels that a GPU does not have are refused before anything is computed") {
   const auto chosen = [](const std::string& yaml, bool gpu) {
     const config::Config config = configured(yaml);
-    train::settings(config, 1, gpu);
+    return train::settings(config, 1, gpu);
   };
   CHECK_THROWS_WITH_AS(chosen("zero.compile: true\ntraining.dtype: float16\n", true),
                        "c.yaml:2: zero.compile is true, dtype is float16, and fused kernels on a GPU compute in float32 "
@@ -165,6 +166,29 @@ TEST_CASE("settings: kernels that a GPU does not have are refused before anythin
   CHECK_NOTHROW(chosen("zero.compile: true\ntraining.dtype: float16\n", false));
   CHECK_NOTHROW(chosen("training.dtype: float16\n", true));
   CHECK_NOTHROW(chosen("zero.compile: true\ntraining.dtype: bfloat16\n", true));
+
+  const std::string fp8 = "training.fp8: tensorwise\nzero.compile: true\n";
+  CHECK(chosen(fp8 + "training.dtype: bfloat16\n", true).float8);
+  CHECK_FALSE(chosen("training.fp8: none\nzero.compile: true\ntraining.dtype: bfloat16\n", true).float8);
+  CHECK_THROWS_WITH_AS(chosen(fp8, true),
+                       "c.yaml:2: training.fp8 is tensorwise, and dtype is float32: products of 8 bits have results of "
+                       "16, use --dtype bfloat16",
+                       Error);
+  CHECK_THROWS_WITH_AS(chosen(fp8 + "training.dtype: bfloat16\nmodel.seq_length: 40\n", true),
+                       "c.yaml:2: training.fp8 is tensorwise, and sequences have 40 tokens: choose a --seq_length that "
+                       "is a multiple of 16",
+                       Error);
+}
+
+TEST_CASE("settings: ranks on GPUs hide communication where no passes are asked for") {
+  const auto passes = [](const std::string& yaml, int ranks, bool gpu) {
+    return plan::to_text(train::settings(configured(yaml), ranks, gpu).passes);
+  };
+  CHECK(passes("", 2, true) == "prefetch,overlap_reduce");
+  CHECK(passes("", 1, true).empty());
+  CHECK(passes("", 2, false).empty());
+  CHECK(passes("zero.passes: none\n", 2, true).empty());
+  CHECK(passes("zero.deepcompile: true\n", 2, true) == plan::to_text(plan::from_the_start(plan::usual_passes())));
 }
 
 namespace {

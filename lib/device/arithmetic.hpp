@@ -27,6 +27,12 @@ ZS_EVERYWHERE float widen(Float16 x) {
   return std::bit_cast<float>(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : number));  // infinity, NaN
 }
 
+/// Rounded to nearest, ties to even; every NaN becomes one.
+ZS_EVERYWHERE Bfloat16 to_bfloat16(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), above = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  return {static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : above)};
+}
+
 /// Leaves of the left half of a tree over `leaves` of them: the largest power of two below.
 constexpr int left_leaves(int leaves) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(leaves - 1))); }
 

@@ -128,9 +128,17 @@ ZS_VECTORISED_FMA void update(const AdamWFactors& f, float* __restrict parameter
     adamw(f, gradient_sum[i] * scale * clip, parameters[i], exp_avg[i], exp_avg_sq[i]);
 }
 
+ZS_VECTORISED void round_all(const float* __restrict from, Bfloat16* __restrict to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = to_bfloat16(from[i]);
+}
+
 void adamw_on_cpu(const AdamWFactors& factors, const AdamWViews& v, float scale, float clip) {
-  update(factors, v.parameters.as<float>(), v.exp_avg.as<float>(), v.exp_avg_sq.as<float>(), v.gradient_sum.as<float>(),
-         scale, clip, v.parameters.count);
+  for (std::int64_t begin = 0; begin < v.parameters.count; begin += kBlock) {
+    const std::int64_t size = std::min(kBlock, v.parameters.count - begin);
+    const auto at = [&](const View& view) { return view.as<float>() + begin; };
+    update(factors, at(v.parameters), at(v.exp_avg), at(v.exp_avg_sq), at(v.gradient_sum), scale, clip, size);
+    if (v.rounded.count > 0) round_all(at(v.parameters), v.rounded.as<Bfloat16>() + begin, size);
+  }
 }
 
 ZS_VECTORISED double sum_of_squares(const float* values, std::int64_t n) {

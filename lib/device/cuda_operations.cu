@@ -155,11 +155,18 @@ void carry(std::span<const View> views, const View& leaf) {
   check(cudaGetLastError(), "sum of micro-steps");
 }
 
+/// Where updated parameters go too, or null.
+__device__ void put_rounded(Bfloat16* to, std::int64_t i, float parameter) {
+  if (to) to[i] = to_bfloat16(parameter);
+}
+
 template <typename G>
 __global__ void adamw_kernel(AdamWFactors factors, float* parameters, float* exp_avg, float* exp_avg_sq,
-                             const G* gradient_sum, float scale, float clip, std::int64_t n) {
+                             const G* gradient_sum, Bfloat16* rounded, float scale, float clip, std::int64_t n) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (i < n) adamw(factors, widen(gradient_sum[i]) * scale * clip, parameters[i], exp_avg[i], exp_avg_sq[i]);
+  if (i >= n) return;
+  adamw(factors, widen(gradient_sum[i]) * scale * clip, parameters[i], exp_avg[i], exp_avg_sq[i]);
+  put_rounded(rounded, i, parameters[i]);
 }
 
 template <typename G>
@@ -170,7 +177,8 @@ struct alignas(4 * sizeof(G)) Quad {
 /// 4 elements a thread. REQUIRES: all begin at multiples of 16 bytes.
 template <typename G>
 __global__ void adamw_by_4_kernel(AdamWFactors factors, float4* parameters, float4* exp_avg, float4* exp_avg_sq,
-                                  const Quad<G>* gradient_sum, float scale, float clip, std::int64_t quads) {
+                                  const Quad<G>* gradient_sum, Quad<Bfloat16>* rounded, float scale, float clip,
+                                  std::int64_t quads) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= quads) return;
   float4 p = parameters[i], m = exp_avg[i], v = exp_avg_sq[i];
@@ -180,6 +188,7 @@ __global__ void adamw_by_4_kernel(AdamWFactors factors, float4* parameters, floa
   adamw(factors, widen(g.of[2]) * scale * clip, p.z, m.z, v.z);
   adamw(factors, widen(g.of[3]) * scale * clip, p.w, m.w, v.w);
   parameters[i] = p, exp_avg[i] = m, exp_avg_sq[i] = v;
+  if (rounded) rounded[i] = {{to_bfloat16(p.x), to_bfloat16(p.y), to_bfloat16(p.z), to_bfloat16(p.w)}};
 }
 
 float* floats(const View& view) { return reinterpret_cast<float*>(view.data); }
@@ -202,15 +211,17 @@ void update(const AdamWFactors& factors, const AdamWViews& v, float scale, float
   with_type(v.gradient_sum.type, [&](auto number) {
     using G = decltype(number);
     const auto* const g = reinterpret_cast<const G*>(v.gradient_sum.data);
-    const bool whole = aligned(p) && aligned(m) && aligned(s) && aligned(g);
+    auto* const r = v.rounded.count > 0 ? reinterpret_cast<Bfloat16*>(v.rounded.data) : nullptr;
+    const bool whole = aligned(p) && aligned(m) && aligned(s) && aligned(g) && aligned(r);
     const std::int64_t count = v.parameters.count, quads = whole ? count / 4 : 0, done = quads * 4;
     const auto by_4 = [](float* at) { return reinterpret_cast<float4*>(at); };
     if (quads > 0)
       adamw_by_4_kernel<G><<<blocks(quads), kThreads, 0, stream()>>>(
-          factors, by_4(p), by_4(m), by_4(s), reinterpret_cast<const Quad<G>*>(g), scale, clip, quads);
+          factors, by_4(p), by_4(m), by_4(s), reinterpret_cast<const Quad<G>*>(g), reinterpret_cast<Quad<Bfloat16>*>(r),
+          scale, clip, quads);
     if (done < count)
-      adamw_kernel<G><<<blocks(count - done), kThreads, 0, stream()>>>(factors, p + done, m + done, s + done, g + done,
-                                                                       scale, clip, count - done);
+      adamw_kernel<G><<<blocks(count - done), kThreads, 0, stream()>>>(
+          factors, p + done, m + done, s + done, g + done, r ? r + done : nullptr, scale, clip, count - done);
   });
   check(cudaGetLastError(), "AdamW");
 }

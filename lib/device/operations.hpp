@@ -14,6 +14,7 @@ namespace zs::device {
 /// What AdamW updates, element by element: float32, of one length.
 struct AdamWViews {
   View parameters, exp_avg, exp_avg_sq, gradient_sum;
+  View rounded{};  ///< bfloat16 of the same length: the updated parameters, rounded to nearest even; or none
 };
 
 struct Operations {

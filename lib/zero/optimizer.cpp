@@ -33,14 +33,16 @@ class FusedAdamW final : public Optimizer {
     return state().moves() ? numbers.clone() : numbers;
   }
 
-  void update_master(const Update& update, const device::View& gradient_sum, const device::View& master) override {
+  bool update_master(const Update& update, const device::View& gradient_sum, const device::View& master,
+                     const device::View& rounded) override {
     const device::View m = own(0), v = own(1);
     for (const Segment& s : segments_) {
-      const auto part = [&](const device::View& of) { return of.part(s.begin, s.end); };
+      const auto part = [&](const device::View& of) { return of.count > 0 ? of.part(s.begin, s.end) : of; };
       device::operations(master.device)
           .adamw(factors(adamw_, update.learning_rate, update.number, s.decay),
-                 {part(master), part(m), part(v), part(gradient_sum)}, update.scale, update.clip);
+                 {part(master), part(m), part(v), part(gradient_sum), part(rounded)}, update.scale, update.clip);
     }
+    return rounded.count > 0;
   }
 };
 
@@ -71,8 +73,9 @@ void Optimizer::set(const device::View& values) {
 
 void Optimizer::update(const Update& update, const device::View& gradient_sum, const device::View& parameters) {
   const device::View its = master(parameters);
-  update_master(update, gradient_sum, its);
-  if (has_master_) device::copy(parameters, its);
+  const bool narrow = has_master_ && parameters.type == device::Type::bfloat16;
+  const bool rounded = update_master(update, gradient_sum, its, narrow ? parameters : device::View{});
+  if (has_master_ && !rounded) device::copy(parameters, its);
 }
 
 std::vector<Segment> segments(const unit::Unit& unit, comm::Slice owned, bool decay_all) {

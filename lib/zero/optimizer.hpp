@@ -66,7 +66,9 @@ class Optimizer {
   device::Device device_;
   Kept state_;
 
-  virtual void update_master(const Update& update, const device::View& gradient_sum, const device::View& master) = 0;
+  /// `rounded`: where the updated master goes too, rounded to bfloat16; none where it is empty. True if it did.
+  virtual bool update_master(const Update& update, const device::View& gradient_sum, const device::View& master,
+                             const device::View& rounded) = 0;
   device::View numbers(int index) const;
 };
 

@@ -62,8 +62,9 @@ class TorchAdamW final : public Optimizer {
   std::vector<std::pair<Segment, at::Tensor>> placed_;
   std::unique_ptr<torch::optim::AdamW> optimizer_;
 
-  void update_master(const Update& update, const device::View& gradient_sum, const device::View&) override {
-    if (!optimizer_) return;
+  bool update_master(const Update& update, const device::View& gradient_sum, const device::View&,
+                     const device::View&) override {
+    if (!optimizer_) return false;
     for (auto& group : optimizer_->param_groups())
       static_cast<torch::optim::AdamWOptions&>(group.options()).lr(update.learning_rate);
     for (auto& [segment, tensor] : placed_) {
@@ -75,6 +76,7 @@ class TorchAdamW final : public Optimizer {
     }
     optimizer_->step();
     for (auto& [segment, tensor] : placed_) tensor.mutable_grad() = at::Tensor();
+    return false;
   }
 
   template <typename Moment>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/unit.hpp"
 
+#include <future>
+
 #include "unit/random.hpp"
 
 namespace zs::unit {
@@ -33,22 +35,37 @@ std::vector<at::Tensor> views(const Unit& unit, const at::Tensor& flat) {
   return tensors;
 }
 
-void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat) {
-  const at::NoGradGuard no_grad;
-  for (const Parameter& parameter : unit.parameters()) {
-    at::Tensor values = flat.narrow(0, parameter.offset, parameter.numel());
-    switch (parameter.init) {
-      case Parameter::Init::normal:
-        values.normal_(parameter.mean, parameter.std, generator(mix(seed, parameter.name)));
-        break;
-      case Parameter::Init::zeros:
-        values.zero_();
-        break;
-      case Parameter::Init::ones:
-        values.fill_(1);
-        break;
-    }
+namespace {
+
+void begin(const Parameter& parameter, std::uint64_t seed, at::Tensor values) {
+  const at::NoGradGuard no_grad;  // of the thread
+  switch (parameter.init) {
+    case Parameter::Init::normal:
+      values.normal_(parameter.mean, parameter.std, generator(mix(seed, parameter.name)));
+      break;
+    case Parameter::Init::zeros:
+      values.zero_();
+      break;
+    case Parameter::Init::ones:
+      values.fill_(1);
+      break;
   }
+}
+
+}  // namespace
+
+void initialise(const Unit& unit, std::uint64_t seed, at::Tensor flat) {
+  constexpr std::int64_t kLarge = 1 << 20;  // below, a thread costs more than it gains
+  std::vector<std::future<void>> large;
+  for (const Parameter& parameter : unit.parameters()) {
+    const at::Tensor values = flat.narrow(0, parameter.offset, parameter.numel());
+    // Each draws from a generator of its own, so no order among them matters.
+    if (parameter.numel() >= kLarge)
+      large.push_back(std::async(std::launch::async, [=, &parameter] { begin(parameter, seed, values); }));
+    else
+      begin(parameter, seed, values);
+  }
+  for (std::future<void>& one : large) one.get();
 }
 
 }  // namespace zs::unit

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <deque>
+#include <future>
 
 #include "base/error.hpp"
 #include "comm/agree.hpp"
@@ -86,6 +88,31 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
   return shape;
 }
 
+/// The initial values of units in their order. Beside a GPU some are drawn ahead, in the host's memory.
+class InitialValues {
+ public:
+  InitialValues(const unit::Units& units, std::uint64_t seed, std::size_t at_once)
+      : units_(units), seed_(seed), at_once_(at_once) {}
+  at::Tensor next() {
+    for (; drawn_.size() < at_once_ && begun_ < units_.size(); ++begun_) {
+      drawn_.push_back(std::async(at_once_ > 1 ? std::launch::async : std::launch::deferred, [this, at = begun_] {
+        const at::Tensor flat = at::empty({units_[at]->numel()});
+        unit::initialise(*units_[at], seed_, flat);
+        return flat;
+      }));
+    }
+    const at::Tensor values = drawn_.front().get();
+    drawn_.pop_front();
+    return values;
+  }
+
+ private:
+  const unit::Units& units_;
+  std::uint64_t seed_;
+  std::size_t at_once_, begun_ = 0;
+  std::deque<std::future<at::Tensor>> drawn_;
+};
+
 std::vector<plan::Plan> plans_of(const plan::Shape& shape, const plan::Schedule& schedule, const plan::Budget& budget) {
   const plan::Plan baseline = plan::baseline(shape);
   std::vector<plan::Plan> plans;
@@ -130,6 +157,7 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
   const Home state_home{optimizer_store_.get(), !settings.trains || settings.offload.optimizer == Place::device},
       shard_home{parameter_store_.get(), settings.offload.parameters == Place::device};
   states_.reserve(units.size());
+  InitialValues values(units, settings.seed, device.kind == device::Device::Kind::cpu ? 1 : 4);
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
       return (settings.use_torch_adam ? torch_adamw : fused_adamw)({unit->name(), settings.adamw,
@@ -146,9 +174,7 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
       });
       continue;
     }
-    at::Tensor flat = at::empty({unit->numel()});
-    unit::initialise(*unit, settings.seed, flat);
-    states_.back().set_parameters(flat);
+    states_.back().set_parameters(values.next());
   }
 }
 

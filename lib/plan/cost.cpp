@@ -164,6 +164,10 @@ double CostModel::crowding(const Shape& shape) const {
 }
 
 double CostModel::memory(const Plan& plan) const {
+  if (profile_.overlaps) {
+    const double rest = std::max(0.0, profile_.peak - peak_bytes(baseline(profile_.shape), profile_));
+    return peak_bytes(plan, profile_) + rest - MemoryCurve(profile_).relief(plan);
+  }
   const double then = activation_bytes(profile_, profile_.shape.activation_checkpointing),
                here = activation_bytes(profile_, plan.shape.activation_checkpointing);
   // What no plan names (batches, what products work in) is as much as it was when it was measured.

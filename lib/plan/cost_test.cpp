@@ -167,6 +167,22 @@ TEST_CASE("cost: ranks that share processors share their time") {
   CHECK(seconds(1, 1) == doctest::Approx(alone(1) / 2).epsilon(0.01));
 }
 
+TEST_CASE("cost: on GPUs memory is the most at one time; on processors each buffer stays") {
+  Profile profile = measured({{{"a", 100}, {"b", 300}}, 0, 1, 1}, /*overlaps=*/true);
+  for (Timing& timing : profile.timings) timing.growth = timing.kind == Kind::forward ? 500 : 0;
+  const Plan plan = baseline(profile.shape);
+  // Moments 3200 and parameters 1600 always; in the backward of b both units' activations of 500, and its gradient.
+  CHECK(peak_bytes(plan, profile) == 3200 + 1600 + 2 * 500 + 1200);
+  // Gradients of both, and all activations, though they are not there together.
+  CHECK(kept_bytes(plan, 4) + activation_bytes(profile, false) == 3200 + 1600 + 2 * 500 + 1600);
+  profile.peak = peak_bytes(plan, profile) + 77;
+  profile.state = kept_bytes(plan, 4);
+  CHECK(CostModel(profile, {}).predict(plan).memory == profile.peak);
+  Shape half = profile.shape;
+  half.stage = 1, half.ranks = 2;
+  CHECK(CostModel(profile, {}).predict(baseline(half)).memory == profile.peak - 3200 / 2);
+}
+
 TEST_CASE("layers: what was measured of some is a profile of all, as if all had been measured") {
   Shape small = shape(3, 4, 2), large = small;
   small.units.erase(small.units.begin() + 2);

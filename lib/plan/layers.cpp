@@ -117,8 +117,9 @@ Profile with_layers(const Profile& profile, std::int64_t count) {
   const bool checkpointing = profile.shape.activation_checkpointing;
   all.state += kept_bytes(baseline(all.shape), all.bytes_per_parameter) -
                kept_bytes(baseline(profile.shape), all.bytes_per_parameter);
-  all.peak +=
-      all.state - profile.state + activation_bytes(all, checkpointing) - activation_bytes(profile, checkpointing);
+  all.peak += profile.overlaps ? peak_bytes(baseline(all.shape), all) - peak_bytes(baseline(profile.shape), profile)
+                               : all.state - profile.state + activation_bytes(all, checkpointing) -
+                                     activation_bytes(profile, checkpointing);
   return all;
 }
 

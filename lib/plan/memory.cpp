@@ -20,8 +20,13 @@ class Buffers {
   void take(double bytes) {
     Size& size = sizes_[bytes];
     size.most = std::max(size.most, ++size.lent);
+    lent_ += bytes;
   }
-  void give_back(double bytes) { --sizes_[bytes].lent; }
+  void give_back(double bytes) {
+    --sizes_[bytes].lent;
+    lent_ -= bytes;
+  }
+  double lent() const { return lent_; }
   double bytes() const {
     double sum = 0;
     for (const auto& [bytes, size] : sizes_) sum += bytes * size.most;
@@ -33,6 +38,7 @@ class Buffers {
     int lent = 0, most = 0;
   };
   std::map<double, Size> sizes_;
+  double lent_ = 0;
 };
 
 /// What is kept of one unit's gradient.
@@ -43,11 +49,23 @@ struct Gradient {
   int partial_sums = 0, taken = 0;  ///< of the tree: in use, and ever taken for it
 };
 
+/// Bytes that an operation leaves allocated; of a forward that was not measured, those of its like.
+double grown(const Profile& profile, Kind kind, int unit) {
+  const Timing* timing = profile.find(kind, unit);
+  if (!timing && kind == Kind::forward_no_grad) timing = profile.find(Kind::forward, unit);
+  return timing ? std::max(0.0, timing->growth) : 0;
+}
+
 /// Runs a plan on the sizes of its buffers.
 class Ledger {
  public:
-  Ledger(const Plan& plan, int bytes_per_parameter)
-      : shape_(plan.shape), bytes_(bytes_per_parameter), gradients_(plan.shape.units.size()) {
+  /// With `profile` activations are counted too, and buffers as a GPU's allocator lends them: to anyone.
+  Ledger(const Plan& plan, int bytes_per_parameter, const Profile* profile = nullptr)
+      : shape_(plan.shape),
+        bytes_(bytes_per_parameter),
+        profile_(profile),
+        activations_(plan.shape.units.size()),
+        gradients_(plan.shape.units.size()) {
     moves_shards_ = shape_.offload_parameters || std::any_of(plan.ops.begin(), plan.ops.end(),
                                                              [](const Op& op) { return op.kind == Kind::store_shard; });
     for (std::size_t i = 0; i < shape_.units.size(); ++i) {
@@ -61,21 +79,40 @@ class Ledger {
       if (!shape_.offload_optimizer) lasting_ += state;
       largest_state_ = std::max(largest_state_, state);
     }
-    for (const Op& op : plan.ops) run(op);
+    for (const Op& op : plan.ops) {
+      run(op);
+      if (profile_) follow(op);
+    }
   }
 
-  double bytes() const {
-    return lasting_ + pool_.bytes() + (shape_.offload_optimizer ? largest_state_ : 0) + most_shards_ * largest_shard_;
-  }
+  double bytes() const { return lasting() + pool_.bytes(); }
+  /// The most at one time. REQUIRES: a profile.
+  double peak() const { return lasting() + peak_; }
 
  private:
   const Shape& shape_;
   double bytes_;
+  const Profile* profile_;
+  std::vector<double> activations_;  // by unit, from forward to backward
+  double kept_ = 0, peak_ = 0;       // all of them; the most with what the pool has lent
   Buffers pool_;
   double lasting_ = 0, largest_state_ = 0, largest_shard_ = 0;
   int shards_ = 0, most_shards_ = 0;  // that are loaded
   bool moves_shards_ = false;         // to a store and back, by offload or by a pass
   std::vector<Gradient> gradients_;
+
+  double lasting() const {
+    return lasting_ + (shape_.offload_optimizer ? largest_state_ : 0) + most_shards_ * largest_shard_;
+  }
+
+  /// What forward left is there until its backward has run.
+  void follow(const Op& op) {
+    const auto keep = [&](double bytes) { activations_[static_cast<std::size_t>(op.unit)] += bytes, kept_ += bytes; };
+    const bool leaves = computes(op.kind) && op.kind != Kind::backward;
+    if (leaves) keep(grown(*profile_, op.kind, op.unit));
+    peak_ = std::max(peak_, kept_ + pool_.lent());
+    if (op.kind == Kind::backward) keep(-activations_[static_cast<std::size_t>(op.unit)]);
+  }
 
   bool many() const { return shape_.ranks > 1; }
   bool sharded() const {
@@ -165,6 +202,8 @@ class Ledger {
 
   void reduce(Gradient& gradient, const Unit& unit, int micro) {
     const bool is_float = bytes_ == kFloat || (micro < 0 && shape_.micro_steps > 1);
+    // The one leaf of one rank is widened by the norm and the update themselves.
+    if (profile_ && !many() && !is_float && !shape_.quantized_gradients) return;
     if (!is_float || shards_gradient()) {
       gradient.reduced = (shape_.stage == 0 || !many() ? static_cast<double>(unit.numel) : slice(unit)) * kFloat;
       pool_.take(gradient.reduced);
@@ -190,6 +229,10 @@ class Ledger {
 }  // namespace
 
 double kept_bytes(const Plan& plan, int bytes_per_parameter) { return Ledger(plan, bytes_per_parameter).bytes(); }
+
+double peak_bytes(const Plan& plan, const Profile& profile) {
+  return Ledger(plan, profile.bytes_per_parameter, &profile).peak();
+}
 
 double activation_bytes(const Profile& profile, bool checkpointing) {
   double sum = 0, largest = 0;

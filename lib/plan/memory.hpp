@@ -12,6 +12,10 @@ struct Profile;
 /// wanted: this is the most of each size at one time. Of a rank whose slices are numel / ranks.
 double kept_bytes(const Plan& plan, int bytes_per_parameter);
 
+/// The most bytes at one time where what is given back is lent to anyone, as a GPU's allocator does it: what the engine
+/// keeps, and activations as they were measured. Without what no plan names: batches, what products work in.
+double peak_bytes(const Plan& plan, const Profile& profile);
+
 /// Bytes of activations at the peak, as they were measured, with or without checkpointing; less than 0 where the
 /// profile does not say.
 double activation_bytes(const Profile& profile, bool checkpointing);

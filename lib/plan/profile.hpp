@@ -30,7 +30,7 @@ struct Profile {
   int node = 1;           ///< ranks on one node
   bool overlaps = false;  ///< what travels does so while a unit computes: on GPUs
   double rest = 0;        ///< seconds of a step beside its operations
-  double peak = 0;        ///< bytes of device memory at the peak
+  double peak = 0;        ///< bytes of device memory at the peak; on GPUs of a step without passes
   double state = 0;       ///< of these what the engine kept: parameters, gradients, optimizer state, their buffers
   /// Ranks of a node that compute at once, its processors over the threads of a rank: more of them share. 0: any number
   /// (each has a GPU).

@@ -9,6 +9,7 @@
 #include "base/file.hpp"
 #include "comm/nodes.hpp"
 #include "device/memory.hpp"
+#include "plan/memory.hpp"
 
 namespace zs::train {
 namespace {
@@ -59,7 +60,12 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   profile.slots = profile.overlaps ? 0 : slots_of_node(group_);
   profile.config = model_.config_json;
   std::vector<plan::Profile> ranks;
-  const std::string mine = plan::to_json(timings_.into(std::move(profile)));
+  profile = timings_.into(std::move(profile));
+  // As much as it would have been without passes, which predictions are made from.
+  if (profile.overlaps)
+    profile.peak +=
+        plan::peak_bytes(plan::baseline(profile.shape), profile) - plan::peak_bytes(engine_.plan(), profile);
+  const std::string mine = plan::to_json(profile);
   for (const std::string& its : group_.all_gather_object(mine, "exchange of what was measured"))
     ranks.push_back(plan::profile_from_json(its, "the profile of a rank"));
   const auto all = std::make_shared<const plan::Profile>(plan::joined(ranks));

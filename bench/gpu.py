@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The peers of bench/gpu: training steps of GPT-2 in PyTorch and DeepSpeed, as their users set them for speed.
+"""The peers of bench/gpu: training steps of GPT-2 and Llama in PyTorch and DeepSpeed, as their users set them for speed.
 
-gpu.py NAME [--model gpt2] [--batch 32] [--length 1024] [--steps 25]: one rank of it. Several ranks are started by
+gpu.py NAME [--model gpt2] [--batch 32] [--length 1024] [--accumulation 1] [--steps 25]: one rank of it. Several ranks are started by
 torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the rank that holds most) and "version TEXT".
 
   eager compile deterministic   bfloat16 weights; the last: torch.compile with deterministic algorithms
@@ -10,6 +10,8 @@ torchrun. Rank 0 prints a line a step, "step SECONDS"; then "peak BYTES" (of the
   tf32 fp32                     float32 weights, torch.compile
   ddp                           autocast under DistributedDataParallel
   fsdp2                         fully_shard of every block, bfloat16 parameters, each block by torch.compile
+  llama llama-fp8               the same of a Llama, with float32 masters and reductions; float8 by torchao, tensorwise,
+                                with gathers in float8
   zero1 zero2 zero3             DeepSpeed, bfloat16; also zero1-deepcompile, zero3-deepcompile
   scatter                       reduce_scatter_tensor alone: "scatter MIBIBYTES SECONDS"
 """
@@ -22,6 +24,7 @@ import time
 import torch
 import torch.distributed as dist
 from gpt2 import GPT2
+from llama import SIZES, Llama
 from torch import nn
 
 CUDA = torch.cuda.is_available()
@@ -97,6 +100,40 @@ def torch_step(name, model, device):
     return step, f"PyTorch {torch.__version__}"
 
 
+def llama_step(model, name, accumulation, device):
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    version, after = f"PyTorch {torch.__version__}", None
+    if name == "llama-fp8":
+        import torchao
+        from torchao.float8 import Float8LinearConfig, convert_to_float8_training, precompute_float8_dynamic_scale_for_fsdp
+
+        config = Float8LinearConfig(enable_fsdp_float8_all_gather=True)
+        convert_to_float8_training(model, config=config, module_filter_fn=lambda _, where: where != "head")
+        version, after = f"torchao {torchao.__version__}, {version}", precompute_float8_dynamic_scale_for_fsdp
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for block in model.blocks:
+        block.compile(fullgraph=True)
+        fully_shard(block, mp_policy=policy)
+    fully_shard(model, mp_policy=policy)
+    model.begin(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
+
+    def step(tokens, targets):
+        for micro in range(accumulation):
+            model.set_requires_gradient_sync(micro + 1 == accumulation)
+            loss = model(tokens, targets) / accumulation
+            loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if after:
+            after(model)
+        return loss
+
+    return step, version
+
+
 def scatter(device):
     for mebibytes in (1, 16, 64, 256, 1024) if CUDA else (1,):
         count = (mebibytes << 20) // 4
@@ -121,13 +158,16 @@ def main():
     parser.add_argument("--model", default="gpt2")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--length", type=int, default=1024)
+    parser.add_argument("--accumulation", type=int, default=1, help="micro-batches of a step, of a Llama")
     parser.add_argument("--steps", type=int, default=25)
     args = parser.parse_args()
     device = torch.device("cuda", LOCAL) if CUDA else torch.device("cpu")
     if CUDA:
         torch.cuda.set_device(device)
-    if RANKS > 1:
-        dist.init_process_group("nccl" if CUDA else "gloo", device_id=device if CUDA else None)
+    if RANKS > 1 or args.name.startswith("llama"):
+        os.environ.setdefault("MASTER_ADDR", "localhost")
+        os.environ.setdefault("MASTER_PORT", "29511")
+        dist.init_process_group("nccl" if CUDA else "gloo", rank=RANK, world_size=RANKS, device_id=device if CUDA else None)
     torch.manual_seed(1)
     if args.name == "deterministic":
         torch.use_deterministic_algorithms(True)
@@ -136,9 +176,11 @@ def main():
     if args.name == "scatter":
         scatter(device)
     else:
-        with device:
-            model = GPT2(args.model, VOCABULARY)
-        if args.name.startswith("zero"):
+        with torch.device("meta") if args.model in SIZES else device:
+            model = Llama(args.model, args.length) if args.model in SIZES else GPT2(args.model, VOCABULARY)
+        if args.model in SIZES:
+            step, version = llama_step(model, args.name, args.accumulation, device)
+        elif args.name.startswith("zero"):
             step, version = deepspeed_step(model, args.name, args.batch)
         else:
             step, version = torch_step(args.name, model, device)
@@ -154,7 +196,7 @@ def main():
             dist.all_reduce(peak, dist.ReduceOp.MAX)
         say("peak", int(peak.item()))
         say("version", version)
-    if RANKS > 1:
+    if dist.is_initialized():
         dist.destroy_process_group()
 
 

@@ -54,6 +54,7 @@ take_part() {
   if [[ $offset == report ]]; then set_results "$part"; else set_results "${part%/.cells/*}"; fi
   [[ -d $results ]] || die "the results folder is gone: $results"
   [[ $offset != report ]] || end_experiment
+  foreign_training "$(zs-runs show "$results" --format tsv | sed -n 's/^experiment\trun_command\t//p')"
   plan_launch
   mapfile -t todo <"$part"
   run_condition "${todo[offset + SLURM_ARRAY_TASK_ID - 1]}"

@@ -8,6 +8,15 @@
 # experiment_usage: what --help says of all experiments.
 experiment_usage() {
   cat <<'END'
+      --run COMMAND      what runs a training that is not zs-train's, once for each:
+                         {options} are the condition's as --key value (behind the
+                         command where it has none of these), {KEY} is one value,
+                         {file:ds.json zero_optimization.stage=KEY} a copy of a file
+                         with values set, {run} the run's folder. $ZS_LAUNCH before a
+                         program starts it on all ranks, with RANK, LOCAL_RANK,
+                         WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them;
+                         or the command has a launcher of its own. zs-record(1)
+                         records it ["run:" of the file; else zs-train]
       --local            run all here or in this job, one after another
       --submit           submit from here, without a job for it
       --sbatch OPTION    as --submit, with an option of sbatch: --sbatch --nodes=2
@@ -41,7 +50,7 @@ set_results() { results=$1 go_on="zs-runs rerun $(as_words "$1")"; }
 # begin_experiment: makes the results folder; plan_cells follows. What cannot be planned whole leaves nothing behind.
 begin_experiment() {
   local tool
-  for tool in zs-train zs-parse zs-aggregate zs-plot zs-report zs-runs; do
+  for tool in "$([[ -n ${foreign-} ]] && echo zs-record || echo zs-train)" zs-parse zs-aggregate zs-plot zs-report zs-runs; do
     command -v $tool >/dev/null || die "$tool is neither beside zs-sweep nor on PATH: run make first"
   done
   if [[ -n $submit ]]; then needs_sbatch; fi
@@ -59,7 +68,8 @@ plan_cells() {
   local mark planned
   whereabouts
   planned=$(zs-runs plan "experiment=$results" "title=$1" "report=$report" "script=$script" "directory=$PWD" "ranks=$ranks" \
-    "max_restarts=$max_restarts" "gpus_per_node=$gpus_per_node" "${mark[@]}") || exit 2
+    "max_restarts=$max_restarts" "gpus_per_node=$gpus_per_node" ${run_template:+"run_command=$run_template"} "${mark[@]}") ||
+    exit 2
   set_todo "$planned"
   printf '%s\n' "=== Starting batch experiments ===" "Start time: $(date)" "Experiment: $1" "Ranks: $ranks" "" \
     >"$results/experiment_log.txt" || die "cannot write $results"
@@ -95,6 +105,7 @@ reopen_experiment() {
     case $key in
       ranks) resized || ZS_RANKS=${ZS_RANKS:-$value} ;;
       max_restarts | gpus_per_node) printf -v "$key" %s "$value" ;;
+      run_command) foreign_training "$value" ;;
     esac
   done < <(zs-runs show "$results" --format tsv | grep '^experiment')
   if [[ -n $as_before && -e $results/.cells/settings ]]; then submit=1; fi
@@ -107,7 +118,8 @@ run_condition() {
   local name=$1 begin=${EPOCHREALTIME/./}
   trap 'stop INT 130' INT
   trap 'stop TERM 143' TERM
-  on_every_rank "$results/$name.log" zs-runs start ${any_owner:+--any_owner} "$results" "$name" -- "${launch[@]}"
+  [[ -z ${foreign-} ]] || meeting_point
+  on_every_rank "$results/$name.log" zs-runs start ${any_owner:+--any_owner} "$results" "$name" -- "${launch[@]}" ${foreign:+as-rank}
   if ((code == 125)); then exit 2; fi
   if [[ -n $cancelled ]]; then
     note_cancel

@@ -113,12 +113,18 @@ plan_launch() {
   if [[ $(mpirun --version 2>/dev/null) == *"Open MPI"* ]]; then
     launch+=(--oversubscribe --bind-to none)
     # To ranks on other nodes; what starts them sets it.
-    [[ -z ${ZS_RUN+set} ]] || launch+=(-x ZS_RUN)
+    [[ -z ${ZS_RUN+set} || -n ${foreign-} ]] || launch+=(-x ZS_RUN)
     if [[ -n ${foreign-} ]] && ((${SLURM_JOB_NUM_NODES:-1} > 1)); then
       launch+=(-x PATH -x PYTHONPATH -x MASTER_ADDR -x MASTER_PORT)
     fi
     if ((EUID == 0)); then launch+=(--allow-run-as-root); fi
   fi
+}
+
+# foreign_training COMMAND: if there is one, trainings are another program's, and what $ZS_LAUNCH starts knows its rank by
+# as-rank, which lies beside the scripts.
+foreign_training() {
+  [[ -z $1 ]] || foreign=1 PATH=$here:$PATH
 }
 
 # meeting_point: exports MASTER_ADDR and MASTER_PORT, where the ranks of torch.distributed find each other: on the first

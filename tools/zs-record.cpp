@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.hpp"
+#include "config/foreign.hpp"
 #include "parse/custom.hpp"
 #include "parse/run.hpp"
-#include "recording/configuration.hpp"
 #include "recording/session.hpp"
 #include "registry/run.hpp"
 
@@ -42,7 +42,7 @@ zs::Status run(const Args& args) {
   parse::customize(args.text("patterns"), warn);
   zs::recording::Recording recording;
   recording.command = args.behind();
-  recording.config = zs::recording::configuration(args.behind(), args.all("config"), args.all("set"));
+  recording.config = zs::config::foreign_configuration(args.behind(), args.all("config"), args.all("set"));
   if (args.has("name")) recording.config.set({"run.name", args.text("name"), "--name", zs::config::Kind::quoted});
   recording.registry = zs::registry::place(args.text("registry"));
   recording.reading.dialect = args.has("dialect") ? args.text("dialect") : "";

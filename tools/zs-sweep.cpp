@@ -26,6 +26,8 @@ const zs::cli::Command kCommand = {
          "print the conditions of SET in FILE instead: a path, or a name in share/conditions"},
         {0, "cells", "", "print each run, or condition, as a line for zs-runs plan, with WORDs behind its own"},
         {0, "defaults", "WORDS", "with --cells: options before those of a condition, quoted as for a shell"},
+        {0, "run", "COMMAND", "what runs a training that is not zs-train's: its keys are not checked [run: of the file]"},
+        {0, "print_run", "", "print that command, and nothing else"},
         {'l', "list", "", "list the sets of the conditions file (of batch, if none is named)"},
     },
     {},
@@ -70,6 +72,11 @@ std::string condition_line(const Args& args, const zs::config::Condition& condit
   return zs::experiment::cell_line(condition.name, words);
 }
 
+void print_run(const Args& args, const std::string& of_file) {
+  const std::string run = args.has("run") ? args.text("run") : of_file;
+  print(run.empty() ? "" : run + "\n");
+}
+
 void print_conditions(const Args& args) {
   const std::string file = args.has("conditions") ? args.text("conditions") : "batch";
   const auto sets = zs::config::read_conditions(file);
@@ -79,7 +86,9 @@ void print_conditions(const Args& args) {
   } else {
     const auto names = own_operands(args);
     if (names.size() != 1) throw zs::UsageError("expected the name of a set (--list shows them)");
-    for (const auto& condition : zs::config::find_set(sets, names[0], file).conditions)
+    const auto& set = zs::config::find_set(sets, names[0], file);
+    if (args.has("print_run")) return print_run(args, set.run);
+    for (const auto& condition : set.conditions)
       text += args.has("cells") ? condition_line(args, condition) : condition.name + "\t" + condition.options + "\n";
   }
   print(text);
@@ -90,8 +99,11 @@ zs::Status sweep(const Args& args) {
   const auto files = own_operands(args);
   if (files.size() != 2) throw zs::UsageError("expected BASE.yaml SWEEP.yaml");
   const auto base = zs::config::Config::read(files[0]);
-  const auto plan = zs::config::read_sweep(files[1]);
-  for (const auto& text : base.warnings()) zs::cli::warn(kCommand, text);
+  const auto plan = zs::config::read_sweep(files[1], args.text("run"));
+  if (args.has("print_run")) return print_run(args, plan.run), zs::Status::done;
+  if (plan.run.empty()) {
+    for (const auto& text : base.warnings()) zs::cli::warn(kCommand, text);
+  }
   for (const auto& text : plan.warnings) zs::cli::warn(kCommand, text);
   if (args.has("count")) return print(std::to_string(zs::config::run_count(plan)) + "\n"), zs::Status::done;
 

@@ -9,13 +9,14 @@ namespace zs::config {
 
 struct Condition {
   std::string name;     ///< letters, digits, '_', '-', '.': it names files
-  std::string options;  ///< zs-train's options, quoted for a shell where they need it
+  std::string options;  ///< options of zs-train, or of what `run` starts, quoted for a shell where they need it
 };
 
 struct ConditionSet {
   std::string name;
   std::string description;
   std::vector<Condition> conditions;
+  std::string run{};  ///< the command that runs a training, where it is not zs-train; else ""
 };
 
 /// The sets of a file, in order. `file` is a path, or the name of a file of share/conditions ("batch").

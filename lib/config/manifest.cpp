@@ -55,7 +55,7 @@ std::vector<SweepRun> sweep_runs(const Config& base, const Sweep& sweep) {
     for (const Entry& entry : points[i]) run.config.set(entry);
     run.config.set({"run.name", run.name, "zs-sweep", Kind::plain});
     run.config.set({"sweep_name", sweep.name, "zs-sweep", Kind::plain});
-    run.config.check();
+    if (sweep.run.empty()) run.config.check();
     runs.push_back(std::move(run));
   }
   return runs;

@@ -121,7 +121,8 @@ std::string key_of(const std::string& name) {
 /// parameters.
 void add_parameters(const YAML::Node& map, const std::string& prefix, const std::string& file, Sweep& sweep) {
   for (const Pair& pair : pairs(map, file, prefix.empty() ? "parameters" : prefix.substr(0, prefix.size() - 1))) {
-    const std::string key = key_of(prefix + pair.key);
+    // Another program's keys are as they are.
+    const std::string key = sweep.run.empty() ? key_of(prefix + pair.key) : prefix + pair.key;
     if (pair.value.IsSequence()) {
       sweep.parameters.push_back(parameter_of(key, pair.line, {{"values", pair.line, pair.value}}, file));
       continue;
@@ -147,7 +148,7 @@ void check_parameters(const Sweep& sweep) {
     const std::string key(row ? row->key : parameter.key);
     if (key == "run.name" || key == "sweep_name")
       throw Error(parameter.origin, 0, key + " cannot vary: the sweep itself names its runs");
-    if (const std::string what = unread(key); !what.empty())
+    if (const std::string what = sweep.run.empty() ? unread(key) : ""; !what.empty())
       throw Error(parameter.origin, 0, "all runs would be the same: " + what);
     const auto [earlier, added] = all.emplace(key, &parameter);
     if (!added) {
@@ -166,15 +167,20 @@ std::optional<std::uint64_t> Parameter::size() const {
   return {};
 }
 
-Sweep read_sweep(const std::string& path) {
+Sweep read_sweep(const std::string& path, const std::string& run) {
   Input input(path);
-  return parse_sweep(input.read_all(), input.name());
+  return parse_sweep(input.read_all(), input.name(), run);
 }
 
-Sweep parse_sweep(std::string_view yaml, const std::string& name) {
+Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::string& run) {
   Sweep sweep;
   std::int64_t num_runs_line = 0;
-  for (const Pair& pair : pairs(document(yaml, name), name, "a sweep")) {
+  const std::vector<Pair> all = pairs(document(yaml, name), name, "a sweep");
+  for (const Pair& pair : all) {
+    if (pair.key == "run") sweep.run = scalar(pair, name);
+  }
+  if (!run.empty()) sweep.run = run;
+  for (const Pair& pair : all) {
     if (pair.key == "sweep_name") {
       sweep.name = scalar(pair, name);
       if (!names_file(sweep.name))
@@ -194,11 +200,11 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name) {
       sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
     } else if (pair.key == "parameters") {
       add_parameters(pair.value, "", name, sweep);
-    } else if (pair.key != "description") {
+    } else if (pair.key != "description" && pair.key != "run") {
       throw Error(
           name, pair.line,
           "unknown key '" + pair.key + "'" +
-              did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description"}));
+              did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description", "run"}));
     }
   }
   if (sweep.name.empty()) {

@@ -30,6 +30,7 @@ struct Sweep {
   bool random = false;
   std::int64_t num_runs = 0;  ///< of a random sweep
   std::uint64_t seed = 42;
+  std::string run;  ///< the command that runs a training, where it is not zs-train; else ""
   std::vector<Parameter> parameters;
   std::vector<std::string> warnings;
 
@@ -41,8 +42,9 @@ struct Sweep {
 /// Reads a sweep from a file, or stdin for "-"; throws Error, with the line, at what it cannot mean, and at a parameter
 /// that looks like a setting and is read by nothing: its runs would all be the same. A random sweep that asks for more
 /// runs than there are combinations gets a warning, and all of them.
-Sweep read_sweep(const std::string& path);
-Sweep parse_sweep(std::string_view yaml, const std::string& name);
+/// With `run`, or a "run" in the file, the keys are another program's, and none is refused.
+Sweep read_sweep(const std::string& path, const std::string& run = "");
+Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::string& run = "");
 
 /// How many runs the sweep has: the product of a grid, num_runs of a random one.
 std::uint64_t run_count(const Sweep& sweep);

@@ -73,7 +73,7 @@ Status plan(const cli::Args& args) {
   const bool many = !registry::value(fields, "experiment").empty();
   std::string text;
   for (const Cell& cell : many ? plan_experiment(cells, fields).cells : experiment::plan(cells, fields)) {
-    if (!many) freeze(cell.run() + "/frozen.sha256", {cell.run() + "/config.yaml"});
+    if (!many) freeze(cell.run() + "/frozen.sha256", files_of(cell), is_foreign(cell.fields));
     text += cell.name + "\t" + cell.run() + "\n";
   }
   print(text);

@@ -208,7 +208,7 @@ TEST_CASE("experiment: what was frozen must be what it was, of configurations on
   fs::remove(planned.folder + "/frozen.sha256");
   CHECK(refusal("b") == "gone since this was submitted: " + planned.experiment.folder + "/frozen.sha256; submit again");
   ::setenv("SLURM_RESTART_COUNT", "3", 1);
-  freeze(planned.folder + "/frozen.sha256", {});
+  freeze(planned.folder + "/frozen.sha256", {}, false);
   CHECK(refusal("b") == "b: restarted more than 2 times (--max_restarts)");
   ::unsetenv("SLURM_RESTART_COUNT");
   CHECK(value(zs::registry::read_record(planned.run("b")), "exit_code") == "75");

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "experiment/plan.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/start.hpp"
 #include "registry/run.hpp"
@@ -123,7 +124,8 @@ std::string finish(const std::string& folder, const std::string& name, const reg
            "):" + why(log) + "\n" + experiment.label(cell) + " failed; " + experiment.progress();
   }
   return experiment.label(cell) + ": done in " + seconds + " s" +
-         (run.empty() ? "" : ", state digest " + (digest.empty() ? "unknown" : digest)) + "; " + experiment.progress();
+         (run.empty() || is_foreign(cell.fields) ? "" : ", state digest " + (digest.empty() ? "unknown" : digest)) + "; " +
+         experiment.progress();
 }
 
 std::string conclude(const std::string& folder) {

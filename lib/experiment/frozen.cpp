@@ -37,8 +37,8 @@ bool configuration(const std::string& path) {
 
 }  // namespace
 
-void freeze(const std::string& path, std::vector<std::string> files) {
-  files.insert(files.begin(), program("zs-train"));
+void freeze(const std::string& path, std::vector<std::string> files, bool foreign) {
+  files.insert(files.begin(), program(foreign ? "zs-record" : "zs-train"));
   std::string text;
   for (const std::string& file : files) text += sha256(read_regular(file, kLargest).bytes) + "  " + file + "\n";
   write_file(path, text);

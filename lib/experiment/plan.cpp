@@ -15,6 +15,7 @@
 #include "cli/run.hpp"
 #include "config/reading.hpp"
 #include "experiment/command.hpp"
+#include "experiment/foreign.hpp"
 #include "registry/index.hpp"
 #include "registry/run.hpp"
 
@@ -54,13 +55,42 @@ void check_name(const std::string& name) {
 
 void freeze_experiment(const Experiment& experiment) {
   std::vector<std::string> files;
-  for (const Cell& cell : experiment.cells) files.push_back(cell.run() + "/config.yaml");
+  bool foreign = false;
+  for (const Cell& cell : experiment.cells) {
+    for (std::string& file : files_of(cell)) files.push_back(std::move(file));
+    foreign = foreign || is_foreign(cell.fields);
+  }
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(experiment.folder + "/configs", none)) {
     if (entry.is_regular_file()) files.push_back(entry.path().string());
   }
   if (const std::string diff = experiment.folder + "/revision.diff"; fs::exists(diff)) files.push_back(diff);
-  freeze(experiment.folder + "/frozen.sha256", std::move(files));
+  freeze(experiment.folder + "/frozen.sha256", std::move(files), foreign);
+}
+
+/// The same of a training of another program: `command` is the template of what runs it.
+std::vector<Cell> plan_foreign(std::vector<Cell> cells, const std::string& command, const registry::Fields& fields) {
+  for (const Cell& cell : cells) fill(command, cell, "");  // no run is made where one cannot be
+  try {
+    for (Cell& cell : cells) {
+      cell.arguments = without_secrets(cell.arguments);
+      config::Config config = foreign_configuration(fill(command, cell, ""), cell);
+      const std::string place = fs::absolute(registry::place(config.text("run.output_dir")));
+      const registry::Run run =
+          registry::Run::plan(fs::path(place).lexically_normal().string(), config, cell.name, fields);
+      cell.fields = {{"run", run.folder()}};
+      const Filled filled = fill(command, cell, run.folder());
+      for (const auto& [name, content] : filled.files) write_file(run.folder() + "/" + name, content);
+      run.update({{"condition", cell.name}, {"command", filled.line}, {"run_command", filled.line}});
+      cell.fields = {{"command", filled.line}, {"run_command", filled.line}, {"run", run.folder()}, {"exit_code", ""}};
+    }
+  } catch (const std::exception&) {
+    withdraw(cells);
+    throw;
+  }
+  return cells;
 }
 
 }  // namespace
@@ -90,6 +120,7 @@ std::string cell_line(const std::string& name, const std::vector<std::string>& w
 }
 
 std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) {
+  if (is_foreign(fields)) return plan_foreign(std::move(cells), value(fields, "run_command"), fields);
   const cli::Command command = train_command();
   std::vector<config::Config> configurations;
   for (const Cell& cell : cells) configurations.push_back(configuration_of(command, cell));
@@ -114,6 +145,23 @@ std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) 
   return cells;
 }
 
+bool is_foreign(const registry::Fields& fields) { return !value(fields, "run_command").empty(); }
+
+std::vector<std::string> files_of(const Cell& cell) {
+  std::vector<std::string> files;
+  std::error_code none;
+  if (const std::string own = cell.run() + "/config.yaml"; fs::exists(own)) files.push_back(own);
+  const std::string line = value(cell.fields, "run_command");
+  if (line.empty()) return files;
+  for (const std::string& word : shell_words(line)) {
+    const fs::path path = fs::absolute(word, none);
+    if (!none && fs::is_regular_file(path, none) && !fs::is_symlink(path, none) && !word.starts_with("/usr/") &&
+        !word.starts_with("/bin/"))
+      files.push_back(path.lexically_normal().string());
+  }
+  return files;
+}
+
 bool of_runs(std::string_view field) {
   const attribute::Attribute* const row = attribute::find(field);
   return row && row->per_run;
@@ -135,6 +183,7 @@ Experiment plan_experiment(std::vector<Cell> cells, const registry::Fields& fiel
   if (!value(common, "slurm_job_id").empty())
     registry::set(experiment.fields, "slurm_job_id", value(common, "slurm_job_id"));
   registry::set(common, "experiment", experiment.folder);
+  if (!cells.empty()) registry::set(common, "run_command", value(own, "run_command"));  // each run gets its own line of it
   experiment.cells = plan(std::move(cells), common);
   try {
     experiment.write();
@@ -174,7 +223,9 @@ std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const s
   for (Cell* const cell : chosen) {
     run_in(cell->run()).update(planned);
     registry::refresh_soon(fs::path(cell->run()).parent_path().string());
-    cell->fields = {{"command", value(cell->fields, "command")}, {"run", cell->run()}, {"exit_code", ""}};
+    registry::Fields kept = {{"command", value(cell->fields, "command")}, {"run", cell->run()}, {"exit_code", ""}};
+    if (is_foreign(cell->fields)) registry::set(kept, "run_command", value(cell->fields, "run_command"));
+    cell->fields = std::move(kept);
     taken.push_back(*cell);
   }
   experiment.write();

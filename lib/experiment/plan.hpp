@@ -16,9 +16,13 @@ std::vector<Cell> read_cells(std::string_view lines);
 /// The line of a training.
 std::string cell_line(const std::string& name, const std::vector<std::string>& words);
 
+/// Whether the cell, or the run, is a training of another program, which zs-record runs: "run_command" is its line.
+bool is_foreign(const registry::Fields& fields);
+
 /// Registers a run for each training, with `fields` in each record, and adds to each cell its command and its run's
 /// folder. All command lines are checked before the first run is made. Throws Error or UsageError, which name the
-/// training, at what zs-train would not take; then no run is left.
+/// training, at what zs-train would not take; then no run is left. With "run_command" among `fields`, the trainings are
+/// another program's, and that is the template of their command (foreign.hpp).
 std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields);
 
 /// The fields of a plan that a run's record keeps; an experiment keeps the others itself.
@@ -36,8 +40,11 @@ Experiment plan_experiment(std::vector<Cell> cells, const registry::Fields& fiel
 std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const std::vector<std::string>* names,
                              const registry::Fields& fields);
 
-/// Writes the SHA-256 of zs-train and of these files, as sha256sum does, to `path`.
-void freeze(const std::string& path, std::vector<std::string> files);
+/// What of a cell's training must not change before it starts.
+std::vector<std::string> files_of(const Cell& cell);
+/// Writes the SHA-256 of zs-train (of zs-record where it runs another's training) and of these files, as sha256sum does,
+/// to `path`.
+void freeze(const std::string& path, std::vector<std::string> files, bool foreign);
 /// Throws Error where a file listed in `path` is not what it was. Where configurations are named, no others count.
 void require_frozen(const std::string& path, const std::vector<std::string>& configurations = {});
 

@@ -78,6 +78,12 @@ std::string log_up_to(const std::string& log, std::int64_t done) {
   return kept;
 }
 
+/// Another's training: `line` is run once, by a shell, and finds the launcher in $ZS_LAUNCH.
+void start_foreign(Start& start, const std::vector<std::string>& launch, const std::string& line) {
+  start.words = {"zs-record", "--", "bash", "-c", line};
+  for (const std::string& word : launch) start.launch += (start.launch.empty() ? "" : " ") + word;
+}
+
 void must_restart(const std::string& run, const std::string& name, const std::string& most) {
   const auto restarts = parse_int(variable("SLURM_RESTART_COUNT")), limit = parse_int(most);
   if (!restarts || !limit || *restarts <= *limit) return;
@@ -92,7 +98,12 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
   std::vector<std::string> words;
   if (name.empty()) {
     require_frozen(start.run + "/frozen.sha256");
-    words = shell_words(value(registry::read_record(start.run), "command"));
+    const registry::Fields record = registry::read_record(start.run);
+    if (is_foreign(record)) {
+      start_foreign(start, launch, value(record, "run_command"));
+      return start;
+    }
+    words = shell_words(value(record, "command"));
     // The file that it was planned with may have changed since; the run has its whole configuration.
     if (words.size() > 1 && !words[1].starts_with("-")) words[1] = start.run + "/config.yaml";
     start.words.insert(start.words.end(), words.begin(), words.end());
@@ -103,8 +114,12 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
   Cell& cell = experiment.cell(name);
   start.run = cell.run();
   start.log = experiment.log(cell);
-  start.words.emplace_back("zs-train");
-  start.words.insert(start.words.end(), cell.arguments.begin(), cell.arguments.end());
+  if (is_foreign(cell.fields)) {
+    start_foreign(start, launch, value(cell.fields, "run_command"));
+  } else {
+    start.words.emplace_back("zs-train");
+    start.words.insert(start.words.end(), cell.arguments.begin(), cell.arguments.end());
+  }
   require_frozen(experiment.folder + "/frozen.sha256",
                  {start.run + "/config.yaml", experiment.folder + "/configs/" + name + ".yaml"});
   must_restart(start.run, name, value(experiment.fields, "max_restarts"));
@@ -115,7 +130,7 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
   append(experiment.detailed_log(cell),
          "date: " + time_text() + "\nhost: " + host_name() + "\nfolder: " + fs::current_path().string() +
              "\nlaunch: " + shell_quoted(start.words) + "\nranks: " + value(experiment.fields, "ranks") +
-             "\nzs-train " + cli::version() + "\n" + harmless_environment() + "\n");
+             "\n" + (is_foreign(cell.fields) ? "zs-record " : "zs-train ") + cli::version() + "\n" + harmless_environment() + "\n");
   const std::string restart = variable("SLURM_RESTART_COUNT");
   start.label = experiment.label(cell) + (restart.empty() ? "" : ", restart " + restart);
   return start;
@@ -123,6 +138,7 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
 
 void become(const Start& start) {
   ::setenv("ZS_RUN", start.run.c_str(), 1);
+  if (!start.launch.empty()) ::setenv("ZS_LAUNCH", start.launch.c_str(), 1);
   std::signal(SIGXFSZ, SIG_DFL);  // as we were called
   const int errors = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   if (!start.log.empty()) {

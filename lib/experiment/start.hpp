@@ -16,6 +16,7 @@ struct Start {
   std::string run;                 ///< the folder of its run
   std::string log;                 ///< where it prints to; "": where the caller does
   std::string label;               ///< "[3/6] z3_baseline, restart 1"
+  std::string launch{};            ///< of another's training, which starts its ranks itself: for $ZS_LAUNCH
 };
 
 /// Gets ready to start, by `launch`, the cell `name` of the experiment in `folder`, or the single run in `folder` where

@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/process.hpp"
-#include "base/shell.hpp"
+#include "config/foreign.hpp"
 #include "recording/command.hpp"
 
 namespace zs::recording {
@@ -121,7 +121,8 @@ void add_revision(const std::string& folder, registry::Fields& fields) {
 
 }  // namespace
 
-std::string python_of(const std::vector<std::string>& command) {
+std::string python_of(const std::vector<std::string>& typed) {
+  const std::vector<std::string> command = config::words_of_shell(typed);
   for (const std::string& word : command) {
     if (is_python(word)) return program_path(word);
   }

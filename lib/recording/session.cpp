@@ -11,6 +11,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -151,6 +152,7 @@ class Session {
 
   int run() {
     const experiment::Lease lease(run_.folder(), false);
+    if (planned_) begin_planned();
     const auto begin = Clock::now();
     const std::string log = run_.folder() + "/run.log";
     Relay relay(log, recording_.warn);
@@ -188,21 +190,36 @@ class Session {
               {"tool", std::string(experiment::kRecorder)},
               {"zs_version", cli::version()}};
     if (const std::optional<registry::Run> planned = experiment::planned_run()) {
-      planned->begin(0, facts_);
-      add_facts(*planned);
+      planned_ = true;
+      add_facts(*planned, planned_configuration(planned->folder()));
       return *planned;
     }
     const auto run = registry::Run::create(recording_.registry, recording_.config, facts_);
-    add_facts(run);
+    add_facts(run, recording_.config);
     return run;
   }
 
+  static config::Config planned_configuration(const std::string& folder) {
+    const std::string path = folder + "/config.yaml";
+    return std::filesystem::exists(path) ? config::Config::read(path) : config::Config();
+  }
+
+  /// A planned run begins, perhaps once more: what an earlier attempt printed is kept under another name.
+  void begin_planned() {
+    const std::string log = run_.folder() + "/run.log";
+    for (int attempt = 1; std::filesystem::exists(log); ++attempt) {
+      const std::string kept = run_.folder() + "/run_attempt" + std::to_string(attempt) + ".log";
+      if (!std::filesystem::exists(kept)) std::filesystem::rename(log, kept);
+    }
+    run_.begin(0, {{"tool", std::string(experiment::kRecorder)}, {"zs_version", cli::version()}});
+  }
+
   /// What the records are to say of the run from the beginning.
-  void add_facts(const registry::Run& run) {
-    for (const auto& [key, text] : registry::settings(recording_.config)) registry::set(facts_, key, text);
+  void add_facts(const registry::Run& run, const config::Config& config) {
+    for (const auto& [key, text] : registry::settings(config)) registry::set(facts_, key, text);
     for (const auto& [key, text] : registry::environment()) registry::set(facts_, key, text);
     registry::set(facts_, "run_id", run.id());
-    const std::string name = recording_.config.text("run.name");
+    const std::string name = value(registry::read_record(run.folder()), "run_name");
     registry::set(facts_, "run_name", name.empty() ? run.id() : name);
   }
 
@@ -287,6 +304,7 @@ class Session {
   const Recording& recording_;
   const Signals signals_;
   Fields facts_;
+  bool planned_ = false;
   registry::Run run_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/configuration.hpp"
+#include "config/foreign.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,11 +7,11 @@
 #include "base/file.hpp"
 #include "base/folder.hpp"
 
-namespace zs::recording {
+namespace zs::config {
 namespace {
 
 TEST_CASE("a training's options are found behind its script, under zs's names where it has one") {
-  const auto config = configuration({"torchrun", "--nproc_per_node", "2", "train.py", "--lr", "1e-3", "--betas", "0.9",
+  const auto config = foreign_configuration({"torchrun", "--nproc_per_node", "2", "train.py", "--lr", "1e-3", "--betas", "0.9",
                                      "0.95", "--zero_stage=2", "--compile", "--min-delta", "-0.5", "data.name=c4",
                                      "+trainer.x=1", "input.txt"},
                                     {}, {});
@@ -26,7 +26,7 @@ TEST_CASE("a training's options are found behind its script, under zs's names wh
 }
 
 TEST_CASE("a value that zs would not take is the training's own, and no error") {
-  const auto config = configuration({"train.py", "--bf16", "true", "--save_steps", "0.1", "--dtype", "strange"}, {}, {});
+  const auto config = foreign_configuration({"train.py", "--bf16", "true", "--save_steps", "0.1", "--dtype", "strange"}, {}, {});
   CHECK_FALSE(config.has("training.save_steps"));
   CHECK(config.text("arguments.save_steps") == "0.1");
   CHECK(config.text("arguments.dtype") == "strange");
@@ -37,22 +37,22 @@ TEST_CASE("files that the command names are read, DeepSpeed's keys under both na
   write_file(folder.file("ds.json"),
              R"({"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 4, "gradient_clipping": "auto"})");
   write_file(folder.file("torn.yaml"), "a: [");
-  const auto config = configuration(
+  const auto config = foreign_configuration(
       {"deepspeed", "train.py", "--deepspeed", folder.file("ds.json"), "--config", folder.file("torn.yaml")}, {}, {});
   CHECK(config.text("zero.stage") == "3");
   CHECK(config.text("deepspeed.zero_optimization.stage") == "3");
   CHECK(config.text("training.batch_size") == "4");
   CHECK_FALSE(config.has("training.max_grad_norm"));
-  CHECK_THROWS_AS(configuration({"train"}, {folder.file("torn.yaml")}, {}), Error);
+  CHECK_THROWS_AS(foreign_configuration({"train"}, {folder.file("torn.yaml")}, {}), Error);
 }
 
 TEST_CASE("--set holds over all, secrets are withheld") {
-  const auto config = configuration({"train.py", "--lr", "1", "--hf_token", "abc"}, {}, {"lr=2", "note=x y"});
+  const auto config = foreign_configuration({"train.py", "--lr", "1", "--hf_token", "abc"}, {}, {"lr=2", "note=x y"});
   CHECK(config.text("training.learning_rate") == "2");
   CHECK(config.text("note") == "x y");
   CHECK(config.text("arguments.hf_token") == "(withheld)");
-  CHECK_THROWS_AS(configuration({"train.py"}, {}, {"lr"}), UsageError);
+  CHECK_THROWS_AS(foreign_configuration({"train.py"}, {}, {"lr"}), UsageError);
 }
 
 }  // namespace
-}  // namespace zs::recording
+}  // namespace zs::config

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording/configuration.hpp"
+#include "config/foreign.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -11,17 +11,14 @@
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/secret.hpp"
+#include "base/shell.hpp"
 #include "config/deepspeed_keys.hpp"
 #include "config/known.hpp"
 
-namespace zs::recording {
+namespace zs::config {
 namespace {
 
 namespace fs = std::filesystem;
-using config::Config;
-using config::Entry;
-using config::Kind;
-
 constexpr std::size_t kLargestFile = 1 << 20, kMostKeys = 2000;
 
 /// The key of zs that people call `word` on command lines: an option of zs-train, or what it is called elsewhere; "" for
@@ -29,10 +26,10 @@ constexpr std::size_t kLargestFile = 1 << 20, kMostKeys = 2000;
 std::string_view key_called(const std::string& word) {
   static const auto keys = [] {
     std::map<std::string, std::string_view> all;
-    for (const config::Known& row : config::known()) {
+    for (const Known& row : known()) {
       for (const std::string& option : config::words(row.options)) all.emplace(option, row.key);
     }
-    for (const config::Known& row : config::known()) {
+    for (const Known& row : known()) {
       for (const std::string& synonym : config::words(row.synonyms)) all.emplace(synonym, row.key);
     }
     return all;
@@ -58,7 +55,7 @@ class Collected {
   /// A value of what is called `name`; of a file, the later one holds.
   void add(std::string name, Entry entry, bool replace) {
     if (names_secret(name)) entry = {"", std::string(kWithheld), entry.origin, Kind::plain};
-    const config::Known* const known = config::known(name);
+    const Known* const known = config::known(name);
     entry.key = known ? std::string(known->key) : std::string(key_called(name));
     const bool meant = !entry.key.empty();
     if (meant && (replace || !config_.find(entry.key)) && zs_takes(entry) && set(entry)) return;
@@ -88,8 +85,8 @@ void add_file(const Config& file, const std::string& prefix, Collected& collecte
                          file.find("train_batch_size");
   for (const Entry& entry : file.entries()) {
     if (entry.kind == Kind::null) continue;
-    const config::DeepSpeedKey* const row = deepspeed ? config::deepspeed_key(entry.key) : nullptr;
-    if (row && row->fate == config::Fate::sets && entry.value != "auto" && row->path == entry.key)
+    const DeepSpeedKey* const row = deepspeed ? deepspeed_key(entry.key) : nullptr;
+    if (row && row->fate == Fate::sets && entry.value != "auto" && row->path == entry.key)
       collected.add(std::string(row->what), entry, replace);
     if (deepspeed)
       collected.add("deepspeed." + entry.key, entry, true);
@@ -181,8 +178,19 @@ void add_arguments(const std::vector<std::string>& words, std::size_t begin, Col
 
 }  // namespace
 
-Config configuration(const std::vector<std::string>& command, const std::vector<std::string>& files,
-                     const std::vector<std::string>& settings) {
+std::vector<std::string> words_of_shell(const std::vector<std::string>& command) {
+  const std::string shell = command.empty() ? "" : fs::path(command[0]).filename().string();
+  if (command.size() < 3 || command[1] != "-c" || (shell != "bash" && shell != "sh" && shell != "dash")) return command;
+  try {
+    return shell_words(command[2]);
+  } catch (const Error&) {  // the shell will say so
+    return command;
+  }
+}
+
+Config foreign_configuration(const std::vector<std::string>& typed, const std::vector<std::string>& files,
+                             const std::vector<std::string>& settings) {
+  const std::vector<std::string> command = words_of_shell(typed);
   Collected collected;
   for (const std::string& file : files) add_file(Config::read(file), "", collected, true);
   add_arguments(command, begin_of_arguments(command), collected);
@@ -194,4 +202,4 @@ Config configuration(const std::vector<std::string>& command, const std::vector<
   return collected.take();
 }
 
-}  // namespace zs::recording
+}  // namespace zs::config

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+# Trainings of other programs in batches, sweeps and single jobs: --run, and run: in the files.
+setup() {
+  load helper
+  bats_load_library bats-support
+  bats_load_library bats-assert
+  cd "$BATS_TEST_TMPDIR"
+  unset ZS_RUN ZS_REGISTRY ZS_CONDITIONS ZS_RANKS
+  # It tells which rank it is, and logs a loss that its options decide. Rank 1 may fail.
+  cat >train.py <<'PY'
+import argparse, json, os
+p = argparse.ArgumentParser()
+p.add_argument("--lr", type=float, default=1.0)
+p.add_argument("--zero_stage", type=int)
+p.add_argument("--steps", type=int, default=4)
+p.add_argument("--fail_at", type=int, default=-1)
+p.add_argument("--config")
+p.add_argument("--width", type=int)
+p.add_argument("--compile", action="store_true")
+a = p.parse_args()
+rank = int(os.environ.get("RANK", 0))
+with open(f"ranks.{rank}", "w") as file:
+    print(*(os.environ.get(name) for name in ("WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")), file=file)
+if a.config and a.zero_stage: assert json.load(open(a.config))["zero_optimization"]["stage"] == a.zero_stage
+for step in range(1, a.steps + 1):
+    if step == a.fail_at and rank == 1: raise ValueError(f"bad batch at step {step}")
+    if rank == 0: print(f"Epoch 1, Step {step}, Loss: {a.lr / step} sync: True time: 0.01 alloc_mem: 100 peak_mem: 200", flush=True)
+PY
+}
+
+# runs COLUMN...: of all runs, without a header.
+runs() { zs-runs --show "$@" --format tsv | sed 1d; }
+
+@test "batch: conditions of another program run on all ranks, are recorded, reported, and only what failed runs again" {
+  cat >conditions.yaml <<'YAML'
+run: $ZS_LAUNCH python3 train.py {options}
+sets:
+  mine:
+    conditions:
+      z1: {zero_stage: 1, compile: true}
+      z3: --zero_stage 3 --fail_at 3
+YAML
+  run -1 --separate-stderr env ZS_CONDITIONS=conditions.yaml ZS_RANKS=2 bash "$ROOT/slurm/batch.sbatch" --local mine -- --lr 0.5
+  [ "$(cut -d' ' -f1,2,3 ranks.0)" = "2 0 127.0.0.1" ]
+  [ "$(cut -d' ' -f1,2,3 ranks.1)" = "2 1 127.0.0.1" ]
+  [ "$(cut -d' ' -f4 ranks.0)" = "$(cut -d' ' -f4 ranks.1)" ]
+  runs run_name state zero.stage training.learning_rate >table
+  diff - table <<'END'
+z1	COMPLETE	1	0.5
+z3	FAILED	3	0.5
+END
+  grep -q 'ValueError: bad batch at step 3' <<<"$stderr"
+  results=(results/results_*)
+  grep -q '`z3` FAILED' "${results[0]}/report.md"
+  [ "$(zs-parse "${results[0]}" 2>/dev/null | grep -c $'^z1\t')" = 4 ]
+  # Only z3 runs again, with the words that it was planned with.
+  zs-runs rerun "${results[0]}" >out 2>err || true
+  grep -q '\[2/2\] z3' err
+  refute grep -q '\] z1' err
+  ls saved_models/*/run_attempt1.log
+  [ "$(zs-runs --format tsv --show restarts --filter run_name=z3 | sed 1d)" = 1 ]
+}
+
+@test "batch: a script that has changed since it was planned is not run" {
+  printf 'sets:\n  mine:\n    conditions:\n      z3: --zero_stage 3 --fail_at 1\n' >conditions.yaml
+  run -1 env ZS_CONDITIONS=conditions.yaml ZS_RANKS=2 bash "$ROOT/slurm/batch.sbatch" --local --run '$ZS_LAUNCH python3 train.py' mine
+  echo '# changed' >>train.py
+  run -1 zs-runs rerun results/results_*
+  [[ $output == *"changed since this was submitted: "*"train.py; submit again"* ]]
+}
+
+@test "batch: a name that a condition has no option of is told before anything is made" {
+  printf 'sets:\n  mine:\n    conditions:\n      z1: --zero_stage 1\n' >conditions.yaml
+  refuses_with "zs-runs: z1: {zero_stag}: it has no option 'zero_stag', did you mean 'zero_stage'?; {{ is a brace" \
+    env ZS_CONDITIONS=conditions.yaml bash "$ROOT/slurm/batch.sbatch" --local --run 'python3 train.py --zero_stage {zero_stag}' mine
+  [ -z "$(ls -A results saved_models 2>/dev/null | grep -v '^results:$')" ]
+}
+
+@test "sweep: another program's keys are its own, and a file is made for each run" {
+  echo '{"zero_optimization": {"stage": 0}, "bf16": {"enabled": false}}' >ds.json
+  printf 'width: 8\nlr: 0.1\n' >base.yaml
+  cat >sweep.yaml <<'YAML'
+run: python3 train.py {options} --config {file:ds.json zero_optimization.stage=zero_stage}
+sweep_name: stages
+parameters:
+  lr: [0.5, 0.25]
+  zero_stage: [2, 3]
+YAML
+  run -0 bash "$ROOT/slurm/sweep.sbatch" --local base.yaml sweep.yaml -- --steps 3
+  runs run_name state zero.stage training.learning_rate final_train_loss steps >table
+  sed -E 's/0\.1666.*\t/x\t/; s/0\.0833.*\t/y\t/' table >short
+  diff - short <<'END'
+stages_001	COMPLETE	2	0.5	x	3/3
+stages_002	COMPLETE	3	0.5	x	3/3
+stages_003	COMPLETE	2	0.25	y	3/3
+stages_004	COMPLETE	3	0.25	y	3/3
+END
+  [ "$(runs arguments.width | sort -u)" = 8 ]
+}
+
+@test "train: another program's training is one run, with the options behind --" {
+  run -0 env ZS_RANKS=2 bash "$ROOT/slurm/train.sbatch" --run '$ZS_LAUNCH python3 train.py' -- --steps 5 --lr 2
+  [ "$(cut -d' ' -f1 ranks.1)" = 2 ]
+  [ "$(runs state steps training.learning_rate)" = $'COMPLETE\t5/5\t2' ]
+  run -1 env ZS_RANKS=2 bash "$ROOT/slurm/train.sbatch" --run '$ZS_LAUNCH python3 train.py' -- --fail_at 2
+  [ "$(runs state | tail -n 1)" = FAILED ]
+}

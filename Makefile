@@ -202,6 +202,9 @@ check-peers: all  ## compare with the Python packages that zs stands in for, whi
 check-bugs: all  ## train with the silent bugs that DeepSpeed released, which it gets from PyPI: zs-verify is to name each (half an hour)
 	@BUILD=$(BUILD) tests/bugs/run
 
+check-planted: all  ## plant 71 faults into trainings of PyTorch and DeepSpeed, and compare 30 healthy pairs: zs-verify is to name each (half an hour)
+	@BUILD=$(BUILD) tests/planted/run
+
 check-gpu: all $(BUILD)/bench/kernels  ## what needs a GPU, on this machine's GPUs: one digest an arithmetic, checkpoints, a stopped rank (minutes)
 	@BUILD=$(BUILD) tests/gpu
 
@@ -262,6 +265,6 @@ heavy-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-attack check-bugs check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools heavy-tools deb check-package flags FORCE
+.PHONY: all light check check-attack check-bugs check-planted check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools heavy-tools deb check-package flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

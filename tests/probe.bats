@@ -251,6 +251,14 @@ END
   assert_line "verdict: exact"
 }
 
+@test "a module that all names of one side begin with is left out" {
+  cp -r whole net
+  sed -i '1s/"id": "../"id": "zz/;s/"name": "\([a-z_.]*\/\)\{0,1\}\([0-9]\)/"name": "\1net.\2/g' net/rank-0.jsonl
+  grep -q '"name": "grad/net.0.weight"' net/rank-0.jsonl
+  run -0 zs-verify whole net
+  assert_line "verdict: exact"
+}
+
 @test "a rate, a part that is missing and a step that one side lacks are told of probes with sketches" {
   cp -r whole rate
   sed -i '1s/"id": "../"id": "zz/' rate/rank-0.jsonl

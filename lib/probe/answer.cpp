@@ -77,7 +77,10 @@ std::string some(const std::vector<std::string>& texts) {
 class Report {
  public:
   Report(const std::string& a, const std::string& b, const compare::Tolerance& tolerance)
-      : name_a_(a), name_b_(b), a_(read(a)), b_(read(b)), tolerance_(tolerance), found_(diagnose(a_, b_)) {}
+      : name_a_(a), name_b_(b), a_(read(a)), b_(read(b)), tolerance_(tolerance) {
+    align(a_, b_);
+    found_ = diagnose(a_, b_);
+  }
 
   Answer answer() {
     losses();

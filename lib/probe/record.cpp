@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -234,6 +235,78 @@ Tensor& Tensors::at(const std::string& name) {
 const Tensor* Tensors::find(const std::string& name) const {
   const auto found = index_.find(name);
   return found == index_.end() ? nullptr : &held_[found->second].second;
+}
+
+void Tensors::strip(const std::string& prefix) {
+  index_.clear();
+  for (std::size_t i = 0; i < held_.size(); ++i) {
+    std::string& name = held_[i].first;
+    const std::size_t slash = name.find('/');
+    const std::size_t at = slash == std::string::npos ? 0 : slash + 1;
+    if (name.compare(at, prefix.size(), prefix) == 0) name.erase(at, prefix.size());
+    index_[name] = i;
+  }
+}
+
+namespace {
+
+std::set<std::string> parameters(const Run& run) {
+  std::set<std::string> names;
+  if (run.steps.empty()) return names;
+  for (const auto& [name, tensor] : run.steps.begin()->second.tensors.all()) {
+    if (name.starts_with("param/")) names.insert(name.substr(6));
+  }
+  return names;
+}
+
+/// The modules that all names begin with: "net.", "module.net.".
+std::string common_prefix(const std::set<std::string>& names) {
+  if (names.empty()) return "";
+  std::string prefix = *names.begin();
+  for (const std::string& name : names) {
+    std::size_t same = 0;
+    while (same < std::min(prefix.size(), name.size()) && prefix[same] == name[same]) ++same;
+    prefix.resize(same);
+  }
+  return prefix.substr(0, prefix.rfind('.') + 1);
+}
+
+void strip(Run& run, const std::string& prefix) {
+  for (auto& [number, step] : run.steps) {
+    step.tensors.strip(prefix);
+    for (auto& [key, local] : step.locals) local.tensors.strip(prefix);
+  }
+  for (auto& [number, tensors] : run.starts) tensors.strip(prefix);
+  const auto without = [&](const std::string& name) {
+    return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+  };
+  std::set<std::string> frozen;
+  for (const std::string& name : run.frozen) frozen.insert(without(name));
+  std::map<std::string, std::vector<std::string>> ties;
+  for (auto& [name, others] : run.ties) {
+    for (std::string& other : others) other = without(other);
+    ties[without(name)] = others;
+  }
+  decltype(run.replicas) replicas;
+  for (const auto& [key, ranks] : run.replicas) {
+    const std::size_t at = key.second.find('/') + 1;
+    replicas[{key.first, key.second.substr(0, at) + without(key.second.substr(at))}] = ranks;
+  }
+  run.frozen = frozen, run.ties = ties, run.replicas = replicas;
+}
+
+}  // namespace
+
+void align(Run& a, Run& b) {
+  const auto left = parameters(a), right = parameters(b);
+  if (std::any_of(left.begin(), left.end(), [&](const std::string& name) { return right.contains(name); })) return;
+  for (const auto& [run, mine, theirs] : {std::tuple{&a, &left, &right}, {&b, &right, &left}}) {
+    const std::string prefix = common_prefix(*mine);
+    if (prefix.empty()) continue;
+    if (std::any_of(mine->begin(), mine->end(),
+                    [&](const std::string& name) { return theirs->contains(name.substr(prefix.size())); }))
+      return strip(*run, prefix);
+  }
 }
 
 int version(const std::string& folder) {

@@ -42,6 +42,8 @@ class Tensors {
   Tensor& at(const std::string& name);
   const Tensor* find(const std::string& name) const;
   const std::vector<std::pair<std::string, Tensor>>& all() const { return held_; }
+  /// Takes `prefix` off each parameter's name; a name without a place is a parameter's.
+  void strip(const std::string& prefix);
 
  private:
   std::vector<std::pair<std::string, Tensor>> held_;
@@ -82,5 +84,9 @@ struct Run {
 /// Throws Error, located, where a file is damaged or a rank is missing. A line that a kill has cut ends a file; a step
 /// that not every rank has is none.
 Run read(const std::string& folder);
+
+/// Where no parameter of one has a name of the other, but all of one's names begin with a module ("net.") without which
+/// they are the other's: takes that module off. A module that Lightning wraps is one's own in plain PyTorch.
+void align(Run& a, Run& b);
 
 }  // namespace zs::probe

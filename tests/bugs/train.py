@@ -17,6 +17,7 @@ chosen = dict(
     loop="usual",  # usual; unscaled: the training divides its loss itself; manual: micro-batches that the configuration does not know
     zero={}, config={}, clip=0.0, factor=1.0,
     experts=0, parallel=1,  # experts, and ranks that share them
+    twice=False,  # each layer in the middle is used twice
     groups=1,  # of parameters; the second learns at a quarter of the rate
     stages=2, until=0, folder="", clear=False)  # until: leave a checkpoint in the folder after so many steps; or resume from it
 for word in sys.argv[1:]:
@@ -54,6 +55,8 @@ class Net(nn.Module):
         else:
             for layer in self.middle:
                 x = torch.tanh(layer(x))
+                if o.twice:
+                    x = torch.tanh(layer(x))
         return self.last(x)
 
 

@@ -84,8 +84,26 @@ HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contrac
 FLAGS_lib/device/cpu.cpp := -O3 -fno-math-errno
 FLAGS_lib/image/transform.cpp := -O3
 FLAGS_lib/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
+FLAGS_lib/cli/version.cpp = -DZS_VERSION='"$(VERSION)"'
 PCH := $(BUILD)/pch/tensor.hpp
 LIGHT_PCH := $(BUILD)/pch/standard.hpp
+TEST_PCH := $(BUILD)/pch/test.hpp
+# Unit tests of what computes no tensors are run more seldom than they are compiled.
+TEST_OPT ?= -O0
+
+# ---- what is compiled -----------------------------------------------------------------------------------------------
+# UNITY=1 compiles the sources of a folder in groups, half the work of a build from nothing, which is built so; UNITY=0 each by
+# itself. A build folder stays what it is: where it has groups, sources that are edited leave theirs (share/unity).
+UNITY := $(or $(UNITY),$(if $(wildcard $(BUILD)/unity),1,$(if $(wildcard $(BUILD)/obj),0,1)))
+$(if $(filter 0,$(UNITY)),$(shell rm -rf $(BUILD)/unity))
+vpath unity/%.cpp $(BUILD)
+# What has flags of its own stays out of groups, and the families of models, whose private names are the same on purpose.
+own = $(foreach s,$(1),$(if $(FLAGS_$(s)),$(s))) $(filter lib/model/%,$(1))
+units = $(if $(filter 1,$(UNITY)),$(shell share/unity $(BUILD) $(filter-out $(call own,$(1)),$(1))) $(call own,$(1)),$(1))
+LIGHT_OBJECTS := $(call object,$(call units,$(call sources,$(LIGHT))))
+HEAVY_OBJECTS := $(call object,$(call units,$(call sources,$(HEAVY))))
+LIGHT_TESTS := $(call object,$(call units,$(call tests,$(LIGHT))))
+HEAVY_TESTS := $(call object,$(call units,$(call tests,$(HEAVY))))
 
 # demo and check build with every processor, unless make was given its own -j.
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
@@ -95,13 +113,19 @@ all: $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(TOOLS:%=$(BUILD)/%) $(BUILD)/bl
 	@echo 'zs-train and zs-verify are built $(if $(WITH_CUDA),with CUDA$(comma) for GPUs of sm $(strip $(SM)),without CUDA: $(WITHOUT_CUDA))'
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
-$(BUILD)/libzs.a: $(call object,$(call sources,$(LIGHT)))
-$(BUILD)/libzs-train.a: $(call object,$(call sources,$(HEAVY)))
-$(BUILD)/%.a:
-	rm -f $@ && ar rcs $@ $^
+$(BUILD)/libzs.a: $(LIGHT_OBJECTS)
+$(BUILD)/libzs-train.a: $(HEAVY_OBJECTS)
+$(BUILD)/%.a: $(BUILD)/%.members
+	rm -f $@ && ar rcs $@ $(filter %.o,$^)
+
+# Which objects an archive has: it is made again when one goes, or others take their place.
+$(BUILD)/libzs.members: MEMBERS = $(LIGHT_OBJECTS)
+$(BUILD)/libzs-train.members: MEMBERS = $(HEAVY_OBJECTS)
+$(BUILD)/%.members: FORCE
+	@mkdir -p $(@D); echo '$(MEMBERS)' | cmp -s - $@ || echo '$(MEMBERS)' > $@
 
 $(call object,$(filter %.cpp,$(gpu_sources))): EXTRA = $(CUDA_CFLAGS)
-$(call object,$(filter %.cpp,$(gpu_sources)) $(call sources,$(HEAVY)) $(call tests,$(HEAVY)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
+$(HEAVY_OBJECTS) $(HEAVY_TESTS) $(call object,$(filter %.cpp,$(gpu_sources)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
 	@mkdir -p $(@D)
 	$(CXX) $(HEAVY_FLAGS) $(if $(EXTRA),-include lib/unit/tensor.hpp $(EXTRA),-include $(PCH)) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
@@ -111,6 +135,10 @@ $(BUILD)/obj/%.cu.o: %.cu
 
 $(BUILD)/libzs-cuda.so: $(call object,$(gpu_sources))
 	$(CXX) -shared $^ $(CUDA_LIBS) -o $@
+
+$(LIGHT_TESTS): $(BUILD)/obj/%.o: %.cpp $(TEST_PCH).gch
+	@mkdir -p $(@D)
+	$(CXX) $(COMMON) $(TEST_OPT) -include $(TEST_PCH) -MMD -MP -c $< -o $@
 
 # A source with flags of its own goes without the precompiled header, which GCC 12 may crash over where flags differ.
 $(BUILD)/obj/%.o: %.cpp $(LIGHT_PCH).gch
@@ -127,6 +155,11 @@ $(LIGHT_PCH).gch: lib/base/standard.hpp
 	@cp $< $(LIGHT_PCH)
 	$(CXX) $(COMMON) -MMD -MP -x c++-header $< -o $@
 
+$(TEST_PCH).gch: tests/doctest.hpp
+	@mkdir -p $(@D)
+	@cp $< $(TEST_PCH)
+	$(CXX) $(COMMON) $(TEST_OPT) -MMD -MP -x c++-header $< -o $@
+
 # Which LibTorch it is: what includes it is built again when that changes, after a look whether it suits.
 $(BUILD)/libtorch: FORCE
 	@mkdir -p $(@D)
@@ -140,9 +173,7 @@ $(BUILD)/blas: $(BUILD)/bench/product $(BUILD)/libtorch
 # The version is one object, rebuilt when it changes.
 $(BUILD)/version: FORCE
 	@mkdir -p $(@D); echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
-$(BUILD)/obj/lib/cli/version.o: lib/cli/version.cpp $(BUILD)/version
-	@mkdir -p $(@D)
-	$(CXX) $(COMMON) -DZS_VERSION='"$(VERSION)"' -MMD -MP -c $< -o $@
+$(BUILD)/obj/lib/cli/version.o: $(BUILD)/version
 
 $(LIGHT_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 	$(CXX) $< -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
@@ -166,9 +197,9 @@ $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o
 	$(CXX) $< $(HEAVY_LIBS) -o $@
 
 # ---- tests ----------------------------------------------------------------------------------------------------------
-$(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(LIGHT))) $(BUILD)/libzs.a
+$(BUILD)/test-light: $(BUILD)/obj/tests/doctest_main.o $(LIGHT_TESTS) $(BUILD)/libzs.a
 	$(CXX) $(filter %.o,$^) -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
-$(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(call object,$(call tests,$(HEAVY))) $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+$(BUILD)/test-train: $(BUILD)/obj/tests/doctest_main.o $(HEAVY_TESTS) $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	$(CXX) $(filter-out $(IN_PLACE),$(filter %.o,$^)) $(HEAVY_LIBS) -o $@
 
 check:  ## install what is missing, build, pass every test

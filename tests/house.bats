@@ -82,6 +82,37 @@ scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; 
   [[ $output == *"idle.bats line 2:"*SC2314*"6:  [ 1 = 1 ] $and"*"10:  grep -q a b $and"* ]]
 }
 
+@test "unity: groups have each source of lib/ once; a source that is edited, new or gone leaves the others as they are" {
+  local sources compiled folder=$BATS_TEST_TMPDIR/build root=$PWD
+  # What is compiled: the sources in groups, and those outside.
+  compiled() {
+    local units
+    mapfile -t units < <("$root/share/unity" "$folder" "$@")
+    printf '%s\n' "${units[@]}" | sed -n "s|^unity/|$folder/unity/|p" | xargs -r sed -n 's|^#include "\(.*\)"$|lib/\1|p'
+    printf '%s\n' "${units[@]}" | sed '/^unity/d'
+  }
+  mapfile -t sources < <(git ls-files 'lib/*.cpp')
+  diff <(printf '%s\n' "${sources[@]}" | sort) <(compiled "${sources[@]}" | sort)
+  [ "$(ls "$folder/unity" | wc -l)" -lt $((${#sources[@]} / 4)) ]
+
+  cd "$BATS_TEST_TMPDIR" && rm -r build && mkdir -p lib/room build/obj/unity
+  touch -d 2001-01-01 lib/room/{a,b,c,d}.cpp
+  run -0 "$root/share/unity" build lib/room/{a,b,c,d}.cpp
+  [ "$output" = unity/room-0.cpp ]
+  touch -d 2002-01-01 build/obj/unity/room-0.o
+  touch lib/room/b.cpp
+  run -0 "$root/share/unity" build lib/room/{a,b,c,d}.cpp
+  [ "$output" = $'unity/room-0.cpp\nlib/room/b.cpp' ]
+  diff build/unity/room-0.cpp <(printf '#include "room/%s.cpp"\n' a c d)
+  # Two at once, a new one, and one that is gone.
+  touch lib/room/{a,c,new}.cpp
+  run -0 "$root/share/unity" build lib/room/{a,b,c,new}.cpp
+  [ "$output" = $'unity/room-0.cpp\nlib/room/b.cpp\nlib/room/new.cpp' ]
+  diff build/unity/room-0.cpp <(printf '#include "room/%s.cpp"\n' a c)
+  run -0 "$root/share/unity" build lib/room/b.cpp
+  [ "$output" = lib/room/b.cpp ]
+}
+
 @test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {
   local root=$BATS_TEST_TMPDIR/an\ image
   make -s BUILD="${BUILD#"$ROOT"/}" PREFIX=/usr DESTDIR="$root" install

@@ -5,8 +5,7 @@
 
 #include "attribute/difference.hpp"
 
-using namespace zs::attribute;
-
+namespace zs::attribute {
 namespace {
 
 /// A run that says everything.
@@ -168,3 +167,5 @@ TEST_CASE("changing one attribute of a run has the consequence of its role") {
   }
   CHECK(changed > 100);
 }
+
+}  // namespace zs::attribute

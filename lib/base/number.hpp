@@ -3,11 +3,15 @@
 #pragma once
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace zs {
+
+/// No number: the mean of no values.
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Shortest text that reads back to the same value: "0.1", "1e-05", "nan", "-inf".
 std::string to_text(double value);

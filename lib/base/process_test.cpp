@@ -9,7 +9,7 @@
 
 #include "base/file.hpp"
 
-using namespace zs;
+namespace zs {
 
 TEST_CASE("a program gets its input and its folder, and what it prints comes back, however much") {
   Program program{{"sh", "-c", "pwd; cat; echo words >&2; exit 3"}};
@@ -50,3 +50,5 @@ TEST_CASE("a copy of the process gives back what it wrote, also before it crashe
   CHECK(killed.status == 128 + SIGKILL);
   CHECK(killed.output == "half");
 }
+
+}  // namespace zs

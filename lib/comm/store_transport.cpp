@@ -52,9 +52,9 @@ class Sent final : public Message {
   bool done() override { return true; }
 };
 
-class Awaited final : public Message {
+class AwaitedInStore final : public Message {
  public:
-  Awaited(c10d::TCPStore& store, std::string key, int from, void* data, std::int64_t bytes)
+  AwaitedInStore(c10d::TCPStore& store, std::string key, int from, void* data, std::int64_t bytes)
       : store_(store), key_(std::move(key)), from_(from), data_(static_cast<std::byte*>(data)), bytes_(bytes) {}
 
   bool done() override {
@@ -148,7 +148,7 @@ std::unique_ptr<Message> StoreTransport::send(int to, int tag, const void* data,
 }
 
 std::unique_ptr<Message> StoreTransport::receive(int from, int tag, void* data, std::int64_t bytes) {
-  return std::make_unique<Awaited>(*store_, key(from, rank_, tag, received_[{from, tag}]++), from, data, bytes);
+  return std::make_unique<AwaitedInStore>(*store_, key(from, rank_, tag, received_[{from, tag}]++), from, data, bytes);
 }
 
 void StoreTransport::idle(int rounds) {

@@ -5,9 +5,7 @@
 
 #include <type_traits>
 
-using namespace zs;
-using namespace zs::compare;
-
+namespace zs::compare {
 namespace {
 
 Holdings holding(const std::string& thing, std::int64_t count) {
@@ -74,3 +72,5 @@ TEST_CASE("ledger: a list that lacks what was compared is a fault of its reader"
   ledger.compared("loss", Verdict::exact);
   CHECK_THROWS_AS(static_cast<void>(ledger.settle()), Error);
 }
+
+}  // namespace zs::compare

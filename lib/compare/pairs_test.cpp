@@ -6,8 +6,7 @@
 #include "compare/records.hpp"
 #include "compare/tensors.hpp"
 
-using namespace zs;
-using namespace zs::compare;
+namespace zs::compare {
 
 TEST_CASE("pairs: the records of two runs, as zs-runs diff and all others compare them") {
   Tally tally("records");
@@ -38,3 +37,5 @@ TEST_CASE("pairs: tensors") {
   MESSAGE(tally.text(true));
   CHECK(tally.wrong() == 0);
 }
+
+}  // namespace zs::compare

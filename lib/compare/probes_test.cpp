@@ -7,9 +7,7 @@
 #include "compare/probe_file.hpp"
 #include "compare/probe_pairs_test.hpp"
 
-using namespace zs;
-using namespace zs::compare;
-
+namespace zs::compare {
 namespace {
 
 std::string line(const ProbeAnswer& answer, const std::string& key) {
@@ -96,3 +94,5 @@ TEST_CASE("probes: faults have their file and line") {
         std::string::npos);
   CHECK(line(answer, "failure").find("b/rank-2.jsonl:3: step 1 is there twice, first in line 2") != std::string::npos);
 }
+
+}  // namespace zs::compare

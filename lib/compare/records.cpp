@@ -40,9 +40,9 @@ bool has_values(const Column* column) {
 
 bool same_bits(double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); }
 
-class Comparison {
+class RecordComparison {
  public:
-  Comparison(const Side& a, const Side& b, const Tolerance& tolerance) : a_(a), b_(b), tolerance_(tolerance) {}
+  RecordComparison(const Side& a, const Side& b, const Tolerance& tolerance) : a_(a), b_(b), tolerance_(tolerance) {}
 
   Records run(const std::vector<std::string>& names) {
     // An epoch that only one side counts tells no rows apart.
@@ -305,7 +305,7 @@ std::pair<std::int64_t, bool> ulps(double a, double b) {
 }
 
 Records records(const Side& a, const Side& b, const Tolerance& tolerance, const std::vector<std::string>& names) {
-  return Comparison(a, b, tolerance).run(names);
+  return RecordComparison(a, b, tolerance).run(names);
 }
 
 }  // namespace zs::compare

@@ -5,9 +5,7 @@
 
 #include "metric/file.hpp"
 
-using namespace zs;
-using namespace zs::compare;
-
+namespace zs::compare {
 namespace {
 
 metric::Table table(const std::string& text) {
@@ -96,3 +94,5 @@ TEST_CASE("precision: what the digits show") {
   CHECK(precision_of({"1e-99999999999"}).decimals == 400);  // no double is so small, and no integer overflows
   CHECK(precision_of({"1e-99999999999999999999999"}).decimals == 400);
 }
+
+}  // namespace zs::compare

@@ -50,11 +50,10 @@ bool Place::same_step(const Place& other) const {
 
 std::string to_text(const Place& place) {
   std::string text;
-  if (!is_absent(place.epoch)) text = "epoch " + zs::to_text(place.epoch) + ", ";
-  text +=
-      is_absent(place.step) ? "row " + zs::to_text(place.count) + " without a step" : "step " + zs::to_text(place.step);
-  if (place.rank != 0) text += ", rank " + zs::to_text(place.rank);
-  if (place.attempt != 1) text += ", attempt " + zs::to_text(place.attempt);
+  if (!is_absent(place.epoch)) text = "epoch " + to_text(place.epoch) + ", ";
+  text += is_absent(place.step) ? "row " + to_text(place.count) + " without a step" : "step " + zs::to_text(place.step);
+  if (place.rank != 0) text += ", rank " + to_text(place.rank);
+  if (place.attempt != 1) text += ", attempt " + to_text(place.attempt);
   return text;
 }
 

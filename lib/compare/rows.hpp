@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/number.hpp"
 #include "metric/table.hpp"
 
 namespace zs::compare {
@@ -26,6 +27,7 @@ struct Place {
 
 /// "step 20", "epoch 2, step 20, rank 1, attempt 2": what is not usual is told.
 std::string to_text(const Place& place);
+using zs::to_text;  // of numbers
 
 /// Records of one step: a log may give the loss in one line and the norm in the next.
 struct Row {

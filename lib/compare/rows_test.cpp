@@ -5,9 +5,7 @@
 
 #include "metric/file.hpp"
 
-using namespace zs;
-using namespace zs::compare;
-
+namespace zs::compare {
 namespace {
 
 /// "step 1; step 2, attempt 2; (step 3)": what a restart replaced stands in brackets.
@@ -49,3 +47,5 @@ TEST_CASE("rows: records of one step are one row") {
   CHECK(told("run\tstep\tloss\tgrad_norm\tlearning_rate\na\t1\t3\t\t0.1\na\t1\t\t2\t0.1\n") == "step 1");
   CHECK(told("run\tstep\tloss\tgrad_norm\na\t1\t3\t1\na\t1\t\t2\n") == "(step 1); step 1, attempt 2");
 }
+
+}  // namespace zs::compare

@@ -10,8 +10,7 @@
 
 #include "compare/elements.hpp"
 
-using namespace zs;
-using namespace zs::compare;
+namespace zs::compare {
 using tensorfile::Dtype;
 using tensorfile::Storage;
 using tensorfile::Tensor;
@@ -138,3 +137,5 @@ TEST_CASE("elements: all floats of 8 bits have the values that their types give 
   CHECK(elements(e4m3, e4m3, {}).not_finite == 2);
   CHECK(elements(e5m2, e5m2, {}).not_finite == 8);
 }
+
+}  // namespace zs::compare

@@ -17,7 +17,7 @@ namespace {
 
 /// What parsing `yaml`, and then `use`, throws.
 template <typename Use>
-std::string error_of(const std::string& yaml, Use use) {
+std::string complaint_of(const std::string& yaml, Use use) {
   try {
     use(Config::parse(yaml, "c.yaml"));
   } catch (const zs::Error& error) {
@@ -25,8 +25,8 @@ std::string error_of(const std::string& yaml, Use use) {
   }
   return "no error";
 }
-std::string error_of(const std::string& yaml) {
-  return error_of(yaml, [](const Config& config) { config.check(); });
+std::string complaint_of(const std::string& yaml) {
+  return complaint_of(yaml, [](const Config& config) { config.check(); });
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ TEST_CASE("config: a dotted key, an alias and a section are the same key") {
   const Config c = Config::parse("model.seq_length: 64\n", "c.yaml");
   CHECK(c.integer("model.context_length") == 64);
   CHECK(c.entries()[0].key == "model.context_length");
-  CHECK(error_of("model: {context_length: 1}\nmodel.seq_length: 2\n") ==
+  CHECK(complaint_of("model: {context_length: 1}\nmodel.seq_length: 2\n") ==
         "c.yaml:2: 'model.seq_length' is given twice, first as 'model.context_length' in c.yaml:1");
 }
 
@@ -75,23 +75,24 @@ TEST_CASE("config: null is not set, an empty section is none") {
 TEST_CASE("config: numbers that other tools wrote are read, others are refused with their place") {
   CHECK(Config::parse("training.batch_size: 32.0\n", "c.yaml").integer("training.batch_size") == 32);
   CHECK(Config::parse("data.dataset_size: 1.5M\n", "c.yaml").integer("data.dataset_size") == 1500000);
-  CHECK(error_of("training:\n  batch_size: 8.5\n") ==
+  CHECK(complaint_of("training:\n  batch_size: 8.5\n") ==
         "c.yaml:2: training.batch_size: '8.5' is not a whole number from 1 to 1000000000");
-  CHECK(error_of("training: {learning_rate: nan}\n") ==
+  CHECK(complaint_of("training: {learning_rate: nan}\n") ==
         "c.yaml:1: training.learning_rate: 'nan' is not a number of at least 0");
-  CHECK(error_of("training: {learning_rate: .inf}\n") ==
+  CHECK(complaint_of("training: {learning_rate: .inf}\n") ==
         "c.yaml:1: training.learning_rate: '.inf' is not a number of at least 0");
-  CHECK(error_of("training: {max_grad_norm: -1}\n") ==
+  CHECK(complaint_of("training: {max_grad_norm: -1}\n") ==
         "c.yaml:1: training.max_grad_norm: '-1' is not a number of at least 0");
-  CHECK(error_of("data: {dataset_percentage: 0}\n") ==
+  CHECK(complaint_of("data: {dataset_percentage: 0}\n") ==
         "c.yaml:1: data.dataset_percentage: '0' is not a number from more than 0 to 100");
-  CHECK(error_of("training: {batch_size: [1]}\n") ==
+  CHECK(complaint_of("training: {batch_size: [1]}\n") ==
         "c.yaml:1: training.batch_size: '[1]' is not a whole number from 1 to 1000000000");
-  CHECK(error_of("zero: {backend: fdsp}\n") ==
+  CHECK(complaint_of("zero: {backend: fdsp}\n") ==
         "c.yaml:1: zero.backend: 'fdsp' is not one of zero, deepspeed, fsdp, ddp, single, singlegpu, did you mean "
         "'fsdp'?");
-  CHECK(error_of("data: {dataset_path: ''}\n") == "c.yaml:1: data.dataset_path: is empty: leave it out, or write null");
-  CHECK(error_of("zero: {compile: maybe}\n") == "c.yaml:1: zero.compile: 'maybe' is not true or false");
+  CHECK(complaint_of("data: {dataset_path: ''}\n") ==
+        "c.yaml:1: data.dataset_path: is empty: leave it out, or write null");
+  CHECK(complaint_of("zero: {compile: maybe}\n") == "c.yaml:1: zero.compile: 'maybe' is not true or false");
   Config c;
   c.set("zero.stage", "4", "--zero_stage");
   CHECK_THROWS_WITH_AS(c.check(), "--zero_stage: '4' is not a whole number from 0 to 3", zs::Error);
@@ -99,16 +100,16 @@ TEST_CASE("config: numbers that other tools wrote are read, others are refused w
 }
 
 TEST_CASE("config: what is not YAML is located by line and column") {
-  CHECK(error_of("model:\n  name: gpt2\n bad: 1\n").starts_with("c.yaml:3:"));
-  CHECK(error_of("a: [1, 2\n").starts_with("c.yaml:"));
-  CHECK(error_of("training:\n  batch_size 8\n  seed: 1\n").starts_with("c.yaml:3:7: "));
-  CHECK(error_of("") == "c.yaml: is empty, expected YAML");
-  CHECK(error_of("- 1\n") == "c.yaml:1:1: a configuration must be a mapping of keys to values");
-  CHECK(error_of("a: 1\n---\nb: 2\n").starts_with("c.yaml:3: a second document"));
-  CHECK(error_of("a: &x [*x]\n") != "no error");
-  CHECK(error_of("a: 1\nb:\n  c: 1\n  c: 2\n") == "c.yaml:4:3: 'c' is given twice, first in line 3");
-  CHECK(error_of("a: 1\na.b: 2\n") == "c.yaml:2: 'a.b': 'a' has a value already (c.yaml:1), it is no section");
-  CHECK(error_of("a.: 2\n") == "c.yaml:1: 'a.' is not a key: expected words joined by dots");
+  CHECK(complaint_of("model:\n  name: gpt2\n bad: 1\n").starts_with("c.yaml:3:"));
+  CHECK(complaint_of("a: [1, 2\n").starts_with("c.yaml:"));
+  CHECK(complaint_of("training:\n  batch_size 8\n  seed: 1\n").starts_with("c.yaml:3:7: "));
+  CHECK(complaint_of("") == "c.yaml: is empty, expected YAML");
+  CHECK(complaint_of("- 1\n") == "c.yaml:1:1: a configuration must be a mapping of keys to values");
+  CHECK(complaint_of("a: 1\n---\nb: 2\n").starts_with("c.yaml:3: a second document"));
+  CHECK(complaint_of("a: &x [*x]\n") != "no error");
+  CHECK(complaint_of("a: 1\nb:\n  c: 1\n  c: 2\n") == "c.yaml:4:3: 'c' is given twice, first in line 3");
+  CHECK(complaint_of("a: 1\na.b: 2\n") == "c.yaml:2: 'a.b': 'a' has a value already (c.yaml:1), it is no section");
+  CHECK(complaint_of("a.: 2\n") == "c.yaml:1: 'a.' is not a key: expected words joined by dots");
 }
 
 TEST_CASE("config: what looks like a setting and is read by nothing is a warning, any other key is the user's own") {
@@ -158,7 +159,7 @@ TEST_CASE("config: a few lines of aliases that stand for more values than fit an
     merges += own + " {<<: [" + before + ", " + before + ", " + before + "]}\n";
   }
   for (const std::string& bomb : {lists, maps, merges})
-    CHECK(error_of(bomb).find(": too many values: aliases repeat one far more often than it is written") !=
+    CHECK(complaint_of(bomb).find(": too many values: aliases repeat one far more often than it is written") !=
           std::string::npos);
   std::string plain = "mine:\n";  // as many values, all of them written
   for (int i = 0; i < 30000; ++i) plain += "  key" + std::to_string(i) + ": [1, 2, 3]\n";
@@ -168,11 +169,11 @@ TEST_CASE("config: a few lines of aliases that stand for more values than fit an
 }
 
 TEST_CASE("config: keys and values may nest only so deep") {
-  CHECK(error_of("a: " + std::string(100, '[') + std::string(100, ']') + "\n") ==
+  CHECK(complaint_of("a: " + std::string(100, '[') + std::string(100, ']') + "\n") ==
         "c.yaml:1:68: nested deeper than 64 levels");
   std::string key = "a";
   for (int i = 0; i < 100; ++i) key += ".a";
-  CHECK(error_of(key + ": 1\n").find("is not a key: too many words") != std::string::npos);
+  CHECK(complaint_of(key + ": 1\n").find("is not a key: too many words") != std::string::npos);
 }
 
 TEST_CASE("config: an anchor merges, and what stands beside it wins") {

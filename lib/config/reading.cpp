@@ -12,8 +12,8 @@ namespace zs::config {
 namespace {
 
 /// One of Known::needs: "training.dtype=float16", or a key alone.
-struct Condition {
-  explicit Condition(const std::string& text)
+struct Requirement {
+  explicit Requirement(const std::string& text)
       : row(*known(text.substr(0, text.find('=')))),
         value(text.find('=') == std::string::npos ? "" : text.substr(text.find('=') + 1)) {}
   const Known& row;
@@ -32,8 +32,8 @@ struct Condition {
   }
 };
 
-std::vector<Condition> conditions(const Known& row) {
-  std::vector<Condition> all;
+std::vector<Requirement> requirements(const Known& row) {
+  std::vector<Requirement> all;
   for (const std::string& word : words(row.needs)) all.emplace_back(word);
   return all;
 }
@@ -48,7 +48,7 @@ std::string explained(const Entry& entry) {
   const Known& row = *known(entry.key);
   std::string what;
   const auto either = [&](const std::string& one) { what += (what.empty() ? "" : " or ") + one; };
-  for (const Condition& condition : conditions(row)) either(condition.option());
+  for (const Requirement& requirement : requirements(row)) either(requirement.option());
   if (!row.where.empty()) either(std::string(row.where));
   const bool option = entry.origin.starts_with("--") && entry.origin != "--set";
   return (option ? entry.origin : entry.origin + ": " + entry.key) + " has no effect here" +
@@ -79,8 +79,8 @@ void require_effect(const Config& config) {
   for (const Entry& entry : config.entries()) {
     const Known* const row = known(entry.key);
     if (!row || row->needs.empty() || !row->where.empty() || !says_something(entry, *row)) continue;
-    const std::vector<Condition> needed = conditions(*row);
-    if (std::none_of(needed.begin(), needed.end(), [&](const Condition& one) { return one.holds(config); }))
+    const std::vector<Requirement> needed = requirements(*row);
+    if (std::none_of(needed.begin(), needed.end(), [&](const Requirement& one) { return one.holds(config); }))
       throw Error(explained(entry));
   }
 }

@@ -8,8 +8,7 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 
-using namespace zs::config;
-
+namespace zs::config {
 namespace {
 
 std::vector<std::string> texts(const std::string& yaml) {
@@ -123,7 +122,8 @@ TEST_CASE("sweep: what it cannot mean is located") {
 }
 
 TEST_CASE("sweep: a list is its values, a flat name is the setting of that option, and the file names the sweep") {
-  const Sweep sweep = parse_sweep("parameters: {learning_rate: [0.1, 0.01], zero: {stage: [1, 2]}, mine: [a, b]}\n", "dir/lr.yaml");
+  const Sweep sweep =
+      parse_sweep("parameters: {learning_rate: [0.1, 0.01], zero: {stage: [1, 2]}, mine: [a, b]}\n", "dir/lr.yaml");
   CHECK(sweep.name == "lr");
   REQUIRE(sweep.parameters.size() == 3);
   CHECK(sweep.parameters[0].key == "training.learning_rate");
@@ -134,7 +134,8 @@ TEST_CASE("sweep: a list is its values, a flat name is the setting of that optio
   CHECK(parse_sweep("parameters: {seed: [1]}\n", "a b.yaml").name == "sweep");
   CHECK(error_of("parameters:\n  learning_rate: [1]\n  training.learning_rate: [2]\n") ==
         "s.yaml:3: training.learning_rate is given twice, first as training.learning_rate in s.yaml:2");
-  CHECK(error_of("parameters:\n  learning_rate: []\n") == "s.yaml:2: 'values' of training.learning_rate must be a list, [a, b]");
+  CHECK(error_of("parameters:\n  learning_rate: []\n") ==
+        "s.yaml:2: 'values' of training.learning_rate must be a list, [a, b]");
 }
 
 TEST_CASE("sweep: a huge grid is counted, not made") {
@@ -166,3 +167,5 @@ TEST_CASE("sweep: each run is the base, its parameters, the sweep's name and a n
       sweep_runs(base, parse_sweep("sweep_name: s\nparameters: {training.seed: {values: [x]}}\n", "s.yaml")),
       zs::Error);
 }
+
+}  // namespace zs::config

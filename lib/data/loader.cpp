@@ -7,16 +7,12 @@
 #include "data/sampler.hpp"
 
 namespace zs::data {
-namespace {
-
-struct Leaf {
-  std::int64_t step = 0, leaf = 0;
-  bool operator==(const Leaf&) const = default;
-};
-
-}  // namespace
 
 struct Loader::State {
+  struct Leaf {
+    std::int64_t step = 0, leaf = 0;
+    bool operator==(const Leaf&) const = default;
+  };
   const Dataset& dataset;
   std::int64_t batch_size, leaves;
   Sampler order;
@@ -62,7 +58,7 @@ std::int64_t Loader::targets(std::int64_t step, std::int64_t leaf) const { retur
 
 Samples Loader::read(std::int64_t step, std::int64_t leaf) {
   State& s = *state_;
-  const Leaf wanted{step, leaf};
+  const State::Leaf wanted{step, leaf};
   Samples samples;
   // One thread at a time reads: the order is made anew in each epoch.
   if (s.samples_ahead.valid()) samples = s.samples_ahead.get();

@@ -14,7 +14,7 @@
 #include "registry/run.hpp"
 
 namespace fs = std::filesystem;
-using namespace zs::experiment;
+namespace zs::experiment {
 using zs::registry::value;
 using Words = std::vector<std::string>;
 
@@ -229,3 +229,5 @@ TEST_CASE("experiment: what cannot be planned whole leaves no run") {
   for (const auto& entry : fs::directory_iterator(place.file("runs")))
     CHECK_FALSE(entry.path().filename().string().starts_with("2"));
 }
+
+}  // namespace zs::experiment

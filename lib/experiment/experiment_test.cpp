@@ -21,7 +21,7 @@
 #include "registry/run.hpp"
 
 namespace fs = std::filesystem;
-using namespace zs::experiment;
+namespace zs::experiment {
 using zs::registry::value;
 
 namespace {
@@ -357,3 +357,5 @@ TEST_CASE("registry: a run that goes on counts its restarts and keeps where its 
   zs::registry::set(record, "host", "elsewhere");
   CHECK(process(record) == Process::elsewhere);
 }
+
+}  // namespace zs::experiment

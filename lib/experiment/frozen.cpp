@@ -29,7 +29,7 @@ std::string program(const std::string& name) {
   throw Error(name + " is not on PATH");
 }
 
-bool configuration(const std::string& path) {
+bool is_configuration(const std::string& path) {
   const fs::path file(path);
   return file.filename() == "config.yaml" ||
          (file.extension() == ".yaml" && file.parent_path().filename() == "configs");
@@ -52,7 +52,7 @@ void require_frozen(const std::string& path, const std::vector<std::string>& con
     if (gap == std::string::npos) throw Error(path, 0, "is no list of sha256sum");
     const std::string file = line.substr(gap + 2);
     const bool other = std::find(configurations.begin(), configurations.end(), file) == configurations.end();
-    if (!configurations.empty() && configuration(file) && other) continue;
+    if (!configurations.empty() && is_configuration(file) && other) continue;
     std::string now;
     try {
       now = sha256(read_regular(file, kLargest).bytes);

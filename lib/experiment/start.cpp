@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using registry::value;
 
-registry::Run run_in(const std::string& folder) {
+registry::Run run_of(const std::string& folder) {
   return {fs::path(folder).parent_path().string(), fs::path(folder).filename().string()};
 }
 
@@ -87,7 +87,7 @@ void start_foreign(Start& start, const std::vector<std::string>& launch, const s
 void must_restart(const std::string& run, const std::string& name, const std::string& most) {
   const auto restarts = parse_int(variable("SLURM_RESTART_COUNT")), limit = parse_int(most);
   if (!restarts || !limit || *restarts <= *limit) return;
-  run_in(run).update({{"exit_code", to_text(static_cast<std::int64_t>(Status::try_again))}});
+  run_of(run).update({{"exit_code", to_text(static_cast<std::int64_t>(Status::try_again))}});
   throw Error(name + ": restarted more than " + most + " times (--max_restarts)");
 }
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "base/number.hpp"
+
 namespace zs::gradient {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double median(std::vector<double> values) {
   if (values.empty()) return kNan;

@@ -14,14 +14,14 @@
 namespace zs::gradient {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 16;  // elements: two pieces stay in the second cache
-constexpr std::int64_t kHeld = 1 << 22;  // elements of a file that may stay in memory
+constexpr std::size_t kHistoryPiece = 1 << 16;  // elements: two pieces stay in the second cache
+constexpr std::int64_t kHeld = 1 << 22;         // elements of a file that may stay in memory
 
 /// Measures a tensor, and its inner product with `before` where that is given.
 Measure measure(const tensorfile::Tensor& tensor, const tensorfile::Tensor* before, double& product) {
   Measure result;
   const std::int64_t count = tensor.count();
-  std::vector<float> piece(std::min<std::size_t>(kPiece, static_cast<std::size_t>(count))),
+  std::vector<float> piece(std::min<std::size_t>(kHistoryPiece, static_cast<std::size_t>(count))),
       other(before ? piece.size() : 0);
   for (std::int64_t first = 0; first < count; first += static_cast<std::int64_t>(piece.size())) {
     const auto size = std::min(piece.size(), static_cast<std::size_t>(count - first));
@@ -131,7 +131,6 @@ void read_norms(const History& history, Checkpoint& checkpoint) {
 }  // namespace
 
 Noise noise(std::size_t micro_batches, double squares, const Measure& mean) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   if (micro_batches < 2 || mean.count == 0 || !std::isfinite(squares) || mean.non_finite() > 0) return {kNan, kNan};
   const auto count = static_cast<double>(micro_batches);
   // All elements together; what rounding leaves below 0 is 0.

@@ -8,9 +8,7 @@
 
 #include "base/error.hpp"
 
-using namespace zs;
-using namespace zs::h5;
-
+namespace zs::h5 {
 namespace {
 
 std::string small_image() {
@@ -120,3 +118,5 @@ TEST_CASE("no flipped bit makes the reader crash") {
   }
   CHECK(refused > static_cast<int>(sound.size()) / 4);  // of the half that was tried; the rest is unused space
 }
+
+}  // namespace zs::h5

@@ -29,7 +29,7 @@ std::optional<char> hex_at(std::string_view text) {
   return static_cast<char>(byte);
 }
 
-std::string escaped(std::string_view text, std::string_view special) {
+std::string escape(std::string_view text, std::string_view special) {
   std::string out;
   bool first = true;
   while (!text.empty()) {
@@ -52,8 +52,8 @@ std::string escaped(std::string_view text, std::string_view special) {
 
 }  // namespace
 
-std::string escaped(std::string_view text) { return escaped(text, "\t\n\r\\"); }
-std::string escaped_name(std::string_view text) { return escaped(text, "\t\n\r\\ ="); }
+std::string escaped(std::string_view text) { return escape(text, "\t\n\r\\"); }
+std::string escaped_name(std::string_view text) { return escape(text, "\t\n\r\\ ="); }
 
 std::optional<std::string> unescaped(std::string_view text) {
   std::string out;

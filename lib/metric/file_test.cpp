@@ -9,9 +9,7 @@
 #include "h5/image.hpp"
 #include "metric/summary_text.hpp"
 
-using namespace zs;
-using namespace zs::metric;
-
+namespace zs::metric {
 namespace {
 
 const std::string kTwoRuns =
@@ -282,3 +280,5 @@ TEST_CASE("jsonl: one object a record, absent cells left out, non-finite numbers
         "{\"run\":\"a\",\"step\":20,\"loss\":\"nan\",\"mfu\":12.5}\n"
         "{\"run\":\"b\",\"step\":10,\"loss\":\"-inf\"}\n");
 }
+
+}  // namespace zs::metric

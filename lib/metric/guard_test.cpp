@@ -8,8 +8,7 @@
 #include "base/error.hpp"
 #include "metric/file.hpp"
 
-using namespace zs;
-using namespace zs::metric;
+namespace zs::metric {
 
 TEST_CASE("a guarded work gives its result, however long, or its error") {
   const std::string text(300000, 'x');
@@ -43,3 +42,5 @@ TEST_CASE("what zs writes needs no guard") {
   CHECK_FALSE(needs_guard(to_h5(store)));
   CHECK(needs_guard(std::string("\x89HDF\r\n\x1a\n\0", 9)));
 }
+
+}  // namespace zs::metric

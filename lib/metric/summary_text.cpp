@@ -10,7 +10,7 @@
 namespace zs::metric {
 namespace {
 
-constexpr std::string_view kMagic = "#zs-metrics 1 summary\n";
+constexpr std::string_view kSummaryMagic = "#zs-metrics 1 summary\n";
 
 std::string text_of(const std::string& head, const Table& table) {
   std::string text = "#table " + head + "\n", header;
@@ -138,7 +138,7 @@ class Reader {
 }  // namespace
 
 std::string to_summary_text(const Store& store) {
-  std::string text(kMagic);
+  std::string text(kSummaryMagic);
   for (const auto& [key, value] : store.attributes) text += "#= " + escaped_name(key) + "=" + escaped(value) + "\n";
   if (store.summary) text += text_of("summary", *store.summary);
   for (const auto& [key, table] : store.tables) text += text_of("tables " + escaped_name(key), table);
@@ -146,7 +146,9 @@ std::string to_summary_text(const Store& store) {
   return text + to_tsv(store.runs);
 }
 
-bool is_summary_text(std::string_view text) { return text.starts_with(kMagic.substr(0, kMagic.size() - 1)); }
+bool is_summary_text(std::string_view text) {
+  return text.starts_with(kSummaryMagic.substr(0, kSummaryMagic.size() - 1));
+}
 
 Store read_summary_text(std::string_view text, const std::string& name, std::int64_t line) {
   return Reader(name, line).read(text);

@@ -6,9 +6,7 @@
 #include "base/error.hpp"
 #include "metric/file.hpp"
 
-using namespace zs;
-using namespace zs::metric;
-
+namespace zs::metric {
 namespace {
 
 struct Written {
@@ -136,3 +134,5 @@ TEST_CASE("a row of numbers is written as any other, and blocks are handed on be
   usual.writer.flush();
   CHECK(parse(usual.text, "stdin").runs[0].records.rows() == 20000);
 }
+
+}  // namespace zs::metric

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -15,9 +16,9 @@ constexpr std::int64_t kMany = std::int64_t{1} << 40;  // beyond it a size is a 
 
 }  // namespace
 
-Configuration::Configuration(std::string where, nlohmann::json values)
-    : where_(std::move(where)), values_(std::move(values)) {
-  if (!values_.is_object()) throw Error(where_, 0, "is no JSON object");
+Configuration::Configuration(std::string where, const nlohmann::json& values)
+    : where_(std::move(where)), values_(std::make_shared<const nlohmann::json>(values)) {
+  if (!values_->is_object()) throw Error(where_, 0, "is no JSON object");
 }
 
 Configuration Configuration::read(const std::string& path) {
@@ -28,7 +29,7 @@ Configuration Configuration::read(const std::string& path) {
   }
 }
 
-bool Configuration::has(const char* key) const { return values_.contains(key) && !values_[key].is_null(); }
+bool Configuration::has(const char* key) const { return values_->contains(key) && !(*values_)[key].is_null(); }
 
 void Configuration::refuse(const std::string& key, const std::string& why) const {
   throw Error(where_, 0, prefix_ + key + " " + why);
@@ -36,7 +37,7 @@ void Configuration::refuse(const std::string& key, const std::string& why) const
 
 std::int64_t Configuration::integer(const char* key, std::int64_t fallback, std::int64_t lowest) const {
   if (!has(key)) return fallback;
-  const nlohmann::json& value = values_[key];
+  const nlohmann::json& value = (*values_)[key];
   const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMany)
                                                : value.is_number_integer();
   if (!fits || value.get<std::int64_t>() < lowest)
@@ -46,7 +47,7 @@ std::int64_t Configuration::integer(const char* key, std::int64_t fallback, std:
 
 double Configuration::real(const char* key, double fallback, double lowest) const {
   if (!has(key)) return fallback;
-  const nlohmann::json& value = values_[key];
+  const nlohmann::json& value = (*values_)[key];
   if (!value.is_number() || !(value.get<double>() >= lowest) || !std::isfinite(value.get<double>()))
     refuse(key, "is " + value.dump() + ", expected a number of at least " + to_text(lowest));
   return value.get<double>();
@@ -54,29 +55,29 @@ double Configuration::real(const char* key, double fallback, double lowest) cons
 
 bool Configuration::boolean(const char* key, bool fallback) const {
   if (!has(key)) return fallback;
-  if (!values_[key].is_boolean()) refuse(key, "is " + values_[key].dump() + ", expected true or false");
-  return values_[key].get<bool>();
+  if (!(*values_)[key].is_boolean()) refuse(key, "is " + (*values_)[key].dump() + ", expected true or false");
+  return (*values_)[key].get<bool>();
 }
 
 std::string Configuration::text(const char* key, const std::string& fallback) const {
   if (!has(key)) return fallback;
-  if (!values_[key].is_string()) refuse(key, "is " + values_[key].dump() + ", expected a text");
-  return values_[key].get<std::string>();
+  if (!(*values_)[key].is_string()) refuse(key, "is " + (*values_)[key].dump() + ", expected a text");
+  return (*values_)[key].get<std::string>();
 }
 
 Configuration Configuration::part(const char* key) const {
   if (!has(key)) return {where_, nlohmann::json::object()};
-  if (!values_[key].is_object()) refuse(key, "is " + values_[key].dump() + ", expected an object");
-  Configuration inner(where_, values_[key]);
+  if (!(*values_)[key].is_object()) refuse(key, "is " + (*values_)[key].dump() + ", expected an object");
+  Configuration inner(where_, (*values_)[key]);
   inner.prefix_ = prefix_ + key + ".";
   return inner;
 }
 
 void Configuration::require(const char* key, std::initializer_list<nlohmann::json> values) const {
-  if (!has(key) || std::find(values.begin(), values.end(), values_[key]) != values.end()) return;
+  if (!has(key) || std::find(values.begin(), values.end(), (*values_)[key]) != values.end()) return;
   std::string known;
   for (const nlohmann::json& value : values) known += (known.empty() ? "" : " or ") + value.dump();
-  refuse(key, "is " + values_[key].dump() + ", zs knows " + known);
+  refuse(key, "is " + (*values_)[key].dump() + ", zs knows " + known);
 }
 
 }  // namespace zs::model

@@ -3,8 +3,8 @@
 #pragma once
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace zs::model {
@@ -12,7 +12,7 @@ namespace zs::model {
 class Configuration {
  public:
   /// `where` leads in errors: the path of the file, or the model's name.
-  Configuration(std::string where, nlohmann::json values);
+  Configuration(std::string where, const nlohmann::json& values);
   /// A file. Throws zs::Error, located, where it is no JSON object.
   static Configuration read(const std::string& path);
 
@@ -32,11 +32,11 @@ class Configuration {
   [[noreturn]] void refuse(const std::string& key, const std::string& why) const;
 
   const std::string& where() const { return where_; }
-  const nlohmann::json& values() const { return values_; }
+  const nlohmann::json& values() const { return *values_; }
 
  private:
   std::string where_, prefix_;
-  nlohmann::json values_;
+  std::shared_ptr<const nlohmann::json> values_;
 };
 
 }  // namespace zs::model

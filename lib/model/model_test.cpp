@@ -8,8 +8,7 @@
 
 #include "base/error.hpp"
 
-using namespace zs;
-
+namespace zs::model {
 namespace {
 
 struct Measured {
@@ -103,3 +102,5 @@ TEST_CASE("model: known names have as many parameters as was published of them")
     CHECK(numel == published.at(name));
   }
 }
+
+}  // namespace zs::model

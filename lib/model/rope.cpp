@@ -3,6 +3,7 @@
 #include "model/rope.hpp"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 namespace zs::model {

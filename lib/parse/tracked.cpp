@@ -46,7 +46,7 @@ std::string object_of(const std::vector<tracker::Item>& items) {
 }
 
 /// A row of TensorBoard: what was written of one step until a tag came again.
-struct Step {
+struct TrackedStep {
   std::int64_t step, number;
   int part;
   double time;
@@ -90,7 +90,7 @@ void TrackedReader::fact(std::string_view key, std::string_view value) {
 }
 
 void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
-  std::deque<Step> steps;
+  std::deque<TrackedStep> steps;
   std::map<std::int64_t, std::size_t> newest;  // of each step, the place in `steps`
   FlatJson json;
   for (const std::string& file : files) {
@@ -101,7 +101,7 @@ void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
         fault("event " + to_text(number) + ": of a version that zs does not know: " + event.version);
       if (event.restarts) {
         const auto voided =
-            std::remove_if(steps.begin(), steps.end(), [&](const Step& s) { return s.step >= event.step; });
+            std::remove_if(steps.begin(), steps.end(), [&](const TrackedStep& s) { return s.step >= event.step; });
         steps.erase(voided, steps.end());
         newest.clear();
         for (std::size_t i = 0; i < steps.size(); ++i) newest[steps[i].step] = i;
@@ -124,13 +124,13 @@ void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
           }
         }
         const auto known = newest.find(event.step);
-        Step* step = known == newest.end() ? nullptr : &steps[known->second];
+        TrackedStep* step = known == newest.end() ? nullptr : &steps[known->second];
         const bool again = step && std::any_of(step->values.begin(), step->values.end(),
                                                [&](const auto& one) { return one.first == column; });
         if (again && value.is_text) continue;  // the digest of the end, said once more
         if (!step || again) {
           newest[event.step] = steps.size();
-          step = &steps.emplace_back(Step{event.step, number, parts_, event.wall_time, {}});
+          step = &steps.emplace_back(TrackedStep{event.step, number, parts_, event.wall_time, {}});
         }
         step->values.emplace_back(std::move(column), value);
       }
@@ -138,7 +138,7 @@ void TrackedReader::read_tensorboard(const std::vector<std::string>& files) {
     };
     tracker::read_events(bytes, file, use, faults_);
   }
-  for (const Step& step : steps) {
+  for (const TrackedStep& step : steps) {
     std::deque<std::string> texts;
     const auto made = [&](std::string text) { return std::string_view(texts.emplace_back(std::move(text))); };
     std::vector<Field> fields = {{"step", made(to_text(step.step)), Kind::integer}};

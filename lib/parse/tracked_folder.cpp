@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kHistory = "wandb-history.jsonl";
-constexpr int kDeepest = 8;
+constexpr int kDeepestFolder = 8;
 
-std::string name_of(const fs::path& path) { return path.filename().string(); }
+std::string file_name(const fs::path& path) { return path.filename().string(); }
 
 bool is_event_file(const std::string& name) { return name.find(".tfevents.") != std::string::npos; }
 
@@ -47,7 +47,7 @@ std::string wandb_id(std::string name) {
 std::vector<std::string> wandb_in(const fs::path& folder) {
   std::vector<std::string> files;
   for (const fs::path& path : entries(folder)) {
-    if (name_of(path).ends_with(".wandb")) files.push_back(path.string());
+    if (file_name(path).ends_with(".wandb")) files.push_back(path.string());
   }
   for (const fs::path& path : {folder / kHistory, folder / "files" / kHistory}) {
     std::error_code error;
@@ -96,7 +96,7 @@ Job wandb_job(const std::string& id, std::vector<std::string> files) {
   return job;
 }
 
-std::string as_word(std::string name) {
+std::string run_name(std::string name) {
   for (char& c : name) {
     if (static_cast<unsigned char>(c) <= 32 || c == '/') c = '_';
   }
@@ -107,7 +107,7 @@ std::string as_word(std::string name) {
 /// and the results of that run, and is none itself.
 bool holds_hparams(const fs::path& folder, const std::vector<std::string>& logs) {
   constexpr std::size_t kLargest = 1 << 20;
-  const std::string name = name_of(folder);
+  const std::string name = file_name(folder);
   if (logs.size() != 1 || name.find_first_not_of("0123456789.") != std::string::npos) return false;
   std::error_code error;
   if (fs::file_size(logs[0], error) > kLargest || error) return false;
@@ -118,24 +118,24 @@ bool holds_hparams(const fs::path& folder, const std::vector<std::string>& logs)
 void find_events(const fs::path& folder, const std::string& name, int depth, std::vector<Job>& jobs,
                  bool below_run = false) {
   const std::vector<fs::path> all = entries(folder);
-  Job job{as_word(name), {}, {}};
+  Job job{run_name(name), {}, {}};
   job.source = Source::tensorboard;
   for (const fs::path& path : all) {
-    if (is_event_file(name_of(path))) job.logs.push_back(path.string());
+    if (is_event_file(file_name(path))) job.logs.push_back(path.string());
   }
   const bool run = !job.logs.empty();
   if (run && !(below_run && holds_hparams(folder, job.logs))) jobs.push_back(std::move(job));
   for (const fs::path& path : all) {
     std::error_code error;
-    if (fs::is_symlink(path, error) || !fs::is_directory(path, error) || depth >= kDeepest) continue;
-    find_events(path, (depth == 0 ? "" : name + "_") + name_of(path), depth + 1, jobs, run);
+    if (fs::is_symlink(path, error) || !fs::is_directory(path, error) || depth >= kDeepestFolder) continue;
+    find_events(path, (depth == 0 ? "" : name + "_") + file_name(path), depth + 1, jobs, run);
   }
 }
 
 }  // namespace
 
 Source source_of(const std::string& path) {
-  const std::string name = name_of(path);
+  const std::string name = file_name(path);
   if (is_event_file(name)) return Source::tensorboard;
   return name.ends_with(".wandb") ? Source::wandb : Source::log;
 }
@@ -146,11 +146,11 @@ std::vector<Job> tracked_jobs(const std::string& folder) {
       fs::is_directory(fs::path(folder) / "wandb", error) ? fs::path(folder) / "wandb" : fs::path(folder);
   std::vector<Job> jobs;
   const fs::path whole = fs::canonical(folder, error);
-  if (const std::string id = wandb_id(name_of(whole)); !id.empty()) {
+  if (const std::string id = wandb_id(file_name(whole)); !id.empty()) {
     if (auto files = wandb_in(folder); !files.empty()) return {wandb_job(id, std::move(files))};
   }
   for (const fs::path& path : entries(place)) {
-    const std::string id = fs::is_symlink(path, error) ? "" : wandb_id(name_of(path));
+    const std::string id = fs::is_symlink(path, error) ? "" : wandb_id(file_name(path));
     if (id.empty()) continue;
     const auto files = wandb_in(path);
     if (files.empty()) continue;
@@ -160,7 +160,7 @@ std::vector<Job> tracked_jobs(const std::string& folder) {
     else
       jobs.push_back(wandb_job(id, files));
   }
-  if (jobs.empty()) find_events(folder, name_of(whole), 0, jobs);
+  if (jobs.empty()) find_events(folder, file_name(whole), 0, jobs);
   return jobs;
 }
 
@@ -184,7 +184,7 @@ std::vector<std::string> wandb_files(const std::vector<std::string>& places, con
   for (const std::string& place : places) {
     for (const fs::path& path : entries(place)) {
       std::error_code error;
-      if (fs::is_symlink(path, error) || wandb_id(name_of(path)) != id) continue;
+      if (fs::is_symlink(path, error) || wandb_id(file_name(path)) != id) continue;
       for (std::string& file : wandb_in(path)) files.push_back(std::move(file));
     }
     if (!files.empty()) break;

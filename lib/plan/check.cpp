@@ -11,11 +11,11 @@ namespace {
 
 enum class Parameters { sharded, gathering, whole, stale };  // stale: whole, but from before the step
 enum class Place { here, away, loading };
-enum class Gradient { none, leaf, reducing, shard, gathering, whole };
+enum class GradientState { none, leaf, reducing, shard, gathering, whole };
 
 struct State {
   Parameters parameters;
-  Gradient gradient = Gradient::none;
+  GradientState gradient = GradientState::none;
   int forwards = 0, backwards = 0, added = 0;  // micro-steps done
   bool graph = false, input = false, stepped = false;
   Place optimizer = Place::here, shard = Place::here, of_input = Place::here;
@@ -90,7 +90,7 @@ class Walk {
   /// Backward of `unit` writes its own gradient and, if it is tied to another, adds to that of the other.
   void require_room_for_gradient(int unit) {
     const int borrowed = shape_.units[static_cast<std::size_t>(unit)].tied_to;
-    require(of(unit).gradient == Gradient::none && (borrowed < 0 || of(borrowed).gradient == Gradient::none),
+    require(of(unit).gradient == GradientState::none && (borrowed < 0 || of(borrowed).gradient == GradientState::none),
             "the last micro-step's gradient is still there");
   }
 
@@ -104,7 +104,7 @@ class Walk {
     require(!op.with_next || op.kind == Kind::gather, "it cannot begin with the next operation");
     if (op.kind == Kind::norm) {
       for (const State& state : states_) {
-        const bool there = state.gradient == (shape_.stage == 0 ? Gradient::whole : Gradient::shard);
+        const bool there = state.gradient == (shape_.stage == 0 ? GradientState::whole : GradientState::shard);
         require(there && state.added == shape_.micro_steps, "a gradient is not complete");
       }
       normed_ = true;
@@ -166,30 +166,31 @@ class Walk {
         require_room_for_gradient(op.unit);
         ++unit.backwards;
         unit.graph = unit.input = false;
-        unit.gradient = Gradient::leaf;
+        unit.gradient = GradientState::leaf;
         break;
       case Kind::accumulate:
-        require(unit.gradient == (adds_leaves() ? Gradient::leaf : Gradient::shard), "there is no gradient to add");
+        require(unit.gradient == (adds_leaves() ? GradientState::leaf : GradientState::shard),
+                "there is no gradient to add");
         require(unit.added == op.micro && op.micro + 1 == unit.backwards,
                 "the micro-steps would be added out of order");
-        if (++unit.added < shape_.micro_steps) unit.gradient = Gradient::none;  // else the sum stands in its place
+        if (++unit.added < shape_.micro_steps) unit.gradient = GradientState::none;  // else the sum stands in its place
         break;
       case Kind::reduce:
-        require(unit.gradient == Gradient::leaf && unit.added == (adds_leaves() ? shape_.micro_steps : op.micro),
+        require(unit.gradient == GradientState::leaf && unit.added == (adds_leaves() ? shape_.micro_steps : op.micro),
                 adds_leaves() ? "not every micro-step is added yet" : "there is no leaf gradient to reduce");
-        unit.gradient = Gradient::reducing;
+        unit.gradient = GradientState::reducing;
         break;
       case Kind::reduce_wait:
-        require(unit.gradient == Gradient::reducing, "no reduce is under way");
-        unit.gradient = Gradient::shard;
+        require(unit.gradient == GradientState::reducing, "no reduce is under way");
+        unit.gradient = GradientState::shard;
         break;
       case Kind::gather_grad:
-        require(shape_.stage == 0 && unit.gradient == Gradient::shard, "there is no reduced gradient to gather");
-        unit.gradient = Gradient::gathering;
+        require(shape_.stage == 0 && unit.gradient == GradientState::shard, "there is no reduced gradient to gather");
+        unit.gradient = GradientState::gathering;
         break;
       case Kind::gather_grad_wait:
-        require(unit.gradient == Gradient::gathering, "no gradient gather is under way");
-        unit.gradient = Gradient::whole;
+        require(unit.gradient == GradientState::gathering, "no gradient gather is under way");
+        unit.gradient = GradientState::whole;
         break;
       case Kind::step:
         require(normed_, "the norm is not known yet");

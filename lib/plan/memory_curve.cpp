@@ -17,9 +17,9 @@ double growth(const Profile& profile, Kind kind, int unit) {
 }
 
 /// Walks a plan on the sizes of what it holds.
-class Walk {
+class MemoryWalk {
  public:
-  Walk(const Plan& plan, const Profile& profile)
+  MemoryWalk(const Plan& plan, const Profile& profile)
       : shape_(plan.shape), profile_(profile), units_(plan.shape.units.size()) {
     double parameters = 0;
     for (const Unit& unit : shape_.units) parameters += static_cast<double>(unit.numel);
@@ -113,11 +113,11 @@ double input_bytes(const Profile& profile, int unit) {
 }
 
 MemoryCurve::MemoryCurve(const Profile& profile) : profile_(profile) {
-  rest_ = std::max(0.0, profile.peak - most(Walk(baseline(profile.shape), profile).curve()));
+  rest_ = std::max(0.0, profile.peak - most(MemoryWalk(baseline(profile.shape), profile).curve()));
 }
 
 std::vector<double> MemoryCurve::over(const Plan& plan) const {
-  std::vector<double> curve = Walk(plan, profile_).curve();
+  std::vector<double> curve = MemoryWalk(plan, profile_).curve();
   for (double& bytes : curve) bytes += rest_;
   return curve;
 }

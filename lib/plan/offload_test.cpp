@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "plan/memory_curve.hpp"
+#include "plan/shape_test.hpp"
 
 namespace zs::plan {
 namespace {
@@ -16,15 +17,6 @@ using Names = std::vector<std::string>;
 
 const Names kTogether = {"offload_parameters", "selective_gather",    "prefetch",
                          "overlap_reduce",     "offload_adam_states", "offload_activation"};
-
-/// An embedding, two blocks and a head that is tied to the embedding.
-Shape shape(int stage, int ranks = 2, int micro_steps = 2, bool checkpointing = false) {
-  return {{{"embedding", 1000}, {"h.0", 400}, {"h.1", 400}, {"head", 16, 0}}, stage, ranks, micro_steps, checkpointing};
-}
-
-std::int64_t count(const Plan& plan, Kind kind) {
-  return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return op.kind == kind; });
-}
 
 std::size_t place(const Plan& plan, const Op& op) {
   return static_cast<std::size_t>(std::find(plan.ops.begin(), plan.ops.end(), op) - plan.ops.begin());

@@ -7,14 +7,10 @@
 
 #include "base/error.hpp"
 #include "plan/pass.hpp"
+#include "plan/shape_test.hpp"
 
 namespace zs::plan {
 namespace {
-
-/// An embedding, two blocks and a head that is tied to the embedding.
-Shape shape(int stage, int ranks = 2, int micro_steps = 2, bool checkpointing = false) {
-  return {{{"embedding", 1000}, {"h.0", 400}, {"h.1", 400}, {"head", 16, 0}}, stage, ranks, micro_steps, checkpointing};
-}
 
 std::string ops(const Plan& plan) {
   const std::string text = to_text(plan);
@@ -25,10 +21,6 @@ std::string ops(const Plan& plan) {
     at = end + 1;
   }
   return lines;
-}
-
-std::int64_t count(const Plan& plan, Kind kind) {
-  return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return op.kind == kind; });
 }
 
 TEST_CASE("plan: every stage, accumulation and checkpointing gives a plan that passes its check") {

@@ -58,7 +58,7 @@ TEST_CASE("published: bytes that are sent") {
 
 /// A node of 16 V100 as a step of 18e9 parameters would find it: an assumed rate of products, and of what travels
 /// within it.
-Profile measured(std::int64_t tokens, bool quantized_weights) {
+Profile published_profile(std::int64_t tokens, bool quantized_weights) {
   constexpr double kProducts = 45e12, kWithin = 100e9, kUpdates = 50e9;
   Profile profile;
   profile.model = "18B";
@@ -88,7 +88,7 @@ Profile measured(std::int64_t tokens, bool quantized_weights) {
 /// secondary partition and parameters of 8 bits. (Its gradients of 4 bits are added in two hops, once in a node; those
 /// of zs go from each rank to each, and do not pay between nodes of 16: here float32 sums of each node travel.)
 double throughput(std::int64_t tokens, double bits_of_node, bool zeropp) {
-  const Profile profile = measured(tokens, zeropp);
+  const Profile profile = published_profile(tokens, zeropp);
   const Cluster cluster{24, 16, {16, bits_of_node / 8 / 16, 0}, 0, {1}};
   double best = 0;
   for (const Candidate& one : candidates({profile}, cluster)) {

@@ -13,7 +13,7 @@
 namespace zs::registry {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31307864692d737aULL;  // "zs-idx01" where bytes are little-endian
+constexpr std::uint64_t kImageMagic = 0x31307864692d737aULL;  // "zs-idx01" where bytes are little-endian
 
 template <typename T>
 void put(std::string& out, T value) {
@@ -88,7 +88,7 @@ Image take_image(std::string_view bytes) {
   if (bytes.size() < 2 * sizeof(std::uint64_t)) throw Damaged();
   const std::string_view body = bytes.substr(0, bytes.size() - sizeof(std::uint64_t));
   Taker take(body), end(bytes.substr(body.size()));
-  if (take.one<std::uint64_t>() != kMagic || hash(body) != end.one<std::uint64_t>()) throw Damaged();
+  if (take.one<std::uint64_t>() != kImageMagic || hash(body) != end.one<std::uint64_t>()) throw Damaged();
   Image image;
   image.found = true;
   image.csv.size = take.one<std::int64_t>();
@@ -121,7 +121,7 @@ Image read_image(const std::string& path, std::span<const uid_t> trusted) {
 
 std::string image_bytes(const Runs& runs, const Stamp& csv, std::uint64_t csv_hash) {
   std::string out;
-  put(out, kMagic);
+  put(out, kImageMagic);
   put(out, csv.size);
   put(out, csv.time);
   put(out, csv.inode);

@@ -6,8 +6,7 @@
 #include "base/error.hpp"
 #include "registry/listing.hpp"
 
-using namespace zs::registry;
-
+namespace zs::registry {
 namespace {
 
 Runs table(const std::vector<Fields>& all) {
@@ -154,3 +153,5 @@ TEST_CASE("sheet: the forms") {
   CHECK(left_out == 1);
   CHECK(fitted(wide, 1, left_out).header == std::vector<std::string>{"id"});
 }
+
+}  // namespace zs::registry

@@ -22,8 +22,7 @@
 #include "registry/statistics.hpp"
 
 namespace fs = std::filesystem;
-using namespace zs::registry;
-
+namespace zs::registry {
 namespace {
 
 Runs read(const std::string& registry, bool anew = false) {
@@ -466,3 +465,5 @@ TEST_CASE("registry: what columns hold, worked out by hand") {
         std::vector<std::string>{"loss", "4", "3", "2.5", "1.5", "1", "1.75", "2.5", "3.25", "4", "1", ""});
   CHECK(whole.rows[2].back() == "1 (2), 2 (2)");
 }
+
+}  // namespace zs::registry

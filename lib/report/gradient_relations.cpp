@@ -14,8 +14,6 @@ namespace {
 
 using gradient::History;
 
-Cell angle(double value) { return std::isnan(value) ? Cell{Text("-")} : Cell{Text(to_rounded_text(value, 3)), value}; }
-
 /// Pearson's correlation of the pairs that are finite; nan of fewer than three, and where one does not vary.
 double correlation(const std::vector<double>& x, const std::vector<double>& y, std::size_t& pairs) {
   double mean_x = 0, mean_y = 0, xx = 0, yy = 0, xy = 0;

@@ -23,7 +23,6 @@ Cell number(double value) { return {Text(value == 0 ? "0" : to_rounded_text(valu
 Cell whole(std::int64_t value) { return {Text(to_text(value)), static_cast<double>(value)}; }
 Cell word(const std::string& text) { return {Text(code(text))}; }
 /// A cosine; "-" where there is none.
-Cell angle(double value) { return std::isnan(value) ? Cell{Text("-")} : Cell{Text(to_rounded_text(value, 3)), value}; }
 /// A variance or a noise scale; "-" where micro-batches say nothing.
 Cell noise_cell(double value) { return std::isnan(value) ? Cell{Text("-")} : number(value); }
 Cell share(std::int64_t part, std::int64_t all) {
@@ -81,6 +80,8 @@ std::string folder_of_run(const gradient::Checkpoint& checkpoint) {
 }
 
 }  // namespace
+
+Cell angle(double value) { return std::isnan(value) ? Cell{Text("-")} : Cell{Text(to_rounded_text(value, 3)), value}; }
 
 Section layer_section(const History& history, const std::vector<Finding>& findings) {
   const std::size_t last = history.checkpoints.size() - 1;

@@ -31,6 +31,8 @@ struct LoggedNorms {
   std::size_t compared = 0;
 };
 
+/// A number to three digits; "-" where it is nan.
+Cell angle(double value);
 /// The layers at the last checkpoint.
 Section layer_section(const gradient::History& history, const std::vector<gradient::Finding>& findings);
 /// The checkpoints, the norms of the layers at them, and what was left out.

@@ -16,23 +16,23 @@ const char* name(Verdict verdict) {
   return verdict == Verdict::good ? "good" : verdict == Verdict::bad ? "bad" : "open";
 }
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+Json finite_number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 template <typename Value>
 Json known(const std::optional<Value>& value) {
-  return value ? number(static_cast<double>(*value)) : Json();
+  return value ? finite_number(static_cast<double>(*value)) : Json();
 }
 
 Json json(const Answer& answer) { return {{"verdict", name(answer.verdict)}, {"text", answer.text.plain()}}; }
 
 Json json(const Answer& answer, const summary::Ratio& ratio) {
   Json made = json(answer);
-  made["ratio"] = number(ratio.value);
-  made["low"] = number(ratio.low);
-  made["high"] = number(ratio.high);
-  made["confidence"] = number(ratio.confidence);
-  made["p"] = number(ratio.p);
-  made["smallest_effect"] = number(ratio.smallest);
+  made["ratio"] = finite_number(ratio.value);
+  made["low"] = finite_number(ratio.low);
+  made["high"] = finite_number(ratio.high);
+  made["confidence"] = finite_number(ratio.confidence);
+  made["p"] = finite_number(ratio.p);
+  made["smallest_effect"] = finite_number(ratio.smallest);
   made["differs"] = ratio.differs();
   return made;
 }
@@ -62,12 +62,12 @@ Json json(const summary::Member& member) {
   made["steps"] = made["losses"] = made["iteration_times"] = Json::array();
   for (const stat::Point& point : member.series.points) {
     made["steps"].push_back(metric::is_absent(point.step) ? Json() : Json(point.step));
-    made["losses"].push_back(number(point.loss));
-    made["iteration_times"].push_back(number(point.time));
+    made["losses"].push_back(finite_number(point.loss));
+    made["iteration_times"].push_back(finite_number(point.time));
   }
   made["peak_mems"] = Json::array();
   for (const stat::ColumnPoint& point : stat::column_points(*member.run, "peak_mem"))
-    made["peak_mems"].push_back(number(point.value));
+    made["peak_mems"].push_back(finite_number(point.value));
   made["attributes"] = member.run->attributes;
   return made;
 }
@@ -76,8 +76,8 @@ Json json(const summary::Member& member) {
 Json over_runs(const Condition& condition, std::optional<double> summary::Member::*value) {
   const stat::Sample all = condition.values(value);
   return {{"runs", all.size()},
-          {"mean", all.empty() ? Json() : number(stat::mean(all))},
-          {"std", number(stat::deviation(all))}};
+          {"mean", all.empty() ? Json() : finite_number(stat::mean(all))},
+          {"std", finite_number(stat::deviation(all))}};
 }
 
 }  // namespace

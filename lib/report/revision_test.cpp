@@ -46,7 +46,7 @@ metric::Store revisions(std::size_t count, double factor, bool same_losses, bool
   return stat::summarize(std::move(store), rule).store;
 }
 
-Document written(const metric::Store& store, const Gate& gate = {}) {
+Document revision_report(const metric::Store& store, const Gate& gate = {}) {
   const Findings found = findings(store, "s.h5");
   return revision(store, found, "s.h5", "", gate);
 }
@@ -84,7 +84,7 @@ TEST_CASE("values without any spread are compared exactly, single runs not at al
 }
 
 TEST_CASE("the same bits and the same speed are good") {
-  const Document document = written(revisions(6, 1, true, true));
+  const Document document = revision_report(revisions(6, 1, true, true));
   CHECK(document.verdict == Verdict::good);
   CHECK(document.label == "Same or better");
   CHECK(says(document, "new against old: identical bits (state digest "));
@@ -94,20 +94,20 @@ TEST_CASE("the same bits and the same speed are good") {
 
 TEST_CASE("a slowdown beyond the gate is bad, and a wider gate lets it pass") {
   const metric::Store store = revisions(6, 1.1, true, true);
-  CHECK(written(store).verdict == Verdict::bad);
-  CHECK(says(written(store), "slower, beyond the 3 % allowed"));
-  CHECK(written(store, {"", 0.2}).verdict == Verdict::good);
+  CHECK(revision_report(store).verdict == Verdict::bad);
+  CHECK(says(revision_report(store), "slower, beyond the 3 % allowed"));
+  CHECK(revision_report(store, {"", 0.2}).verdict == Verdict::good);
 }
 
 TEST_CASE("with one run each the time is inconclusive") {
-  const Document document = written(revisions(1, 1.1, true, true));
+  const Document document = revision_report(revisions(1, 1.1, true, true));
   CHECK(document.verdict == Verdict::open);
   CHECK(document.label == "Inconclusive");
   CHECK(says(document, "no interval, so nothing is shown"));
 }
 
 TEST_CASE("other losses are bad with the step, also by one unit in the last place") {
-  CHECK(says(written(revisions(3, 1, false, false)), "different from step 1"));
+  CHECK(says(revision_report(revisions(3, 1, false, false)), "different from step 1"));
   metric::Store raw = revisions(3, 1, true, false);
   for (metric::Run& run : raw.runs) {
     double& loss = run.records.find("loss")->reals()[19];
@@ -115,20 +115,20 @@ TEST_CASE("other losses are bad with the step, also by one unit in the last plac
   }
   stat::SummaryRule rule;
   rule.by = {"revision"};
-  const Document document = written(stat::summarize(std::move(raw), rule).store);
+  const Document document = revision_report(stat::summarize(std::move(raw), rule).store);
   CHECK(document.verdict == Verdict::bad);
   CHECK(says(document, "different from step 20"));
 }
 
 TEST_CASE("one condition cannot be compared, and an unknown baseline is named") {
   metric::Store store = revisions(2, 1, true, true);
-  CHECK_THROWS_WITH_AS(written(store, {"odl", 0.03}), "no condition 'odl' to be the baseline, did you mean 'old'?",
-                       UsageError);
+  CHECK_THROWS_WITH_AS(revision_report(store, {"odl", 0.03}),
+                       "no condition 'odl' to be the baseline, did you mean 'old'?", UsageError);
   store.summary = {};
   for (metric::Run& run : store.runs) run.attributes["revision"] = "old";
   stat::SummaryRule rule;
   rule.by = {"revision"};
-  CHECK_THROWS_WITH_AS(written(stat::summarize(std::move(store), rule).store),
+  CHECK_THROWS_WITH_AS(revision_report(stat::summarize(std::move(store), rule).store),
                        "s.h5: a comparison of revisions needs two conditions (zs-aggregate --by revision)", Error);
 }
 

@@ -29,8 +29,6 @@ double greatest(const Sample& values) {
   return found;
 }
 
-double finite_or_absent(double value) { return std::isnan(value) ? absent_real() : value; }
-
 std::string shown(double value) { return to_shown_text(value, 6); }
 
 /// "2.5 ± 0.1": with half the width of the interval, where there is one.
@@ -45,6 +43,8 @@ std::string mean_text(const metric::Table& summary, const std::string& name, std
 }
 
 }  // namespace
+
+double finite_or_absent(double value) { return std::isnan(value) ? absent_real() : value; }
 
 std::vector<ColumnPoint> column_points(const metric::Run& run, const std::string& column) {
   std::vector<ColumnPoint> points;

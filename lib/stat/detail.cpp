@@ -6,6 +6,7 @@
 
 #include "attribute/difference.hpp"
 #include "base/number.hpp"
+#include "stat/columns.hpp"
 #include "stat/loss.hpp"
 #include "stat/memory.hpp"
 
@@ -15,16 +16,14 @@ namespace {
 using metric::absent_real;
 using metric::is_absent;
 
-double finite_or_absent(double value) { return std::isnan(value) ? absent_real() : value; }
-
 /// A loss curve without its gaps.
-struct Losses {
+struct MemberLosses {
   std::vector<std::int64_t> steps;
   Sample values;
 };
 
-Losses losses(const Member& member) {
-  Losses found;
+MemberLosses losses(const Member& member) {
+  MemberLosses found;
   std::int64_t count = 0;
   for (const Point& point : member.series.points) {
     ++count;
@@ -79,7 +78,7 @@ double mean_of(const Sample& values, std::size_t runs) {
 void write_course(RowWriter& row, const Condition& condition, const DetailRule& rule) {
   Sample smooth, heights, finals, reached;
   for (const Member& member : condition.members) {
-    const Losses curve = losses(member);
+    const MemberLosses curve = losses(member);
     if (curve.values.empty()) continue;
     smooth.push_back(smoothed(curve.values).back());
     heights.push_back(mean_height(curve.steps, curve.values));

@@ -8,9 +8,7 @@
 #include "metric/file.hpp"
 #include "stat/summary.hpp"
 
-using namespace zs;
-using namespace zs::stat;
-
+namespace zs::stat {
 namespace {
 
 /// The divergence table of runs whose attribute "c" names their condition.
@@ -77,3 +75,5 @@ TEST_CASE("digests are compared where every run has one") {
         "different");
   CHECK(cell(table_of("#@ a c=A\n#@ b c=B\n#@ a state_digest=x\n" + rows), "digest").empty());
 }
+
+}  // namespace zs::stat

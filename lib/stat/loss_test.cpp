@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-using namespace zs::stat;
+namespace zs::stat {
 
 TEST_CASE("smoothing starts at the first value and follows") {
   const Sample smooth = smoothed({4, 2}, 0.5);
@@ -27,3 +27,5 @@ TEST_CASE("steps to a target") {
   CHECK(first_at_most({10, 20}, {NAN, 1}, 2) == 20);
   CHECK_FALSE(first_at_most({10, 20}, {3, NAN}, 2));
 }
+
+}  // namespace zs::stat

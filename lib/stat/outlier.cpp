@@ -5,7 +5,6 @@
 #include <array>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <limits>
 
 #include "base/number.hpp"
 #include "stat/alike.hpp"
@@ -16,8 +15,6 @@ namespace zs::stat {
 namespace {
 
 using metric::is_absent;
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double time_of(const Member& member) { return member.timing.seconds.empty() ? kNan : mean(member.timing.seconds); }
 
@@ -81,7 +78,7 @@ bool follows_from_time(const Found& one, const std::vector<Found>& all) {
   });
 }
 
-std::string shown(double share) { return to_rounded_text(100 * share, share < 0.1 ? 1 : 2); }
+std::string percent_text(double share) { return to_rounded_text(100 * share, share < 0.1 ? 1 : 2); }
 
 }  // namespace
 
@@ -176,7 +173,7 @@ std::vector<std::string> outlier_sentences(const metric::Store& store) {
   }
   std::vector<std::string> sentences;
   for (const Together& one : all) {
-    const std::string least = shown(one.least), most = shown(one.most);
+    const std::string least = percent_text(one.least), most = percent_text(one.most);
     sentences.push_back(ranges(one.runs) + ": " + (least == most ? least : least + " to " + most) + " % " +
                         (one.more ? one.quantity->more : one.quantity->less) + " than " + one.alike +
                         (one.runs.size() == 1 ? " like it" : " like them"));

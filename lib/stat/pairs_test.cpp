@@ -4,7 +4,7 @@
 #include "compare/pairs_test.hpp"
 #include "stat/summary.hpp"
 
-using namespace zs;
+namespace zs::stat {
 
 TEST_CASE("pairs: the table of divergence, as zs-aggregate makes it") {
   compare::Tally tally("divergence");
@@ -35,3 +35,5 @@ TEST_CASE("pairs: runs of one condition whose mean is another's are not identica
   CHECK(table.find("verdict")->text(0) == "inside");
   CHECK(table.find("differs_in")->text(0) == "loss");
 }
+
+}  // namespace zs::stat

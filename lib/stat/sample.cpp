@@ -7,10 +7,11 @@
 #include <limits>
 #include <random>
 
+#include "base/number.hpp"
+
 namespace zs::stat {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kMostRounds = 2000, kFewestRounds = 100, kBootstrapWork = 5'000'000;
 
 double sum(const Sample& values) {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-using namespace zs::stat;
+#include "base/number.hpp"
 
+namespace zs::stat {
 namespace {
-const double kNan = std::numeric_limits<double>::quiet_NaN();
 const double kInf = std::numeric_limits<double>::infinity();
 }  // namespace
 
@@ -92,3 +92,5 @@ TEST_CASE("far out values are marked, whatever their number, and a steady sample
   CHECK(far_out({1, 1, 1, 1.5}) == std::vector<bool>{false, false, false, true});
   CHECK(far_out({1, 2, 3, 4, 5}) == std::vector<bool>(5, false));
 }
+
+}  // namespace zs::stat

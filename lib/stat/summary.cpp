@@ -21,9 +21,6 @@ using metric::is_absent;
 
 double or_absent(const Sample& values, double value) { return values.empty() ? absent_real() : value; }
 
-/// A statistic that a sample of this size does not have is absent, not nan.
-double finite_or_absent(double value) { return std::isnan(value) ? absent_real() : value; }
-
 /// What the losses of a condition come to. With several runs first and final are means over the runs.
 void write_losses(RowWriter& row, const Condition& condition) {
   Sample firsts, finals, valids, all;

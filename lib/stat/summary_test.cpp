@@ -8,9 +8,7 @@
 #include "base/error.hpp"
 #include "metric/file.hpp"
 
-using namespace zs;
-using namespace zs::stat;
-
+namespace zs::stat {
 namespace {
 
 Summary summary_of(const std::string& text, const SummaryRule& rule = {}) {
@@ -369,3 +367,5 @@ TEST_CASE("outliers that are left out are counted and said") {
 TEST_CASE("no runs at all are an error") {
   CHECK_THROWS_WITH_AS(summary_of(""), "no runs in the input: nothing to aggregate", Error);
 }
+
+}  // namespace zs::stat

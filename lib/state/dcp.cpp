@@ -43,9 +43,9 @@ struct Stored {
   std::uint64_t offset = 0, length = 0;
 };
 
-class Reader {
+class DcpReader {
  public:
-  Reader(State& into, const std::string& folder, const std::string& place)
+  DcpReader(State& into, const std::string& folder, const std::string& place)
       : state_(into), folder_(folder), place_(place), path_(folder + "/.metadata") {}
 
   void read() {
@@ -413,6 +413,8 @@ Key key_of(const std::string& fqn) {
   return {Key::Kind::weight, rest, ""};
 }
 
-void add_dcp(State& into, const std::string& folder, const std::string& place) { Reader(into, folder, place).read(); }
+void add_dcp(State& into, const std::string& folder, const std::string& place) {
+  DcpReader(into, folder, place).read();
+}
 
 }  // namespace zs::state

@@ -18,13 +18,13 @@ using tensorfile::Dtype;
 using tensorfile::Tensor;
 
 /// What a side has of one thing: a tensor, or a text.
-struct Item {
+struct DiffItem {
   std::string kind, name;
   const Whole* tensor = nullptr;
   std::string text{};
   bool alias = false;  ///< another name of what stands in the list already
 };
-using Items = std::map<std::string, Item>;
+using Items = std::map<std::string, DiffItem>;
 
 bool same_bits(const Whole& a, const Whole& b) {
   if (a.shape != b.shape || a.dtype != b.dtype || !defect(a).empty() || !defect(b).empty()) return false;
@@ -82,7 +82,7 @@ std::pair<Rename, Rename> joined_names(const State& a, const State& b, const Nam
 
 Items items_of(const State& state, const Rename& rename) {
   Items items;
-  const auto add = [&](const std::string& kind, const std::string& name, Item item) {
+  const auto add = [&](const std::string& kind, const std::string& name, DiffItem item) {
     item.kind = kind, item.name = name;
     items.emplace(kind + " " + name, std::move(item));
   };
@@ -172,12 +172,12 @@ class Comparison {
   std::vector<std::pair<std::string, std::string>> first_;
   std::vector<std::string> not_finite_;
 
-  static std::int64_t count(const Item& item) { return item.tensor ? item.tensor->count() : 1; }
+  static std::int64_t count(const DiffItem& item) { return item.tensor ? item.tensor->count() : 1; }
 
   void drop(Items& items, const Items& other) const {
     const bool same = a_.framework == b_.framework;
     std::erase_if(items, [&](const auto& each) {
-      const Item& item = each.second;
+      const DiffItem& item = each.second;
       if (other.contains(each.first)) return false;
       return item.alias || (item.kind == "training" && !same);
     });
@@ -194,7 +194,7 @@ class Comparison {
     if (!more.empty()) first_.emplace_back("distance", more);
   }
 
-  void compared(const std::string& key, const Item& x, const Item& y, compare::Ledger& ledger) {
+  void compared(const std::string& key, const DiffItem& x, const DiffItem& y, compare::Ledger& ledger) {
     Row& into = row(x.kind);
     ++into.compared;
     const std::string what = x.kind + " of " + x.name;

@@ -31,9 +31,7 @@ std::string text(const metric::Table& table, std::string_view name, std::size_t 
   return column && column->type() == metric::Type::text ? column->texts()[row] : "";
 }
 
-bool is_bad(const std::string& status) {
-  return !status.empty() && status != "COMPLETE" && status != "UNKNOWN";
-}
+bool is_bad(const std::string& status) { return !status.empty() && status != "COMPLETE" && status != "UNKNOWN"; }
 
 std::size_t count(const metric::Table& table, std::string_view name, std::size_t row) {
   return static_cast<std::size_t>(std::max<std::int64_t>(0, integer(table, name, row).value_or(0)));
@@ -62,7 +60,7 @@ Member member(const metric::Run& run, const metric::Table& table, std::size_t ro
 }
 
 /// The runs of each condition, by its name.
-std::map<std::string, std::vector<Member>> members(const metric::Store& store) {
+std::map<std::string, std::vector<Member>> members_of(const metric::Store& store) {
   std::map<std::string, std::vector<Member>> all;
   const auto entry = store.tables.find("runs");
   if (entry == store.tables.end()) return all;
@@ -128,7 +126,7 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
   }
   const metric::Column* const losses = table.find("final_loss");
   const std::string loss_unit = losses && !losses->unit.empty() ? losses->unit : metric::kLossOfTokens;
-  auto runs = members(store);
+  auto runs = members_of(store);
   std::vector<Condition> all;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Condition condition;

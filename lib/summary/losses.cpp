@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/number.hpp"
 #include "compare/precision.hpp"
@@ -11,8 +10,6 @@
 
 namespace zs::summary {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Losses of a curve at a step, one for each time that it was logged.
 std::vector<double> losses_at(const Condition& condition, std::int64_t step) {

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
+
+#include "base/number.hpp"
 
 namespace zs::summary {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPower = 0.8;
 /// One of so many pairs at either end is trimmed, the usual share, where that leaves enough to know their spread.
 constexpr std::size_t kTrimmed = 5, kFewestToTrim = 6;

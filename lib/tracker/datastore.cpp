@@ -15,7 +15,7 @@ namespace {
 using protozero::pbf_reader;
 using protozero::pbf_writer;
 
-constexpr std::size_t kBlock = 32768, kChunk = 7;
+constexpr std::size_t kBlock = 32768, kChunkHeader = 7;
 constexpr std::string_view kMagic = ":W&B";
 constexpr std::array<char, 3> kVersion = {'\xE1', '\xBE', 0};
 enum Type : char { kFull = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
@@ -220,11 +220,11 @@ std::string Datastore::add(std::string_view record) {
   std::string out;
   bool first = true;
   do {
-    if (kBlock - at_ < kChunk) {
+    if (kBlock - at_ < kChunkHeader) {
       out.append(kBlock - at_, '\0');
       at_ = 0;
     }
-    const std::string_view data = record.substr(0, kBlock - at_ - kChunk);
+    const std::string_view data = record.substr(0, kBlock - at_ - kChunkHeader);
     record.remove_prefix(data.size());
     const bool last = record.empty();
     const char type = first ? (last ? kFull : kFirst) : (last ? kLast : kMiddle);
@@ -232,7 +232,7 @@ std::string Datastore::add(std::string_view record) {
     put(out, static_cast<std::uint32_t>(data.size()), 2);
     out += type;
     out += data;
-    at_ = (at_ + kChunk + data.size()) % kBlock;
+    at_ = (at_ + kChunkHeader + data.size()) % kBlock;
     first = false;
   } while (!record.empty());
   return out;
@@ -254,13 +254,13 @@ void read_datastore(std::string_view bytes, const std::string& name,
   std::int64_t count = 0;
   for (std::size_t at = head; at < bytes.size();) {
     const std::size_t left = kBlock - at % kBlock;
-    if (left < kChunk) {
+    if (left < kChunkHeader) {
       at += left;
       continue;
     }
     const std::string_view rest = bytes.substr(at, left);
     // The writer was killed here, or has not come further yet.
-    if (rest.size() < kChunk) return fault(at, "the file ends within a record");
+    if (rest.size() < kChunkHeader) return fault(at, "the file ends within a record");
     const std::size_t size = number(rest.substr(4), 2);
     const char type = rest[6];
     const auto damaged = [&](const std::string& what) {
@@ -268,12 +268,12 @@ void read_datastore(std::string_view bytes, const std::string& name,
       open = false;
       at += left;
     };
-    if (type < kFull || type > kLast || size > left - kChunk) {
+    if (type < kFull || type > kLast || size > left - kChunkHeader) {
       damaged("no record begins here");
       continue;
     }
-    if (size > rest.size() - kChunk) return fault(at, "the file ends within a record");
-    const std::string_view data = rest.substr(kChunk, size);
+    if (size > rest.size() - kChunkHeader) return fault(at, "the file ends within a record");
+    const std::string_view data = rest.substr(kChunkHeader, size);
     if (number(rest, 4) != checksum(type, data)) {
       damaged("a record with a wrong checksum");
       continue;
@@ -284,7 +284,7 @@ void read_datastore(std::string_view bytes, const std::string& name,
             open ? "a record ends before its last part: left out" : "the beginning of a record is missing: left out");
       open = false;
       if (!begins) {
-        at += kChunk + size;
+        at += kChunkHeader + size;
         continue;
       }
     }
@@ -292,7 +292,7 @@ void read_datastore(std::string_view bytes, const std::string& name,
     joined += data;
     open = type == kFirst || type == kMiddle;
     if (!open) use(joined, ++count);
-    at += kChunk + size;
+    at += kChunkHeader + size;
   }
   if (open) fault(bytes.size(), "the file ends within a record");
 }

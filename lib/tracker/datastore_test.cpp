@@ -13,12 +13,12 @@
 namespace zs::tracker {
 namespace {
 
-struct Reading {
+struct Records {
   std::vector<std::string> records, faults;
 };
 
-Reading read(std::string_view bytes) {
-  Reading reading;
+Records read_records(std::string_view bytes) {
+  Records reading;
   read_datastore(
       bytes, "f", [&](std::string_view record, std::int64_t) { reading.records.emplace_back(record); },
       [&](const Fault& fault) { reading.faults.push_back(fault.what); });
@@ -32,7 +32,7 @@ TEST_CASE("datastore: records of every size around the blocks come back") {
   Datastore store;
   std::string bytes = Datastore::header();
   for (const std::string& record : records) bytes += store.add(record);
-  const Reading reading = read(bytes);
+  const Records reading = read_records(bytes);
   CHECK(reading.faults.empty());
   CHECK(reading.records == records);
 }
@@ -43,7 +43,7 @@ TEST_CASE("datastore: each place in a block where a record may begin") {
     const std::string fill(32768 - 7 - 7 - left, 'x');  // header and its own chunk before it
     std::string bytes = Datastore::header() + store.add(fill);
     bytes += store.add("record");
-    const Reading reading = read(bytes);
+    const Records reading = read_records(bytes);
     REQUIRE(reading.faults.empty());
     REQUIRE(reading.records == std::vector<std::string>{fill, "record"});
   }
@@ -60,7 +60,7 @@ TEST_CASE("datastore: torn at every byte, or with one wrong, what is whole is ke
     ends.push_back(bytes.size());
   }
   for (std::size_t size = 1; size <= bytes.size(); ++size) {
-    const Reading reading = read(std::string_view(bytes).substr(0, size));
+    const Records reading = read_records(std::string_view(bytes).substr(0, size));
     std::size_t whole = 0;
     while (whole + 1 < ends.size() && ends[whole + 1] <= size) ++whole;
     REQUIRE(reading.records.size() == (size < ends[0] ? 0 : whole));
@@ -69,12 +69,12 @@ TEST_CASE("datastore: torn at every byte, or with one wrong, what is whole is ke
   for (std::size_t at = ends[0]; at < bytes.size(); ++at) {
     std::string wrong = bytes;
     wrong[at] = static_cast<char>(wrong[at] ^ 0x10);
-    const Reading reading = read(wrong);
+    const Records reading = read_records(wrong);
     REQUIRE(reading.faults.size() >= 1);
     for (const std::string& record : reading.records)
       REQUIRE(std::find(records.begin(), records.end(), record) != records.end());
   }
-  CHECK_THROWS_AS(read("text"), Error);
+  CHECK_THROWS_AS(read_records("text"), Error);
 }
 
 TEST_CASE("datastore: damage costs one block") {
@@ -82,7 +82,7 @@ TEST_CASE("datastore: damage costs one block") {
   std::string bytes = Datastore::header();
   for (int i = 0; i < 3000; ++i) bytes += store.add(std::to_string(i) + std::string(100, 'x'));
   bytes[40000] ^= 1;
-  const Reading reading = read(bytes);
+  const Records reading = read_records(bytes);
   CHECK(reading.faults.size() <= 2);
   CHECK(reading.records.size() > 2600);
   CHECK(reading.records.size() < 3000);
@@ -100,7 +100,7 @@ TEST_CASE("wandb: a run's folder holds what a training told, without secrets, an
   const std::string path = writer.folder() + "/run-" + writer.id() + ".wandb";
   const auto records = [&] {
     std::vector<WandbRecord> all;
-    for (const std::string& record : read(Input(path).read_all()).records) all.push_back(wandb_record(record));
+    for (const std::string& record : read_records(Input(path).read_all()).records) all.push_back(wandb_record(record));
     return all;
   };
   using Kind = WandbRecord::Kind;

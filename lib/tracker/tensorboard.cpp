@@ -26,8 +26,6 @@ constexpr std::array<std::pair<const char*, const char*>, 9> kNames = {{
     {"step", "train/global_step"},
 }};
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-
 /// A cell of a Markdown table, and back.
 std::string escaped(const std::string& text) {
   std::string out;
@@ -52,6 +50,10 @@ std::string take_cell(std::string_view& row) {
 }
 
 }  // namespace
+
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::string tracked_name(const std::string& column) {
   for (const auto& [name, tracked] : kNames) {
@@ -81,7 +83,7 @@ metric::Writer::Facts facts_of(const std::string& text) {
 }
 
 void TensorboardWriter::write_facts(const Facts& attributes) {
-  Event event{now(), step_, {}, false, {{kFactsTag, 0, facts_text(attributes), true}}, 0};
+  Event event{wall_time(), step_, {}, false, {{kFactsTag, 0, facts_text(attributes), true}}, 0};
   if (const auto digest = attributes.find("state_digest"); digest != attributes.end())
     event.values.push_back({"state_digest/text_summary", 0, digest->second, true});
   file_->append(to_frame(event));
@@ -90,7 +92,7 @@ void TensorboardWriter::write_facts(const Facts& attributes) {
 void TensorboardWriter::begin(const std::string&, const Facts& attributes) {
   const auto resumed = attributes.find("resumed_after_step");
   done_ = step_ = resumed == attributes.end() ? 0 : parse_int(resumed->second).value_or(0);
-  const double time = now();
+  const double time = wall_time();
   std::string seconds = to_text(static_cast<std::int64_t>(time));
   seconds.insert(0, 10 - std::min<std::size_t>(10, seconds.size()), '0');
   // TensorBoard reads the files of a folder in the order of their names.
@@ -103,7 +105,7 @@ void TensorboardWriter::begin(const std::string&, const Facts& attributes) {
 
 void TensorboardWriter::row(const std::vector<metric::ColumnInfo>& columns,
                             const std::vector<std::string_view>& cells) {
-  Event event{now(), step_, {}, false, {}, 0};
+  Event event{wall_time(), step_, {}, false, {}, 0};
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (cells[i].empty()) continue;
     if (columns[i].name == "step") {

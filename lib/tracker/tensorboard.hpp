@@ -20,6 +20,9 @@ metric::Writer::Facts facts_of(const std::string& text);
 /// That tag.
 inline constexpr const char* kFactsTag = "configuration/text_summary";
 
+/// Now, in seconds since 1970: the wall time of an event.
+double wall_time();
+
 /// An event file in a folder, which other runs of it may share: a run that goes on voids what was written of the steps
 /// that it repeats. What was written is there after a kill -9.
 class TensorboardWriter : public metric::Writer {

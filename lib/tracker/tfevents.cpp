@@ -15,7 +15,7 @@ using protozero::pbf_reader;
 using protozero::pbf_writer;
 
 // Fields of tensorboard's messages (tensorboard/compat/proto: event, summary, tensor, types).
-enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
+enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kEventSummary = 5, kSessionLog = 7 };
 enum ValueField { kTag = 1, kSimpleValue = 2, kTensor = 8, kMetadata = 9 };
 enum TensorField {
   kDtype = 1,
@@ -40,7 +40,7 @@ enum Dtype {
   kDtHalf = 19
 };
 
-constexpr std::size_t kHeader = 12, kFooter = 4;
+constexpr std::size_t kFrameHeader = 12, kFrameFooter = 4;
 
 template <typename T>
 T little(std::string_view bytes) {
@@ -201,7 +201,7 @@ Event event_of(std::string_view bytes) {
       case kFileVersion:
         event.version = message.get_string();
         break;
-      case kSummary: {
+      case kEventSummary: {
         pbf_reader summary = message.get_message();
         while (summary.next()) {
           if (summary.tag() == 1)
@@ -257,7 +257,7 @@ std::string to_frame(const Event& event) {
     log.add_int32(1, 1);
   }
   if (!event.values.empty()) {
-    pbf_writer summary(out, kSummary);
+    pbf_writer summary(out, kEventSummary);
     for (const EventValue& value : event.values) {
       pbf_writer one(summary, 1);
       one.add_string(kTag, value.tag);
@@ -285,16 +285,17 @@ void read_events(std::string_view bytes, const std::string& name,
   while (at < bytes.size()) {
     ++number;
     const std::string_view rest = bytes.substr(at);
-    if (rest.size() < kHeader) return fault("the file ends within it");
+    if (rest.size() < kFrameHeader) return fault("the file ends within it");
     const std::string_view head = rest.substr(0, 8);
     if (little<std::uint32_t>(rest.substr(8)) != masked(head)) {
       return fault("its length has a wrong checksum: the last " + std::to_string(rest.size()) +
                    " bytes of the file cannot be read");
     }
     const auto size = little<std::uint64_t>(head);
-    if (size > rest.size() - kHeader || rest.size() - kHeader - size < kFooter) return fault("the file ends within it");
-    const std::string_view data = rest.substr(kHeader, size);
-    if (little<std::uint32_t>(rest.substr(kHeader + size)) != masked(data)) {
+    if (size > rest.size() - kFrameHeader || rest.size() - kFrameHeader - size < kFrameFooter)
+      return fault("the file ends within it");
+    const std::string_view data = rest.substr(kFrameHeader, size);
+    if (little<std::uint32_t>(rest.substr(kFrameHeader + size)) != masked(data)) {
       fault("wrong checksum: left out");
     } else {
       try {
@@ -303,7 +304,7 @@ void read_events(std::string_view bytes, const std::string& name,
         fault(std::string("not an event: ") + error.what() + ": left out");
       }
     }
-    at += kHeader + size + kFooter;
+    at += kFrameHeader + size + kFrameFooter;
   }
 }
 

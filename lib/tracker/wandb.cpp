@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
@@ -21,8 +20,6 @@ namespace zs::tracker {
 namespace {
 
 namespace fs = std::filesystem;
-
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 std::string time_name(double seconds) {
   const auto whole = static_cast<std::time_t>(seconds);
@@ -54,7 +51,7 @@ std::string fact_json(const std::string& text) {
 
 }  // namespace
 
-WandbWriter::WandbWriter(WandbRun run) : run_(std::move(run)), start_(now()) {
+WandbWriter::WandbWriter(WandbRun run) : run_(std::move(run)), start_(wall_time()) {
   if (run_.id.empty()) run_.id = random_letters(8);
   if (run_.folder.empty()) run_.folder = run_.place + "/wandb/offline-run-" + time_name(start_) + "-" + run_.id;
 }
@@ -114,7 +111,7 @@ void WandbWriter::row(const std::vector<metric::ColumnInfo>& columns, const std:
     record.items.push_back({tracked_name(columns[i].name), is_text ? text_json(text) : number_json(text)});
     if (columns[i].name == "step") record.step = parse_int(text).value_or(0);
   }
-  const double time = now();
+  const double time = wall_time();
   record.items.push_back({"_step", to_text(record.step)});
   record.items.push_back({"_runtime", to_text(time - start_)});
   record.items.push_back({"_timestamp", to_text(time)});
@@ -133,7 +130,7 @@ void WandbWriter::output(const std::string& line) {
   if (!file_) return early_.push_back(line);
   WandbRecord record{.kind = WandbRecord::Kind::output};
   record.line = line + "\n";
-  record.start_time = now();
+  record.start_time = wall_time();
   add(std::move(record));
 }
 
@@ -149,7 +146,7 @@ void WandbWriter::finish(const Facts& attributes) {
   std::string text = "{";
   for (const Item& item : summary.items) text += text_json(item.key) + ": " + item.json + ", ";
   write_file(run_.folder + "/files/wandb-summary.json",
-             text + "\"_wandb\": {\"runtime\": " + to_text(static_cast<std::int64_t>(now() - start_)) + "}}");
+             text + "\"_wandb\": {\"runtime\": " + to_text(static_cast<std::int64_t>(wall_time() - start_)) + "}}");
   add(std::move(summary));
   file_->sync();
 }
@@ -157,7 +154,7 @@ void WandbWriter::finish(const Facts& attributes) {
 void WandbWriter::close(int exit_code) {
   WandbRecord exit{.kind = WandbRecord::Kind::exit};
   exit.exit_code = exit_code;
-  exit.runtime = static_cast<std::int64_t>(now() - start_);
+  exit.runtime = static_cast<std::int64_t>(wall_time() - start_);
   add(std::move(exit));
   add({.kind = WandbRecord::Kind::final});
   add({.kind = WandbRecord::Kind::footer});

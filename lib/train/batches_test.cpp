@@ -8,7 +8,7 @@
 #include "base/folder.hpp"
 #include "config/reading.hpp"
 
-using namespace zs;
+namespace zs::train {
 
 TEST_CASE("batches: packing none: the losses of a step's micro-batches have the mean over all targets that count") {
   const TemporaryFolder folder;
@@ -21,10 +21,10 @@ TEST_CASE("batches: packing none: the losses of a step's micro-batches have the 
     for (const bool fused : {false, true}) {
       CAPTURE(name);
       CAPTURE(fused);
-      config::Config config =
-          config::Config::parse("data: {packing: none, dataset_path: " + path +
-                                    "}\ntraining: {batch_size: 3, eval: true, eval_batch_size: 4}\nmodel.context_length: 16\n",
-                                "c.yaml");
+      config::Config config = config::Config::parse(
+          "data: {packing: none, dataset_path: " + path +
+              "}\ntraining: {batch_size: 3, eval: true, eval_batch_size: 4}\nmodel.context_length: 16\n",
+          "c.yaml");
       config.add_defaults();
       config.set("model.name", name, "test");
       config.set("model.num_layers", "1", "test");
@@ -74,3 +74,5 @@ TEST_CASE("batches: packing none: the losses of a step's micro-batches have the 
     }
   }
 }
+
+}  // namespace zs::train

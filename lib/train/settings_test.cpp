@@ -15,8 +15,7 @@
 #include "train/batches.hpp"
 #include "train/memory.hpp"
 
-using namespace zs;
-
+namespace zs::train {
 namespace {
 
 config::Config configured(const std::string& yaml) {
@@ -159,10 +158,11 @@ TEST_CASE("settings: kernels that a GPU does not have are refused before anythin
     const config::Config config = configured(yaml);
     return train::settings(config, 1, gpu);
   };
-  CHECK_THROWS_WITH_AS(chosen("zero.compile: true\ntraining.dtype: float16\n", true),
-                       "c.yaml:2: zero.compile is true, dtype is float16, and fused kernels on a GPU compute in float32 "
-                       "or bfloat16: leave out --compile, or use --dtype bfloat16",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      chosen("zero.compile: true\ntraining.dtype: float16\n", true),
+      "c.yaml:2: zero.compile is true, dtype is float16, and fused kernels on a GPU compute in float32 "
+      "or bfloat16: leave out --compile, or use --dtype bfloat16",
+      Error);
   CHECK_NOTHROW(chosen("zero.compile: true\ntraining.dtype: float16\n", false));
   CHECK_NOTHROW(chosen("training.dtype: float16\n", true));
   CHECK_NOTHROW(chosen("zero.compile: true\ntraining.dtype: bfloat16\n", true));
@@ -234,7 +234,7 @@ std::string line(std::string_view key, const std::string& value) { return std::s
 std::string fulfilled(const std::string& condition) {
   const std::size_t equals = condition.find('=');
   const config::Known& row = *config::known(condition.substr(0, equals));
-  const std::string value = equals != std::string::npos              ? condition.substr(equals + 1)
+  const std::string value = equals != std::string::npos         ? condition.substr(equals + 1)
                             : row.type == config::Type::boolean ? "true"
                                                                 : other_value(row);
   return line(row.key, value) + (value == "nvme" ? "zero.nvme_path: /tmp\n" : "");
@@ -262,7 +262,8 @@ TEST_CASE("settings: each that is given alone has an effect, or is refused by na
       if (row.key == "zero.plan_profile") continue;  // and a file
       CAPTURE(condition);
       const std::string with = without_effect(line(row.key, value) + fulfilled(condition));
-      const bool itself = condition.starts_with("zero.offload_param=nvme") || condition.starts_with("zero.offload_device");
+      const bool itself =
+          condition.starts_with("zero.offload_param=nvme") || condition.starts_with("zero.offload_device");
       if (!itself) CHECK(with.empty());
     }
   }
@@ -293,3 +294,5 @@ TEST_CASE("settings: what is the default anyway, and what a run had before, need
   CHECK_THROWS_WITH_AS(reading.require_read(),
                        "--profile_dir has no effect here: it needs --profile or --profile_steps; leave it out", Error);
 }
+
+}  // namespace zs::train

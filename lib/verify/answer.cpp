@@ -20,7 +20,6 @@ namespace zs::verify {
 namespace {
 
 namespace fs = std::filesystem;
-using compare::Tensors;
 
 constexpr const char* kMoments = "accelerator_states";
 constexpr const char* kGradients = "gradients.pt";
@@ -29,8 +28,8 @@ std::string counted(std::int64_t number, const std::string& thing) {
   return to_text(number) + " " + thing + (number == 1 ? "" : "s");
 }
 
-Tensors one_file(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
-                 bool skipped = false) {
+compare::Tensors one_file(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
+                          bool skipped = false) {
   return compare::tensors(compare::contents(a, b), a, b, tolerance, skipped);
 }
 
@@ -54,7 +53,7 @@ void require_undamaged(const std::string& folder) {
 }
 
 /// "equal: 16 tensors, 12345 elements", "different: 3 of 12345 elements, in 1 of 16 tensors; ...".
-std::string summary(const Tensors& found) {
+std::string summary(const compare::Tensors& found) {
   if (found.differing == 0 && found.unlike.empty()) {
     const std::string lacking = found.lacking.empty() ? "" : "; " + joined(found.lacking);
     if (found.tensors == 0) return "equal: " + counted(found.values, "value") + lacking;
@@ -135,9 +134,9 @@ Folders compare_folders(const std::string& a, const std::string& b, const std::s
       continue;
     }
     const std::string path_a = a + (file.empty() ? "" : "/" + file), path_b = b + (file.empty() ? "" : "/" + file);
-    Tensors found = file == kMoments ? compare::parts(compare::optimizer_parts(path_a),
-                                                      compare::optimizer_parts(path_b), a, b, tolerance)
-                                     : one_file(path_a, path_b, tolerance, skipped && file == kGradients);
+    compare::Tensors found = file == kMoments ? compare::parts(compare::optimizer_parts(path_a),
+                                                               compare::optimizer_parts(path_b), a, b, tolerance)
+                                              : one_file(path_a, path_b, tolerance, skipped && file == kGradients);
     folders.files.push_back({called(file), std::move(found)});
   }
   for (const std::string& file : right) {

@@ -251,13 +251,13 @@ Repeated repeat(comm::Group& group, const Request& request, std::int64_t times,
     }
     all.results = repetition.results;
     if (number > 1) {
-      compared.emplace_back("results of repetition " + zs::to_text(number), repetition.results);
+      compared.emplace_back("results of repetition " + to_text(number), repetition.results);
       held_first.add(compared.back().first, repetition.results);
       held_again.add(compared.back().first, repetition.results);
     }
     all.differing += repetition.differing > 0;
     if (!std::isfinite(training.loss()) && wild.empty())
-      wild = "the loss is " + decimal(training.loss()) + " in repetition " + zs::to_text(number);
+      wild = "the loss is " + decimal(training.loss()) + " in repetition " + to_text(number);
     if (seen) seen(repetition);
   }
   if (earliest >= 0) {
@@ -284,20 +284,20 @@ Lines lines(const Repeated& repeated, const comm::Group& group) {
   if (!repeated.reason.empty()) add("reason", repeated.reason);
   if (repeated.kind == compare::Verdict::different) {
     const Repeated::Place& place = repeated.first;
-    add("step", zs::to_text(place.step));
+    add("step", to_text(place.step));
     add("what", name(place.what));
     add("stage", name(place.phase));
     if (!place.unit.empty()) add("unit", place.unit);
     if (!place.parameter.empty()) add("parameter", place.parameter);
-    if (place.leaf >= 0) add("micro-batch", zs::to_text(place.leaf));
-    add("rank", zs::to_text(std::int64_t{place.rank}));
+    if (place.leaf >= 0) add("micro-batch", to_text(place.leaf));
+    add("rank", to_text(std::int64_t{place.rank}));
     add("host", group.host(place.rank));
-    add("repetition", zs::to_text(place.repetition));
-    add("repetitions_differing", zs::to_text(repeated.differing));
+    add("repetition", to_text(place.repetition));
+    add("repetitions_differing", to_text(repeated.differing));
   }
-  add("repetitions", zs::to_text(repeated.repetitions));
-  add("steps", zs::to_text(repeated.steps));
-  add("results_compared", zs::to_text(repeated.results));
+  add("repetitions", to_text(repeated.repetitions));
+  add("steps", to_text(repeated.steps));
+  add("results_compared", to_text(repeated.results));
   return all;
 }
 

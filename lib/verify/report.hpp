@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/number.hpp"
 #include "metric/table.hpp"
 #include "verify/side_by_side.hpp"
 
@@ -16,6 +17,7 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 /// "exact", "within tolerance", "DIFFERENT" or "FAILED", and where it began.
 Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& group, const Request& request);
 std::string to_text(const Lines& lines);
+using zs::to_text;  // of numbers
 
 /// The heading and a line of the table of steps.
 std::string header();

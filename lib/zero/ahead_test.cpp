@@ -39,27 +39,27 @@ class Seen final : public Store {
   std::vector<std::int64_t> allowed;
 };
 
-struct Look {
+struct Snapshot {
   std::string op;
   std::int64_t level, on_its_way;
   std::size_t began;
 };
 
-/// A step's looks: forward of a unit keeps `kept` bytes, which its backward frees.
-std::vector<Look> step(Ahead& ahead, Seen& store, std::vector<Kept>& states, const plan::Plan& plan,
-                       std::int64_t& level, std::int64_t kept) {
-  std::vector<Look> looks;
+/// A step's snapshots: forward of a unit keeps `kept` bytes, which its backward frees.
+std::vector<Snapshot> step(Ahead& ahead, Seen& store, std::vector<Kept>& states, const plan::Plan& plan,
+                           std::int64_t& level, std::int64_t kept) {
+  std::vector<Snapshot> snapshots;
   for (std::size_t at = 0; at < plan.ops.size(); ++at) {
     const plan::Op& op = plan.ops[at];
     ahead.before(plan, at, [&](int unit) -> Kept& { return states[static_cast<std::size_t>(unit)]; });
-    looks.push_back({plan::to_text(op, plan), level, store.on_its_way, store.began.size()});
+    snapshots.push_back({plan::to_text(op, plan), level, store.on_its_way, store.began.size()});
     if (op.kind == plan::Kind::forward) level += kept;
     if (op.kind == plan::Kind::backward) level -= kept;
     if (op.kind == plan::Kind::load && store.began.size() < static_cast<std::size_t>(op.unit) + 1)
       store.start_load(op.unit);
     if (op.kind == plan::Kind::store) store.on_its_way -= kBlock;
   }
-  return looks;
+  return snapshots;
 }
 
 /// Of each unit a block that lies in the store between steps.
@@ -84,19 +84,19 @@ TEST_CASE("ahead: loads begin in the last backward, in the order of the updates,
     Ahead ahead(store, [&] { return level + store.lent(); });
     for (int round = 0; round < 3; ++round) {
       store.began.clear();
-      const std::vector<Look> looks = step(ahead, store, states, plan, level, 150);
+      const std::vector<Snapshot> snapshots = step(ahead, store, states, plan, level, 150);
       // 4 forwards take the device from 1000 to 1600: what travels never takes it beyond.
       std::size_t before_norm = 0;
       std::string last_forward;
-      for (const Look& look : looks) {
-        CAPTURE(look.op);
-        if (look.op.starts_with("norm")) break;
-        CHECK(look.level + look.on_its_way <= 1600);
-        if (look.op.starts_with("forward")) {
-          CHECK(look.began == 0);
-          last_forward = look.op;
+      for (const Snapshot& snapshot : snapshots) {
+        CAPTURE(snapshot.op);
+        if (snapshot.op.starts_with("norm")) break;
+        CHECK(snapshot.level + snapshot.on_its_way <= 1600);
+        if (snapshot.op.starts_with("forward")) {
+          CHECK(snapshot.began == 0);
+          last_forward = snapshot.op;
         }
-        before_norm = look.began;
+        before_norm = snapshot.began;
       }
       CHECK(last_forward == "forward d @" + std::to_string(micro_steps - 1));
       CHECK(before_norm >= 3);  // 450 bytes were free before the last backward
@@ -114,9 +114,9 @@ TEST_CASE("ahead: without room nothing begins before its time, and what goes hom
   std::vector<Kept> states = states_of(shape, store);
   std::int64_t level = 1000;
   Ahead ahead(store, [&] { return level + store.lent(); });
-  const std::vector<Look> looks = step(ahead, store, states, plan, level, 40);
-  for (const Look& look : looks) {
-    if (look.op.starts_with("norm")) CHECK(look.began == 1);  // where the plan has it
+  const std::vector<Snapshot> snapshots = step(ahead, store, states, plan, level, 40);
+  for (const Snapshot& snapshot : snapshots) {
+    if (snapshot.op.starts_with("norm")) CHECK(snapshot.began == 1);  // where the plan has it
   }
   CHECK(store.began == std::vector{0, 1});
   for (const std::int64_t bytes : store.allowed) CHECK(bytes <= 80);

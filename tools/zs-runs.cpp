@@ -314,7 +314,7 @@ Status update(const Args& args) {
     const zs::experiment::Lock lock(words[0]);
     auto experiment = zs::experiment::Experiment::read(words[0]);
     words.erase(words.begin());
-    zs::registry::set(experiment.fields, zs::registry::parse_fields(words));
+    for (const auto& [key, value] : zs::registry::parse_fields(words)) zs::registry::set(experiment.fields, key, value);
     return experiment.write(), Status::done;
   }
   if (args.operands() == std::vector<std::string>{"update", "-"}) {

@@ -100,7 +100,7 @@ std::string finish(const std::string& folder, const std::string& name, const reg
                                  [&](const Cell& cell) { return cell.name == name; });
   if (!known) experiment.cells.push_back({name});
   Cell& cell = experiment.cell(name);
-  registry::set(cell.fields, fields);
+  for (const auto& [key, text] : fields) registry::set(cell.fields, key, text);
   const std::string run = cell.run(), code = value(fields, "exit_code"), log = experiment.log(cell);
   if (!run.empty()) {
     registry::Run(fs::path(run).parent_path().string(), fs::path(run).filename().string())

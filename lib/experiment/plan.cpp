@@ -199,7 +199,7 @@ std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const s
                              const registry::Fields& fields) {
   registry::Fields planned = {{"status", "planned"}, {"exit_code", ""},          {"error", ""},
                               {"slurm_job_id", ""},  {"slurm_array_job_id", ""}, {"slurm_array_task_id", ""}};
-  registry::set(planned, fields);
+  for (const auto& [key, text] : fields) registry::set(planned, key, text);
   if (!Experiment::at(folder)) {
     require_frozen(folder + "/frozen.sha256");
     run_in(folder).update(planned);

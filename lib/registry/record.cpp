@@ -18,6 +18,7 @@
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
+#include "registry/fields.hpp"
 #include "base/secret.hpp"
 
 namespace zs::registry {

@@ -19,8 +19,6 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
 
 /// Sets `key`, in place where it is there.
 void set(Fields& fields, std::string_view key, std::string_view value);
-/// Sets each of `more`; the time grows with the fields of both, not with their product.
-void set(Fields& fields, const Fields& more);
 /// The value of `key`, or "".
 std::string value(const Fields& fields, std::string_view key);
 

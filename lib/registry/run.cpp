@@ -23,6 +23,7 @@
 #include "base/secret.hpp"
 #include "base/temporary.hpp"
 #include "config/known.hpp"
+#include "registry/fields.hpp"
 #include "registry/index.hpp"
 
 namespace zs::registry {

@@ -128,7 +128,7 @@ std::string plans_text(const Trainer& trainer, const plan::Profile* profile) {
 registry::Fields resumed_fields(const registry::Run& run, const config::Config& config, const registry::Fields& fields,
                                 std::int64_t done) {
   registry::Fields now = registry::settings(config);
-  registry::set(now, fields);
+  for (const auto& [key, value] : fields) registry::set(now, key, value);
   const registry::Fields before = registry::read_record(run.folder());
   registry::Fields changed = {{"resumed_after_step", to_text(done)}};
   for (const auto& [key, value] : now) {

@@ -187,7 +187,8 @@ class Reader {
     const std::int64_t version = whole(row, "zs_probe", 0);
     if (version != 1 && version != 2) throw Error("is of a version that this zs-verify does not know");
     file.sketches = version == 2;
-    require_known(row, {"zs_probe", "rank", "world_size", "torch", "id", "layout", "framework", "tied", "frozen", "unseen"});
+    require_known(row,
+                  {"zs_probe", "rank", "world_size", "torch", "id", "layout", "framework", "tied", "frozen", "unseen"});
     if (whole(row, "rank", 0) != file.rank)
       throw Error("is of rank " + to_text(whole(row, "rank", 0)) + ", in the file of rank " +
                   std::to_string(file.rank));
@@ -412,9 +413,7 @@ std::string ProbedRun::layout() const {
          ", the others whole";
 }
 
-bool holds_probe(const std::string& folder) {
-  return !ranks_in(folder).empty();
-}
+bool holds_probe(const std::string& folder) { return !ranks_in(folder).empty(); }
 
 ProbedRun read_probe(const std::string& folder) { return Reader(folder).run(); }
 

@@ -18,8 +18,8 @@
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
-#include "registry/fields.hpp"
 #include "base/secret.hpp"
+#include "registry/fields.hpp"
 
 namespace zs::registry {
 namespace {

@@ -58,6 +58,7 @@ const zs::cli::Command kCommand = {
          "sweep: the result to judge by; without it, valid_loss if there is one, else final_loss"},
         {0, "theme", "FILE", "colours and fonts of the figures; share/plot/theme is an example"},
         {0, "title", "TEXT", "the title of the report"},
+        {0, "sections", "TITLE", "below the verdict only these sections, in this order; several with commas"},
     },
     {{0, "done: every condition is complete, or not known to be otherwise, and no state digests disagree"},
      {1,
@@ -149,6 +150,7 @@ zs::Status report(const zs::cli::Args& args) {
   };
   zs::report::Document text = document(args, format_of(outputs[0]), folder, faults);
   if (args.has("title")) text.title = args.text("title");
+  if (args.has("sections")) zs::report::keep_sections(args.text("sections"), text);
   text.tool = std::string("zs-report ") + zs::cli::version();
   for (const std::string& output : outputs) {
     for (const std::string& warning : zs::report::write(text, format_of(output), output, args.text("figures"), theme))

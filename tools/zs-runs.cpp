@@ -90,6 +90,8 @@ const zs::cli::Command kCommand = {
          {"table", "tsv", "csv", "json", "openmetrics"}},
         {0, "checkpoint", "NAME", "with export: a step, checkpoint_STEP, or final_checkpoint", "final_checkpoint"},
         {'y', "yes", "", "remove without asking"},
+        {0, "patterns", "FILE",
+         "with watch: patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
     },
     {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}, {125, "start: nothing was started"}},
     {"zs-runs --filter model.name=gpt2 --sort_by final_valid_loss", "zs-runs --status", "zs-runs show baseline"}};

@@ -90,6 +90,20 @@ struct RankFile {
   bool sketches = false;                        ///< of version 2, of which gradients and parameters are taken
 };
 
+/// The ranks whose files are in a folder, in order.
+std::vector<std::int64_t> ranks_in(const std::string& folder) {
+  std::vector<std::int64_t> ranks;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    std::string_view name = entry.path().native();
+    name.remove_prefix(name.rfind('/') + 1);
+    if (!name.starts_with("rank-") || !name.ends_with(".jsonl") || !entry.is_regular_file(ignored)) continue;
+    if (const auto rank = parse_int(name.substr(5, name.size() - 11)); rank && *rank >= 0) ranks.push_back(*rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
 class Reader {
  public:
   explicit Reader(std::string folder) : folder_(std::move(folder)) {}
@@ -98,9 +112,11 @@ class Reader {
     read(0);
     if (run_.ranks < 1 || run_.ranks > 1 << 20) throw Error(path_of(folder_, 0), 1, "has no number of ranks");
     for (int rank = 1; rank < run_.ranks; ++rank) read(rank);
-    if (std::error_code ignored; fs::exists(path_of(folder_, run_.ranks), ignored))
-      throw Error(path_of(folder_, run_.ranks), 0,
-                  "is there, and the training has " + std::to_string(run_.ranks) + " ranks: it is of another");
+    for (const std::int64_t rank : ranks_in(folder_)) {
+      if (rank >= run_.ranks)
+        throw Error(folder_ + "/rank-" + to_text(rank) + ".jsonl", 0,
+                    "is there, and the training has " + std::to_string(run_.ranks) + " ranks: it is of another");
+    }
     for (const RankFile& file : files_) whole_file(file);
     same_steps();
     keep_common();
@@ -171,7 +187,8 @@ class Reader {
     const std::int64_t version = whole(row, "zs_probe", 0);
     if (version != 1 && version != 2) throw Error("is of a version that this zs-verify does not know");
     file.sketches = version == 2;
-    require_known(row, {"zs_probe", "rank", "world_size", "torch", "id", "layout", "framework", "tied", "frozen", "unseen"});
+    require_known(row,
+                  {"zs_probe", "rank", "world_size", "torch", "id", "layout", "framework", "tied", "frozen", "unseen"});
     if (whole(row, "rank", 0) != file.rank)
       throw Error("is of rank " + to_text(whole(row, "rank", 0)) + ", in the file of rank " +
                   std::to_string(file.rank));
@@ -232,7 +249,10 @@ class Reader {
                         file.rank, values};
     const double squares = number(row.at("squares"));
     if (squares < 0) throw Error(name + " has a sum of squares below 0");
-    if (piece.count == 0) return;
+    if (piece.count == 0) {
+      if (squares != 0) throw Error(name + " has a part without elements, and a sum of their squares");
+      return;
+    }
     ++tensor.holders;
     if (piece.count > tensor.of || piece.begin > tensor.of - piece.count)
       throw Error(name + " has a part outside of it");
@@ -393,10 +413,7 @@ std::string ProbedRun::layout() const {
          ", the others whole";
 }
 
-bool holds_probe(const std::string& folder) {
-  std::error_code ignored;
-  return fs::is_directory(folder, ignored) && fs::is_regular_file(path_of(folder, 0), ignored);
-}
+bool holds_probe(const std::string& folder) { return !ranks_in(folder).empty(); }
 
 ProbedRun read_probe(const std::string& folder) { return Reader(folder).run(); }
 

@@ -56,7 +56,10 @@ TEST_CASE("probes: the layouts of both sides, and a remark where they are the sa
   Recording flat = recording(1, 3, false, 4);
   for (std::size_t step = 0; step < flat.steps(); ++step) {
     for (std::size_t rank = 1; rank < 3; ++rank) {
-      for (std::size_t number = 0; number < 4; ++number) flat.tensor(rank, step, number)["count"] = 0;
+      for (std::size_t number = 0; number < 4; ++number) {
+        auto& tensor = flat.tensor(rank, step, number);
+        tensor["count"] = 0, tensor["squares"] = 0;
+      }
     }
   }
   flat.write(folder.file("flat"));

@@ -5,10 +5,12 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "config/deepspeed_keys.hpp"
 #include "config/known.hpp"
+#include "config/yaml.hpp"
 
 namespace zs::config {
 namespace {
@@ -30,6 +32,7 @@ class Reader {
   Reader(Config& config, const std::string& path) : config_(config), file_(Config::read(path)), path_(path) {}
 
   void run() {
+    require_plain_keys(document(Input(path_).read_all(), path_));
     // The types first: keys of another optimizer or schedule are not unknown for what they are.
     require_types();
     require_parameters();
@@ -54,6 +57,16 @@ class Reader {
   Config file_;
   std::string path_;
   std::vector<std::pair<std::string, std::string>> idle_;  // a reason, and the paths that have no effect for it
+
+  /// A key of DeepSpeed has no dot. In a configuration of zs one stands for a section.
+  void require_plain_keys(const YAML::Node& node) const {
+    if (!node.IsMap()) return;
+    for (const Pair& pair : pairs(node, path_, "DeepSpeed's configuration")) {
+      if (pair.key.find('.') != std::string::npos)
+        throw Error(path_, pair.line, pair.key + ": DeepSpeed has no such key: write each section as an object of its own");
+      require_plain_keys(pair.value);
+    }
+  }
 
   [[noreturn]] static void fail(const Entry& entry, const std::string& what) {
     throw Error(entry.origin, 0, entry.key + ": " + what);

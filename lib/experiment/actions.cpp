@@ -13,6 +13,7 @@
 #include "experiment/rerun.hpp"
 #include "experiment/start.hpp"
 #include "experiment/watch.hpp"
+#include "parse/custom.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -115,6 +116,7 @@ Status watch(const cli::Args& args) {
   const Words words = operands(args, 4, false, "PROCESS LOG CELL WAITING");
   const auto process = parse_int(words[0]), waiting = parse_int(words[3]);
   if (!process || !waiting) throw UsageError("watch needs the numbers PROCESS and WAITING");
+  parse::customize(args.text("patterns"));
   cli::ProgressLine line;
   if (!line.on_terminal()) return Status::done;
   experiment::watch(static_cast<pid_t>(*process), words[1], *waiting, [&](const std::string& text) {

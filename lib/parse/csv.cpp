@@ -65,6 +65,10 @@ class Csv : public Dialect {
           std::any_of(cells.begin(), cells.end(), [](std::string_view c) { return column_named(c).column == "step"; });
       if (!names || !step || !line.ended) continue;
       header_.assign(cells.begin(), cells.end());
+      twice_.clear();
+      for (const std::string& name : header_) {
+        if (!name.empty() && std::count(header_.begin(), header_.end(), name) > 1) twice_ = name;
+      }
       separator_ = separator;
       begun_ = false;
       return false;  // it is one if a row follows
@@ -79,6 +83,7 @@ class Csv : public Dialect {
     bool step = false;
     for (std::size_t i = 0; i < std::min(cells.size(), header_.size()); ++i) {
       if (cells[i].empty()) continue;
+      if (!twice_.empty() && std::count(header_.begin(), header_.end(), header_[i]) > 1) continue;
       const Token token = value_of(cells[i]);
       (token.kind == Kind::word ? words : numbers) += 1;
       step = step || (column_named(header_[i]).column == "step" && token.kind != Kind::word);
@@ -90,10 +95,15 @@ class Csv : public Dialect {
       return {};
     }
     if (!fits) {
-      const bool like_a_row = cells.size() > 1 && numbers > words;
+      const bool like_a_row = numbers > words;
       if (!like_a_row) return {};
       const std::string counts = std::to_string(cells.size()) + " of " + std::to_string(header_.size()) + " cells";
       return {false, "malformed row: " + (cells.size() != header_.size() ? counts : "no step")};
+    }
+    if (!begun_ && !twice_.empty()) {
+      begun_ = true;
+      emitter.record(fields_, {}, line.number);
+      return {true, "malformed table: two columns are called '" + twice_ + "', and both are left out"};
     }
     begun_ = true;
     if (!line.ended) {
@@ -107,6 +117,7 @@ class Csv : public Dialect {
 
   std::vector<std::string> header_;
   std::vector<Field> fields_;
+  std::string twice_;   // a name that several columns have; their values are left out
   char separator_ = 0;  // 0: no header was seen
   bool begun_ = false;  // a row was seen
 };

@@ -330,6 +330,9 @@ void LogReader::finish() {
       custom().note(path_ + ": no dialect is known for its lines; read as " + reading +
                     "; if that is wrong, give zs-parse a --pattern or --map, or write a pattern file");
   }
+  for (const std::string& doubt : records_.doubts()) {
+    if (custom().note) custom().note(path_ + ": " + doubt);
+  }
   std::int64_t known = stats_.faulty;
   for (const auto& [name, count] : stats_.matched) known += count;
   stats_.other = stats_.lines - known;

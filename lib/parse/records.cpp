@@ -22,6 +22,17 @@ std::string_view truth(std::string_view word) {
   return {};
 }
 
+/// The unit that a key ends in, "step_time_ms", "peak (GB)"; "" where it says none.
+std::string_view unit_of_key(std::string_view key) {
+  if (key.ends_with(')')) key.remove_suffix(1);
+  const std::size_t at = key.find_last_of("_ ([/.-");
+  if (at == std::string_view::npos) return {};
+  constexpr std::array kUnits = {"s",   "ms",  "us",  "ns", "min", "h",  "bytes", "kb",  "mb", "gb",
+                                 "kib", "mib", "gib", "KB", "MB",  "GB", "KiB",   "MiB", "GiB"};
+  const std::string_view last = key.substr(at + 1);
+  return std::find(kUnits.begin(), kUnits.end(), last) == kUnits.end() ? std::string_view() : last;
+}
+
 }  // namespace
 
 /// `value` at the end of the first half of `storage`, so that what is in front of it is free.
@@ -111,6 +122,7 @@ const Records::Shape& Records::shape_of(std::size_t own) {
     if (std::find(names.begin(), before, names[i]) == before)
       column_of_field[i] = static_cast<int>(column_at(names[i], fields_[i]));
   }
+  for (std::size_t i = 0; i < own; ++i) doubt_units(fields_[i]);
   metric::set_loss_unit(columns_);
   shape.field_of_column.assign(columns_.size(), -1);
   for (std::size_t i = 0; i < fields_.size(); ++i) {
@@ -120,6 +132,24 @@ const Records::Shape& Records::shape_of(std::size_t own) {
   if (shapes_.size() >= 64) shapes_.clear();  // a log whose every line has other keys
   last_shape_ = shapes_.size();
   return shapes_.emplace_back(std::move(shape));
+}
+
+/// A key that is mapped names its unit, or its value cannot be meant: more than a day for a step, less than a kilobyte
+/// of memory.
+void Records::doubt_units(const Field& field) {
+  const auto mapped = map_.find(std::string(field.key));
+  const metric::Standard* const standard = mapped == map_.end() ? nullptr : metric::standard(mapped->second);
+  if (!standard || (standard->unit != "s" && standard->unit != "bytes")) return;
+  const bool time = standard->unit == "s";
+  const std::string_view said = unit_of_key(field.key);
+  const auto value = parse_real(field.value);
+  const bool odd = value && (time ? *value > 86400 : *value > 0 && *value < 1000);
+  if (!(said.empty() ? odd : said != standard->unit)) return;
+  const std::string doubt =
+      "--map takes " + mapped->second + " from '" + std::string(field.key) + "', whose first value is " +
+      std::string(field.value.substr(0, 40)) + ": " + mapped->second + " is in " + (time ? "seconds" : "bytes") +
+      (said.empty() ? "" : ", and that key says " + std::string(said)) + "; zs-parse does not convert it";
+  if (std::find(doubts_.begin(), doubts_.end(), doubt) == doubts_.end()) doubts_.push_back(doubt);
 }
 
 /// The text of a cell; false if the value is not of the column's type.

@@ -32,6 +32,10 @@ class Records {
   /// Passes on a row. Gives what is wrong with each value that was left out.
   std::vector<std::string> add(const std::vector<Field>& fields, const Place& place);
 
+  /// What is odd about the values that --map takes for a column: a key or a value that speaks of another unit than the
+  /// column has. A sentence each.
+  const std::vector<std::string>& doubts() const { return doubts_; }
+
   /// The column that a field means.
   ColumnName column_of(const Field& field) const;
 
@@ -56,6 +60,7 @@ class Records {
   const Shape& shape_of(std::size_t own);
   std::size_t column_at(const std::string& name, const Field& field);
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
+  void doubt_units(const Field& field);
 
   const std::map<std::string, std::string>& map_;
   metric::Writer& rows_;
@@ -65,6 +70,7 @@ class Records {
   std::vector<Field> fields_;
   std::vector<std::string_view> cells_;
   std::vector<std::string> made_;  // cells whose text is not the log's
+  std::vector<std::string> doubts_;
   Digits line_text_, part_text_;
   std::size_t line_column_ = 0, own_fields_ = 0;  // fields from there on are not the log's
 };

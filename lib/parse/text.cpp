@@ -157,7 +157,15 @@ std::string_view without_escapes(std::string_view text, std::string& storage) {
       storage += text[i];
       continue;
     }
-    if (text[i] != '\x1b' || i + 1 == text.size()) continue;
+    if (text[i] != '\x1b') {
+      // Between a word and what follows it, text was lost (a hole in the file has NULs): "1\0" "2" is no 12.
+      const std::size_t end = std::min(text.find_first_not_of(text[i], i), text.size());
+      const bool glued = !storage.empty() && !is_blank(storage.back());
+      if (glued && (text[i] == '\0' || (end < text.size() && !is_blank(text[end])))) storage += "\xEF\xBF\xBD";
+      i = end - 1;
+      continue;
+    }
+    if (i + 1 == text.size()) continue;
     if (text[i + 1] == '[') {
       i += 2;
       while (i < text.size() && !(text[i] >= '@' && text[i] <= '~')) ++i;

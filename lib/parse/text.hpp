@@ -45,7 +45,8 @@ std::string shifted(std::string_view text, int places);
 /// another unit.
 std::string bytes_of(std::string_view number, std::string_view unit);
 
-/// `text` without terminal escape sequences (ESC [ ... letter, ESC ] ... BEL) and other control characters but TAB.
+/// `text` without terminal escape sequences (ESC [ ... letter, ESC ] ... BEL) and other control characters but TAB; those
+/// that stand behind a word and are no end of it become U+FFFD, which is part of no number.
 /// Gives `text` itself where there are none, else a view of `storage`.
 std::string_view without_escapes(std::string_view text, std::string& storage);
 

@@ -52,6 +52,12 @@ TEST_CASE("without_escapes removes colours and titles and keeps the rest") {
   CHECK(without_escapes("a\x1b]0;title\ab", storage) == "ab");
   CHECK(without_escapes("a\x1b", storage) == "a");
   CHECK(without_escapes("a\x1b[12", storage) == "a");
+  CHECK(without_escapes(std::string_view("\0\0a 1\0\0"
+                                         "2 3\0 b\a",
+                                         13),
+                        storage) ==
+        "a 1\xEF\xBF\xBD"
+        "2 3\xEF\xBF\xBD b");
 }
 
 TEST_CASE("rank_of knows the prefixes of launchers") {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "attribute/table.hpp"
 #include "base/error.hpp"
@@ -38,14 +40,18 @@ bool same(const std::string& a, const std::string& b) {
 std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std::size_t>& rows,
                                          const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
+  std::unordered_set<std::string_view> there;
+  const auto put = [&](const Column& column) {
+    if (there.insert(column.name).second) names.push_back(column.name);
+  };
   const auto add = [&](const std::string& name) {
-    if (runs.find(name) && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (const Column* const column = runs.find(name)) put(*column);
   };
   const auto somewhere = [&](const Column& column) {
     return std::any_of(rows.begin(), rows.end(), [&](std::size_t row) { return column.codes[row] != 0; });
   };
   const auto add_known = [&](const std::string& name) {
-    if (const Column* const column = runs.find(name); column && somewhere(*column)) add(name);
+    if (const Column* const column = runs.find(name); column && somewhere(*column)) put(*column);
   };
   for (const char* const name : {"run_id", "run_name"}) add(name);
   for (const std::string& name : wanted) add(name);
@@ -54,10 +60,10 @@ std::vector<std::string> telling_columns(const Runs& runs, const std::vector<std
   const Column* const valid = runs.find("final_valid_loss");
   add_known(valid && somewhere(*valid) ? "final_valid_loss" : "final_train_loss");
   for (const Column& column : runs.columns) {
-    if (topic(column.name) == Topic::configuration && differs(column, rows)) add(column.name);
+    if (topic(column.name) == Topic::configuration && differs(column, rows)) put(column);
   }
   for (const Column& column : runs.columns) {
-    if (topic(column.name) == Topic::metric) add_known(column.name);
+    if (topic(column.name) == Topic::metric && somewhere(column)) put(column);
   }
   for (const char* const name : {"slurm_job_id", "slurm_job_nodelist", "restarts"}) add_known(name);
   add("timestamp");
@@ -114,8 +120,10 @@ Answer ask(const Runs& runs, const Question& question) {
 }
 
 Sheet listing(const Runs& runs, const std::vector<std::size_t>& rows, const std::vector<std::string>& columns) {
+  std::unordered_map<std::string_view, const Column*> named;
+  for (const Column& column : runs.columns) named.emplace(column.name, &column);
   std::vector<const Column*> found;
-  for (const std::string& name : columns) found.push_back(runs.find(name));
+  for (const std::string& name : columns) found.push_back(named.contains(name) ? named[name] : nullptr);
   Sheet sheet{columns, {}};
   for (const std::size_t row : rows) {
     auto& cells = sheet.rows.emplace_back();

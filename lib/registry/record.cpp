@@ -12,12 +12,14 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/secret.hpp"
+#include "registry/fields.hpp"
 
 namespace zs::registry {
 namespace {
@@ -98,6 +100,19 @@ void set(Fields& fields, std::string_view key, std::string_view value) {
     found->second = value;
 }
 
+void set(Fields& fields, const Fields& more) {
+  fields.reserve(fields.size() + more.size());  // so that the keys stay where the views point
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < fields.size(); ++i) places.emplace(fields[i].first, i);
+  for (const auto& [key, value] : more) {
+    const auto [place, is_new] = places.try_emplace(key, fields.size());
+    if (is_new)
+      fields.emplace_back(key, value);
+    else
+      fields[place->second].second = value;
+  }
+}
+
 std::string value(const Fields& fields, std::string_view key) {
   const auto found = std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.first == key; });
   return found == fields.end() ? "" : found->second;
@@ -175,19 +190,19 @@ std::string record_text(const Fields& fields) {
 void merge_record_text(std::string_view text, const std::string& name, Fields& fields) {
   if (!text.starts_with(kMagic)) throw Error(name, 1, "is no record of a run");
   text.remove_prefix(kMagic.size());
-  const bool first = fields.empty();  // then keys need not be looked for, since a writer does not repeat them
+  Fields read;
   for (std::int64_t line = 2; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
     const std::size_t tab = text.substr(0, end).find('\t');
     if (end == std::string_view::npos || tab == std::string_view::npos)
       throw Error(name, line, "is no field of a record");
-    const std::string key = unescaped(text.substr(0, tab)), value = unescaped(text.substr(tab + 1, end - tab - 1));
-    if (first)
-      fields.emplace_back(key, value);
-    else
-      set(fields, key, value);
+    read.emplace_back(unescaped(text.substr(0, tab)), unescaped(text.substr(tab + 1, end - tab - 1)));
     text.remove_prefix(end + 1);
   }
+  if (fields.empty())
+    fields = std::move(read);  // a writer does not repeat a key
+  else
+    set(fields, read);
 }
 
 }  // namespace zs::registry

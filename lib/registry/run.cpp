@@ -23,6 +23,7 @@
 #include "base/secret.hpp"
 #include "base/temporary.hpp"
 #include "config/known.hpp"
+#include "registry/fields.hpp"
 #include "registry/index.hpp"
 
 namespace zs::registry {
@@ -75,7 +76,7 @@ Run create_run(const std::string& registry, const std::string& name, const std::
   Fields all = {{"run_id", id},
                 {"run_name", name.empty() ? id : name},
                 {"timestamp", time_text(now.tv_sec, true, "%Y-%m-%dT%H:%M:%SZ")}};
-  for (const auto& [key, value] : fields) set(all, key, value);
+  set(all, fields);
   add_to_record(run.folder(), all);
   refresh_soon(registry);
   return run;
@@ -153,14 +154,14 @@ Fields settings(const config::Config& config) {
 Run Run::create(const std::string& registry, const config::Config& config, const Fields& fields) {
   Fields all = settings(config);
   set(all, "status", "running");
-  for (const auto& [key, value] : environment()) set(all, key, value);
-  for (const auto& [key, value] : fields) set(all, key, value);
+  set(all, environment());
+  set(all, fields);
   return create_run(registry, config.text("run.name"), config.to_yaml(), all);
 }
 
 Run Run::create(const std::string& registry, const std::string& name, const Fields& fields) {
   Fields all = {{"sweep_name", ""}, {"status", "recorded"}};
-  for (const auto& [key, value] : fields) set(all, key, value);
+  set(all, fields);
   return create_run(registry, name, "", all);
 }
 
@@ -168,7 +169,7 @@ Run Run::plan(const std::string& registry, const config::Config& config, const s
               const Fields& fields) {
   Fields all = settings(config);
   set(all, "status", "planned");
-  for (const auto& [key, value] : fields) set(all, key, value);
+  set(all, fields);
   const std::string own = config.text("run.name");
   return create_run(registry, own.empty() ? name : own, config.to_yaml(), all);
 }
@@ -185,8 +186,8 @@ void Run::begin(std::int64_t done, const Fields& fields) const {
     set(all, "restarts", std::to_string(parse_int(earlier).value_or(0) + 1));
     set(all, "segments", (segments.empty() ? "0" : segments) + "," + std::to_string(done));
   }
-  for (const auto& [key, value] : environment()) set(all, key, value);
-  for (const auto& [key, value] : fields) set(all, key, value);
+  set(all, environment());
+  set(all, fields);
   update(all);
   refresh_soon(registry_);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "base/number.hpp"
 #include "base/text.hpp"
@@ -31,8 +32,11 @@ nlohmann::ordered_json json_value(const std::string& text) {
 
 nlohmann::ordered_json json_object(const std::vector<std::string>& names, const std::vector<std::string>& values) {
   auto object = nlohmann::ordered_json::object();
+  auto& members =
+      static_cast<nlohmann::ordered_json::object_t::Container&>(object.get_ref<nlohmann::ordered_json::object_t&>());
+  std::unordered_set<std::string_view> there;  // an ordered object looks through all its members for each new one
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!values[i].empty()) object[names[i]] = json_value(values[i]);
+    if (!values[i].empty() && there.insert(names[i]).second) members.emplace_back(names[i], json_value(values[i]));
   }
   return object;
 }

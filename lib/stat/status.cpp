@@ -155,16 +155,19 @@ Judgement judge(const metric::Run& run, const Series& series) {
   if (point) {
     return {RunStatus::diverged, "the gradient norm is " + to_text(point->grad_norm) + place(run, *point)};
   }
+  const std::string error = exit_code.empty() && run.attribute("exit_state") == "failed" ? run.attribute("error") : "";
   const auto expected = expected_steps(run, series);
   if (!expected) {
     const bool finished = run.attribute("exit_state") == "finished" || exit_code == "0";
     if (finished && !series.points.empty() && run.attribute("expected_steps").empty()) return {RunStatus::complete, ""};
     const std::string said = run.attribute("expected_steps");
+    if (!error.empty()) return {RunStatus::failed, error};
     return {RunStatus::unknown, series.points.empty() ? "no metric records"
                                 : said.empty()        ? "ended, not known to be complete"
                                                       : "it should have '" + said + "' steps"};
   }
   const std::string reason = missing(run, series, *expected);
+  if (!reason.empty() && !error.empty()) return {RunStatus::failed, error + "; " + reason};
   return {reason.empty() ? RunStatus::complete : RunStatus::truncated, reason};
 }
 

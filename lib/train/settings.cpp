@@ -254,6 +254,8 @@ void choose_probe(const config::Reading& config, Settings& s) {
   s.probe = config[setting<"tracking.probe">].value_or(environment("ZS_PROBE"));
   if (s.probe == "off") s.probe.clear();
   if (s.probe.empty()) return;
+  if (std::error_code ignored; std::filesystem::exists(s.probe, ignored) && !std::filesystem::is_directory(s.probe, ignored))
+    throw Error(s.probe, 0, "is no folder: --probe takes one, with a file for each rank");
   s.probe_values = config[setting<"tracking.probe_values">].value_or(environment("ZS_PROBE_VALUES"));
   const std::string usual = environment("ZS_PROBE_EVERY");
   const auto every = usual.empty() ? std::optional<std::int64_t>(1) : parse_int(usual);

@@ -97,8 +97,9 @@ TEST_OPT ?= -O0
 UNITY := $(or $(UNITY),$(if $(wildcard $(BUILD)/unity),1,$(if $(wildcard $(BUILD)/obj),0,1)))
 $(if $(filter 0,$(UNITY)),$(shell rm -rf $(BUILD)/unity))
 vpath unity/%.cpp $(BUILD)
-# What has flags of its own stays out of groups, and the families of models, whose private names are the same on purpose.
-own = $(foreach s,$(1),$(if $(FLAGS_$(s)),$(s))) $(filter lib/model/%,$(1))
+# What has flags of its own stays out of groups, and families of models and formats of state, whose private names are the same
+# on purpose.
+own = $(foreach s,$(1),$(if $(FLAGS_$(s)),$(s))) $(filter lib/model/% lib/state/%,$(1))
 units = $(if $(filter 1,$(UNITY)),$(shell share/unity $(BUILD) $(filter-out $(call own,$(1)),$(1))) $(call own,$(1)),$(1))
 LIGHT_OBJECTS := $(call object,$(call units,$(call sources,$(LIGHT))))
 HEAVY_OBJECTS := $(call object,$(call units,$(call sources,$(HEAVY))))

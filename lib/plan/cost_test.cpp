@@ -168,7 +168,7 @@ TEST_CASE("cost: ranks that share processors share their time") {
 }
 
 TEST_CASE("cost: on GPUs memory is the most at one time; on processors each buffer stays") {
-  Profile profile = measured({{{"a", 100}, {"b", 300}}, 0, 1, 1}, /*overlaps=*/true);
+  Profile profile = measured_cost({{{"a", 100}, {"b", 300}}, 0, 1, 1}, /*overlaps=*/true);
   for (Timing& timing : profile.timings) timing.growth = timing.kind == Kind::forward ? 500 : 0;
   const Plan plan = baseline(profile.shape);
   // Moments 3200 and parameters 1600 always; in the backward of b both units' activations of 500, and its gradient.

@@ -24,7 +24,7 @@ std::string metric_name(const std::string& column, std::set<std::string>& taken)
   return name;
 }
 
-std::string escaped(const std::string& text) {
+std::string quoted(const std::string& text) {
   std::string out;
   for (const char c : printable(text)) {
     if (c == '"' || c == '\\') out += '\\';
@@ -50,7 +50,7 @@ std::string to_openmetrics(const Sheet& sheet) {
     std::string text;
     for (const char* const column : {"run_id", "run_name", "sweep_name"}) {
       if (const std::string value = cell(row, column); !value.empty())
-        text += (text.empty() ? "" : ",") + std::string(column) + "=\"" + escaped(value) + "\"";
+        text += (text.empty() ? "" : ",") + std::string(column) + "=\"" + quoted(value) + "\"";
     }
     return "{" + text + (text.empty() || more.empty() ? "" : ",") + more + "}";
   };
@@ -65,14 +65,14 @@ std::string to_openmetrics(const Sheet& sheet) {
     }
     if (samples.empty()) continue;
     const std::string name = metric_name(column, taken);
-    text += "# TYPE " + name + " gauge\n# HELP " + name + " " + escaped(std::string(attribute::label(column))) + "\n";
+    text += "# TYPE " + name + " gauge\n# HELP " + name + " " + quoted(std::string(attribute::label(column))) + "\n";
     for (std::size_t at = 0; at < samples.size(); at = samples.find('\n', at) + 1)
       text += name + samples.substr(at, samples.find('\n', at) + 1 - at);
   }
   std::string states;
   for (const auto& row : sheet.rows) {
     if (const std::string status = cell(row, "status"); !status.empty())
-      states += "zs_run_status" + labels(row, "status=\"" + escaped(status) + "\"") + " 1\n";
+      states += "zs_run_status" + labels(row, "status=\"" + quoted(status) + "\"") + " 1\n";
   }
   if (!states.empty()) text += "# TYPE zs_run_status gauge\n# HELP zs_run_status what has become of the run\n" + states;
   return text + "# EOF\n";

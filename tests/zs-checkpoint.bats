@@ -169,6 +169,33 @@ with zipfile.ZipFile(sys.argv[1], "w") as z:
   verdict
 }
 
+@test "convert: weights for from_pretrained, and all there is; what was left out is told; nothing is left of a refusal" {
+  for name in $z2 $z3 titan-ranks2 lightning plain 0.19.8-deepspeed-stage3-ranks4-dtypefp32-sub_group60; do
+    unpack "$name" from
+    run -0 zs-checkpoint convert --to safetensors from all
+    assert_line --regexp '^read back +equal, every bit$'
+    # Names of tied parameters, which safetensors have not twice, are known to be such.
+    run -0 zs-checkpoint diff from all
+    assert_line --regexp '^verdict +exact$'
+    run -0 zs-checkpoint convert --to hf from hf
+    assert_line --regexp '^left out +exp_avg of 7 parameters$'
+    run -3 zs-checkpoint diff hf all
+    [ "$(ls hf)" = model.safetensors ] || complain "$name: $(ls hf)"
+    rm -r from all hf
+  done
+  unpack $z2 z2
+  rm "$(shards 0)"
+  run -2 zs-checkpoint convert --to hf z2 out
+  assert_output --partial 'the file of rank 0 is missing'
+  assert_output --partial 'a checkpoint that is not whole is not converted'
+  mkdir there
+  unpack $z2 z2
+  run -2 zs-checkpoint convert --to hf z2 there
+  assert_output --partial 'there: is there already'
+  [ -z "$(find . -maxdepth 1 -name '.zs-tmp-*' -o -maxdepth 1 -name out)" ] || complain "something is left: $(ls -A)"
+  verdict
+}
+
 @test "paths: latest that leads elsewhere, loops of links, folders without a checkpoint" {
   unpack $z2 z2
   printf '../../etc' >z2/latest

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "state/convert.hpp"
 #include "state/describe.hpp"
 #include "state/diff.hpp"
 #include "state/read.hpp"
@@ -20,8 +21,8 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 
 const zs::cli::Command kCommand = {
     "zs-checkpoint",
-    "Show, check and compare checkpoints of DeepSpeed, PyTorch, Accelerate, Trainer, Lightning and zs",
-    "[show CHECKPOINT|verify CHECKPOINT|diff CHECKPOINT CHECKPOINT]",
+    "Show, check, compare and convert checkpoints of DeepSpeed, PyTorch, Accelerate, Trainer, Lightning and zs",
+    "[show CHECKPOINT|verify CHECKPOINT|diff CHECKPOINT CHECKPOINT|convert CHECKPOINT FOLDER]",
     {
         {'t', "tensors", "", "of show: a row a tensor"},
         {0, "digests", "", "of show --tensors: the SHA-256 of each tensor's bytes"},
@@ -29,6 +30,12 @@ const zs::cli::Command kCommand = {
         {'n', "names", "FILE", "of diff: names of the first checkpoint by those of the second, a line a pair"},
         {0, "rtol", "R", "of diff: accept a difference of R times the second value", "0"},
         {0, "atol", "R", "of diff: accept a difference of R", "0"},
+        {0,
+         "to",
+         "FORM",
+         "of convert: hf, the weights as from_pretrained reads them; safetensors, the optimizer's state too",
+         "",
+         {"hf", "safetensors"}},
         {'f', "format", "FORM", "form of the output", "table", {"table", "tsv", "json"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
     },
@@ -157,9 +164,23 @@ Status diff(const Args& args, const std::string& a, const std::string& b) {
   return print(args, found, zs::compare::status(made.verdict));
 }
 
+Status convert(const Args& args, const std::string& from, const std::string& to) {
+  if (!args.has("to")) throw zs::UsageError("expected --to hf or --to safetensors");
+  const state::State read = state::read(from);
+  const state::Converted made =
+      args.text("to") == "hf" ? state::convert_hf(read, to) : state::convert_safetensors(read, to);
+  Found found;
+  found.lines = {{"written", to},
+                 {"tensors", zs::to_text(made.tensors)},
+                 {"bytes", zs::to_text(static_cast<std::int64_t>(made.bytes))},
+                 {"read back", "equal, every bit"}};
+  for (const std::string& what : made.left_out) found.lines.emplace_back("left out", what);
+  return print(args, found, Status::done);
+}
+
 Status run(const Args& args) {
   const auto& words = args.operands();
-  if (words.empty()) throw zs::UsageError("expected show, verify or diff, and a checkpoint");
+  if (words.empty()) throw zs::UsageError("expected show, verify, diff or convert, and a checkpoint");
   const std::string& action = words[0];
   const auto expect = [&](std::size_t count) {
     if (words.size() != count + 1)
@@ -169,7 +190,11 @@ Status run(const Args& args) {
   if (action == "show") return expect(1), show(args, words[1]);
   if (action == "verify") return expect(1), verify(args, words[1]);
   if (action == "diff") return expect(2), diff(args, words[1], words[2]);
-  throw zs::UsageError("'" + action + "' is none of show, verify, diff");
+  if (action == "convert") {
+    if (words.size() != 3) throw zs::UsageError("convert takes a checkpoint and the folder to write");
+    return convert(args, words[1], words[2]);
+  }
+  throw zs::UsageError("'" + action + "' is none of show, verify, diff, convert");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "state/fact.hpp"
 #include "state/optimizer.hpp"
 #include "state/read.hpp"
+#include "state/safetensors.hpp"
 #include "state/weights.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "tensorfile/torch.hpp"
@@ -98,6 +99,14 @@ class Folder {
   }
 
   void optimizer() {
+    if (has(kOptimizerFile)) {
+      took(kOptimizerFile);
+      try {
+        add_safetensors(state_, path(kOptimizerFile));
+      } catch (const Error& error) {
+        state_.faults.emplace_back(error.what());
+      }
+    }
     for (const char* const name : {"optimizer.pt", "optimizer.bin"}) {
       if (!has(name)) continue;
       const auto value = open(name);

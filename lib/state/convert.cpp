@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/convert.hpp"
+
+#include <filesystem>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "base/temporary.hpp"
+#include "compare/elements.hpp"
+#include "state/describe.hpp"
+#include "state/safetensors.hpp"
+#include "tensorfile/safetensors.hpp"
+
+namespace zs::state {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Tensors on their way to a file, by the names that they get there.
+using Outgoing = std::vector<std::pair<std::string, const Whole*>>;
+
+/// A folder under a name of its own until it is whole.
+class Folder {
+ public:
+  explicit Folder(const std::string& to) : to_(to) {
+    std::error_code failure;
+    if (fs::exists(fs::symlink_status(to, failure))) throw Error(to, 0, "is there already: name a folder that is not");
+    fs::path path(to);
+    if (path.filename().empty()) path = path.parent_path();
+    to_ = path.string();
+    path_ = (path.parent_path() / (".zs-tmp-" + random_letters(12))).string();
+    if (!fs::create_directory(path_, failure)) throw Error(to, 0, "cannot be made: " + failure.message());
+    guard_.emplace(path_);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  const std::string& path() const { return path_; }
+  void publish() {
+    std::error_code failure;
+    if (fs::exists(fs::symlink_status(to_, failure))) throw Error(to_, 0, "was made by another program meanwhile");
+    fs::rename(path_, to_, failure);
+    if (failure) throw Error(to_, 0, failure.message());
+    path_.clear();
+  }
+
+ private:
+  std::string to_, path_;
+  std::optional<RemovedBySignal> guard_;
+};
+
+void require_whole(const State& state) {
+  if (state.faults.empty()) return;
+  throw Error(state.faults.front() +
+              (state.faults.size() > 1
+                   ? " (and " + to_text(static_cast<std::int64_t>(state.faults.size() - 1)) + " more faults)"
+                   : "") +
+              "; a checkpoint that is not whole is not converted");
+}
+
+/// Writes the file and compares it with what it was made of.
+void write(const std::string& path, const Outgoing& outgoing, const tensorfile::Metadata& metadata, Converted& made) {
+  tensorfile::NamedTensors tensors;
+  for (const auto& [name, whole] : outgoing) tensors.emplace_back(name, streamed(*whole, name));
+  tensorfile::write_safetensors(path, tensors, metadata);
+  std::map<std::string, const Whole*> expected(outgoing.begin(), outgoing.end());
+  const tensorfile::Safetensors back = tensorfile::read_safetensors(path);
+  for (const auto& [name, tensor] : back.tensors) {
+    const auto found = expected.find(name);
+    if (found == expected.end()) throw Error(path, 0, name + ": was not meant to be written: this is a fault of zs");
+    const tensorfile::Tensor source = joined(*found->second, name);
+    const bool same = source.dtype == tensor.dtype && source.shape == tensor.shape &&
+                      compare::elements(source, tensor, {}).differing == 0;
+    if (!same) throw Error(path, 0, name + ": what was written is not what was read: is the disk full or damaged?");
+    source.storage->forget(), tensor.storage->forget();
+    ++made.tensors, made.bytes += found->second->bytes();
+    expected.erase(found);
+  }
+  if (!expected.empty()) throw Error(path, 0, expected.begin()->first + ": was not written");
+}
+
+Outgoing weights(const State& state) {
+  Outgoing outgoing;
+  for (const Parameter& parameter : state.parameters) {
+    if (!parameter.tied.empty() && state.find(parameter.tied)) continue;
+    if (parameter.weight)
+      outgoing.emplace_back(parameter.name, &*parameter.weight);
+    else if (parameter.master)
+      outgoing.emplace_back(parameter.name, &*parameter.master);
+  }
+  if (outgoing.empty()) throw Error(state.path, 0, "holds no weights");
+  return outgoing;
+}
+
+void configuration(const State& state, const std::string& to) {
+  std::error_code failure;
+  const std::string from = state.folder + "/config.json";
+  if (!fs::is_regular_file(from, failure)) return;
+  fs::copy_file(from, to + "/config.json", failure);
+  if (failure) throw Error(to + "/config.json", 0, failure.message());
+}
+
+std::string counted(std::size_t count, const std::string& what) {
+  return to_text(static_cast<std::int64_t>(count)) + " " + what;
+}
+
+}  // namespace
+
+Converted convert_hf(const State& state, const std::string& to) {
+  require_whole(state);
+  Folder folder(to);
+  Converted made;
+  write(folder.path() + "/model.safetensors", weights(state), {{"format", "pt"}}, made);
+  configuration(state, folder.path());
+  std::map<std::string, std::size_t> left;
+  std::size_t steps = 0, tied = 0;
+  for (const Parameter& parameter : state.parameters) {
+    if (parameter.weight && parameter.master && parameter.weight->dtype != parameter.master->dtype)
+      ++left["float32 masters"];
+    for (const auto& [kind, whole] : parameter.moments) ++left[kind];
+    steps += parameter.step ? 1 : 0;
+    tied += !parameter.tied.empty() && state.find(parameter.tied) ? 1 : 0;
+  }
+  for (const auto& [kind, count] : left) made.left_out.push_back(kind + " of " + counted(count, "parameters"));
+  if (steps > 0) made.left_out.push_back("the optimizer's steps and settings");
+  if (tied > 0) made.left_out.push_back(counted(tied, "names of tied parameters"));
+  if (!state.facts.empty())
+    made.left_out.push_back(counted(state.facts.size(), "values of schedule, scaler, random states and training"));
+  folder.publish();
+  return made;
+}
+
+Converted convert_safetensors(const State& state, const std::string& to) {
+  require_whole(state);
+  Folder folder(to);
+  Converted made;
+  write(folder.path() + "/model.safetensors", weights(state), {{"format", "pt"}}, made);
+  configuration(state, folder.path());
+  Outgoing optimizer;
+  for (const Parameter& parameter : state.parameters) {
+    if (parameter.weight && parameter.master) optimizer.emplace_back("master." + parameter.name, &*parameter.master);
+    for (const auto& [kind, whole] : parameter.moments) optimizer.emplace_back(kind + "." + parameter.name, &whole);
+  }
+  write(folder.path() + "/" + kOptimizerFile, optimizer, metadata_of(state), made);
+  // The values that are no tensors are read back too.
+  State back;
+  for (const Parameter& parameter : state.parameters) back.parameter(parameter.name);
+  add_safetensors(back, folder.path() + "/" + kOptimizerFile);
+  for (const Parameter& parameter : state.parameters) {
+    const Parameter& other = *back.find(parameter.name);
+    if (other.step != parameter.step || other.hyper != parameter.hyper || other.tied != parameter.tied)
+      throw Error(to, 0, parameter.name + ": its step or settings were not written as they were read");
+  }
+  if (back.facts != state.facts || back.step != state.step)
+    throw Error(to, 0, "a schedule or random state was not written as it was read");
+  folder.publish();
+  return made;
+}
+
+}  // namespace zs::state

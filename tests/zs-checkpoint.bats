@@ -121,6 +121,7 @@ faulty() {
   faulty 'zero_pp_rank_1_mp_rank_00_optim_states.pt: damaged zip archive' eval 'truncate -s 3000 "$(shards 1)"'
   faulty 'zero_pp_rank_1_mp_rank_00_optim_states.pt: is empty' eval ': >"$(shards 1)"'
   faulty 'fc1.bias: 13 of 13 weights of bf16 are not their masters rounded' eval 'mv "$(shards 0)" x; mv "$(shards 1)" "$(shards 0)"; mv x "$(shards 1)"'
+  faulty 'zero_pp_rank_1_mp_rank_00_optim_states.pt: holds no optimizer_state_dict' eval 'cp z2/global_step3/mp_rank_00_model_states.pt "$(shards 1)"'
   faulty 'is a second file of rank 0' cp "$(shards 0)" z2/global_step3/zero_pp_rank_0_mp_rank_00_optim_states.pt
   faulty 'is of rank 2, but the checkpoint has 2 ranks' eval 'cp "$(shards 1)" "$(shards 2)"'
   unpack 0.19.8-deepspeed-stage3-ranks4-dtypefp32-sub_group60 four

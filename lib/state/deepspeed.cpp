@@ -154,7 +154,12 @@ const Opened* Reader::open_models() {
 
 void Reader::open_optimizers() {
   for (const auto& [mp, files] : optimizers_) {
-    for (const auto& [dp, name] : files) open(name, dp, optimizer_files_[mp]);
+    for (const auto& [dp, name] : files) {
+      std::vector<Opened>& opened = optimizer_files_[mp];
+      if (!open(name, dp, opened) || opened.back().root.find("optimizer_state_dict")) continue;
+      fault(name, "holds no optimizer_state_dict: it is another file under this name");
+      opened.pop_back();
+    }
   }
   std::erase_if(optimizer_files_, [](const auto& each) { return each.second.empty(); });
   const Value* stage = nullptr;

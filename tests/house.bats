@@ -82,7 +82,7 @@ scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; 
   [[ $output == *"idle.bats line 2:"*SC2314*"6:  [ 1 = 1 ] $and"*"10:  grep -q a b $and"* ]]
 }
 
-@test "unity: groups have each source of lib/ once; a source that is edited, new or gone leaves the others as they are" {
+@test "unity: groups have each source of lib/ once; a source that is edited, new, gone or ambiguous leaves the others as they are" {
   local sources compiled folder=$BATS_TEST_TMPDIR/build root=$PWD
   # What is compiled: the sources in groups, and those outside.
   compiled() {
@@ -111,6 +111,15 @@ scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; 
   diff build/unity/room-0.cpp <(printf '#include "room/%s.cpp"\n' a c)
   run -0 "$root/share/unity" build lib/room/b.cpp
   [ "$output" = lib/room/b.cpp ]
+
+  # A private function that another source has too, or that a header declares, is called by nobody else.
+  mkdir -p lib/twins
+  for source in a b c d; do printf 'namespace {\n\nstd::string only_in_%s(int x) {\n}\n}  // namespace\n' $source >lib/twins/$source.cpp; done
+  printf 'namespace {\nint same(double x) {\n}\n}  // namespace\n' | tee -a lib/twins/a.cpp >>lib/twins/b.cpp
+  echo 'std::string only_in_c(std::string_view text);' >lib/twins/twins.hpp
+  touch lib/twins/e.cpp
+  run -0 "$root/share/unity" build lib/twins/{a,b,c,d,e}.cpp
+  [ "$output" = $'unity/twins-0.cpp\nlib/twins/a.cpp\nlib/twins/b.cpp\nlib/twins/c.cpp' ]
 }
 
 @test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {

@@ -51,7 +51,7 @@ set_results() { results=$1 go_on="zs-runs rerun $(as_words "$1")"; }
 begin_experiment() {
   local tool
   for tool in "$([[ -n ${foreign-} ]] && echo zs-record || echo zs-train)" zs-parse zs-aggregate zs-plot zs-report zs-runs; do
-    command -v $tool >/dev/null || die "$tool is neither beside zs-sweep nor on PATH: run make first"
+    command -v "$tool" >/dev/null || die "$tool is neither beside zs-sweep nor on PATH: run make first"
   done
   if [[ -n $submit ]]; then needs_sbatch; fi
   plan_launch

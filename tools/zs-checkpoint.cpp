@@ -42,8 +42,8 @@ const zs::cli::Command kCommand = {
     {{0, "nothing is missing or damaged; of diff: no difference beyond the tolerance"},
      {1, "something is missing or damaged, or the two differ"},
      {3, "of diff: what both have is equal, but one has what the other lacks"}},
-    {"zs-checkpoint show checkpoints/", "zs-checkpoint verify checkpoints/global_step100",
-     "zs-checkpoint diff checkpoints/global_step100 converted/"}};
+    {"zs-checkpoint show checkpoints/", "zs-checkpoint verify checkpoints/global_step3",
+     "zs-checkpoint convert --to safetensors checkpoints/ converted"}};
 
 Json objects(const std::vector<std::string>& columns, const state::Rows& rows) {
   Json all = Json::array();

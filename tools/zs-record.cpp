@@ -25,7 +25,6 @@ const zs::cli::Command kCommand = {
         {0, "patterns", "FILE",
          "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
         {'m', "map", "COLUMN=KEY", "take COLUMN from KEY of the log; several with commas"},
-        {0, "rank", "WHICH", "records of all ranks, of rank 0, or their mean", "all", {"all", "0", "mean"}},
     },
     {{0, "the command's own exit status, 128 + N where signal N has ended it"},
      {126, "the command cannot be started"},

@@ -27,7 +27,7 @@ resume() {
   shift
   timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$ranks" zs-train --resume "$@"
 }
-digest() { sed -n 's/^state_digest: //p' "$1"; }
+digest() { sed -n 's/^state_digest: //p' "$@"; }
 
 # Loads a copy of checkpoint_8 that was changed by a command, and expects an error with these words.
 damaged() {
@@ -275,7 +275,7 @@ END
   rm -rf killed
   export ZS_MARK=killed-$BATS_SUITE_TMPDIR
   # shellcheck disable=SC2086
-  mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 3 --max_steps 40 --save_steps 2 \
+  mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 3 --max_steps 400 --save_steps 10 \
     --keep_last 2 --output_dir killed >killed.log 2>/dev/null &
   await compgen -G 'killed/2*/checkpoint_*' >/dev/null
   id=$(cd killed && basename 2*)
@@ -290,10 +290,10 @@ END
     resume 2 "$id" --output_dir killed >>killed.log 2>/dev/null &
     sleep 1.5
   done
-  resume 1 "$id" --output_dir killed >final.log 2>final.err || grep -q "has 40 steps done, and they count: of 40 none is left" final.err || { cat final.err; false; }
-  train 1 --gradient_accumulation_steps 4 --max_steps 40 --output_dir out >whole.log
+  resume 1 "$id" --output_dir killed >final.log 2>final.err || grep -q "has 400 steps done, and they count: of 400 none is left" final.err || { cat final.err; false; }
+  train 1 --gradient_accumulation_steps 4 --max_steps 400 --output_dir out >whole.log
   [[ $(digest final.log killed.log | tail -n 1) == "$(digest whole.log)" ]]
-  zs-aggregate --format tsv "killed/$id/metrics.h5" | awk 'NR == 2 { exit !($3 == 40) }'
+  zs-aggregate --format tsv "killed/$id/metrics.h5" | awk 'NR == 2 { exit !($3 == 400) }'
 }
 
 @test "checkpoint: Python's torch.load reads both files, weights_only, to the same bits; its weights load" {

@@ -49,7 +49,7 @@ constexpr std::array<std::string_view, 24> kTokensOf = {
 struct Form {
   std::string_view front;
   std::size_t least;
-  std::string_view more{};  ///< letters beside A-Z, a-z and 0-9
+  std::string_view more{};  ///< characters that a token may have too, with A-Z, a-z and 0-9
 };
 constexpr auto kForms = std::to_array<Form>({
     {"hf_", 16},         {"ghp_", 16},  {"gho_", 16},  {"ghu_", 16},        {"ghs_", 16},         {"ghr_", 16},

@@ -20,7 +20,7 @@ enum class Kind {
 /// Whose word a value is.
 enum class From {
   user,    ///< of a file, an option or --set: it must have an effect (reading.hpp)
-  stored,  ///< of the configuration of the run that goes on
+  stored,  ///< the resumed run had it in its configuration
   zs,      ///< a default, or what follows from other values
 };
 
@@ -46,7 +46,7 @@ class Config {
   void set(Entry entry);
   /// As set(), of a value that zs chooses: "default".
   void choose(const std::string& key, const std::string& value);
-  /// Every value is that of a run that goes on.
+  /// Marks every value as stored: a resumed run had it.
   void mark_stored();
   /// Adds the known keys that have a default and are not set, from "default".
   void add_defaults();

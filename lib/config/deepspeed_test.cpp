@@ -242,7 +242,7 @@ TEST_CASE("method: a name stands for stage, backend and offload; typed, it is ov
 
 namespace {
 
-/// The value of a setting where a file and the defaults of zs are read: of a client that has none of its own.
+/// What a client reads of a setting that it does not set itself: the file over the defaults of zs.
 std::string taken(const Config& config, const std::string& key) {
   const zs::config::Known& row = *zs::config::known(key);
   const zs::config::Entry* const entry = config.find(key);

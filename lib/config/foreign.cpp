@@ -38,7 +38,7 @@ std::string_view key_called(const std::string& word) {
   return found == keys.end() ? "" : found->second;
 }
 
-/// Whether zs could train with this value of a known key; nobody else need.
+/// Whether zs could train with this value of a known key.
 bool zs_takes(const Entry& entry) {
   try {
     Config one;

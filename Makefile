@@ -17,16 +17,18 @@ VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unkn
 DEB_VERSION = $(shell git log -1 --date=format:%Y%m%d.%H%M --format=0~git%cd.%h 2>/dev/null || echo 0~unknown)$(if $(findstring -dirty,$(VERSION)),+changed)
 
 # ---- what there is to build: folders and files, found, not listed --------------------------------------------------
-LIGHT := $(shell sed '/^---/,$$d;/^\#/d;s/:.*//' lib/LAYERS)
-HEAVY := $(shell sed '1,/^---/d;/^\#/d;s/:.*//' lib/LAYERS)
-# A GPU's library, libzs-cuda.so: sources cuda*.cpp and *.cu (lib/device/backend.hpp).
-gpu_sources := $(wildcard lib/*/cuda*.cpp lib/*/*.cu)
+LIGHT := $(shell awk '$$2 == "tools" { print $$1 }' lib/LAYERS)
+HEAVY := $(shell awk '$$2 == "train" { print $$1 }' lib/LAYERS)
+# An include names a room without its floor: "parse/log.hpp".
+FLOORS := $(sort $(patsubst %/,-Ilib/%,$(dir $(LIGHT) $(HEAVY))))
+# A GPU's library, libzs-cuda.so: sources cuda*.cpp and *.cu (lib/engine/device/backend.hpp).
+gpu_sources := $(wildcard lib/*/*/cuda*.cpp lib/*/*/*.cu)
 sources = $(filter-out %_test.cpp $(gpu_sources),$(foreach d,$(1),$(wildcard lib/$(d)/*.cpp)))
 tests = $(foreach d,$(1),$(wildcard lib/$(d)/*_test.cpp))
 object = $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(patsubst %.cpp,$(BUILD)/obj/%.o,$(1)))
 TOOLS := $(patsubst tools/%.cpp,%,$(wildcard tools/zs-*.cpp))
 empty :=
-HEAVY_TOOLS := $(patsubst tools/%.cpp,%,$(shell grep -lE '^\#include "($(subst $(empty) ,|,$(HEAVY)))/' tools/zs-*.cpp /dev/null))
+HEAVY_TOOLS := $(patsubst tools/%.cpp,%,$(shell grep -lE '^\#include "($(subst $(empty) ,|,$(notdir $(HEAVY))))/' tools/zs-*.cpp /dev/null))
 MPI_TESTS := $(patsubst tests/mpi/%.cpp,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.cpp))
 BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
 LIGHT_TOOLS := $(filter-out $(HEAVY_TOOLS),$(TOOLS))
@@ -45,7 +47,7 @@ ifeq ($(TORCH),debian)
 override TORCH_HOME :=
 TORCH_CFLAGS := -isystem /usr/include/torch/csrc/api/include
 TORCH_LIBS := -luring -ltorch_cpu -lc10
-IN_PLACE := $(BUILD)/obj/lib/token/debian/sentencepiece.o
+IN_PLACE := $(BUILD)/obj/lib/formats/token/debian/sentencepiece.o
 else ifneq ($(TORCH),)
 $(error TORCH=$(TORCH) is not known; TORCH=debian takes the distribution's LibTorch, TORCH_HOME=FOLDER any other)
 else
@@ -67,7 +69,7 @@ TOOLKIT = $(abspath $(dir $(NVCC))..)
 CUDA_FOLDERS = $(wildcard $(TORCH_HOME)/../nvidia/*/lib) $(TOOLKIT)/lib64
 CUDA_CFLAGS = -fPIC $(addprefix -isystem ,$(wildcard $(TORCH_HOME)/../nvidia/*/include $(TORCH_HOME)/../include) $(TOOLKIT)/include)
 SM ?= 80 90 $(if $(shell $(NVCC) --list-gpu-code 2>/dev/null | grep -x sm_100),100)
-NVCC_FLAGS = -std=c++20 -O3 -Ilib --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra,-fPIC \
+NVCC_FLAGS = -std=c++20 -O3 $(FLOORS) --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra,-fPIC \
   $(foreach v,$(SM),-gencode=arch=compute_$(v),code=sm_$(v))
 # libtorch_cuda names libraries (of sparse products, of several nodes) that zs does not call.
 CUDA_LIBS = -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cuda -lc10_cuda -ltorch_cpu -lc10 \
@@ -76,15 +78,15 @@ CUDA_LIBS = -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TOR
 # The cache is one user's: what is installed brings the libraries that it has from there, and looks for them beside it alone.
 CACHED := $(findstring /zs/libtorch-,$(TORCH_HOME))
 CACHED_LIBS = $(if $(CACHED),$(shell ldd $(BUILD)/zs-train | sed -n 's|.*=> \($(dir $(TORCH_HOME))[^ ]*\) .*|\1|p'))
-COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
+COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(FLOORS) $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
 # Which products are fused with sums is part of the bits, and spelt out in the sources: compilers fuse nothing.
 # fmt from its headers: a LibTorch brings other ones than the distribution's library is made of.
 HEAVY_FLAGS = $(COMMON) $(TORCH_CFLAGS) $(MPI_CFLAGS) -fopenmp-simd -ffp-contract=off -DFMT_HEADER_ONLY
 # What loops over numbers are compiled with, by path: for speed, no bit depends on it.
-FLAGS_lib/device/cpu.cpp := -O3 -fno-math-errno
-FLAGS_lib/image/transform.cpp := -O3
-FLAGS_lib/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
-FLAGS_lib/cli/version.cpp = -DZS_VERSION='"$(VERSION)"'
+FLAGS_lib/engine/device/cpu.cpp := -O3 -fno-math-errno
+FLAGS_lib/formats/image/transform.cpp := -O3
+FLAGS_lib/engine/kernel/vector.cpp := -O3 -fno-math-errno -fno-trapping-math
+FLAGS_lib/foundation/cli/version.cpp = -DZS_VERSION='"$(VERSION)"'
 PCH := $(BUILD)/pch/tensor.hpp
 LIGHT_PCH := $(BUILD)/pch/standard.hpp
 TEST_PCH := $(BUILD)/pch/test.hpp
@@ -99,7 +101,7 @@ $(if $(filter 0,$(UNITY)),$(shell rm -rf $(BUILD)/unity))
 vpath unity/%.cpp $(BUILD)
 # What has flags of its own stays out of groups, and families of models and formats of state, whose private names are the same
 # on purpose.
-own = $(foreach s,$(1),$(if $(FLAGS_$(s)),$(s))) $(filter lib/model/% lib/state/%,$(1))
+own = $(foreach s,$(1),$(if $(FLAGS_$(s)),$(s))) $(filter lib/engine/model/% lib/evidence/state/%,$(1))
 units = $(if $(filter 1,$(UNITY)),$(shell share/unity $(BUILD) $(filter-out $(call own,$(1)),$(1))) $(call own,$(1)),$(1))
 LIGHT_OBJECTS := $(call object,$(call units,$(call sources,$(LIGHT))))
 HEAVY_OBJECTS := $(call object,$(call units,$(call sources,$(HEAVY))))
@@ -128,11 +130,11 @@ $(BUILD)/%.members: FORCE
 $(call object,$(filter %.cpp,$(gpu_sources))): EXTRA = $(CUDA_CFLAGS)
 $(HEAVY_OBJECTS) $(HEAVY_TESTS) $(call object,$(filter %.cpp,$(gpu_sources)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
 	@mkdir -p $(@D)
-	$(CXX) $(HEAVY_FLAGS) $(if $(EXTRA),-include lib/unit/tensor.hpp $(EXTRA),-include $(PCH)) $(FLAGS_$<) -MMD -MP -c $< -o $@
+	$(CXX) $(HEAVY_FLAGS) $(if $(EXTRA),-include lib/engine/unit/tensor.hpp $(EXTRA),-include $(PCH)) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
 $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCC_FLAGS) $(if $(findstring lib/device/,$<),-fmad=false) -MMD -MP -c $< -o $@
+	$(NVCC) $(NVCC_FLAGS) $(if $(findstring lib/engine/device/,$<),-fmad=false) -MMD -MP -c $< -o $@
 
 $(BUILD)/libzs-cuda.so: $(call object,$(gpu_sources))
 	$(CXX) -shared $^ $(CUDA_LIBS) -o $@
@@ -146,12 +148,12 @@ $(BUILD)/obj/%.o: %.cpp $(LIGHT_PCH).gch
 	@mkdir -p $(@D)
 	$(CXX) $(COMMON) $(or $(FLAGS_$<),-include $(LIGHT_PCH)) -MMD -MP -c $< -o $@
 
-$(PCH).gch: lib/unit/tensor.hpp $(BUILD)/libtorch
+$(PCH).gch: lib/engine/unit/tensor.hpp $(BUILD)/libtorch
 	@mkdir -p $(@D)
 	@cp $< $(PCH)
 	$(CXX) $(HEAVY_FLAGS) -MMD -MP -x c++-header $< -o $@
 
-$(LIGHT_PCH).gch: lib/base/standard.hpp
+$(LIGHT_PCH).gch: lib/foundation/base/standard.hpp
 	@mkdir -p $(@D)
 	@cp $< $(LIGHT_PCH)
 	$(CXX) $(COMMON) -MMD -MP -x c++-header $< -o $@
@@ -174,7 +176,7 @@ $(BUILD)/blas: $(BUILD)/bench/product $(BUILD)/libtorch
 # The version is one object, rebuilt when it changes.
 $(BUILD)/version: FORCE
 	@mkdir -p $(@D); echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
-$(BUILD)/obj/lib/cli/version.o: $(BUILD)/version
+$(BUILD)/obj/lib/foundation/cli/version.o: $(BUILD)/version
 
 $(LIGHT_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 	$(CXX) $< -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@

@@ -8,20 +8,27 @@ setup() {
 # The scripts of the project: files with a shell's first line, and what they source.
 scripts() { git grep -lE '^#!.*\bbash$|^# shellcheck shell=bash' -- ':!*.bats'; }
 
-@test "layers: no folder of lib/ includes what lib/LAYERS does not allow, and there is no cycle" {
+@test "layers: no room of lib/ includes what lib/LAYERS does not allow, or what stands above it" {
   tests/layers
 }
 
-@test "layers: an include upwards and a cycle are found" {
-  mkdir -p "$BATS_TEST_TMPDIR/lib/parse"
+@test "layers: a room above, a room that is not allowed and an unknown folder are found" {
+  mkdir -p "$BATS_TEST_TMPDIR"/lib/{low/base,low/cli,high/parse,high/new}
   cd "$BATS_TEST_TMPDIR"
-  printf 'base:\ncli: base\nparse: base\n' >lib/LAYERS
-  echo '#include "cli/run.hpp"' >lib/parse/log.cpp
+  printf 'low/base tools\nlow/cli tools\nhigh/parse tools\n' >lib/LAYERS
+  echo '#include "cli/run.hpp"' >lib/high/parse/log.cpp
+  echo '#include "log.hpp"' >lib/high/new/log.cpp
   run -1 "$ROOT/tests/layers" .
-  [ "$output" = "lib/parse/log.cpp:1: lib/parse may not include lib/cli" ]
-  printf 'base: parse\ncli: base\nparse: base cli\n' >lib/LAYERS
+  [ "$output" = "lib/high/new/log.cpp:1: lib/high/new is not in lib/LAYERS
+lib/high/new/log.cpp:1: lib/high/new may not include \"log.hpp\" without its room
+lib/high/parse/log.cpp:1: lib/high/parse may not include cli" ]
+  rm -r lib/high/new
+  printf 'low/base tools\nlow/cli tools parse\nhigh/parse tools cli\n' >lib/LAYERS
   run -1 "$ROOT/tests/layers" .
-  [[ $output == "lib/LAYERS: the layers have a cycle: "*base*parse* ]]
+  [ "$output" = "lib/LAYERS:2: cli stands before parse, which it may include" ]
+  printf 'low/base tools\nhigh/parse tools\nlow/cli tools parse\n' >lib/LAYERS
+  run -1 "$ROOT/tests/layers" .
+  [[ $output == "lib/LAYERS:3: low has rooms in two places"* ]]
 }
 
 @test "links: a tool that includes no heavy layer loads neither LibTorch nor MPI" {

@@ -160,7 +160,7 @@ like_libtorch() { # like_libtorch VERSION ABI
   [ -e /usr/include/torch/csrc/api/include/torch/version.h ] || skip "needs Debian's LibTorch: apt-get install libtorch-dev"
   cd "$ROOT"
   read -ra flags < <(make -s TORCH=debian flags)
-  cp lib/unit/tensor.hpp "$BATS_TEST_TMPDIR"
+  cp lib/engine/unit/tensor.hpp "$BATS_TEST_TMPDIR"
   g++ "${flags[@]}" -x c++-header "$BATS_TEST_TMPDIR/tensor.hpp"
   mapfile -t sources < <(grep -lE '^#include <(ATen|c10|torch)/' lib/*/*.cpp | grep -vE '/cuda|_test\.cpp$')
   ((${#sources[@]} > 15))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Models by name and by folder, as Hugging Face's save_pretrained writes it: Llama beside GPT-2, from training to checkpoint and
-# back. What transformers itself computes is compared in lib/train/peer_test.cpp.
+# back. What transformers itself computes is compared in lib/training/train/peer_test.cpp.
 setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"

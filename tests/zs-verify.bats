@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The checker on real MPI ranks: exact where it should be, a planted fault found at its place, bad input refused.
-# lib/verify/*_test.cpp goes through stages, ranks and 100 faults in one process.
+# lib/training/verify/*_test.cpp goes through stages, ranks and 100 faults in one process.
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"

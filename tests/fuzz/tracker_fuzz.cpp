@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target for lib/tracker, run by tests/fuzz/run tracker. The input is the file of a W&B run or an event file
+// libFuzzer target for lib/formats/tracker, run by tests/fuzz/run tracker. The input is the file of a W&B run or an event file
 // of TensorBoard, told apart by its first byte. What is read is written again, and must read back as the same.
 #include <cstdint>
 #include <string>

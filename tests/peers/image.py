@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Small images of every kind, and what Pillow makes of them, for lib/image/image_test.cpp.
+"""Small images of every kind, and what Pillow makes of them, for lib/formats/image/image_test.cpp.
 
 image.py DIR         images, and for each IMAGE.expected: the bytes of convert("RGB").resize(SIZE, BILINEAR) for all SIZES
 """

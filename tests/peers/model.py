@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random small models of Hugging Face's transformers, and what it computes with them, for lib/train/peer_test.cpp.
+"""Random small models of Hugging Face's transformers, and what it computes with them, for lib/training/train/peer_test.cpp.
 
 model.py write DIR         a folder for every variation of a configuration
 model.py record DIR        the small ones that are checked in (tests/data/peers)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // YAML documents with places: errors carry file, line and column; merge keys and aliases are resolved.
-// Only sources of lib/config include this header.
+// Only sources of lib/foundation/config include this header.
 #pragma once
 #include <yaml-cpp/yaml.h>
 

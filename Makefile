@@ -99,14 +99,19 @@ TEST_OPT ?= -O0
 UNITY := $(or $(UNITY),$(if $(wildcard $(BUILD)/unity),1,$(if $(wildcard $(BUILD)/obj),0,1)))
 $(if $(filter 0,$(UNITY)),$(shell rm -rf $(BUILD)/unity))
 vpath unity/%.cpp $(BUILD)
-# What has flags of its own stays out of groups, and families of models and formats of state, whose private names are the same
-# on purpose.
-own = $(foreach s,$(1),$(if $(FLAGS_$(s)),$(s))) $(filter lib/engine/model/% lib/evidence/state/%,$(1))
-units = $(if $(filter 1,$(UNITY)),$(shell share/unity $(BUILD) $(filter-out $(call own,$(1)),$(1))) $(call own,$(1)),$(1))
-LIGHT_OBJECTS := $(call object,$(call units,$(call sources,$(LIGHT))))
-HEAVY_OBJECTS := $(call object,$(call units,$(call sources,$(HEAVY))))
-LIGHT_TESTS := $(call object,$(call units,$(call tests,$(LIGHT))))
-HEAVY_TESTS := $(call object,$(call units,$(call tests,$(HEAVY))))
+# What has flags of its own stays out of groups.
+own = $(foreach s,$(1),$(if $(FLAGS_$(s)),$(s)))
+all_sources := $(call sources,$(LIGHT) $(HEAVY)) $(call tests,$(LIGHT) $(HEAVY))
+# Targets that compile nothing do not look for groups.
+compiles := $(filter-out help deps clean lint light-tools heavy-tools flags,$(or $(MAKECMDGOALS),all))
+UNITS := $(if $(and $(compiles),$(filter 1,$(UNITY))),$(shell share/unity $(BUILD) $(filter-out $(call own,$(all_sources)),$(all_sources))) \
+  $(call own,$(all_sources)),$(all_sources))
+objects_of = $(call object,$(filter-out %_test.cpp,$(filter $(foreach room,$(1),lib/$(room)/% unity/$(notdir $(room))-%),$(UNITS))))
+tests_of = $(call object,$(filter $(foreach room,$(1),lib/$(room)/%_test.cpp unity/test-$(notdir $(room))-%),$(UNITS)))
+LIGHT_OBJECTS := $(call objects_of,$(LIGHT))
+HEAVY_OBJECTS := $(call objects_of,$(HEAVY))
+LIGHT_TESTS := $(call tests_of,$(LIGHT))
+HEAVY_TESTS := $(call tests_of,$(HEAVY))
 
 # demo and check build with every processor, unless make was given its own -j.
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))

@@ -125,8 +125,12 @@ lib/high/parse/log.cpp:1: lib/high/parse may not include cli" ]
   printf 'namespace {\nint same(double x) {\n}\n}  // namespace\n' | tee -a lib/twins/a.cpp >>lib/twins/b.cpp
   echo 'std::string only_in_c(std::string_view text);' >lib/twins/twins.hpp
   touch lib/twins/e.cpp
-  run -0 "$root/share/unity" build lib/twins/{a,b,c,d,e}.cpp
-  [ "$output" = $'unity/twins-0.cpp\nlib/twins/a.cpp\nlib/twins/b.cpp\nlib/twins/c.cpp' ]
+  # Private types and constants of one name do not compile together.
+  printf 'namespace {\nstruct Same {\n};\n}  // namespace\n' | tee lib/twins/f.cpp >lib/twins/g.cpp
+  printf 'namespace {\nconstexpr int kSame = 1;\n}  // namespace\n' | tee lib/twins/h.cpp >lib/twins/i.cpp
+  run -0 "$root/share/unity" build lib/twins/{a,b,c,d,e,f,g,h,i}.cpp
+  [ "$output" = "unity/twins-0.cpp
+$(printf 'lib/twins/%s.cpp\n' a b c f g h i)" ]
 }
 
 @test "install: the tools, pages, completions and share/ arrive, and the tools find their share/" {

@@ -138,8 +138,8 @@ zs::Status aggregate(const zs::cli::Args& args) {
   if (args.text("outliers") == "p99") rule.timing.outliers = zs::stat::Outliers::above_p99;
   if (args.text("outliers") == "mad") rule.timing.outliers = zs::stat::Outliers::far_out;
   if (args.text("deviation") == "population") rule.deviation = zs::stat::Deviation::population;
-  if (args.has("target")) rule.detail.target = args.real("target", -HUGE_VAL, HUGE_VAL);
-  rule.detail.seed = static_cast<std::uint64_t>(args.integer("seed", 0));
+  if (args.has("target")) rule.target = args.real("target", -HUGE_VAL, HUGE_VAL);
+  rule.seed = static_cast<std::uint64_t>(args.integer("seed", 0));
   std::int64_t faults = 0;
   const auto of_folder = [&](const std::string& path) {
     return zs::parse::collect(zs::parse::jobs_of({path}, ""), {}, zs::cli::fault_printer(kCommand, faults));

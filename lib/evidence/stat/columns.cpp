@@ -10,24 +10,13 @@
 #include "base/name.hpp"
 #include "base/number.hpp"
 #include "compare/rows.hpp"
+#include "stat/work.hpp"
 
 namespace zs::stat {
 namespace {
 
 using metric::absent_real;
 using metric::is_absent;
-
-double least(const Sample& values) {
-  double found = absent_real();
-  for (const double value : values) found = is_absent(found) || std::isnan(found) || value < found ? value : found;
-  return found;
-}
-
-double greatest(const Sample& values) {
-  double found = absent_real();
-  for (const double value : values) found = is_absent(found) || std::isnan(found) || value > found ? value : found;
-  return found;
-}
 
 std::string shown(double value) { return to_shown_text(value, 6); }
 
@@ -43,8 +32,6 @@ std::string mean_text(const metric::Table& summary, const std::string& name, std
 }
 
 }  // namespace
-
-double finite_or_absent(double value) { return std::isnan(value) ? absent_real() : value; }
 
 std::vector<ColumnPoint> column_points(const metric::Run& run, const std::string& column) {
   std::vector<ColumnPoint> points;
@@ -99,14 +86,13 @@ void write_columns(RowWriter& row, const Condition& condition, const std::vector
       means.push_back(mean(values));
       all.insert(all.end(), values.begin(), values.end());
     }
-    const auto or_absent = [&](const Sample& values) { return values.empty() ? absent_real() : mean(values); };
     // Points of one run are not independent repetitions: with several runs their spread counts.
     const Interval interval = mean_interval(means.size() > 1 ? means : all);
-    row.real(name + ".first", or_absent(firsts), unit);
-    row.real(name + ".last", or_absent(lasts), unit);
-    row.real(name + ".min", least(all), unit);
-    row.real(name + ".max", greatest(all), unit);
-    row.real(name + ".mean", or_absent(means), unit);
+    row.real(name + ".first", mean_of(firsts), unit);
+    row.real(name + ".last", mean_of(lasts), unit);
+    row.real(name + ".min", or_absent(all, least(all)), unit);
+    row.real(name + ".max", or_absent(all, greatest(all)), unit);
+    row.real(name + ".mean", mean_of(means), unit);
     row.real(name + ".low", finite_or_absent(interval.low), unit);
     row.real(name + ".high", finite_or_absent(interval.high), unit);
   }

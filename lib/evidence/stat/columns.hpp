@@ -24,9 +24,6 @@ std::vector<ColumnPoint> column_points(const metric::Run& run, const std::string
 /// Throws UsageError at a column that none of the runs has, naming the nearest.
 void require_column(const std::vector<const metric::Run*>& runs, const std::string& column);
 
-/// What a summary holds for a figure that may be nan: absent then.
-double finite_or_absent(double value);
-
 /// NAME.first, .last, .min, .max, .mean and its 95 % interval .low and .high, for each name. Of several runs first,
 /// last and mean are means over the runs, and the interval comes from their spread.
 void write_columns(RowWriter& row, const Condition& condition, const std::vector<std::string>& names);

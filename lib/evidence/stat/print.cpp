@@ -2,11 +2,11 @@
 #include "stat/print.hpp"
 
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/number.hpp"
 #include "metric/escape.hpp"
+#include "stat/summary_columns.hpp"
 
 namespace zs::stat {
 namespace {
@@ -15,39 +15,41 @@ using metric::Column;
 using metric::Table;
 using Json = nlohmann::ordered_json;
 
-constexpr int kDigits = 7;  // of a loss, unless it is short: "10.555366"
 constexpr std::size_t kDigestShown = 12;
 
-std::string loss(double value) { return to_shown_text(value, kDigits); }
-
-std::string seconds(double value) {
-  return std::fabs(value) < 0.1 ? to_rounded_text(value * 1e3, 4) + " ms" : to_rounded_text(value, 4) + " s";
-}
-
-/// Cells of one column in words; empty where absent.
-std::vector<std::string> words(const Column& column, const std::function<std::string(double)>& print) {
-  std::vector<std::string> cells;
-  for (std::size_t row = 0; row < column.size(); ++row) {
-    if (column.absent(row))
-      cells.emplace_back();
-    else if (column.type() == metric::Type::text)
-      cells.push_back(column.texts()[row]);
-    else
-      cells.push_back(print(column.real(row)));
+/// As the table for people has a number of this kind.
+std::string shown(Kind kind, double value) {
+  switch (kind) {
+    case Kind::loss:
+      return to_shown_text(value, 7);  // unless it is short: "10.555366"
+    case Kind::seconds:
+      return std::fabs(value) < 0.1 ? to_rounded_text(value * 1e3, 4) + " ms" : to_rounded_text(value, 4) + " s";
+    case Kind::bytes:
+      return to_bytes_text(value);
+    case Kind::rate:
+      return to_rounded_text(value, 4);
+    default:
+      return to_text(static_cast<std::int64_t>(value));
   }
-  return cells;
 }
 
-/// "0.4771 s -+ 0.0023": the mean with half the width of its interval.
-std::vector<std::string> times(const Table& table) {
-  const Column* const mean = table.find("time_mean");
+/// " ± 0.5 %": half the width of the interval of the mean, where it has one.
+std::string half_width(const Table& table, double mean, std::size_t row) {
   const Column *const low = table.find("time_low"), *const high = table.find("time_high");
-  std::vector<std::string> cells = words(*mean, seconds);
-  for (std::size_t row = 0; row < cells.size(); ++row) {
-    if (low->absent(row) || high->absent(row)) continue;
-    cells[row] += " ± " + to_rounded_text((high->real(row) - low->real(row)) / 2 / mean->real(row) * 100, 2) + " %";
+  if (!low || !high || low->absent(row) || high->absent(row)) return "";
+  return " ± " + to_rounded_text((high->real(row) - low->real(row)) / 2 / mean * 100, 2) + " %";
+}
+
+/// The cell in words; "" where it is absent.
+std::string cell(const SummaryColumn& column, const Table& table, std::size_t row) {
+  const Column& values = *table.find(column.name);
+  if (values.absent(row)) return "";
+  if (values.type() == metric::Type::text) {
+    const std::string& text = values.texts()[row];
+    return column.name == "state_digest" ? text.substr(0, kDigestShown) : text;
   }
-  return cells;
+  const std::string text = shown(column.kind, values.real(row));
+  return column.name == "time_mean" ? text + half_width(table, values.real(row), row) : text;
 }
 
 Json value(const Column& column, std::size_t row) {
@@ -72,38 +74,17 @@ Json records(const Table& table) {
 Cells for_people(const Table& summary) {
   Cells cells;
   cells.rows.resize(summary.rows());
-  const auto add = [&](const std::string& title, const std::vector<std::string>& column) {
+  for (const SummaryColumn& column : kSummaryColumns) {
+    const Column* const values = column.table.empty() ? nullptr : summary.find(column.name);
     bool any = false;
-    for (const std::string& cell : column) any = any || !cell.empty();
-    if (!any) return;
-    cells.header.push_back(title);
-    for (std::size_t row = 0; row < column.size(); ++row)
-      cells.rows[row].push_back(column[row].empty() ? "-" : column[row]);
-  };
-  const auto count = [](double value) { return to_text(static_cast<std::int64_t>(value)); };
-  const auto plain = [&](const std::string& title, const std::string& name,
-                         const std::function<std::string(double)>& print) {
-    if (const Column* const column = summary.find(name)) add(title, words(*column, print));
-  };
-  plain("condition", "condition", {});
-  plain("runs", "runs", count);
-  plain("points", "points", count);
-  plain("status", "status", {});
-  plain("final loss", "final_loss", loss);
-  plain("best loss", "best_loss", loss);
-  plain("valid loss", "valid_loss", loss);
-  add("time (95 %)", times(summary));
-  plain("median", "time_median", seconds);
-  plain("peak memory", "peak_mem", to_bytes_text);
-  for (const auto& [title, name] :
-       {std::pair{"tokens/s", "tokens_per_second"}, std::pair{"images/s", "images_per_second"}})
-    plain(title, name, [](double value) { return to_rounded_text(value, 4); });
-  if (const Column* const digest = summary.find("state_digest")) {
-    std::vector<std::string> starts;
-    for (const std::string& text : digest->texts()) starts.push_back(text.substr(0, kDigestShown));
-    add("state digest", starts);
+    for (std::size_t row = 0; values && row < summary.rows(); ++row) any = any || !values->absent(row);
+    if (!any) continue;
+    cells.header.emplace_back(column.table);
+    for (std::size_t row = 0; row < summary.rows(); ++row) {
+      const std::string text = cell(column, summary, row);
+      cells.rows[row].push_back(text.empty() ? "-" : text);
+    }
   }
-  plain("reason", "reason", {});
   return cells;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fills a table row by row, cell by cell: the columns come into being in the order of their first cell.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,10 +27,6 @@ class RowWriter {
   void count(std::string_view name, std::size_t value) { integer(name, static_cast<std::int64_t>(value)); }
   void real(std::string_view name, double value, std::string_view unit = "") {
     column(name, metric::Type::real, unit).reals().push_back(value);
-  }
-  /// A real that is a count of something, such as bytes; absent stays absent.
-  void rounded(std::string_view name, double value, std::string_view unit) {
-    integer(name, metric::is_absent(value) ? metric::kAbsentInteger : std::llround(value), unit);
   }
 
  private:

@@ -53,6 +53,18 @@ double mean(const Sample& values) {
   return sum(values) / static_cast<double>(values.size());
 }
 
+double least(const Sample& values) {
+  double found = kNan;
+  for (const double value : values) found = std::isnan(found) || value < found ? value : found;
+  return found;
+}
+
+double greatest(const Sample& values) {
+  double found = kNan;
+  for (const double value : values) found = std::isnan(found) || value > found ? value : found;
+  return found;
+}
+
 double deviation(const Sample& values, Deviation kind) {
   const std::size_t divisor = kind == Deviation::population ? values.size() : values.size() - 1;
   if (values.empty() || divisor == 0) return kNan;

@@ -18,6 +18,10 @@ struct Interval {
 /// theirs.
 double mean(const Sample& values);
 
+/// The smallest value, nan only where all are; nan without a value. greatest() likewise.
+double least(const Sample& values);
+double greatest(const Sample& values);
+
 /// Standard deviation: of a sample (divided by n - 1; nan below two values), or of a population (by n).
 enum class Deviation { sample, population };
 double deviation(const Sample& values, Deviation kind = Deviation::sample);

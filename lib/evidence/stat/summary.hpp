@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs in, one row of figures per condition out. The columns are described in zs-metrics(5).
+// Runs in, one row of figures per condition out. Its columns are the rows of summary_columns.hpp.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "metric/table.hpp"
-#include "stat/condition.hpp"
-#include "stat/detail.hpp"
+#include "stat/work.hpp"
 
 namespace zs::stat {
-
-struct SummaryRule {
-  std::vector<std::string> by;  ///< attributes that group runs; empty: every run is a condition
-  TimingRule timing;
-  Deviation deviation = Deviation::sample;
-  DetailRule detail;
-  std::vector<std::string> columns{};  ///< columns of one's own to summarise too; see stat/columns.hpp
-};
 
 struct Summary {
   metric::Store store;                ///< the runs as they came, with summary, curves, tables and attributes

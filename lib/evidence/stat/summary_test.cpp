@@ -299,7 +299,7 @@ TEST_CASE("a restart replaces what it repeats; ranks and records of one step are
 
 TEST_CASE("further figures of one run, by hand") {
   SummaryRule rule = no_warmup();
-  rule.detail.target = 2;
+  rule.target = 2;
   const Summary made = summary_of(
       "#@ a world_size=4\n#@ a model.parameters=100\n#@ a zero_stage=2\n#@ a dtype=bf16\n"
       "run\tstep\tloss\titeration_time\ttokens\na\t10\t4\t1\t8\na\t20\t2\t2\t8\na\t40\t2\t3\t8\n",

@@ -2,7 +2,6 @@
 #include "summary/condition.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "base/error.hpp"
@@ -14,18 +13,6 @@
 namespace zs::summary {
 namespace {
 
-std::optional<std::int64_t> integer(const metric::Table& table, std::string_view name, std::size_t row) {
-  const metric::Column* const column = table.find(name);
-  if (!column || column->type() != metric::Type::integer || column->absent(row)) return {};
-  return column->integers()[row];
-}
-
-std::optional<double> real(const metric::Table& table, std::string_view name, std::size_t row) {
-  const metric::Column* const column = table.find(name);
-  if (!column || column->type() == metric::Type::text || column->absent(row)) return {};
-  return column->real(row);
-}
-
 std::string text(const metric::Table& table, std::string_view name, std::size_t row) {
   const metric::Column* const column = table.find(name);
   return column && column->type() == metric::Type::text ? column->texts()[row] : "";
@@ -33,29 +20,15 @@ std::string text(const metric::Table& table, std::string_view name, std::size_t 
 
 bool is_bad(const std::string& status) { return !status.empty() && status != "COMPLETE" && status != "UNKNOWN"; }
 
-std::size_t count(const metric::Table& table, std::string_view name, std::size_t row) {
-  return static_cast<std::size_t>(std::max<std::int64_t>(0, integer(table, name, row).value_or(0)));
-}
-
 /// The run of a row of the table "runs".
 Member member(const metric::Run& run, const metric::Table& table, std::size_t row) {
   Member made;
+  made.read(table, row);
   made.run = &run;
   made.facts = attribute::named(run.attributes);
   made.series = stat::series(run);
   made.status = text(table, "status", row);
   made.reason = text(table, "reason", row);
-  made.time_given = count(table, "time_given", row);
-  made.warmup_points = count(table, "warmup_points", row);
-  made.time_outliers = count(table, "time_outliers", row);
-  made.time_removed = count(table, "time_removed", row);
-  made.time_points = count(table, "time_points", row);
-  made.final_loss = real(table, "final_loss", row);
-  made.peak_mem = real(table, "peak_mem", row);
-  made.time_mean = real(table, "time_mean", row);
-  made.time_median = real(table, "time_median", row);
-  made.time_min = real(table, "time_min", row);
-  made.time_max = real(table, "time_max", row);
   return made;
 }
 
@@ -76,24 +49,35 @@ std::map<std::string, std::vector<Member>> members_of(const metric::Store& store
 
 }  // namespace
 
+template <const auto& kColumns>
+void Figures<kColumns>::read(const metric::Table& table, std::size_t row) {
+  for (std::size_t i = 0; i < kColumns.size(); ++i) {
+    const metric::Column* const column = table.find(kColumns[i].name);
+    if (column && column->type() != metric::Type::text) values_[i] = column->real(row);
+  }
+}
+template class Figures<stat::kRunColumns>;
+template class Figures<stat::kSummaryColumns>;
+
 bool Member::bad() const { return is_bad(status); }
 
 stat::Sample Member::times() const {
   stat::Sample kept;
+  const auto least = (*this)["time_min"], most = (*this)["time_max"];
   std::size_t timed = 0;
   for (const stat::Point& point : series.points) {
-    if (metric::is_absent(point.time) || timed++ < warmup_points) continue;
-    if (time_min && time_max && point.time >= *time_min && point.time <= *time_max) kept.push_back(point.time);
+    if (metric::is_absent(point.time) || timed++ < count("warmup_points")) continue;
+    if (least && most && point.time >= *least && point.time <= *most) kept.push_back(point.time);
   }
   return kept;
 }
 
 bool Condition::bad() const { return is_bad(status); }
 
-std::vector<double> Condition::values(std::optional<double> Member::*value) const {
+std::vector<double> Condition::values(Member::Column column) const {
   std::vector<double> all;
   for (const Member& member : members) {
-    if (member.*value) all.push_back(*(member.*value));
+    if (const auto value = member[column]) all.push_back(*value);
   }
   return all;
 }
@@ -134,27 +118,7 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     condition.status = text(table, "status", row);
     if (condition.status.empty()) condition.status = "UNKNOWN";
     condition.place = row;
-    condition.runs = integer(table, "runs", row);
-    condition.points = integer(table, "points", row);
-    condition.final_step = integer(table, "final_step", row);
-    condition.time_points = integer(table, "time_points", row);
-    condition.peak_mem = integer(table, "peak_mem", row);
-    condition.alloc_mem = integer(table, "alloc_mem", row);
-    condition.comm_bytes = integer(table, "comm_bytes", row);
-    condition.first_loss = real(table, "first_loss", row);
-    condition.final_loss = real(table, "final_loss", row);
-    condition.final_loss_low = real(table, "final_loss_low", row);
-    condition.final_loss_high = real(table, "final_loss_high", row);
-    condition.best_loss = real(table, "best_loss", row);
-    condition.mean_loss = real(table, "mean_loss", row);
-    condition.valid_loss = real(table, "valid_loss", row);
-    condition.time_mean = real(table, "time_mean", row);
-    condition.time_median = real(table, "time_median", row);
-    condition.time_std = real(table, "time_std", row);
-    condition.time_low = real(table, "time_low", row);
-    condition.time_high = real(table, "time_high", row);
-    condition.tokens_per_second = real(table, "tokens_per_second", row);
-    condition.images_per_second = real(table, "images_per_second", row);
+    condition.read(table, row);
     condition.loss_unit = loss_unit;
     condition.state_digest = text(table, "state_digest", row);
     condition.reason = text(table, "reason", row);
@@ -173,7 +137,7 @@ std::string model(const std::vector<Condition>& conditions) {
     const std::string one = condition.attribute("model.name");
     if (!known.empty() && !one.empty() && one != known) return "several models";
     if (!one.empty()) known = one;
-    silent = silent || (one.empty() && condition.points.value_or(0) > 0);
+    silent = silent || (one.empty() && condition.count("points") > 0);
   }
   return silent ? "" : known;
 }
@@ -183,16 +147,16 @@ std::string loss_unit(const std::vector<Condition>& conditions) {
 }
 
 bool on_images(const std::vector<Condition>& conditions) {
-  const auto has = [&](std::optional<double> Condition::*value) {
+  const auto has = [&](Condition::Column column) {
     return std::any_of(conditions.begin(), conditions.end(),
-                       [&](const Condition& one) { return (one.*value).has_value(); });
+                       [&](const Condition& one) { return one[column].has_value(); });
   };
-  return has(&Condition::images_per_second) && !has(&Condition::tokens_per_second);
+  return has("images_per_second") && !has("tokens_per_second");
 }
 
-Speed speed(const std::vector<Condition>& conditions) {
-  if (on_images(conditions)) return {"images", "images_per_second", &Condition::images_per_second};
-  return {"tokens", "tokens_per_second", &Condition::tokens_per_second};
+Condition::Column speed(const std::vector<Condition>& conditions) {
+  if (on_images(conditions)) return "images_per_second";
+  return "tokens_per_second";
 }
 
 const Condition& baseline(const std::vector<Condition>& conditions, const std::string& name) {

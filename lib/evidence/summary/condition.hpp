@@ -2,7 +2,8 @@
 // The rows of a summary as values with names: what figures and reports are made of. Statistics are those of the
 // summary: nothing here computes one.
 #pragma once
-#include <cstdint>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,18 +12,40 @@
 #include "metric/table.hpp"
 #include "stat/sample.hpp"
 #include "stat/series.hpp"
+#include "stat/summary_columns.hpp"
 
 namespace zs::summary {
 
-/// One run of a condition: its records, and what the summary's table "runs" says about it.
-struct Member {
+/// The figures of one row of a summary's table, by the names of its columns: row["time_mean"], which the compiler
+/// checks. What is absent there has no value.
+template <const auto& kColumns>
+class Figures {
+ public:
+  using Column = stat::Place<kColumns>;
+
+  Figures() { values_.fill(metric::absent_real()); }
+  std::optional<double> operator[](Column column) const {
+    const double value = values_[column.at];
+    return metric::is_absent(value) ? std::nullopt : std::optional(value);
+  }
+  /// A count; 0 where there is none.
+  std::size_t count(Column column) const {
+    const double value = values_[column.at];
+    return value > 0 ? static_cast<std::size_t>(value) : 0;
+  }
+  void set(Column column, double value) { values_[column.at] = value; }
+  void read(const metric::Table& table, std::size_t row);
+
+ private:
+  std::array<double, kColumns.size()> values_;
+};
+
+/// One run of a condition: its records, and its row of the summary's table "runs".
+struct Member : Figures<stat::kRunColumns> {
   const metric::Run* run = nullptr;  ///< owned by the store
   attribute::Facts facts;            ///< its attributes under their primary names
   stat::Series series;               ///< its records, a point for each step: where numbers came from
   std::string status, reason;        ///< as those of a condition
-  std::size_t time_given = 0, warmup_points = 0, time_outliers = 0, time_removed = 0, time_points = 0;
-  std::optional<double> final_loss, peak_mem;                        ///< in Condition::loss_unit, bytes
-  std::optional<double> time_mean, time_median, time_min, time_max;  ///< s, of what warm-up and outliers left
 
   /// Neither COMPLETE nor UNKNOWN.
   bool bad() const;
@@ -30,15 +53,11 @@ struct Member {
   stat::Sample times() const;
 };
 
-/// One row of a summary; what is absent there has no value here.
-struct Condition {
+/// One row of a summary.
+struct Condition : Figures<stat::kSummaryColumns> {
   std::string name;
   std::string status;     ///< COMPLETE FAILED DIVERGED DEAD MISSING CANCELLED TRUNCATED UNKNOWN
   std::size_t place = 0;  ///< row in the summary
-  std::optional<std::int64_t> runs, points, final_step, time_points, peak_mem, alloc_mem, comm_bytes;
-  std::optional<double> first_loss, final_loss, best_loss, mean_loss, valid_loss;
-  std::optional<double> final_loss_low, final_loss_high;  ///< 95 % interval over the runs
-  std::optional<double> time_mean, time_median, time_std, time_low, time_high, tokens_per_second, images_per_second;
   std::string loss_unit;  ///< of all conditions of a summary: "nats/token", or "nats" where runs train on images
   std::string state_digest;
   std::string reason;                    ///< why the status is not COMPLETE: "exit code 137"; "" where nothing says it
@@ -50,7 +69,7 @@ struct Condition {
   /// The attribute, by any of its names, where all members that have it agree; "" where none has it or they differ.
   std::string attribute(const std::string& key) const;
   /// The value of each run that has it.
-  std::vector<double> values(std::optional<double> Member::*value) const;
+  std::vector<double> values(Member::Column column) const;
 };
 
 /// `store` with a summary: as it is if it has one, else made as zs-aggregate does by default. Appends what the user
@@ -64,13 +83,8 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
 /// The model that all conditions with values say they train; "several models" where they name two, else "".
 std::string model(const std::vector<Condition>& conditions);
 
-/// What conditions get through in a second.
-struct Speed {
-  std::string noun;    ///< "tokens", or "images" where no condition counts tokens
-  std::string column;  ///< of the summary
-  std::optional<double> Condition::*value;
-};
-Speed speed(const std::vector<Condition>& conditions);
+/// What conditions get through in a second: tokens, or images where no condition counts tokens.
+Condition::Column speed(const std::vector<Condition>& conditions);
 /// What their losses are in.
 std::string loss_unit(const std::vector<Condition>& conditions);
 /// Every one that has a speed counts images.

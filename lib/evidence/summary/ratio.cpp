@@ -61,8 +61,8 @@ Estimate of_pairs(const stat::Sample& a, const stat::Sample& b) {
 }
 
 /// The values of runs that ran beside each other, or of all runs where the records do not tell.
-Samples samples(const Condition& baseline, const Condition& other, std::optional<double> Member::*value) {
-  const auto finite = [&](const Member& member) { return (member.*value).value_or(kNan); };
+Samples samples(const Condition& baseline, const Condition& other, Member::Column column) {
+  const auto finite = [&](const Member& member) { return member[column].value_or(kNan); };
   const auto by_run = [&](const Condition& condition) {
     std::map<std::string, double> values;
     for (const Member& member : condition.members) {
@@ -136,8 +136,7 @@ std::vector<Ratio> holm(const std::vector<Samples>& all) {
 }
 
 Ratios ratios(const Condition& baseline, const Condition& other) {
-  const Samples times = samples(baseline, other, &Member::time_mean),
-                peaks = samples(baseline, other, &Member::peak_mem);
+  const Samples times = samples(baseline, other, "time_mean"), peaks = samples(baseline, other, "peak_mem");
   const std::vector<Ratio> made = holm({times, peaks});
   return {made[0], made[1], times.paired ? times.baseline.size() : 0, !peaks.baseline.empty() || !peaks.other.empty()};
 }

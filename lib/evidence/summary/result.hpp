@@ -9,14 +9,12 @@
 namespace zs::summary {
 
 struct Result {
-  std::string name;   ///< column of the summary
+  Condition::Column column;
+  std::string name{column.row().name};
   std::string label;  ///< words and unit for people
-  double (*read)(const Condition&);
-  std::string (*print)(double);
-  bool high_is_best = false;
 
   /// nan where the condition has none.
-  double of(const Condition& condition) const { return read(condition); }
+  double of(const Condition& condition) const;
   /// With its unit, where that is not clear.
   std::string text(double value) const;
   /// True if `a` is a better value than `b`; anything finite is better than what is not.

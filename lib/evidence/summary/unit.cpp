@@ -83,6 +83,12 @@ std::string Unit::text(double value, int digits) const {
   return number(value, digits) + (name.empty() ? "" : " " + name);
 }
 
+Unit unit_of(stat::Kind kind, double largest) {
+  if (kind == stat::Kind::seconds) return time_unit(largest);
+  if (kind == stat::Kind::bytes) return bytes_unit(largest);
+  return kind == stat::Kind::rate ? rate_unit(largest) : Unit{};
+}
+
 Unit time_unit(double largest) {
   if (largest >= 7200) return {3600, "h"};  // from two of them on
   if (largest >= 300) return {60, "min"};

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "stat/column.hpp"
+
 namespace zs::summary {
 
 struct Unit {
@@ -21,6 +23,9 @@ struct Unit {
 /// `values` as a column has them: all with as many decimals as the largest needs for `digits` significant digits, but
 /// no more than any of them has; zeros at the end stay. Not finite ones as they are.
 std::vector<std::string> column(const std::vector<double>& values, int digits);
+
+/// The unit for values of this kind, by the largest: of seconds, bytes and rates one of those below, else none.
+Unit unit_of(stat::Kind kind, double largest);
 
 /// h, min, s, ms or us by `largest` seconds.
 Unit time_unit(double largest);

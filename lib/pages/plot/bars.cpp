@@ -16,6 +16,8 @@ constexpr std::size_t kFewPoints = 10;  // fewer are drawn as they are: their qu
 
 double finite(const std::optional<double>& value) { return value && std::isfinite(*value) ? *value : kNone; }
 
+std::string titled(Condition::Column column, const Unit& unit) { return column.row().titled(unit.name); }
+
 /// The part of a bar's figure that differs from one to the next.
 struct Reading {
   double value = kNone, low = kNone, high = kNone, inner = kNone;
@@ -62,19 +64,21 @@ stat::Sample times_of(const Condition& condition) {
 
 Figure time_figure(const std::vector<Condition>& conditions, const Options& options) {
   double largest = 0;
-  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition.time_mean));
+  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition["time_mean"]));
   if (largest == 0) throw Error("no condition of the summary has an iteration time");
   const Unit unit = summary::time_unit(largest);
   Panel panel;
-  panel.x_label = "mean iteration time (" + unit.name + ")";
+  panel.x_label = titled("time_mean", unit);
   panel.bars = bars(conditions, unit, "no time", [&](const Condition& condition) {
-    const double mean = finite(condition.time_mean), spread = finite(condition.time_std);
+    const double mean = finite(condition["time_mean"]), spread = finite(condition["time_std"]);
     if (options.deviation) return Reading{mean, mean - spread, mean + spread};
-    return Reading{mean, finite(condition.time_low), finite(condition.time_high)};
+    return Reading{mean, finite(condition["time_low"]), finite(condition["time_high"])};
   });
   const bool gathered = gather_bars(panel, conditions, unit);
-  const auto repeated = static_cast<std::size_t>(std::count_if(
-      conditions.begin(), conditions.end(), [](const Condition& condition) { return condition.runs.value_or(1) > 1; }));
+  const auto repeated =
+      static_cast<std::size_t>(std::count_if(conditions.begin(), conditions.end(), [](const Condition& condition) {
+        return condition["runs"].value_or(1) > 1;
+      }));
   const char* const over = repeated == 0                   ? "steps"
                            : repeated == conditions.size() ? "runs"
                                                            : "runs, or steps of a single one";
@@ -104,18 +108,15 @@ Figure memory_figure(const std::vector<Condition>& conditions, const Options&) {
   double largest = 0;
   bool inner = false;
   for (const Condition& condition : conditions) {
-    largest = std::max(largest, static_cast<double>(condition.peak_mem.value_or(0)));
-    inner = inner || (condition.peak_mem && condition.alloc_mem);
+    largest = std::max(largest, condition["peak_mem"].value_or(0));
+    inner = inner || (condition["peak_mem"] && condition["alloc_mem"]);
   }
   if (largest == 0) throw Error("no condition of the summary has a peak memory");
   const Unit unit = summary::bytes_unit(largest);
-  const auto bytes = [](const std::optional<std::int64_t>& value) {
-    return value ? static_cast<double>(*value) : kNone;
-  };
   Panel panel;
-  panel.x_label = "peak memory of a rank (" + unit.name + ")";
+  panel.x_label = titled("peak_mem", unit);
   panel.bars = bars(conditions, unit, "no memory", [&](const Condition& condition) {
-    return Reading{bytes(condition.peak_mem), kNone, kNone, bytes(condition.alloc_mem)};
+    return Reading{finite(condition["peak_mem"]), kNone, kNone, finite(condition["alloc_mem"])};
   });
   if (!gather_bars(panel, conditions, unit) && inner)
     panel.notes.emplace_back("mark inside a bar: memory allocated (alloc_mem)");
@@ -168,17 +169,18 @@ Figure distribution_figure(const std::vector<Condition>& conditions, const Optio
 }
 
 Figure throughput_figure(const std::vector<Condition>& conditions, const Options& options) {
-  const summary::Speed speed = summary::speed(conditions);
+  const Condition::Column speed = summary::speed(conditions);
+  const std::string noun(speed.row().label);
   double largest = 0;
-  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition.*speed.value));
+  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition[speed]));
   if (largest == 0) throw Error("no condition of the summary has tokens per second (the logs must say tokens)");
   const Unit unit = summary::rate_unit(largest);
   Panel panel;
-  panel.x_label = speed.noun + " (" + unit.name + ")";
-  panel.bars = bars(conditions, unit, "no " + speed.noun, [&](const Condition& condition) {
+  panel.x_label = titled(speed, unit);
+  panel.bars = bars(conditions, unit, "no " + noun, [&](const Condition& condition) {
     // What a step has is counted, not sampled: the rate's interval is that of the time, inverted.
-    const double rate = finite(condition.*speed.value), mean = finite(condition.time_mean);
-    return Reading{rate, rate * mean / finite(condition.time_high), rate * mean / finite(condition.time_low)};
+    const double rate = finite(condition[speed]), mean = finite(condition["time_mean"]);
+    return Reading{rate, rate * mean / finite(condition["time_high"]), rate * mean / finite(condition["time_low"])};
   });
   if (!gather_bars(panel, conditions, unit))
     panel.notes.emplace_back("± and error bars: from the 95 % interval of the mean iteration time");

@@ -21,12 +21,12 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
     const attribute::Attribute* const row = attribute::find(key);
     return row && (row->scaled || row->found);
   });
-  const summary::Speed speed = summary::speed(conditions);
+  const Condition::Column speed = summary::speed(conditions);
   std::vector<std::pair<std::string, std::vector<Point>>> curves;
   std::size_t without = 0;
   for (const Condition& condition : conditions) {
     const auto ranks = parse_real(condition.attribute("world_size"));
-    const auto& of_all = condition.*speed.value;
+    const auto of_all = condition[speed];
     if (!ranks || !of_all || !std::isfinite(*of_all) || condition.bad()) {
       ++without;
       continue;
@@ -55,7 +55,7 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
   share.x_ticks = rate.x_ticks;
   rate.log_y = true;
   share.from_zero = true;
-  rate.y_label = speed.noun + " (1/s)";
+  rate.y_label = speed.row().titled("1/s");
   share.y_label = "throughput of a rank, of that at the fewest ranks (%)";
   for (std::size_t i = 0; i < curves.size(); ++i) {
     auto& points = curves[i].second;
@@ -78,7 +78,7 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
   ideal.y = {100, 100};
   share.series.push_back(std::move(ideal));
   if (without > 0)
-    share.notes.push_back(counted(without, "condition") + " left out: failed, or without ranks or " + speed.noun);
+    share.notes.push_back(counted(without, "condition") + " left out: failed, or without ranks or " + std::string(speed.row().label));
   return {"Scaling", {std::move(rate), std::move(share)}, 2};
 }
 

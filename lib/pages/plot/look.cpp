@@ -43,7 +43,7 @@ bool comparable(const std::vector<const Condition*>& conditions) {
 std::vector<const Condition*> healthy(const std::vector<Condition>& conditions) {
   std::vector<const Condition*> all;
   for (const Condition& condition : conditions) {
-    if (!condition.bad() && condition.final_loss && std::isfinite(*condition.final_loss)) all.push_back(&condition);
+    if (!condition.bad() && std::isfinite(condition["final_loss"].value_or(HUGE_VAL))) all.push_back(&condition);
   }
   return all;
 }
@@ -64,7 +64,7 @@ std::vector<Look> looks(const std::vector<Condition>& conditions) {
   std::vector<const Condition*> order = healthy(conditions);
   if (comparable(order)) {
     std::stable_sort(order.begin(), order.end(),
-                     [](const Condition* a, const Condition* b) { return *a->final_loss < *b->final_loss; });
+                     [](const Condition* a, const Condition* b) { return *(*a)["final_loss"] < *(*b)["final_loss"]; });
   }
   std::vector<Look> made(conditions.size(), Look{Ink(Ink::Role::grid), true});
   for (std::size_t i = 0; i < std::min(kHighlighted, order.size()); ++i)

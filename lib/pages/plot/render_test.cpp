@@ -197,7 +197,7 @@ TEST_CASE("stage is hue and compile is strength; of too many conditions five hav
   for (int i = 0; i < 12; ++i) {
     many.push_back(summary::conditions(store, "s")[0]);
     many.back().name = "c" + std::to_string(i);
-    many.back().final_loss = 3 - 0.1 * i;
+    many.back().set("final_loss", 3 - 0.1 * i);
   }
   const auto twelve = looks(many);
   std::vector<std::size_t> hues;

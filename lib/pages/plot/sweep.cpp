@@ -154,7 +154,7 @@ Figure sweep_figure(const std::vector<Condition>& conditions, const Options& opt
     panel.cells.push_back(std::move(cell));
   }
   for (auto* const levels : {&panel.rows, &panel.columns}) *levels = figure::labels(*levels);
-  panel.key = value.high_is_best ? "higher is better" : "lower is better";
+  panel.key = value.column.row().better == stat::Better::high ? "higher is better" : "lower is better";
   panel.notes.push_back("best: " + best->name + " (" + value.text(value.of(*best)) + ")");
   if (several) {
     std::string others;

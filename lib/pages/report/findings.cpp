@@ -166,11 +166,11 @@ Findings findings(const metric::Store& store, const std::string& source) {
       into.push_back({&one, *value, low.value_or(figure::kNone), high.value_or(figure::kNone)});
   };
   for (const Condition* const one : found.healthy) {
-    if (one->time_mean > 0) read(times, *one, one->time_mean, one->time_low, one->time_high);
+    if ((*one)["time_mean"] > 0) read(times, *one, (*one)["time_mean"], (*one)["time_low"], (*one)["time_high"]);
     // A peak is counted, not sampled: within one percent two conditions are no reason to choose.
-    const auto peak = static_cast<double>(one->peak_mem.value_or(0));
+    const auto peak = (*one)["peak_mem"].value_or(0);
     if (peak > 0) read(memories, *one, peak, 0.995 * peak, 1.005 * peak);
-    read(final_losses, *one, one->final_loss, one->final_loss_low, one->final_loss_high);
+    read(final_losses, *one, (*one)["final_loss"], (*one)["final_loss_low"], (*one)["final_loss_high"]);
   }
   found.loss = smallest(std::move(final_losses));
   found.time = smallest(std::move(times));

@@ -37,7 +37,8 @@ class Remarks {
 void examine(const Condition& condition, Remarks& remarks) {
   for (const summary::Member& member : condition.members) {
     const stat::Series& series = member.series;
-    const std::size_t timed = member.time_given - std::min(member.warmup_points, member.time_given);
+    const std::size_t timed =
+        member.count("time_given") - std::min(member.count("warmup_points"), member.count("time_given"));
     const std::string which = condition.members.size() > 1 ? "run " + member.run->name + ": " : "";
     const auto remark = [&](const std::string& text) { remarks.add(condition, which + text); };
     std::size_t not_finite = 0, silent = 0, impossible = 0;
@@ -61,25 +62,25 @@ void examine(const Condition& condition, Remarks& remarks) {
     const std::string of = " of " + std::to_string(series.points.size());
     if (not_finite > 0) remark(counted(not_finite, "loss value") + of + " not finite.");
     if (impossible > 0) remark(counted(impossible, "iteration time") + of + " not a time: not above 0, or not finite.");
-    if (member.peak_mem && !(*member.peak_mem > 0))
-      remark("the peak memory is " + to_text(*member.peak_mem) + " bytes.");
+    if (const auto peak = member["peak_mem"]; peak && !(*peak > 0))
+      remark("the peak memory is " + to_text(*peak) + " bytes.");
     if (silent > 0 && silent < series.points.size()) remark(counted(silent, "logged step") + of + " without a loss.");
     if (silent > 0 && silent == series.points.size()) remark("no loss at any logged step.");
     if (gaps > 0)
       remark(counted(gaps, "gap") + " between logged steps, which are otherwise " + to_text(stride) + " apart.");
-    if (series.replaced > 0)
-      remark(counted(series.replaced, "point") + " logged again after a restart; the later ones count.");
-    if (member.time_outliers > 0) {
-      remark(counted(member.time_outliers, "iteration time") + " of " + std::to_string(timed) +
-             (member.time_outliers == 1 ? " lies" : " lie") +
+    if (const std::size_t replaced = member.count("replaced_points"); replaced > 0)
+      remark(counted(replaced, "point") + " logged again after a restart; the later ones count.");
+    if (const std::size_t outliers = member.count("time_outliers"); outliers > 0) {
+      const std::size_t removed = member.count("time_removed");
+      remark(counted(outliers, "iteration time") + " of " + std::to_string(timed) + (outliers == 1 ? " lies" : " lie") +
              " further than 3.5 scaled median deviations from the median" +
-             (member.time_removed > 0 ? "; " + std::to_string(member.time_removed) + " left out." : "."));
+             (removed > 0 ? "; " + std::to_string(removed) + " left out." : "."));
     }
     for (const auto& [key, value] : member.run->attributes) {
       if (key.find("fault") != std::string::npos && value != "0")
         remark("the parser noted " + key + " = " + value + ".");
     }
-    if (!condition.bad() && member.time_given > 0 && timed < kFewPoints) {
+    if (!condition.bad() && member.count("time_given") > 0 && timed < kFewPoints) {
       remark("only " + counted(timed, "iteration time") + " after warm-up: its interval is weak.");
     }
   }
@@ -108,7 +109,7 @@ Grid points_grid(const Findings& found) {
     std::size_t losses = 0, given = 0, used = 0, memory = 0;
     for (const summary::Member& member : condition.members) {
       for (const stat::Point& point : member.series.points) losses += !metric::is_absent(point.loss);
-      given += member.time_given, used += member.time_points;
+      given += member.count("time_given"), used += member.count("time_points");
       memory += stat::column_points(*member.run, "peak_mem").size();
     }
     grid.rows.push_back({{Text(code(condition.name)), static_cast<double>(condition.place)},
@@ -131,9 +132,9 @@ Section quality_section(const metric::Store& store, const Findings& found) {
   Section section{"Data quality", {}};
   List list;
   for (const Condition* const condition : found.bad)
-    list.items.push_back(say(
-        "{}: {}{}", code(condition->name), bad(status_text(*condition)),
-        condition->points.value_or(0) == 0 ? "; it has no values." : "; what it logged is shown but not compared."));
+    list.items.push_back(
+        say("{}: {}{}", code(condition->name), bad(status_text(*condition)),
+            condition->count("points") == 0 ? "; it has no values." : "; what it logged is shown but not compared."));
   if (!found.unknown.empty())
     list.items.push_back(
         say("{}: whether {} complete cannot be told; the records do not say how many steps were expected.",
@@ -186,14 +187,14 @@ Text time_advice(const Findings& found) {
     return say("none; the intervals do not support a choice{}. More steps, or repeated runs, would narrow them.",
                time.level.empty() ? Text() : say(" between {} and {}", code(time.winner->name), names(time.level)));
   }
-  std::int64_t fewest = time.winner->time_points.value_or(0);
+  std::size_t fewest = time.winner->count("time_points");
   for (const Condition* const one : found.healthy) {
-    if (one->time_mean) fewest = std::min(fewest, one->time_points.value_or(fewest));
+    if ((*one)["time_mean"] && (*one)["time_points"]) fewest = std::min(fewest, one->count("time_points"));
   }
-  const bool once = time.winner->runs.value_or(1) == 1;
-  const std::string few = counted(static_cast<std::size_t>(std::max<std::int64_t>(0, fewest)), "step");
+  const bool once = (*time.winner)["runs"].value_or(1) == 1;
+  const std::string few = counted(fewest, "step");
   return say("{}. The intervals support it{}.{}", code(time.winner->name),
-             once && fewest < static_cast<std::int64_t>(kFewPoints) ? ", though they come from as few as " + few : "",
+             once && fewest < kFewPoints ? ", though they come from as few as " + few : "",
              once ? " Each condition ran once: on a busy machine a repeat may differ by more." : "");
 }
 

@@ -35,11 +35,23 @@ bool has_times(const Condition& condition) {
 }
 
 /// The column of a summary with the values of all conditions.
-template <typename Member>
-std::vector<double> values(const Findings& found, Member member) {
+std::vector<double> values(const Findings& found, Condition::Column column) {
   std::vector<double> all;
-  for (const Condition& condition : found.conditions)
-    all.push_back(condition.*member ? static_cast<double>(*(condition.*member)) : figure::kNone);
+  for (const Condition& condition : found.conditions) all.push_back(condition[column].value_or(figure::kNone));
+  return all;
+}
+
+bool has(const Findings& found, Condition::Column column) {
+  return std::ranges::any_of(found.conditions, [&](const Condition& one) { return one[column].has_value(); });
+}
+
+/// The columns of this kind that a report shows.
+std::vector<Condition::Column> shown(stat::Kind kind) {
+  std::vector<Condition::Column> all;
+  for (std::size_t at = 0; at < stat::kSummaryColumns.size(); ++at) {
+    const stat::SummaryColumn& row = stat::kSummaryColumns[at];
+    if (row.kind == kind && !row.report.empty()) all.emplace_back(at);
+  }
   return all;
 }
 
@@ -98,37 +110,13 @@ class GridMaker {
     for (std::size_t i = 0; i < found_.conditions.size(); ++i) grid_.rows[i].push_back(cell_of(i));
   }
 
-  /// Columns of the summary, each number traced; of a pair "low to high". All with as many decimals.
-  template <typename Member>
-  void number(const std::string& title, const std::vector<std::pair<const char*, Member>>& columns, double factor,
-              int digits) {
-    std::vector<double> all;
-    for (const auto& [name, member] : columns) {
-      for (const double value : values(found_, member)) all.push_back(value / factor);
-    }
-    if (std::all_of(all.begin(), all.end(), [](double value) { return std::isnan(value); }) &&
-        std::none_of(found_.conditions.begin(), found_.conditions.end(),
-                     [&](const Condition& c) { return (c.*columns[0].second).has_value(); }))
-      return;
-    const std::vector<std::string> texts = summary::column(all, digits);
-    column(title, [&](std::size_t i) {
-      Cell cell;
-      for (std::size_t part = 0; part < columns.size(); ++part) {
-        const Condition& condition = found_.conditions[i];
-        const auto& value = condition.*columns[part].second;
-        if (!value) return nothing();
-        const auto real = static_cast<double>(*value);
-        if (part == 0) cell.key = real;
-        cell.text +=
-            say("{}{}", part ? " to " : "",
-                tracer_.number(condition, columns[part].first, real, texts[part * found_.conditions.size() + i]));
-      }
-      return cell;
-    });
+  /// A column of the summary, each number traced, all with as many decimals.
+  void number(Condition::Column which, const summary::Unit& unit = {}) {
+    numbers(titled(which.row().report, unit), {which}, unit);
   }
-  template <typename Member>
-  void number(const std::string& title, const char* name, Member member, double factor = 1, int digits = 6) {
-    number(title, std::vector<std::pair<const char*, Member>>{{name, member}}, factor, digits);
+  /// "low to high".
+  void interval(const std::string& title, Condition::Column low, Condition::Column high, const summary::Unit& unit) {
+    numbers(titled(title, unit), {low, high}, unit);
   }
 
   /// What runs say of themselves, its mean for each condition.
@@ -165,6 +153,30 @@ class GridMaker {
   Grid take() { return std::move(grid_); }
 
  private:
+  static std::string titled(std::string_view title, const summary::Unit& unit) {
+    return std::string(title) + (unit.name.empty() ? "" : " (" + unit.name + ")");
+  }
+  void numbers(const std::string& title, const std::vector<Condition::Column>& columns, const summary::Unit& unit) {
+    if (!has(found_, columns[0])) return;
+    std::vector<double> all;
+    for (const Condition::Column one : columns) {
+      for (const double value : values(found_, one)) all.push_back(value / unit.factor);
+    }
+    const std::vector<std::string> texts = summary::column(all, columns[0].row().digits);
+    column(title, [&](std::size_t i) {
+      const Condition& condition = found_.conditions[i];
+      Cell cell;
+      for (std::size_t part = 0; part < columns.size(); ++part) {
+        const auto value = condition[columns[part]];
+        if (!value) return nothing();
+        if (part == 0) cell.key = *value;
+        cell.text += say("{}{}", part ? " to " : "",
+                         tracer_.number(condition, columns[part], texts[part * found_.conditions.size() + i]));
+      }
+      return cell;
+    });
+  }
+
   const Findings& found_;
   Tracer& tracer_;
   Grid grid_;
@@ -177,11 +189,11 @@ Text loss_sentence(const Findings& found) {
   const summary::Losses& all = found.losses;
   if (found.conditions.size() == 1) {
     const Condition& one = found.conditions[0];
-    if (!one.first_loss || !one.final_loss) return "No loss was logged.";
-    Text text = say("The loss goes from {} to {} {}", loss_text(*one.first_loss), strong(loss_text(*one.final_loss)),
-                    one.loss_unit);
-    if (one.best_loss) text += say("; the lowest is {}", loss_text(*one.best_loss));
-    if (one.valid_loss) text += say("; the validation loss is {}", loss_text(*one.valid_loss));
+    const auto first = one["first_loss"], final = one["final_loss"];
+    if (!first || !final) return "No loss was logged.";
+    Text text = say("The loss goes from {} to {} {}", loss_text(*first), strong(loss_text(*final)), one.loss_unit);
+    if (const auto best = one["best_loss"]) text += say("; the lowest is {}", loss_text(*best));
+    if (const auto valid = one["valid_loss"]) text += say("; the validation loss is {}", loss_text(*valid));
     return text += ".";
   }
   if (all.pairs == 0) return "Losses cannot be compared: no two conditions that did not fail share a step with a loss.";
@@ -227,13 +239,11 @@ Section loss_section(const Findings& found, Tracer& tracer) {
   Section section{"Loss", {}};
   if (!found.mixed()) section.blocks.emplace_back(Paragraph{loss_sentence(found)});
   GridMaker maker(found, tracer);
-  maker.number("points", "points", &Condition::points);
-  maker.number("first", "first_loss", &Condition::first_loss, 1, 7);
-  maker.number("final", "final_loss", &Condition::final_loss, 1, 7);
-  if (found.unlike_work.empty()) maker.mark_least("final");
-  maker.number("best", "best_loss", &Condition::best_loss, 1, 7);
-  maker.number("mean", "mean_loss", &Condition::mean_loss, 1, 7);
-  maker.number("validation", "valid_loss", &Condition::valid_loss, 1, 7);
+  maker.number("points");
+  for (const Condition::Column column : shown(stat::Kind::loss)) {
+    maker.number(column);
+    if (column.row().name == "final_loss" && found.unlike_work.empty()) maker.mark_least("final");
+  }
   for (const auto& [title, name] : kEvaluated) {
     if (somewhere(found, name))
       maker.column(title, [&, name = name](std::size_t i) { return fact_cell(found.conditions[i], name); });
@@ -255,12 +265,13 @@ Text time_sentence(const Findings& found) {
   const Best& time = found.time;
   if (found.conditions.size() == 1) {
     const Condition& one = found.conditions[0];
-    if (!one.time_mean) return "No iteration time was logged.";
-    const double half = one.time_high.value_or(figure::kNone) - *one.time_mean;
-    return say("A step takes {} on average.", summary::time_unit(*one.time_mean).measured(*one.time_mean, half));
+    const auto mean = one["time_mean"];
+    if (!mean) return "No iteration time was logged.";
+    const double half = one["time_high"].value_or(figure::kNone) - *mean;
+    return say("A step takes {} on average.", summary::time_unit(*mean).measured(*mean, half));
   }
   if (time.compared == 0) return "No condition that did not fail has an iteration time.";
-  const double best = *time.winner->time_mean;
+  const double best = *(*time.winner)["time_mean"];
   const Text mean = say("{} ({})", code(time.winner->name), summary::time_unit(best).text(best));
   const char* const only = found.bad.empty() ? "Only" : "Of the conditions that did not fail, only";
   if (time.compared == 1) return say("{} {} has an iteration time.", only, mean);
@@ -278,7 +289,7 @@ Text time_sentence(const Findings& found) {
         mean, names(time.level));
   return say("{} {} {} less time for a step than the next, {}, and its 95 % interval lies below every other.", mean,
              found.unlike_work.empty() ? "is the fastest:" : "has the shortest steps:",
-             percent(1 - best / *time.next->time_mean), code(time.next->name));
+             percent(1 - best / *(*time.next)["time_mean"]), code(time.next->name));
 }
 
 namespace {
@@ -307,41 +318,36 @@ void time_columns(const Findings& found, GridMaker& maker) {
 Section performance_section(const metric::Store& store, const Findings& found, Tracer& tracer) {
   Section section{"Performance", {}};
   section.blocks.emplace_back(Paragraph{time_sentence(found)});
-  const double longest = largest(values(found, &Condition::time_mean));
+  const double longest = largest(values(found, "time_mean"));
   if (longest == 0) {
     section.blocks.emplace_back(Paragraph{"No record has an iteration time."});
     return section;
   }
   const summary::Unit unit = summary::time_unit(longest);
-  const std::string in = " (" + unit.name + ")";
   GridMaker maker(found, tracer);
-  maker.number("mean" + in, "time_mean", &Condition::time_mean, unit.factor, 4);
-  maker.number<decltype(&Condition::time_low)>(
-      "95 % interval" + in, {{"time_low", &Condition::time_low}, {"time_high", &Condition::time_high}}, unit.factor, 4);
-  maker.number("median" + in, "time_median", &Condition::time_median, unit.factor, 4);
-  maker.number("deviation" + in, "time_std", &Condition::time_std, unit.factor, 2);
-  maker.number("points", "time_points", &Condition::time_points);
+  for (const Condition::Column column : shown(stat::Kind::seconds)) {
+    maker.number(column, unit);
+    if (column.row().name == "time_mean") maker.interval("95 % interval", "time_low", "time_high", unit);
+  }
+  maker.number("time_points");
   if (found.time.compared > 1) {
     maker.column("over the fastest", [&](std::size_t i) {
-      const auto& mean = found.conditions[i].time_mean;
+      const auto mean = found.conditions[i]["time_mean"];
       if (!mean) return nothing();
-      const double ratio = *mean / *found.time.winner->time_mean - 1;
+      const double ratio = *mean / *(*found.time.winner)["time_mean"] - 1;
       return Cell{Text(ratio == 0 ? "0 %" : (ratio > 0 ? "+" : "") + percent(ratio)), ratio};
     });
   }
   time_columns(found, maker);
-  for (const auto& [noun, column, member] : {std::tuple{"tokens", "tokens_per_second", &Condition::tokens_per_second},
-                                             {"images", "images_per_second", &Condition::images_per_second}}) {
-    const summary::Unit rate = summary::rate_unit(largest(values(found, member)));
-    maker.number(noun + (" (" + rate.name + ")"), column, member, rate.factor, 4);
-  }
+  for (const Condition::Column column : shown(stat::Kind::rate))
+    maker.number(column, summary::rate_unit(largest(values(found, column))));
   // Of images the column before has them.
   if (!summary::on_images(found.conditions)) maker.mean("samples", "samples_per_second", summary::rate_unit);
   maker.mean("an epoch", "epoch_time", summary::time_unit);
   section.blocks.emplace_back(maker.take());
   const auto warmup = store.attributes.find("warmup");
   const std::string excluded = warmup == store.attributes.end() ? "" : warmup->second;
-  const auto several = [](const Condition& c) { return c.runs.value_or(1) > 1; };
+  const auto several = [](const Condition& c) { return c["runs"].value_or(1) > 1; };
   const bool repeated = std::all_of(found.conditions.begin(), found.conditions.end(), several);
   const bool single = std::none_of(found.conditions.begin(), found.conditions.end(), several);
   section.blocks.emplace_back(Paragraph{
@@ -356,13 +362,12 @@ Section performance_section(const metric::Store& store, const Findings& found, T
 Text memory_sentence(const Findings& found) {
   const Best& memory = found.memory;
   if (found.conditions.size() == 1) {
-    const auto one = found.conditions[0].peak_mem;
-    if (!one) return "No peak memory was logged.";
-    const auto bytes = static_cast<double>(*one);
-    return say("A rank takes {} of memory at its peak.", summary::bytes_unit(bytes).text(bytes));
+    const auto bytes = found.conditions[0]["peak_mem"];
+    if (!bytes) return "No peak memory was logged.";
+    return say("A rank takes {} of memory at its peak.", summary::bytes_unit(*bytes).text(*bytes));
   }
   if (memory.compared == 0) return "No condition that did not fail has a peak memory.";
-  const auto peak = [](const Condition& c) { return static_cast<double>(*c.peak_mem); };
+  const auto peak = [](const Condition& c) { return *c["peak_mem"]; };
   const double least = peak(*memory.winner);
   const Text winner = say("{} ({})", code(memory.winner->name), summary::bytes_unit(least).text(least));
   const char* const only = found.bad.empty() ? "Only" : "Of the conditions that did not fail, only";
@@ -378,24 +383,22 @@ Text memory_sentence(const Findings& found) {
 Section memory_section(const Findings& found, Tracer& tracer) {
   Section section{"Memory", {}};
   section.blocks.emplace_back(Paragraph{memory_sentence(found)});
-  const double most = largest(values(found, &Condition::peak_mem));
+  const double most = largest(values(found, "peak_mem"));
   if (most == 0) {
     section.blocks.emplace_back(Paragraph{"No record has a peak memory."});
     return section;
   }
   const summary::Unit unit = summary::bytes_unit(most);
   GridMaker maker(found, tracer);
-  maker.number("peak (" + unit.name + ")", "peak_mem", &Condition::peak_mem, unit.factor, 4);
-  if (const summary::Unit other = binary(unit); other.name != unit.name)
-    maker.number("peak (" + other.name + ")", "peak_mem", &Condition::peak_mem, other.factor, 4);
-  maker.number("allocated (" + unit.name + ")", "alloc_mem", &Condition::alloc_mem, unit.factor, 4);
+  maker.number("peak_mem", unit);
+  if (const summary::Unit other = binary(unit); other.name != unit.name) maker.number("peak_mem", other);
+  maker.number("alloc_mem", unit);
   if (found.memory.compared > 1)
     maker.column("of the largest peak", [&](std::size_t i) {
-      const auto& peak = found.conditions[i].peak_mem;
-      return peak ? Cell{Text(percent(static_cast<double>(*peak) / most)), static_cast<double>(*peak)} : nothing();
+      const auto peak = found.conditions[i]["peak_mem"];
+      return peak ? Cell{Text(percent(*peak / most)), *peak} : nothing();
     });
-  const summary::Unit sent = summary::bytes_unit(largest(values(found, &Condition::comm_bytes)));
-  maker.number("sent by a rank in a step (" + sent.name + ")", "comm_bytes", &Condition::comm_bytes, sent.factor, 4);
+  maker.number("comm_bytes", summary::bytes_unit(largest(values(found, "comm_bytes"))));
   section.blocks.emplace_back(maker.take());
   return section;
 }
@@ -412,7 +415,7 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
                                   [](const Condition& c) { return c.curve != nullptr; });
   if (losses) add("loss_comparison", "training loss by step, one curve per condition", plot::loss_figure);
   const bool several = found.conditions.size() > 1;  // one bar shows nothing
-  if (several && largest(values(found, &Condition::time_mean)) > 0)
+  if (several && largest(values(found, "time_mean")) > 0)
     add("iteration_time_comparison", "mean iteration time per condition with its 95 % interval", plot::time_figure);
   if (losses && plot::nearly_equal(found.conditions))
     add("loss_difference", "loss minus that of the first condition, at the same step", plot::difference_figure);
@@ -420,20 +423,20 @@ void overview(const metric::Store& store, const Findings& found, Section& sectio
     options.x_axis = "time";
     add("loss_over_time", "training loss over the time of the steps", plot::loss_figure);
   }
-  if (several && largest(values(found, &Condition::peak_mem)) > 0)
+  if (several && largest(values(found, "peak_mem")) > 0)
     add("memory_usage_comparison", "peak memory of a rank per condition", plot::memory_figure);
   if (section.blocks.size() == 1) std::get<Picture>(section.blocks[0]).half = false;
 }
 
 /// How many conditions completed, and how many steps, where that is one number.
 static Text completed(const Findings& found) {
-  const auto steps = found.conditions.front().final_step;
-  const bool same = steps && std::all_of(found.conditions.begin(), found.conditions.end(),
-                                         [&](const Condition& c) { return c.final_step == steps; });
+  const Condition& first = found.conditions.front();
+  const bool same = first["final_step"] && std::ranges::all_of(found.conditions, [&](const Condition& c) {
+                      return c["final_step"] == first["final_step"];
+                    });
   return (found.conditions.size() == 1 ? found.conditions[0].name
                                        : "All " + counted(found.conditions.size(), "condition")) +
-         " completed" +
-         (same ? " " + counted(static_cast<std::size_t>(std::max<std::int64_t>(0, *steps)), "step") + "." : ".");
+         " completed" + (same ? " " + counted(first.count("final_step"), "step") + "." : ".");
 }
 
 Section summary_section(const metric::Store& store, const Findings& found) {
@@ -455,24 +458,22 @@ Section summary_section(const metric::Store& store, const Findings& found) {
   }
   section.blocks.emplace_back(std::move(list));
   if (auto grid = outlier_grid(store)) section.blocks.emplace_back(*std::move(grid));
-  const summary::Unit seconds = summary::time_unit(largest(values(found, &Condition::time_mean))),
-                      bytes = summary::bytes_unit(largest(values(found, &Condition::peak_mem)));
+  const summary::Unit seconds = summary::time_unit(largest(values(found, "time_mean"))),
+                      bytes = summary::bytes_unit(largest(values(found, "peak_mem")));
   Grid grid{"", {"condition", "status"}, {false, false}, {}};
   for (const Condition& c : found.conditions) grid.rows.push_back({name_cell(c, false), status_cell(c)});
-  const auto add = [&](const std::string& title, auto member, double factor, int digits) {
-    if (std::none_of(found.conditions.begin(), found.conditions.end(),
-                     [&](const Condition& c) { return (c.*member).has_value(); }))
-      return;
+  const auto add = [&](const std::string& title, Condition::Column column, double factor) {
+    if (!has(found, column)) return;
     grid.header.push_back(title), grid.numeric.push_back(true);
-    std::vector<double> all = values(found, member);
+    std::vector<double> all = values(found, column);
     for (double& value : all) value /= factor;
-    const std::vector<std::string> texts = summary::column(all, digits);
+    const std::vector<std::string> texts = summary::column(all, column.row().digits);
     for (std::size_t i = 0; i < all.size(); ++i)
-      grid.rows[i].push_back(found.conditions[i].*member ? Cell{Text(texts[i]), all[i]} : nothing());
+      grid.rows[i].push_back(found.conditions[i][column] ? Cell{Text(texts[i]), all[i]} : nothing());
   };
-  add("final loss", &Condition::final_loss, 1, 7);
-  add("mean time (" + seconds.name + ")", &Condition::time_mean, seconds.factor, 4);
-  add("peak memory (" + bytes.name + ")", &Condition::peak_mem, bytes.factor, 4);
+  add("final loss", "final_loss", 1);
+  add("mean time (" + seconds.name + ")", "time_mean", seconds.factor);
+  add("peak memory (" + bytes.name + ")", "peak_mem", bytes.factor);
   section.blocks.emplace_back(std::move(grid));
   return section;
 }

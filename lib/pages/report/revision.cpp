@@ -56,8 +56,7 @@ Grid answers(const Comparison& one, const Condition& baseline) {
             {}};
   const std::string step = one.numerics.from_step ? " from step " + to_text(*one.numerics.from_step) : "";
   grid.rows.push_back({{Text("numerics")}, {Text(one.numerics.found + step)}, {}, {}, {}});
-  const stat::Sample now = one.other->values(&summary::Member::final_loss),
-                     then = baseline.values(&summary::Member::final_loss);
+  const stat::Sample now = one.other->values("final_loss"), then = baseline.values("final_loss");
   if (!now.empty() && !then.empty()) {
     const double ratio = stat::mean(now) / stat::mean(then), change = std::abs(ratio - 1);
     const std::string words =
@@ -104,6 +103,7 @@ Section runs_section(const Condition& baseline, const std::vector<Comparison>& c
   for (const Condition* const condition : all) {
     for (const summary::Member& member : condition->members) {
       const std::string digest = member.run->attribute("state_digest");
+      const auto loss = member["final_loss"];
       const auto cell = [](const std::optional<double>& value, const auto& print) {
         return value && std::isfinite(*value) ? Cell{Text(print(*value)), *value} : Cell{Text("-")};
       };
@@ -111,9 +111,9 @@ Section runs_section(const Condition& baseline, const std::vector<Comparison>& c
           {{Text(code(condition->name))},
            {Text(code(member.run->name))},
            {member.bad() ? Text(bad(member.status)) : Text(member.status)},
-           member.final_loss ? Cell{Text(loss_text(*member.final_loss)), *member.final_loss} : Cell{Text("-")},
-           cell(member.time_mean, [](double value) { return summary::time_unit(value).text(value); }),
-           cell(member.peak_mem, [](double value) { return summary::bytes_unit(value).text(value); }),
+           loss ? Cell{Text(loss_text(*loss)), *loss} : Cell{Text("-")},
+           cell(member["time_mean"], [](double value) { return summary::time_unit(value).text(value); }),
+           cell(member["peak_mem"], [](double value) { return summary::bytes_unit(value).text(value); }),
            {digest.empty() ? Text("-") : Text(code(digest))}});
     }
   }

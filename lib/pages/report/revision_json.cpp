@@ -54,11 +54,11 @@ Json json(const summary::Member& member) {
   Json made = {{"run", member.run->name},
                {"status", member.status},
                {"reason", member.reason},
-               {"points", member.time_points},
-               {"time_mean", known(member.time_mean)},
-               {"time_median", known(member.time_median)},
-               {"peak_mem", known(member.peak_mem)}};
-  made["final_loss"] = known(member.final_loss);
+               {"points", member.count("time_points")},
+               {"time_mean", known(member["time_mean"])},
+               {"time_median", known(member["time_median"])},
+               {"peak_mem", known(member["peak_mem"])}};
+  made["final_loss"] = known(member["final_loss"]);
   made["steps"] = made["losses"] = made["iteration_times"] = Json::array();
   for (const stat::Point& point : member.series.points) {
     made["steps"].push_back(metric::is_absent(point.step) ? Json() : Json(point.step));
@@ -73,8 +73,8 @@ Json json(const summary::Member& member) {
 }
 
 /// Mean and standard deviation over the runs of a condition that have the value.
-Json over_runs(const Condition& condition, std::optional<double> summary::Member::*value) {
-  const stat::Sample all = condition.values(value);
+Json over_runs(const Condition& condition, summary::Member::Column column) {
+  const stat::Sample all = condition.values(column);
   return {{"runs", all.size()},
           {"mean", all.empty() ? Json() : finite_number(stat::mean(all))},
           {"std", finite_number(stat::deviation(all))}};
@@ -91,9 +91,9 @@ std::string to_json(const Comparisons& all, const Findings& found, const Gate& g
   for (const Comparison& one : all.others) made["comparisons"].push_back(json(one));
   for (const Condition& condition : found.conditions) {
     Json revision = {{"revision", condition.name}, {"status", condition.status}};
-    revision["final_loss"] = over_runs(condition, &summary::Member::final_loss);
-    revision["iteration_time"] = over_runs(condition, &summary::Member::time_mean);
-    revision["peak_mem"] = over_runs(condition, &summary::Member::peak_mem);
+    revision["final_loss"] = over_runs(condition, "final_loss");
+    revision["iteration_time"] = over_runs(condition, "time_mean");
+    revision["peak_mem"] = over_runs(condition, "peak_mem");
     revision["runs"] = Json::array();
     for (const summary::Member& member : condition.members) revision["runs"].push_back(json(member));
     made["revisions"].push_back(std::move(revision));

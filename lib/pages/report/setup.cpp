@@ -84,7 +84,7 @@ Section setup_section(const Findings& found, bool differences) {
     std::string value;
     const bool everywhere = std::none_of(said.begin(), said.end(), [](const std::string& one) { return one.empty(); });
     const bool failed_only = std::all_of(found.conditions.begin(), found.conditions.end(), [&](const Condition& c) {
-      return c.bad() || c.points.value_or(0) == 0 || !c.attribute(key).empty();
+      return c.bad() || c.count("points") == 0 || !c.attribute(key).empty();
     });
     const bool is_name = std::all_of(found.conditions.begin(), found.conditions.end(),
                                      [&](const Condition& c) { return c.name == c.attribute(key); });

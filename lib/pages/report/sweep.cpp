@@ -82,8 +82,8 @@ Section table_of(const Findings& found, const summary::Result& result, const std
   Section section{"All conditions", {}};
   double longest = 0, most = 0;
   for (const Condition& c : found.conditions) {
-    longest = std::fmax(longest, c.time_mean.value_or(0));
-    most = std::fmax(most, static_cast<double>(c.peak_mem.value_or(0)));
+    longest = std::fmax(longest, c["time_mean"].value_or(0));
+    most = std::fmax(most, c["peak_mem"].value_or(0));
   }
   const summary::Unit seconds = summary::time_unit(longest), bytes = summary::bytes_unit(most);
   Grid grid{"", {"condition", "status"}, {false, false}, {}};
@@ -100,13 +100,13 @@ Section table_of(const Findings& found, const summary::Result& result, const std
     }
     const double value = result.of(c);
     row.push_back(std::isnan(value) ? Cell{Text("-")}
-                                    : Cell{Text(tracer.number(c, result.name, value, result.text(value))), value});
-    row.push_back(c.time_mean ? Cell{Text(tracer.number(c, "time_mean", *c.time_mean, seconds.number(*c.time_mean))),
-                                     *c.time_mean}
-                              : Cell{Text("-")});
-    const auto peak = static_cast<double>(c.peak_mem.value_or(0));
-    row.push_back(c.peak_mem ? Cell{Text(tracer.number(c, "peak_mem", peak, bytes.number(peak))), peak}
-                             : Cell{Text("-")});
+                                    : Cell{Text(tracer.number(c, result.column, result.text(value))), value});
+    const auto add = [&](Condition::Column column, const summary::Unit& unit) {
+      const auto one = c[column];
+      row.push_back(one ? Cell{Text(tracer.number(c, column, unit.number(*one))), *one} : Cell{Text("-")});
+    };
+    add("time_mean", seconds);
+    add("peak_mem", bytes);
     grid.rows.push_back(std::move(row));
   }
   section.blocks.emplace_back(std::move(grid));
@@ -143,7 +143,7 @@ Document sweep(const metric::Store& store, const Findings& found, const std::str
       const bool level = result.of(*order[0]) == result.of(*order[1]);
       text += level ? say(" {} gives the same result.", setting(*order[1], keys))
                     : say(" The next is {} ({}).", setting(*order[1], keys), value_of(1));
-      if (order[0]->runs.value_or(1) <= 1)
+      if ((*order[0])["runs"].value_or(1) <= 1)
         text += " Each ran once, so whether the difference is more than noise is not known.";
     }
   }

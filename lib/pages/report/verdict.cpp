@@ -270,7 +270,7 @@ void write_verdict(const Findings& found, Document& document) {
     const Condition& one = found.conditions[0];
     const bool complete = found.bad.empty() && found.unknown.empty();
     if (complete) document.verdict = Verdict::good;
-    const std::string steps = one.final_step ? " " + to_text(*one.final_step) + " steps" : "";
+    const std::string steps = one["final_step"] ? " " + std::to_string(one.count("final_step")) + " steps" : "";
     const Text first = one.bad() ? Text() : say("{} {}{}.", code(one.name), complete ? "completed" : "logged", steps);
     said.insert(one.bad() ? said.end() : said.begin(),
                 {first, loss_sentence(found), time_sentence(found), memory_sentence(found)});

@@ -61,8 +61,8 @@ Place place_of(const summary::Member& member, const std::string& column) {
   for (const stat::Point& point : member.series.points) {
     if (!metric::is_absent(value(point))) points.push_back(&point);
   }
-  if (of_time && member.warmup_points < points.size())
-    points.erase(points.begin(), points.begin() + static_cast<long>(member.warmup_points));
+  if (of_time && member.count("warmup_points") < points.size())
+    points.erase(points.begin(), points.begin() + static_cast<long>(member.count("warmup_points")));
   if (points.empty()) return {};
   if (column == "first_loss") return span(*points.front(), *points.front());
   if (column == "final_loss" || column == "valid_loss") return span(*points.back(), *points.back());
@@ -125,9 +125,9 @@ std::string status_text(const Condition& condition) {
   std::string text = condition.status + (reason.empty() ? "" : " (" + reason + ")");
   if (!condition.bad() || !condition.attribute("failure").empty()) return text;
   const std::string expected = condition.attribute("expected_steps");
-  if (condition.points.value_or(0) == 0) return text + " before its first metric line";
-  if (condition.final_step && reason.find("step") == std::string::npos)
-    text += " at step " + to_text(*condition.final_step) + (expected.empty() ? "" : " of " + expected);
+  if (condition.count("points") == 0) return text + " before its first metric line";
+  if (condition["final_step"] && reason.find("step") == std::string::npos)
+    text += " at step " + std::to_string(condition.count("final_step")) + (expected.empty() ? "" : " of " + expected);
   return text;
 }
 
@@ -143,7 +143,9 @@ std::string link_to(const std::string& path, const std::string& folder) {
   return "";
 }
 
-Span Tracer::number(const Condition& condition, const std::string& column, double value, const std::string& text) {
+Span Tracer::number(const Condition& condition, Condition::Column which, const std::string& text) {
+  const std::string column(which.row().name);
+  const double value = condition[which].value_or(0);
   Origin origin;
   origin.what = column + " of " + condition.name;
   const bool whole = std::abs(value) < 9e15 && value == std::trunc(value);

@@ -31,9 +31,9 @@ class Tracer {
   /// `folder` is where the report will stand: paths are given relative to it.
   Tracer(Document& document, std::string folder) : document_(document), folder_(std::move(folder)) {}
 
-  /// The value of `column` in the summary, printed as `text`. Which records it came from follows from its name: the
+  /// The value of `column`, printed as `text`. Which records it came from follows from its name: the
   /// last (final_), the first (first_), the smallest (best_), the largest (peak_), those after warm-up (time_), or all.
-  Span number(const summary::Condition& condition, const std::string& column, double value, const std::string& text);
+  Span number(const summary::Condition& condition, summary::Condition::Column column, const std::string& text);
 
  private:
   Document& document_;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a column of a summary is: one row says its name, how it is computed, how people read it and where it is shown.
+// The two tables of such rows are in summary_columns.hpp.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "metric/unit.hpp"
+#include "stat/row.hpp"
+
+namespace zs::stat {
+
+/// What the values are: their unit follows from it, and how they are printed.
+enum class Kind : std::uint8_t { words, count, plain, loss, seconds, bytes, rate };
+
+/// "nats/token", "s", "bytes", "1/s" or "".
+constexpr std::string_view unit(Kind kind) {
+  switch (kind) {
+    case Kind::loss:
+      return kLossUnit;
+    case Kind::seconds:
+      return "s";
+    case Kind::bytes:
+      return "bytes";
+    case Kind::rate:
+      return "1/s";
+    default:
+      return "";
+  }
+}
+
+/// Which values of a result are the better ones.
+enum class Better : std::uint8_t { neither, low, high };
+
+/// A column of figures about an `Of`. One of text, whole and real computes it, and so says its type.
+template <typename Of>
+struct ColumnOf {
+  std::string_view name;
+  Kind kind = Kind::words;
+  std::string (*text)(const Of&) = nullptr;
+  std::int64_t (*whole)(const Of&) = nullptr;  ///< metric::kAbsentInteger where there is none
+  double (*real)(const Of&) = nullptr;         ///< metric::absent_real() where there is none
+  std::string_view meaning{};                  ///< in zs-metrics(5); "" where the next row's is that of both
+  std::string_view label{};                    ///< on an axis and as the result of a sweep
+  std::string_view table{};                    ///< its title in the table of zs-aggregate; "": it is not there
+  std::string_view report{};                   ///< its title in the tables of a report; "": it is not there
+  int digits = 4;                              ///< significant ones in these
+  Better better = Better::neither;             ///< as the result of a sweep; neither: it is none
+  bool optional = false;                       ///< left out where no row has a value
+
+  constexpr metric::Type type() const {
+    return text ? metric::Type::text : whole ? metric::Type::integer : metric::Type::real;
+  }
+  /// "peak memory of a rank (GB)".
+  std::string titled(std::string_view in) const { return std::string(label) + " (" + std::string(in) + ")"; }
+  void write(RowWriter& row, const Of& of) const {
+    if (text)
+      row.text(name, text(of));
+    else if (whole)
+      row.integer(name, whole(of), unit(kind));
+    else
+      row.real(name, real(of), unit(kind));
+  }
+};
+
+/// A column of the table `kColumns` by its name; the compiler refuses a name that is not there.
+template <const auto& kColumns>
+struct Place {
+  std::size_t at = 0;
+
+  consteval Place(const char* name) {  // NOLINT(google-explicit-constructor): condition["time_mean"]
+    while (at < kColumns.size() && kColumns[at].name != name) ++at;
+    if (at == kColumns.size()) throw std::logic_error("no such column");
+  }
+  explicit constexpr Place(std::size_t at) : at(at) {}
+
+  constexpr const auto& row() const { return kColumns[at]; }
+};
+
+}  // namespace zs::stat

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stat/work.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attribute/difference.hpp"
+#include "base/number.hpp"
+#include "stat/curve.hpp"
+#include "stat/loss.hpp"
+
+namespace zs::stat {
+namespace {
+
+using metric::absent_real;
+using metric::is_absent;
+
+struct Spreads {
+  Interval mean, median;
+};
+
+/// The intervals of mean and median by the bootstrap. Of one group of very many values they are what the bootstrap
+/// comes to (Efron and Tibshirani 1993, sections 5.3 and 13.3), and no rounds are drawn: of the mean the normal
+/// interval, of the median the order statistics half a normal interval of ranks away from it.
+Spreads spreads(const std::vector<Sample>& groups, std::uint64_t seed) {
+  constexpr std::size_t kMany = 50'000;
+  const bool many = groups.size() == 1 && groups[0].size() >= kMany;
+  if (!many || std::any_of(groups[0].begin(), groups[0].end(), [](double value) { return !std::isfinite(value); }))
+    return {bootstrap(groups, mean, seed), bootstrap(groups, median_in_place, seed)};
+  constexpr double kNormal = 1.959964;  // the quantile at 0.975
+  Sample values = groups[0];
+  const double root = std::sqrt(static_cast<double>(values.size())), centre = mean(values);
+  const double half = kNormal * deviation(values, Deviation::population) / root;
+  const auto away = static_cast<std::ptrdiff_t>(std::lround(kNormal * root / 2));
+  const auto at = [&](std::ptrdiff_t rank) {
+    std::nth_element(values.begin(), values.begin() + rank, values.end());
+    return values[static_cast<std::size_t>(rank)];
+  };
+  const auto last = static_cast<std::ptrdiff_t>(values.size() - 1);
+  return {{centre - half, centre + half}, {at(last / 2 - away), at(last - last / 2 + away)}};
+}
+
+/// What must be alike for two conditions to be the same work on different numbers of ranks: all that sets how a step
+/// computes, but what scales with the ranks.
+attribute::Facts setup(const Condition& condition) {
+  attribute::Facts facts = attribute::named(condition.members.front().run->attributes);
+  std::erase_if(facts, [](const auto& fact) {
+    const attribute::Attribute* const row = attribute::find(fact.first);
+    if (!row || row->scaled || row->found) return true;
+    return !row->work && row->role != attribute::Role::arithmetic && row->role != attribute::Role::layout;
+  });
+  return facts;
+}
+
+}  // namespace
+
+Work::Work(const Condition& condition, const SummaryRule& rule)
+    : condition(condition), rule(rule), curve(stat::curve(condition)) {
+  std::vector<Sample> groups;
+  for (const Member& member : condition.members) {
+    const std::vector<Point>& all = member.series.points;
+    points += all.size();
+    last_step = std::max(last_step, stat::last_step(*member.run, member.series));
+    if (!member.timing.seconds.empty()) groups.push_back(member.timing.seconds);
+    Sample own;
+    std::vector<std::int64_t> steps;
+    double valid = absent_real();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!is_absent(all[i].valid_loss)) valid = all[i].valid_loss;
+      if (is_absent(all[i].loss)) continue;
+      own.push_back(all[i].loss);
+      steps.push_back(is_absent(all[i].step) ? static_cast<std::int64_t>(i + 1) : all[i].step);
+    }
+    if (!is_absent(valid)) valids.push_back(valid);
+    if (own.empty()) continue;
+    firsts.push_back(own.front());
+    finals.push_back(own.back());
+    smoothed.push_back(stat::smoothed(own).back());
+    heights.push_back(mean_height(steps, own));
+    const auto step = rule.target ? first_at_most(steps, own, *rule.target) : std::nullopt;
+    if (step) reached.push_back(static_cast<double>(*step));
+    losses.insert(losses.end(), own.begin(), own.end());
+  }
+  for (const Sample& group : groups) {
+    times.insert(times.end(), group.begin(), group.end());
+    means.push_back(mean(group));
+  }
+  if (groups.size() == 1) means = times;
+  const Spreads rounds = spreads(groups, rule.seed);
+  mean_rounds = rounds.mean, median_rounds = rounds.median;
+}
+
+const Member& Work::worst() const {
+  return *std::max_element(condition.members.begin(), condition.members.end(),
+                           [](const Member& a, const Member& b) { return a.judgement.status < b.judgement.status; });
+}
+
+void find_efficiencies(std::vector<Work>& all) {
+  struct Scale {
+    double speed;
+    std::int64_t ranks;
+    attribute::Facts setup;
+  };
+  std::vector<Scale> scales;
+  for (const Work& work : all) {
+    const double tokens = rate(work.condition, false);
+    const std::int64_t ranks = shared_integer(work.condition, "world_size");
+    scales.push_back(
+        {is_absent(tokens) ? rate(work.condition, true) : tokens, is_absent(ranks) ? 0 : ranks, setup(work.condition)});
+  }
+  const auto per_rank = [](const Scale& one) { return one.speed / static_cast<double>(one.ranks); };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Scale& own = scales[i];
+    const Scale* base = &own;
+    bool several = false;
+    for (const Scale& other : scales) {
+      const bool comparable = !is_absent(own.speed) && !is_absent(other.speed) && own.ranks > 0 && other.ranks > 0;
+      if (!comparable || other.setup != own.setup) continue;
+      several = several || other.ranks != own.ranks;
+      if (other.ranks < base->ranks) base = &other;
+    }
+    if (several) all[i].efficiency = per_rank(own) / per_rank(*base);
+  }
+}
+
+double or_absent(const Sample& values, double value) { return values.empty() ? absent_real() : value; }
+
+double finite_or_absent(double value) { return std::isnan(value) ? absent_real() : value; }
+
+double mean_of(const Sample& values, std::size_t fewest) {
+  return values.empty() || values.size() < fewest ? absent_real() : mean(values);
+}
+
+std::int64_t rounded(double value) { return is_absent(value) ? metric::kAbsentInteger : std::llround(value); }
+
+double largest(const Condition& condition, double Series::*member) {
+  double found = absent_real();
+  for (const Member& one : condition.members) {
+    const double value = one.series.*member;
+    if (!is_absent(value) && (is_absent(found) || value > found)) found = value;
+  }
+  return found;
+}
+
+double rate(const Condition& condition, bool images) {
+  double count = 0, seconds = 0;
+  for (const Member& member : condition.members) {
+    if (member.series.images != images) continue;
+    count += member.timing.tokens;
+    seconds += member.timing.token_seconds;
+  }
+  return seconds > 0 ? count / seconds : absent_real();
+}
+
+double comm_bytes(const Condition& condition) {
+  Sample bytes;
+  for (const Member& member : condition.members) {
+    for (const Point& point : member.series.points) {
+      if (!is_absent(point.comm_bytes)) bytes.push_back(point.comm_bytes);
+    }
+  }
+  return or_absent(bytes, median(bytes));
+}
+
+double tokens_per_step(const Condition& condition) {
+  double found = absent_real();
+  for (const Member& member : condition.members) {
+    for (const Point& point : member.series.points) {
+      if (is_absent(point.tokens) || member.series.images) continue;
+      if (!is_absent(found) && point.tokens != found) return absent_real();
+      found = point.tokens;
+    }
+  }
+  return found;
+}
+
+std::string state_digest(const Condition& condition) {
+  const std::string first = condition.members.front().run->attribute("state_digest");
+  const bool same = std::all_of(condition.members.begin(), condition.members.end(),
+                                [&](const Member& member) { return member.run->attribute("state_digest") == first; });
+  return same ? first : "";
+}
+
+std::string reason(const Work& work) {
+  const Member& member = work.worst();
+  const bool several = work.condition.members.size() > 1 && !member.judgement.reason.empty();
+  return (several ? member.run->name + ": " : "") + member.judgement.reason;
+}
+
+std::int64_t shared_integer(const Condition& condition, const std::string& key) {
+  const auto first = parse_int(condition.members.front().run->attribute(key));
+  for (const Member& member : condition.members) {
+    if (parse_int(member.run->attribute(key)) != first) return metric::kAbsentInteger;
+  }
+  return first.value_or(metric::kAbsentInteger);
+}
+
+double final_loss(const Series& series) {
+  const auto last = std::find_if(series.points.rbegin(), series.points.rend(),
+                                 [](const Point& point) { return !is_absent(point.loss); });
+  return last == series.points.rend() ? absent_real() : last->loss;
+}
+
+}  // namespace zs::stat

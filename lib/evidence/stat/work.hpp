@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the figures of a condition are computed of: its runs, and what several figures share.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "metric/table.hpp"
+#include "stat/condition.hpp"
+#include "stat/sample.hpp"
+
+namespace zs::stat {
+
+struct SummaryRule {
+  std::vector<std::string> by;  ///< attributes that group runs; empty: every run is a condition
+  TimingRule timing;
+  Deviation deviation = Deviation::sample;
+  std::optional<double> target{};      ///< a loss: steps_to_target says when it was reached
+  std::uint64_t seed = 1;              ///< of the bootstrap
+  std::vector<std::string> columns{};  ///< columns of one's own to summarise too; see stat/columns.hpp
+};
+
+/// A condition with what several of its figures need. With several runs the mean of a time is that of the runs' means,
+/// and its interval comes from their spread: points of one run are not independent repetitions.
+struct Work {
+  Work(const Condition& condition, const SummaryRule& rule);
+
+  const Condition& condition;
+  const SummaryRule& rule;
+  std::size_t points = 0;
+  std::int64_t last_step = metric::kAbsentInteger;
+  Sample losses;                                     ///< of all points
+  Sample firsts, finals, valids, smoothed, heights;  ///< of each run that has a loss: first, last, ...
+  Sample reached;                                    ///< the first step of each run with a loss of the target
+  Sample times;                                      ///< of all points that count
+  Sample means;                                      ///< of them, for each run: of one run its times
+  Interval mean_rounds, median_rounds;               ///< of times, by the bootstrap
+  metric::Table curve;                               ///< as curve() makes it
+  double efficiency = metric::absent_real();         ///< see find_efficiencies()
+
+  /// Of the runs, the one with the worst status.
+  const Member& worst() const;
+  /// The sum of a count over the runs.
+  template <typename Count>
+  std::int64_t sum(Count count) const {
+    std::size_t all = 0;
+    for (const Member& member : condition.members) all += count(member);
+    return static_cast<std::int64_t>(all);
+  }
+};
+
+/// Sets `efficiency`: tokens (or images) per second and rank, over that of the condition with the fewest ranks among
+/// those that differ from it in world_size alone. Absent where no other has another number of ranks.
+void find_efficiencies(std::vector<Work>& all);
+
+double or_absent(const Sample& values, double value);
+/// Of a figure that may be nan: absent then.
+double finite_or_absent(double value);
+/// The mean, where there are at least so many values.
+double mean_of(const Sample& values, std::size_t fewest = 1);
+/// As the tables count.
+constexpr std::int64_t count(std::size_t number) { return static_cast<std::int64_t>(number); }
+/// A real that is a count of something, such as bytes; absent stays absent.
+std::int64_t rounded(double value);
+
+/// The largest over the runs.
+double largest(const Condition& condition, double Series::*member);
+/// Tokens in a second, or images: of the runs that count them.
+double rate(const Condition& condition, bool images);
+/// Bytes that a rank sends in a step: the median over the points, since a step that evaluates or saves sends more.
+double comm_bytes(const Condition& condition);
+/// Tokens of one step, where all points agree on them.
+double tokens_per_step(const Condition& condition);
+/// The digest that all runs ended with, or "" where they differ or one has none.
+std::string state_digest(const Condition& condition);
+/// Why the status is not COMPLETE, with the run where there are several.
+std::string reason(const Work& work);
+/// An attribute that all runs share as a number.
+std::int64_t shared_integer(const Condition& condition, const std::string& key);
+/// The last loss of a run.
+double final_loss(const Series& series);
+
+}  // namespace zs::stat

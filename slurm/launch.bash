@@ -42,8 +42,10 @@ find_tools() {
 site=${XDG_CONFIG_HOME:-${HOME-}/.config}/zs/site.sh
 if [[ -r $site ]]; then
   # It runs as the caller: only the caller, or the administrator, may have written it.
-  [[ (-O $site || $(stat -Lc %u -- "$site") == 0) && $(stat -Lc %a -- "$site") != *[2367] ]] ||
-    die "$site is another user's, or everybody may write it: it is not read"
+  for place in "$site" "${site%/*}"; do
+    [[ (-O $place || $(stat -Lc %u -- "$place") == 0) && $(stat -Lc %a -- "$place") != *[2367] ]] ||
+      die "$place is another user's, or everybody may write it: $site is not read"
+  done
   # shellcheck source=/dev/null
   source "$site"
 fi

@@ -189,7 +189,7 @@ batch() { bash "$ROOT/slurm/batch.sbatch" "$@"; }
   run -1 --separate-stderr batch zero_comparison
   results=$(realpath results/results_*)
   [[ ${stderr_lines[0]} == "[1/3] z1_baseline" ]] || complain "${stderr_lines[0]}"
-  [[ $stderr == *"[1/3] z1_baseline: done in "*" s, state digest 0123456789abcdef0123456789abcdef; 1 of 3 have ended, the rest takes about 0:00:"* ]] ||
+  [[ $stderr == *"[1/3] z1_baseline: done in "*" s, state digest 0123456789abcdef0123456789abcdef; 1 of 3 have ended, the rest takes about "[0-9]*:[0-9][0-9]:[0-9][0-9]* ]] ||
     complain "no time left"
   [[ $stderr == *"[3/3] z3_baseline: FAILED with exit code 42 after "*$'\n    zs-train: out of memory\n'*"3 of 3 have ended"* ]] || complain "no failure"
   go_on=$(sed -n 's/^to go on: //p' <<<"$stderr")
@@ -308,14 +308,16 @@ one_condition() {
   [[ $stderr == "zs-runs: "*"/config.yaml belongs to nobody: "* ]]
   mkdir -p config/zs
   echo 'touch pwned' >config/zs/site.sh
-  for change in "chown nobody" "chmod 666"; do
-    $change config/zs/site.sh
-    XDG_CONFIG_HOME=$PWD/config run -2 --separate-stderr batch --list
-    [[ $stderr == "batch.sbatch: $PWD/config/zs/site.sh is another user's, or everybody may write it: it is not read" ]] || complain "$change: $stderr"
-    chown root config/zs/site.sh
+  for place in config/zs/site.sh config/zs; do
+    for change in "chown nobody" "chmod 777"; do
+      $change $place
+      XDG_CONFIG_HOME=$PWD/config run -2 --separate-stderr batch --list
+      [[ $stderr == "batch.sbatch: $PWD/$place is another user's, or everybody may write it: $PWD/config/zs/site.sh is not read" ]] || complain "$change $place: $stderr"
+      chown root $place
+      chmod 755 $place
+    done
   done
   [ ! -e pwned ]
-  chmod 644 config/zs/site.sh
   XDG_CONFIG_HOME=$PWD/config run -0 batch --list
   [ -e pwned ]
   verdict

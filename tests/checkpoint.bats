@@ -94,7 +94,9 @@ damaged() {
   flip() { printf '\x55' | dd of=broken/pytorch_model.bin bs=1 seek=200000 conv=notrunc status=none; }
   damaged "broken/pytorch_model.bin: does not have the checksum" flip
   damaged "broken/accelerator_states/optimizer_00001.pt: does not have the checksum" truncate -s -100 broken/accelerator_states/optimizer_00001.pt
-  damaged "broken/accelerator_states/optimizer_00002.pt: No such file" rm broken/accelerator_states/optimizer_00002.pt
+  damaged "broken/accelerator_states/optimizer_00002.pt: is missing, and SHA256SUMS lists it: " rm broken/accelerator_states/optimizer_00002.pt
+  # Not a training from its weights alone, with moments of 0.
+  damaged "broken/accelerator_states/state.json: " rm -r broken/accelerator_states
   damaged "broken/SHA256SUMS: No such file" rm broken/SHA256SUMS
   damaged "broken/SHA256SUMS: does not list accelerator_states/optimizer_00000.pt, " sed -i '/pytorch_model.bin/!d' broken/SHA256SUMS
   damaged "broken/SHA256SUMS: does not list model.safetensors, " touch broken/model.safetensors

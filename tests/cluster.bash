@@ -13,27 +13,20 @@ cluster_up() {
 # state_of JOB: prints a job's state.
 state_of() { scontrol -o show job "$1" | grep -oE 'JobState=[A-Z_]+' | cut -d= -f2; }
 
-# ended JOB [SECONDS]: waits for a job's end and sets `state` and `code`, its exit code.
-ended() {
-  local job end=$((SECONDS + ${2:-600}))
-  state=
-  until [[ $state =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY)$ ]]; do
-    ((SECONDS < end)) || { squeue; return 1; }
-    sleep 0.2
-    job=$(scontrol -o show job "$1")
-    [[ $job =~ JobState=([A-Z_]+) ]] && state=${BASH_REMATCH[1]}
-    [[ $job =~ ExitCode=([0-9]+) ]] && code=${BASH_REMATCH[1]}
-  done
+# ended JOB: waits for a job's end and sets `state` and `code`, its exit code.
+ended() { state='' && await has_ended "$1"; }
+has_ended() {
+  local job
+  job=$(scontrol -o show job "$1")
+  [[ $job =~ JobState=([A-Z_]+) ]] && state=${BASH_REMATCH[1]}
+  [[ $job =~ ExitCode=([0-9]+) ]] && code=${BASH_REMATCH[1]}
+  [[ $state =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY)$ ]]
 }
 
-# until_true SECONDS COMMAND...: waits until the command succeeds.
-until_true() {
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    ((SECONDS < end)) || { echo "in vain: $*"; squeue; grep -v "^run: " out 2>/dev/null | tail -n 30; return 1; }
-    sleep 0.2
-  done
+# What the cluster and the job do, where `await` waits in vain.
+circumstances() {
+  squeue
+  grep -v "^run: " out 2>/dev/null | tail -n 30
 }
 
 # steps_of FOLDER: the steps that a run's metrics hold.

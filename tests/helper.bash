@@ -12,14 +12,15 @@ if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CO
 # what might hang, and `await` waits for a state.
 export HANG=900  # s
 
-# await COMMAND...: waits until the command succeeds; fails after HANG seconds.
+# await COMMAND...: waits until the command succeeds; fails after HANG seconds, and says what `circumstances` prints.
 await() {
   local end=$((SECONDS + HANG))
   until "$@"; do
-    ((SECONDS < end)) || { echo "in vain: $*"; return 1; }
+    ((SECONDS < end)) || { echo "in vain: $*"; circumstances; return 1; }
     sleep 0.1
   done
 }
+circumstances() { :; }
 
 # no_package PACKAGE...: skips the test, which needs these Debian packages; where CI=true, which `make deps` reads too, fails it.
 no_package() {

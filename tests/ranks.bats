@@ -32,7 +32,7 @@ a_trainer() {
 
 # ranks JOB: waits for its end; prints each rank's node and GPUs in order, and how many tasks its step had.
 ranks() {
-  ended "$1" 120
+  ended "$1"
   grep -oE '^n[0-9]:[0-9a-z,]* of [0-9]+$' out | sort | awk '{ printf "%s ", $1; of[$3] } END { for (n in of) printf "of %s", n }'
 }
 
@@ -68,7 +68,7 @@ eight_on_four="n1:0 n1:1 n2:0 n2:1 n3:0 n3:1 n4:0 n4:1 of 8"
 
 @test "ranks: a job with GPUs that would idle refuses, in the job and before it" {
   a_trainer
-  job() { rm -f out; ended "$(sbatch --parsable --output=out "$@" "$ROOT/slurm/train.sbatch" t.yaml)" 120; cat out; [ "$state $code" = "FAILED 2" ]; }
+  job() { rm -f out; ended "$(sbatch --parsable --output=out "$@" "$ROOT/slurm/train.sbatch" t.yaml)"; cat out; [ "$state $code" = "FAILED 2" ]; }
   job --nodes 2 --gpus-per-node 4
   grep -q '^train.sbatch: this job has 8 GPUs and 2 ranks: each GPU needs a rank of its own' out
   job --nodes 2 --ntasks 2 --gpus-per-node 4
@@ -94,11 +94,11 @@ eight_on_four="n1:0 n1:1 n2:0 n2:1 n3:0 n3:1 n4:0 n4:1 of 8"
   fake_trainer
   bash "$ROOT/slurm/batch.sbatch" --gpus_per_node 2 --sbatch --nodes=4 minimal_test >out
   results=$(told results)
-  ended "$(told report)" 300
+  ended "$(told report)"
   [ "$(jq -r '[.conditions[].launch] | unique[]' "$results/metadata.json")" = "srun --mpi=pmix --ntasks=8 --kill-on-bad-exit=1 --cpus-per-task=1 --ntasks-per-node=2 --gpus-per-task=1 --gpu-bind=single:1" ]
   [ "$(jq -r .ranks "$results/metadata.json")" = 8 ]
   bash "$ROOT/slurm/batch.sbatch" --rerun "$results" --submit --sbatch --nodes=2 >out
-  ended "$(told report)" 300
+  ended "$(told report)"
   [[ $(jq -r .conditions.z3_deepcompile.launch "$results/metadata.json") == *" --ntasks=4 "*" --ntasks-per-node=2 "* ]]
 }
 
@@ -113,12 +113,12 @@ a_repository() {
 
 @test "ranks: under srun a PyTorch training as it is finds its ranks, of uneven nodes too" {
   a_repository rendezvous.py
-  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks-per-node=2 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")" 300
+  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks-per-node=2 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")"
   cat out
   [ "$state $code" = "COMPLETED 0" ]
   grep -qx 'ranks: 0/4 0/2, 1/4 1/2, 2/4 0/2, 3/4 1/2' result/logs_HEAD.1_run1/run.log
   rm -r result out
-  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=9 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")" 300
+  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=9 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")"
   cat out
   [ "$state $code" = "COMPLETED 0" ]
   grep -qx 'ranks: 0/9 0/8, 1/9 1/8, 2/9 2/8, 3/9 3/8, 4/9 4/8, 5/9 5/8, 6/9 6/8, 7/9 7/8, 8/9 0/1' result/logs_HEAD.2_run1/run.log
@@ -128,7 +128,7 @@ a_repository() {
   a_repository rendezvous.py
   sed -i '1a import os; print("sees", os.environ["LOCAL_RANK"], os.environ["CUDA_VISIBLE_DEVICES"])' repo/train.py
   git -C repo -c user.name=a -c user.email=a@b commit -qam two
-  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks-per-node=2 --gpus-per-node=2 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")" 300
+  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks-per-node=2 --gpus-per-node=2 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")"
   cat out
   [ "$state $code" = "COMPLETED 0" ]
   [ "$(grep -h ^sees result/logs_HEAD.1_run1/run.log | sort | xargs)" = "sees 0 0,1 sees 0 0,1 sees 1 0,1 sees 1 0,1" ]
@@ -136,7 +136,7 @@ a_repository() {
 
 @test "ranks: under srun the exception of the rank that failed is what is shown" {
   a_repository rendezvous.py fail 1
-  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")" 300
+  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")"
   cat out
   [ "$state" = FAILED ]
   grep -qx '    ValueError: the data of rank 1 is not there' out
@@ -147,7 +147,7 @@ a_repository() {
   PYTHON=${ZS_TORCH_PYTHON:-python3}
   "$PYTHON" -c 'import torch.distributed' 2>/dev/null || skip "no PyTorch: apt-get install python3-torch, or name a Python that has it in ZS_TORCH_PYTHON"
   a_repository gloo.py
-  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")" 600
+  ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")"
   cat out
   [ "$state $code" = "COMPLETED 0" ]
   mv result by_srun
@@ -170,7 +170,7 @@ a_repository() {
     eval "$command" >said 2>&1 || { cat said; false; }
     cat said
     job=$(sed -nE 's/^(job|report): (job )?([0-9]+).*/\3/p; s/^Submitted batch job //p' said | tail -n 1)
-    [ -z "$job" ] || ended "$job" 120
+    [ -z "$job" ] || ended "$job"
     if [[ $command == *train.sbatch* ]]; then [ "$state $code" = "COMPLETED 0" ]; [ "$(grep -c ' of 8$' "zs-train-$job.out")" = 8 ]; fi
   done
   [ "$(grep -c 'in the image' "zs-train-$job.out")" = 8 ]

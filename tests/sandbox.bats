@@ -138,7 +138,7 @@ reported() {
   sed -i 's/^{/echo begun; if [[ "$*" == *"--zero_stage 2"* ]]; then sleep 60; fi; {/' bin/zs-train
   bash "$ROOT/slurm/batch.sbatch" --submit --max_parallel 1 zero_comparison >out
   results=$(told results) array=$(told array)
-  until_true 60 grep -qs begun "$results/z2_baseline.log"
+  await grep -qs begun "$results/z2_baseline.log"
   scancel "${array}_3"
   scancel "${array}_2"
   reported
@@ -180,12 +180,12 @@ submit_training() {
   a_training
   job=$(sbatch --parsable --output=out --nodes=2 --comment="for zs" "$ROOT/slurm/train.sbatch" config.yaml)
   planned() { compgen -G 'saved_models/2*/config.yaml' >/dev/null; }
-  until_true 60 planned
+  await planned
   run=$(realpath saved_models/2*)
-  until_true 120 trains "$run"
+  await trains "$run"
   scancel --batch --signal=USR1 "$job"
   waits() { [[ $(state_of "$job") == PENDING ]]; }
-  until_true 120 waits
+  await waits
   run -0 zs-runs --status --show state basis
   [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, goes on after "*"/400 steps in the metrics" ]]
   run -0 zs-runs rerun --failed
@@ -202,7 +202,7 @@ submit_training() {
 @test "sbatch: a training that may not restart is PREEMPTED, and rerun goes on with it" {
   a_training
   submit_training --max_restarts 0
-  until_true 120 trains "$run"
+  await trains "$run"
   scancel --batch --signal=USR1 "$job"
   ended "$job"
   [ "$state $code" = "FAILED 75" ]
@@ -219,7 +219,7 @@ submit_training() {
   a_training
   sed -i 's/max_steps: 400/max_steps: 4000/' config.yaml
   submit_training
-  until_true 120 reached "$run" 3
+  await reached "$run" 3
   scancel "$job"
   ended "$job"
   [ "$state" = CANCELLED ]
@@ -227,7 +227,7 @@ submit_training() {
   # What is only found out is a column to show, sort by and filter by, without --status.
   [ "$(column slurm_job)" = "$job" ]
   [ "$(column state --filter "slurm_job=$job" --sort_by basis)" = CANCELLED ]
-  until_true 20 env -u SLURM_CONF PATH="$BUILD:/usr/bin:/bin" grep -qr cancelled "$run/record"
+  await env -u SLURM_CONF PATH="$BUILD:/usr/bin:/bin" grep -qr cancelled "$run/record"
   [ "$(env SLURM_CONF=/nowhere zs-runs --status --show state | tail -n 1)" = CANCELLED ]
   [[ $(zs-runs rerun --failed --dry_run) == *"${run##*/}" ]]
 }
@@ -235,27 +235,27 @@ submit_training() {
 @test "sbatch: a rank that hangs in a collective is named with its node, the job ends, no process stays" {
   a_training
   sed -i 's/max_steps: 400/max_steps: 1000000/' config.yaml
-  bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 config.yaml -- --timeout 3 >said
+  bash "$ROOT/slurm/train.sbatch" --sbatch --output=out --sbatch --nodes=2 config.yaml -- --timeout 20 >said
   job=$(sed -n 's/^job: //p' said) run=$(sed -n 's/^run: //p' said)
-  until_true 120 reached "$run" 3
+  await reached "$run" 3
   victim=$(for pid in $(ranks_of "$job"); do grep -lzx 'SLURM_PROCID=1' "/proc/$pid/environ"; done | cut -d/ -f3)
   kill -STOP "$victim"
-  ended "$job" 60
+  ended "$job"
   grep -v '^run: ' out
   [ "$state" = FAILED ]
   grep -qE '^zs-train: rank 0 on n1: .*rank 1 on n2' out
   [ "$(column state --status)" = FAILED ]
   gone() { [ -z "$(ranks_of "$job")" ]; }
-  until_true 60 gone
+  await gone
 }
 
 @test "sbatch: a rank killed by kill -9 makes its run FAILED, not running for ever" {
   a_training
   sed -i 's/max_steps: 400/max_steps: 1000000/' config.yaml
   submit_training
-  until_true 120 reached "$run" 3
+  await reached "$run" 3
   kill -KILL "$(ranks_of "$job" | tail -n 1)"
-  ended "$job" 60
+  ended "$job"
   [ "$state" = FAILED ]
   grep -q '^srun: error: n[12]: task [01]: Killed' out
   [[ $(column state --status) == FAILED ]]
@@ -313,7 +313,7 @@ submit_training() {
 
 @test "sbatch: ranks started as so many singletons are refused" {
   [ -x "$BUILD/zs-train" ] || skip "zs-train is not built: make all"
-  run -2 srun --mpi=none --ntasks=2 --quiet zs-train --model_name tiny --max_steps 1
+  run -2 srun --mpi=none --ntasks=2 --kill-on-bad-exit=0 --quiet zs-train --model_name tiny --max_steps 1
   [[ $output == *"zs-train: srun started 2 tasks, but MPI sees one: each would be rank 0 of 1; "* ]]
   [ ! -e saved_models ]
 }

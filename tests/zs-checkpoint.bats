@@ -68,6 +68,8 @@ faulty() {
   assert_line --regexp '^master +f32 +7 +305 +1220$'
   zs-checkpoint show --format json z2 >show.json
   [ "$(jq -r '.step, (.kinds[] | select(.kind == "exp_avg") | .elements)' show.json | paste -sd' ')" = "3 305" ]
+  run -0 zs-checkpoint show z2// # as a shell completes it
+  refute_line --partial //
   run -0 zs-checkpoint show --values z2
   assert_line --regexp 'schedule.last_batch_iteration +2'
 }

@@ -72,6 +72,28 @@ END
   zs-runs --filter run_name=raised --show basis | grep -q 'bad batch at step 3, exit code 1, 2'
 }
 
+@test "zs-record: a program's complaint about its options is why it failed" {
+  cat >train.py <<'END'
+import argparse
+parser = argparse.ArgumentParser(prog="train.py")
+for name in "batch_size", "model_name", "weight_decay", "warmup_steps", "output_dir":
+    parser.add_argument("--" + name)
+parser.add_argument("--lr", type=float)
+parser.parse_args()
+END
+  run -2 zs-record -- python3 train.py --lr fast
+  [ "$(field error)" = "train.py: error: argument --lr: invalid float value: 'fast'" ]
+  zs-runs --status --show basis | grep -qF "error: argument --lr: invalid float value: 'fast', exit code 2, "
+  rm -rf runs
+  # Which lines were taken, zs-parse tells; here it would stand among the training's own words.
+  run -0 --separate-stderr zs-record -- sh -c 'echo step 1 loss 2; echo step 2 loss 1'
+  [[ $stderr != *dialect* ]]
+  rm -rf runs
+  # Lines alike without a usage are the training's own.
+  run -0 zs-record -- sh -c 'echo step 1 loss 2; echo "retry: error: connection"; echo step 2 loss 1'
+  [ -z "$(zs-runs show "$(zs-runs --show run_id --format tsv | tail -n 1)" | grep -P '^\S*\terror\t')" ]
+}
+
 @test "zs-record: the first error has the rank that it is of" {
   cat >log <<'END'
 [rank1]: Traceback (most recent call last):
@@ -258,8 +280,14 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   events=$(find "$ROOT/tests/data/trackers" -name '*.tfevents.*' | sort | head -n 1)
   [ -n "$events" ]
   cp "$events" .
-  # The command has the file open while it is looked for, in its first seconds.
-  zs-record -- sh -c 'exec sleep 2.5 <"$1"' sh "${events##*/}" >out 2>err
+  # The command has the file open until zs-record has seen it.
+  mkfifo seen
+  zs-record -- sh -c 'exec cat seen 3<"$1"' sh "${events##*/}" >out 2>err 3>&- &
+  recorder=$!
+  has_columns() { [[ -e $(the_run)/metrics.h5 ]] && zs-parse "$(the_run)" | grep -q '^[^#]'; }
+  await has_columns
+  echo >seen
+  wait $recorder
   zs-parse "${events##*/}" | grep -v '^#' | head -n 1 | tr '\t' '\n' | grep -vx -e run -e line -e part | sort >expected
   zs-parse "$(the_run)" | grep -v '^#' | head -n 1 | tr '\t' '\n' | sort >recorded
   [ -s expected ]

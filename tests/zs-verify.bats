@@ -199,6 +199,14 @@ reseal() {
   grep -v 'Step 3,' a.log >gap.log
   run -1 zs-verify a.log gap.log
   [[ $output == *"step 3 is in a.log and missing in gap.log"* ]]
+  # A log of every second step beside the whole one.
+  train 2 --zero_stage 2 --output_dir d --bench_step 9 --log_interval 1 >all.log
+  train 2 --zero_stage 3 --output_dir e --bench_step 9 --log_interval 2 >second.log
+  run -0 zs-verify all.log second.log
+  [[ $output == *"verdict: exact"*"rows_alone: 3 in all.log, which second.log leaves out: it has every 2 steps"* ]]
+  grep -v 'Step 4,' second.log >lost.log
+  run -1 zs-verify all.log lost.log
+  [[ $output == *"step 4 is in all.log and missing in lost.log"* ]]
   run -0 zs-verify a.log b.log --format json
   jq -e '.verdict == "exact" and (.rows | length) >= 5' <<<"$output"
 }
@@ -305,6 +313,13 @@ reseal() {
   cp "$second/final_checkpoint/accelerator_states/optimizer_00000.pt" "$second/final_checkpoint/accelerator_states/optimizer_00001.pt"
   run -2 zs-verify one two -r runs
   [[ $output == *"SHA256SUMS: does not list accelerator_states/optimizer_00001.pt"* ]] || complain "$output"
+  cp "$second/final_checkpoint/accelerator_states/optimizer_00000.pt" keep.pt
+  rm "$second/final_checkpoint/accelerator_states/optimizer_00001.pt"
+  echo '{}' >"$second/final_checkpoint/tokenizer.json" # nobody reads it as the checkpoint's
+  run -0 zs-verify one two -r runs
+  [[ $output == *"verdict: exact"*"not compared: final_checkpoint/tokenizer.json"* ]] || complain "$output"
+  rm "$second/final_checkpoint/tokenizer.json"
+  mv keep.pt "$second/final_checkpoint/accelerator_states/optimizer_00001.pt"
   reseal "$second/final_checkpoint"
   run -2 zs-verify one two -r runs
   [[ $output == *"two files have the optimizer state of the same elements"* ]] || complain "$output"

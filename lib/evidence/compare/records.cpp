@@ -50,6 +50,7 @@ class RecordComparison {
     choose(names);
     rows_a_ = wanted(*a_.records, epochs, names), rows_b_ = wanted(*b_.records, epochs, names);
     ledger_.emplace(holdings(a_, rows_a_, names), holdings(b_, rows_b_, names));
+    gaps_a_ = gaps(a_, rows_a_), gaps_b_ = gaps(b_, rows_b_);
     match();
     finish(names.empty());
     return std::move(made_);
@@ -64,6 +65,19 @@ class RecordComparison {
     std::map<std::int64_t, double> so_far;  ///< by rank
   };
 
+  /// The steps of a side that its stride leaves out: between two of its rows, and as far before and behind them.
+  struct Gaps {
+    std::int64_t stride = 0, phase = 0, first = 0, last = 0;
+    bool have(std::int64_t step) const {
+      const auto distance = [](std::int64_t from, std::int64_t to) {
+        return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
+      };
+      const auto most = static_cast<std::uint64_t>(stride);
+      return stride > 1 && step % stride != phase && (step >= first || distance(step, first) < most) &&
+             (step <= last || distance(last, step) < most);
+    }
+  };
+
   const Side& a_;
   const Side& b_;
   const Tolerance& tolerance_;
@@ -74,6 +88,7 @@ class RecordComparison {
   std::optional<Ledger> ledger_;
   Records made_;
   Skipped skipped_a_, skipped_b_;
+  Gaps gaps_a_, gaps_b_;
 
   /// The rows by step, the attempts of one step side by side; of chosen columns, those that have a value in one.
   static std::vector<Row> wanted(const metric::Table& table, bool epochs, const std::vector<std::string>& names) {
@@ -149,7 +164,30 @@ class RecordComparison {
     }
   }
 
+  static Gaps gaps(const Side& side, const std::vector<Row>& rows) {
+    constexpr std::int64_t kFewest = 3;  // two rows have a distance, whatever was lost between them
+    std::map<std::int64_t, std::int64_t> counts;
+    Gaps found{side.stride, 0, INT64_MAX, INT64_MIN};
+    for (const Row& row : rows) {
+      if (side.stride < 2 || metric::is_absent(row.place.step)) continue;
+      ++counts[row.place.step % side.stride];
+      found.first = std::min(found.first, row.place.step), found.last = std::max(found.last, row.place.step);
+    }
+    const auto most =
+        std::max_element(counts.begin(), counts.end(), [](auto& x, auto& y) { return x.second < y.second; });
+    if (most == counts.end() || most->second < kFewest) return {};
+    found.phase = most->first;
+    return found;
+  }
+
   void missing(const Row& row, bool in_a) {
+    if (!metric::is_absent(row.place.step) && (in_a ? gaps_b_ : gaps_a_).have(row.place.step)) {
+      ++(in_a ? made_.alone_a : made_.alone_b);
+      for (Both& column : columns_) {
+        if (cell(in_a ? *column.a : *column.b, row)) ledger_->excuse(in_a ? Holder::a : Holder::b, column.result.name);
+      }
+      return;
+    }
     fail(row.place, "missing", in_a ? "a" : "b",
          to_text(row.place) + " is in " + (in_a ? a_ : b_).name + " and missing in " + (in_a ? b_ : a_).name);
   }

@@ -26,6 +26,7 @@ struct Side {
   std::string name;  ///< in messages
   const metric::Table* records = nullptr;
   std::map<std::string, Precision> precision{};  ///< of columns that do not have every bit
+  std::int64_t stride = 0;                       ///< every how many steps it has a row; 0: nobody knows
 };
 
 /// Two values that are not the same.
@@ -57,6 +58,7 @@ struct Records {
   Settled verdict{};
   std::int64_t rows = 0;                        ///< pairs of rows that were compared
   std::int64_t repeated_a = 0, repeated_b = 0;  ///< rows that a later attempt replaced
+  std::int64_t alone_a = 0, alone_b = 0;        ///< rows that the other's stride leaves out
   std::int64_t without_loss = 0;                ///< pairs of standing rows in which neither has a loss of any kind
   Place first_without_loss;
   std::vector<ColumnResult> columns;
@@ -66,7 +68,8 @@ struct Records {
 };
 
 /// Compares `names` of decided(), all if empty. Each row is compared with the one of its attempt, else with the one
-/// that stands; a value that only one of two standing rows has is a reason to fail.
+/// that stands; a value that only one of two standing rows has is a reason to fail, and so is a step that only one side
+/// has, unless the other's stride leaves it out.
 Records records(const Side& a, const Side& b, const Tolerance& tolerance, const std::vector<std::string>& names = {});
 
 /// The distance of two numbers, and whether it is counted in float32, as both are such.

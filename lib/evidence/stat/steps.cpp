@@ -68,16 +68,18 @@ std::optional<std::int64_t> expected_steps(const metric::Run& run, const Series&
 
 std::int64_t log_interval(const metric::Run& run, const Series& series) {
   std::vector<std::int64_t> all = distances(series);
+  const std::size_t size = all.size();
+  const std::int64_t first = size > 0 ? all.front() : 0;
+  if (size > 1 && (series.points.front().step == 0 || series.points.front().step == 1)) all.erase(all.begin());
+  if (all.size() > 1 && all.back() < all[all.size() - 2]) all.pop_back();
   if (const auto said = count(run, "log_interval")) {
     const std::int64_t most =
         *said * (counts_micro_steps(run, series) ? *count(run, "gradient_accumulation_steps") : 1);
-    const std::int64_t found = all.size() > 3 ? usual(all) : kAbsentInteger;
+    const std::int64_t found = size > 3 ? usual(all) : kAbsentInteger;
     return is_absent(found) ? most : std::min(most, found);  // a metrics file has every step, whatever the log has
   }
-  if (all.empty() || (all.size() <= 3 && all.front() == 1)) return all.empty() ? kAbsentInteger : 1;
-  const std::int64_t first = series.points.front().step;
-  if (all.size() > 1 && (first == 0 || first == 1)) all.erase(all.begin());
-  if (all.size() > 1 && all.back() < all[all.size() - 2]) all.pop_back();
+  if (size == 0) return kAbsentInteger;
+  if (size <= 3 && first == 1) return 1;
   return usual(all);
 }
 

@@ -70,7 +70,9 @@ bool is_foreign(const std::string& folder) {
   return false;
 }
 
-State read(const std::string& path) {
+State read(const std::string& named) {
+  std::string path = named;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();  // as a shell completes it
   std::error_code failure;
   const fs::file_status status = fs::status(path, failure);
   if (!fs::exists(status))

@@ -85,7 +85,7 @@ const std::vector<Entry>& dialects() {
        "tracebacks, launchers and Slurm: how a run failed",
        "srun: error: node07: task 3: Exited with exit code 1",
        {"Traceback (", "xited with exit code ", "exitcode", "rank      : ", "Exit code: ", "srun: error: ",
-        "slurmstepd: error: "},
+        "slurmstepd: error: ", "usage: ", "Usage: ", ": error: ", "Error: "},
        make_failure},
       {"general",
        "anyone: a step, its loss and other pairs of a key and a number",

@@ -4,6 +4,7 @@
 //   srun: error: node07: task 3: Exited with exit code 1
 //   slurmstepd: error: *** JOB 4711 ON node07 CANCELLED AT 2026-11-20T04:12:00 DUE TO TIME LIMIT ***
 //     exitcode  : -9 (pid: 4711)
+//   usage: train.py [-h] [--lr LR]  ...  train.py: error: argument --lr: invalid float value: 'fast'
 // The first of them is the cause as far as a log can tell; it becomes `error`, with `error_line`.
 #include <algorithm>
 
@@ -21,6 +22,13 @@ bool is_exception(std::string_view text) {
          name.ends_with("Exit") || name.ends_with("Expired");
 }
 
+/// "train.py: error: argument --lr: ...", by Python's argparse; click says "Error: No such option: --lr".
+bool is_usage_error(std::string_view text) {
+  const std::size_t colon = text.find(": error: ");
+  return text.starts_with("Error: ") || (colon != std::string_view::npos && colon > 0 &&
+                                         text.substr(0, colon).find_first_of(" \t:") == std::string_view::npos);
+}
+
 class Failure : public Dialect {
  public:
   bool wants_all() const override { return in_traceback_; }
@@ -33,7 +41,8 @@ class Failure : public Dialect {
       text.remove_prefix(at + 3);
     }
     if (std::string_view rest = text; skip(rest, "rank") && (skip_blanks(rest), skip(rest, ": "))) {
-      summary_rank_ = std::string(take_digits(rest));  // of torchrun: "rank      : 1 (local_rank: 1)", before "exitcode"
+      summary_rank_ =
+          std::string(take_digits(rest));  // of torchrun: "rank      : 1 (local_rank: 1)", before "exitcode"
       return {};
     }
     if (text.find("Traceback (most recent call last)") != std::string_view::npos) {
@@ -42,6 +51,11 @@ class Failure : public Dialect {
       return {true};
     }
     if (in_traceback_ && line.number > traceback_line_ + kLongestTraceback) in_traceback_ = false;
+    if (std::string_view rest = text; skip(rest, "usage: ") || skip(rest, "Usage: ")) usage_ = line.number;
+    if (usage_ > 0 && line.number <= usage_ + kLongestUsage && is_usage_error(text)) {
+      usage_ = 0;
+      return said(text, line, emitter);
+    }
     if (in_traceback_ && is_exception(text)) {
       in_traceback_ = false;
       return said(text, line, emitter);
@@ -86,6 +100,8 @@ class Failure : public Dialect {
   }
 
   static constexpr std::int64_t kLongestTraceback = 1000;  // lines, other ranks' between them
+  static constexpr std::int64_t kLongestUsage = 100;       // lines, other ranks' between them
+  std::int64_t usage_ = 0;                                 // where the last usage was printed
   bool in_traceback_ = false, told_ = false;
   std::int64_t traceback_line_ = 0;
   std::string_view rank_;     // who says the line being read; empty where it does not tell

@@ -326,7 +326,7 @@ void LogReader::finish() {
   for (const Reader& reader : readers_) {
     if (reader.matched > 0) stats_.matched[reader.name] += reader.matched;
     const std::string reading = reader.dialect->reading();
-    if (!reading.empty() && custom().note)
+    if (!reading.empty() && custom().note && !options_.facts_only)  // who records a training learns it from zs-parse
       custom().note(path_ + ": no dialect is known for its lines; read as " + reading +
                     "; if that is wrong, give zs-parse a --pattern or --map, or write a pattern file");
   }

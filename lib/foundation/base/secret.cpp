@@ -31,11 +31,11 @@ bool contains(const auto& names, std::string_view word) {
 }
 
 // Words that mean a secret wherever they stand, and at the end.
-constexpr std::array<std::string_view, 9> kAnywhere = {"jwt",        "secret",      "secrets", "password",  "passwd",
-                                                       "passphrase", "credentials", "pwd",     "credential"};
-constexpr std::array<std::string_view, 11> kAtEnd = {"auth",      "authorization", "apikey",   "accesskey",
-                                                     "secretkey", "privatekey",    "apitoken", "authtoken",
-                                                     "pass",      "bearer",        "hftoken"};
+constexpr std::array<std::string_view, 10> kAnywhere = {
+    "jwt", "secret", "secrets", "password", "passwd", "passphrase", "credentials", "pwd", "credential", "passcode"};
+constexpr std::array<std::string_view, 13> kAtEnd = {
+    "auth",      "authorization", "apikey", "accesskey", "secretkey", "privatekey", "apitoken",
+    "authtoken", "pass",          "bearer", "hftoken",   "cookie",    "cookies"};
 // "key" is a secret alone and after these; elsewhere it is a column of a data set, or a name.
 constexpr std::array<std::string_view, 16> kKeysOf = {"api",   "access", "private", "auth",       "wandb", "account",
                                                       "ssh",   "sign",   "signing", "encryption", "aws",   "service",
@@ -50,11 +50,27 @@ struct Form {
   std::string_view front;
   std::size_t least;
   std::string_view more{};  ///< characters that a token may have too, with A-Z, a-z and 0-9
+  std::size_t exactly = 0;  ///< so many letters need no digit among them
 };
 constexpr auto kForms = std::to_array<Form>({
-    {"hf_", 16},         {"ghp_", 16},  {"gho_", 16},  {"ghu_", 16},        {"ghs_", 16},         {"ghr_", 16},
-    {"github_pat_", 20, "_"}, {"glpat-", 16, "-_"}, {"sk-", 16, "-_"}, {"AKIA", 16}, {"ASIA", 16}, {"AIza", 30, "-_"},
-    {"xoxb-", 10, "-"},  {"xoxp-", 10, "-"}, {"xoxa-", 10, "-"}, {"npm_", 30}, {"eyJ", 16, "-_.="}, {"wandb_v1_", 16, "_"},
+    {"hf_", 16, "", 34},
+    {"ghp_", 16},
+    {"gho_", 16},
+    {"ghu_", 16},
+    {"ghs_", 16},
+    {"ghr_", 16},
+    {"github_pat_", 20, "_"},
+    {"glpat-", 16, "-_"},
+    {"sk-", 16, "-_"},
+    {"AKIA", 16},
+    {"ASIA", 16},
+    {"AIza", 30, "-_"},
+    {"xoxb-", 10, "-"},
+    {"xoxp-", 10, "-"},
+    {"xoxa-", 10, "-"},
+    {"npm_", 30},
+    {"eyJ", 16, "-_.="},
+    {"wandb_v1_", 16, "_"},
 });
 
 bool is_letter(char c, std::string_view more) {
@@ -74,7 +90,8 @@ std::size_t secret_end(std::string_view text, std::size_t at) {
     const auto has = [&](int (*kind)(int)) {
       return std::any_of(tail.begin(), tail.end(), [&](unsigned char c) { return kind(c) != 0; });
     };
-    if (tail.size() >= form.least && has(std::isdigit) && has(std::isupper)) return end;
+    const bool long_enough = tail.size() >= form.least && (has(std::isdigit) || tail.size() == form.exactly);
+    if (long_enough && has(std::isupper)) return end;
   }
   if (rest.starts_with("-----BEGIN ") && rest.substr(0, 60).find("PRIVATE KEY") != std::string_view::npos)
     return text.size();

@@ -10,7 +10,7 @@ TEST_CASE("secret: told by the words of a name; no tokenizer's token is one") {
   for (const char* const name :
        {"wandb.api_key", "WANDB_API_KEY", "hub.hfToken", "HF_TOKEN", "token", "db.password", "dbPassword", "SLURM_JWT",
         "AWS_SECRET_ACCESS_KEY", "aws.accessKey", "http.auth", "basic_auth", "credentials_file", "x.key", "apikey",
-        "mlflow.tracking_password", "client_secret_value", "secrets.wandb"}) {
+        "mlflow.tracking_password", "client_secret_value", "secrets.wandb", "user.cookie", "user.passcode"}) {
     CHECK_MESSAGE(names_secret(name), name);
   }
   for (const char* const name :
@@ -33,6 +33,8 @@ TEST_CASE("secret: known by its form too, in whatever it stands, and nothing tha
     CHECK_MESSAGE(without_secret_values("x=" + front + tail + " y") == "x=(withheld) y", front);
     CHECK_MESSAGE(!holds_secret(front + "short"), front);
   }
+  CHECK(holds_secret("hf_abcdefghijklmnopqrstuvwxyzABCDEFGH"));  // Hugging Face's have 34 letters, and need no digit
+  CHECK(!holds_secret("hf_abcdefghijklmnopqrstuvwxyzABCDEFGHI"));
   CHECK(without_secret_values("https://u:PW@h/x?a") == "https://u:(withheld)@h/x?a");
   CHECK(without_secret_values("postgres://me:p:w@h") == "postgres://me:(withheld)@h");
   CHECK(without_secret_values("Authorization: Bearer abc.def-12345 z") == "Authorization: Bearer (withheld) z");

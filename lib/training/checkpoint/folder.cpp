@@ -19,7 +19,19 @@ namespace zs::checkpoint {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "checkpoint_";
+constexpr std::string_view kPrefix = "checkpoint_", kState = "accelerator_states";
+
+namespace {
+
+/// Whether a file of a checkpoint's folder is one that somebody reads as the checkpoint's.
+bool is_read(const std::string& file) {
+  for (const char* const front : {"accelerator_states/", "model", "pytorch_model"}) {
+    if (file.starts_with(front)) return true;
+  }
+  return file == "config.json" || file == "gradients.pt" || file == "gradient_norms.pt" || file == "optimizer.pt";
+}
+
+}  // namespace
 
 std::vector<std::int64_t> steps(const std::string& run_folder) {
   std::vector<std::int64_t> found;
@@ -84,6 +96,12 @@ std::vector<std::string> files(const std::string& folder) {
   return found;
 }
 
+bool has_state(const std::string& folder) {
+  if (fs::exists(folder + "/" + std::string(kState))) return true;
+  if (!fs::exists(folder + "/SHA256SUMS")) return false;
+  return Input(folder + "/SHA256SUMS").read_all().find("  " + std::string(kState) + "/") != std::string::npos;
+}
+
 std::map<std::string, std::string> read_sums(const std::string& folder) {
   const std::string path = folder + "/SHA256SUMS";
   std::istringstream lines(Input(path).read_all());
@@ -95,8 +113,12 @@ std::map<std::string, std::string> read_sums(const std::string& folder) {
     if (!sums.emplace(line.substr(66), line.substr(0, 64)).second)
       throw Error(path, number, "lists " + line.substr(66) + " a second time");
   }
+  for (const auto& [file, digest] : sums) {
+    if (std::error_code ignored; !fs::exists(folder + "/" + file, ignored))
+      throw Error(folder + "/" + file, 0, "is missing, and SHA256SUMS lists it: the checkpoint is damaged");
+  }
   for (const std::string& file : files(folder)) {
-    if (file != "SHA256SUMS" && sums.count(file) == 0) {
+    if (is_read(file) && sums.count(file) == 0) {
       throw Error(path, 0,
                   "does not list " + file +
                       ", so nobody knows whether that file is whole: use another checkpoint, or "

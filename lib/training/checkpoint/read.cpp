@@ -222,12 +222,12 @@ std::int64_t micro_steps(const Progress& progress, const std::string& folder, in
 
 std::optional<Progress> peek(const std::string& folder) {
   if (!fs::exists(folder)) throw Error(folder, 0, "there is no such checkpoint");
-  if (!fs::exists(folder + "/accelerator_states")) return {};
+  if (!has_state(folder)) return {};
   return read_progress(StateFile(folder));
 }
 
 std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std::string& folder) {
-  const bool ours = fs::exists(folder + "/accelerator_states");
+  const bool ours = has_state(folder);
   std::string content;
   comm::together(group, "reading of " + folder, [&] { content = content_of(folder, ours); });
   comm::require_same(group, {{"its list of checksums", sha256(content)}}, folder);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "base/error.hpp"
@@ -32,6 +33,27 @@ std::set<torch::profiler::impl::ActivityType> activities(const comm::Group& grou
   using torch::profiler::impl::ActivityType;
   if (group.device().kind == device::Device::Kind::cpu) return {ActivityType::CPU};
   return {ActivityType::CPU, ActivityType::CUDA};
+}
+
+/// What Kineto writes before it gives it its name: of a full disk it stays behind.
+struct Removed {
+  std::string path;
+  ~Removed() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+};
+
+/// Whether a file of JSON ends as it should; Kineto says nothing of what it could not write.
+bool ends_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(0, std::ios::end);
+  const auto size = static_cast<std::int64_t>(file.tellg());
+  std::string tail(16, ' ');
+  file.seekg(std::max<std::int64_t>(0, size - 16));
+  file.read(tail.data(), 16);
+  const std::size_t last = tail.find_last_not_of(" \n");
+  return size > 0 && last != std::string::npos && tail[last] == '}';
 }
 
 }  // namespace
@@ -113,7 +135,9 @@ void Profile::finish() {
   running_ = false;
   const auto result = profiler::disableProfiler();
   const Temporary plain(path_);  // gone with this function
+  const Removed unfinished{plain.path() + ".tmp"};
   result->save(plain.path());
+  if (!ends_whole(plain.path())) throw Error(path_, 0, "the profiler could not write all of it: is the disk full?");
   gzip(plain.path(), path_);
 }
 

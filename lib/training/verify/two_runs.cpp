@@ -72,8 +72,11 @@ class Comparison {
   }
 
   void records(const std::vector<std::string>& columns) {
-    const auto found = compare::records({a_.path, &a_.run.records, a_.precision},
-                                        {b_.path, &b_.run.records, b_.precision}, tolerance_, columns);
+    const auto side = [](const Recorded& one) {
+      const std::int64_t stride = stat::log_interval(one.run, stat::series(one.run));
+      return compare::Side{one.path, &one.run.records, one.precision, metric::is_absent(stride) ? 0 : stride};
+    };
+    const auto found = compare::records(side(a_), side(b_), tolerance_, columns);
     holds("records");
     found_.emplace_back("records", found.verdict);
     for (const compare::Reason& reason : found.reasons) {
@@ -82,6 +85,12 @@ class Comparison {
     }
     if (found.first) first(*found.first);
     note("rows", to_text(found.rows));
+    for (const auto& [alone, with, without] : {std::tuple(found.alone_a, &a_, &b_), {found.alone_b, &b_, &a_}}) {
+      if (alone == 0) continue;
+      note("rows_alone", to_text(alone) + " in " + with->path + ", which " + without->path +
+                             " leaves out: it has every " +
+                             to_text(stat::log_interval(without->run, stat::series(without->run))) + " steps");
+    }
     std::vector<std::string> compared, only;
     std::int64_t values = 0, differing = 0;
     for (const auto& column : found.columns) {

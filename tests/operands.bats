@@ -1,5 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a user names: every tool takes the same things for the same, or refuses them with the same words.
+# setup_file: makes what the walk names, once, with the tools themselves.
+setup_file() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+  local data=$ROOT/tests/data tiny="--model_name tiny --num_layers 1 --seq_length 16 --batch_size 1 --max_steps 4 --save_steps 2"
+  # shellcheck disable=SC2086
+  zs-train $tiny --run_name alpha1 --zero_stage 3 --deepcompile --profile_steps 3 >/dev/null
+  one=$(basename saved_models/2*) && export one
+  # shellcheck disable=SC2086
+  zs-train $tiny --run_name alpha2 --seed 7 >/dev/null
+  log 1 >a.log
+  gzip -c a.log >packed.log.gz
+  zs-parse a.log >records.tsv
+  zs-parse a.log --format h5 -o records.h5
+  gzip -c records.tsv >records.gz
+  zstd -q records.tsv -o records.zst
+  zs-aggregate records.tsv -o summary.h5
+  mkdir logs results empty deepspeed trainer traces
+  for folder in logs results; do
+    cp a.log $folder/one.log
+    log 2 >$folder/two.log
+  done
+  echo '{"conditions": {"one": {"exit_code": 0}, "two": {"exit_code": 0}}}' >results/metadata.json
+  tar xzf "$data/checkpoints/0.19.8-deepspeed-stage2-ranks2-dtypebf16.tar.gz" -C deepspeed --strip-components 1
+  tar xzf "$data/checkpoints/trainer.tar.gz" -C trainer --strip-components 1
+  cp "saved_models/$one/profile.json" .
+  cp "saved_models/$one/final_checkpoint/gradients.pt" .
+  cp "saved_models/$one/final_checkpoint/pytorch_model.bin" weights.pt
+  zs-checkpoint convert --to safetensors "saved_models/$one/checkpoint_2" converted >/dev/null
+  cp converted/model.safetensors .
+  cp -r "$data/probe/whole" probe
+  cp "$data/traces/"rank-*.gz traces
+  cp traces/rank-0.pt.trace.json.gz trace.gz
+  cp -r "$data/trackers/wandb" wandb
+  cp -r "$data/trackers/tensorboard" tensorboard
+  cp wandb/*/run-peer0001.wandb .
+  cp tensorboard/tensors/events* events.out.tfevents.1
+  printf 'model:\n  name: tiny\n' >config.yaml
+  printf 'sweep_name: s\nparameters:\n  zero.stage: {values: [1, 2]}\n' >sweep.yaml
+  printf 'run_name,loss\nx,1\n' >table.csv
+  cp "$data/images/rgba.png" image.png
+  : >empty.log
+  head -c 4096 /dev/urandom >random.bin
+  cp "$ROOT/tests/token/merges.txt" "$ROOT/tests/token/vocab.json" .
+  zs-tokenize -t vocab.json merges.txt -o tokens.bin
+}
+
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"
@@ -40,5 +87,117 @@ log() { awk -v k="$1" 'BEGIN { for (i = 1; i <= 8; i++) print "Epoch 1, Step " i
     run -2 $command 2
     [[ $output == "${command%% *}: 2 runs begin with '2': "* ]] || complain "$command: $output"
   done
+  verdict
+}
+
+# A row a thing that somebody names: the operand, what a sentence calls it, and what each tool makes of it: the status where
+# the tool takes it, '-' where it refuses it with the one sentence, 'o' where it refuses it with words of its own, which the
+# last field has. The columns: zs-parse, zs-aggregate, zs-report, zs-plot loss; zs-plot gradients, zs-report --gradients;
+# zs-plot trace, zs-report --trace, zs-trace; zs-checkpoint; zs-runs show, import; zs-plan; zs-tokenize, its --info;
+# zs-verify beside a run, beside a checkpoint; zs-train; zs-sweep.
+things() {
+  cat <<'END_OF_TABLE'
+records.tsv|a file of metric records|0 0 0 0 - - - - - - - o - 0 - 1 o - -|holds records and no summary|is a run and
+records.h5|a file of metric records in HDF5|0 0 0 0 - - - - - - - o - - - 1 o - -|holds records and no summary|is a run and
+records.gz|a file of metric records|0 0 0 0 - - - - - - - o - 0 - 1 o - -|holds records and no summary|is a run and
+records.zst|a file of metric records|0 0 0 0 - - - - - - - o - 0 - 1 o - -|holds records and no summary|is a run and
+summary.h5|a file of metric records in HDF5|0 0 0 0 - - - - - - - 0 - - - 1 o - -|is a run and
+a.log|a text|0 0 0 0 - - - - - - - o - 0 - 1 o o o|is it a table of runs|is a run and|illegal map value
+packed.log.gz|a text|0 0 0 0 - - - - - - - o - 0 - 1 o o o|is it a table of runs|is a run and|illegal map value
+logs|a folder of logs|0 0 0 0 - - - - - - - - - 0 - o o - -|holds 2 runs, expected one|is a run and
+results|the results folder of an experiment|0 0 0 0 - - - - - - 0 - - 0 - o o - -|holds 2 runs, expected one|is a run and
+saved_models/one|the folder of a run|0 0 0 0 0 0 0 0 0 0 0 - 0 - - 3 o - -|is a run and
+alpha1|-|0 0 0 0 0 0 0 0 0 0 0 o 0 o o 3 o o o|No such file or directory|is a run and
+PREFIX|-|0 0 0 0 0 0 0 0 0 0 0 o 0 o o 3 o o o|No such file or directory|is a run and
+2|-|o o o o o o o o o o o o o o o o o o o|2 runs begin with '2': |No such file or directory
+alpha3|-|o o o o o o o o o o o o o o o o o o o|no run 'alpha3', did you mean 'alpha1'?|No such file or directory
+saved_models|a folder of runs|0 0 0 0 - - - - - - - - - - - o o - -|holds 2 runs, expected one|is a run and
+saved_models/one/final_checkpoint|a checkpoint|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
+saved_models/one/checkpoint_2|a checkpoint|- - - - 0 0 - - - 0 - - - - - o 0 - -|is a run and
+deepspeed|a checkpoint of another program|- - - - - - - - - 0 - - - - - - - - -
+trainer|a folder of checkpoints|- - - - o o - - - 0 - - - - - - - - -|has no gradients.pt
+model.safetensors|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 0 - -|is a run and
+weights.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
+gradients.pt|a file of tensors|- - - - 0 0 - - - 0 - - - - - o 1 - -|is a run and
+probe|the folder of a probe|- - - - - - - - - - - - - o - o o - -|has no "text"|is a run and|is a record of zs_probe
+trace.gz|a profiler trace|- - - - - - 0 0 0 - - - - 0 - - - - -
+traces|a folder of profiler traces|- - - - - - 0 0 0 - - - - 0 - - - - -
+wandb|a folder of runs of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and
+run-peer0001.wandb|a run of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 3 o - -|is a run and
+tensorboard|a folder of runs of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - o o - -|holds 2 runs, expected one|is a run and
+events.out.tfevents.1|a run of TensorBoard or W&B|0 1 1 0 - - - - - - - - - - - 1 o - -|is a run and
+tokens.bin|a token file|- - - - - - - - - - - - - - 0 - - - -
+config.yaml|a text|1 o o o - - - - - - - o - 0 - 1 o 0 0|no metric line of a log|is it a table of runs|is a run and
+vocab.json|a text|1 o o o - - - - - - - o - 0 - 1 o o o|no metric line of a log|is it a table of runs|is a run and|is not a key
+profile.json|a profile of a step's operations|- - - - - - - - - - - - 0 0 - - - - -
+image.png|a picture|- - - - - - - - - - - - - - - - - - -
+table.csv|a text|1 o o o - - - - - - - 0 - 0 - 1 o o o|no metric line of a log|is a run and|must be a mapping
+empty.log|empty|o o o o - - - - - - - o - 0 - o o o o|is empty, expected|is empty: a table of runs|is a run and
+empty|a folder without anything that zs knows|- - - - - - - - - - - - - o - - - - -|holds no file
+missing|-|o o o o o o o o o o o o o o o o o o o|no run 'missing'|No such file or directory
+a/missing|-|o o o o o o o o o o o o o o o o o o o|a/missing: No such file or directory|no run 'a/missing'
+random.bin|no file that zs knows|- - - - - - - - - - - - - - 0 - - - -
+-|a stream|0 o o o - - o o o - o o o 0 - - - o o|no metric records|is no profiler trace|is it a table of runs|no run '-'|is no JSON|illegal map value
+END_OF_TABLE
+}
+
+# walk COLUMN NAME COMMAND...: the answers of a tool, whose NAME the sentence has; X is the operand.
+walk() {
+  cd "$BATS_FILE_TMPDIR"
+  local column=$1 name=$2 operand kind answers own expected pattern said cells=0
+  shift 2
+  while IFS='|' read -r operand kind answers own; do
+    read -ra answers <<<"$answers"
+    expected=${answers[column]}
+    operand=${operand/one/$one}
+    [[ $operand != PREFIX ]] || operand=${one%??}
+    rm -rf elsewhere
+    status=0
+    said=$("${@/#X/$operand}" 2>&1 >out <"$([[ $operand == - ]] && echo a.log || echo /dev/null)") || status=$?
+    cells=$((cells + 1))
+    case $expected in
+      # zs-tokenize takes a folder for its files, and refuses the first that is no text.
+      -) [[ $status == 2 && ($said == "${name%% *}: ${operand/#-/stdin}: is $kind; $name takes "* || \
+          $said == "zs-tokenize: $operand/"*": is "*"; zs-tokenize takes text"*) && $said != *$'\n'* ]] ;;
+      o)
+        [[ $status == 2 && $said == "${name%% *}: "* ]] && grep -qF "${own//|/$'\n'}" <<<"$said"
+        ;;
+      *) [[ $status == "$expected" && (-s out || $status != 0) ]] ;;
+    esac || complain "$name $operand: expected $expected, got $status: $(head -c 300 <<<"$said")"
+  done < <(things)
+  echo "$cells cells" >&3
+  verdict
+}
+
+@test "every kind of thing: zs-parse" { walk 0 zs-parse zs-parse X; }
+@test "every kind of thing: zs-aggregate" { walk 1 zs-aggregate zs-aggregate X -f tsv; }
+@test "every kind of thing: zs-report" { walk 2 zs-report zs-report X -f md -o -; }
+@test "every kind of thing: zs-plot" { walk 3 zs-plot zs-plot loss X; }
+@test "every kind of thing: zs-plot gradients" { walk 4 'zs-plot gradients' zs-plot gradients X; }
+@test "every kind of thing: zs-report --gradients" { walk 5 'zs-report --gradients' zs-report -f md -o - --gradients X; }
+@test "every kind of thing: zs-plot trace" { walk 6 'zs-plot trace' zs-plot trace X; }
+@test "every kind of thing: zs-report --trace" { walk 7 'zs-report --trace' zs-report -f md -o - --trace X; }
+@test "every kind of thing: zs-trace" { walk 8 zs-trace zs-trace X; }
+@test "every kind of thing: zs-checkpoint" { walk 9 zs-checkpoint zs-checkpoint show X; }
+@test "every kind of thing: zs-runs show" { walk 10 zs-runs zs-runs show X; }
+@test "every kind of thing: zs-runs import" { walk 11 'zs-runs import' zs-runs import -r elsewhere X; }
+@test "every kind of thing: zs-plan" { walk 12 zs-plan zs-plan X; }
+@test "every kind of thing: zs-tokenize" { walk 13 zs-tokenize zs-tokenize -t vocab.json X; }
+@test "every kind of thing: zs-tokenize --info" { walk 14 'zs-tokenize --info' zs-tokenize --info X; }
+@test "every kind of thing: zs-verify beside a run" { walk 15 zs-verify zs-verify X alpha2; }
+@test "every kind of thing: zs-verify beside a checkpoint" { walk 16 zs-verify zs-verify X converted/model.safetensors; }
+@test "every kind of thing: zs-train" { walk 17 zs-train zs-train --print_plan X; }
+@test "every kind of thing: zs-sweep" { walk 18 zs-sweep zs-sweep --dry_run X sweep.yaml; }
+
+@test "what may not be read is said, and is nothing else" {
+  ((EUID != 0)) || skip "root may read all"
+  cd "$BATS_FILE_TMPDIR"
+  chmod 0 a.log
+  for command in zs-parse zs-aggregate zs-report zs-trace 'zs-checkpoint show' zs-plan; do
+    # shellcheck disable=SC2086
+    run -2 $command a.log
+    [[ $output == *"a.log: Permission denied" ]] || complain "$command: $output"
+  done
+  chmod 644 a.log
   verdict
 }

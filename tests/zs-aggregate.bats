@@ -122,8 +122,8 @@ PY
   bad "truncated HDF5 data: 5000 of"
   { head -c 3000 good.h5; head -c 200 /dev/zero; tail -c +3201 good.h5; } >records
   bad "cannot"
-  cp run.log records
-  bad "a training log goes through zs-parse first"
+  head -c 3000 good.h5 | tail -c 2000 >records
+  bad "is no file that zs knows; zs-aggregate takes logs, metric records, "
   printf '#zs-metrics 1\nrun\tstep\nx\tten\n' >records
   bad "3: column 'step' is int, found 'ten'"
   printf '#zs-metrics 1\n' >records
@@ -237,7 +237,7 @@ PY
   printf 'loss 1\n%.0s' {1..10} >wrong.txt
   truncate -s 3G wrong.txt
   run -2 --separate-stderr limited zs-aggregate wrong.txt
-  [[ $stderr == *"no metric records"* ]] || complain "$stderr"
+  [[ $stderr == "zs-aggregate: wrong.txt: is no file that zs knows; zs-aggregate takes "* ]] || complain "$stderr"
   run -2 --separate-stderr limited zs-plot loss --theme /dev/zero wrong.txt
   [[ $stderr == *"too much to read" ]] || complain "$stderr"
   /usr/bin/python3 - <<'PY'

@@ -220,7 +220,7 @@ END
   refuses_with "zs-tokenize: version.bin: has version 2 of magic 20240520, of which zs knows 1" zs-tokenize --info version.bin
   { printf '\212\330\064\001'; tail -c +5 x.bin; } >eval.bin
   refuses_with "zs-tokenize: eval.bin: is an evaluation set of llm.c, expected a token file" zs-tokenize --info eval.bin
-  printf 'abc' >odd.bin
+  printf '\1\0\1' >odd.bin
   refuses_with "zs-tokenize: odd.bin: is no token file: it has no magic of llm.c, and an odd number of bytes is no row of uint16" zs-tokenize --info odd.bin
   printf '\1\0\377\377' >raw.bin
   refuses_with "zs-tokenize: raw.bin: holds the id 65535 at 1, but the vocabulary has 1000: it is of another tokenizer, or no token file" zs-tokenize -t "$data/gpt2.json" --decode raw.bin

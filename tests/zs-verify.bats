@@ -239,7 +239,7 @@ reseal() {
   run -2 zs-verify words.txt empty
   [[ $output == *"empty: is empty"* ]]
   run -2 zs-verify folder words.txt
-  [[ $output == *"folder: has neither metrics.h5 nor run.log"* ]]
+  [[ $output == *"folder: is a folder without anything that zs knows; zs-verify takes "* ]]
   run -2 zs-verify words.txt ./words.txt
   cp words.txt others.txt
   run -1 zs-verify words.txt others.txt

@@ -3,17 +3,15 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 #include <sstream>
 
 #include "base/file.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "input/source.hpp"
 #include "metric/file.hpp"
 #include "metric/summary_text.hpp"
 #include "parse/custom.hpp"
-#include "parse/run.hpp"
-#include "registry/query.hpp"
 #include "registry/run.hpp"
 #include "stat/columns.hpp"
 #include "stat/outlier.hpp"
@@ -26,7 +24,7 @@ namespace {
 const zs::cli::Command kCommand = {
     "zs-aggregate",
     "Turn metric records into a summary: statistics per condition",
-    "[RECORDS|RUN|DIR]...",
+    "[RECORDS|LOG|RUN|DIR]...",
     {
         {'b', "by", "KEY[,KEY]", "group runs by these attributes, one condition per value"},
         {'w', "warmup", "N|auto",
@@ -95,17 +93,6 @@ std::string formatted(const zs::metric::Store& store, const std::string& format)
   return pairs.rows.empty() ? table : table + "\n" + zs::cli::table(pairs.header, pairs.rows, width);
 }
 
-/// What was named, as paths: a run by its id or name is its folder.
-std::vector<std::string> paths(const zs::cli::Args& args) {
-  std::vector<std::string> all = args.inputs();
-  for (std::string& one : all) {
-    std::error_code ignored;
-    if (one != "-" && !std::filesystem::exists(one, ignored))
-      one = zs::registry::run_folder(one, zs::registry::place(args.text("registry")));
-  }
-  return all;
-}
-
 /// The form that suits where the summary goes: people, another program, a file.
 std::string form_for(const std::string& output) {
   if (output == "-" && ::isatty(STDOUT_FILENO)) return "table";
@@ -141,10 +128,9 @@ zs::Status aggregate(const zs::cli::Args& args) {
   if (args.has("target")) rule.target = args.real("target", -HUGE_VAL, HUGE_VAL);
   rule.seed = static_cast<std::uint64_t>(args.integer("seed", 0));
   std::int64_t faults = 0;
-  const auto of_folder = [&](const std::string& path) {
-    return zs::parse::collect(zs::parse::jobs_of({path}, ""), {}, zs::cli::fault_printer(kCommand, faults));
-  };
-  zs::stat::Summary summary = zs::stat::summarize(zs::metric::read(paths(args), of_folder), rule);
+  const auto named = zs::input::named(args.inputs(), zs::registry::place(args.text("registry")), kCommand.name);
+  zs::stat::Summary summary = zs::stat::summarize(
+      zs::input::read(named, {.progress = {}, .fault = zs::cli::fault_printer(kCommand, faults)}), rule);
   if (args.has("descending") && !args.has("sort"))
     throw zs::UsageError("--descending says how to --sort: name a column");
   if (args.has("filter") || args.has("sort")) {

@@ -6,6 +6,8 @@
 #include "base/text.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "input/named.hpp"
+#include "registry/run.hpp"
 #include "state/convert.hpp"
 #include "state/describe.hpp"
 #include "state/diff.hpp"
@@ -36,6 +38,7 @@ const zs::cli::Command kCommand = {
          "of convert: hf, the weights as from_pretrained reads them; safetensors, the optimizer's state too",
          "",
          {"hf", "safetensors"}},
+        {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'f', "format", "FORM", "form of the output", "table", {"table", "tsv", "json"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
     },
@@ -187,12 +190,15 @@ Status run(const Args& args) {
       throw zs::UsageError(action + " takes " + (count == 1 ? "one checkpoint" : "two checkpoints") + ", not " +
                            std::to_string(words.size() - 1));
   };
-  if (action == "show") return expect(1), show(args, words[1]);
-  if (action == "verify") return expect(1), verify(args, words[1]);
-  if (action == "diff") return expect(2), diff(args, words[1], words[2]);
+  const auto path = [&](std::size_t word) {
+    return zs::input::named(words[word], zs::registry::place(args.text("registry")), kCommand.name).path;
+  };
+  if (action == "show") return expect(1), show(args, path(1));
+  if (action == "verify") return expect(1), verify(args, path(1));
+  if (action == "diff") return expect(2), diff(args, path(1), path(2));
   if (action == "convert") {
     if (words.size() != 3) throw zs::UsageError("convert takes a checkpoint and the folder to write");
-    return convert(args, words[1], words[2]);
+    return convert(args, path(1), words[2]);
   }
   throw zs::UsageError("'" + action + "' is none of show, verify, diff, convert");
 }

@@ -6,8 +6,9 @@
 #include "base/watch.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "input/source.hpp"
 #include "parse/custom.hpp"
-#include "parse/run.hpp"
+#include "registry/run.hpp"
 
 namespace {
 
@@ -17,7 +18,7 @@ namespace parse = zs::parse;
 const zs::cli::Command kCommand = {
     "zs-parse",
     "Turn training logs, TensorBoard's and W&B's runs into metric records",
-    "[LOG|DIR]...",
+    "[LOG|RECORDS|RUN|DIR]...",
     {
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
         {0, "format", "FORM", "form of the output", "tsv", {"tsv", "h5", "jsonl"}},
@@ -30,6 +31,7 @@ const zs::cli::Command kCommand = {
         {0, "set", "KEY=VALUE", "attribute of every run that is read, such as revision=v1.2; several with commas"},
         {0, "rank", "WHICH", "records of all ranks, of rank 0, or their mean", "all", {"all", "0", "mean"}},
         {0, "stats", "", "say on stderr what became of every line"},
+        {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'f', "follow", "", "wait for more at the end of the log, until interrupted"},
     },
     {{1, "there were faults: malformed metric lines, or none at all; the rest was written"}},
@@ -60,7 +62,8 @@ zs::Status run(const Args& args) {
   parse::customize(args.text("patterns"), [](const std::string& text) { zs::cli::warn(kCommand, text); });
   auto options = options_of(args);
   const auto given = parse::attributes_of(args.text("set"));
-  auto jobs = parse::jobs_of(args.inputs(), args.has("run") ? args.text("run") : "");
+  const auto named = zs::input::named(args.inputs(), zs::registry::place(args.text("registry")), kCommand.name);
+  auto jobs = zs::input::jobs(named, args.has("run") ? args.text("run") : "");
   for (parse::Job& job : jobs) {
     for (const auto& [key, value] : given) job.attributes[key] = value;
   }

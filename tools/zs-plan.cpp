@@ -10,9 +10,11 @@
 #include "config/known.hpp"
 #include "figure/picture.hpp"
 #include "figure/terminal.hpp"
+#include "input/named.hpp"
 #include "plan/candidate.hpp"
 #include "plan/layers.hpp"
 #include "plot/plan.hpp"
+#include "registry/run.hpp"
 #include "registry/sheet.hpp"
 
 namespace {
@@ -24,7 +26,7 @@ using Json = nlohmann::ordered_json;
 const zs::cli::Command kCommand = {
     "zs-plan",
     "Predict memory, bytes and time of a training on any number of nodes, from a profile that a training has measured",
-    "[PROFILE]...",
+    "[PROFILE|RUN]...",
     {
         {'p', "profile", "FILE", "the same as an operand: profile.json, or the folder of a run", "", {}, true},
         {'m', "model", "NAME|DIR",
@@ -37,6 +39,7 @@ const zs::cli::Command kCommand = {
         {0, "latency", "SECONDS", "that a collective between nodes takes beside its bytes", "0"},
         {'M', "memory", "BYTES", "memory that a rank may fill: 80G; no limit when not set"},
         {'a', "accumulation", "LIST", "accumulation steps to look at, joined by commas", "1,2,4,8"},
+        {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {0, "all", "", "the ways that do not fit, or that the profiles cannot speak of, too"},
         {'f',
          "format",
@@ -83,7 +86,8 @@ std::vector<plan::Profile> profiles(const Args& args) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(model, ignored);
   std::int64_t layers = args.has("num_layers") ? args.integer("num_layers", 1, 1 << 16) : 0;
-  for (const std::string& path : paths) {
+  for (const std::string& name : paths) {
+    const std::string path = zs::input::named(name, zs::registry::place(args.text("registry")), kCommand.name).path;
     plan::Profile profile = plan::read_profile(path);
     if (!model.empty() && !folder && profile.model != model)
       throw zs::Error(

@@ -97,6 +97,11 @@ std::string list() {
   return text;
 }
 
+/// What was named, for a kind of figure.
+std::vector<zs::input::Named> named(const Args& args, const std::vector<std::string>& names, const std::string& kind) {
+  return zs::input::named(names, zs::registry::place(args.text("registry")), kCommand.name + kind);
+}
+
 /// The figure of what was named: a summary, logs, runs, folders; without any, of stdin. `faults` are defects of logs.
 zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
   std::vector<std::string> inputs(args.operands().begin() + 1, args.operands().end());
@@ -105,10 +110,10 @@ zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
   if (inputs.empty()) inputs = {"-"};
   zs::cli::Progress progress;
   const zs::metric::Store store = zs::summary::read(
-      inputs, zs::registry::place(args.text("registry")),
+      named(args, inputs, ""),
       {.progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); },
-       .fault = zs::cli::fault_printer(kCommand, faults),
-       .warn = [](const std::string& text) { zs::cli::warn(kCommand, text); }});
+       .fault = zs::cli::fault_printer(kCommand, faults)},
+      [](const std::string& text) { zs::cli::warn(kCommand, text); });
   return zs::plot::figure(args.operands()[0], store, inputs[0] == "-" ? "stdin" : inputs[0], options(args),
                           args.text("legend") == "stage");
 }
@@ -117,8 +122,7 @@ zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
 zs::figure::Figure of_gradients(const Args& args) {
   const std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
   if (names.empty()) throw zs::UsageError("gradients of what? give a run or checkpoints");
-  const zs::gradient::Sources sources =
-      zs::gradient::find(names, zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand));
+  const zs::gradient::Sources sources = zs::gradient::find(named(args, names, " gradients"));
   zs::cli::Progress progress;
   zs::gradient::History history = zs::gradient::read(
       sources, [&](std::size_t done) { progress.at(done, sources.found.size(), sources.found[done].path); });
@@ -133,7 +137,8 @@ zs::figure::Figure of_gradients(const Args& args) {
 zs::figure::Figure of_traces(const Args& args, std::int64_t& faults) {
   std::vector<std::string> names(args.operands().begin() + 1, args.operands().end());
   if (names.empty()) throw zs::UsageError("a trace of what? name traces or their folder");
-  const auto traces = zs::trace::read_all(names, false, zs::cli::fault_printer(kCommand, faults));
+  const auto traces = zs::trace::read_all(zs::input::traces(named(args, names, " trace")), false,
+                                          zs::cli::fault_printer(kCommand, faults));
   return zs::plot::trace_figure(zs::trace::Question(traces));
 }
 

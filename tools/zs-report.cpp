@@ -49,7 +49,15 @@ const zs::cli::Command kCommand = {
         {0, "patterns", "FILE",
          "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
-        {0, "figures", "DIR", "put the pictures of a Markdown report into DIR; without it, beside the report", "", {}, false, "", true},
+        {0,
+         "figures",
+         "DIR",
+         "put the pictures of a Markdown report into DIR; without it, beside the report",
+         "",
+         {},
+         false,
+         "",
+         true},
         {0, "baseline", "CONDITION", "revision: the condition to compare with; without it, the first"},
         {0, "max_slowdown", "PERCENT", "revision: how much longer a step may take, and how much memory may grow", "3"},
         {0, "rows", "KEY", "sweep: the attribute down the side of the map; without it, the first that differs"},
@@ -85,16 +93,22 @@ zs::report::Document document(const zs::cli::Args& args, const zs::metric::Store
   return zs::report::sweep(store, found, source, folder, options);
 }
 
+/// What was named, for the report or an option of it.
+std::vector<zs::input::Named> named(const zs::cli::Args& args, const std::vector<std::string>& names,
+                                    const std::string& option) {
+  return zs::input::named(names, zs::registry::place(args.text("registry")), kCommand.name + option);
+}
+
 /// The report of what was named: a summary, logs, runs, folders. `faults` are defects of logs.
 zs::report::Document of_inputs(const zs::cli::Args& args, const std::string& folder, std::int64_t& faults) {
   const std::vector<std::string> inputs = args.inputs();
   zs::cli::Progress progress;
-  zs::summary::Listener listener;
-  listener.progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); };
-  listener.fault = zs::cli::fault_printer(kCommand, faults);
-  listener.warn = [](const std::string& text) { zs::cli::warn(kCommand, text); };
-  const zs::metric::Store store = zs::summary::read(inputs, zs::registry::place(args.text("registry")), listener,
-                                                    args.text("kind") == "revision" ? "revision" : "");
+  const zs::input::Listener listener = {
+      .progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); },
+      .fault = zs::cli::fault_printer(kCommand, faults)};
+  const zs::metric::Store store = zs::summary::read(
+      named(args, inputs, ""), listener, [](const std::string& text) { zs::cli::warn(kCommand, text); },
+      args.text("kind") == "revision" ? "revision" : "");
   return document(args, store,
                   inputs.size() > 1  ? std::to_string(inputs.size()) + " inputs"
                   : inputs[0] == "-" ? "stdin"
@@ -106,8 +120,7 @@ zs::report::Document of_inputs(const zs::cli::Args& args, const std::string& fol
 zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
   if (!args.operands().empty())
     throw zs::UsageError("--gradients needs no summary: leave out '" + args.operands().front() + "'");
-  const zs::gradient::Sources sources = zs::gradient::find(
-      args.all("gradients"), zs::registry::place(args.text("registry")), zs::cli::fault_warner(kCommand));
+  const zs::gradient::Sources sources = zs::gradient::find(named(args, args.all("gradients"), " --gradients"));
   zs::cli::Progress progress;
   zs::gradient::History history = zs::gradient::read(
       sources, [&](std::size_t done) { progress.at(done, sources.found.size(), sources.found[done].path); });
@@ -119,7 +132,8 @@ zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
 zs::report::Document document(const zs::cli::Args& args, Format format, const std::string& folder,
                               std::int64_t& faults) {
   if (!args.has("trace")) return args.has("gradients") ? of_gradients(args, format) : of_inputs(args, folder, faults);
-  const auto traces = zs::trace::read_all(args.all("trace"), false, zs::cli::fault_printer(kCommand, faults));
+  const auto traces = zs::trace::read_all(zs::input::traces(named(args, args.all("trace"), " --trace")), false,
+                                          zs::cli::fault_printer(kCommand, faults));
   if (args.operands().empty() && !args.has("gradients")) return zs::report::trace(traces);
   zs::report::Document text = args.has("gradients") ? of_gradients(args, format) : of_inputs(args, folder, faults);
   // In front of what the report ends with, where the numbers come from.

@@ -26,6 +26,7 @@
 #include "experiment/lease.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/state.hpp"
+#include "input/named.hpp"
 #include "metric/file.hpp"
 #include "pretrained/export.hpp"
 #include "registry/import.hpp"
@@ -47,7 +48,8 @@ using zs::registry::Sheet;
 const zs::cli::Command kCommand = {
     "zs-runs",
     "List, filter, sort, show, compare and update runs",
-    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import TABLE|export RUN DIR|rm RUN...|reindex|"
+    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import TABLE|export RUN DIR|rm "
+    "RUN...|reindex|"
     "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|"
     "finish RESULTS CELL NAME=VALUE...|state RESULTS|watch PROCESS LOG CELL WAITING]",
     {
@@ -110,11 +112,12 @@ Runs read(const std::string& place, std::int64_t& faults, bool anew = false) {
 
 Status verdict(std::int64_t faults) { return faults ? Status::no : Status::done; }
 
-void print(const std::string& text) {
-  zs::Output out("-");
-  out.write(text);
-  out.commit();
+/// What find_run() takes for an operand, which may also be a run's folder.
+std::string id_of(const Args& args, const std::string& name) {
+  return zs::input::run_id(name, registry(args), kCommand.name);
 }
+
+void print(const std::string& text) { zs::write_file("-", text); }
 
 /// Characters in a line: of the terminal, else of $COLUMNS, else without limit (0).
 std::size_t line_width() {
@@ -232,7 +235,7 @@ Status show(const Args& args) {
   const auto names = operands(args, 1, false, "RUN");
   if (zs::experiment::Experiment::at(names[0])) return show_experiment(args, names[0]);
   const Runs runs = read(registry(args), faults);
-  Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, names[0]));
+  Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, id_of(args, names[0])));
   if (format(args) == "table") {  // values in full
     for (auto& cells : sheet.rows) cells[2] = zs::printable(zs::registry::escaped(cells[2]));
     return print(zs::cli::table(sheet.header, sheet.rows)), verdict(faults);
@@ -267,7 +270,8 @@ Status diff(const Args& args) {
   std::int64_t faults = 0;
   const auto names = operands(args, 2, false, "RUN RUN");
   const Runs runs = read(registry(args), faults);
-  const std::size_t a = zs::registry::find_run(runs, names[0]), b = zs::registry::find_run(runs, names[1]);
+  const std::size_t a = zs::registry::find_run(runs, id_of(args, names[0])),
+                    b = zs::registry::find_run(runs, id_of(args, names[1]));
   Sheet sheet = zs::registry::difference(runs, a, b);
   const auto x = metrics_in(registry(args) + "/" + sheet.header[2]);
   const auto y = metrics_in(registry(args) + "/" + sheet.header[3]);
@@ -413,8 +417,9 @@ Status import_table(const Args& args) {
   std::int64_t faults = 0;
   const std::string csv = operands(args, 1, false, "TABLE")[0];
   const auto sink = zs::cli::fault_printer(kCommand, faults);
-  std::error_code ignored;
-  const bool summary = std::filesystem::is_regular_file(csv, ignored) && zs::metric::holds_metrics(csv);
+  using zs::input::Kind;
+  const Kind kind = zs::input::named(csv, "", kCommand.name + " import").kind;
+  const bool summary = kind == Kind::records || kind == Kind::hdf5;
   const auto imported = summary ? zs::registry::import_text(registry(args), csv, table_of(csv), sink)
                                 : zs::registry::import_runs(registry(args), csv, sink);
   print(std::to_string(imported.made) + (imported.made == 1 ? " run" : " runs") + " imported" +
@@ -431,7 +436,8 @@ Status export_model(const Args& args) {
     run = run_named(args, run, faults).folder();
   const auto done = zs::pretrained::export_run(run, args.text("checkpoint"), names[1]);
   print(names[1] + ": " + std::to_string(done.tensors) + " tensors of " + done.checkpoint +
-        (done.tokenizer ? ", with its tokenizer" : ", without a tokenizer: the run has read bytes or token files") + "\n");
+        (done.tokenizer ? ", with its tokenizer" : ", without a tokenizer: the run has read bytes or token files") +
+        "\n");
   return verdict(faults);
 }
 
@@ -440,7 +446,7 @@ Status remove(const Args& args) {
   const auto names = operands(args, 1, true, "RUN...");
   Runs runs = read(registry(args), faults);
   std::vector<std::size_t> rows;
-  for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, name));
+  for (const std::string& name : names) rows.push_back(zs::registry::find_run(runs, id_of(args, name)));
   // All are looked at before the first is removed.
   const auto states = zs::experiment::add_states(registry(args), rows, runs);
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -475,8 +481,8 @@ Status reindex(const Args& args) {
 
 Status act(const Args& args) {
   static const std::map<std::string, Status (*)(const Args&)> kActions = {
-      {"show", show}, {"diff", diff},           {"rerun", rerun}, {"update", update},
-      {"add", add},   {"import", import_table}, {"export", export_model}, {"rm", remove},   {"reindex", reindex}};
+      {"show", show},           {"diff", diff},           {"rerun", rerun}, {"update", update},  {"add", add},
+      {"import", import_table}, {"export", export_model}, {"rm", remove},   {"reindex", reindex}};
   if (args.operands().empty()) return list(args);
   std::vector<std::string> names;
   for (const auto* const actions : {&kActions, &zs::experiment::actions()}) {

@@ -8,6 +8,7 @@
 #include "config/sweep.hpp"
 #include "experiment/command.hpp"
 #include "experiment/plan.hpp"
+#include "input/named.hpp"
 
 namespace {
 
@@ -26,7 +27,8 @@ const zs::cli::Command kCommand = {
          "print the conditions of SET in FILE instead: a path, or a name in share/conditions"},
         {0, "cells", "", "print each run, or condition, as a line for zs-runs plan, with WORDs behind its own"},
         {0, "defaults", "WORDS", "with --cells: options before those of a condition, quoted as for a shell"},
-        {0, "run", "COMMAND", "what runs a training that is not zs-train's: its keys are not checked [run: of the file]"},
+        {0, "run", "COMMAND",
+         "what runs a training that is not zs-train's: its keys are not checked [run: of the file]"},
         {0, "print_run", "", "print that command, and nothing else"},
         {'l', "list", "", "list the sets of the conditions file (of batch, if none is named)"},
     },
@@ -98,8 +100,9 @@ zs::Status sweep(const Args& args) {
   if (args.has("conditions") || args.has("list")) return print_conditions(args), zs::Status::done;
   const auto files = own_operands(args);
   if (files.size() != 2) throw zs::UsageError("expected BASE.yaml SWEEP.yaml");
-  const auto base = zs::config::Config::read(files[0]);
-  const auto plan = zs::config::read_sweep(files[1], args.text("run"));
+  const auto named = zs::input::named(files, "", kCommand.name);
+  const auto base = zs::config::Config::read(named[0].path);
+  const auto plan = zs::config::read_sweep(named[1].path, args.text("run"));
   if (args.has("print_run")) return print_run(args, plan.run), zs::Status::done;
   if (plan.run.empty()) {
     for (const auto& text : base.warnings()) zs::cli::warn(kCommand, text);

@@ -4,6 +4,7 @@
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "cli/run.hpp"
+#include "input/named.hpp"
 #include "token/document.hpp"
 #include "token/file.hpp"
 #include "token/ids.hpp"
@@ -65,6 +66,7 @@ std::optional<Id> separator_of(const Args& args, const Tokenizer& tokenizer) {
 
 void write_tokens(const Args& args, const Tokenizer& tokenizer, const std::vector<std::string>& files,
                   const std::string& output) {
+  zs::input::named(files, "", kCommand.name);
   const zs::token::Texts texts{files, args.text("text_key")};
   if (args.text("format") == "ids" || (!args.has("format") && output == "-")) {
     zs::Output out(output);
@@ -112,8 +114,10 @@ void decode(const Args& args) {
   const auto tokenizer = tokenizer_of(args);
   zs::Output out(args.text("output"));
   const auto text = [&](const std::vector<Id>& ids) { out.write(tokenizer->decode(ids)); };
-  for (const std::string& path : args.inputs()) {
-    if (args.text("format") == "ids")
+  const bool ids = args.text("format") == "ids";
+  for (const auto& [name, path, kind, run] :
+       zs::input::named(args.inputs(), "", kCommand.name + (ids ? "" : " --decode"))) {
+    if (ids)
       zs::token::read_ids(path, tokenizer->size(), text);
     else
       zs::token::read_documents(zs::token::TokenFile(path, tokenizer->size()), tokenizer->end_of_text(), text);
@@ -123,7 +127,8 @@ void decode(const Args& args) {
 
 void describe(const Args& args) {
   zs::Output out("-");
-  for (const std::string& path : args.operands()) {
+  for (const auto& named : zs::input::named(args.operands(), "", kCommand.name + " --info")) {
+    const std::string& path = named.path;
     const zs::token::TokenFile file(path);
     out.write(path + ": " + (file.layout() == Layout::llmc ? "llmc" : "nanogpt") + ", " + std::to_string(file.width()) +
               " bytes an id, " + std::to_string(file.count()) + " ids, the largest " + std::to_string(file.largest()) +

@@ -10,7 +10,9 @@
 #include "base/text.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "input/named.hpp"
 #include "metric/file.hpp"
+#include "registry/run.hpp"
 #include "trace/analysis.hpp"
 #include "trace/folder.hpp"
 
@@ -28,14 +30,15 @@ std::vector<std::string> shown() {
 const zs::cli::Command kCommand = {
     "zs-trace",
     "Say where the time of profiler traces went",
-    "[TRACE|DIR]...",
+    "[TRACE|RUN|DIR]...",
     {
         {'s', "show", "NAME", "only this analysis", "all of which there is something to say", shown()},
-        {'a', "against", "TRACE|DIR",
+        {'a', "against", "TRACE|RUN|DIR",
          "what differs from these traces, operation by operation, in place of the analyses"},
         {'n', "top", "N", "rows of kernels, operators and operations; 0: all", "10"},
         {0, "kernel_delay", "US", "gaps shorter than this, in microseconds, are the next kernel's", "30"},
         {0, "with_last_step", "", "the last profiler step too, which is mostly cut"},
+        {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'f',
          "format",
          "FORM",
@@ -125,13 +128,15 @@ zs::Status run(const Args& args) {
   if (settings.most == 0) settings.most = SIZE_MAX;
   std::int64_t faults = 0;
   const auto sink = zs::cli::fault_printer(kCommand, faults);
-  const auto traces = trace::read_all(args.inputs(), args.has("with_last_step"), sink);
+  const auto read = [&](const std::vector<std::string>& names) {
+    const auto named = zs::input::named(names, zs::registry::place(args.text("registry")), kCommand.name);
+    return trace::read_all(zs::input::traces(named), args.has("with_last_step"), sink);
+  };
+  const auto traces = read(args.inputs());
   std::vector<std::pair<const trace::Analysis*, trace::Answer>> answers;
   static const trace::Analysis kDifference{"difference", "what differs, operation by operation", nullptr};
   if (args.has("against")) {
-    answers.emplace_back(
-        &kDifference,
-        trace::difference(trace::read_all({args.text("against")}, args.has("with_last_step"), sink), traces, settings));
+    answers.emplace_back(&kDifference, trace::difference(read({args.text("against")}), traces, settings));
   } else {
     const trace::Question question(traces, settings.kernel_delay);
     for (const trace::Analysis& analysis : trace::analyses()) {

@@ -7,8 +7,6 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "registry/index.hpp"
-#include "registry/query.hpp"
 
 namespace zs::gradient {
 namespace {
@@ -23,14 +21,6 @@ constexpr std::size_t kLargestState = 64 << 20;  // bytes
 bool has_gradients(const fs::path& folder) {
   std::error_code failure;
   return fs::is_regular_file(folder / kFile, failure);
-}
-
-bool is_checkpoint(const fs::path& folder) {
-  std::error_code ignored;
-  for (const char* const file : {"accelerator_states", "pytorch_model.bin", kFile}) {
-    if (fs::exists(folder / file, ignored)) return true;
-  }
-  return false;
 }
 
 std::optional<std::int64_t> step_in_name(const fs::path& folder) {
@@ -65,65 +55,36 @@ const std::string kReason =
     "has no gradients.pt: it was saved with --save_gradients false, or on a signal by a zs-train that did not save "
     "them then";
 
-/// The folders of a run's checkpoints by step, the final one last; empty where this is no run's folder.
-std::vector<fs::path> checkpoints(const fs::path& run) {
-  std::vector<fs::path> all;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(run, failure)) {
-    if (step_in_name(entry.path()) && entry.is_directory(failure)) all.push_back(entry.path());
-  }
-  std::sort(all.begin(), all.end(),
-            [](const fs::path& a, const fs::path& b) { return *step_in_name(a) < *step_in_name(b); });
-  if (fs::is_directory(run / "final_checkpoint", failure)) all.push_back(run / "final_checkpoint");
-  return all;
-}
-
 void add_run(const fs::path& run, Sources& sources) {
-  const std::vector<fs::path> all = checkpoints(run);
+  const std::vector<input::Checkpoint> all = input::checkpoints_in(run.string());
   if (all.empty()) throw Error(run.string(), 0, "has no checkpoint: train with --save_steps to have some");
   std::size_t added = 0;
-  for (const fs::path& folder : all) {
-    if (!has_gradients(folder)) {
-      sources.without.push_back(folder.string());
+  for (const input::Checkpoint& checkpoint : all) {
+    if (!has_gradients(checkpoint.path)) {
+      sources.without.push_back(checkpoint.path);
     } else {
-      sources.found.push_back(source(folder));
+      sources.found.push_back(source(checkpoint.path));
       ++added;
     }
   }
-  if (added == 0) throw Error(all.back().string(), 0, kReason + (all.size() > 1 ? "; so has no other checkpoint" : ""));
-}
-
-/// The folder of a run of the registry, and its name.
-std::pair<fs::path, std::string> registered(const std::string& name, const std::string& registry,
-                                            const FaultSink& faults) {
-  const registry::Runs runs = registry::read_runs(registry, faults);
-  const std::size_t row = registry::find_run(runs, name);
-  return {fs::path(registry) / runs.text(row, "run_id"), runs.text(row, "run_name")};
+  if (added == 0) throw Error(all.back().path, 0, kReason + (all.size() > 1 ? "; so has no other checkpoint" : ""));
 }
 
 }  // namespace
 
-Sources find(const std::vector<std::string>& names, const std::string& registry, const FaultSink& faults) {
+Sources find(const std::vector<input::Named>& named) {
   Sources sources;
-  for (const std::string& name : names) {
-    const fs::path path = plain(name);
-    std::error_code ignored;
+  for (const input::Named& one : named) {
+    const fs::path path = plain(one.path);
     std::string subject = path.string();
-    if (fs::is_directory(path, ignored) && is_checkpoint(path)) {
+    if (one.kind == input::Kind::checkpoint) {
       if (!has_gradients(path)) throw Error(path.string(), 0, kReason);
       sources.found.push_back(source(path));
-    } else if (fs::is_directory(path, ignored) && !checkpoints(path).empty()) {
-      add_run(path, sources);
-      subject = fs::absolute(path).filename().string();
-    } else if (fs::exists(path, ignored) && !fs::is_directory(path, ignored)) {
+    } else if (one.kind == input::Kind::tensors) {
       sources.found.push_back({path.string(), path.parent_path().filename().string(), step_of(path.parent_path())});
     } else {
-      if (name.find('/') != std::string::npos) {
-        throw Error(name, 0, fs::exists(path, ignored) ? "holds no checkpoint" : "No such file or directory");
-      }
-      const auto [folder, run_name] = registered(name, registry, faults);
-      add_run(folder, sources);
-      subject = run_name;
+      add_run(path, sources);
+      subject = one.run.empty() ? fs::absolute(path).filename().string() : one.run;
     }
     if (sources.subject.empty()) sources.subject = subject;
   }

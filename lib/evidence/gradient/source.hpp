@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "input/named.hpp"
 
 namespace zs::gradient {
 
@@ -22,9 +23,8 @@ struct Sources {
   std::string subject;               ///< what they are of: the run's name, or the first checkpoint's path
 };
 
-/// Each of `names` is a checkpoint's folder, a run's folder, a file, or a run of `registry`: its id, a unique beginning
-/// of it, or its name. Damaged records of the registry go to `faults`. Throws Error, located, where there is no such
-/// thing and where it has no gradients, saying why.
-Sources find(const std::vector<std::string>& names, const std::string& registry, const FaultSink& faults);
+/// The gradients of runs, of checkpoints, and files of them. Throws Error, located, where there are none, saying why.
+/// REQUIRES: kinds of gradients.
+Sources find(const std::vector<input::Named>& named);
 
 }  // namespace zs::gradient

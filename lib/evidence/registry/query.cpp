@@ -200,12 +200,13 @@ std::size_t find_run(const Runs& runs, const std::string& name) {
   throw Error("no run '" + name + "'" + (names.size() <= kFew ? did_you_mean(name, names) : ""));
 }
 
-std::string run_folder(const std::string& name, const std::string& registry) {
+Place place_of(const std::string& name, const std::string& registry) {
   std::error_code ignored;
   if (name.find('/') != std::string::npos || !std::filesystem::is_directory(registry, ignored))
     throw Error(name, 0, "No such file or directory");
   const Runs runs = read_runs(registry, [](const Fault&) {});
-  return (std::filesystem::path(registry) / runs.text(find_run(runs, name), "run_id")).string();
+  const std::size_t row = find_run(runs, name);
+  return {(std::filesystem::path(registry) / runs.text(row, "run_id")).string(), runs.text(row, "run_name")};
 }
 
 }  // namespace zs::registry

@@ -47,8 +47,13 @@ void sort_by(const Runs& runs, const std::string& column, bool descending, std::
 /// Throws Error where there is none, naming the nearest, or several, listing them.
 std::size_t find_run(const Runs& runs, const std::string& name);
 
-/// The folder of the run that an operand means which is no path: as find_run(). Throws Error where there is none, and
-/// where `name` can only be a path that does not exist: it has a '/', or there is no folder `registry`.
-std::string run_folder(const std::string& name, const std::string& registry);
+/// A run that was found.
+struct Place {
+  std::string folder, name;
+};
+
+/// The run that an operand means which is no path: as find_run(). Throws Error where there is none, and where `name`
+/// can only be a path that does not exist: it has a '/', or there is no folder `registry`.
+Place place_of(const std::string& name, const std::string& registry);
 
 }  // namespace zs::registry

@@ -5,8 +5,10 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/mapped.hpp"
 #include "compare/content.hpp"
+#include "input/kind.hpp"
 #include "state/dcp.hpp"
 #include "state/deepspeed.hpp"
 #include "state/weights.hpp"
@@ -16,11 +18,6 @@ namespace zs::state {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const std::string& path) {
-  std::error_code failure;
-  return fs::exists(path, failure);
-}
 
 State read_dcp(const std::string& folder) {
   State state;
@@ -41,38 +38,9 @@ State read_dcp(const std::string& folder) {
   return state;
 }
 
-/// The newest of the folders "checkpoint-40", "step-40", "checkpoint_40", "iter_0000040" in a folder that holds such
-/// ones.
-std::string newest(const std::string& folder) {
-  std::pair<std::int64_t, std::string> best{-1, ""};
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(folder, failure)) {
-    const std::string name = entry.path().filename().string();
-    for (const std::string_view prefix : {"checkpoint-", "step-", "checkpoint_", "iter_", "epoch_"}) {
-      if (!name.starts_with(prefix) || !entry.is_directory(failure)) continue;
-      const std::string digits = name.substr(prefix.size());
-      if (digits.empty() || digits.size() > 17 || digits.find_first_not_of("0123456789") != std::string::npos) continue;
-      best = std::max(best, {std::stoll(digits), entry.path().string()});
-    }
-  }
-  return best.second;
-}
-
 }  // namespace
 
-bool is_foreign(const std::string& folder) {
-  if (is_there(folder + "/accelerator_states")) return false;
-  if (is_deepspeed(folder) || is_dcp(folder)) return true;
-  for (const char* const name : {"optimizer.bin", "scheduler.bin", "pytorch_model_fsdp.bin", "pytorch_model_fsdp_0",
-                                 "optimizer_0", "trainer_state.json"}) {
-    if (is_there(folder + "/" + name)) return true;
-  }
-  return false;
-}
-
-State read(const std::string& named) {
-  std::string path = named;
-  while (path.size() > 1 && path.ends_with('/')) path.pop_back();  // as a shell completes it
+State read(const std::string& path) {
   std::error_code failure;
   const fs::file_status status = fs::status(path, failure);
   if (!fs::exists(status))
@@ -97,7 +65,7 @@ State read(const std::string& named) {
   if (is_there(path + "/accelerator_states")) return read_zs(path);
   if (is_dcp(path)) return read_dcp(path);
   if (is_deepspeed(path)) return read_deepspeed(path);
-  const bool known = tensorfile::has_state_dict(path) || is_foreign(path);
+  const bool known = tensorfile::has_state_dict(path) || input::is_trainers(path);
   if (!known) {
     // One file of a trainer, or folders of checkpoints.
     std::vector<std::string> files;
@@ -107,8 +75,8 @@ State read(const std::string& named) {
         files.push_back(entry.path().string());
     }
     if (files.size() == 1) return read(files[0]);
-    if (const std::string inner = newest(path); !inner.empty() && files.empty()) {
-      State state = read(inner);
+    if (const auto inner = input::checkpoints_in(path); !inner.empty() && files.empty()) {
+      State state = read(inner.back().path);
       state.path = path;
       return state;
     }

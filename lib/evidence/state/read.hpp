@@ -13,10 +13,6 @@ namespace zs::state {
 /// state.
 State read(const std::string& path);
 
-/// Whether the folder holds a checkpoint of another framework's layout, beyond the weights that
-/// tensorfile::open_state_dict() reads and zs's own: DeepSpeed's, PyTorch's distributed ones, an optimizer's file.
-bool is_foreign(const std::string& folder);
-
 // The parts of it.
 /// A file of torch.save: weights alone, or a dict of a trainer's (Lightning's, one's own).
 State read_torch_file(const std::string& path);

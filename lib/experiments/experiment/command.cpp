@@ -9,6 +9,7 @@
 #include "base/secret.hpp"
 #include "config/deepspeed.hpp"
 #include "config/known.hpp"
+#include "input/named.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -27,15 +28,16 @@ struct Written {
   const char *option, *key;
   std::array<const char*, 2> files{};
 };
-constexpr std::array kWritten = {Written{"dump_logits", "training.dump_logits"},
-                                 Written{"save_pretrained", "training.save_pretrained", {"config.json", "model.safetensors"}},
-                                 Written{"save_initial", "", {"pytorch_model.bin"}},
-                                 Written{"dump_batches", ""},
-                                 Written{"results", ""},
-                                 Written{"probe", "tracking.probe"},
-                                 Written{"profile_dir", "tracking.profile_dir"},
-                                 Written{"tensorboard_dir", "tracking.tensorboard_dir"},
-                                 Written{"wandb_dir", "tracking.wandb_dir"}};
+constexpr std::array kWritten = {
+    Written{"dump_logits", "training.dump_logits"},
+    Written{"save_pretrained", "training.save_pretrained", {"config.json", "model.safetensors"}},
+    Written{"save_initial", "", {"pytorch_model.bin"}},
+    Written{"dump_batches", ""},
+    Written{"results", ""},
+    Written{"probe", "tracking.probe"},
+    Written{"profile_dir", "tracking.profile_dir"},
+    Written{"tensorboard_dir", "tracking.tensorboard_dir"},
+    Written{"wandb_dir", "tracking.wandb_dir"}};
 
 bool is_written(const std::string& option) {
   return std::any_of(kWritten.begin(), kWritten.end(), [&](const Written& row) { return option == row.option; });
@@ -83,10 +85,20 @@ std::vector<cli::Option> config_options() {
   return options;
 }
 
+namespace {
+
+std::string configuration_file(const cli::Args& args) {
+  const std::string& tool = args.command().name;
+  return input::named(args.operand("one configuration"), "", tool == "zs-verify" ? tool + " of one operand" : tool)
+      .path;
+}
+
+}  // namespace
+
 config::Config configuration(const cli::Args& args, const std::string& stored) {
   config::Config config = !stored.empty()           ? config::Config::read(stored)
                           : args.operands().empty() ? config::Config()
-                                                    : config::Config::read(args.operand("one configuration"));
+                                                    : config::Config::read(configuration_file(args));
   if (!stored.empty()) config.mark_stored();
   // In the order typed, so that of two names for one key the last one holds, as of one option typed twice.
   for (const auto& [option, value] : args.typed()) {
@@ -128,7 +140,8 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
     const bool by_value = holds_secret(entry.value);
     if (by_value && config::known(entry.key))
       throw Error(entry.origin, 0, entry.key + " holds what looks like a password or a token: leave it out");
-    if (by_value || names_secret(entry.key)) config.set({entry.key, std::string(kWithheld), entry.origin, entry.kind, entry.from});
+    if (by_value || names_secret(entry.key))
+      config.set({entry.key, std::string(kWithheld), entry.origin, entry.kind, entry.from});
   }
   return config;
 }

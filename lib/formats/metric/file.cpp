@@ -21,8 +21,6 @@ bool is_metric_text(std::string_view bytes) {
   return std::any_of(kTextStarts.begin(), kTextStarts.end(), [&](std::string_view s) { return bytes.starts_with(s); });
 }
 
-bool is_metrics(std::string_view bytes) { return bytes.starts_with(h5::kSignature) || is_metric_text(bytes); }
-
 /// Without the byte order mark that some editors put in front.
 std::string_view without_mark(std::string_view bytes) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
@@ -106,6 +104,13 @@ Store take_image(std::string_view& bytes, const std::string& name) {
 
 }  // namespace
 
+bool is_metrics(std::string_view bytes) {
+  bytes = without_mark(bytes);
+  return bytes.starts_with(h5::kSignature) || is_metric_text(bytes);
+}
+
+void join(Store& into, Store&& from, const std::string& place) { join(into, std::move(from), place, {}); }
+
 Store parse(std::string_view bytes, const std::string& name) {
   if (bytes.empty()) throw Error(name, 0, "is empty, expected metric records (zs-parse makes them from a log)");
   bytes = without_mark(bytes);
@@ -150,16 +155,11 @@ std::string start_of(Input& input) {
 /// The bytes of an input, if they begin as metrics do: another file is not read to its end.
 std::string content(Input& input) {
   const std::string start = start_of(input);
-  if (!start.empty() && !is_metrics(without_mark(start))) refuse(input.name(), 0);
+  if (!start.empty() && !is_metrics(start)) refuse(input.name(), 0);
   return start + input.read_all();
 }
 
 }  // namespace
-
-bool holds_metrics(const std::string& path) {
-  Input input(path);
-  return is_metrics(without_mark(start_of(input)));
-}
 
 std::string file_in(const std::string& folder) {
   const std::string path = folder + "/metrics.h5";
@@ -172,16 +172,6 @@ Store read(const std::string& path) {
   const std::string file = file_in(path);
   Input input(file.empty() ? path : file);
   return parse(content(input), input.name());
-}
-
-Store read(const std::vector<std::string>& paths, const std::function<Store(const std::string&)>& other) {
-  Store all;
-  for (const std::string& path : paths) {
-    std::error_code failure;
-    const bool theirs = other && file_in(path).empty() && std::filesystem::is_directory(path, failure);
-    join(all, theirs ? other(path) : read(path), path == "-" ? "stdin" : path, {});
-  }
-  return all;
 }
 
 }  // namespace zs::metric

@@ -2,7 +2,6 @@
 // Metric files: one content, two forms (tab-separated text and HDF5), told apart by their first bytes.
 // The forms are described in zs-metrics(5).
 #pragma once
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,17 +13,16 @@ namespace zs::metric {
 /// Where a training keeps its metrics, if `folder` is that of one: folder/metrics.h5; else "".
 std::string file_in(const std::string& folder);
 
-/// Whether a file begins as metric records or a summary do, in either form, compressed or not. Throws Error where it
-/// cannot be read. REQUIRES: a regular file, since of a pipe the first bytes cannot be read again.
-bool holds_metrics(const std::string& path);
+/// Whether the content of a file begins as metric records or a summary do, in either form.
+bool is_metrics(std::string_view bytes);
 
 /// Reads a file, stdin for "-", or a training's folder, in either form, several concatenated streams included.
 /// Throws Error, with path and line, at the first malformed line, at a corrupt or truncated HDF5 image,
 /// at two runs of one name, and at an empty input.
 Store read(const std::string& path);
 
-/// As read(), over several inputs joined into one store. `other` may know how to read another kind of folder.
-Store read(const std::vector<std::string>& paths, const std::function<Store(const std::string&)>& other = {});
+/// Adds what an input, `place` for messages, held. Throws Error at a second run or condition of one name.
+void join(Store& into, Store&& from, const std::string& place);
 
 /// The text form of the runs (a summary has none: it is HDF5).
 std::string to_tsv(const std::vector<Run>& runs);

@@ -173,11 +173,6 @@ std::vector<Job> read_directory(const std::string& path) {
   const std::filesystem::path folder(path);
   const std::string metadata = (folder / "metadata.json").string(), log = (folder / "experiment_log.txt").string();
   const bool has_metadata = std::filesystem::exists(metadata), has_log = std::filesystem::exists(log);
-  if (!has_metadata && !has_log) {
-    if (std::vector<Job> tracked = tracked_jobs(path); !tracked.empty()) return tracked;
-    if (std::vector<Job> logs = jobs_in(path); !logs.empty()) return logs;
-    throw Error(path, 0, "is a directory without metadata.json, metrics.h5, logs, or runs of W&B or TensorBoard");
-  }
   const std::vector<std::string> wandb = wandb_places(path);
   Batch told = has_log ? read_experiment_log(log) : Batch{};
   const Batch batch = has_metadata ? read_metadata(metadata) : told;

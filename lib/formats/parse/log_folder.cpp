@@ -51,7 +51,7 @@ std::pair<std::string, std::string> revision_of(const std::string& name) {
 
 std::vector<Job> jobs_in(const std::string& folder) {
   std::vector<Job> jobs;
-  if (const std::vector<std::string> logs = logs_of(folder); !logs.empty()) jobs = jobs_of(logs, "");
+  if (const std::vector<std::string> logs = logs_of(folder); !logs.empty()) jobs = jobs_of(logs);
   for (Job& job : jobs) {
     const std::size_t at = job.run.rfind("_detailed");
     if (at != std::string::npos && at > 0 && at + 9 == job.run.size()) job.run.resize(at);
@@ -66,7 +66,7 @@ std::vector<Job> jobs_in(const std::string& folder) {
     const auto [revision, run] = revision_of(part.filename().string());
     const std::vector<std::string> logs = revision.empty() ? std::vector<std::string>() : logs_of(part);
     if (logs.empty()) continue;
-    for (Job& job : jobs_of(logs, "")) {
+    for (Job& job : jobs_of(logs)) {
       const std::string label = revision + "_run" + run;
       job.run = logs.size() == 1 ? label : label + "_" + job.run;
       job.attributes["revision"] = revision;

@@ -72,35 +72,23 @@ std::string tracked_name_of(const std::string& path, Source source) {
 
 }  // namespace
 
-std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::string& name) {
-  std::vector<Job> jobs;
-  if (!name.empty()) {
-    Job job{name, operands, {}};
-    if (std::error_code ignored; operands.size() == 1 && std::filesystem::is_directory(operands[0], ignored)) {
-      if (std::vector<Job> found = tracked_jobs(operands[0]); found.size() == 1) job = std::move(found[0]);
-      job.run = name;
-    }
-    job.source = job.logs.empty() ? Source::log : source_of(job.logs[0]);
-    for (const std::string& log : job.logs) {
-      if (source_of(log) != job.source) throw Error(log, 0, "is another kind of file than " + job.logs[0]);
-    }
-    jobs.push_back(std::move(job));
-    return jobs;
+Job job_of(const std::vector<std::string>& logs, const std::string& name) {
+  Job job{name, logs, {}};
+  job.source = logs.empty() ? Source::log : source_of(logs[0]);
+  for (const std::string& log : logs) {
+    if (source_of(log) != job.source) throw Error(log, 0, "is another kind of file than " + logs[0]);
   }
+  return job;
+}
+
+std::vector<Job> jobs_of(const std::vector<std::string>& logs) {
+  std::vector<Job> jobs;
   struct Part {
     LogName name;
     std::string path;
   };
   std::vector<Part> parts;
-  for (const std::string& operand : operands) {
-    if (std::error_code ignored; operand != "-" && std::filesystem::is_directory(operand, ignored)) {
-      if (const std::string metrics = metric::file_in(operand); !metrics.empty()) {  // of a training
-        jobs.push_back({std::filesystem::canonical(operand).filename().string(), {}, {}, false, {}, metrics});
-      } else {
-        for (Job& job : read_directory(operand)) jobs.push_back(std::move(job));
-      }
-      continue;
-    }
+  for (const std::string& operand : logs) {
     if (const Source source = source_of(operand); source != Source::log) {
       const std::string run = tracked_name_of(operand, source);
       const auto same =
@@ -132,11 +120,6 @@ std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::st
     }
     const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.run == parts[i].name.run; });
     job->logs.push_back(parts[i].path);
-  }
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const bool twice = std::any_of(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(i),
-                                   [&](const Job& j) { return j.run == jobs[i].run; });
-    if (twice) throw Error("two runs '" + jobs[i].run + "'; parse them apart, with --run NAME");
   }
   return jobs;
 }
@@ -191,7 +174,18 @@ Count read_tracked(const Job& job, const Options& options, metric::Writer& rows,
   return {job.run, reader.stats(), 0};
 }
 
-/// Reads a run into `rows`.
+Count read_records(const metric::Run& run, const Job& job, metric::Writer& rows) {
+  for (std::size_t row = 0; row < run.records.rows(); ++row) metric::write_row(run.records, row, rows);
+  std::map<std::string, std::string> attributes = run.attributes;
+  for (const auto& [key, value] : job.attributes) attributes[key] = value;
+  rows.finish(attributes);
+  Stats stats;
+  stats.records = static_cast<std::int64_t>(run.records.rows());
+  return {job.run, stats, 0};
+}
+
+}  // namespace
+
 Count read_job(const Job& job, Options options, metric::Writer& rows, const FaultSink& faults) {
   for (const Fault& fault : job.faults) faults(fault);
   options.facts_only = !job.metrics.empty();
@@ -202,6 +196,7 @@ Count read_job(const Job& job, Options options, metric::Writer& rows, const Faul
                            : options.ranks == Ranks::mean ? static_cast<metric::Writer&>(mean)
                                                           : rows;
   chosen.begin(job.run, {});
+  if (job.records) return read_records(*job.records, job, chosen);
   if (job.source != Source::log) return read_tracked(job, options, chosen, faults);
   const bool joined = !job.wandb_places.empty() && job.metrics.empty();
   metric::Run own;
@@ -218,8 +213,6 @@ Count read_job(const Job& job, Options options, metric::Writer& rows, const Faul
     reader.finish();
   return {job.run, reader.stats(), first.left_out()};
 }
-
-}  // namespace
 
 metric::Store collect(const std::vector<Job>& jobs, const Options& options, const FaultSink& faults,
                       std::vector<Count>* counts) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the operands of zs-parse to runs: which logs make which run, and in what order.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,24 +23,26 @@ struct Job {
   std::string metrics{};                          ///< file of its records; the logs then only say how it ended
   Source source = Source::log;                    ///< what `logs` are
   std::vector<std::string> wandb_places{};        ///< where the W&B run that the log names may lie: it adds to the log
+  std::shared_ptr<const metric::Run> records{};   ///< the run itself, where a file of records has it
 };
 
 /// A results directory: metadata.json, experiment_log.txt and a log per condition.
 /// A job per condition, in the order of "condition_order", with its command, exit_code and the like as attributes; also
 /// for a condition whose log is missing (which is a fault) or that failed before its first step.
 /// What experiment_log.txt says is added; it also serves alone, for a batch that was stopped before it wrote
-/// metadata.json. Throws Error without either, or with one that cannot be read.
+/// metadata.json. Throws Error where neither can be read.
 std::vector<Job> read_directory(const std::string& path);
 
 /// The logs of a folder that nobody described: a run for each *.log, named after its file (NAME_detailed.log only where
 /// there is no NAME.log), and for each log of its folders logs_REVISION_runN, with these two as attributes.
 std::vector<Job> jobs_in(const std::string& folder);
 
-/// Operands as jobs: a log is a run, named after its file ("-" is "stdin"); run.log.2.gz, run.log.1, run.log are the
-/// parts of one; a folder is a results directory (a run per condition), a run's with metrics.h5, one of TensorBoard or
-/// W&B, or holds logs. With a `name`, all logs are parts of that run. Throws Error at two runs of one name, and at
-/// another folder.
-std::vector<Job> jobs_of(const std::vector<std::string>& operands, const std::string& name);
+/// Logs and files of trackers as jobs: each is a run, named after its file ("-" is "stdin"); run.log.2.gz, run.log.1,
+/// run.log are the parts of one. Throws Error at two runs of one name.
+std::vector<Job> jobs_of(const std::vector<std::string>& logs);
+
+/// Logs or files of one tracker as the parts of one run, in their order.
+Job job_of(const std::vector<std::string>& logs, const std::string& name);
 
 enum class Form { tsv, h5, jsonl };
 
@@ -49,6 +52,9 @@ struct Count {
   Stats stats;
   std::int64_t left_out = 0;  ///< records of other ranks, by Options::ranks
 };
+
+/// Reads a run into `rows`.
+Count read_job(const Job& job, Options options, metric::Writer& rows, const FaultSink& faults);
 
 /// Reads all jobs and writes their records to `out`.
 std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options, Form form, Output& out,

@@ -37,6 +37,8 @@ std::string size_text(std::uint64_t bytes) { return std::to_string(bytes) + " by
 
 }  // namespace
 
+bool has_header(std::string_view bytes) { return kind_of(bytes) != nullptr; }
+
 TokenFile::TokenFile(const std::string& path, std::optional<Id> vocabulary) : mapping_(Mapping::open(path)) {
   const std::string_view bytes = mapping_->bytes();
   const auto wrong = [&](const std::string& what) { throw Error(path, 0, what); };

@@ -19,6 +19,9 @@ namespace zs::token {
 /// uint32 (20240801, 7). nanogpt: uint16 and nothing else. All little-endian.
 enum class Layout { llmc, nanogpt };
 
+/// Whether a file's content begins with a header of llm.c's: a token file has one, unless it is nanogpt's.
+bool has_header(std::string_view bytes);
+
 /// A token file, mapped: its pages come from disk when they are first looked at.
 class TokenFile {
  public:

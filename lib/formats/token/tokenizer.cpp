@@ -6,17 +6,13 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/folder.hpp"
 
 namespace zs::token {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-bool is_there(const fs::path& path) {
-  std::error_code failure;
-  return fs::exists(path, failure);
-}
 
 /// The tokenizer of a folder, or "".
 std::string in_folder(const std::string& path) {

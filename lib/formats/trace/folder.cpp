@@ -10,32 +10,9 @@
 namespace zs::trace {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// The files in a folder whose names end with `ending`, plain or compressed.
-std::vector<std::string> files_in(const std::string& folder, const std::string& ending) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    const bool wanted = name.ends_with(ending) || name.ends_with(ending + ".gz") || name.ends_with(ending + ".zst");
-    if (wanted && entry.is_regular_file()) files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-std::vector<std::string> files_of(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return {path};
-  std::vector<std::string> files = files_in(path, ".pt.trace.json");
-  if (files.empty()) files = files_in(path, ".json");
-  if (files.empty()) throw Error(path, 0, "holds no trace (*.pt.trace.json, *.json, perhaps .gz or .zst)");
-  return files;
-}
-
 /// "trace-rank-3.json" -> 3; -1 where the name has no rank.
 std::int64_t rank_in(const std::string& path) {
-  const std::string name = fs::path(path).filename().string();
+  const std::string name = std::filesystem::path(path).filename().string();
   std::size_t at = name.find("rank");
   if (at == std::string::npos) return -1;
   at = name.find_first_not_of("-_", at + 4);
@@ -75,21 +52,14 @@ void check_clocks(const Trace& trace, const FaultSink& faults) {
 
 }  // namespace
 
-bool has_traces(const std::string& folder) {
-  std::error_code ignored;
-  return fs::is_directory(folder, ignored) && !files_in(folder, ".pt.trace.json").empty();
-}
-
-std::vector<Trace> read_all(const std::vector<std::string>& paths, bool with_last_step, const FaultSink& faults) {
+std::vector<Trace> read_all(const std::vector<std::string>& files, bool with_last_step, const FaultSink& faults) {
   std::vector<Trace> traces;
-  for (const std::string& path : paths) {
-    for (const std::string& file : files_of(path)) {
-      Trace one = read(file, faults);
-      if (!one.rank_known) one.rank = rank_in(file) >= 0 ? rank_in(file) : static_cast<std::int64_t>(traces.size());
-      prepare(one, with_last_step);
-      check_clocks(one, faults);
-      traces.push_back(std::move(one));
-    }
+  for (const std::string& file : files) {
+    Trace one = read(file, faults);
+    if (!one.rank_known) one.rank = rank_in(file) >= 0 ? rank_in(file) : static_cast<std::int64_t>(traces.size());
+    prepare(one, with_last_step);
+    check_clocks(one, faults);
+    traces.push_back(std::move(one));
   }
   std::stable_sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) { return a.rank < b.rank; });
   std::set<std::int64_t> ranks;

@@ -24,6 +24,11 @@ std::string pattern() {
 
 }  // namespace
 
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
 TemporaryFolder::TemporaryFolder() : path_(pattern()) {
   if (!::mkdtemp(path_.data())) throw Error(path_, 0, "cannot make a temporary folder: " + errno_text());
   guard_.emplace(path_);

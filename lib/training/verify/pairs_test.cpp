@@ -35,6 +35,9 @@ tensorfile::Dict dict_of(const std::vector<std::pair<std::string, tensorfile::Te
   return dict;
 }
 
+input::Named operand(const std::string& path) { return input::named(path, "", "zs-verify"); }
+Recorded recorded(const std::string& path) { return read_recorded(operand(path)); }
+
 bool passes(const Answer& answer) { return compare::status(answer.verdict) == Status::done; }
 
 TEST_CASE("pairs: zs-verify RUN RUN, from folders") {
@@ -43,7 +46,7 @@ TEST_CASE("pairs: zs-verify RUN RUN, from folders") {
   compare::Tally tally("zs-verify, two runs");
   for (const compare::RunPair& pair : compare::run_pairs(4, 10)) {
     write_run(a, pair.a), write_run(b, pair.b);
-    tally.count(pair.kind, pair.equal, passes(compare_runs(read_recorded(a, "a"), read_recorded(b, "b"), {})));
+    tally.count(pair.kind, pair.equal, passes(compare_runs(recorded(a), recorded(b), {})));
   }
   MESSAGE(tally.text(true));
   CHECK(tally.wrong() == 0);
@@ -68,7 +71,7 @@ TEST_CASE("pairs: zs-verify of files, of folders, and of the checkpoints of runs
     const std::string a = folder.file("a"), b = folder.file("b");
     torch.count(pair.kind, pair.equal, passes(compare_files(a + "/weights.pt", b + "/weights.pt", {})));
     safe.count(pair.kind, pair.equal, passes(compare_files(a + "/checkpoint_3", b + "/checkpoint_3", {})));
-    runs.count(pair.kind, pair.equal, passes(compare_runs(read_recorded(a, "a"), read_recorded(b, "b"), {})));
+    runs.count(pair.kind, pair.equal, passes(compare_runs(recorded(a), recorded(b), {})));
   }
   for (const compare::Tally* const tally : {&torch, &safe, &runs}) {
     MESSAGE(tally->text(false));
@@ -146,7 +149,7 @@ TEST_CASE("pairs: checkpoints of runs that lack a file, or have one torn, twice,
     if (seals > 0 && fs::exists(at_b)) seal(at_b);
     bool passes_it = false;
     try {
-      passes_it = passes(compare_runs(read_recorded(a, "a"), read_recorded(b, "b"), {}));
+      passes_it = passes(compare_runs(recorded(a), recorded(b), {}));
     } catch (const Error&) {
     }
     tally.count(kind, equal, passes_it);
@@ -234,10 +237,10 @@ TEST_CASE("operands: what is the same is refused, whatever it is called") {
   compare::Random random(7);
   write_run(folder.file("a"), compare::run_of("r", compare::some_rows(random)));
   fs::create_directory_symlink(folder.file("a"), folder.file("link"));
-  const Operand a = operand(folder.file("a"), "");
+  const input::Named a = operand(folder.file("a"));
   CHECK(a.is_run);
   for (const char* const other : {"a", "a/", "./a", "link", "a/metrics.h5"})
-    CHECK_THROWS_AS(require_two(a, operand(folder.file(other), "")), UsageError);
+    CHECK_THROWS_AS(require_two(a, operand(folder.file(other))), UsageError);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include "base/file.hpp"
 #include "base/number.hpp"
 #include "compare/content.hpp"
+#include "input/source.hpp"
 #include "metric/file.hpp"
-#include "parse/log.hpp"
 
 namespace zs::verify {
 namespace {
@@ -31,16 +31,11 @@ class SpeltRows final : public metric::MemoryWriter {
   std::map<std::string, std::vector<std::string>>& spelt_;
 };
 
-void read_log(Recorded& recorded, const std::string& path) {
+void read_logs(Recorded& recorded, const parse::Job& job) {
   std::map<std::string, std::vector<std::string>> spelt;
   SpeltRows rows(recorded.run, spelt);
-  const FaultSink faults = [&](const Fault& fault) {
-    recorded.faults.push_back(located(fault.path, fault.line, fault.what));
-  };
-  parse::LogReader reader({}, rows, faults);
-  reader.read(path);
-  if (reader.bytes() == 0) throw Error(path, 0, "is empty, expected a training log");
-  reader.finish();
+  parse::read_job(job, {}, rows,
+                  [&](const Fault& fault) { recorded.faults.push_back(located(fault.path, fault.line, fault.what)); });
   for (const auto& [name, cells] : spelt) recorded.precision[name] = compare::precision_of(cells);
 }
 
@@ -90,23 +85,17 @@ std::vector<std::string> Recorded::checkpoints() const {
   return all;
 }
 
-Recorded read_recorded(const std::string& path, const std::string& name) {
+Recorded read_recorded(const input::Named& named) {
   Recorded recorded;
-  recorded.path = name;
-  if (std::error_code ignored; fs::is_directory(path, ignored)) {
-    recorded.folder = path;
-    if (fs::exists(fs::path(path) / "metrics.h5")) {
-      read_metrics(recorded, path + "/metrics.h5");
-    } else if (fs::exists(fs::path(path) / "run.log")) {
-      read_log(recorded, path + "/run.log");
-    } else {
-      throw Error(path, 0, "has neither metrics.h5 nor run.log: name the folder of one run");
-    }
-  } else if (metric::holds_metrics(path)) {
-    read_metrics(recorded, path);
-  } else {
-    read_log(recorded, path);
-  }
+  recorded.path = named.name;
+  if (std::error_code ignored; fs::is_directory(named.path, ignored)) recorded.folder = named.path;
+  const std::vector<input::Source> sources = input::sources({named}, input::Prefer::logs);
+  if (sources.size() != 1)
+    throw Error(named.path, 0, "holds " + std::to_string(sources.size()) + " runs, expected one");
+  if (sources[0].metrics.empty())
+    read_logs(recorded, sources[0].job);
+  else
+    read_metrics(recorded, sources[0].metrics);
   return recorded;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compare/precision.hpp"
+#include "input/named.hpp"
 #include "metric/table.hpp"
 
 namespace zs::verify {
@@ -21,8 +22,7 @@ struct Recorded {
   std::vector<std::string> checkpoints() const;
 };
 
-/// Reads a run folder (metrics.h5, else run.log), a metric file of one run, or a log. Throws zs::Error otherwise.
-/// `name` is what messages call it.
-Recorded read_recorded(const std::string& path, const std::string& name);
+/// Reads what was named, whatever of one run. Throws zs::Error where it holds none, or several.
+Recorded read_recorded(const input::Named& named);
 
 }  // namespace zs::verify

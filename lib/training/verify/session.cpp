@@ -124,16 +124,15 @@ std::int64_t step_of(const Answer& answer) {
 }
 
 /// The first operand beside each of the others. Of several it returns the one that differs first, with a word of each.
-Answer compare_with_first(const std::vector<Operand>& operands, const Tolerance& allowed,
+Answer compare_with_first(const std::vector<input::Named>& operands, const Tolerance& allowed,
                           const std::vector<std::string>& columns) {
-  const Operand& a = operands.front();
+  const input::Named& a = operands.front();
   std::optional<Answer> worst;
   std::string against, words;
   for (std::size_t i = 1; i < operands.size(); ++i) {
-    const Operand& b = operands[i];
-    Answer answer = a.is_run
-                        ? compare_runs(read_recorded(a.path, a.name), read_recorded(b.path, b.name), allowed, columns)
-                        : compare_files(a.path, b.path, allowed);
+    const input::Named& b = operands[i];
+    Answer answer = is_run(a) ? compare_runs(read_recorded(a), read_recorded(b), allowed, columns)
+                              : compare_files(a.path, b.path, allowed);
     words += (words.empty() ? "" : "; ") + b.name + " " + std::string(compare::name(answer.verdict));
     const bool worse = !worst || answer.verdict > worst->verdict;
     if (worse || (answer.verdict == worst->verdict && step_of(answer) < step_of(*worst)))
@@ -334,11 +333,9 @@ Status Session::recorded(const cli::Args& args) {
   }
   parse::customize(args.text("patterns"), [&](const std::string& text) { cli::warn(args.command(), text); });
   const Tolerance allowed = tolerance(args, at::kFloat);
-  const std::string registry = registry::place(args.text("registry"));
-  std::vector<Operand> operands;
-  for (const std::string& name : args.operands()) {
-    operands.push_back(operand(name, registry));
-    for (std::size_t i = 0; i + 1 < operands.size(); ++i) require_two(operands[i], operands.back());
+  const auto operands = input::named(args.operands(), registry::place(args.text("registry")), "zs-verify");
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) require_two(operands[k], operands[i]);
   }
   const Answer answer = compare_with_first(operands, allowed, columns(args));
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, answer.columns};

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "input/source.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "base/folder.hpp"
+#include "metric/file.hpp"
+#include "parse/tracked.hpp"
+
+namespace zs::input {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The sources so far, each with the operand that it is of.
+struct Found {
+  std::vector<std::pair<std::size_t, Source>> all{};
+  std::size_t operand = 0;
+
+  void add_records(const std::string& name, const std::string& path) { all.push_back({operand, {name, path, {}}}); }
+  void add_jobs(std::vector<parse::Job> jobs, bool by_name) {
+    for (parse::Job& job : jobs) {
+      const std::string run = job.run;
+      all.push_back({operand, {run, "", std::move(job), by_name}});
+    }
+  }
+  void add_run(const std::string& folder) {
+    if (const std::string metrics = metric::file_in(folder); !metrics.empty()) return add_records(folder, metrics);
+    std::vector<parse::Job> jobs = parse::jobs_in(folder);
+    if (jobs.empty()) throw Error(folder, 0, "is the folder of a run that has neither metrics.h5 nor a log yet");
+    add_jobs(std::move(jobs), false);
+  }
+  void add_logs(const std::string& folder) {
+    add_jobs(parse::jobs_in(folder), true);
+    std::vector<std::string> logs;
+    for (const std::string& file : like_logs(folder)) {
+      const Kind kind = kinds_of(file).front();
+      if (kind == Kind::records || kind == Kind::hdf5)
+        add_records(file, file);
+      else
+        logs.push_back(file);
+    }
+    add_jobs(parse::jobs_of(logs), true);
+  }
+  void add_registry(const std::string& folder) {
+    std::vector<std::string> runs;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (!metric::file_in(entry.path().string()).empty()) runs.push_back(entry.path().string());
+    }
+    std::sort(runs.begin(), runs.end());
+    for (const std::string& run : runs) add_run(run);
+  }
+};
+
+/// A log that somebody named has a metric line; a condition of a batch may have failed before its first. Nothing, and a
+/// fault, where only the file's name spoke for a log.
+std::optional<metric::Run> parsed(const Source& source, const FaultSink& faults) {
+  parse::Job job = source.job;
+  job.of_directory = job.of_directory || source.found;
+  std::size_t told = 0;
+  const FaultSink counted = [&](const Fault& fault) { ++told, faults(fault); };
+  std::vector<parse::Count> counts;
+  metric::Store store = parse::collect({job}, {}, counted, &counts);
+  const parse::Stats& stats = counts.front().stats;
+  if (source.job.of_directory || stats.records > 0) return std::move(store.runs.front());
+  const std::string what = stats.lines == 0 ? "is empty, expected records or a log"
+                                            : "holds no records, and no metric line of a log that zs-parse reads";
+  if (!source.found) throw Error(job.logs.front(), 0, what);
+  if (told == 0) faults({job.logs.front(), 0, what});
+  return {};
+}
+
+bool is_log(const Named& one) {
+  return one.kind == Kind::text || one.kind == Kind::tracked || one.kind == Kind::empty || one.kind == Kind::stream;
+}
+
+}  // namespace
+
+std::vector<Source> sources(const std::vector<Named>& named, Prefer prefer) {
+  Found found;
+  std::vector<std::string> logs;
+  for (const Named& one : named) {
+    const fs::path path(one.path), beside = path.parent_path() / "metrics.h5";
+    switch (one.kind) {
+      case Kind::results:
+        found.add_jobs(parse::read_directory(one.path), false);
+        break;
+      case Kind::run:
+        found.add_run(one.path);
+        break;
+      case Kind::registry:
+        found.add_registry(one.path);
+        break;
+      case Kind::trackers:
+        found.add_jobs(parse::tracked_jobs(one.path), true);
+        break;
+      case Kind::logs:
+        found.add_logs(one.path);
+        break;
+      default:
+        if (!is_log(one) || (one.kind == Kind::stream && prefer == Prefer::records))
+          found.add_records(one.path == "-" ? "stdin" : one.path, one.path);
+        else if (prefer == Prefer::records && path.filename() == "run.log" && is_there(beside.string()))
+          found.add_records(one.path, beside.string());
+        else
+          logs.push_back(one.path);
+    }
+    ++found.operand;
+  }
+  // The parts of a log are one run, where the first of them stands.
+  for (parse::Job& job : parse::jobs_of(logs)) {
+    const auto has = [&](const Named& one) { return std::ranges::find(job.logs, one.path) != job.logs.end(); };
+    found.operand = static_cast<std::size_t>(std::ranges::find_if(named, has) - named.begin());
+    std::vector<parse::Job> one;
+    one.push_back(std::move(job));
+    found.add_jobs(std::move(one), false);
+  }
+  std::ranges::stable_sort(found.all, {}, [](const auto& each) { return each.first; });
+  std::vector<Source> sources;
+  for (auto& [operand, source] : found.all) sources.push_back(std::move(source));
+  return sources;
+}
+
+std::vector<parse::Job> jobs(const std::vector<Named>& named, const std::string& name) {
+  if (!name.empty() && std::ranges::all_of(named, is_log)) return {parse::job_of(paths(named), name)};
+  std::vector<parse::Job> jobs;
+  for (Source& source : sources(named, Prefer::logs)) {
+    if (source.metrics.empty()) {
+      jobs.push_back(std::move(source.job));
+      continue;
+    }
+    const std::string folder = fs::path(source.metrics).parent_path().string();
+    if (source.name == folder) {  // of a run: its folder's name is the run's
+      jobs.push_back({fs::canonical(folder).filename().string(), {}, {}, false, {}, source.metrics});
+      continue;
+    }
+    for (metric::Run& run : metric::read(source.metrics).runs) {
+      parse::Job& job = jobs.emplace_back(parse::Job{run.name, {}, {}});
+      job.records = std::make_shared<const metric::Run>(std::move(run));
+    }
+  }
+  if (!name.empty() && jobs.size() != 1)
+    throw Error("--run " + name + " names one run, and here are " + std::to_string(jobs.size()));
+  if (!name.empty()) jobs.front().run = name;
+  std::set<std::string> names;
+  for (const parse::Job& job : jobs) {
+    if (!names.insert(job.run).second) throw Error("two runs '" + job.run + "'; parse them apart, with --run NAME");
+  }
+  return jobs;
+}
+
+metric::Store read(const std::vector<Named>& named, const Listener& listener) {
+  const std::vector<Source> all = sources(named);
+  metric::Store store;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (listener.progress) listener.progress(i, all.size(), all[i].name);
+    metric::Store one;
+    if (!all[i].metrics.empty())
+      one = metric::read(all[i].metrics);
+    else if (auto run = parsed(all[i], listener.fault))
+      one.runs.push_back(*std::move(run));
+    metric::join(store, std::move(one), all[i].metrics == "-" ? "stdin" : all[i].name);
+  }
+  if (listener.progress) listener.progress(all.size(), all.size(), "");
+  return store;
+}
+
+}  // namespace zs::input

@@ -26,8 +26,11 @@ const zs::cli::Command kCommand = {
          "print the conditions of SET in FILE instead: a path, or a name in share/conditions"},
         {0, "cells", "", "print each run, or condition, as a line for zs-runs plan, with WORDs behind its own"},
         {0, "defaults", "WORDS", "with --cells: options before those of a condition, quoted as for a shell"},
-        {0, "run", "COMMAND", "what runs a training that is not zs-train's: its keys are not checked [run: of the file]"},
+        {0, "run", "COMMAND",
+         "what runs a training that is not zs-train's: its keys are not checked [run: of the file]"},
         {0, "print_run", "", "print that command, and nothing else"},
+        {0, "print_resume", "",
+         "print the words that go on with such a training (resume: of the file), and nothing else"},
         {'l', "list", "", "list the sets of the conditions file (of batch, if none is named)"},
     },
     {},
@@ -88,6 +91,7 @@ void print_conditions(const Args& args) {
     if (names.size() != 1) throw zs::UsageError("expected the name of a set (--list shows them)");
     const auto& set = zs::config::find_set(sets, names[0], file);
     if (args.has("print_run")) return print_run(args, set.run);
+    if (args.has("print_resume")) return print(set.resume);
     for (const auto& condition : set.conditions)
       text += args.has("cells") ? condition_line(args, condition) : condition.name + "\t" + condition.options + "\n";
   }
@@ -101,6 +105,7 @@ zs::Status sweep(const Args& args) {
   const auto base = zs::config::Config::read(files[0]);
   const auto plan = zs::config::read_sweep(files[1], args.text("run"));
   if (args.has("print_run")) return print_run(args, plan.run), zs::Status::done;
+  if (args.has("print_resume")) return print(plan.resume), zs::Status::done;
   if (plan.run.empty()) {
     for (const auto& text : base.warnings()) zs::cli::warn(kCommand, text);
   }

@@ -17,6 +17,10 @@ experiment_usage() {
                          WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them;
                          or the command has a launcher of its own. zs-record(1)
                          records it ["run:" of the file; else zs-train]
+      --resume_with ARGS what such a training is given besides when it goes on after a
+                         preemption, a time limit or a failure, behind the command or
+                         where that has {resume}; {checkpoint} is the newest whole
+                         checkpoint in the run's folder ["resume:" of the file]
       --local            run all here or in this job, one after another
       --submit           submit from here, without a job for it
       --sbatch OPTION    as --submit, with an option of sbatch: --sbatch --nodes=2
@@ -35,6 +39,10 @@ Environment:
                    tasks that Slurm is asked for, else 2]
   OMP_NUM_THREADS  threads of each rank [those of the allocation, else 1]
   ZS_MPI           what srun --mpi is to be [the pmix that the cluster has]
+  ZS_PROBE         with --run: any word but "off": each training is recorded by
+                   zs_probe into its run's folder, and the report compares them
+  ZS_TIMEOUT       with --run: seconds without output after which ranks are asked
+                   where they are, and the training is ended [never]
 
 Exit status:
   0  every training succeeded
@@ -68,7 +76,8 @@ plan_cells() {
   local mark planned
   whereabouts
   planned=$(zs-runs plan "experiment=$results" "title=$1" "report=$report" "script=$script" "directory=$PWD" "ranks=$ranks" \
-    "max_restarts=$max_restarts" "gpus_per_node=$gpus_per_node" ${run_template:+"run_command=$run_template"} "${mark[@]}") ||
+    "max_restarts=$max_restarts" "gpus_per_node=$gpus_per_node" ${run_template:+"run_command=$run_template"} \
+    ${resume_template:+"resume_with=$resume_template"} "${mark[@]}") ||
     exit 2
   set_todo "$planned"
   printf '%s\n' "=== Starting batch experiments ===" "Start time: $(date)" "Experiment: $1" "Ranks: $ranks" "" \

@@ -13,7 +13,7 @@
 
 # What the options say; see common_option.
 local='' submit='' as_before='' any_owner='' parallel='' max_restarts=50 gpus_per_node='' sbatch_words=() rerun='' cells=''
-part='' offset='' cancelled='' foreign='' run_template=''
+part='' offset='' cancelled='' foreign='' run_template='' resume_template=''
 
 # zs-runs start sets it: mpirun must know that it is to hand it on.
 export ZS_RUN=''
@@ -32,6 +32,7 @@ common_option() {
     __max_restarts) [[ ${2-} =~ ^[0-9]+$ ]] || die "$1 needs a number"; max_restarts=$((10#$2)) ;;
     __gpus_per_node) [[ ${2-} =~ ^[1-9][0-9]*$ ]] || die "$1 needs a number"; gpus_per_node=$2 ;;
     __run) [[ -n ${2-} ]] || die "--run needs the command of a training"; run_template=$2 ;;
+    __resume_with) [[ -n ${2-} ]] || die "--resume_with needs the words that go on with a training"; resume_template=$2 ;;
     __rerun) [[ -n ${2-} ]] || die "--rerun needs a results folder"; rerun=$2 ;;
     __cells) [[ ${2-} == - ]] || die "--cells takes the names of conditions from stdin: -"; cells=$2 ;;
     __part) part=${2-} offset=${3-} used=3 ;;

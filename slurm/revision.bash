@@ -211,7 +211,7 @@ run_revision() {
   watch_clocks "$folder/clocks" &
   watcher=$!
   attended "$folder/run.log" "$name" $((total - number + 1)) env -C "${trees[i]}" -u BUILD ZS_PROBE=off \
-    PYTHONPATH="$share/probe${PYTHONPATH:+:$PYTHONPATH}" bash -c "$run $test_config"
+    PYTHONPATH="$share/probe/site:$share/probe${PYTHONPATH:+:$PYTHONPATH}" bash -c "$run $test_config"
   end_watcher
   local microseconds=$((${EPOCHREALTIME/./} - begin))
   # Ranks that srun starts are no children of ours: what others used is not known then.
@@ -273,7 +273,7 @@ probe_revision() {
   meeting_point
   ZS_LAUNCH="${launch[*]}" ZS_REGISTRY=$output/$name.runs \
     attended "$output/$name.log" "" 0 env -C "${trees[$1]}" -u BUILD ZS_PROBE="$output/$name" ZS_PROBE_EVERY=1 \
-    ZS_PROBE_VALUES="${2#.step_}" PYTHONPATH="$share/probe${PYTHONPATH:+:$PYTHONPATH}" bash -c "$run $test_config"
+    ZS_PROBE_VALUES="${2#.step_}" PYTHONPATH="$share/probe/site:$share/probe${PYTHONPATH:+:$PYTHONPATH}" bash -c "$run $test_config"
   rm -rf "$output/$name.runs"
   [[ ! -s $output/$name/rank-0.jsonl ]] || return 0
   say "no probe: ${revisions[$1]} recorded none (see $output/$name.log): call zs_probe.attach(model, optimizer) in its loop"

@@ -105,3 +105,88 @@ END
   run -1 env ZS_RANKS=2 bash "$ROOT/slurm/train.sbatch" --run '$ZS_LAUNCH python3 train.py' -- --fail_at 2
   [ "$(runs state | tail -n 1)" = FAILED ]
 }
+
+# A training that saves when it is warned, as a folder of safetensors, and goes on from one.
+saving_trainer() {
+  cat >save.py <<'PY'
+import argparse, json, os, signal, struct, sys, time
+p = argparse.ArgumentParser()
+p.add_argument("--steps", type=int, default=8)
+p.add_argument("--out")
+p.add_argument("--from", dest="start")
+a = p.parse_args()
+warned = []
+signal.signal(signal.SIGUSR1, lambda *_: warned.append(1))
+first = int(a.start.rsplit("_", 1)[1]) if a.start else 0
+for step in range(first + 1, a.steps + 1):
+    print(f"Epoch 1, Step {step}, Loss: {1 / step} sync: True time: 0.01 alloc_mem: 100 peak_mem: 200", flush=True)
+    while step == 3 and not warned and not a.start: time.sleep(0.05)
+    if warned:
+        os.makedirs(f"{a.out}/checkpoint_{step - 1}")
+        head = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+        open(f"{a.out}/checkpoint_{step - 1}/model.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + b"abcd")
+        os.makedirs(f"{a.out}/checkpoint_{step}")  # begun, and not there
+        sys.exit(1)  # as a launcher ends of whose ranks one was stopped
+PY
+}
+
+@test "preempted: a warning reaches the training below its shell, which goes on from its newest whole checkpoint, as the same run" {
+  saving_trainer
+  bash "$ROOT/slurm/train.sbatch" --run 'true && python3 save.py {options} --out {run} {resume}; exit $?' --resume_with '--from {checkpoint}' -- --steps 8 >out 2>&1 3>&- &
+  script=$!
+  at_step_3() { grep -qs 'Step 3' saved_models/*/run.log; }
+  await at_step_3
+  kill -USR1 $script
+  wait $script && code=0 || code=$?
+  [ "$code" = 75 ]
+  [ "$(runs state)" = PREEMPTED ]
+  run=(saved_models/2*)
+  run -0 bash "$ROOT/slurm/train.sbatch" --resume "${run[0]}"
+  [ "$(runs state restarts)" = $'COMPLETE\t1' ]
+  [ "$(grep -c . saved_models/2*/run_attempt1.log)" = 3 ]
+  # It began again behind what was saved; of both attempts the newer rows stand.
+  head -n 1 saved_models/2*/run.log | grep 'Step 3,'
+  [ "$(zs-parse saved_models/2* | grep -v '^#' | cut -f 2 | sed 1d | xargs)" = "1 2 3 3 4 5 6 7 8" ]
+  [[ "$(runs resumed_from)" == */checkpoint_2 ]]
+}
+
+@test "probes: the report of a batch begins with whether its conditions compute the same" {
+  # As zs_probe writes them, of one tensor.
+  cat >probed.py <<'PY'
+import base64, json, os, struct, sys
+folder, value = os.environ["ZS_PROBE"], float(sys.argv[-1])
+os.makedirs(folder)
+def tensor(name, x):
+    return {"name": name, "dtype": "F32", "shape": [1], "of": 1, "begin": 0, "count": 1, "digest": struct.pack("<d", x).hex(),
+            "squares": x * x, "sketch": base64.b64encode(struct.pack("<8d", x, *[0.0] * 7)).decode()}
+with open(folder + "/rank-0.jsonl", "w") as file:
+    for row in ({"zs_probe": 2, "rank": 0, "world_size": 1, "id": os.urandom(8).hex(), "torch": "2", "layout": "plain", "framework": "", "tied": {}, "frozen": [], "unseen": []},
+                {"start": 0, "tensors": [tensor("param/w", 1.0)]},
+                {"step": 1, "computed": None, "loss": 1.0, "losses": [1.0], "scalars": {}, "groups": [], "batch": [], "rng": {}, "locals": [],
+                 "tensors": [tensor("grad/w", value), tensor("param/w", 1.0 - value)], "values": None}, {"end": 1, "rank": 0, "every": 1}):
+        print(json.dumps(row), file=file)
+print("Epoch 1, Step 1, Loss: 1.0 sync: True time: 0.01 alloc_mem: 100 peak_mem: 200")
+PY
+  cat >conditions.yaml <<'YAML'
+run: python3 probed.py {options}
+sets:
+  same: {conditions: {a: --value 0.5, b: --value 0.5}}
+  other: {conditions: {a: --value 0.5, b: --value 0.25}}
+YAML
+  export ZS_PROBE=on ZS_CONDITIONS=conditions.yaml
+  run -0 bash "$ROOT/slurm/batch.sbatch" --local same
+  grep -F "step by step beside a's: b is equal to the bit." results/*/report.md
+  rm -r results
+  run -1 bash "$ROOT/slurm/batch.sbatch" --local other
+  grep -F "step by step beside a's: b is DIFFERENT (step 1: gradient of w: x 1/2)." results/*/report.md
+}
+
+@test "probes: a module that was only asked for is watched when it is imported" {
+  mkdir deepspeed && echo 'def initialize(): pass' >deepspeed/__init__.py
+  run -0 env ZS_PROBE=probe PYTHONPATH="$ROOT/share/probe/site:." python3 -c '
+import importlib.util
+importlib.util.find_spec("deepspeed")
+import deepspeed
+print(deepspeed.initialize.__module__)'
+  [ "$output" = zs_probe.boot ]
+}

@@ -293,3 +293,32 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   [ -s expected ]
   [ -z "$(comm -23 expected recorded)" ]
 }
+
+@test "hang: which rank it is, where it is, and then its end; or it is waited for" {
+  cat >hangs.py <<'PY'
+import os, time
+rank = int(os.environ["RANK"])
+def load_batch(step):
+    if step == 3 and rank == 1: time.sleep(1000 if "SHORT" not in os.environ else 6)
+for step in range(1, 5):
+    load_batch(step)
+    if rank == 0: print(f"step {step} loss {1 / step}", flush=True)
+    while rank == 0 and step == 2 and "SHORT" not in os.environ: time.sleep(0.1)
+PY
+  two='for rank in 0 1; do RANK=$rank WORLD_SIZE=2 python3 hangs.py & done; wait'
+  timeout "$HANG" zs-record --timeout 2 -- bash -c "$two" >out 2>err && code=0 || code=$?
+  [ "$code" = 143 ]
+  grep 'nothing printed for .*: rank 0 is at hangs.py:8, rank 1 at hangs.py:4 in load_batch; it is ended' err
+  grep -q 'in load_batch' "$(the_run)/hang.txt"
+  [ "$(field state)" = FAILED ]
+  [[ $(field hang) == *"rank 1 at hangs.py:4 in load_batch" ]]
+  rm -r runs
+  # A rank that answers no more is told by its state.
+  zs-record --timeout 2 -- bash -c 'RANK=0 WORLD_SIZE=1 python3 -c "import os, signal; print(1, flush=True); os.kill(os.getpid(), signal.SIGSTOP)"' >out 2>err && code=0 || code=$?
+  grep 'rank 0 does not answer: it is stopped by a signal' err
+  rm -r runs
+  # With --on_hang wait nothing is ended.
+  SHORT=1 zs-record --timeout 2 --on_hang wait -- bash -c 'for rank in 1; do RANK=$rank WORLD_SIZE=2 python3 hangs.py & done; wait' 2>err
+  grep 'rank 1 is at hangs.py:4 in load_batch' err
+  [ "$(field state)" = COMPLETE ]
+}

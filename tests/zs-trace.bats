@@ -261,3 +261,21 @@ END
   } >t.json
   assert_equal "$(rows kinds t.json)" $'communication\t50\t100'
 }
+
+@test "flight: dumps of two H200 name the rank that did not come, another collective, another size" {
+  said() { run -1 zs-trace --flight "$ROOT/tests/data/flight/$1"; }
+  said sleeps
+  [ "$output" = "rank 1 did not enter collective 3 of default_pg, all_reduce of [1024] Float, in which rank 0 waits at f.py:16: its last is collective 2, all_reduce at f.py:16" ]
+  said other
+  [ "$output" = "collective 3 of default_pg is all_reduce at f.py:16 on rank 0, and broadcast at f.py:14 on rank 1" ]
+  said sizes
+  [ "$output" = "collective 3 of default_pg, all_reduce, is of [1024] Float at f.py:16 on rank 0, and of [512] Float at f.py:15 on rank 1" ]
+  mkdir alone && cp "$ROOT/tests/data/flight/sleeps/rank_0" alone
+  run -1 zs-trace --flight alone
+  [[ $output == "rank 1 left no dump, and rank 0 waits in collective 3 of default_pg"* ]]
+  head -c 700 "$ROOT/tests/data/flight/sleeps/rank_1" >alone/rank_1
+  run -1 --separate-stderr zs-trace --flight alone
+  [[ $stderr == *"alone/rank_1"* ]]
+  rm alone/*
+  run -2 zs-trace --flight alone
+}

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include "base/number.hpp"
 #include "cli/run.hpp"
 #include "config/foreign.hpp"
 #include "parse/custom.hpp"
@@ -18,9 +21,20 @@ const zs::cli::Command kCommand = {
     {
         {'n', "name", "NAME", "name of the run", "its id"},
         {0, "registry", "DIR", "folder of the registry [$ZS_REGISTRY, else saved_models]"},
-        {'c', "config", "FILE", "a configuration of the training, YAML or JSON; the command line holds over it", "", {}, true},
+        {'c',
+         "config",
+         "FILE",
+         "a configuration of the training, YAML or JSON; the command line holds over it",
+         "",
+         {},
+         true},
         {0, "set", "KEY=VALUE", "a setting of the training that neither says", "", {}, true},
-        {'d', "dialect", "NAME", "read only this dialect in what it prints", "all, told per line", parse::dialect_names()},
+        {'t', "timeout", "SECONDS",
+         "where nothing is printed for so long, ask every rank where it is, and say it; 0: never [$ZS_TIMEOUT, else "
+         "0]"},
+        {0, "on_hang", "end|wait", "then end the command, or wait for it", "end", {"end", "wait"}},
+        {'d', "dialect", "NAME", "read only this dialect in what it prints", "all, told per line",
+         parse::dialect_names()},
         {'p', "pattern", "REGEX", "also read lines that match, named groups as keys"},
         {0, "patterns", "FILE",
          "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
@@ -35,7 +49,8 @@ const zs::cli::Command kCommand = {
 
 zs::Status run(const Args& args) {
   if (args.operands().size() > args.behind().size())
-    throw zs::UsageError("'" + args.operands().front() + "': the command stands behind --, as in zs-record -- python train.py");
+    throw zs::UsageError("'" + args.operands().front() +
+                         "': the command stands behind --, as in zs-record -- python train.py");
   if (args.behind().empty()) throw zs::UsageError("expected -- COMMAND..., the training to run");
   const auto warn = [](const std::string& text) { zs::cli::warn(kCommand, text); };
   parse::customize(args.text("patterns"), warn);
@@ -47,6 +62,15 @@ zs::Status run(const Args& args) {
   recording.reading.dialect = args.has("dialect") ? args.text("dialect") : "";
   recording.reading.pattern = args.text("pattern");
   recording.reading.map = parse::map_of(args.text("map"));
+  const char* const timeout = std::getenv("ZS_TIMEOUT");
+  recording.timeout = args.has("timeout") ? args.real("timeout", 0, 1e9) : 0;
+  if (!args.has("timeout") && timeout && *timeout) {
+    const auto seconds = zs::parse_real(timeout);
+    if (!seconds || !(*seconds >= 0))
+      throw zs::UsageError(std::string("ZS_TIMEOUT: '") + timeout + "' is not a number of seconds");
+    recording.timeout = *seconds;
+  }
+  recording.end_hang = args.text("on_hang") == "end";
   recording.tell = [](const std::string& text) { zs::cli::tell(kCommand, text); };
   recording.warn = warn;
   return static_cast<zs::Status>(zs::recording::record(recording));

@@ -30,6 +30,8 @@ const zs::cli::Command kCommand = {
         {0, "run", "COMMAND",
          "what runs a training that is not zs-train's: its keys are not checked [run: of the file]"},
         {0, "print_run", "", "print that command, and nothing else"},
+        {0, "print_resume", "",
+         "print the words that go on with such a training (resume: of the file), and nothing else"},
         {'l', "list", "", "list the sets of the conditions file (of batch, if none is named)"},
     },
     {},
@@ -90,6 +92,7 @@ void print_conditions(const Args& args) {
     if (names.size() != 1) throw zs::UsageError("expected the name of a set (--list shows them)");
     const auto& set = zs::config::find_set(sets, names[0], file);
     if (args.has("print_run")) return print_run(args, set.run);
+    if (args.has("print_resume")) return print(set.resume);
     for (const auto& condition : set.conditions)
       text += args.has("cells") ? condition_line(args, condition) : condition.name + "\t" + condition.options + "\n";
   }
@@ -104,6 +107,7 @@ zs::Status sweep(const Args& args) {
   const auto base = zs::config::Config::read(named[0].path);
   const auto plan = zs::config::read_sweep(named[1].path, args.text("run"));
   if (args.has("print_run")) return print_run(args, plan.run), zs::Status::done;
+  if (args.has("print_resume")) return print(plan.resume), zs::Status::done;
   if (plan.run.empty()) {
     for (const auto& text : base.warnings()) zs::cli::warn(kCommand, text);
   }

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "cli/run.hpp"
 #include "cli/table.hpp"
+#include "flight/dump.hpp"
 #include "input/named.hpp"
 #include "metric/file.hpp"
 #include "registry/run.hpp"
@@ -35,6 +36,8 @@ const zs::cli::Command kCommand = {
         {'s', "show", "NAME", "only this analysis", "all of which there is something to say", shown()},
         {'a', "against", "TRACE|RUN|DIR",
          "what differs from these traces, operation by operation, in place of the analyses"},
+        {0, "flight", "DIR",
+         "what the Flight Recorder's dumps of a training's ranks say: who did not enter which collective"},
         {'n', "top", "N", "rows of kernels, operators and operations; 0: all", "10"},
         {0, "kernel_delay", "US", "gaps shorter than this, in microseconds, are the next kernel's", "30"},
         {0, "with_last_step", "", "the last profiler step too, which is mostly cut"},
@@ -47,9 +50,11 @@ const zs::cli::Command kCommand = {
          {"table", "tsv", "json", "h5"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
     },
-    {{1, "there were faults: a trace that is cut, events without a time; the rest was analysed"}},
+    {{1,
+      "there were faults: a trace that is cut, events without a time; the rest was analysed. With --flight: ranks "
+      "hang"}},
     {"zs-trace rank-0.pt.trace.json.gz", "zs-trace --show temporal --format tsv traces/",
-     "zs-trace --against before/ after/"}};
+     "zs-trace --against before/ after/", "zs-trace --flight dumps/"}};
 
 nlohmann::ordered_json json_of(const trace::Answer& answer) {
   auto rows = nlohmann::ordered_json::array();
@@ -115,7 +120,19 @@ trace::Answer shortened(trace::Answer answer) {
   return answer;
 }
 
+zs::Status flight(const Args& args) {
+  if (!args.operands().empty()) throw zs::UsageError("--flight has its folder: no trace stands beside it");
+  std::int64_t faults = 0;
+  const auto dumps = zs::flight::read_dumps(args.text("flight"), zs::cli::fault_printer(kCommand, faults));
+  const zs::flight::Finding found = zs::flight::explain(dumps);
+  zs::Output out(args.text("output"));
+  out.write(zs::printable(found.sentence) + "\n");
+  out.commit();
+  return found.stuck || faults > 0 ? zs::Status::no : zs::Status::done;
+}
+
 zs::Status run(const Args& args) {
+  if (args.has("flight")) return flight(args);
   const std::string form = form_of(args);
   if (form == "h5" && args.text("output") == "-" && ::isatty(STDOUT_FILENO))
     throw zs::UsageError("HDF5 is not for a terminal: redirect it, or use -o FILE");

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/text.hpp"
 #include "experiment/plan.hpp"
+#include "experiment/probes.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/start.hpp"
 #include "registry/run.hpp"
@@ -39,8 +40,8 @@ bool of_launcher(const std::string& line) {
   return RE2::PartialMatch(line, kNoise);
 }
 
-/// Where the first Python traceback of the lines was raised, and its exception; empty where there is none. Lines of other
-/// ranks may stand between its own.
+/// Where the first Python traceback of the lines was raised, and its exception; empty where there is none. Lines of
+/// other ranks may stand between its own.
 std::vector<std::string> traceback(const std::vector<std::string>& lines) {
   static const RE2 kBegin("Traceback \\(most recent call last\\):$"), kPlace("^\\s*File \".*\", line \\d+"),
       kException("^([A-Za-z_]\\w*\\.)*[A-Z]\\w*(Error|Exception|Interrupt|Exit|Failure|Expired|Iteration)(: .*|:)?$"),
@@ -60,8 +61,8 @@ std::vector<std::string> traceback(const std::vector<std::string>& lines) {
   return {};
 }
 
-/// Why a training failed, by its log, indented: what zs-train itself says of an error, else the first exception of Python,
-/// else the last five lines that are not the launcher's.
+/// Why a training failed, by its log, indented: what zs-train itself says of an error, else the first exception of
+/// Python, else the last five lines that are not the launcher's.
 std::string why(const std::string& log) {
   std::vector<std::string> all, own, others;
   std::istringstream lines(fs::exists(log) ? Input(log).read_all() : "");
@@ -72,7 +73,10 @@ std::string why(const std::string& log) {
     if (!of_launcher(line)) others.push_back(line);
   }
   const std::vector<std::string> raised = traceback(all);
-  const std::vector<std::string>& chosen = !own.empty() ? own : !raised.empty() ? raised : others.empty() ? all : others;
+  const std::vector<std::string>& chosen = !own.empty()      ? own
+                                           : !raised.empty() ? raised
+                                           : others.empty()  ? all
+                                                             : others;
   std::string text;
   for (std::size_t i = chosen.size() - std::min<std::size_t>(5, chosen.size()); i < chosen.size(); ++i)
     text += "\n    " + printable(chosen[i]);
@@ -104,8 +108,9 @@ std::string finish(const std::string& folder, const std::string& name, const reg
   const std::string run = cell.run(), code = value(fields, "exit_code"), log = experiment.log(cell);
   if (!run.empty()) {
     registry::Run(fs::path(run).parent_path().string(), fs::path(run).filename().string())
-        .update(value(fields, "status").empty() ? registry::Fields{{"exit_code", code}}
-                                                : registry::Fields{{"exit_code", code}, {"status", value(fields, "status")}});
+        .update(value(fields, "status").empty()
+                    ? registry::Fields{{"exit_code", code}}
+                    : registry::Fields{{"exit_code", code}, {"status", value(fields, "status")}});
     registry::set(cell.fields, "run_id", fs::path(run).filename().string());
     if (const std::string digest = digest_of(run); !digest.empty()) registry::set(cell.fields, "digest", digest);
     if (const std::string wandb = value(registry::read_record(run), "wandb_run"); !wandb.empty())
@@ -124,8 +129,8 @@ std::string finish(const std::string& folder, const std::string& name, const reg
            "):" + why(log) + "\n" + experiment.label(cell) + " failed; " + experiment.progress();
   }
   return experiment.label(cell) + ": done in " + seconds + " s" +
-         (run.empty() || is_foreign(cell.fields) ? "" : ", state digest " + (digest.empty() ? "unknown" : digest)) + "; " +
-         experiment.progress();
+         (run.empty() || is_foreign(cell.fields) ? "" : ", state digest " + (digest.empty() ? "unknown" : digest)) +
+         "; " + experiment.progress();
 }
 
 std::string conclude(const std::string& folder) {
@@ -149,6 +154,9 @@ std::string conclude(const std::string& folder) {
     bad += cell.name + ": " + std::string(name(states[i].state)) +
            (code.empty() || code == "0" ? ": " + states[i].basis : " with exit code " + code) + "\n";
   }
+  const registry::Fields probes = compare_probes(experiment, states);
+  for (const auto& [key, text] : probes) registry::set(experiment.fields, key, text);
+  if (const std::string said = value(probes, "probe_comparison"); !said.empty()) log += said + "\n\n";
   experiment.write();
   append(experiment.folder + "/experiment_log.txt",
          log + "=== Experiment Summary ===\nEnd time: " + time_text() +

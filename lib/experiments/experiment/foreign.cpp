@@ -11,12 +11,15 @@
 #include "base/name.hpp"
 #include "base/shell.hpp"
 #include "config/foreign.hpp"
+#include "state/newest.hpp"
 
 namespace zs::experiment {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kCheckpoint = "{checkpoint}", kResume = "{resume}";
 
 void set(Options& options, const std::string& key, const std::string& value) {
   const auto same = std::find_if(options.begin(), options.end(), [&](const auto& each) { return each.first == key; });
@@ -97,6 +100,11 @@ std::string add_file(const std::string& words, const Options& options, const Cel
   return folder + "/" + name;
 }
 
+void replace(std::string& text, std::string_view what, const std::string& by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
+}
+
 bool is_name(const std::string& text) {
   return !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_') &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; });
@@ -128,7 +136,8 @@ Options options_of(const Cell& cell) {
       value = shell_quoted({word.substr(equals + 1)});
     } else {
       std::vector<std::string> values;
-      while (at < cell.arguments.size() && !cell.arguments[at].starts_with("--")) values.push_back(cell.arguments[at++]);
+      while (at < cell.arguments.size() && !cell.arguments[at].starts_with("--"))
+        values.push_back(cell.arguments[at++]);
       value = values.empty() ? "true" : shell_quoted(values);
     }
     set(options, word.substr(2, std::min(equals, word.size()) - 2), value);
@@ -136,7 +145,8 @@ Options options_of(const Cell& cell) {
   return options;
 }
 
-Filled fill(const std::string& command, const Cell& cell, const std::string& folder) {
+/// As fill() of the header. With `goes_on` {checkpoint} stays.
+static Filled fill(const std::string& command, const Cell& cell, const std::string& folder, bool goes_on) {
   const Options options = options_of(cell);
   Filled filled;
   bool asked = false;
@@ -158,6 +168,9 @@ Filled fill(const std::string& command, const Cell& cell, const std::string& fol
       asked = true;
     } else if (name == "run") {
       filled.line += shell_quoted({folder});
+    } else if (name == "resume") {
+    } else if (name == "checkpoint" && goes_on) {
+      filled.line += kCheckpoint;
     } else if (name == "config" && !configuration_path(cell).empty()) {
       filled.line += shell_quoted({configuration_path(cell)});
       asked = true;
@@ -173,6 +186,29 @@ Filled fill(const std::string& command, const Cell& cell, const std::string& fol
   }
   if (const std::string words = as_words(options); !asked && !words.empty()) filled.line += " " + words;
   return filled;
+}
+
+Filled fill(const std::string& command, const Cell& cell, const std::string& folder) {
+  return fill(command, cell, folder, false);
+}
+
+std::string fill_resumed(const std::string& command, const std::string& resume, const Cell& cell,
+                         const std::string& folder) {
+  std::string whole = command;
+  if (whole.find(kResume) == std::string::npos) whole += " " + std::string(kResume);
+  replace(whole, kResume, resume);
+  return fill(whole, cell, folder, true).line;
+}
+
+std::string line_to_start(const registry::Fields& record, const std::string& folder, std::string& from) {
+  const std::string line = registry::value(record, "run_command");
+  std::string resumed = registry::value(record, "resume_with");
+  if (resumed.empty() || !fs::exists(folder + "/run.log")) return line;
+  if (resumed.find(kCheckpoint) == std::string::npos) return resumed;
+  from = state::newest_whole(folder);
+  if (from.empty()) return line;
+  replace(resumed, kCheckpoint, shell_quoted({from}));
+  return resumed;
 }
 
 config::Config foreign_configuration(const Filled& filled, const Cell& cell) {

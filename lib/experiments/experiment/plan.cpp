@@ -70,20 +70,27 @@ void freeze_experiment(const Experiment& experiment) {
   freeze(experiment.folder + "/frozen.sha256", std::move(files), foreign);
 }
 
-/// The same of a training of another program: `command` is the template of what runs it.
-std::vector<Cell> plan_foreign(std::vector<Cell> cells, const std::string& command, const registry::Fields& fields) {
-  for (const Cell& cell : cells) fill(command, cell, "");  // no run is made where one cannot be
+/// The same of a training of another program: "run_command" is the template of what runs it, "resume_with" that of the
+/// words that go on with it.
+std::vector<Cell> plan_foreign(std::vector<Cell> cells, const registry::Fields& fields) {
+  const std::string command = value(fields, "run_command"), resume = value(fields, "resume_with");
+  for (const Cell& cell : cells) {  // no run is made where one cannot be
+    fill(command, cell, "");
+    fill_resumed(command, resume, cell, "");
+  }
   try {
     for (Cell& cell : cells) {
       cell.arguments = without_secrets(cell.arguments);
-      config::Config config = foreign_configuration(fill(command, cell, ""), cell);
-      const std::string place = fs::absolute(registry::place(config.text("run.output_dir")));
+      const config::Config config = foreign_configuration(fill(command, cell, "{run}"), cell);
+      // What it calls its output folder is its own, and no registry.
+      const std::string place = fs::absolute(registry::place(""));
       const registry::Run run =
           registry::Run::plan(fs::path(place).lexically_normal().string(), config, cell.name, fields);
       cell.fields = {{"run", run.folder()}};
       const Filled filled = fill(command, cell, run.folder());
       for (const auto& [name, content] : filled.files) write_file(run.folder() + "/" + name, content);
       run.update({{"condition", cell.name}, {"command", filled.line}, {"run_command", filled.line}});
+      if (!resume.empty()) run.update({{"resume_with", fill_resumed(command, resume, cell, run.folder())}});
       cell.fields = {{"command", filled.line}, {"run_command", filled.line}, {"run", run.folder()}, {"exit_code", ""}};
     }
   } catch (const std::exception&) {
@@ -120,7 +127,7 @@ std::string cell_line(const std::string& name, const std::vector<std::string>& w
 }
 
 std::vector<Cell> plan(std::vector<Cell> cells, const registry::Fields& fields) {
-  if (is_foreign(fields)) return plan_foreign(std::move(cells), value(fields, "run_command"), fields);
+  if (is_foreign(fields)) return plan_foreign(std::move(cells), fields);
   const cli::Command command = train_command();
   std::vector<config::Config> configurations;
   for (const Cell& cell : cells) configurations.push_back(configuration_of(command, cell));
@@ -183,7 +190,9 @@ Experiment plan_experiment(std::vector<Cell> cells, const registry::Fields& fiel
   if (!value(common, "slurm_job_id").empty())
     registry::set(experiment.fields, "slurm_job_id", value(common, "slurm_job_id"));
   registry::set(common, "experiment", experiment.folder);
-  if (!cells.empty()) registry::set(common, "run_command", value(own, "run_command"));  // each run gets its own line of it
+  for (const char* const field : {"run_command", "resume_with"}) {  // each run gets its own line of it
+    if (const std::string text = value(own, field); !cells.empty() && !text.empty()) registry::set(common, field, text);
+  }
   experiment.cells = plan(std::move(cells), common);
   try {
     experiment.write();

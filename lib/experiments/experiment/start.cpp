@@ -16,6 +16,7 @@
 #include "base/number.hpp"
 #include "base/shell.hpp"
 #include "cli/run.hpp"
+#include "experiment/foreign.hpp"
 #include "experiment/plan.hpp"
 #include "parse/step_line.hpp"
 #include "registry/run.hpp"
@@ -78,9 +79,10 @@ std::string log_up_to(const std::string& log, std::int64_t done) {
   return kept;
 }
 
-/// Another's training: `line` is run once, by a shell, and finds the launcher in $ZS_LAUNCH.
-void start_foreign(Start& start, const std::vector<std::string>& launch, const std::string& line) {
-  start.words = {"zs-record", "--", "bash", "-c", line};
+/// Another's training: its line is run once, by a shell, and finds the launcher in $ZS_LAUNCH.
+void start_foreign(Start& start, const std::vector<std::string>& launch) {
+  const registry::Fields record = registry::read_record(start.run);
+  start.words = {"zs-record", "--", "bash", "-c", line_to_start(record, start.run, start.checkpoint)};
   for (const std::string& word : launch) start.launch += (start.launch.empty() ? "" : " ") + word;
 }
 
@@ -100,7 +102,8 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
     require_frozen(start.run + "/frozen.sha256");
     const registry::Fields record = registry::read_record(start.run);
     if (is_foreign(record)) {
-      start_foreign(start, launch, value(record, "run_command"));
+      start_foreign(start, launch);
+      if (!start.checkpoint.empty()) start.label = "goes on from " + start.checkpoint;
       return start;
     }
     words = shell_words(value(record, "command"));
@@ -115,7 +118,7 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
   start.run = cell.run();
   start.log = experiment.log(cell);
   if (is_foreign(cell.fields)) {
-    start_foreign(start, launch, value(cell.fields, "run_command"));
+    start_foreign(start, launch);
   } else {
     start.words.emplace_back("zs-train");
     start.words.insert(start.words.end(), cell.arguments.begin(), cell.arguments.end());
@@ -126,19 +129,29 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
   registry::set(cell.fields, "launch", shell_quoted(launch));
   experiment.write();
   const std::int64_t saved = saved_steps(start.run);
-  if (fs::exists(start.log)) write_file(start.log, saved > 0 ? log_up_to(Input(start.log).read_all(), saved) : "");
+  // What another's training has logged stays where it goes on: a step that is told again stands for the earlier one.
+  if (fs::exists(start.log) && start.checkpoint.empty())
+    write_file(start.log, saved > 0 && !is_foreign(cell.fields) ? log_up_to(Input(start.log).read_all(), saved) : "");
   append(experiment.detailed_log(cell),
          "date: " + time_text() + "\nhost: " + host_name() + "\nfolder: " + fs::current_path().string() +
-             "\nlaunch: " + shell_quoted(start.words) + "\nranks: " + value(experiment.fields, "ranks") +
-             "\n" + (is_foreign(cell.fields) ? "zs-record " : "zs-train ") + cli::version() + "\n" + harmless_environment() + "\n");
+             "\nlaunch: " + shell_quoted(start.words) + "\nranks: " + value(experiment.fields, "ranks") + "\n" +
+             (is_foreign(cell.fields) ? "zs-record " : "zs-train ") + cli::version() + "\n" + harmless_environment() +
+             "\n");
   const std::string restart = variable("SLURM_RESTART_COUNT");
-  start.label = experiment.label(cell) + (restart.empty() ? "" : ", restart " + restart);
+  start.label = experiment.label(cell) + (restart.empty() ? "" : ", restart " + restart) +
+                (start.checkpoint.empty() ? "" : ", goes on from " + start.checkpoint);
   return start;
 }
 
 void become(const Start& start) {
   ::setenv("ZS_RUN", start.run.c_str(), 1);
-  if (!start.launch.empty()) ::setenv("ZS_LAUNCH", start.launch.c_str(), 1);
+  if (!start.launch.empty()) {
+    ::setenv("ZS_LAUNCH", start.launch.c_str(), 1);
+    // Each run has a folder of its own.
+    if (const std::string probe = variable("ZS_PROBE"); !probe.empty() && probe != "off")
+      ::setenv("ZS_PROBE", (start.run + "/probe").c_str(), 1);
+    ::setenv("ZS_RESUMED", start.checkpoint.c_str(), 1);
+  }
   std::signal(SIGXFSZ, SIG_DFL);  // as we were called
   const int errors = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   if (!start.log.empty()) {

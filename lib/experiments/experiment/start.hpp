@@ -17,6 +17,7 @@ struct Start {
   std::string log;                 ///< where it prints to; "": where the caller does
   std::string label;               ///< "[3/6] z3_baseline, restart 1"
   std::string launch{};            ///< of another's training, which starts its ranks itself: for $ZS_LAUNCH
+  std::string checkpoint{};        ///< of another's training: from which it goes on; or ""
 };
 
 /// Gets ready to start, by `launch`, the cell `name` of the experiment in `folder`, or the single run in `folder` where
@@ -28,8 +29,8 @@ Start prepare(const std::string& folder, const std::string& name, const std::vec
 /// Becomes that training, with $ZS_RUN set. Throws Error where its launcher cannot be started.
 [[noreturn]] void become(const Start& start);
 
-/// The run that $ZS_RUN, its folder, names: a script has planned it, and this is its training, the first part or a later
-/// one. Throws Error where there is no such run, and where it has ended.
+/// The run that $ZS_RUN, its folder, names: a script has planned it, and this is its training, the first part or a
+/// later one. Throws Error where there is no such run, and where it has ended.
 std::optional<registry::Run> planned_run();
 
 /// Records how a cell has ended: `fields`, with "exit_code". A cell that the experiment does not have is added. Returns

@@ -17,8 +17,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.hpp"
+#include "recording/open_files.hpp"
 
 namespace zs::recording {
 namespace {
@@ -63,7 +65,8 @@ Ends make_terminal(int like) {
 bool is_open(int file) { return ::fcntl(file, F_GETFD) >= 0; }
 
 bool same_place(int a, int b) {
-  struct stat x {}, y {};
+  struct stat x {
+  }, y{};
   return ::fstat(a, &x) == 0 && ::fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
@@ -169,6 +172,30 @@ void Command::resize() const {
 }
 
 void Command::send(int signal) const { ::kill(process_, signal); }
+
+void Command::warn(int signal) const {
+  const auto heeds = [&](pid_t process) {  // has a handler, or waits for it
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("SigCgt:") && !line.starts_with("SigBlk:")) continue;
+      if (std::strtoull(line.c_str() + 7, nullptr, 16) >> (signal - 1) & 1) return true;
+    }
+    return false;
+  };
+  std::vector<pid_t> told, line = {process_};
+  while (!line.empty()) {
+    const pid_t process = line.back();
+    line.pop_back();
+    if (heeds(process)) {
+      told.push_back(process);
+      continue;
+    }
+    const std::vector<pid_t> below = children(process);
+    line.insert(line.end(), below.begin(), below.end());
+  }
+  if (told.empty()) told.push_back(process_);
+  for (const pid_t process : told) ::kill(process, signal);
+}
 
 Command::End Command::wait() const {
   int status = 0;

@@ -41,10 +41,13 @@ class Command {
   /// Our terminal has another size now.
   void resize() const;
   void send(int signal) const;
+  /// To those of its processes that do something about the signal, the outermost of each line; where none does, to
+  /// itself. A shell or a launcher that would only die of it is passed by.
+  void warn(int signal) const;
   /// How it ended, as a shell says it (128 + signal), and what it used. REQUIRES: it has ended.
   struct End {
     int status = 0;
-    double processor_seconds = 0;       ///< of all its processes that were waited for
+    double processor_seconds = 0;      ///< of all its processes that were waited for
     std::int64_t largest_process = 0;  ///< bytes of memory of the largest of them
   };
   End wait() const;

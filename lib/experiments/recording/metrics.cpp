@@ -83,9 +83,15 @@ class Metrics::Rows : public metric::Writer {
   std::atomic<Clock::rep> last_ = Clock::now().time_since_epoch().count();
 };
 
-Metrics::Metrics(std::string log, std::string file, const std::string& run, const metric::Writer::Facts& facts,
-                 parse::Options options, UseWatch& use, const experiment::Lease& lease, Tell warn)
-    : log_(std::move(log)), file_(std::move(file)), options_(std::move(options)), lease_(lease), warn_(std::move(warn)) {
+Metrics::Metrics(std::vector<std::string> earlier, std::string log, std::string file, const std::string& run,
+                 const metric::Writer::Facts& facts, parse::Options options, UseWatch& use,
+                 const experiment::Lease& lease, Tell warn)
+    : earlier_(std::move(earlier)),
+      log_(std::move(log)),
+      file_(std::move(file)),
+      options_(std::move(options)),
+      lease_(lease),
+      warn_(std::move(warn)) {
   rows_ = std::make_unique<Rows>(file_, use);
   rows_->begin(run, facts);
   options_.facts_only = true;  // a training may print no metrics
@@ -95,12 +101,15 @@ Metrics::Metrics(std::string log, std::string file, const std::string& run, cons
 }
 
 Metrics::~Metrics() {
-  ended_ = true;
+  stop_ = ended_ = true;
   if (thread_.joinable()) thread_.join();
 }
 
 void Metrics::follow() {
   try {
+    for (const std::string& log : earlier_) reader_->read(log);
+    ended_ = false;
+    if (stop_) ended_ = true;
     reader_->read(log_);
   } catch (const std::exception& error) {
     warn_(std::string(error.what()) + ": the command goes on, without metrics");
@@ -159,7 +168,7 @@ void Metrics::refresh() {
 }
 
 Result Metrics::end() {
-  ended_ = true;
+  stop_ = ended_ = true;
   if (thread_.joinable()) thread_.join();
   Result result;
   try {

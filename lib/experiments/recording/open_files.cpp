@@ -27,17 +27,23 @@ void each_name(const std::string& folder, Use use) {
 
 }  // namespace
 
+std::vector<pid_t> children(pid_t process) {
+  std::vector<pid_t> all;
+  const std::string tasks = "/proc/" + std::to_string(process) + "/task/";
+  each_name(tasks, [&](const char* task) {
+    std::ifstream file(tasks + task + "/children");
+    for (pid_t child = 0; file >> child;) all.push_back(child);
+  });
+  return all;
+}
+
 std::vector<pid_t> family(pid_t process) {
   std::vector<pid_t> all = {process};
   std::set<pid_t> seen = {process};
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::string tasks = "/proc/" + std::to_string(all[i]) + "/task/";
-    each_name(tasks, [&](const char* task) {
-      std::ifstream children(tasks + task + "/children");
-      for (pid_t child = 0; children >> child;) {
-        if (seen.insert(child).second) all.push_back(child);
-      }
-    });
+    for (const pid_t child : children(all[i])) {
+      if (seen.insert(child).second) all.push_back(child);
+    }
   }
   return all;
 }

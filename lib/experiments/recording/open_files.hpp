@@ -7,6 +7,9 @@
 
 namespace zs::recording {
 
+/// What a process has started itself and that has not ended, as far as /proc tells.
+std::vector<pid_t> children(pid_t process);
+
 /// A process and all that it has started and that has not ended, as far as /proc tells.
 std::vector<pid_t> family(pid_t process);
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "experiment/state.hpp"
 #include "recording/command.hpp"
 #include "recording/environment.hpp"
+#include "recording/hang.hpp"
 #include "recording/metrics.hpp"
 #include "recording/open_files.hpp"
 #include "recording/relay.hpp"
@@ -158,9 +160,10 @@ class Session {
     Relay relay(log, recording_.warn);
     std::optional<Command> command;
     try {
-      command.emplace(recording_.command,
-                      std::vector<std::pair<std::string, std::string>>{{"ZS_RUN", ""}, {"ZS_RECORD", run_.folder()}},
-                      signals_.before());
+      auto variables = recording_.timeout > 0 ? variables_to_ask(run_.folder()) : variables_to_probe();
+      for (const char* const own : {"ZS_RUN", "ZS_RESUMED"}) variables.emplace_back(own, "");
+      variables.emplace_back("ZS_RECORD", run_.folder());
+      command.emplace(recording_.command, variables, signals_.before());
     } catch (const Error& error) {
       run_.finish("failed", {{"exit_code", "126"}, {"error", error.what()}});
       recording_.tell(error.what());
@@ -169,17 +172,18 @@ class Session {
     relay.add(command->streams());
     recording_.tell("run " + run_.folder());
     UseWatch use;
-    Metrics metrics(log, run_.folder() + "/metrics.h5", value(facts_, "run_name"), facts_of(facts_),
+    Metrics metrics(earlier_, log, run_.folder() + "/metrics.h5", value(facts_, "run_name"), facts_of(facts_),
                     recording_.reading, use, lease, recording_.warn);
     Surroundings surroundings(recording_.command, run_);
     watch(*command, relay, metrics);
     if (relay.drain())
-      recording_.warn("the command has ended, and a process that it started lives on: what that prints is not recorded");
+      recording_.warn(
+          "the command has ended, and a process that it started lives on: what that prints is not recorded");
     const Command::End end = command->wait();
     const Result result = metrics.end();
-    finish(result, end, std::chrono::duration<double>(Clock::now() - begin).count(), relay, use, surroundings, metrics,
-           lease);
-    return end.status;
+    if (hang_.empty()) std::filesystem::remove_all(run_.folder() + "/stacks");
+    return finish(result, end, std::chrono::duration<double>(Clock::now() - begin).count(), relay, use, surroundings,
+                  metrics, lease);
   }
 
   static constexpr int kCannotStart = 126;
@@ -210,8 +214,13 @@ class Session {
     for (int attempt = 1; std::filesystem::exists(log); ++attempt) {
       const std::string kept = run_.folder() + "/run_attempt" + std::to_string(attempt) + ".log";
       if (!std::filesystem::exists(kept)) std::filesystem::rename(log, kept);
+      earlier_.push_back(kept);
     }
-    run_.begin(0, {{"tool", std::string(experiment::kRecorder)}, {"zs_version", cli::version()}});
+    const char* const from = std::getenv("ZS_RESUMED");  // experiment::become() sets it
+    if (!from || !*from) earlier_.clear();               // it begins again: the record is of this attempt alone
+    run_.begin(0, {{"tool", std::string(experiment::kRecorder)},
+                   {"zs_version", cli::version()},
+                   {"resumed_from", from ? from : ""}});
   }
 
   /// What the records are to say of the run from the beginning.
@@ -228,8 +237,8 @@ class Session {
     std::int64_t elapsed = 0, look = 1;
     bool ended = false, stopped = false;
     while (!ended) {
-      std::vector<pollfd> files = {{command.ended(), POLLIN, 0}, {signals_.file(), POLLIN, 0},
-                                   {seconds.file(), POLLIN, 0}};
+      std::vector<pollfd> files = {
+          {command.ended(), POLLIN, 0}, {signals_.file(), POLLIN, 0}, {seconds.file(), POLLIN, 0}};
       for (const Relay::Wait& wait : relay.waits()) files.push_back({wait.file, wait.events, 0});
       if (::poll(files.data(), files.size(), -1) < 0 && errno != EINTR) throw Error("poll: " + errno_text());
       ended = files[0].revents != 0;
@@ -238,10 +247,11 @@ class Session {
         if (signal->ssi_signo == SIGWINCH)
           command.resize();
         else if (signal->ssi_code != SI_KERNEL)
-          command.send(static_cast<int>(signal->ssi_signo));
+          pass(static_cast<int>(signal->ssi_signo), command);
       }
       relay.work();
       if (!seconds.passed()) continue;
+      if (recording_.timeout > 0) look_for_hang(command, relay);
       // The files of trackers are few and open for long: they are looked for ever more rarely.
       if (++elapsed == look) {
         for (const std::string& path : open_tracker_files(family(command.process()))) metrics.add_tracked(path);
@@ -257,14 +267,53 @@ class Session {
     }
   }
 
-  void finish(const Result& result, const Command::End& end, double seconds, const Relay& relay, UseWatch& use,
-              Surroundings& surroundings, Metrics& metrics, const experiment::Lease& lease) {
-    const bool failed = end.status != 0, diverged = !failed && result.diverged;
-    Fields fields = {{"exit_code", to_text(std::int64_t{end.status})}};
+  /// A warning (SIGUSR1) is for who does something about it, and a training that then ends was preempted.
+  void pass(int signal, const Command& command) {
+    if (signal == SIGUSR1 || signal == SIGUSR2) {
+      warned_ = warned_ || (signal == SIGUSR1 && planned_);
+      command.warn(signal);
+    } else {
+      command.send(signal);
+    }
+  }
+
+  /// Where nothing was printed for the time limit: asks the ranks where they are, tells it, and ends the command, first
+  /// asking.
+  void look_for_hang(const Command& command, const Relay& relay) {
+    const auto now = Clock::now();
+    if (relay.bytes() != bytes_) bytes_ = relay.bytes(), last_byte_ = now, asked_ = false;
+    const double quiet = std::chrono::duration<double>(now - last_byte_).count();
+    if (!ending_.empty() && now > kill_at_) {
+      for (const pid_t process : ending_) ::kill(process, SIGKILL);
+      ending_.clear();
+    }
+    if (asked_ || quiet < recording_.timeout) return;
+    asked_ = true;
+    hang_ = "nothing printed for " + cli::clock_text(quiet) + ": " + why_it_hangs(run_.folder());
+    recording_.tell(hang_ + (recording_.end_hang ? "; it is ended" : "") + " (stacks: " + run_.folder() + "/hang.txt)");
+    last_byte_ = Clock::now();
+    try {
+      run_.update({{"hang", hang_}});
+    } catch (const std::exception&) {  // the record cannot be written: it was told
+    }
+    if (!recording_.end_hang) return;
+    ending_ = family(command.process());
+    kill_at_ = Clock::now() + std::chrono::seconds(10);
+    // Launchers last: they would tell of ranks that fail.
+    for (auto process = ending_.rbegin(); process != ending_.rend(); ++process) ::kill(*process, SIGTERM);
+  }
+
+  int finish(const Result& result, const Command::End& end, double seconds, const Relay& relay, UseWatch& use,
+             Surroundings& surroundings, Metrics& metrics, const experiment::Lease& lease) {
+    const bool hung = !hang_.empty() && recording_.end_hang;
+    const bool preempted = warned_ && !hung && (end.status != 0 || short_of_its_steps(result));
+    const bool failed = end.status != 0 && !preempted, diverged = end.status == 0 && !preempted && result.diverged;
+    const int status_code = preempted ? static_cast<int>(Status::try_again) : end.status;
+    Fields fields = {{"exit_code", to_text(std::int64_t{status_code})}};
     const auto add = [&](const char* key, const std::string& text) {
       if (!text.empty()) registry::set(fields, key, text);
     };
-    if (failed) add("error", error_of(result, end.status));
+    if (failed) add("error", hung ? hang_ : error_of(result, end.status));
     if (diverged) add("error", "the loss is " + result.final_loss + " at the end");
     for (const char* const fact : {"error_rank", "error_line", "expected_steps", "wandb_run", "world_size"}) {
       if (const auto found = result.facts.find(fact); found != result.facts.end()) add(fact, found->second);
@@ -280,8 +329,8 @@ class Session {
     for (const auto& [key, text] : use.facts()) add(key.c_str(), text);
     for (const auto& [key, text] : surroundings.fields()) registry::set(facts_, key, text);
     for (const auto& [key, text] : fields) registry::set(facts_, key, text);
-    const std::string status = failed ? "failed" : diverged ? "diverged" : "complete";
-    if (!lease.held()) return;  // it is another's by now, or was removed
+    const std::string status = preempted ? "preempted" : failed ? "failed" : diverged ? "diverged" : "complete";
+    if (!lease.held()) return end.status;  // it is another's by now, or was removed
     try {
       metrics.write(facts_of(facts_));
     } catch (const std::exception& error) {
@@ -292,13 +341,23 @@ class Session {
     } catch (const std::exception& error) {
       recording_.warn(std::string(error.what()) + ": how the command ended is not recorded");
     }
-    std::string text = (failed     ? "FAILED (" + value(fields, "error") + ")"
+    std::string text = (preempted  ? std::string("PREEMPTED")
+                        : failed   ? "FAILED (" + value(fields, "error") + ")"
                         : diverged ? "DIVERGED (" + value(fields, "error") + ")"
                                    : "COMPLETE") +
                        " after " + cli::clock_text(seconds);
     if (result.last_step >= 0) text += ", step " + to_text(result.last_step);
     if (!result.final_loss.empty()) text += ", loss " + result.final_loss;
     recording_.tell(text + ": " + run_.folder());
+    return status_code;
+  }
+
+  /// A training that heeds a warning may end with 0 long before its last step.
+  bool short_of_its_steps(const Result& result) const {
+    std::string asked = value(facts_, "max_steps");
+    if (const auto found = result.facts.find("expected_steps"); found != result.facts.end()) asked = found->second;
+    const auto steps = parse_int(asked);
+    return steps && result.last_step >= 0 && result.last_step < *steps;
   }
 
   const Recording& recording_;
@@ -306,6 +365,14 @@ class Session {
   Fields facts_;
   bool planned_ = false;
   registry::Run run_;
+  std::vector<std::string> earlier_;  // logs of earlier attempts, which this one goes on from
+  bool warned_ = false;
+  // Of hangs.
+  std::string hang_;
+  std::int64_t bytes_ = 0;
+  bool asked_ = false;
+  Clock::time_point last_byte_ = Clock::now(), kill_at_{};
+  std::vector<pid_t> ending_;
 };
 
 }  // namespace

@@ -113,12 +113,15 @@ ConditionSet set_of(const Pair& pair, const std::string& file, const Shared& sha
       set.description = part.value.Scalar();
     } else if (part.key == "run" && part.value.IsScalar()) {
       set.run = part.value.Scalar();
+    } else if (part.key == "resume" && part.value.IsScalar()) {
+      set.resume = part.value.Scalar();
     } else if (part.key == "conditions") {
       for (const Pair& condition : pairs(part.value, file, "the conditions of '" + pair.key + "'"))
         set.conditions.push_back(condition_of(condition, file, shared));
     } else {
-      throw Error(file, part.line,
-                  "'" + part.key + "' in set '" + pair.key + "': expected description and run (texts) and conditions");
+      throw Error(
+          file, part.line,
+          "'" + part.key + "' in set '" + pair.key + "': expected description, run and resume (texts) and conditions");
     }
   }
   if (set.conditions.empty()) throw Error(file, pair.line, "set '" + pair.key + "' has no conditions");
@@ -131,20 +134,23 @@ std::vector<ConditionSet> parse_conditions(std::string_view yaml, const std::str
   std::vector<ConditionSet> sets;
   const std::vector<Pair> parts = pairs(document(yaml, name), name, "a file of conditions");
   const Shared shared = shared_of(parts, name);
-  std::string run;
+  std::string run, resume;
   for (const Pair& part : parts) {
     if (part.key == "run") run = text_of(part, name);
+    if (part.key == "resume") resume = text_of(part, name);
   }
   for (const Pair& part : parts) {
     // The first is a place for anchors.
-    if (part.key == "options" || part.key == "common_options" || part.key == "base_args" || part.key == "run")
+    if (part.key == "options" || part.key == "common_options" || part.key == "base_args" || part.key == "run" ||
+        part.key == "resume")
       continue;
     if (part.key != "sets" && part.key != "condition_sets")
-      throw Error(name, part.line, "unknown key '" + part.key + "', expected options, run and sets");
+      throw Error(name, part.line, "unknown key '" + part.key + "', expected options, run, resume and sets");
     for (const Pair& set : pairs(part.value, name, part.key)) sets.push_back(set_of(set, name, shared));
   }
   for (ConditionSet& set : sets) {
     if (set.run.empty()) set.run = run;
+    if (set.resume.empty()) set.resume = resume;
   }
   if (sets.empty()) throw Error(name, 0, "has no sets");
   return sets;

@@ -16,7 +16,8 @@ struct ConditionSet {
   std::string name;
   std::string description;
   std::vector<Condition> conditions;
-  std::string run{};  ///< the command that runs a training, where it is not zs-train; else ""
+  std::string run{};     ///< the command that runs a training, where it is not zs-train; else ""
+  std::string resume{};  ///< words that go on with such a training; or ""
 };
 
 /// The sets of a file, in order. `file` is a path, or the name of a file of share/conditions ("batch").

@@ -10,7 +10,8 @@ using zs::config::parse_conditions;
 
 TEST_CASE("conditions: the command of a set is its own, else the file's") {
   const auto sets = zs::config::parse_conditions(
-      "run: torchrun a.py\nsets:\n  x: {conditions: {c: {a: 1}}}\n  y: {run: b.py, conditions: {c: {a: 1}}}\n", "b.yaml");
+      "run: torchrun a.py\nsets:\n  x: {conditions: {c: {a: 1}}}\n  y: {run: b.py, conditions: {c: {a: 1}}}\n",
+      "b.yaml");
   CHECK(sets[0].run == "torchrun a.py");
   CHECK(sets[1].run == "b.py");
 }
@@ -42,7 +43,7 @@ TEST_CASE("conditions: mistakes are located") {
     }
     return "no error";
   };
-  CHECK(error_of("set: {}\n") == "b.yaml:1: unknown key 'set', expected options, run and sets");
+  CHECK(error_of("set: {}\n") == "b.yaml:1: unknown key 'set', expected options, run, resume and sets");
   CHECK(error_of("sets:\n  s: {description: d}\n") == "b.yaml:2: set 's' has no conditions");
   CHECK(error_of("sets:\n  s:\n    conditions:\n      a/b: x\n") ==
         "b.yaml:4: 'a/b' cannot name a condition: use letters, digits, '_', '-', '.'");
@@ -52,7 +53,7 @@ TEST_CASE("conditions: mistakes are located") {
         "b.yaml:3: option 'b' needs a value, a list, true or false");
   CHECK(error_of("options: {}\n") == "b.yaml: has no sets");
   CHECK(error_of("sets: {s: {conditons: {a: x}}}\n") ==
-        "b.yaml:1: 'conditons' in set 's': expected description and run (texts) and conditions");
+        "b.yaml:1: 'conditons' in set 's': expected description, run and resume (texts) and conditions");
 }
 
 TEST_CASE("conditions: an unknown set names the nearest") {

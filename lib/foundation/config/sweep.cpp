@@ -127,7 +127,8 @@ void add_parameters(const YAML::Node& map, const std::string& prefix, const std:
       sweep.parameters.push_back(parameter_of(key, pair.line, {{"values", pair.line, pair.value}}, file));
       continue;
     }
-    const std::vector<Pair> parts = pairs(pair.value, file, key + " (expected [a, b], {values: [a, b]} or {min: a, max: b})");
+    const std::vector<Pair> parts =
+        pairs(pair.value, file, key + " (expected [a, b], {values: [a, b]} or {min: a, max: b})");
     const bool parameter = std::any_of(parts.begin(), parts.end(), [](const Pair& part) {
       return std::find(kParts.begin(), kParts.end(), part.key) != kParts.end();
     });
@@ -178,6 +179,7 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
   const std::vector<Pair> all = pairs(document(yaml, name), name, "a sweep");
   for (const Pair& pair : all) {
     if (pair.key == "run") sweep.run = scalar(pair, name);
+    if (pair.key == "resume") sweep.resume = scalar(pair, name);
   }
   if (!run.empty()) sweep.run = run;
   for (const Pair& pair : all) {
@@ -200,11 +202,11 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
       sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
     } else if (pair.key == "parameters") {
       add_parameters(pair.value, "", name, sweep);
-    } else if (pair.key != "description" && pair.key != "run") {
-      throw Error(
-          name, pair.line,
-          "unknown key '" + pair.key + "'" +
-              did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description", "run"}));
+    } else if (pair.key != "description" && pair.key != "run" && pair.key != "resume") {
+      throw Error(name, pair.line,
+                  "unknown key '" + pair.key + "'" +
+                      did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description",
+                                              "run", "resume"}));
     }
   }
   if (sweep.name.empty()) {

@@ -30,7 +30,8 @@ struct Sweep {
   bool random = false;
   std::int64_t num_runs = 0;  ///< of a random sweep
   std::uint64_t seed = 42;
-  std::string run;  ///< the command that runs a training, where it is not zs-train; else ""
+  std::string run;     ///< the command that runs a training, where it is not zs-train; else ""
+  std::string resume;  ///< words that go on with such a training; or ""
   std::vector<Parameter> parameters;
   std::vector<std::string> warnings;
 

@@ -2,6 +2,25 @@
 #include "report/batch.hpp"
 
 namespace zs::report {
+namespace {
+
+/// Where conditions were probed, what came of it is the first sentence: it is about every tensor of every step, while
+/// losses are numbers as printed.
+void write_probes(const metric::Store& store, Document& document) {
+  const auto fact = [&](const char* name) { return store.runs.empty() ? "" : store.runs.front().attribute(name); };
+  const std::string said = fact("probe_comparison"), verdict = fact("probe_verdict");
+  if (said.empty()) return;
+  const bool exact = verdict == "exact", equal = exact || verdict == "equal up to rounding";
+  document.verdict_text = say("{} {}", equal ? strong(said + ".") : bad(said + "."), document.verdict_text);
+  if (document.verdict == Verdict::open) document.verdict = equal ? Verdict::good : Verdict::bad;
+  if (document.verdict != Verdict::bad || !equal)
+    document.label = exact                       ? "Same bits"
+                     : equal                     ? "Equal up to rounding"
+                     : verdict == "inconclusive" ? "Bits not known"
+                                                 : "Different";
+}
+
+}  // namespace
 
 Document batch(const metric::Store& store, const Findings& found, const std::string& source,
                const std::string& folder) {
@@ -12,6 +31,7 @@ Document batch(const metric::Store& store, const Findings& found, const std::str
                            : "Comparison of " + counted(found.conditions.size(), "condition")) +
                    (model.empty() ? "" : (single ? ", " : ": ") + model);
   write_verdict(found, document);
+  write_probes(store, document);
   Tracer tracer(document, folder);
   document.sections.push_back(summary_section(store, found));
   document.sections.push_back(loss_section(found, tracer));

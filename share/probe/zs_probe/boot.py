@@ -28,20 +28,26 @@ class _Finder(importlib.abc.MetaPathFinder):
     """Calls back with a module when it has been imported."""
 
     def __init__(self, watched):
-        self.watched = watched
+        self.watched, self.asking = watched, set()
 
     def find_spec(self, name, path, target=None):
-        if name not in self.watched:
+        after = self.watched.get(name)
+        if after is None or name in self.asking:
             return None
-        after = self.watched.pop(name)
-        spec = importlib.util.find_spec(name)
+        self.asking.add(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self.asking.discard(name)
         if spec is None or spec.loader is None:
             return None
         execute = spec.loader.exec_module
 
+        # Who only asks whether there is such a module (transformers does of deepspeed) imports none.
         def exec_module(module):
             execute(module)
-            _quietly(after, module)
+            if self.watched.pop(name, None):
+                _quietly(after, module)
 
         spec.loader.exec_module = exec_module
         return spec

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/probes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "compare/verdict.hpp"
+#include "probe/answer.hpp"
+#include "probe/record.hpp"
+
+namespace zs::experiment {
+namespace {
+
+std::string names(const std::vector<std::string>& all) {
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i) text += (i == 0 ? "" : i + 1 == all.size() ? " and " : ", ") + all[i];
+  return text + (all.size() == 1 ? " is" : " are");
+}
+
+/// What was found first, or what keeps the two from being compared.
+std::string reason(const probe::Answer& answer) {
+  for (const char* const key : {"headline", "failure", "missing", "not compared", "loss"}) {
+    for (const auto& [name, text] : answer.lines) {
+      if (name == key) return text;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+registry::Fields compare_probes(const Experiment& experiment, const std::vector<State>& states) {
+  const auto folder = [](const Cell& cell) { return cell.run() + "/probe"; };
+  const Cell* first = nullptr;
+  std::vector<std::string> exact, rounding, other;
+  compare::Verdict worst = compare::Verdict::exact;
+  std::string worst_name;
+  const auto worsen = [&](compare::Verdict verdict, std::string_view name) {
+    if (!worst_name.empty() && verdict <= worst) return;
+    worst = verdict, worst_name = name;
+  };
+  for (std::size_t i = 0; i < experiment.cells.size(); ++i) {
+    const Cell& cell = experiment.cells[i];
+    if (cell.run().empty() || probe::version(folder(cell)) != 2 || states[i].state != RunState::complete) continue;
+    if (!first) {
+      first = &cell;
+      continue;
+    }
+    try {
+      const probe::Answer answer = probe::compare(folder(*first), folder(cell), {});
+      worsen(answer.verdict, compare::name(answer.verdict));
+      if (answer.verdict == compare::Verdict::exact) {
+        exact.push_back(cell.name);
+      } else if (answer.verdict == compare::Verdict::rounding) {
+        rounding.push_back(cell.name);
+      } else {
+        const std::string why = reason(answer);
+        other.push_back(cell.name + " is " + std::string(compare::name(answer.verdict)) +
+                        (why.empty() ? "" : " (" + why + ")"));
+      }
+    } catch (const std::exception& error) {
+      worsen(compare::Verdict::failed, "FAILED");
+      other.push_back(cell.name + " is FAILED (" + error.what() + ")");
+    }
+  }
+  if (worst_name.empty()) return {};
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
+  for (const std::string& part : other) add(part);
+  if (!exact.empty()) add(names(exact) + " equal to the bit");
+  if (!rounding.empty()) add(names(rounding) + " equal up to rounding");
+  return {{"probe_comparison", "Gradients, updates and parameters, step by step beside " + first->name + "'s: " + text},
+          {"probe_verdict", worst_name}};
+}
+
+}  // namespace zs::experiment

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/hang.hpp"
+
+#include <fcntl.h>
+#include <re2/re2.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/host.hpp"
+#include "base/number.hpp"
+#include "base/shell.hpp"
+#include "config/share.hpp"
+#include "flight/dump.hpp"
+#include "recording/command.hpp"
+
+namespace zs::recording {
+namespace {
+
+namespace fs = std::filesystem;
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+std::string variable(const char* name) {
+  const char* const text = std::getenv(name);
+  return text ? text : "";
+}
+
+/// Python finds sitecustomize there. Nothing where zs has no share folder.
+void add_start(Variables& variables) {
+  try {
+    const std::string before = variable("PYTHONPATH"), site = config::share_path("probe/site");
+    variables.emplace_back("PYTHONPATH", site + (before.empty() ? "" : ":" + before));
+  } catch (const Error&) {
+  }
+}
+
+struct Frame {
+  std::string file, function;
+  std::int64_t line = 0;
+  bool of_library() const {
+    for (const char* const part : {"site-packages/", "dist-packages/", "/lib/python3", "<", "/torch/", "/deepspeed/"}) {
+      if (file.find(part) != std::string::npos) return true;
+    }
+    return false;
+  }
+};
+
+/// The threads of a stack, each from the innermost frame out.
+std::vector<std::vector<Frame>> threads_of(const std::string& text) {
+  static const RE2 kThread("(hread|Stack).*\\(most recent call first\\)"),
+      kFrame("^  File \"(.*)\", line (\\d+) in (.*)$");
+  std::vector<std::vector<Frame>> threads;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    Frame frame;
+    if (RE2::PartialMatch(line, kThread))
+      threads.emplace_back();
+    else if (!threads.empty() && RE2::FullMatch(line, kFrame, &frame.file, &frame.line, &frame.function))
+      threads.back().push_back(frame);
+  }
+  return threads;
+}
+
+std::string place_of(const Frame& frame) {
+  return fs::path(frame.file).filename().string() + ":" + to_text(frame.line) +
+         (frame.function == "<module>" ? "" : " in " + frame.function);
+}
+
+std::string ranks_text(const std::vector<const Where*>& ranks) {
+  if (ranks.front()->rank < 0) return "process " + to_text(std::int64_t{ranks.front()->process});
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + to_text(std::int64_t{ranks[i]->rank});
+  return text;
+}
+
+/// "all_reduce at train.py:57 in step"
+std::string waits_in(const Where& where) {
+  return where.collective + (where.place.empty() ? "" : " at " + where.place);
+}
+
+/// The file of a process that can be asked: HOST.PID.txt, whose first line is "RANK WORLD_SIZE WORD...".
+struct File {
+  std::string path, host, head;
+  long process = 0;
+  std::uintmax_t asked = 0;  ///< its size before it was asked
+  Where where{};
+};
+
+std::string content(const File& file) {
+  try {
+    return Input(file.path).read_all().substr(file.asked);
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+std::vector<File> files_of(const std::string& folder) {
+  std::vector<File> files;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) {
+    File file{entry.path().string(), "", "", 0};
+    const std::string name = entry.path().stem().string();
+    const std::size_t dot = name.rfind('.');
+    if (dot == std::string::npos) continue;
+    file.host = name.substr(0, dot);
+    file.process = parse_int(name.substr(dot + 1)).value_or(0);
+    const std::string text = content(file);
+    file.head = text.substr(0, text.find('\n'));
+    file.asked = text.size();
+    std::istringstream words(file.head);
+    std::string rank, ranks;
+    words >> rank >> ranks;
+    file.where.rank = static_cast<int>(parse_int(rank).value_or(-1));
+    file.where.ranks = static_cast<int>(parse_int(ranks).value_or(0));
+    file.where.process = file.process;
+    files.push_back(std::move(file));
+  }
+  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.process < b.process; });
+  return files;
+}
+
+/// The state of a process of ours that was started for the run in `folder`; nothing where it has ended.
+char state_of(long process, const std::string& folder) {
+  try {
+    const std::string place = "/proc/" + std::to_string(process);
+    const std::string environment = Input(place + "/environ").read_all();
+    if (environment.find("ZS_STACKS=" + folder + "/stacks") == std::string::npos) return 0;
+    const std::string stat = Input(place + "/stat").read_all();
+    const char state = stat.at(stat.rfind(')') + 2);
+    return state == 'Z' || state == 'X' ? '\0' : state;
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+/// What a command prints; "" where it fails.
+std::string printed_by(const std::vector<std::string>& words) {
+  if (program_path(words[0]).empty()) return "";
+  std::string text;
+  std::FILE* const pipe = ::popen(("timeout 10 " + shell_quoted(words) + " 2>/dev/null").c_str(), "re");
+  if (!pipe) return "";
+  std::array<char, 4096> buffer{};
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) text.append(buffer.data(), count);
+  ::pclose(pipe);
+  return text;
+}
+
+/// py-spy's stack in faulthandler's form.
+std::string of_py_spy(const std::string& text) {
+  static const RE2 kThread("^Thread \\S+ \\(.*\\)"), kFrame("^\\s+(\\S+) \\((.*):(\\d+)\\)$");
+  std::string made;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::string function, file, number;
+    if (RE2::PartialMatch(line, kThread))
+      made += "Thread (most recent call first):\n";
+    else if (RE2::FullMatch(line, kFrame, &function, &file, &number))
+      made += "  File \"" + file + "\", line " + number + " in " + function + "\n";
+  }
+  return made;
+}
+
+/// What the Flight Recorder's dumps say; asks for them first.
+std::string of_flight(const std::string& folder) {
+  std::error_code failure;
+  bool asked = false;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) {
+    if (entry.path().extension() != ".pipe") continue;
+    const int pipe = ::open(entry.path().c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (pipe < 0) continue;
+    asked = ::write(pipe, "1\n", 2) == 2 || asked;
+    ::close(pipe);
+  }
+  if (asked) std::this_thread::sleep_for(std::chrono::seconds(5));
+  try {
+    const flight::Finding found = flight::explain(flight::read_dumps(folder, [](const Fault&) {}));
+    return found.stuck ? found.sentence : "";
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+}  // namespace
+
+Variables variables_to_probe() {
+  Variables variables;
+  if (const std::string probe = variable("ZS_PROBE"); !probe.empty() && probe != "off") add_start(variables);
+  return variables;
+}
+
+Variables variables_to_ask(const std::string& folder) {
+  const std::string absolute = fs::absolute(folder).string();
+  Variables variables = {{"ZS_STACKS", absolute + "/stacks"}};
+  add_start(variables);
+  std::error_code failure;
+  fs::create_directories(absolute + "/flight", failure);
+  // The second name of each is that of PyTorch before 2.10.
+  for (const auto& [name, value] : Variables{{"TORCH_FR_BUFFER_SIZE", "2000"},
+                                             {"TORCH_NCCL_TRACE_BUFFER_SIZE", "2000"},
+                                             {"TORCH_FR_DUMP_TEMP_FILE", absolute + "/flight/rank_"},
+                                             {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE", absolute + "/flight/rank_"},
+                                             {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", absolute + "/flight/ask_"},
+                                             {"TORCH_NCCL_DUMP_ON_TIMEOUT", "1"}}) {
+    if (variable(name.c_str()).empty()) variables.emplace_back(name, value);
+  }
+  return variables;
+}
+
+void read_stack(const std::string& text, Where& where) {
+  static const std::set<std::string> kBackward = {"_engine_run_backward", "backward"};
+  for (const std::vector<Frame>& frames : threads_of(text)) {
+    if (frames.empty() || frames.back().function != "<module>") continue;
+    where.collective.clear();
+    // What runs a script for another (python -m) stands outermost.
+    const auto own = std::find_if(frames.begin(), frames.end(), [](const Frame& frame) { return !frame.of_library(); });
+    for (auto frame = frames.begin(); frame != own; ++frame) {
+      if (frame->file.ends_with("distributed_c10d.py") && frame->function != "wrapper")
+        where.collective = frame->function;
+      if (where.collective.empty() && kBackward.count(frame->function)) where.collective = "backward";
+      if (where.collective.empty() && frame->function == "synchronize") where.collective = "a wait for the GPU";
+    }
+    where.place = place_of(own == frames.end() ? frames.front() : *own);
+  }
+}
+
+std::string explain(const std::vector<Where>& ranks) {
+  std::vector<const Where*> gone, silent, waiting, busy;
+  for (const Where& one : ranks)
+    (one.gone ? gone : one.silent ? silent : one.collective.empty() ? busy : waiting).push_back(&one);
+  const auto others = [&]() -> std::string {
+    if (waiting.empty()) return "";
+    return ", while " + ranks_text(waiting) + (waiting.size() == 1 ? " waits in " : " wait in ") +
+           waits_in(*waiting[0]);
+  };
+  if (!gone.empty())
+    return ranks_text(gone) + (gone.size() == 1 ? " is gone: its process has" : " are gone: their processes have") +
+           " ended" + others();
+  if (!silent.empty()) {
+    const bool stopped = silent[0]->state == 'T' || silent[0]->state == 't';
+    return ranks_text(silent) + (silent.size() == 1 ? " does" : " do") + " not answer" +
+           (stopped                   ? ": it is stopped by a signal"
+            : silent[0]->state == 'D' ? ": it waits in the kernel, for a disk or a device"
+                                      : "") +
+           others();
+  }
+  if (busy.empty() && waiting.empty()) return "no rank told where it is";
+  if (!busy.empty()) {
+    std::string text = ranks_text({busy[0]}) + " is at " + busy[0]->place;
+    for (std::size_t i = 1; i < std::min<std::size_t>(busy.size(), 4); ++i)
+      text += ", " + ranks_text({busy[i]}) + " at " + busy[i]->place;
+    return text + others();
+  }
+  std::map<std::string, std::vector<const Where*>> places;
+  for (const Where* const one : waiting) places[waits_in(*one)].push_back(one);
+  if (places.size() == 1)
+    return (waiting.size() == 1 ? ranks_text(waiting) + " waits in " : "all ranks wait in ") + waits_in(*waiting[0]) +
+           ": none of them is behind the others";
+  std::string text = "the ranks wait in different places: ";
+  for (auto place = places.begin(); place != places.end(); ++place)
+    text += (place == places.begin() ? "" : ", ") + ranks_text(place->second) + " in " + place->first;
+  return text;
+}
+
+std::string why_it_hangs(const std::string& folder) {
+  const std::string absolute = fs::absolute(folder).string();
+  std::vector<File> files = files_of(absolute + "/stacks");
+  const bool by_rank = std::any_of(files.begin(), files.end(), [](const File& file) { return file.where.rank >= 0; });
+  if (by_rank) std::erase_if(files, [](const File& file) { return file.where.rank < 0; });
+  bool elsewhere = false;
+  for (File& file : files) {
+    if (file.host != host_name()) {
+      elsewhere = true;
+      file.where.state = '?';
+      continue;
+    }
+    file.where.state = state_of(file.process, absolute);
+    file.where.gone = file.where.state == 0;
+    if (!file.where.gone) ::kill(static_cast<pid_t>(file.process), SIGURG);
+  }
+  // Those on other nodes are asked through Slurm: a process that knows nothing of the signal ignores it.
+  if (const std::string job = variable("SLURM_JOB_ID"); elsewhere && !job.empty())
+    printed_by({"scancel", "--signal=" + std::to_string(SIGURG), job});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto answered = [](const File& file) {
+    return file.where.gone || content(file).find("<module>") != std::string::npos;
+  };
+  while (!std::all_of(files.begin(), files.end(), answered) && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::map<long, Where> ranks;  // by rank, or by process where none is told
+  std::string all;
+  for (File& file : files) {
+    std::string text = content(file);
+    if (!file.where.gone && text.find("<module>") == std::string::npos && file.where.state != '?') {
+      const std::string seen = of_py_spy(printed_by({"py-spy", "dump", "--pid", std::to_string(file.process)}));
+      if (!seen.empty()) text = seen;
+    }
+    read_stack(text, file.where);
+    file.where.silent = !file.where.gone && file.where.place.empty();
+    all += "== " + file.host + ", process " + std::to_string(file.process) + ", " + file.head + "\n" + text + "\n";
+    // A rank's own process began before those that it started.
+    const long key = by_rank ? file.where.rank : file.process;
+    const auto found = ranks.find(key);
+    if (found == ranks.end() || (found->second.gone && !file.where.gone)) ranks[key] = file.where;
+  }
+  std::vector<Where> list;
+  for (const auto& [key, where] : ranks) list.push_back(where);
+  std::string sentence = explain(list);
+  if (const std::string flight = of_flight(absolute + "/flight"); !flight.empty()) sentence += "; " + flight;
+  try {
+    write_file(absolute + "/hang.txt", sentence + "\n\n" + all);
+  } catch (const std::exception&) {  // the disk is full: the sentence stays
+  }
+  return sentence;
+}
+
+}  // namespace zs::recording

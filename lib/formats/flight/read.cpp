@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "flight/dump.hpp"
+#include "tensorfile/pickle.hpp"
+
+namespace zs::flight {
+namespace {
+
+namespace fs = std::filesystem;
+using tensorfile::Value;
+
+/// JSON as the value that the same dump's pickle has.
+Value value_of(const nlohmann::json& json) {
+  if (json.is_boolean()) return json.get<bool>();
+  if (json.is_number_integer()) return json.get<std::int64_t>();
+  if (json.is_number()) return json.get<double>();
+  if (json.is_string()) return json.get<std::string>();
+  if (json.is_array()) {
+    tensorfile::List list;
+    for (const auto& each : json) list.values.push_back(value_of(each));
+    return list;
+  }
+  if (!json.is_object()) return {};
+  tensorfile::Dict dict;
+  for (const auto& [key, each] : json.items()) dict.items.push_back({key, value_of(each)});
+  return dict;
+}
+
+const std::vector<Value>& list_of(const Value* value) {
+  static const std::vector<Value> kNone;
+  if (const auto* const list = value ? value->get<tensorfile::List>() : nullptr) return list->values;
+  if (const auto* const tuple = value ? value->get<tensorfile::Tuple>() : nullptr) return tuple->values;
+  return kNone;
+}
+
+std::string text_of(const Value* value) {
+  if (!value) return "";
+  if (const auto* const text = value->get<std::string>()) return *text;
+  if (const auto* const number = value->get<std::int64_t>()) return to_text(*number);
+  std::string text;
+  for (const Value& each : list_of(value)) text += (text.empty() ? "" : ", ") + text_of(&each);
+  return value->get<tensorfile::List>() || value->get<tensorfile::Tuple>() ? "[" + text + "]" : text;
+}
+
+/// "[[1024]]" of one tensor as "[1024]".
+std::string of_one(const Value* value) {
+  const auto& all = list_of(value);
+  return all.size() == 1 ? text_of(&all[0]) : text_of(value);
+}
+
+std::int64_t integer(const Value& entry, const char* key) {
+  const Value* const value = entry.find(key);
+  const auto* const number = value ? value->get<std::int64_t>() : nullptr;
+  return number ? *number : -1;
+}
+
+/// The innermost line that is the training's own.
+std::string place_of(const Value* frames) {
+  for (const Value& frame : list_of(frames)) {
+    const std::string file = text_of(frame.find("filename"));
+    if (file.find("site-packages/") != std::string::npos || file.find("/torch/") != std::string::npos) continue;
+    const std::string function = text_of(frame.find("name"));
+    return fs::path(file).filename().string() + ":" + text_of(frame.find("line")) +
+           (function.empty() || function == "<module>" ? "" : " in " + function);
+  }
+  return "";
+}
+
+void add(const Value& entry, Dump& dump) {
+  const Value* const p2p = entry.find("is_p2p");
+  if (const bool* const alone = p2p ? p2p->get<bool>() : nullptr; alone && *alone) return;
+  const auto& group = list_of(entry.find("process_group"));
+  std::string name = group.size() > 1 ? text_of(&group[1]) : "";
+  if (name.empty() || name == "undefined") name = group.empty() ? text_of(entry.find("pg_id")) : text_of(&group[0]);
+  Collective one;
+  one.number = integer(entry, "collective_seq_id");
+  one.name = text_of(entry.find("profiling_name"));
+  one.name = one.name.substr(one.name.find(':') + 1);
+  one.sizes = of_one(entry.find("input_sizes"));
+  one.types = of_one(entry.find("input_dtypes"));
+  one.place = place_of(entry.find("frames"));
+  one.completed = text_of(entry.find("state")) == "completed";
+  dump.collectives[name][one.number] = std::move(one);
+}
+
+/// The number that ends a file's name; -1 where none does.
+int rank_of(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  return static_cast<int>(digits < name.size() && name.size() - digits < 9 ? parse_int(name.substr(digits)).value_or(-1)
+                                                                           : -1);
+}
+
+}  // namespace
+
+Dump read_dump(const std::string& path) {
+  const std::string bytes = Input(path).read_all();
+  Value root;
+  if (bytes.starts_with("{")) {
+    const auto json = nlohmann::json::parse(bytes, nullptr, false);
+    if (json.is_discarded()) throw Error(path, 0, "is no JSON: is it cut?");
+    root = value_of(json);
+  } else {
+    root = tensorfile::unpickle(bytes, path, [&](const std::string&) -> tensorfile::StoragePtr {
+      throw Error(path, 0, "holds tensors: is it a dump of the Flight Recorder?");
+    });
+  }
+  const Value* const entries = root.find("entries");
+  const Value* const groups = root.find("pg_config");
+  if (!entries && !groups) throw Error(path, 0, "is no dump of the Flight Recorder: it has no entries");
+  Dump dump;
+  dump.rank = rank_of(path);
+  if (dump.rank < 0) throw Error(path, 0, "its name does not end with a rank");
+  if (const auto* const dict = groups ? groups->get<tensorfile::Dict>() : nullptr) {
+    for (const auto& [key, group] : dict->items) {
+      std::string name = text_of(group.find("desc"));
+      if (name.empty() || name == "undefined") name = text_of(&key);
+      // "[0, 1]", a text.
+      const auto ranks = nlohmann::json::parse(text_of(group.find("ranks")), nullptr, false);
+      if (!ranks.is_array()) continue;
+      for (const auto& rank : ranks) {
+        if (rank.is_number_integer()) dump.groups[name].push_back(rank.get<int>());
+      }
+    }
+  }
+  for (const Value& entry : list_of(entries)) add(entry, dump);
+  return dump;
+}
+
+std::vector<Dump> read_dumps(const std::string& folder, const FaultSink& faults) {
+  std::vector<Dump> dumps;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder, failure)) {
+    const std::string path = entry.path().string();
+    if (!entry.is_regular_file(failure) || rank_of(path) < 0) continue;
+    try {
+      dumps.push_back(read_dump(path));
+    } catch (const Error& error) {
+      faults({"", 0, error.what()});
+    }
+  }
+  if (failure) throw Error(folder, 0, failure.message());
+  if (dumps.empty()) throw Error(folder, 0, "holds no dump of the Flight Recorder (files whose names end with a rank)");
+  std::sort(dumps.begin(), dumps.end(), [](const Dump& a, const Dump& b) { return a.rank < b.rank; });
+  return dumps;
+}
+
+}  // namespace zs::flight

@@ -125,9 +125,10 @@ class Started final : public Pending {
 class NcclGroup final : public GpuGroup {
  public:
   /// `node`: ranks_of_node(*host).
-  NcclGroup(std::unique_ptr<Group> host, const device::Device& device, const Options& options, int node)
+  NcclGroup(std::unique_ptr<Group> host, const device::Device& device, const Options& options, int node, bool repeat)
       : GpuGroup(std::move(host), device),
         options_(options),
+        repeat_(repeat),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(device.index))) {
     if (size() == 1) return;
     // Slices go from point to point, and 16 MiB of them 10 % faster in pieces of half of NCCL's size; a user's stays.
@@ -154,6 +155,7 @@ class NcclGroup final : public GpuGroup {
   }
 
   Work reduce_scatter(const device::View& full, const device::View& mine, const std::string& what) override {
+    if (!repeat_ && size() > 1 && full.count % size() == 0) return reduce_scatter_in_any_order(full, mine, what);
     if (nodes_) {
       const c10::cuda::CUDAStreamGuard guard(begin());
       nodes_->reduce_scatter(full, mine, what);
@@ -231,7 +233,7 @@ class NcclGroup final : public GpuGroup {
   }
 
   std::unique_ptr<Group> split(int colour, const std::string& what) override {
-    return nccl(host_->split(colour, what), device_, options_);
+    return nccl(host_->split(colour, what), device_, options_, repeat_);
   }
   std::int64_t bytes_sent() const override { return sent_ + (nodes_ ? nodes_->bytes_sent() : 0); }
   std::int64_t bytes_between_nodes() const override {
@@ -241,6 +243,7 @@ class NcclGroup final : public GpuGroup {
 
  private:
   Options options_;
+  bool repeat_;
   c10::cuda::CUDAStream stream_;
   ncclComm_t comm_ = nullptr;
   std::unique_ptr<Nodes> nodes_;  // of a job on several nodes
@@ -266,6 +269,21 @@ class NcclGroup final : public GpuGroup {
     return std::make_unique<Started>(std::move(done), std::move(scratch));
   }
 
+  Work reduce_scatter_in_any_order(const device::View& full, const device::View& mine, const std::string& what) {
+    const bool widens = full.type != mine.type;
+    device::Buffer scratch = device::allocate(device_, widens ? mine.count * device::size(full.type) : 0);
+    const c10::cuda::CUDAStreamGuard guard(begin());
+    const device::View sum = widens ? scratch.view(full.type, mine.count) : mine;
+    check(ncclReduceScatter(full.data, sum.data, static_cast<std::size_t>(sum.count), type_of(sum.type), ncclSum, comm_,
+                            cuda::stream()),
+          what);
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer != rank()) count(sum.bytes(), peer);
+    }
+    if (widens) device::tree_sum({&sum, 1}, mine);
+    return end(std::move(scratch), what);
+  }
+
   void send(const device::View& what_goes, int to, const std::string& what) {
     if (what_goes.count == 0) return;
     check(ncclSend(what_goes.data, static_cast<std::size_t>(what_goes.count), type_of(what_goes.type), to, comm_,
@@ -283,8 +301,9 @@ class NcclGroup final : public GpuGroup {
 }  // namespace
 
 /// Owns `host`; the caller owns what comes back.
-extern "C" Group* zs_cuda_nccl(Group* host, const device::Device& device, const Options& options, int node) {
-  return new NcclGroup(std::unique_ptr<Group>(host), device, options, node);
+extern "C" Group* zs_cuda_nccl(Group* host, const device::Device& device, const Options& options, int node,
+                               bool repeat) {
+  return new NcclGroup(std::unique_ptr<Group>(host), device, options, node, repeat);
 }
 
 }  // namespace zs::comm

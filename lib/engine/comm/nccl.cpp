@@ -21,10 +21,12 @@ std::string shared_gpu(Group& host, const device::Device& device) {
   return "";
 }
 
-std::unique_ptr<Group> nccl(std::unique_ptr<Group> host, const device::Device& device, const Options& options) {
-  const auto make = device::cuda::function<Group*(Group*, const device::Device&, const Options&, int)>("zs_cuda_nccl");
+std::unique_ptr<Group> nccl(std::unique_ptr<Group> host, const device::Device& device, const Options& options,
+                            bool repeat) {
+  const auto make =
+      device::cuda::function<Group*(Group*, const device::Device&, const Options&, int, bool)>("zs_cuda_nccl");
   const int node = ranks_of_node(*host);
-  return std::unique_ptr<Group>(make(host.release(), device, options, node));
+  return std::unique_ptr<Group>(make(host.release(), device, options, node, repeat));
 }
 
 }  // namespace zs::comm

@@ -39,6 +39,10 @@ struct Calibration {
 void use_products(const device::Device& device, bool calibrated);
 /// What use_products() came to: the hash of a table, "first", or "" on a CPU.
 const std::string& products_in_use();
+/// Whether fused kernels of a GPU repeat their bits (they do, unless told otherwise), or are any that its libraries
+/// have: attention's backward adds as it comes, and products are chosen by where their operands begin. For the whole
+/// process, before its first product.
+void repeat_bits(bool on);
 /// Operations a second that a large product reaches here, as it was measured; 0 where it was not.
 double matrix_rate(const std::string& format);
 

@@ -41,6 +41,10 @@ void use_float8(bool on) {
   if (device::cuda::loaded()) device::cuda::function<void(bool)>("zs_cuda_use_float8")(on);
 }
 
+void repeat_bits(bool on) {
+  if (device::cuda::loaded()) device::cuda::function<void(bool)>("zs_cuda_repeat_bits")(on);
+}
+
 namespace {
 
 Calibration table;

@@ -94,9 +94,10 @@ Graph backward_graph(const Shape& s) {
              k = graph->tensor(tensor(kK, s.keys(), s.packed())), v = graph->tensor(tensor(kV, s.keys(), s.packed())),
              out = graph->tensor(tensor(kOut, s.queries(), s.plain())),
              dout = graph->tensor(tensor(kDout, s.queries(), s.plain())), row_stats = graph->tensor(stats(s));
-  auto options =
-      fe::graph::SDPA_backward_attributes().set_causal_mask(true).set_deterministic_algorithm(true).set_attn_scale(
-          static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))));
+  auto options = fe::graph::SDPA_backward_attributes()
+                     .set_causal_mask(true)
+                     .set_deterministic_algorithm(bits_repeat())
+                     .set_attn_scale(static_cast<float>(1 / std::sqrt(static_cast<double>(s.D))));
   auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, out, dout, row_stats, options);
   dq->set_output(true).set_uid(kDq).set_dim(s.queries()).set_stride(s.packed());
   dk->set_output(true).set_uid(kDk).set_dim(s.keys()).set_stride(s.packed());

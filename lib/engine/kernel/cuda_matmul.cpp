@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -24,7 +25,7 @@ constexpr std::size_t kWorkspace = std::size_t{64} << 20;  // an input of the ch
 constexpr int kCandidates = 16;                            // what is measured of one product
 constexpr std::int64_t kAlignment = 16;                    // bytes, promised for every operand, whatever it really has
 
-bool tf32 = false;
+bool tf32 = false, repeats = true;
 std::map<std::string, std::string> table;   // product -> algorithm, of a calibration
 std::vector<Measured>* measured = nullptr;  // while products are measured
 
@@ -73,14 +74,19 @@ struct Operand {
     rows = inner, columns = outer;
     ld = std::max(transposed ? x.stride(1) : x.stride(0), inner);
     const auto element = static_cast<std::int64_t>(x.element_size());
-    aligned = reinterpret_cast<std::uintptr_t>(x.data_ptr()) % kAlignment == 0 && ld * element % kAlignment == 0;
+    const auto begin = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(x.data_ptr()));
+    aligned = begin % kAlignment == 0 && ld * element % kAlignment == 0;
+    alignment = std::gcd(std::gcd(begin, ld * element), std::int64_t{256});
   }
   cudaDataType_t type;
   bool transposed;
   std::int64_t rows, columns, ld;
   bool aligned;
+  std::int64_t alignment;  ///< bytes of which it really begins at a multiple, and each row: 256 at most
   bool narrow() const { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
-  auto key() const { return std::tuple(static_cast<int>(type), transposed, rows, columns, ld, aligned); }
+  auto key() const {
+    return std::tuple(static_cast<int>(type), transposed, rows, columns, ld, aligned, repeats ? 0 : alignment);
+  }
   /// "bfloat16.T.768x2304.768", with "+4" where its rows begin anywhere.
   std::string text() const {
     return std::string(name_of(type)) + (transposed ? ".T." : ".N.") + std::to_string(rows) + "x" +
@@ -92,7 +98,8 @@ struct Product {
   cublasLtMatmulDesc_t description = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
-  bool fits = true;  ///< every operand begins at a multiple of kAlignment
+  bool fits = true;            ///< every operand begins at a multiple of kAlignment
+  std::int64_t alignment = 0;  ///< and at one of this
 };
 
 /// The 64 bytes of an algorithm in hex, and back: they are all of it, for one version of the library.
@@ -201,6 +208,7 @@ class Products {
     if (device) set(product.description, CUBLASLT_MATMUL_DESC_POINTER_MODE, std::int32_t{CUBLASLT_POINTER_MODE_DEVICE});
     product.a = layout(first), product.b = layout(second), product.c = layout(result);
     product.fits = first.aligned && second.aligned && result.aligned;
+    product.alignment = std::min({first.alignment, second.alignment, result.alignment});
     fresh = true;
     return products_.emplace(key, product).first->second;
   }
@@ -262,8 +270,9 @@ class Products {
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
     // Partial sums of a split product are added in float32, never in the type of the result.
-    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-    const std::uint32_t alignment = product.fits ? kAlignment : 4;
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           std::uint32_t{repeats ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK});
+    const auto alignment = static_cast<std::uint32_t>(!repeats ? product.alignment : product.fits ? kAlignment : 4);
     for (const auto attribute :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
@@ -292,9 +301,13 @@ void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN,
 }
 
 bool tf32_allowed() { return tf32; }
+bool bits_repeat() { return repeats; }
 
 /// Float32 products by TF32 (10 bits of mantissa) instead of float32. For the whole process.
 extern "C" void zs_cuda_allow_tf32(bool allow) { tf32 = allow; }
+
+/// For the whole process; before the first product.
+extern "C" void zs_cuda_repeat_bits(bool on) { repeats = on; }
 
 /// What products made from now on are computed by; see use_products().
 extern "C" void zs_cuda_use_products(const std::map<std::string, std::string>& products) { table = products; }

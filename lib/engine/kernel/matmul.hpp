@@ -26,5 +26,7 @@ void multiply(at::Tensor out_MN, const at::Tensor& a_MK, const at::Tensor& b_KN,
 
 /// Whether float32 products may be made of TF32: allow_tf32() of kernels.hpp.
 bool tf32_allowed();
+/// Whether bits have to repeat: repeat_bits() of calibration.hpp.
+bool bits_repeat();
 
 }  // namespace zs::kernel::cuda

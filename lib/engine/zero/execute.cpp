@@ -33,6 +33,17 @@ void forget_gradient(const std::vector<at::Tensor>& leaves) {
   for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
 }
 
+/// Losses on their way to the host: there when the GPU has done what it was given before.
+std::vector<at::Tensor> start_to_host(const std::vector<at::Tensor>& losses) {
+  std::vector<at::Tensor> there;
+  for (const at::Tensor& loss : losses) {
+    if (loss.is_cpu()) return losses;
+    there.push_back(at::empty({}, at::TensorOptions(loss.scalar_type()).pinned_memory(true)));
+    there.back().copy_(loss, /*non_blocking=*/true);
+  }
+  return there;
+}
+
 /// Until a GPU has done what LibTorch gave it. Transfers of offloaded state continue.
 void settle(const device::Device& device) {
   if (device.kind == device::Device::Kind::cpu) return;
@@ -237,11 +248,13 @@ void Engine::norm(Run& run) {
   }
   std::vector<Shard> shards;
   for (const UnitState& state : states_) shards.push_back({state.gradient.value(), state.owned(), state.numel()});
+  run.device_losses = start_to_host(run.device_losses);
   run.result.loss_scale = scaler_.scale();
   run.scale = static_cast<float>(gradient_scale());
   run.result.grad_norm =
       std::sqrt(sum_of_squares(group_, shards, !states_.front().layout().divided.optimizer_state)) * gradient_scale();
   // Now, before the updated state is stored: a copy to the host would wait for that.
+  settle(group_.device());
   read_losses(run);
   // As torch.nn.utils.clip_grad_norm_: a factor below 1 or NaN is applied.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);

@@ -72,6 +72,7 @@ void set_arithmetic(comm::Group& group, const Settings& settings) {
   }
   kernel::allow_tf32(settings.tf32);
   kernel::use_float8(settings.float8);
+  kernel::repeat_bits(settings.deterministic);
   comm::together(group, "reading of the table of matrix products",
                  [&] { kernel::use_products(group.device(), settings.calibrated); });
   auto facts = device::arithmetic(group.device());

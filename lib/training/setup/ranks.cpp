@@ -72,14 +72,14 @@ device::Device own_gpu(const comm::Group& group) {
 }
 
 std::unique_ptr<comm::Group> on_gpu(std::unique_ptr<comm::Group> host, const std::string& transport,
-                                    const comm::Options& options) {
+                                    const comm::Options& options, bool repeat) {
   const device::Device device = own_gpu(*host);
   cuda::backend().use(device.index);
   const std::string shared = comm::shared_gpu(*host, device);
   if (transport == "nccl" && !shared.empty())
     throw comm::SharedError("--comm nccl: " + shared +
                             ", which NCCL refuses: start one rank for each GPU, or use --comm mpi");
-  return transport != "mpi" && shared.empty() ? comm::nccl(std::move(host), device, options)
+  return transport != "mpi" && shared.empty() ? comm::nccl(std::move(host), device, options, repeat)
                                               : comm::staged(std::move(host), device);
 }
 
@@ -109,8 +109,8 @@ comm::Group& Ranks::start(double timeout) {
   return *group_;
 }
 
-comm::Group& Ranks::use(const std::string& device, const std::string& transport) {
-  if (device == "cuda") group_ = on_gpu(std::move(group_), transport, options_);
+comm::Group& Ranks::use(const std::string& device, const std::string& transport, bool repeat) {
+  if (device == "cuda") group_ = on_gpu(std::move(group_), transport, options_, repeat);
   return *group_;
 }
 

@@ -16,9 +16,9 @@ class Ranks {
   /// tensor.
   comm::Group& start(double timeout);
   /// Moves the group to chosen_device(), the same on every rank: the GPU of this rank among those of its host.
-  /// `transport` is auto, nccl or mpi: what moves a GPU's memory. Earlier references end. Call at most once.
-  /// COLLECTIVE.
-  comm::Group& use(const std::string& device, const std::string& transport);
+  /// `transport` is auto, nccl or mpi: what moves a GPU's memory. Unless bits have to `repeat`, NCCL adds gradients as
+  /// it likes. Earlier references end. Call at most once. COLLECTIVE.
+  comm::Group& use(const std::string& device, const std::string& transport, bool repeat);
   comm::Group& group() { return *group_; }  ///< REQUIRES: start()
   /// What cli::run does at a failure: says which rank it is, and aborts the others.
   cli::Hooks hooks();

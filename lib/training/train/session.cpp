@@ -221,7 +221,7 @@ Status Session::train(const cli::Args& args) {
     print(config.json);
     return Status::done;
   }
-  comm::Group& group = ranks_.use(device, start.settings.transport);
+  comm::Group& group = ranks_.use(device, start.settings.transport, start.settings.deterministic);
   comm::together(group, "choice of the kernels", [&] { place_on(start.settings, group.device()); });
   start.settings.engine.trains = start.task != "--eval_only";
   if (start.task == "--calibrate") {

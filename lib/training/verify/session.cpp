@@ -374,7 +374,7 @@ Status Session::trained(const cli::Args& args) {
                              {"--inject_fault", args.text("inject_fault")},
                              {"--repeat", zs::to_text(times)},
                              {"--reference", args.text("reference")}});
-  comm::Group& group = ranks_.use(device, request.train.transport);
+  comm::Group& group = ranks_.use(device, request.train.transport, request.train.deterministic);
   comm::together(group, "choice of the kernels", [&] { setup::place_on(request.train, group.device()); });
   if (!request.train.engine.exact && times == 0)
     throw UsageError(

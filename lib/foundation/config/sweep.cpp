@@ -127,7 +127,8 @@ void add_parameters(const YAML::Node& map, const std::string& prefix, const std:
       sweep.parameters.push_back(parameter_of(key, pair.line, {{"values", pair.line, pair.value}}, file));
       continue;
     }
-    const std::vector<Pair> parts = pairs(pair.value, file, key + " (expected [a, b], {values: [a, b]} or {min: a, max: b})");
+    const std::vector<Pair> parts =
+        pairs(pair.value, file, key + " (expected [a, b], {values: [a, b]} or {min: a, max: b})");
     const bool parameter = std::any_of(parts.begin(), parts.end(), [](const Pair& part) {
       return std::find(kParts.begin(), kParts.end(), part.key) != kParts.end();
     });
@@ -200,11 +201,15 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
       sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
     } else if (pair.key == "parameters") {
       add_parameters(pair.value, "", name, sweep);
+    } else if (pair.value.IsSequence()) {  // no key of a sweep takes a list: a parameter that stands by itself
+      YAML::Node alone;
+      alone[pair.key] = pair.value;
+      add_parameters(alone, "", name, sweep);
     } else if (pair.key != "description" && pair.key != "run") {
-      throw Error(
-          name, pair.line,
-          "unknown key '" + pair.key + "'" +
-              did_you_mean(pair.key, {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description", "run"}));
+      throw Error(name, pair.line,
+                  "unknown key '" + pair.key + "'" +
+                      did_you_mean(pair.key,
+                                   {"sweep_name", "strategy", "num_runs", "seed", "parameters", "description", "run"}));
     }
   }
   if (sweep.name.empty()) {

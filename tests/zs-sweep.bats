@@ -47,6 +47,14 @@ setup() {
   [ "$(cd out && echo *)" = "manifest.tsv mine.yaml r_001.yaml r_002.yaml r_003.yaml" ]
 }
 
+@test "zs-sweep: a list by itself is a sweep, of a setting by its option's name" {
+  echo 'model: {name: tiny}' >flat.yaml
+  echo 'learning_rate: [1e-4, 3e-4]' >rates.yaml
+  run -0 --separate-stderr zs-sweep flat.yaml rates.yaml -o flat
+  [ -z "$stderr" ]
+  [ "$(grep -ho 'learning_rate: [0-9e-]*' flat/*_00*.yaml | xargs)" = "learning_rate: 1e-4 learning_rate: 3e-4" ]
+}
+
 @test "zs-sweep: either file may be stdin" {
   zs-sweep base.yaml - --dry_run <grid.yaml | diff - <(zs-sweep base.yaml grid.yaml --dry_run)
   zs-sweep - grid.yaml --dry_run <base.yaml | diff - <(zs-sweep base.yaml grid.yaml --dry_run)

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "stat/summary.hpp"
+#include "summary/condition.hpp"
 
 namespace zs::summary {
 namespace {
@@ -25,7 +26,10 @@ void rename(metric::Store& store) {
 metric::Store read(const std::vector<input::Named>& named, const input::Listener& listener,
                    const std::function<void(const std::string&)>& warn, const std::string& by) {
   metric::Store store = input::read(named, listener);
-  if (store.summary && named.size() == 1) return store;
+  if (store.summary && named.size() == 1) {
+    mark_timed(store);
+    return store;
+  }
   if (store.runs.empty()) throw Error(named.front().name, 0, "holds no run with a metric line");
   metric::Store records;
   records.runs = std::move(store.runs);

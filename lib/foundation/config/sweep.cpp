@@ -202,6 +202,10 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
       sweep.seed = static_cast<std::uint64_t>(integer(pair, name, 0));
     } else if (pair.key == "parameters") {
       add_parameters(pair.value, "", name, sweep);
+    } else if (pair.value.IsSequence()) {  // no key of a sweep takes a list: a parameter that stands by itself
+      YAML::Node alone;
+      alone[pair.key] = pair.value;
+      add_parameters(alone, "", name, sweep);
     } else if (pair.key != "description" && pair.key != "run" && pair.key != "resume") {
       throw Error(name, pair.line,
                   "unknown key '" + pair.key + "'" +

@@ -86,6 +86,8 @@ TEST_CASE("sweep: what it cannot mean is located") {
   const std::string head = "sweep_name: s\n";
   CHECK(error_of("parameters: {x: [1, 1]}\n").ends_with("two runs would be the same"));
   CHECK(error_of(head) == "s.yaml: has no parameters");
+  CHECK(error_of("learning_rate: [1e-4, 1e-4]\n")
+            .ends_with("training.learning_rate: '1e-4' is given twice: two runs would be the same"));
   CHECK(error_of(head + "strategy: gird\n") ==
         "s.yaml:2: strategy: 'gird' is not one of grid, random, did you mean 'grid'?");
   CHECK(error_of(head + "paramters: {}\n") == "s.yaml:2: unknown key 'paramters', did you mean 'parameters'?");

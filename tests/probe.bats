@@ -192,7 +192,7 @@ END
   assert_line --regexp "^place: \\[[0-9]+, [0-9]+\\]$"
   ZS_PROBE=off zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 1 --save_final false >/dev/null
   run -2 zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps 1 --probe one
-  assert_output --partial "one/rank-0.jsonl: is there already, the record of another training: name another folder with --probe"
+  assert_output --partial "one/rank-0.jsonl: is there already, the record of another training up to step 3: name another folder with --probe"
   run -2 zs-train --model_name tiny --max_steps 1 --probe new --probe_values some
   assert_output --partial "'some' is neither a step nor all"
   run -2 env ZS_PROBE_EVERY=0 zs-train --model_name tiny --max_steps 1 --probe new

@@ -87,6 +87,7 @@ struct RankFile {
   std::string path;
   std::map<std::int64_t, std::int64_t> lines;   ///< of steps
   std::int64_t end = -1, every = 0, told = -1;  ///< told: how many lines of steps there were to be
+  std::int64_t before = 0;                      ///< lines of steps before the training resumed
   bool sketches = false;                        ///< of version 2, of which gradients and parameters are taken
 };
 
@@ -106,7 +107,7 @@ std::vector<std::int64_t> ranks_in(const std::string& folder) {
 
 class Reader {
  public:
-  explicit Reader(std::string folder) : folder_(std::move(folder)) {}
+  Reader(std::string folder, std::int64_t after) : folder_(std::move(folder)), after_(after) {}
 
   ProbedRun run() {
     read(0);
@@ -121,6 +122,7 @@ class Reader {
     same_steps();
     keep_common();
     stride();
+    std::erase_if(run_.steps, [&](const auto& step) { return step.first <= after_; });
     whole_tensors();
     hold();
     return std::move(run_);
@@ -128,6 +130,7 @@ class Reader {
 
  private:
   std::string folder_;
+  std::int64_t after_;
   ProbedRun run_;
   std::vector<RankFile> files_;
   std::map<std::int64_t, std::unordered_map<std::string, std::size_t>> places_;  // of tensors, by step
@@ -169,6 +172,7 @@ class Reader {
     if (line == 1) return header(row, file);
     // What zs-train does not record is compared by probe/answer.hpp, where both sides have it.
     if (file.sketches && (row.contains("start") || row.contains("zs_probe"))) return;
+    if (row.contains("zs_probe")) return resumed(row, file);
     if (file.end >= 0) throw Error("stands behind the end of the recording");
     if (row.contains("end")) return end(row, line, file);
     if (!file.sketches) require_known(row, {"step", "loss", "tensors", "values"});
@@ -196,7 +200,15 @@ class Reader {
     if (file.rank == 0) run_.ranks = ranks;
     if (ranks != run_.ranks) throw Error("is of a training on another number of ranks");
     if (file.rank == 0) run_.torch = row.at("torch").get<std::string>();
-    run_.ids.push_back(row.contains("id") ? row.at("id").get<std::string>() : "");
+    if (file.lines.empty() && file.end < 0)
+      run_.ids.push_back(row.contains("id") ? row.at("id").get<std::string>() : "");
+  }
+
+  /// The training stopped and went on: its steps follow, and another end.
+  void resumed(const Json& row, RankFile& file) {
+    header(row, file);
+    file.end = file.told = -1;
+    file.before = static_cast<std::int64_t>(file.lines.size());
   }
 
   void end(const Json& row, std::int64_t line, RankFile& file) {
@@ -204,7 +216,7 @@ class Reader {
     file.end = whole(row, "end", 0);
     if (row.contains("rank") && whole(row, "rank", 0) != file.rank)
       throw Error("is the end of rank " + to_text(whole(row, "rank", 0)));
-    if (row.contains("lines")) file.told = whole(row, "lines", 0);
+    if (row.contains("lines")) file.told = file.before + whole(row, "lines", 0);
     if (row.contains("every") && !row.at("every").is_null()) file.every = whole(row, "every", 1);
     if (!file.lines.empty() && file.end < file.lines.rbegin()->first)
       fault(file.path, line,
@@ -321,10 +333,10 @@ class Reader {
   /// Step 1, each `every`-th, and what else a recorder may add: step 2, which it measures, and the last, by close().
   bool explains(std::int64_t every, std::int64_t& step) const {
     for (step = every; step <= run_.end; step += every) {
-      if (!run_.steps.contains(step)) return false;
+      if (step > after_ && !run_.steps.contains(step)) return false;
     }
     step = 1;
-    if (run_.end > 0 && !run_.steps.contains(1)) return false;
+    if (run_.end > 0 && after_ == 0 && !run_.steps.contains(1)) return false;
     for (const auto& [its, held] : run_.steps) {
       step = its;
       if (its > 2 && its != run_.end && its % every != 0) return false;
@@ -415,6 +427,6 @@ std::string ProbedRun::layout() const {
 
 bool holds_probe(const std::string& folder) { return !ranks_in(folder).empty(); }
 
-ProbedRun read_probe(const std::string& folder) { return Reader(folder).run(); }
+ProbedRun read_probe(const std::string& folder, std::int64_t after) { return Reader(folder, after).run(); }
 
 }  // namespace zs::compare

@@ -68,6 +68,7 @@ struct ProbedRun {
 
 /// Throws Error, located, where a line is none of zs_probe.py, is of another rank or of another number of ranks, or has
 /// something that this reader does not know; where a rank's file is missing; and where ranks disagree on a shape.
-ProbedRun read_probe(const std::string& folder);
+/// Steps up to `after` are left out: a training that resumed may not have recorded them.
+ProbedRun read_probe(const std::string& folder, std::int64_t after = 0);
 
 }  // namespace zs::compare

@@ -86,11 +86,11 @@ struct Found {
 
 class Comparison {
  public:
-  Comparison(const std::string& a, const std::string& b, const Tolerance& tolerance)
+  Comparison(const std::string& a, const std::string& b, const Tolerance& tolerance, std::int64_t after)
       : name_a_(a),
         name_b_(b),
-        a_(read_probe(a)),
-        b_(read_probe(b)),
+        a_(read_probe(a, after)),
+        b_(read_probe(b, after)),
         tolerance_(tolerance),
         ledger_(a_.holdings, b_.holdings) {}
 
@@ -407,8 +407,8 @@ class Comparison {
 
 }  // namespace
 
-ProbeAnswer compare_probes(const std::string& a, const std::string& b, const Tolerance& tolerance) {
-  return Comparison(a, b, tolerance).run();
+ProbeAnswer compare_probes(const std::string& a, const std::string& b, const Tolerance& tolerance, std::int64_t after) {
+  return Comparison(a, b, tolerance, after).run();
 }
 
 }  // namespace zs::compare

@@ -17,7 +17,9 @@ struct ProbeAnswer {
   Settled verdict{};
   std::vector<std::pair<std::string, std::string>> lines;
 };
-/// Losses of as many ranks are compared rank by rank, else their means. Throws Error as read_probe() does.
-ProbeAnswer compare_probes(const std::string& a, const std::string& b, const Tolerance& tolerance);
+/// Losses of as many ranks are compared rank by rank, else their means. Steps up to `after` are not compared. Throws
+/// Error as read_probe() does.
+ProbeAnswer compare_probes(const std::string& a, const std::string& b, const Tolerance& tolerance,
+                           std::int64_t after = 0);
 
 }  // namespace zs::compare

@@ -76,8 +76,8 @@ std::string some(const std::vector<std::string>& texts) {
 
 class Report {
  public:
-  Report(const std::string& a, const std::string& b, const compare::Tolerance& tolerance)
-      : name_a_(a), name_b_(b), a_(read(a)), b_(read(b)), tolerance_(tolerance) {
+  Report(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after)
+      : name_a_(a), name_b_(b), a_(read(a, after)), b_(read(b, after)), tolerance_(tolerance) {
     align(a_, b_);
     found_ = diagnose(a_, b_);
   }
@@ -120,6 +120,7 @@ class Report {
       if (run->end < 0)
         add("note", *name + " has no end: its training did not call close(), was killed, or still runs");
     }
+    for (const std::string& note : found_.notes) add("note", note);
     if (!found_.missing.empty()) add("missing", some(found_.missing));
     if (!found_.only.empty()) add("not compared", some(found_.only));
     for (const auto& [name, run] : {std::pair{"A", &a_}, {"B", &b_}}) {
@@ -290,8 +291,8 @@ class Report {
 
 }  // namespace
 
-Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {
-  return Report(a, b, tolerance).answer();
+Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after) {
+  return Report(a, b, tolerance, after).answer();
 }
 
 }  // namespace zs::probe

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What zs-verify says of two probes.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ struct Answer {
 };
 
 /// REQUIRES: version() of both is 2. Throws Error where a record is damaged.
-Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance);
+/// Steps up to `after` are not compared.
+Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after = 0);
 
 }  // namespace zs::probe

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/diagnosis.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -115,20 +117,45 @@ class Comparison {
         else if (!now->same(tensor) && now->sketch.size() == tensor.sketch.size())
           apart.push_back({name, &tensor.sketch, &now->sketch, distance(tensor.sketch, now->sketch), 0});
       }
-      if (apart.empty() && lost.empty()) continue;
+      const auto told = run->counted.find(number - 1);
+      const bool miscounts = told != run->counted.end() && told->second != number - 1;
+      if (apart.empty() && lost.empty() && !miscounts) continue;
       Finding finding;
       if (!apart.empty()) finding = made(number, "resume", apart, of);
       finding.step = number, finding.place = "resume", finding.of = of;
-      if (apart.empty()) finding.parameter = lost.front(), finding.tensors = lost, finding.distance = 1;
+      if (apart.empty()) finding.parameter = "the step counter", finding.distance = 1;
+      if (apart.empty() && !lost.empty()) finding.parameter = lost.front(), finding.tensors = lost;
+      std::vector<std::string> what;
+      if (!lost.empty()) what.push_back(std::to_string(lost.size()) + " tensors of the optimizer's state are gone");
+      if (!apart.empty()) what.push_back(std::to_string(apart.size()) + " tensors have other values");
+      if (miscounts)
+        what.push_back("its counter says " + to_text(told->second) + " steps after " + to_text(number - 1));
       finding.relation =
-          std::string(side) + " did not resume what it left: " +
-          (lost.empty()
-               ? ""
-               : to_text(static_cast<std::int64_t>(lost.size())) + " tensors of the optimizer's state are gone") +
-          (lost.empty() || apart.empty() ? "" : ", ") +
-          (apart.empty() ? "" : to_text(static_cast<std::int64_t>(apart.size())) + " tensors have other values");
+          std::string(side) + " did not resume what it left: " + fmt::format("{}", fmt::join(what, ", "));
       found_.first = finding;
     }
+  }
+
+  /// In the first step after a resume: random generators that go on otherwise than those of the other side make other
+  /// dropout and other samples.
+  void generators(std::int64_t number, const Side& a, const Side& b) {
+    const auto resumes = [&](const Run& run) { return number > 1 && run.starts.contains(number - 1); };
+    if (a_.ranks != b_.ranks || resumes(a_) == resumes(b_)) return;
+    std::set<std::string> apart;
+    for (const auto& [rank, mine] : a.step.generators) {
+      const auto theirs = b.step.generators.find(rank);
+      if (theirs == b.step.generators.end()) continue;
+      for (const auto& [name, digest] : mine) {
+        if (const auto other = theirs->second.find(name); other != theirs->second.end() && other->second != digest)
+          apart.insert(name);
+      }
+    }
+    if (apart.empty()) return;
+    const std::string text = fmt::format("the random generators ({}) are in another state", fmt::join(apart, ", "));
+    if (done() && found_.first->step == number && found_.first->place != "resume")
+      found_.first->relation += "; " + text;
+    else
+      found_.notes.push_back("step " + to_text(number) + ": " + text + ", and no value shows it");
   }
 
   /// As a training began: parameters are what was loaded or drawn.
@@ -234,6 +261,7 @@ class Comparison {
     linear("model", 2);
     first(copies_apart(number, b, "B"));
     first(copies_apart(number, a, "A"));
+    generators(number, a, b);
   }
 
   /// Other samples make other gradients.

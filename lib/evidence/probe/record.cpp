@@ -61,7 +61,7 @@ Sketch sketch(const std::string& text) {
 
 class Reader {
  public:
-  explicit Reader(const std::string& folder) : folder_(folder) {}
+  Reader(const std::string& folder, std::int64_t after) : folder_(folder), after_(after) {}
 
   Run read() {
     run_.ranks = file(0);
@@ -71,6 +71,7 @@ class Reader {
         throw Error(path_of(folder_, rank), 1, "is of a training on another number of ranks");
     }
     std::erase_if(run_.steps, [&](const auto& step) { return seen_[step.first] != run_.ranks; });
+    begin_after();
     for (const auto& [step, held] : run_.steps) {
       for (const auto& [name, tensor] : held.tensors.all()) whole(step, name, tensor);
     }
@@ -78,6 +79,15 @@ class Reader {
   }
 
  private:
+  /// What the last of the steps that are left out has left is what the others begin with.
+  void begin_after() {
+    if (after_ == 0) return;
+    if (const auto last = run_.steps.find(after_); last != run_.steps.end())
+      run_.starts.try_emplace(after_, std::move(last->second.tensors));
+    std::erase_if(run_.steps, [&](const auto& step) { return step.first <= after_; });
+    std::erase_if(run_.starts, [&](const auto& start) { return start.first < after_; });
+  }
+
   void whole(std::int64_t step, const std::string& name, const Tensor& tensor) {
     if (!tensor.whole())
       run_.faults.push_back("step " + to_text(step) + ": of " + name + " " + to_text(tensor.held) + " of " +
@@ -102,8 +112,10 @@ class Reader {
         } else if (row.contains("end")) {
           run_.end = row.at("end").get<std::int64_t>();
         } else if (row.contains("start")) {
-          for (const Json& tensor : row.at("tensors"))
-            add(run_.starts[row.at("start").get<std::int64_t>()], tensor, rank, "", "start");
+          const auto done = row.at("start").get<std::int64_t>();
+          if (row.contains("counted") && row.at("counted").is_number_integer())
+            run_.counted[done] = row.at("counted").get<std::int64_t>();
+          for (const Json& tensor : row.at("tensors")) add(run_.starts[done], tensor, rank, "", "start");
         } else {
           const auto step = row.at("step").get<std::int64_t>();
           if (!steps.insert(step).second) throw Error("a step stands twice");
@@ -152,6 +164,7 @@ class Reader {
     if (row.contains("computed") && row.at("computed").is_string())
       step.computed = row.at("computed").get<std::string>();
     step.batch[rank] = row.value("batch", std::vector<std::vector<std::string>>());
+    step.generators[rank] = row.value("rng", std::map<std::string, std::string>());
     if (rank != 0) return;
     const Json scalars = row.value("scalars", Json::object());
     for (const auto& [key, value] : scalars.items()) step.scalars[key] = number(value);
@@ -215,6 +228,7 @@ class Reader {
   }
 
   std::string folder_;
+  std::int64_t after_;
   Run run_;
   std::map<std::int64_t, int> seen_;
   std::int64_t current_ = -1;  // step
@@ -319,6 +333,6 @@ int version(const std::string& folder) {
   return text.starts_with(kKey) && text.size() > kKey.size() && text[kKey.size()] == '2' ? 2 : 1;
 }
 
-Run read(const std::string& folder) { return Reader(folder).read(); }
+Run read(const std::string& folder, std::int64_t after) { return Reader(folder, after).read(); }
 
 }  // namespace zs::probe

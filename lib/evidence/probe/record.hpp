@@ -64,12 +64,14 @@ struct Step {
   std::vector<double> rates;                                       ///< of each group, of rank 0
   std::vector<std::map<std::string, std::vector<double>>> groups;  ///< each group's options, of rank 0
   std::map<int, double> losses;                                    ///< by rank: what the training said
-  std::map<int, std::vector<std::vector<std::string>>> batch;  ///< by rank: of each micro-batch its samples' digests
+  std::map<int, std::vector<std::vector<std::string>>> batch;    ///< by rank: of each micro-batch its samples' digests
+  std::map<int, std::map<std::string, std::string>> generators;  ///< by rank: a digest of each random generator's state
 };
 
 struct Run {
   std::map<std::int64_t, Step> steps;
   std::map<std::int64_t, Tensors> starts;  ///< before step + 1: parameters and state as the training began or resumed
+  std::map<std::int64_t, std::int64_t> counted;  ///< where it resumed after so many steps: what its own counter says
   std::vector<std::string> faults;
   std::map<std::pair<std::int64_t, std::string>, std::pair<int, int>> replicas;  ///< ranks that differ: step and tensor
   std::map<std::string, std::vector<std::string>> ties;  ///< of a tied parameter the other names
@@ -83,7 +85,8 @@ struct Run {
 
 /// Throws Error, located, where a file is damaged or a rank is missing. A line that a kill has cut ends a file; a step
 /// that not every rank has is none.
-Run read(const std::string& folder);
+/// Steps up to `after` are left out, and the training begins with what they left.
+Run read(const std::string& folder, std::int64_t after = 0);
 
 /// Where no parameter of one has a name of the other, but all of one's names begin with a module ("net.") without which
 /// they are the other's: takes that module off. A module that Lightning wraps is one's own in plain PyTorch.

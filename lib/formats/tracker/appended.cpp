@@ -11,13 +11,13 @@
 
 namespace zs::tracker {
 
-AppendedFile::AppendedFile(const std::string& path) : path_(path) {
+AppendedFile::AppendedFile(const std::string& path, Begin begin) : path_(path) {
   if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) throw Error(folder.string(), 0, error.message());
   }
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | (begin == Begin::as_new ? O_EXCL : 0) | O_APPEND | O_CLOEXEC, 0666);
   if (file_ < 0) throw Error(path, 0, errno_text());
 }
 

@@ -8,8 +8,10 @@ namespace zs::tracker {
 
 class AppendedFile {
  public:
-  /// A new file; its folders are made. Throws Error, also where there is such a file.
-  explicit AppendedFile(const std::string& path);
+  enum class Begin { as_new, behind };
+  /// A new file, or behind what a file has; its folders are made. Throws Error, also where there is a file and is to be
+  /// none.
+  explicit AppendedFile(const std::string& path, Begin begin = Begin::as_new);
   ~AppendedFile();
   AppendedFile(const AppendedFile&) = delete;
   AppendedFile& operator=(const AppendedFile&) = delete;

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/number.hpp"
 
 namespace zs::tracker {
@@ -44,12 +45,39 @@ std::string number(double value) {
 
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
-std::string path_of(const std::string& folder, int rank) {
-  const std::string path = folder + "/rank-" + std::to_string(rank) + ".jsonl";
+/// The last step that a record tells, and how many of its bytes are whole lines.
+struct Recorded {
+  std::int64_t step = 0;
+  std::size_t bytes = 0;
+};
+Recorded recorded(const std::string& path) {
+  Recorded found;
+  const std::string content = Input(path).read_all();
+  for (std::size_t end; (end = content.find('\n', found.bytes)) != std::string::npos; found.bytes = end + 1) {
+    const auto row = nlohmann::json::parse(content.begin() + static_cast<std::ptrdiff_t>(found.bytes),
+                                           content.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+    if (!row.is_object()) continue;
+    for (const char* const key : {"step", "end"}) {
+      if (const auto value = row.find(key); value != row.end() && value->is_number_integer())
+        found.step = std::max(found.step, value->get<std::int64_t>());
+    }
+  }
+  return found;
+}
+
+std::string path_of(const std::string& folder, int rank) { return folder + "/rank-" + std::to_string(rank) + ".jsonl"; }
+
+/// Whether a training that has made `done` steps goes on with the file. A line that a kill has cut is taken off.
+AppendedFile::Begin begin(const std::string& path, std::int64_t done) {
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored))
-    throw Error(path, 0, "is there already, the record of another training: name another folder with --probe");
-  return path;
+  if (!std::filesystem::exists(path, ignored)) return AppendedFile::Begin::as_new;
+  const Recorded before = recorded(path);
+  if (done == 0 || before.step > done)
+    throw Error(path, 0,
+                "is there already, the record of another training up to step " + to_text(before.step) +
+                    ": name another folder with --probe");
+  std::filesystem::resize_file(path, before.bytes);
+  return AppendedFile::Begin::behind;
 }
 
 }  // namespace
@@ -72,8 +100,8 @@ std::uint64_t probe_digest(std::span<const float> values, std::int64_t begin) {
   return total;
 }
 
-ProbeWriter::ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library)
-    : rank_(rank), file_(path_of(folder, rank)) {
+ProbeWriter::ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library, std::int64_t done)
+    : rank_(rank), file_(path_of(folder, rank), begin(path_of(folder, rank), done)) {
   // A name of this recording, so that a copy of it is known as one.
   std::random_device random;
   const std::uint64_t id = std::uint64_t{random()} << 32 | random();

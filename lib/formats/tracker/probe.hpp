@@ -26,8 +26,10 @@ struct ProbedPart {
 /// A rank's file of a probe.
 class ProbeWriter {
  public:
-  /// Makes FOLDER/rank-RANK.jsonl; throws zs::Error, with the remedy, where there is one.
-  ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library);
+  /// Makes FOLDER/rank-RANK.jsonl, or goes on with it where its last step is none after the `done` steps that the
+  /// training has made: it was resumed. Throws zs::Error, with the remedy, where there is the record of another
+  /// training.
+  ProbeWriter(const std::string& folder, int rank, int ranks, const std::string& library, std::int64_t done);
   /// The name of this rank's file for values of a step, which goes with step().
   std::string values_name(std::int64_t step) const;
   /// A step: the mean loss of this rank's micro-batches, and its tensors in the same order on every rank, also those of

@@ -12,13 +12,13 @@
 
 namespace zs::train {
 
-Probing::Probing(comm::Group& group, zero::Engine& engine, const Settings& settings)
+Probing::Probing(comm::Group& group, zero::Engine& engine, const Settings& settings, std::int64_t done)
     : engine_(engine), settings_(settings), folder_(settings.probe) {
   if (folder_.empty()) return;
   comm::together(group, "making of the probe in " + folder_, [&] {
     // Not zs's revision: two revisions are expected to have the same bits.
     writer_ = std::make_unique<tracker::ProbeWriter>(folder_, group.rank(), group.size(),
-                                                     std::string("LibTorch ") + TORCH_VERSION + " under zs");
+                                                     std::string("LibTorch ") + TORCH_VERSION + " under zs", done);
   });
 }
 

@@ -18,7 +18,8 @@ using setup::Settings;
 class Probing {
  public:
   /// Begins the files where settings.probe names a folder. All outlive it. COLLECTIVE.
-  Probing(comm::Group& group, zero::Engine& engine, const Settings& settings);
+  /// `done`: steps that the training has made before.
+  Probing(comm::Group& group, zero::Engine& engine, const Settings& settings, std::int64_t done);
 
   /// While a step's gradient sums are there. COLLECTIVE.
   void gradients(std::int64_t step);

@@ -172,7 +172,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     for (std::size_t row = 0; row < run_.records.rows(); ++row) metric::write_row(run_.records, row, *writer);
   }
   Saving saving(group_, *engine_, settings_, model_, folder);
-  probing_ = std::make_unique<Probing>(group_, *engine_, settings_);
+  probing_ = std::make_unique<Probing>(group_, *engine_, settings_, done_);
   Measuring measuring(group_, *engine_, settings_, model_, done_);
   const ProfiledSteps profiled =
       settings_.profile ? profiled_steps(settings_.profiled, settings_.timing_warmup, done_, steps_) : ProfiledSteps{};

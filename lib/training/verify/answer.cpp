@@ -165,18 +165,19 @@ void tell(const std::vector<FileResult>& files, Answer& answer) {
   if (!non_finite.empty()) answer.lines.emplace_back("not finite", joined(non_finite));
 }
 
-Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance) {
+Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
+                     std::int64_t after) {
   Answer answer;
   if (compare::holds_probe(a) != compare::holds_probe(b))
     throw UsageError("one of " + a + " and " + b + " is a record of zs_probe, the other is not: name two");
   if (probe::version(a) == 2 && probe::version(b) == 2) {
-    probe::Answer found = probe::compare(a, b, tolerance);
+    probe::Answer found = probe::compare(a, b, tolerance, after);
     answer.verdict = found.verdict;
     answer.lines = std::move(found.lines);
     return answer;
   }
   if (compare::holds_probe(a)) {
-    compare::ProbeAnswer found = compare::compare_probes(a, b, tolerance);
+    compare::ProbeAnswer found = compare::compare_probes(a, b, tolerance, after);
     answer.verdict = found.verdict;
     answer.lines = std::move(found.lines);
     return answer;

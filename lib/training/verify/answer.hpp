@@ -36,8 +36,10 @@ struct Folders {
 Folders compare_folders(const std::string& a, const std::string& b, const std::string& label,
                         const compare::Tolerance& tolerance, Answer& notes);
 
-/// Two folders or files of tensors. Throws zs::Error, located, where there is nothing to compare.
-Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance);
+/// Two folders or files of tensors, or two probes, of which steps up to `after` are not compared. Throws zs::Error,
+/// located, where there is nothing to compare.
+Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
+                     std::int64_t after = 0);
 
 /// Adds the first element that differs, how many do, and a line a file.
 void tell(const std::vector<FileResult>& files, Answer& answer);

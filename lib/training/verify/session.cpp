@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -31,6 +32,7 @@
 #include "verify/operand.hpp"
 #include "verify/repeat.hpp"
 #include "verify/report.hpp"
+#include "verify/resume.hpp"
 #include "verify/two_runs.hpp"
 
 namespace zs::verify {
@@ -301,6 +303,20 @@ std::vector<cli::Option> options() {
                  {},
                  false,
                  comparing});
+  const std::string resuming = "Resuming";
+  for (const auto& [name, value, help] :
+       {std::tuple{
+            "resume", "COMMAND",
+            "train with a shell command to the end, train with it again, stop and resume, and say what was lost: "
+            "{steps} in it is the step after which it ends, {run} the folder that it may write to, {resume} what "
+            "--resume_with says"},
+        std::tuple{"resume_with", "ARGS", "what resumes a training; {checkpoint} is its newest whole checkpoint"},
+        std::tuple{"resume_command", "COMMAND",
+                   "the command that resumes, where it is another one: on other ranks, under another stage"},
+        std::tuple{"at", "N", "the step after which the training is stopped"},
+        std::tuple{"steps", "M", "the last step"},
+        std::tuple{"keep", "DIR", "folder of what these trainings write [resume-test]"}})
+    all.push_back({0, name, value, help, "", {}, false, resuming});
   all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
   all.push_back(
       {'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
@@ -319,18 +335,49 @@ std::vector<cli::Option> options() {
   return all;
 }
 
-Status Session::verify(const cli::Args& args) { return args.operands().size() >= 2 ? recorded(args) : trained(args); }
+namespace {
 
-Status Session::recorded(const cli::Args& args) {
+/// Throws UsageError at a given option that is none of these.
+void require_only(const cli::Args& args, std::initializer_list<std::string_view> taken, const std::string& of) {
   for (const cli::Option& option : args.command().options) {
-    static constexpr std::array kTaken = {"rtol",    "atol",     "format",   "output",         "allow",
-                                          "columns", "registry", "patterns", "verbose_logging"};
-    const bool taken = std::find(kTaken.begin(), kTaken.end(), option.name) != kTaken.end();
-    if (taken || !args.has(option.name)) continue;
+    if (!args.has(option.name) || std::find(taken.begin(), taken.end(), option.name) != taken.end()) continue;
     if (option.name == "repeat")
       throw UsageError("--repeat trains; what was recorded several times is compared by its names: zs-verify A B C");
-    throw UsageError("--" + option.name + " says nothing about recorded runs");
+    throw UsageError("--" + option.name + " says nothing about " + of);
   }
+}
+
+}  // namespace
+
+Status Session::verify(const cli::Args& args) {
+  if (args.has("resume")) return resumed(args);
+  return args.operands().size() >= 2 ? recorded(args) : trained(args);
+}
+
+Status Session::resumed(const cli::Args& args) {
+  require_only(
+      args,
+      {"resume", "resume_with", "resume_command", "at", "steps", "keep", "rtol", "atol", "format", "output", "allow"},
+      "a training that is stopped and resumed");
+  if (!args.operands().empty()) throw UsageError("--resume trains: it takes no operand");
+  if (!args.has("at") || !args.has("steps")) throw UsageError("--resume needs --at N and --steps M");
+  ResumeTest test;
+  test.command = args.text("resume"), test.with = args.text("resume_with"), test.resumed = args.text("resume_command");
+  test.at = args.integer("at", 1), test.total = args.integer("steps", 2);
+  test.folder = args.has("keep") ? args.text("keep") : "resume-test";
+  if (std::filesystem::exists(test.folder))
+    throw Error(test.folder, 0, "is there already: give --keep a folder that is not");
+  const Answer answer =
+      test_resume(test, tolerance(args, at::kFloat), [&](const std::string& text) { cli::tell(args.command(), text); });
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
+  output(args, run, answer.lines, "");
+  return compare::status(answer.verdict, args.text("allow") == "rounding");
+}
+
+Status Session::recorded(const cli::Args& args) {
+  require_only(args,
+               {"rtol", "atol", "format", "output", "allow", "columns", "registry", "patterns", "verbose_logging"},
+               "recorded runs");
   parse::customize(args.text("patterns"), [&](const std::string& text) { cli::warn(args.command(), text); });
   const Tolerance allowed = tolerance(args, at::kFloat);
   const auto operands = input::named(args.operands(), registry::place(args.text("registry")), "zs-verify");

@@ -21,6 +21,7 @@ class Session {
 
   Status trained(const cli::Args& args);
   static Status recorded(const cli::Args& args);
+  static Status resumed(const cli::Args& args);
 };
 
 }  // namespace zs::verify

@@ -15,7 +15,8 @@ every=N       writes each N-th step, and the first. The default, None, writes th
 values=True   keeps the values, too, of each step that is written (or of those steps that are in `values`).
 
 $ZS_PROBE names the folder, or is `off`: nothing is recorded. $ZS_PROBE_EVERY and $ZS_PROBE_VALUES (all, or steps joined by
-commas) stand for the arguments that the call leaves out.
+commas) stand for the arguments that the call leaves out. $ZS_PROBE_STEPS_DONE says how many steps a training that resumes has
+made, where its framework and its optimizer do not count them.
 """
 __all__ = ["attach", "Off", "Recorder", "TrainerCallback"]
 

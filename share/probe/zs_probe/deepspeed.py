@@ -4,7 +4,7 @@ which an optimizer of torch inside them moves, group by group. All is read where
 import torch
 
 from . import names
-from .layouts import FlatLayout, Layout, Slice
+from .layouts import FlatLayout, Layout, Restored, Slice
 from .part import Part
 from .say import guarded, say
 
@@ -197,20 +197,10 @@ class Zero(_Engine, FlatLayout):
             return result
 
         zero.step = step
-        self._handles.append(_Restored(zero, made))
+        self._handles.append(Restored(zero, made))
 
     def devices(self):
         return {p.device for p in self.engine.module.parameters() if p.device.type != "meta"}
-
-
-class _Restored:
-    """Gives an object its step back."""
-
-    def __init__(self, zero, made):
-        self.zero, self.made = zero, made
-
-    def remove(self):
-        self.zero.step = self.made
 
 
 def _place(tensor):

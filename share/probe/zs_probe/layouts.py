@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an optimizer of torch holds: parameters of modules, whole or as DTensors, or flat ones that another part of the
 framework cuts (Slices). A layout shows tensors as (PLACE/NAME, flat values, Part)."""
+import functools
 import os
+import types
 
 import torch
 
@@ -21,6 +23,16 @@ class Slice:
 
     def of(self, flat):
         return flat.detach().reshape(-1)[self.at:self.at + self.part.count]
+
+
+class Restored:
+    """Gives an object its own step() back."""
+
+    def __init__(self, of, step):
+        self.of, self.step = of, step
+
+    def remove(self):
+        self.of.step = self.step
 
 
 class Layout:
@@ -74,12 +86,12 @@ class Layout:
         return {p.device for group in self.optimizer.param_groups for p in group["params"] if p.device.type != "meta"}
 
     def steps_before(self):
-        """Steps that the optimizer made before: of a training that resumed."""
+        """Steps that the optimizer made before: of a training that resumed. None: it does not count them."""
         for state in self.optimizer.state.values():
             step = state.get("step") if isinstance(state, dict) else None
             if step is not None:
                 return int(step.item() if torch.is_tensor(step) else step)
-        return 0
+        return None
 
     def counter(self):
         """The framework's own count of steps made; None: it has none."""
@@ -171,15 +183,17 @@ class Layout:
             self._handles.append(optimizer.register_step_pre_hook(pre))
             self._handles.append(optimizer.register_step_post_hook(guarded(lambda *_: after())))
             return
-        plain = optimizer.step  # torch 1.13
+        plain = optimizer.step  # torch 1.13, whose schedules take the method of an object
 
-        def step(*args, **kwargs):
-            changed = pre(optimizer, (optimizer, *args), kwargs)
+        @functools.wraps(plain)
+        def step(self, *args, **kwargs):
+            changed = pre(self, (self, *args), kwargs)
             result = plain(*changed[0][1:], **changed[1]) if changed else plain(*args, **kwargs)
             guarded(after)()
             return result
 
-        optimizer.step = step
+        optimizer.step = types.MethodType(step, optimizer)
+        self._handles.append(Restored(optimizer, plain))
 
     def _hook_gradients(self, recorder):
         known = self.names()

@@ -30,7 +30,7 @@ class Recorder:
     def __init__(self, layout, folder, every=None, values=False):
         self.layout, self.folder, self.every, self.values = layout, str(folder), every, values
         self.rank, self.world_size = ranks()
-        self.step, self._offset, self._writer, self._off, self._pid = 0, None, None, False, os.getpid()
+        self.step, self._offset, self._counted, self._writer, self._off, self._pid = 0, None, None, None, False, os.getpid()
         self._loss, self._losses, self._scalars, self._batch = None, [], {}, []
         self._locals, self._micro, self._fired = [], 0, set()
         self._rows, self._kept, self._groups, self._open = [], {}, [], False
@@ -140,11 +140,11 @@ class Recorder:
     # ---- a step ------------------------------------------------------------------------------------------------------
     def _begin(self):
         self._due_now = self.due()
-        if self._offset is None:
-            self._offset = self.layout.steps_before() or 0
-            self.step = self._offset
         counted = self.layout.counter()
-        self.step = counted + 1 if counted is not None else self.step + 1
+        if self._offset is None:
+            self._counted = counted if counted is not None else self.layout.steps_before()
+            self._offset = self.step = int(os.environ.get("ZS_PROBE_STEPS_DONE") or self._counted or 0)
+        self.step = counted + 1 + self._offset - self._counted if counted is not None else self.step + 1
         if self._off:
             self._due_now = False
             return
@@ -156,7 +156,7 @@ class Recorder:
             with torch.no_grad():
                 self._all(self.layout.states())
                 self._all(self.layout.parameters())
-            self._writer.line({"start": self.step - 1, "tensors": finish(self._rows)})
+            self._writer.line({"start": self.step - 1, "counted": self._counted, "tensors": finish(self._rows)})
             self._rows, self._kept = rows, {}
 
     def _make(self):

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# zs-verify --resume: a training of PyTorch, and one of zs, stopped and resumed under the probe.
+setup() {
+  bats_load_library bats-support
+  bats_load_library bats-assert
+  load helper
+  cd "$BATS_TEST_TMPDIR"
+  export PYTHONPATH=$ROOT/share/probe
+}
+
+python_with_torch() {
+  for PYTHON in python3 /usr/bin/python3 none; do
+    "$PYTHON" -c 'import torch' 2>/dev/null && break
+  done
+  [ "$PYTHON" != none ] || no_package python3-torch
+}
+
+# resumes LOST [ARGUMENT...]: the training of resume.py, which forgets LOST when it resumes.
+resumes() {
+  zs-verify --resume "$PYTHON -m zs_probe $ROOT/tests/resume.py --steps {steps} --total {total} --run {run} {resume}" \
+    --resume_with "--load {checkpoint} --lose '$1'" --at 2 --steps 4 --keep "kept-$1" "${@:2}"
+}
+
+@test "resume: a training that keeps all is exact, its checkpoints too" {
+  python_with_torch
+  run -0 resumes ''
+  assert_line "verdict: exact"
+  assert_line "lost: nothing"
+  assert_line "resumed: after step 2 of 4, from kept-/stopped/checkpoint-2.pt"
+  assert_line --partial "checkpoints: exact: "
+  run -2 resumes ''
+  assert_output --partial "kept-: is there already: give --keep a folder that is not"
+}
+
+@test "resume: what a training loses is named" {
+  python_with_torch
+  local lost
+  while IFS='|' read -r lost expected; do
+    run -1 resumes "$lost" </dev/null
+    [[ $(sed -n 's/^lost: //p' <<<"$output") =~ $expected ]] || complain "$lost: $output"
+  done <<'END'
+weights|^step 3: resume of param/.* tensors have other values
+moments|^step 3: resume of state.exp_avg/.* tensors have other values
+schedule|^step 3: the rate of group 0 is 0.01 for
+data|^step 3: .*samples
+random|^step 3: .*random generators \(torch\) are in another state
+END
+  verdict
+}
+
+@test "resume: a training that fails, saves nothing or has no probe is an error with its log" {
+  run -2 zs-verify --resume 'echo "ValueError: no data" >&2; exit 3 # {steps}' --resume_with x --at 1 --steps 2 --keep a
+  assert_output --partial "a/whole.log: the training ended with status 3: ValueError: no data"
+  run -2 zs-verify --resume 'true {steps}' --resume_with x --at 1 --steps 2 --keep b
+  assert_output --partial "b/undisturbed.probe: is no probe"
+  run -2 zs-verify --resume 'true' --resume_with x --at 1 --steps 2 --keep c
+  assert_output --partial "the command needs {steps}"
+  run -2 zs-verify --resume 'true {steps}' --at 1 --steps 2 --keep c
+  assert_output --partial "--resume needs --resume_with ARGS"
+  run -2 zs-verify --resume 'true {steps}' --resume_with x --at 2 --steps 2 --keep c
+  assert_output --partial "expected 1 <= --at < --steps"
+  run -2 zs-verify --resume 'true {steps}' --resume_with x --at 1 --steps 2 --iterations 3
+  assert_output --partial "--iterations says nothing about a training that is stopped and resumed"
+  [ ! -e c ]
+}
+
+@test "resume: zs-train goes on to the bits of the undisturbed training, at another stage and on other ranks too" {
+  local train='zs-train --model_name tiny --num_layers 1 --seq_length 16 --max_steps {steps} --save_steps {at} --output_dir {run}'
+  run -0 zs-verify --resume "$train {resume}" --resume_with '--checkpoint {checkpoint}' --at 2 --steps 4 --keep same
+  assert_line "verdict: exact"
+  assert_line "lost: nothing"
+  run -0 zs-verify --resume "$train --gradient_accumulation_steps 2" --at 2 --steps 4 --keep other \
+    --resume_command "mpirun --oversubscribe -n 2 ${train/--max/--zero_stage 3 --max} --checkpoint {checkpoint}"
+  assert_line "verdict: exact"
+  run -2 zs-verify --resume "$train" --resume_command 'zs-train nonsense {checkpoint}' --at 2 --steps 4 --keep bad
+  assert_output --partial "bad/rest.log: the training ended with status 2"
+}

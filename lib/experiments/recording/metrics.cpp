@@ -85,7 +85,11 @@ class Metrics::Rows : public metric::Writer {
 
 Metrics::Metrics(std::string log, std::string file, const std::string& run, const metric::Writer::Facts& facts,
                  parse::Options options, UseWatch& use, const experiment::Lease& lease, Tell warn)
-    : log_(std::move(log)), file_(std::move(file)), options_(std::move(options)), lease_(lease), warn_(std::move(warn)) {
+    : log_(std::move(log)),
+      file_(std::move(file)),
+      options_(std::move(options)),
+      lease_(lease),
+      warn_(std::move(warn)) {
   rows_ = std::make_unique<Rows>(file_, use);
   rows_->begin(run, facts);
   options_.facts_only = true;  // a training may print no metrics
@@ -103,7 +107,7 @@ void Metrics::follow() {
   try {
     reader_->read(log_);
   } catch (const std::exception& error) {
-    warn_(std::string(error.what()) + ": the command goes on, without metrics");
+    warn_(std::string(error.what()) + ": the command continues without metrics");
   }
 }
 
@@ -113,7 +117,7 @@ void Metrics::flush() {
   try {
     rows_->any() ? rows_->flush(false) : refresh();
   } catch (const Error& error) {
-    if (!told_) warn_(std::string(error.what()) + ": the command goes on, its metrics are tried again");
+    if (!told_) warn_(std::string(error.what()) + ": the command continues; zs-record tries its metrics again");
     told_ = true;
   }
 }

@@ -99,8 +99,8 @@ std::map<std::string, std::string> read_sums(const std::string& folder) {
     if (file != "SHA256SUMS" && sums.count(file) == 0) {
       throw Error(path, 0,
                   "does not list " + file +
-                      ", so nobody knows whether that file is whole: use another checkpoint, or "
-                      "take the file away if it is not the checkpoint's");
+                      ", so zs cannot check that file: use another checkpoint, or "
+                      "remove the file if it is not the checkpoint's");
     }
   }
   return sums;

@@ -95,7 +95,7 @@ ends() {
 
 @test "lifecycle: a training goes on when nobody reads its log; a full disk under the log ends it" {
   zs-train "${SMALL[@]}" --max_steps 40 --log_interval 1 --output_dir reg 2>err | head -n 1 >first
-  [[ $(<err) == "zs-train: warning: nobody reads stdout any more: the training goes on, its log is reg/2"*"/run.log" ]] || complain "$(<err)"
+  [[ $(<err) == "zs-train: warning: stdout was closed: the training continues, its log is reg/2"*"/run.log" ]] || complain "$(<err)"
   [[ $(zs-runs -r reg --show status | tail -n 1) == complete* ]] || complain "not complete"
   grep -q 'Step 40,' reg/2*/run.log || complain "no log"
   run -2 bash -c 'zs-train "$@" --output_dir full >/dev/full' - "${SMALL[@]}" --max_steps 40
@@ -155,7 +155,7 @@ ends() {
   run=$(echo reg/2*)
   printf '#zs-record 1\nhost\tother-node\nprocess\t7:7\nsince\t2026-01-01T00:00:00Z\n' >"$run/.owner/9"
   run -2 zs-train --resume x --registry reg --max_steps 3
-  [[ $output == "zs-train: $run: is being trained by process 7 on other-node, since 2026-01-01T00:00:00Z (from here nobody can see whether it lives): if it is over, go on with --take_over" ]]
+  [[ $output == "zs-train: $run: is being trained by process 7 on other-node, since 2026-01-01T00:00:00Z (this host cannot check whether it is alive): if it is over, go on with --take_over" ]]
   run -0 zs-train --resume x --registry reg --max_steps 3 --take_over
   run -0 zs-train --resume x --registry reg --max_steps 4
 }

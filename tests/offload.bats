@@ -78,7 +78,7 @@ value() { sed -n "s/^run: $1=//p" "$2"; }
     --inject_fault 3:torn:h.0:1
   [[ $stderr == *"rank 1 on "*"the parameters of h.0 that is offloaded there: it is not what was stored: it is torn"* ]] || complain "$stderr"
   run -2 --separate-stderr zs-verify --num_layers 2 --zero_stage 2 --offload_device cpu --inject_fault 2:torn:h.0
-  [[ $stderr == *"'torn' is a fault of a disk, and nothing lies on one: set --offload_device nvme"* ]] || complain "$stderr"
+  [[ $stderr == *"'torn' is a fault of a disk, and no state is on a disk: set --offload_device nvme"* ]] || complain "$stderr"
   run -2 --separate-stderr zs-verify --num_layers 2 "${NVME[@]}" --inject_fault 2:torn:h.7
   [[ $stderr == *"no unit 'h.7', did you mean h."* ]] || complain "$stderr"
   verdict

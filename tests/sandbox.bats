@@ -187,7 +187,7 @@ submit_training() {
   waits() { [[ $(state_of "$job") == PENDING ]]; }
   await waits
   run -0 zs-runs --status --show state basis
-  [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, goes on after "*"/400 steps in the metrics" ]]
+  [[ ${lines[1]} == PENDING$'\t'"squeue: job $job PENDING, continues after "*"/400 steps in the metrics" ]]
   run -0 zs-runs rerun --failed
   [ "$output" = "nothing to run again" ]
   ended "$job"

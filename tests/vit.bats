@@ -79,7 +79,7 @@ train() {
 
 @test "vit: a classifier of another number of labels begins anew, and says so; without being asked it is refused" {
   run -0 train 1 --model_name vit --num_labels 7 --dataset pictures
-  [[ $output == *"note: classifier.weight begins anew: vit/model.safetensors has none of 7 labels"* ]] || complain "$output"
+  [[ $output == *"note: classifier.weight starts from initial values: vit/model.safetensors has none of 7 labels"* ]] || complain "$output"
   python3 "$ROOT/tests/pictures.py" four 4 3
   run -2 train 1 --model_name vit --dataset four
   [[ $output == *"four: has 4 classes, the model 3 labels: set --num_labels 4"* ]] || complain "$output"

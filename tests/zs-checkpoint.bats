@@ -203,7 +203,7 @@ with zipfile.ZipFile(sys.argv[1], "w") as z:
   unpack $z2 z2
   printf '../../etc' >z2/latest
   run -2 zs-checkpoint show z2
-  assert_output --partial 'z2/latest: does not name a folder beside it'
+  assert_output --partial 'z2/latest: does not name a folder next to it'
   printf 'global_step9' >z2/latest
   run -2 zs-checkpoint show z2
   assert_output --partial 'names global_step9, which is not there'

@@ -139,7 +139,7 @@ first_paragraph() { sed -n 3p "$1"; }
   run -0 zs-report summary.h5 -o report.md
   grep -q '^The records do not say: the model, the data, the number format, the number of ranks,' report.md
   [[ $(first_paragraph report.md) == "**Equal losses.** Their losses are equal, as logged, at every one of 8 steps. \`z1\` (101.0 ms) has the shortest steps:"* ]]
-  [[ $(first_paragraph report.md) == *" No condition logged a state digest, so whether the parameters are the same bits cannot be told. Whether they are complete is not known:"* ]]
+  [[ $(first_paragraph report.md) == *" No condition logged a state digest, so the report cannot say whether the parameters are the same bits. Whether they are complete is not known:"* ]]
 }
 
 @test "every number leads to a line of the log that holds it" {

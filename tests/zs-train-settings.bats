@@ -179,7 +179,7 @@ note: odd.yaml:2: nothing reads 'modle.name', did you mean 'model.name'?" ]
     zs-train "${small[@]}" --set training.loss_scale=64
   refuses_with "zs-train: --tf32 has no effect here: it needs a GPU; leave it out" zs-train "${small[@]}" --device cpu --tf32
   refuses_with "zs-train: --image_mean has no effect here: it needs a model that takes images; leave it out" zs-train "${small[@]}" --image_mean 0.3
-  refuses_with "zs-train: --results has no effect beside --print_plan: leave it out (see zs-train --help)" zs-train "${small[@]}" --print_plan --results r.json
+  refuses_with "zs-train: --results has no effect with --print_plan: leave it out (see zs-train --help)" zs-train "${small[@]}" --print_plan --results r.json
   refuses_with "zs-train: --backend: the backend ddp says 0, and --zero_stage says zero.stage is 3: leave one of them out" zs-train "${small[@]}" --backend ddp --zero_stage 3
   [ ! -e runs ]
   run -0 zs-train "${small[@]}" --max_steps 1 --save_final false --profile --profile_dir traces
@@ -197,5 +197,5 @@ note: odd.yaml:2: nothing reads 'modle.name', did you mean 'model.name'?" ]
   [ "$(sed -n 's/.*Step 8,.*learning_rate: \([^ ]*\).*/\1/p' log)" = 0.5 ]
   # The newest checkpoint is final_checkpoint, of step 6.
   run ! grep -q 'Step 6,' log
-  refuses_with "zs-train: --run_name has no effect beside --resume: a run keeps its name; leave it out (see zs-train --help)" zs-train --resume x --registry runs --run_name y
+  refuses_with "zs-train: --run_name has no effect with --resume: a run keeps its name; leave it out (see zs-train --help)" zs-train --resume x --registry runs --run_name y
 }

@@ -7,13 +7,13 @@ namespace {
 
 const zs::cli::Command kCommand = {
     "zs-verify",
-    "Train a model beside plain PyTorch semantics, or again and again, and say where they differ, or compare recorded "
-    "runs or checkpoints",
+    "Compare a training with plain PyTorch semantics or with its own repetition, or compare recorded runs, checkpoints "
+    "or probes",
     "[CONFIG.yaml | RUN RUN... | TENSORS TENSORS...]",
     zs::verify::options(),
     {{0, "no difference beyond the tolerance"},
-     {1, "a difference, or nothing that was proved; the verdict says which"},
-     {3, "the two cannot be decided on: they train different things, or one lacks what the other has"}},
+     {1, "a difference, or nothing was proved; the verdict says which"},
+     {3, "no decision: the two train different things, or one lacks what the other has"}},
     {"zs-verify a b", "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
      "zs-verify --model_name tiny --num_layers 1 --repeat 3"},
 };

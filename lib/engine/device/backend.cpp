@@ -22,7 +22,7 @@ std::string open() {
   const std::string path = library_path();
   if (path.empty())
     return std::string("there is no ") + kName +
-           " beside the program: build zs where nvcc and a LibTorch with CUDA are (make deps CUDA=1)";
+           " next to the program: build zs with nvcc and a LibTorch with CUDA (make deps CUDA=1)";
   // Its LibTorch registers itself with the one that is here, and it uses the program's own functions.
   library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!library) return ::dlerror();

@@ -53,7 +53,7 @@ Calibration Calibration::read(const std::string& gpu, const std::string& cublas)
   std::istringstream lines(Input(path).read_all());
   std::int64_t number = 0;
   const auto broken = [&](const std::string& what) {
-    return Error(path, number, what + ": remove the file, then zs-train --calibrate measures anew");
+    return Error(path, number, what + ": remove the file, then zs-train --calibrate measures again");
   };
   for (std::string line; std::getline(lines, line);) {
     ++number;

@@ -66,7 +66,7 @@ TEST_CASE("a broken table is refused with its line") {
     return "";
   };
   CHECK(error_of(good).empty());
-  CHECK(error_of("") == path + ": is empty: remove the file, then zs-train --calibrate measures anew");
+  CHECK(error_of("") == path + ": is empty: remove the file, then zs-train --calibrate measures again");
   CHECK(error_of("hello\n").starts_with(path + ":1: not a table of matrix products"));
   CHECK(error_of(good + "product\tx\tabc\n").starts_with(path + ":8: malformed line"));
   CHECK(error_of(good + "rate\tx\t-1\n").starts_with(path + ":8: malformed line"));

@@ -38,7 +38,7 @@ std::string effect(const std::string& pass, const Plan& before, const Plan& afte
     compare(name, [kind](const Plan& plan) { return count(plan, kind); });
   };
   compare("collectives", collectives);
-  compare("of them beside computation", overlapped);
+  compare("of them during computation", overlapped);
   compare("parameters gathered at one time", peak_gathered);
   compare_kinds("optimizer states moved out", Kind::store);
   compare_kinds("shards moved out", Kind::store_shard);

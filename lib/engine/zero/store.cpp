@@ -22,7 +22,7 @@ class HostStore final : public Store {
   void start_load(int) override {}
   void finish_load(int block, const device::View& to) override { device::copy(to, device::view(of(block))); }
   void start_store(int block, const device::View& from) override { device::copy(device::view(of(block)), from); }
-  void plant(int, DiskFault) override { throw Error("what is offloaded lies on no disk: use nvme in place of cpu"); }
+  void plant(int, DiskFault) override { throw Error("the offloaded state is not on a disk: use nvme in place of cpu"); }
 
  private:
   std::vector<at::Tensor> blocks_;

@@ -89,7 +89,7 @@ class TravellingStore final : public Store {
   }
   std::int64_t lent() const override { return lent_; }
 
-  void plant(int, DiskFault) override { throw Error("what is offloaded lies on no disk: use nvme in place of cpu"); }
+  void plant(int, DiskFault) override { throw Error("the offloaded state is not on a disk: use nvme in place of cpu"); }
 
  private:
   struct Block {

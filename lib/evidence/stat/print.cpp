@@ -89,7 +89,7 @@ Cells for_people(const Table& summary) {
 }
 
 Cells divergence_for_people(const Table& divergence) {
-  Cells cells{{"condition", "beside", "verdict", "steps", "first difference", "largest", "at step", "digest"}, {}};
+  Cells cells{{"condition", "baseline", "verdict", "steps", "first difference", "largest", "at step", "digest"}, {}};
   const auto cell = [&](const char* name, std::size_t row) { return divergence.find(name)->text(row); };
   for (std::size_t row = 0; row < divergence.rows() && cell("baseline", row) == cell("baseline", 0); ++row) {
     const Column& largest = *divergence.find("loss_difference");

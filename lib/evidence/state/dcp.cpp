@@ -108,7 +108,7 @@ class DcpReader {
       const std::string& name = *path->get<std::string>();
       if (name.empty() || name.find('/') != std::string::npos || name == "." || name == ".." ||
           name.find('\0') != std::string::npos) {
-        fault(".metadata", *fqn->get<std::string>() + ": lies in '" + name + "', which is no file beside it");
+        fault(".metadata", *fqn->get<std::string>() + ": is in '" + name + "', which is no file of this folder");
         continue;
       }
       if (const Value* const packed = info->find("transform_descriptors"); packed && !packed->is_none()) {
@@ -176,7 +176,7 @@ class DcpReader {
     if (stored.offset > all.size() || stored.length > all.size() - stored.offset) {
       if (broken_.insert(stored.file).second)
         state_.faults.push_back(located(folder_ + "/" + stored.file, 0,
-                                        "is cut short: " + fqn + " lies at bytes " + std::to_string(stored.offset) +
+                                        "is cut short: " + fqn + " needs bytes " + std::to_string(stored.offset) +
                                             " to " + std::to_string(stored.offset + stored.length) + " of " +
                                             std::to_string(all.size())));
       return {};

@@ -120,7 +120,7 @@ void Reader::scan() {
     if (place) {
       const auto [found, fresh] = (*place)[role.mp].emplace(role.dp, name);
       if (!fresh) {
-        fault(name, "is a second file of rank " + std::to_string(role.dp) + " beside " + found->second +
+        fault(name, "is a second file of rank " + std::to_string(role.dp) + ", like " + found->second +
                         ": one is of another save");
         found->second = std::min(found->second, name);
       }
@@ -358,7 +358,7 @@ std::string deepspeed_folder(const std::string& folder) {
     const std::string tag = line_of(path);
     if (tag.empty() || tag == "." || tag == ".." || tag.find('/') != std::string::npos ||
         tag.find('\0') != std::string::npos)
-      throw Error(path, 0, "does not name a folder beside it");
+      throw Error(path, 0, "does not name a folder next to it");
     const std::string inner = folder + "/" + tag;
     if (!fs::is_directory(inner, failure))
       throw Error(path, 0, "names " + tag + ", which is not there: the checkpoint was moved, or removed");

@@ -64,7 +64,7 @@ std::string box_defect(const Whole& whole) {
     if (piece.at.empty()) return "is cut in two ways, in " + piece.file + " and elsewhere";
     for (std::size_t d = 0; d < whole.shape.size(); ++d) {
       if (piece.at[d] < 0 || piece.tensor.shape[d] > whole.shape[d] - piece.at[d])
-        return "a part in " + piece.file + " lies outside of the shape " + tensorfile::to_text(whole.shape);
+        return "a part in " + piece.file + " is outside of the shape " + tensorfile::to_text(whole.shape);
     }
     sum += piece.tensor.count();
   }

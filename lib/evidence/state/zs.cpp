@@ -60,7 +60,7 @@ void state_json(State& into, const std::string& path) {
 void sums(State& into) {
   const std::string path = into.folder + "/SHA256SUMS";
   if (!fs::exists(path)) {
-    into.faults.push_back(located(path, 0, "is missing: nobody knows whether the files are whole"));
+    into.faults.push_back(located(path, 0, "is missing: zs cannot check whether the files are whole"));
     return;
   }
   std::istringstream lines(Input(path).read_all());

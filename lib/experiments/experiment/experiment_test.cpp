@@ -155,7 +155,7 @@ TEST_CASE("state: planned, requeued and preempted runs wait as long as somebody 
   // Killed and requeued by somebody else.
   zs::registry::set(run.record, "status", "running");
   CHECK(judge(run).state == RunState::pending);
-  CHECK(judge(run).basis == "squeue: job 5_3 PENDING, goes on after 3/9 steps in the metrics");
+  CHECK(judge(run).basis == "squeue: job 5_3 PENDING, continues after 3/9 steps in the metrics");
 }
 
 TEST_CASE("state: what its user has cancelled is CANCELLED, whether it saved or not, and when Slurm has forgotten it") {
@@ -268,7 +268,7 @@ TEST_CASE("rerun: what failed or is missing, by the script that planned it, and 
         std::vector<std::string>{"bash", own, "--rerun", experiment, "--as_before", "--cells", "-"});
   REQUIRE(told.size() == 1);
   CHECK(told[0] ==
-        "no script has planned it: zs-train --resume " + single.id() + " goes on with it if it has a checkpoint");
+        "no script has planned it: zs-train --resume " + single.id() + " continues it if it has a checkpoint");
 
   const zs::registry::Run b(registry, fs::path(planned[1].run()).filename());
   SUBCASE("what others may have written is not run, unless asked for") {

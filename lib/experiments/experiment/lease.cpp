@@ -132,7 +132,7 @@ Holder read_holder(const std::string& folder, std::int64_t number) {
     return holder;
   }
   holder.live = true;
-  holder.basis = "from here nobody can see whether it lives";
+  holder.basis = "this host cannot check whether it is alive";
   ask_about_job(holder);
   return holder;
 }

@@ -119,7 +119,7 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
     const registry::Record record = registry::record_of(folder);
     const std::string planned = value(record.fields, "script"), experiment = value(record.fields, "experiment");
     if (planned.empty()) {
-      faults({id, 0, "no script has planned it: zs-train --resume " + id + " goes on with it if it has a checkpoint"});
+      faults({id, 0, "no script has planned it: zs-train --resume " + id + " continues it if it has a checkpoint"});
       continue;
     }
     std::vector<std::string> paths = {folder, folder + "/record", folder + "/config.yaml"};

@@ -82,7 +82,8 @@ std::string job_id(const registry::Fields& record) {
 /// Whether the record says how the run ended, so that its job and process say nothing more.
 bool ended(const registry::Fields& record) {
   const std::string status = value(record, "status"), code = value(record, "exit_code");
-  return (!code.empty() && code != kTryAgain) || status == "complete" || status == "failed" || status == "diverged" || status == "cancelled";
+  return (!code.empty() && code != kTryAgain) || status == "complete" || status == "failed" || status == "diverged" ||
+         status == "cancelled";
 }
 
 double quiet_for(const std::string& folder) {
@@ -175,8 +176,7 @@ State judge(const Facts& facts) {
     const std::string error = value(facts.record, "error");
     return {RunState::diverged, "its record: " + (error.empty() ? "the loss is not finite" : error), false};
   }
-  if (status == "cancelled")
-    return {RunState::cancelled, reached(facts.progress) + ", its job was cancelled", true};
+  if (status == "cancelled") return {RunState::cancelled, reached(facts.progress) + ", its job was cancelled", true};
   if (!code.empty() && code != "0" && code != kTryAgain) {
     const std::string error = recorded ? value(facts.record, "error") : "";
     const std::string why = error.empty() || error == "exit code " + code ? "" : error + ", ";
@@ -194,12 +194,13 @@ State judge(const Facts& facts) {
   // An end that was told holds, whatever the job does next.
   const bool told = status == "complete" || code == "0";
   if (status == "preempted" || code == kTryAgain) {
-    if (end) return {cancelled ? RunState::cancelled : RunState::preempted, reached(facts.progress) + ", " + *end, true};
-    return {RunState::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
+    if (end)
+      return {cancelled ? RunState::cancelled : RunState::preempted, reached(facts.progress) + ", " + *end, true};
+    return {RunState::pending, sign_of_life + ", continues after " + reached(facts.progress), false};
   }
   if (!told && !end) {
     if (status == "planned") return {RunState::pending, sign_of_life, false};
-    if (waits) return {RunState::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
+    if (waits) return {RunState::pending, sign_of_life + ", continues after " + reached(facts.progress), false};
     return {RunState::running, sign_of_life, false};
   }
   if (recorded && code == "0") return {RunState::complete, "exit code 0, " + reached(facts.progress), false};

@@ -112,7 +112,7 @@ void Metrics::follow() {
     if (stop_) ended_ = true;
     reader_->read(log_);
   } catch (const std::exception& error) {
-    warn_(std::string(error.what()) + ": the command goes on, without metrics");
+    warn_(std::string(error.what()) + ": the command continues without metrics");
   }
 }
 
@@ -122,7 +122,7 @@ void Metrics::flush() {
   try {
     rows_->any() ? rows_->flush(false) : refresh();
   } catch (const Error& error) {
-    if (!told_) warn_(std::string(error.what()) + ": the command goes on, its metrics are tried again");
+    if (!told_) warn_(std::string(error.what()) + ": the command continues; zs-record tries its metrics again");
     told_ = true;
   }
 }

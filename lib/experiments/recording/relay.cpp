@@ -109,7 +109,7 @@ void Relay::log(std::string_view bytes) {
       continue;
     }
     if (count < 0 && errno == EINTR) continue;
-    if (!told_) warn_(path_ + ": write: " + errno_text() + ": the command goes on, its log has a gap");
+    if (!told_) warn_(path_ + ": write: " + errno_text() + ": the command continues, its log has a gap");
     told_ = true;
     not_logged_ += static_cast<std::int64_t>(bytes.size());
     return;

@@ -115,8 +115,8 @@ std::vector<Job> jobs_of(const std::vector<std::string>& logs) {
       const bool clash = parts[k].name.run == parts[i].name.run && parts[k].name.rotation == parts[i].name.rotation;
       if (clash)
         throw Error(parts[i].path, 0,
-                    "a second run '" + parts[i].name.run + "', beside " + parts[k].path +
-                        "; parse them apart, with --run NAME");
+                    "a second run '" + parts[i].name.run + "', as in " + parts[k].path +
+                        "; parse them separately, with --run NAME");
     }
     const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) { return j.run == parts[i].name.run; });
     job->logs.push_back(parts[i].path);

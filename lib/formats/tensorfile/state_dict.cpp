@@ -87,7 +87,7 @@ void add_index(StateDict& into, const std::string& path) {
   for (const auto& [name, value] : index["weight_map"].items()) {
     const std::string shard = value.is_string() ? value.get<std::string>() : "";
     if (shard.empty() || shard == "." || shard == ".." || shard.find('/') != std::string::npos) {
-      throw Error(path, 0, name + ": malformed index: expected the name of a file beside it");
+      throw Error(path, 0, name + ": malformed index: expected the name of a file in the same folder");
     }
     const std::string place = (fs::path(path).parent_path() / shard).string();
     const auto [found, fresh] = shards.try_emplace(shard, place);

@@ -73,8 +73,9 @@ TEST_CASE("state dict: an index gathers its shards and nothing outside of its fo
   CHECK(error(R"({"weight_map":{"c":"s3.safetensors"}})") ==
         folder.file("s3.safetensors") + ": No such file or directory");
   CHECK(error(R"({"weight_map":{"c":"../x.safetensors"}})") ==
-        index + ": c: malformed index: expected the name of a file beside it");
-  CHECK(error(R"({"weight_map":{"c":3}})") == index + ": c: malformed index: expected the name of a file beside it");
+        index + ": c: malformed index: expected the name of a file in the same folder");
+  CHECK(error(R"({"weight_map":{"c":3}})") ==
+        index + ": c: malformed index: expected the name of a file in the same folder");
   CHECK(error("{") == index + ": malformed index: expected {\"weight_map\": {NAME: FILE}}");
   CHECK(error(R"({"weight_map":{}})") == index + ": holds no tensors");
 }

@@ -21,7 +21,7 @@ class Bytes {
 
   std::string_view range(std::uint64_t at, std::uint64_t size, const char* part) const {
     if (at > all_.size() || size > all_.size() - at) {
-      fail("damaged zip archive: " + std::string(part) + " lies outside of the file");
+      fail("damaged zip archive: " + std::string(part) + " is outside of the file");
     }
     return all_.substr(at, size);
   }
@@ -130,7 +130,7 @@ ZipReader::ZipReader(std::shared_ptr<const Mapping> file, std::string_view all) 
     entry.stored = method == 0 && (flags & 1) == 0;
     if (entry.stored && packed != entry.size) malformed("two sizes for stored data");
     if (entry.begin > directory.begin || packed > directory.begin - entry.begin) {
-      malformed("its data lies outside of the file");
+      malformed("its data is outside of the file");
     }
     if (!entries_.emplace(name, entry).second) malformed("a second entry of this name");
   }

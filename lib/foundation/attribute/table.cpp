@@ -73,7 +73,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "initial_scale_power", .role = arithmetic, .label = "first loss scale, as a power of two", .key = "training.initial_scale_power", .type = kInt},
     {.name = "loss_scale_window", .role = arithmetic, .label = "steps before the loss scale grows", .key = "training.loss_scale_window", .type = kInt},
     {.name = "hysteresis", .role = arithmetic, .label = "overflows before the loss scale falls", .key = "training.hysteresis", .type = kInt},
-    {.name = "consecutive_hysteresis", .role = arithmetic, .label = "overflows counted anew", .key = "training.consecutive_hysteresis"},
+    {.name = "consecutive_hysteresis", .role = arithmetic, .label = "overflow count restarts", .key = "training.consecutive_hysteresis"},
     {.name = "min_loss_scale", .role = arithmetic, .label = "least loss scale", .key = "training.min_loss_scale", .type = kReal},
     {.name = "bf16", .role = arithmetic, .label = "bfloat16", .through = "dtype"},
     {.name = "fp16", .role = arithmetic, .label = "float16", .through = "dtype"},

@@ -18,7 +18,7 @@ std::string share_path(const std::string& name) {
     std::error_code failure;
     const fs::path binary = fs::read_symlink("/proc/self/exe", failure);
     if (failure)
-      throw Error("cannot tell where this program lies (" + failure.message() +
+      throw Error("cannot find the folder of this program (" + failure.message() +
                   "): set ZS_SHARE to the share folder of zs");
     const fs::path above = binary.parent_path().parent_path();
     folders = {above / "share" / "zs", above / "share"};

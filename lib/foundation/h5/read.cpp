@@ -204,7 +204,7 @@ Values Group::read(const std::string& name) const {
   if (H5Sget_simple_extent_ndims(space.get()) != 1) throw Error("cannot " + doing + ": it has not one dimension");
   const Handle properties = owned(H5Dget_create_plist(dataset.get()), doing);
   if (H5Pget_layout(properties.get()) == H5D_VIRTUAL || H5Pget_external_count(properties.get()) > 0) {
-    throw Error("cannot " + doing + ": its data lies in another file");
+    throw Error("cannot " + doing + ": its data is in another file");
   }
   const auto rows = static_cast<std::uint64_t>(checked(H5Sget_simple_extent_npoints(space.get()), doing));
   constexpr std::uint64_t kUnwritten = 1 << 22;

@@ -200,7 +200,7 @@ Figure difference_figure(const std::vector<Condition>& conditions, const Options
     compared += shared > 0;
     panel.series.push_back(std::move(series));
   }
-  if (panel.series.empty()) throw Error("there is no condition beside the baseline '" + base.name + "'");
+  if (panel.series.empty()) throw Error("there is no condition other than the baseline '" + base.name + "'");
   figure::stripe_coinciding(panel.series);
   if (unchanged > 0) {
     panel.notes.push_back((unchanged == compared ? "no difference at any step they share: "

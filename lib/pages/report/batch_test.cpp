@@ -159,7 +159,8 @@ TEST_CASE("without digests nothing is called the same, and one run each is calle
   INFO(first);
   CHECK(says(first, "Their losses are equal, as logged, at every one of 100 steps. "));
   CHECK(
-      says(first, " No condition logged a state digest, so whether the parameters are the same bits cannot be told."));
+      says(first,
+           " No condition logged a state digest, so the report cannot say whether the parameters are the same bits."));
   sample.identical = false;
   CHECK(says(verdict(plot::sample_batch(sample)),
              "with one run of each condition nothing here tells noise from a fault"));

@@ -33,9 +33,9 @@ std::vector<std::string> own_columns(const metric::Store& store) {
 
 Section columns_section(const metric::Store& store, const Findings& found) {
   Section section{"Further columns", {}};
-  section.blocks.emplace_back(Paragraph{
-      "What the records hold beside the usual columns, and was asked for. Of several runs first, last and mean "
-      "are means over the runs, and the 95 % interval of the mean comes from their spread."});
+  section.blocks.emplace_back(
+      Paragraph{"These are the further columns that --columns named. For several runs, first, last and mean "
+                "are means over the runs, and the 95 % interval of the mean comes from their spread."});
   for (const std::string& name : own_columns(store)) {
     plot::Options options;
     options.value = name;

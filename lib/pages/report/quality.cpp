@@ -136,9 +136,8 @@ Section quality_section(const metric::Store& store, const Findings& found) {
         say("{}: {}{}", code(condition->name), bad(status_text(*condition)),
             condition->count("points") == 0 ? "; it has no values." : "; what it logged is shown but not compared."));
   if (!found.unknown.empty())
-    list.items.push_back(
-        say("{}: whether {} complete cannot be told; the records do not say how many steps were expected.",
-            names(found.unknown), found.unknown.size() == 1 ? "it is" : "they are"));
+    list.items.push_back(say("{}: {} or may not be complete; the records do not say how many steps were expected.",
+                             names(found.unknown), found.unknown.size() == 1 ? "it may" : "they may"));
   Remarks remarks;
   for (const Condition& condition : found.conditions) examine(condition, remarks);
   for (Text& text : remarks.texts()) list.items.push_back(std::move(text));

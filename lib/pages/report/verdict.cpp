@@ -93,7 +93,7 @@ Text too_few(const Findings& found) {
   if (with == 1 && found.healthy.size() == 1 && found.bad.empty())
     return say("It ends with the state digest {}.", code(found.digests[0].groups[0].digest));
   if (found.healthy.size() < 2) return {};
-  return say("{} logged a state digest, so whether the parameters are the same bits cannot be told.",
+  return say("{} logged a state digest, so the report cannot say whether the parameters are the same bits.",
              with == 0 ? "No condition" : "Only one condition");
 }
 

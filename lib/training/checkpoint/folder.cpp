@@ -121,8 +121,8 @@ std::map<std::string, std::string> read_sums(const std::string& folder) {
     if (is_read(file) && sums.count(file) == 0) {
       throw Error(path, 0,
                   "does not list " + file +
-                      ", so nobody knows whether that file is whole: use another checkpoint, or "
-                      "take the file away if it is not the checkpoint's");
+                      ", so zs cannot check that file: use another checkpoint, or "
+                      "remove the file if it is not the checkpoint's");
     }
   }
   return sums;

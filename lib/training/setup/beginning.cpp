@@ -29,8 +29,8 @@ unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model
   if (!weights) return {};
   weights->check(group);
   for (const std::string& name : weights->lacking())
-    settings.notes.push_back(name + " begins anew: " + weights->path() + " has none of " + to_text(model.num_labels) +
-                             " labels");
+    settings.notes.push_back(name + " starts from initial values: " + weights->path() + " has none of " +
+                             to_text(model.num_labels) + " labels");
   return [weights, &units = model.units, seed = settings.engine.seed](std::size_t unit, std::int64_t begin,
                                                                       std::span<float> values) {
     if (std::ranges::any_of(units[unit]->parameters(), &unit::Parameter::head)) {

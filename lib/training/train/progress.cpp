@@ -48,7 +48,7 @@ void Display::print(const std::string& line) {
   } catch (const Error&) {
     if (errno != EPIPE) throw;
     closed_ = true;  // a training does not end with its reader
-    cli::warn(command_, "nobody reads stdout any more: the training goes on, its log is " + log_);
+    cli::warn(command_, "stdout was closed: the training continues, its log is " + log_);
   }
 }
 

@@ -93,17 +93,17 @@ std::vector<Change> changes(config::Config& config, const config::Config& stored
 
 /// What has no meaning for a run that goes on.
 void refuse_of_beginnings(const config::Config& config) {
-  for (const auto& [key, why] : {std::pair{"run.checkpoint", "a run goes on from its own newest checkpoint"},
+  for (const auto& [key, why] : {std::pair{"run.checkpoint", "a run continues from its own newest checkpoint"},
                                  std::pair{"run.name", "a run keeps its name"}}) {
     const config::Entry* const entry = config.find(key);
     if (entry && entry->from == config::From::user)
-      throw UsageError(entry->origin + " has no effect beside --resume: " + why + "; leave it out");
+      throw UsageError(entry->origin + " has no effect with --resume: " + why + "; leave it out");
   }
   for (const char* const key : {"initialization.init_type", "initialization.init_mean", "initialization.init_std"}) {
     const config::Entry* const entry = config.find(key);
     if (entry && entry->from == config::From::user)
       throw UsageError(entry->origin + ": " + key +
-                       " has no effect beside --resume: the parameters are those of the "
+                       " has no effect with --resume: the parameters are those of the "
                        "checkpoint; leave it out");
   }
 }
@@ -124,7 +124,7 @@ void require_all_asked(const cli::Args& args, const std::string& task) {
   for (const std::string& option : args.unasked()) {
     if (option == "take_over") throw UsageError("--take_over has no effect here: it needs --resume; leave it out");
     if (option == "cost") throw UsageError("--cost predicts what --print_plan prints: give both");
-    throw UsageError("--" + option + " has no effect beside " + task + ": leave it out");
+    throw UsageError("--" + option + " has no effect with " + task + ": leave it out");
   }
 }
 

@@ -65,7 +65,7 @@ void read_unit(InjectedFault& fault, const std::string& kind, const std::string&
   }
   const zero::Offload& offload = settings.offload;
   if (offload.optimizer != zero::Place::disk && offload.parameters != zero::Place::disk)
-    refuse("'" + kind + "' is a fault of a disk, and nothing lies on one: set --offload_device nvme");
+    refuse("'" + kind + "' is a fault of a disk, and no state is on a disk: set --offload_device nvme");
 }
 
 }  // namespace

@@ -223,27 +223,25 @@ std::vector<cli::Option> options() {
   }
   const std::string comparing = "Comparing", running = "Running";
   all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
-  all.push_back(
-      {0,
-       "reference",
-       "WHICH",
-       "what is right: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, "
-       "or the target's float16) from float32 parameters, whatever the target computes in",
-       "same",
-       {"same", "amp"},
-       false,
-       comparing});
-  all.push_back(
-      {0,
-       "repeat",
-       "N",
-       "no reference: train the same steps (1 when --iterations does not say) N times from the same state, and "
-       "name the first unit and operation whose bits differ from the first time's; an injected fault strikes "
-       "the last time alone",
-       "",
-       {},
-       false,
-       comparing});
+  all.push_back({0,
+                 "reference",
+                 "WHICH",
+                 "reference: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, "
+                 "or the target's float16) from float32 parameters, whatever the target computes in",
+                 "same",
+                 {"same", "amp"},
+                 false,
+                 comparing});
+  all.push_back({0,
+                 "repeat",
+                 "N",
+                 "train the same steps (1 without --iterations) N times from the same state, without a reference, and "
+                 "name the first unit and operation whose bits differ from the first time; an injected fault hits "
+                 "only the last time",
+                 "",
+                 {},
+                 false,
+                 comparing});
   all.push_back({0,
                  "rtol",
                  "X",
@@ -264,9 +262,9 @@ std::vector<cli::Option> options() {
       {0,
        "inject_fault",
        "STEP:PARAMETER:INDEX[:RANK]",
-       "flip the lowest bit of one gradient element in the target, to see it found; or STEP:KIND:UNIT[:RANK]: "
-       "have the disk lose (stale), swap (swapped) or tear (torn) what is offloaded of a unit, send a wrong "
-       "scale of its parameters (scale), or, with --repeat, change a number of what its forward gives (output)",
+       "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
+       "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
+       "wrong scale of its parameters (scale), or, with --repeat, change a number of its forward output (output)",
        "",
        {},
        false,
@@ -274,7 +272,7 @@ std::vector<cli::Option> options() {
   all.push_back({0,
                  "columns",
                  "NAME,...",
-                 "of two recorded runs compare these columns alone (loss,grad_norm)",
+                 "compare only these columns of recorded runs (loss,grad_norm)",
                  "",
                  {},
                  false,
@@ -282,23 +280,17 @@ std::vector<cli::Option> options() {
   all.push_back({0,
                  "allow",
                  "WHAT",
-                 "what is no difference either: rounding gives 'equal up to rounding' status 0",
+                 "accept this difference too: rounding gives 'equal up to rounding' status 0",
                  "",
                  {"rounding"},
                  false,
                  comparing});
-  all.push_back({'r',
-                 "registry",
-                 "DIR",
-                 "folder of the runs that are named by id or name [$ZS_REGISTRY, else saved_models]",
-                 "",
-                 {},
-                 false,
-                 comparing});
+  all.push_back(
+      {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]", "", {}, false, comparing});
   all.push_back({0,
                  "patterns",
                  "FILE",
-                 "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]",
+                 "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]",
                  "",
                  {},
                  false,
@@ -319,8 +311,8 @@ std::vector<cli::Option> options() {
     all.push_back({0, name, value, help, "", {}, false, resuming});
   all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
   all.push_back(
-      {'o', "output", "FILE", "write the records of all steps to a metric file too", "", {}, false, "Output"});
-  all.push_back({0, "verbose_logging", "", "a line for each unit of each step", "", {}, false, "Output"});
+      {'o', "output", "FILE", "also write the records of all steps to a metric file", "", {}, false, "Output"});
+  all.push_back({0, "verbose_logging", "", "print a line for each unit of each step", "", {}, false, "Output"});
   all.push_back(experiment::local_rank_option());
   all.push_back(
       {0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
@@ -392,7 +384,8 @@ Status Session::recorded(const cli::Args& args) {
 
 Status Session::trained(const cli::Args& args) {
   if (args.has("allow"))
-    throw UsageError("--allow is for two recorded trainings; a training beside its reference has --rtol and --atol");
+    throw UsageError(
+        "--allow is for two recorded trainings; a training and its reference are compared with --rtol and --atol");
   for (const char* const option : {"rtol", "atol", "reference", "verbose_logging"}) {
     if (args.has("repeat") && args.has(option))
       throw UsageError("--repeat compares bits with themselves: leave out --" + std::string(option));

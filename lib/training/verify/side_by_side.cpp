@@ -92,7 +92,7 @@ struct SideBySide::State {
 
 SideBySide::SideBySide(comm::Group& group, const Request& request) : state_(std::make_unique<State>(group, request)) {
   if (state_->fault && state_->fault->kind == InjectedFault::Kind::output)
-    throw UsageError("--inject_fault: 'output' is a fault for --repeat: beside the reference a gradient shows it");
+    throw UsageError("--inject_fault: 'output' is a fault for --repeat: against the reference a gradient shows it");
 }
 SideBySide::~SideBySide() = default;
 

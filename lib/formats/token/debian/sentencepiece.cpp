@@ -7,8 +7,9 @@
 namespace zs::token {
 
 std::unique_ptr<Tokenizer> open_sentencepiece(const std::string& path) {
-  throw Error(path, 0,
-              "SentencePiece models cannot be read beside Debian's LibTorch: make a token file with zs-tokenize first");
+  throw Error(
+      path, 0,
+      "SentencePiece models cannot be read together with Debian's LibTorch: make a token file with zs-tokenize first");
 }
 
 }  // namespace zs::token

@@ -30,7 +30,8 @@ const zs::cli::Command kCommand = {
          true},
         {0, "set", "KEY=VALUE", "a setting of the training; it overrides all others", "", {}, true},
         {'t', "timeout", "SECONDS",
-         "if nothing is printed for so long, ask every rank where it is, and report it; 0: never [$ZS_TIMEOUT, else 0]"},
+         "if nothing is printed for so long, ask every rank where it is, and report it; 0: never [$ZS_TIMEOUT, else "
+         "0]"},
         {0, "on_hang", "end|wait", "then end the command, or wait for it", "end", {"end", "wait"}},
         {'d', "dialect", "NAME", "read only this dialect in the output of the command", "all, recognised per line",
          parse::dialect_names()},

@@ -50,7 +50,8 @@ const zs::cli::Command kCommand = {
          {"table", "tsv", "json", "h5"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
     },
-    {{1, "faults, such as a cut trace or events without a time; the rest was analysed; with --flight, ranks that hang"}},
+    {{1,
+      "faults, such as a cut trace or events without a time; the rest was analysed; with --flight, ranks that hang"}},
     {"zs-trace rank-0.pt.trace.json.gz", "zs-trace --show temporal --format tsv traces/",
      "zs-trace --against before/ after/", "zs-trace --flight dumps/"}};
 

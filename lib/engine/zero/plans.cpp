@@ -35,8 +35,8 @@ void require_divisible(const plan::Shape& shape) {
                 std::to_string(shape.ranks) + " ranks: set zero_hpz_partition_size to the ranks of a node");
   const bool integers = shape.quantized_weights || shape.quantized_gradients;
   if (integers && !exact_ranks(shape.ranks))
-    throw Error("what travels as integers is divided among a power of two of ranks (1, 2, 4, 8 ... " +
-                std::to_string(kTiles) + "), not " + std::to_string(shape.ranks) +
+    throw Error("quantized collectives need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) +
+                "), not " + std::to_string(shape.ranks) +
                 ": leave out zero_quantized_weights and zero_quantized_gradients");
 }
 

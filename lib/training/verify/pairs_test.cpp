@@ -238,7 +238,7 @@ TEST_CASE("operands: what is the same is refused, whatever it is called") {
   write_run(folder.file("a"), compare::run_of("r", compare::some_rows(random)));
   fs::create_directory_symlink(folder.file("a"), folder.file("link"));
   const input::Named a = operand(folder.file("a"));
-  CHECK(a.is_run);
+  CHECK(is_run(a));
   for (const char* const other : {"a", "a/", "./a", "link", "a/metrics.h5"})
     CHECK_THROWS_AS(require_two(a, operand(folder.file(other))), UsageError);
 }

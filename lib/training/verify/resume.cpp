@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 /// The first error in a log, with its rank; "" where it tells none.
 std::string error_in(const std::string& log) {
-  const metric::Store store = parse::collect(parse::jobs_of({log}, "log"), {}, [](const Fault&) {});
+  const metric::Store store = parse::collect(parse::jobs_of({log}), {}, [](const Fault&) {});
   if (store.runs.empty()) return "";
   const std::string error = store.runs[0].attribute("error"), rank = store.runs[0].attribute("error_rank");
   return error.empty() || rank.empty() ? error : "rank " + rank + ": " + error;

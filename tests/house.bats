@@ -46,6 +46,35 @@ lib/high/parse/log.cpp:1: lib/high/parse may not include cli" ]
   verdict
 }
 
+# Lines of the C++ sources in FOLDER... that compare a stage with a number: grep's status.
+compares_a_stage() {
+  local relation='([=!]=|[<>]=?)'
+  grep -rnE --include='*.[ch]pp' --include='*.cu' --exclude='*_test.[ch]pp' \
+    "stage[]\">)]* *$relation *[0-9]|(^|[^a-zA-Z_0-9.\"<>])[0-9]+ *$relation *[a-z_.*]*(->)?[a-z_]*stage\\b|switch \\([^)]*stage\\b" "$@"
+}
+
+@test "stage: lib/engine/plan/stage.hpp alone compares a stage with a number" {
+  mkdir "$BATS_TEST_TMPDIR/lib"
+  cd "$BATS_TEST_TMPDIR"
+  for line in 'if (shape_.stage == 3)' 'if (stage<2)' 'if (*state->stage != 0)' 'if (3 <= s.stage)' 'if (2 > plan->stage)' \
+    'switch (shape.stage) {' 'if (config[setting<"zero.stage">] == 3)' 'if (divided_by(0), 1 == stage)'; do
+    echo "$line" >lib/one.cpp
+    compares_a_stage lib >found || complain "not found: $line"
+  done
+  for line in 'if (stage <= s.stage)' 'if (stages.size() > 1)' '{"zero_stage", "3"}' 'divided_by(3)' '#include "stage.hpp"'; do
+    echo "$line" >lib/one.cpp
+    run compares_a_stage lib
+    [ "$status" = 1 ] || complain "found: $line"
+  done
+  cd "$ROOT"
+  run compares_a_stage lib tools bench
+  while read -r line; do
+    [[ $line == lib/engine/plan/stage.hpp:* ]] || complain "$line"
+  done <<<"$output"
+  [ "${#lines[@]}" -gt 0 ] || complain 'the rule itself is not found'
+  verdict
+}
+
 @test "sizes: no source has more than 500 lines" {
   for file in $(find lib tools bench tests slurm -type f \( -name '*.[ch]pp' -o -name '*.bats' -o -name '*.sbatch' -o -name '*.cu' \)); do
     (($(wc -l <"$file") <= 500)) || complain "$file has $(wc -l <"$file") lines: split it by noun"

@@ -62,12 +62,14 @@ std::vector<Candidate> candidates(const std::vector<Profile>& profiles, const Cl
   for (const Profile& profile : profiles) {
     require_same_units(profiles.front().shape, profile);
     const CostModel model(profile, cluster.network);
-    for (int stage = 0; stage <= 3; ++stage) {
+    for (const int stage : kStages) {
       const Shape& measured = profile.shape;
-      if ((measured.offload_optimizer && stage == 0) || (measured.offload_parameters && stage < 3)) continue;
-      if ((measured.quantized_weights || measured.quantized_gradients) && stage < 3) continue;
+      const Division divided = divided_by(stage);
+      if (measured.offload_optimizer && !divided.optimizer_state) continue;
+      const bool of_shards = measured.offload_parameters || measured.quantized_weights || measured.quantized_gradients;
+      if (of_shards && !divided.parameters) continue;
       for (const int secondary : {0, cluster.gpus_per_node}) {
-        if (secondary > 0 && (stage < 3 || cluster.nodes == 1 || secondary == 1)) continue;
+        if (secondary > 0 && (!divided.parameters || cluster.nodes == 1 || secondary == 1)) continue;
         for (const int micro_steps : cluster.accumulations) {
           Candidate one;
           one.nodes = cluster.nodes;

@@ -24,8 +24,8 @@ struct State {
 
 class Walk {
  public:
-  explicit Walk(const Plan& plan) : plan_(plan), shape_(plan.shape) {
-    State start{shape_.stage == 3 ? Parameters::sharded : Parameters::whole};
+  explicit Walk(const Plan& plan) : plan_(plan), shape_(plan.shape), divided_(plan.shape.divided()) {
+    State start{parameters_at_rest()};
     start.optimizer = between_steps(shape_.offload_optimizer);
     start.shard = between_steps(shape_.offload_parameters);
     states_.assign(shape_.units.size(), start);
@@ -34,7 +34,7 @@ class Walk {
   void run() {
     for (at_ = 0; at_ < plan_.ops.size(); ++at_) op(plan_.ops[at_]);
     for (const State& state : states_) {
-      const bool whole = state.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole);
+      const bool whole = state.parameters == parameters_at_rest();
       require(state.stepped && whole && state.optimizer == between_steps(shape_.offload_optimizer) &&
                   state.shard == between_steps(shape_.offload_parameters),
               "the step ends before every unit is stepped and back in its place");
@@ -44,6 +44,7 @@ class Walk {
  private:
   const Plan& plan_;
   const Shape& shape_;
+  Division divided_;
   std::vector<State> states_;
   std::size_t at_ = 0;
   bool normed_ = false;
@@ -54,6 +55,7 @@ class Walk {
     throw Error("plan", 0, "operation " + std::to_string(at_) + " (" + where + "): " + what);
   }
 
+  Parameters parameters_at_rest() const { return divided_.parameters ? Parameters::sharded : Parameters::whole; }
   static Place between_steps(bool offloaded) { return offloaded ? Place::away : Place::here; }
   void load(Place& place) const {
     require(place == Place::away, "there is nothing to load");
@@ -85,7 +87,7 @@ class Walk {
   }
 
   /// Stages 0 and 1 add neighbours in time before they reduce, stages 2 and 3 neighbours in rank: see leaf().
-  bool adds_leaves() const { return shape_.stage <= 1; }
+  bool adds_leaves() const { return !divided_.gradients; }
 
   /// Backward of `unit` writes its own gradient and, if it is tied to another, adds to that of the other.
   void require_room_for_gradient(int unit) {
@@ -104,7 +106,7 @@ class Walk {
     require(!op.with_next || op.kind == Kind::gather, "it cannot begin with the next operation");
     if (op.kind == Kind::norm) {
       for (const State& state : states_) {
-        const bool there = state.gradient == (shape_.stage == 0 ? GradientState::whole : GradientState::shard);
+        const bool there = state.gradient == (divided_.optimizer_state ? GradientState::shard : GradientState::whole);
         require(there && state.added == shape_.micro_steps, "a gradient is not complete");
       }
       normed_ = true;
@@ -114,9 +116,9 @@ class Walk {
     State& unit = of(op.unit);
     switch (op.kind) {
       case Kind::gather:
-        require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::stale),
+        require(unit.parameters == (divided_.parameters ? Parameters::sharded : Parameters::stale),
                 "there is nothing to gather");
-        require(shape_.stage != 3 || !unit.stepped, "a gather after the step is not used");
+        require(!divided_.parameters || !unit.stepped, "a gather after the step is not used");
         if (unit.shard == Place::loading)
           unit.shard = Place::away;  // it is read, and stays in the store as it is
         else
@@ -139,7 +141,7 @@ class Walk {
         unit.parameters = Parameters::whole;
         break;
       case Kind::release:
-        require(unit.parameters == Parameters::whole && shape_.stage == 3, "there is nothing to release");
+        require(unit.parameters == Parameters::whole && divided_.parameters, "there is nothing to release");
         unit.parameters = Parameters::sharded;
         break;
       case Kind::forward:
@@ -185,7 +187,8 @@ class Walk {
         unit.gradient = GradientState::shard;
         break;
       case Kind::gather_grad:
-        require(shape_.stage == 0 && unit.gradient == GradientState::shard, "there is no reduced gradient to gather");
+        require(!divided_.optimizer_state && unit.gradient == GradientState::shard,
+                "there is no reduced gradient to gather");
         unit.gradient = GradientState::gathering;
         break;
       case Kind::gather_grad_wait:
@@ -195,13 +198,12 @@ class Walk {
       case Kind::step:
         require(normed_, "the norm is not known yet");
         require(!unit.stepped, "it is stepped already");
-        require(unit.parameters == (shape_.stage == 3 ? Parameters::sharded : Parameters::whole),
-                "the parameters are not in their place");
+        require(unit.parameters == parameters_at_rest(), "the parameters are not in their place");
         use(unit.optimizer);
         use(unit.shard);
         unit.stepped = true;
         unit.secondary = false;  // it is of the step before
-        if (shape_.stage == 1 || shape_.stage == 2) unit.parameters = Parameters::stale;
+        if (divided_.optimizer_state && !divided_.parameters) unit.parameters = Parameters::stale;
         break;
       case Kind::load:
         load(unit.optimizer);

@@ -28,7 +28,7 @@ class Group {
     const double its = sent(op), together = line_.at(sent_ + its);
     if (!(together < kLonger * std::max(longest_, line_.at(its))) || operand_ + operand(op) > kMost) return false;
     Plan moved = plan_;
-    const bool late = plan_.shape.stage < 3;  // a gather follows the update: those in front wait for it
+    const bool late = !plan_.shape.divided().parameters;  // a gather follows the update: those in front wait for it
     for (std::size_t i = end_; i < next; ++i) {
       if (late ? has(ops[i].unit) : ops[i].unit == op.unit) return false;
     }

@@ -34,7 +34,8 @@ std::string lane(Kind kind) {
 
 /// What an operation's time grows with: elements, or bytes that a rank sends or moves.
 double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
-  const auto owned = [&](double numel) { return shape.stage == 0 ? numel : numel / shape.ranks; };
+  const Division divided = shape.divided();
+  const auto owned = [&](double numel) { return share(numel, divided.optimizer_state, shape.ranks); };
   if (op.kind == Kind::norm) {
     double all = 0;
     for (const Unit& unit : shape.units) all += static_cast<double>(unit.numel);
@@ -43,13 +44,13 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   const auto numel = static_cast<double>(shape.units[static_cast<std::size_t>(op.unit)].numel);
   switch (op.kind) {
     case Kind::accumulate:
-      return shape.stage <= 1 ? numel : numel / shape.ranks;
+      return share(numel, divided.gradients, shape.ranks);
     case Kind::load:
     case Kind::store:
-      return owned(numel) * (bytes_per_parameter < 4 ? 12 : 8);
+      return optimizer_bytes(shape, op.unit, bytes_per_parameter);
     case Kind::load_shard:
     case Kind::store_shard:
-      return numel / shape.ranks * bytes_per_parameter;
+      return shard_bytes(shape, op.unit, bytes_per_parameter);
     case Kind::partition:
       return numel / std::max(shape.secondary, 1) * bytes_per_parameter;
     case Kind::step:
@@ -99,7 +100,7 @@ CostModel::CostModel(const Profile& profile, const Network& network) : profile_(
   std::map<Kind, std::vector<std::pair<double, double>>> points;
   for (const Timing& timing : profile_.timings) {
     if (computes(timing.kind) || waits(timing.kind) || timing.kind == Kind::release) continue;
-    const Op op{timing.kind, timing.unit, timing.kind == Kind::reduce && profile_.shape.stage >= 2 ? 0 : -1};
+    const Op op{timing.kind, timing.unit, timing.kind == Kind::reduce && profile_.shape.divided().gradients ? 0 : -1};
     double seconds = timing.seconds;
     if (starts(timing.kind)) {
       const Timing* const end = profile_.find(wait_of(timing.kind), timing.unit);

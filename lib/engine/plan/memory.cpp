@@ -66,15 +66,16 @@ class Ledger {
         profile_(profile),
         activations_(plan.shape.units.size()),
         gradients_(plan.shape.units.size()) {
-    moves_shards_ = shape_.offload_parameters || std::any_of(plan.ops.begin(), plan.ops.end(),
-                                                             [](const Op& op) { return op.kind == Kind::store_shard; });
+    divided_ = divided_in_memory(
+        shape_, shape_.offload_parameters || std::any_of(plan.ops.begin(), plan.ops.end(),
+                                                         [](const Op& op) { return op.kind == Kind::store_shard; }));
     for (std::size_t i = 0; i < shape_.units.size(); ++i) {
       const Unit& unit = shape_.units[i];
       const auto numel = static_cast<double>(unit.numel);
       const double state = optimizer_bytes(shape_, static_cast<int>(i), bytes_per_parameter);
-      if (!sharded()) pool_.take(numel * bytes_);
-      if (sharded() && !shape_.offload_parameters) pool_.take(slice(unit) * bytes_);
-      if (sharded()) largest_shard_ = std::max(largest_shard_, slice(unit) * bytes_);
+      if (!divided_.parameters) pool_.take(numel * bytes_);
+      if (divided_.parameters && !shape_.offload_parameters) pool_.take(slice(unit) * bytes_);
+      if (divided_.parameters) largest_shard_ = std::max(largest_shard_, slice(unit) * bytes_);
       if (shape_.secondary > 0) lasting_ += numel / shape_.secondary * bytes_;
       if (!shape_.offload_optimizer) lasting_ += state;
       largest_state_ = std::max(largest_state_, state);
@@ -98,7 +99,7 @@ class Ledger {
   Buffers pool_;
   double lasting_ = 0, largest_state_ = 0, largest_shard_ = 0;
   int shards_ = 0, most_shards_ = 0;  // that are loaded
-  bool moves_shards_ = false;         // to a store and back, by offload or by a pass
+  Division divided_;
   std::vector<Gradient> gradients_;
 
   double lasting() const {
@@ -114,11 +115,10 @@ class Ledger {
     if (op.kind == Kind::backward) keep(-activations_[static_cast<std::size_t>(op.unit)]);
   }
 
-  bool many() const { return shape_.ranks > 1; }
-  bool sharded() const {
-    return shape_.stage == 3 && (many() || moves_shards_ || shape_.quantized_weights || shape_.secondary > 0);
+  /// Of a unit's gradient, between the micro-steps.
+  double kept(const Unit& unit) const {
+    return share(static_cast<double>(unit.numel), divided_.gradients, shape_.ranks);
   }
-  bool shards_gradient() const { return shape_.stage >= 2 && many(); }
   double slice(const Unit& unit) const { return static_cast<double>(unit.numel) / shape_.ranks; }
 
   void load_shard() {
@@ -141,34 +141,34 @@ class Ledger {
     const bool travels_as_integers = op.kind == Kind::gather && shape_.quantized_weights;
     switch (op.kind) {
       case Kind::gather:
-        if (sharded()) load_shard(), pool_.take(numel * bytes_);
+        if (divided_.parameters) load_shard(), pool_.take(numel * bytes_);
         // What is encoded is dropped when it has come: no two units are on their way at once in one such buffer.
         if (travels_as_integers) pool_.take(codec_bytes(unit.numel, 8)), encoded_.push_back(op.unit);
         return;
       case Kind::gather_secondary:
         return pool_.take(numel * bytes_);
       case Kind::gather_wait:
-        if (sharded() && !from_secondary(index)) drop_shard();
+        if (divided_.parameters && !from_secondary(index)) drop_shard();
         if (std::erase(encoded_, op.unit) > 0) pool_.give_back(codec_bytes(unit.numel, 8));
         return;
       case Kind::partition:
         partitioned_.push_back(op.unit);
         return;
       case Kind::release:
-        if (sharded()) pool_.give_back(numel * bytes_);
+        if (divided_.parameters) pool_.give_back(numel * bytes_);
         return;
       case Kind::backward:
         begin(index);
         if (unit.tied_to >= 0) begin(static_cast<std::size_t>(unit.tied_to));
         return;
       case Kind::accumulate:
-        return accumulate(gradients_[index], shards_gradient() ? slice(unit) : numel);
+        return accumulate(gradients_[index], kept(unit));
       case Kind::reduce:
         return reduce(gradients_[index], unit, op.micro);
       case Kind::reduce_wait:
         return finish_reduce(gradients_[index], unit);
       case Kind::step:
-        return step(gradients_[index], shards_gradient() ? slice(unit) : numel);
+        return step(gradients_[index], kept(unit));
       case Kind::store_shard:
         return drop_shard();
       default:
@@ -203,9 +203,9 @@ class Ledger {
   void reduce(Gradient& gradient, const Unit& unit, int micro) {
     const bool is_float = bytes_ == kFloat || (micro < 0 && shape_.micro_steps > 1);
     // The one leaf of one rank is widened by the norm and the update themselves.
-    if (profile_ && !many() && !is_float && !shape_.quantized_gradients) return;
-    if (!is_float || shards_gradient()) {
-      gradient.reduced = (shape_.stage == 0 || !many() ? static_cast<double>(unit.numel) : slice(unit)) * kFloat;
+    if (profile_ && shape_.ranks == 1 && !is_float && !shape_.quantized_gradients) return;
+    if (!is_float || divided_.gradients) {
+      gradient.reduced = share(static_cast<double>(unit.numel), divided_.optimizer_state, shape_.ranks) * kFloat;
       pool_.take(gradient.reduced);
     }
     if (shape_.quantized_gradients) pool_.take(codec_bytes(unit.numel, 4)), pool_.take(codec_bytes(unit.numel, 4));

@@ -52,7 +52,7 @@ class MemoryWalk {
   void run(const Op& op) {
     Held& held = units_[static_cast<std::size_t>(op.unit)];
     const int bytes = profile_.bytes_per_parameter;
-    const double whole = shape_.stage == 3 ? static_cast<double>(at(shape_, op.unit).numel) * bytes : 0;
+    const double whole = shape_.divided().parameters ? static_cast<double>(at(shape_, op.unit).numel) * bytes : 0;
     switch (op.kind) {
       case Kind::forward:
       case Kind::forward_no_grad:
@@ -100,7 +100,7 @@ double most(const std::vector<double>& curve) {
 
 double optimizer_bytes(const Shape& shape, int unit, int bytes_per_parameter) {
   const auto numel = static_cast<double>(at(shape, unit).numel);
-  return (shape.stage == 0 ? numel : numel / shape.ranks) * (bytes_per_parameter < 4 ? 12 : 8);
+  return share(numel, shape.divided().optimizer_state, shape.ranks) * (bytes_per_parameter < 4 ? 12 : 8);
 }
 
 double shard_bytes(const Shape& shape, int unit, int bytes_per_parameter) {

@@ -118,7 +118,7 @@ Plan offload_adam_states_sync(const Plan& plan, const Budget&) {
 }
 
 Plan offload_parameters(const Plan& plan, const Budget& budget) {
-  if (plan.shape.stage < 3 || plan.shape.offload_parameters) return plan;
+  if (!plan.shape.divided().parameters || plan.shape.offload_parameters) return plan;
   std::vector<int> units = units_of(plan);
   std::stable_sort(units.begin(), units.end(),
                    [&](int a, int b) { return shard_bytes(plan.shape, a, 1) > shard_bytes(plan.shape, b, 1); });

@@ -63,7 +63,7 @@ std::optional<double> gather_time(const Budget& budget, const Unit& unit, int in
 /// Keeps units gathered from their first use in the step to their last, as many as the budget holds: those first whose
 /// gathers take most time for each parameter, as it was measured, else the smallest.
 Plan selective_gather(const Plan& plan, const Budget& budget) {
-  if (plan.shape.stage < 3) return plan;
+  if (!plan.shape.divided().parameters) return plan;
   std::vector<int> order(plan.shape.units.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return numel(plan, a) < numel(plan, b); });
@@ -93,6 +93,7 @@ Plan selective_gather(const Plan& plan, const Budget& budget) {
 /// ones then begin together.
 Plan prefetch(const Plan& plan, const Budget& budget) {
   Plan result = plan;
+  const bool divided = plan.shape.divided().parameters;
   auto& ops = result.ops;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (!gathers(ops[i].kind)) continue;
@@ -112,10 +113,10 @@ Plan prefetch(const Plan& plan, const Budget& budget) {
     Plan moved = result;
     moved.ops.erase(moved.ops.begin() + static_cast<std::ptrdiff_t>(i));
     moved.ops.insert(moved.ops.begin() + static_cast<std::ptrdiff_t>(to), gather);
-    if (plan.shape.stage < 3 || peak_gathered(moved) <= std::max(budget.gathered_elements, peak_gathered(plan)))
+    if (!divided || peak_gathered(moved) <= std::max(budget.gathered_elements, peak_gathered(plan)))
       result = std::move(moved);
   }
-  if (plan.shape.stage >= 3) {
+  if (divided) {
     load_early(result);
     return coalesced(result, budget);
   }

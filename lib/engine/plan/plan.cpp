@@ -25,7 +25,7 @@ class Builder {
       forward(micro);
       backward(micro);
     }
-    if (plan_.shape.stage <= 1) reduce_all();
+    if (!divided_.gradients) reduce_all();
     load_for_step(0);
     add(Kind::norm);
     for (int unit = 0; unit <= last_; ++unit) {
@@ -35,7 +35,7 @@ class Builder {
       if (plan_.shape.offload_parameters) add(Kind::store_shard, unit);
     }
     load_early(plan_);
-    if (plan_.shape.stage == 1 || plan_.shape.stage == 2) {
+    if (divided_.optimizer_state && !divided_.parameters) {
       for (int unit = 0; unit <= last_; ++unit) add(Kind::gather, unit), add(Kind::gather_wait, unit);
     }
     return plan_;
@@ -43,10 +43,10 @@ class Builder {
 
  private:
   Plan plan_;
+  Division divided_ = plan_.shape.divided();
   int last_;
   std::vector<bool> partitioned_ = std::vector<bool>(plan_.shape.units.size());  // once more, in this step
 
-  bool sharded() const { return plan_.shape.stage == 3; }
   void add(Kind kind, int unit = -1, int micro = -1) { plan_.ops.push_back({kind, unit, micro}); }
   void load_for_step(int unit) {
     if (unit > last_) return;
@@ -85,7 +85,7 @@ class Builder {
   void pass(int direction, Compute compute) {
     std::vector<bool> gathered(plan_.shape.units.size());
     for (int unit = direction > 0 ? 0 : last_; unit >= 0 && unit <= last_; unit += direction) {
-      if (sharded()) {
+      if (divided_.parameters) {
         for (const int read : reads(unit)) {
           if (gathered[static_cast<std::size_t>(read)]) continue;
           gathered[static_cast<std::size_t>(read)] = true;
@@ -93,7 +93,7 @@ class Builder {
         }
       }
       compute(unit);
-      if (!sharded()) continue;
+      if (!divided_.parameters) continue;
       for (const int read : reads(unit)) {
         if (!read_later(read, unit, direction)) add(Kind::release, read);
       }
@@ -112,18 +112,15 @@ class Builder {
     pass(-1, [&](int unit) {
       if (plan_.shape.activation_checkpointing && unit != last_) add(Kind::recompute, unit, micro);
       add(Kind::backward, unit, micro);
-      if (plan_.shape.stage <= 1) {
-        add(Kind::accumulate, unit, micro);
-      } else {
-        add(Kind::reduce, unit, micro), add(Kind::reduce_wait, unit, micro), add(Kind::accumulate, unit, micro);
-      }
+      if (divided_.gradients) add(Kind::reduce, unit, micro), add(Kind::reduce_wait, unit, micro);
+      add(Kind::accumulate, unit, micro);
     });
   }
 
   void reduce_all() {
     for (int unit = last_; unit >= 0; --unit) {
       add(Kind::reduce, unit), add(Kind::reduce_wait, unit);
-      if (plan_.shape.stage == 0) add(Kind::gather_grad, unit), add(Kind::gather_grad_wait, unit);
+      if (!divided_.optimizer_state) add(Kind::gather_grad, unit), add(Kind::gather_grad_wait, unit);
     }
   }
 };
@@ -204,8 +201,8 @@ void load_early(Plan& plan) {
 }
 
 std::int64_t leaf(const Shape& shape, int rank, int micro) {
-  return shape.stage <= 1 ? static_cast<std::int64_t>(rank) * shape.micro_steps + micro
-                          : static_cast<std::int64_t>(micro) * shape.ranks + rank;
+  return shape.divided().gradients ? static_cast<std::int64_t>(micro) * shape.ranks + rank
+                                   : static_cast<std::int64_t>(rank) * shape.micro_steps + micro;
 }
 
 std::string name(Kind kind) { return kNames[static_cast<std::size_t>(kind)]; }
@@ -305,14 +302,17 @@ double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node) {
 
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer,
                    bool offload_parameters, int secondary) {
-  const auto share = [&](int divided_from) { return stage >= divided_from ? parameters / ranks : parameters; };
+  const Division divided = divided_by(stage);
   const double again = secondary > 0 ? parameters / secondary * bytes_per_parameter : 0;
-  return again + (offload_parameters && stage == 3 ? 0 : share(3) * bytes_per_parameter) +
-         share(2) * bytes_per_parameter + (offload_optimizer ? 0 : share(1) * (bytes_per_parameter < 4 ? 12 : 8));
+  const double own = share(parameters, divided.parameters, ranks) * bytes_per_parameter;
+  return again + (offload_parameters && divided.parameters ? 0 : own) +
+         share(parameters, divided.gradients, ranks) * bytes_per_parameter +
+         (offload_optimizer ? 0
+                            : share(parameters, divided.optimizer_state, ranks) * (bytes_per_parameter < 4 ? 12 : 8));
 }
 
 std::int64_t peak_gathered(const Plan& plan) {
-  if (plan.shape.stage < 3) return 0;
+  if (!plan.shape.divided().parameters) return 0;
   std::int64_t now = 0, peak = 0;
   for (const Op& op : plan.ops) {
     if (gathers(op.kind)) peak = std::max(peak, now += plan.shape.units[static_cast<std::size_t>(op.unit)].numel);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/stage.hpp"
+
 namespace zs::plan {
 
 /// What an operation does to its unit. "start ... finish" pairs bracket a collective under way.
@@ -66,6 +68,8 @@ struct Shape {
   int secondary = 0;
   bool quantized_weights = false;    ///< parameters travel as 8 bits (stage 3; not from the secondary partition)
   bool quantized_gradients = false;  ///< gradients of micro-batches travel as 4 bits (stage 3)
+
+  Division divided() const { return divided_by(stage); }
 };
 
 struct Plan {

@@ -79,7 +79,7 @@ Json to_json(const Shape& shape) {
 Shape read_shape(const Reader& json) {
   constexpr std::int64_t kMost = 1 << 24, kParameters = std::int64_t{1} << 50;
   Shape shape;
-  shape.stage = json.within<int>("stage", 0, 3);
+  shape.stage = json.within<int>("stage", kStages.front(), kStages.back());
   shape.ranks = json.within<int>("ranks", 1, kMost);
   shape.micro_steps = json.within<int>("micro_steps", 1, kMost);
   shape.activation_checkpointing = json.get<bool>("activation_checkpointing");

@@ -239,7 +239,7 @@ void Engine::norm(Run& run) {
   run.result.loss_scale = scaler_.scale();
   run.scale = static_cast<float>(gradient_scale());
   run.result.grad_norm =
-      std::sqrt(sum_of_squares(group_, shards, states_.front().layout().owns_all)) * gradient_scale();
+      std::sqrt(sum_of_squares(group_, shards, !states_.front().layout().divided.optimizer_state)) * gradient_scale();
   // Now, before what the updates change goes home: a copy to the host would wait for that.
   read_losses(run);
   // As torch.nn.utils.clip_grad_norm_: a factor below 1 or NaN is applied.

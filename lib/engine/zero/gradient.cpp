@@ -54,10 +54,10 @@ void Gradient::start_reduce() {
   if (group_->size() == 1 && source.type != Type::float32 && !codec_ && source.device.kind != device::Device::Kind::cpu)
     return;
   // A whole float32 gradient that is kept until the update anyway is reduced in its place.
-  const bool in_place = source.type == Type::float32 && !layout_.shards_gradient;
+  const bool in_place = source.type == Type::float32 && !layout_.divided.gradients;
   if (in_place)
     value_ = source.part(layout_.slice.begin, layout_.slice.end);
-  else if (layout_.owns_all)
+  else if (!layout_.divided.optimizer_state)
     value_ = take(reduced_, Type::float32, layout_.numel).part(layout_.slice.begin, layout_.slice.end);
   else
     value_ = take(reduced_, Type::float32, layout_.slice.size());

@@ -75,7 +75,7 @@ class Parameters {
   std::optional<Kept> kept_;       // in place of slice_
   bool loaded_to_gather_ = false;  // it was in the store
 
-  bool sharded() const { return layout_.shards_parameters; }
+  bool sharded() const { return layout_.divided.parameters; }
 
   comm::Gathered encoded();
   device::View secondary() const;

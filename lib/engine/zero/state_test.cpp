@@ -45,7 +45,7 @@ struct Fixture {
   Fixture(comm::Group& its_group, int stage, Type type = Type::float32)
       : group(its_group),
         pool(group),
-        layout(zero::layout(unit, group, plan::Shape{{}, stage}, type)),
+        layout(zero::layout(unit, group, plan::Shape{{}, stage, group.size()}, type)),
         gradient(unit, group, pool, layout) {}
 
   void backward(std::int64_t leaf) {
@@ -194,7 +194,7 @@ TEST_CASE(
         const Unit unit;
         Pool pool(group);
         UnitState state(
-            unit, group, pool, layout(unit, group, plan::Shape{{}, stage}, type),
+            unit, group, pool, layout(unit, group, plan::Shape{{}, stage, group.size()}, type),
             [](const Layout& its, const device::View& parameters) {
               return fused_adamw({.name = "u", .segments = {{0, its.owned.size(), true}}, .parameters = parameters});
             });

@@ -23,7 +23,7 @@ double ideal_state_bytes(const metric::Run& run) {
   const std::string dtype = run.attribute("dtype");
   const bool half = among(dtype, {"bf16", "bfloat16", "fp16", "float16", "half"});
   const bool full = among(dtype, {"fp32", "float32", "float"});
-  const bool known = parameters && ranks && *ranks >= 1 && stage && *stage >= 0 && *stage <= 3 && (half || full);
+  const bool known = parameters && ranks && *ranks >= 1 && stage && plan::is_stage(*stage) && (half || full);
   if (!known) return metric::absent_real();
   return plan::state_bytes(*parameters, static_cast<int>(*stage), *ranks, half ? 2 : 4);
 }

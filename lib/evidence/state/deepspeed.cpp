@@ -77,7 +77,7 @@ State Reader::read() {
   layers();
   if (universal())
     read_universal(first->root);
-  else if (state_.stage && *state_.stage > 0)
+  else if (divided().optimizer_state)
     partitions();
   else
     unpartitioned(*first);
@@ -89,6 +89,8 @@ State Reader::read() {
 void Reader::fault(const std::string& file, const std::string& what) {
   state_.faults.push_back(located(folder_ + "/" + file, 0, what));
 }
+
+plan::Division Reader::divided() const { return plan::divided_by(state_.stage.value_or(0)); }
 
 bool Reader::universal() const { return fs::is_directory(folder_ + "/zero"); }
 
@@ -177,9 +179,10 @@ void Reader::open_optimizers() {
   }
   if (state_.layout.empty()) state_.layout = "ZeRO-" + to_text(*state_.stage);
   if (universal())
-    state_.layout = "universal", state_.stage = optimizers_.empty() && *state_.stage != 3 ? std::nullopt : state_.stage;
+    state_.layout = "universal",
+    state_.stage = optimizers_.empty() && !divided().parameters ? std::nullopt : state_.stage;
   // Ranks: every file says how many there are.
-  if (!state_.ranks || !state_.stage || *state_.stage == 0) return;
+  if (!state_.ranks || !divided().optimizer_state) return;
   for (const auto& [mp, files] : models_) {
     if (files.begin()->first >= 0) missing(files, "model_states");
     if (universal()) continue;
@@ -311,11 +314,11 @@ void Reader::layers() {
 void Reader::finish() {
   for (Parameter& parameter : state_.parameters) {
     if (parameter.weight && !parameter.buffer && !parameter.master && parameter.moments.empty() &&
-        parameter.tied.empty() && state_.stage && *state_.stage > 0 && !universal())
+        parameter.tied.empty() && divided().optimizer_state && !universal())
       parameter.frozen = true;
     if (parameter.tied == parameter.name) parameter.tied.clear();
   }
-  if (state_.stage == 1 && !universal()) {
+  if (divided().optimizer_state && !divided().gradients && !universal()) {
     for (const Parameter& parameter : state_.parameters) {
       if (parameter.frozen) {
         state_.notes.push_back("zero_to_fp32.py leaves out parameters that are not trained, as " + parameter.name +
@@ -324,7 +327,7 @@ void Reader::finish() {
       }
     }
   }
-  if (state_.stage == 3 && !universal())
+  if (divided().parameters && !universal())
     state_.notes.emplace_back("ZeRO-3 saves no 16-bit weights, so that masters cannot be checked against them");
 }
 

@@ -46,7 +46,7 @@ void Reader::partitions() {
       fault(files.front().name, "has parameters of another model-parallel rank: tensor parallelism is not joined");
       continue;
     }
-    if (*state_.stage == 3) {
+    if (divided().parameters) {
       stage_3(groups, files);
     } else {
       for (std::size_t group = 0; group < groups.size(); ++group) stage_1(group, groups[group], files);

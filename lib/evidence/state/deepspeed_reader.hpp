@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/stage.hpp"
 #include "state/state.hpp"
 #include "tensorfile/value.hpp"
 
@@ -52,6 +53,7 @@ class Reader {
 
   void fault(const std::string& file, const std::string& what);
   bool universal() const;
+  plan::Division divided() const;
 
   void scan();
 

@@ -71,7 +71,7 @@ void Reader::frozen(const std::vector<Opened>& files) {
       Parameter& parameter = state_.parameter(name);
       parameter.frozen = true;
       const Value* const listed = shapes ? shapes->find(name) : nullptr;
-      if (!listed || (parameter.weight && state_.stage != 3)) continue;
+      if (!listed || (parameter.weight && !divided().parameters)) continue;
       const Shape shape = shape_of(*listed);
       if (!parameter.weight) parameter.weight = Whole{tensor.dtype, shape};
       const std::int64_t count = parameter.weight->count();

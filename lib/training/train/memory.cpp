@@ -23,8 +23,9 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
       settings.engine.trains
           ? plan::state_bytes(parameters, settings.stage, ranks, bytes, offload.optimizer == zero::Place::disk,
                               offload.parameters == zero::Place::disk, settings.engine.zeropp.secondary)
-      : offload.parameters == zero::Place::disk ? 0
-                                                : parameters * bytes / (settings.stage == 3 ? ranks : 1);
+      : offload.parameters == zero::Place::disk
+          ? 0
+          : plan::share(parameters * bytes, plan::divided_by(settings.stage).parameters, ranks);
   // Two indices of 8 bytes for each token, and what one unit hands to the next, in no less than 16 bits.
   const double batch = real(settings.batch_size) * real(model.seq_length) * (2 * 8 + 2 * real(model.width));
   constexpr int kOperations = 4;  // forward, backward and the sum of the gradient, at least
@@ -52,19 +53,23 @@ namespace {
 std::string remedies(const model::Model& model, const Settings& s, int ranks, bool on_host) {
   const bool offloads = s.engine.offload.optimizer != zero::Place::device;
   const auto state = [&](int stage, bool offload) {
-    return plan::state_bytes(
-        static_cast<double>(unit::numel(model.units)), stage, ranks, static_cast<int>(at::elementSize(s.engine.dtype)),
-        offload, s.engine.offload.parameters != zero::Place::device, stage == 3 ? s.engine.zeropp.secondary : 0);
+    return plan::state_bytes(static_cast<double>(unit::numel(model.units)), stage, ranks,
+                             static_cast<int>(at::elementSize(s.engine.dtype)), offload,
+                             s.engine.offload.parameters != zero::Place::device,
+                             plan::divided_by(stage).parameters ? s.engine.zeropp.secondary : 0);
   };
   std::string text = "; parameters, gradients and optimizer state are " + to_bytes_text(state(s.stage, offloads)) +
                      " of a rank at stage " + std::to_string(s.stage);
-  for (int stage = s.stage + 1; stage <= 3 && ranks > 1; ++stage)
+  for (const int stage : plan::kStages) {
+    if (stage <= s.stage || ranks == 1) continue;
     text += ", " + to_bytes_text(state(stage, offloads)) + " with --zero_stage " + std::to_string(stage);
-  if (ranks == 1) text += s.stage == 3 ? ", less on more ranks" : ", less with --zero_stage 3 on more ranks";
+  }
+  const plan::Division divided = plan::divided_by(s.stage);
+  if (ranks == 1) text += divided.parameters ? ", less on more ranks" : ", less with --zero_stage 3 on more ranks";
   if (!offloads && !on_host && !s.engine.use_torch_adam) {
-    const int stage = std::max(1, s.stage);
+    const int stage = divided.optimizer_state ? s.stage : 1;
     text += ", " + to_bytes_text(state(stage, true)) + " with --offload_device cpu" +
-            (s.stage == 0 ? " --zero_stage 1" : "");
+            (divided.optimizer_state ? "" : " --zero_stage 1");
   }
   if (s.batch_size > 1)
     text += "; --max_gpu_batch_size " + to_text(s.batch_size / 2) + " keeps the activations of half as many sequences";

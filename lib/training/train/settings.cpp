@@ -163,8 +163,9 @@ zero::Offload offload(const config::Reading& config, const Settings& s) {
   const auto refuse = [&](const auto which, const std::string& why) {
     throw Error(place_of(config, which) + " is " + config.entry(which)->value + ", and " + why);
   };
-  if (state && s.stage == 0) refuse(kState, "stage 0 keeps all on the device: use --zero_stage 1, 2 or 3");
-  if (shards && s.stage != 3)
+  const plan::Division divided = plan::divided_by(s.stage);
+  if (state && !divided.optimizer_state) refuse(kState, "stage 0 keeps all on the device: use --zero_stage 1, 2 or 3");
+  if (shards && !divided.parameters)
     refuse(kShards, "stage " + std::to_string(s.stage) + " has no shards: use --zero_stage 3");
   if ((state || shards) && s.engine.use_torch_adam) {
     const std::string why =
@@ -197,7 +198,7 @@ zero::ZeroPlusPlus zeropp(const config::Reading& config, const Settings& s) {
   const auto refuse = [&](const auto which, const std::string& why) {
     throw Error(place_of(config, which) + " is " + config.entry(which)->value + ", and " + why);
   };
-  if (s.stage != 3) {
+  if (!plan::divided_by(s.stage).parameters) {
     const std::string why = "it is a part of stage 3: use --zero_stage 3";
     if (its.secondary > 0) refuse(kSecondary, why);
     if (its.quantized_weights) refuse(kWeights, why);
@@ -254,7 +255,8 @@ void choose_probe(const config::Reading& config, Settings& s) {
   s.probe = config[setting<"tracking.probe">].value_or(environment("ZS_PROBE"));
   if (s.probe == "off") s.probe.clear();
   if (s.probe.empty()) return;
-  if (std::error_code ignored; std::filesystem::exists(s.probe, ignored) && !std::filesystem::is_directory(s.probe, ignored))
+  if (std::error_code ignored;
+      std::filesystem::exists(s.probe, ignored) && !std::filesystem::is_directory(s.probe, ignored))
     throw Error(s.probe, 0, "is no folder: --probe takes one, with a file for each rank");
   s.probe_values = config[setting<"tracking.probe_values">].value_or(environment("ZS_PROBE_VALUES"));
   const std::string usual = environment("ZS_PROBE_EVERY");

@@ -101,7 +101,7 @@ InjectedFault read_fault(const std::string& text, const unit::Units& units, std:
   }
   if (parts.size() < 4) return fault;
   fault.rank = static_cast<int>(number(parts[3], "rank", 0, ranks - 1));
-  if (stage == 0) return fault;
+  if (!plan::divided_by(stage).optimizer_state) return fault;
   for (int rank = 0; rank < ranks; ++rank) {
     const comm::Slice slice = comm::slice(units[static_cast<std::size_t>(fault.unit)]->numel(), rank, ranks);
     const bool owns = slice.begin <= fault.element && fault.element < slice.end;

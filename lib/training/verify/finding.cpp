@@ -17,8 +17,13 @@ const char* name(Phase phase) {
   return kNames[static_cast<std::size_t>(phase)];
 }
 
+Phase last_of_gradient(const plan::Shape& shape) {
+  return shape.divided().gradients && shape.micro_steps > 1 ? Phase::shard_accumulation : Phase::reduction;
+}
+
 const char* name(What what) {
-  static constexpr std::array kNames = {"loss", "gradient", "norm", "norm after clipping", "loss scale", "parameter", "output"};
+  static constexpr std::array kNames = {"loss",       "gradient",  "norm",  "norm after clipping",
+                                        "loss scale", "parameter", "output"};
   return kNames[static_cast<std::size_t>(what)];
 }
 

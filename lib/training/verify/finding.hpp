@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compare/measure.hpp"
+#include "plan/plan.hpp"
 
 namespace zs::verify {
 
@@ -28,6 +29,8 @@ enum class Phase : std::int32_t {
   gather
 };
 const char* name(Phase phase);
+/// The one that gradients come out of: where they are divided each micro-step is reduced, and the sum comes last.
+Phase last_of_gradient(const plan::Shape& shape);
 
 enum class What : std::int32_t { loss, gradient, norm, clipped_norm, loss_scale, parameter, output };
 const char* name(What what);

@@ -130,9 +130,7 @@ void Probe::shard(int unit, int micro) {
 void Probe::reduced() {
   if (fault_ && fault_->kind == InjectedFault::Kind::bit && fault_->step == step_) fault_->apply(engine_, rank_);
   if (reference_->skipped) return;
-  // From stage 2 on each micro-step is reduced, and the sum over micro-steps comes last.
-  const plan::Shape& shape = engine_.plan().shape;
-  const Phase last = shape.stage >= 2 && shape.micro_steps > 1 ? Phase::shard_accumulation : Phase::reduction;
+  const Phase last = last_of_gradient(engine_.plan().shape);
   for (std::size_t u = 0; u < units_.size(); ++u) {
     zero::UnitState& state = engine_.states()[u];
     values(static_cast<int>(u), state.gradient.on_host(), state.owned(), reference_->sums[u], reference_->scale,

@@ -185,8 +185,7 @@ class Training {
 
   void reduced() {
     if (strikes() && fault_->kind == InjectedFault::Kind::bit) fault_->apply(*engine_, group_.rank());
-    const plan::Shape& shape = engine_->plan().shape;
-    const Phase last = shape.stage >= 2 && shape.micro_steps > 1 ? Phase::shard_accumulation : Phase::reduction;
+    const Phase last = last_of_gradient(engine_->plan().shape);
     for (int unit = 0; unit < static_cast<int>(watched_.size()); ++unit) gradient(unit, last, -1, owned(unit));
   }
 

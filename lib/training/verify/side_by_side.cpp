@@ -176,9 +176,9 @@ bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict)
   const auto batch = [&](std::int64_t leaf) { return s.batches.training(step, leaf); };
 
   std::vector<Tensors> own(static_cast<std::size_t>(settings.micro_steps));
-  std::vector<Tensors> together, shards;  // leaves of one micro-step from stage 2 on, and their sums
+  std::vector<Tensors> together, shards;  // leaves of one micro-step, where gradients are divided, and their sums
   const ReferenceStep reference = s.reference.compute(step, batch, [&](std::int64_t leaf, const Tensors& gradients) {
-    if (settings.stage >= 2) {
+    if (plan::divided_by(settings.stage).gradients) {
       together.push_back(s.reference.added(gradients));
       if (static_cast<int>(together.size()) == s.group.size()) shards.push_back(tree_sum(together)), together.clear();
     }
@@ -254,7 +254,8 @@ void SideBySide::judge(Verdict& verdict) {
   if (verdict.steps == 0)
     return fail("no step was compared: all " + std::to_string(s.skipped) +
                 " were skipped, their gradients being not finite");
-  const std::int64_t copies = s.request.train.stage == 0 ? s.group.size() : 1, all_steps = verdict.steps + s.skipped;
+  const std::int64_t copies = plan::divided_by(s.request.train.stage).optimizer_state ? 1 : s.group.size(),
+                     all_steps = verdict.steps + s.skipped;
   const StepRow& largest = verdict.largest;
   const auto outcome = [](const Difference& difference) {
     return difference.none() ? compare::Verdict::exact : compare::Verdict::within;

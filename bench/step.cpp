@@ -100,10 +100,10 @@ void measure(std::int64_t batch_size, std::int64_t length, int steps, const std:
   zs::zero::Settings engine_settings;
   engine_settings.max_grad_norm = 1;
   if (dtype == "bfloat16") engine_settings.dtype = at::kBFloat16;
-  const auto engine = zs::zero::make_engine(*group, model.units, {}, engine_settings);
+  zs::zero::Engine engine(*group, model.units, {}, engine_settings);
   const at::Tensor text = at::randint(0, 256, {batch_size, length + 1}, at::kLong);
   const zs::unit::Batch batch{text.narrow(1, 0, length).contiguous(), text.narrow(1, 1, length).contiguous()};
-  const auto step = [&](int number) { engine->step(number, 1e-3, [&](std::int64_t) { return batch; }); };
+  const auto step = [&](int number) { engine.step(number, 1e-3, [&](std::int64_t) { return batch; }); };
   step(1);
   at::addGlobalCallback(
       at::RecordFunctionCallback(begins, ends)

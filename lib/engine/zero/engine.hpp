@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "comm/group.hpp"
-#include "plan/pass.hpp"
-#include "plan/schedule.hpp"
 #include "unit/unit.hpp"
 #include "zero/ahead.hpp"
 #include "zero/loss_scaler.hpp"
+#include "zero/memory.hpp"
+#include "zero/plans.hpp"
+#include "zero/settings.hpp"
 #include "zero/state.hpp"
 
 namespace zs::zero {
@@ -26,53 +27,9 @@ struct Observer {
   std::function<void()> reduced{};                   ///< all gradient sums are there, nothing is updated yet
 };
 
-/// Where state lies that is not in use.
-struct Offload {
-  Place optimizer = Place::device;   ///< moments, and masters beside 16-bit parameters; not with use_torch_adam
-  Place parameters = Place::device;  ///< shards of stage 3
-  std::string nvme_path{};           ///< folder for what is on a disk
-  Place passes = Place::host;        ///< where passes move to what is in device memory between steps
-};
-
-/// What of ZeRO++ stage 3 does.
-struct ZeroPlusPlus {
-  int secondary = 0;  ///< ranks of a group that keeps the parameters once more, divided among them (hpZ); 0: none
-  bool quantized_weights = false, quantized_gradients = false;
-  std::int64_t self_test_every = 0;  ///< steps between self-tests of what travels as integers; 0: the first one alone
-};
-
-struct Settings {
-  bool trains = true;  ///< false: the model is evaluated alone, and no moments are kept
-  AdamW adamw{};
-  bool use_torch_adam = false;  ///< update with torch::optim::AdamW itself
-  double max_grad_norm = 0;     ///< clip the global norm to this; 0 for none
-  bool decay_all = true;        ///< weight decay on every parameter; false leaves biases and norms out
-  at::ScalarType dtype = at::kFloat;
-  at::ScalarType autocast = at::kFloat;  ///< of matrix products, with float32 parameters; float32: none
-  LossScaling loss_scaling{};            ///< of float16
-  /// Whether the loss is scaled, and a step whose gradient is not finite skipped.
-  bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
-  std::uint64_t seed = 1;
-  Offload offload{};
-  ZeroPlusPlus zeropp{};
-  /// Only rank and micro-step counts whose sums have the same bits in every stage and on every number of ranks: powers
-  /// of two. Without it any count runs, and repeats its own bits alone.
-  bool exact = true;
-  unit::Beginning begin{};  ///< null: every unit's own initial values, by the seed
-};
-
 /// An operation that has run alone: what was given to the device before it was done, and so is it. `bytes` are
 /// allocated on the device behind it.
 using Timed = std::function<void(const plan::Op& op, double seconds, std::int64_t bytes)>;
-
-/// How a step is divided among ranks and in time.
-struct Strategy {
-  int stage = 0;
-  int micro_steps = 1;
-  bool activation_checkpointing = false;
-  plan::Schedule passes{};  ///< over the plan; empty: none
-  plan::Budget budget{};    ///< what they may use
-};
 
 struct StepResult {
   double loss = 0;          ///< mean over all micro-batches of the step, all ranks: the canonical tree, divided once
@@ -99,16 +56,8 @@ using BatchOf = std::function<unit::Batch(std::int64_t leaf)>;
 
 class Engine {
  public:
-  /// Parameters get their initial values. Throws zs::Error if sums would not be exact and must be (ranks not a power of
-  /// two up to kTiles, micro-steps not a power of two), if the ranks do not have the same plans, and as plan::compile
-  /// does. COLLECTIVE.
+  /// Parameters get their initial values. Throws zs::Error as Plans does. COLLECTIVE.
   Engine(comm::Group& group, const unit::Units& units, const Strategy& strategy, const Settings& settings);
-
-  /// Takes the plan that the schedule of passes has for a step; true if it is another than before.
-  bool prepare(std::int64_t step);
-  /// What the operations of a step take, for those entries of the schedule that begin behind the first step: from now
-  /// on their plans are made by it. COLLECTIVE: the same on every rank.
-  void measured(std::shared_ptr<const plan::Profile> profile);
 
   /// One optimizer step, by the plan that is for it. `step` counts from 1. REQUIRES: Settings::trains. COLLECTIVE.
   StepResult step(std::int64_t step, double learning_rate, const BatchOf& batch);
@@ -121,18 +70,6 @@ class Engine {
   /// ranks if they do not agree. COLLECTIVE.
   std::string digest();
 
-  /// Bytes of model state that this rank has allocated in device memory: parameters, gradients, optimizer state, and
-  /// the buffers in which parameters are gathered, gradients summed, and what is offloaded is used. After a step it is
-  /// the peak of training.
-  std::int64_t state_bytes();
-  /// Bytes of what is offloaded.
-  std::int64_t offloaded_bytes() const;
-  /// What the formulas of plan say of parameters, gradients and optimizer state alone, and of a step before any pass.
-  double ideal_state_bytes() const;
-  double ideal_comm_bytes() const;
-  /// The same of bytes to other nodes; nothing where ranks are not spread evenly over nodes, in order.
-  std::optional<double> ideal_bytes_between_nodes() const;
-
   /// Times each operation of the steps to come, which makes them slower; null: no longer.
   void time(Timed timed) { timed_ = std::move(timed); }
   /// Sets who sees the steps to come.
@@ -140,7 +77,7 @@ class Engine {
   /// Gradients are sums over leaves of the scaled loss: times this they are the mean gradient.
   double gradient_scale() const { return 1.0 / (static_cast<double>(leaves()) * scaler_.scale()); }
   /// The global leaf that this rank computes in a micro-step.
-  std::int64_t leaf(int micro) const { return plan::leaf(plan_.shape, group_.rank(), micro); }
+  std::int64_t leaf(int micro) const { return plan::leaf(plan().shape, group_.rank(), micro); }
   const LossScaler& scaler() const { return scaler_; }
   /// Optimizer updates so far: steps less those skipped.
   std::int64_t updates() const { return updates_; }
@@ -151,10 +88,12 @@ class Engine {
   bool on_disk() const { return settings_.offload.optimizer == Place::disk; }
   Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }
 
-  /// The plan of the step under way, or to come; and those of all entries of the schedule.
-  const plan::Plan& plan() const { return plan_; }
-  const std::vector<plan::Plan>& plans() const { return plans_; }
-  const plan::Schedule& schedule() const { return schedule_; }
+  Plans& plans() { return plans_; }
+  /// The plan of the step under way, or to come.
+  const plan::Plan& plan() const { return plans_.current(); }
+  comm::Group& group() const { return group_; }
+  const Settings& settings() const { return settings_; }
+  const Memory& memory() const { return memory_; }
   const unit::Units& units() const { return units_; }
   std::vector<UnitState>& states() { return states_; }
 
@@ -180,17 +119,9 @@ class Engine {
 
   comm::Group& group_;
   const unit::Units& units_;
-  plan::Schedule schedule_;
-  plan::Budget budget_;
-  std::vector<plan::Plan> plans_;  // by entry of the schedule
-  std::size_t at_ = 0;             // the entry whose plan is
-  plan::Plan plan_;
-  bool other_plan_ = false;  // since prepare()
   Settings settings_;
-  Pool pool_;
-  std::unique_ptr<comm::Group> secondary_group_;  // of ranks that share a secondary partition, or null
-  std::optional<Pool> secondary_pool_;
-  std::unique_ptr<Store> optimizer_store_, parameter_store_, input_store_;  // null: in device memory
+  Plans plans_;
+  Memory memory_;
   std::vector<UnitState> states_;
   LossScaler scaler_;
   std::int64_t updates_ = 0;
@@ -214,28 +145,17 @@ class Engine {
   void execute(const plan::Plan& plan, Run& run);
   void execute(const plan::Op& op, Run& run);
   void start_gather(const plan::Op& op, Run& run);
-  void require_same_plans();
-  /// Where what an operation moves lies while it is away: `offloaded` if that is not device memory, else where the
-  /// passes move it, if one of the plans does.
-  std::unique_ptr<Store> store(Place offloaded, plan::Kind moves) const;
   std::int64_t held();
   void execute_timed(const plan::Op& op, Run& run);
   void forward(int unit, int micro, bool keep_graph, Run& run);
   void recompute(int unit, int micro, Run& run);
-  void backward(int unit, int micro);
+  void backward(int unit);
   void norm(Run& run);
   static void read_losses(Run& run);
   void update(int unit, Run& run);
   at::Tensor compute(int unit, int micro, Run& run);
   std::vector<float> gather_losses(const Run& run, std::int64_t leaves);
-  std::int64_t leaves() const { return static_cast<std::int64_t>(group_.size()) * plan_.shape.micro_steps; }
+  std::int64_t leaves() const { return static_cast<std::int64_t>(group_.size()) * plan().shape.micro_steps; }
 };
-
-/// The engine of a strategy: its plan after passes. Throws as Engine and plan::compile do. COLLECTIVE.
-std::unique_ptr<Engine> make_engine(comm::Group& group, const unit::Units& units, const Strategy& strategy,
-                                    const Settings& settings);
-
-/// True if sums over so many ranks and micro-steps have the same bits in every stage and however they are spread.
-bool exact_sums(int ranks, int micro_steps);
 
 }  // namespace zs::zero

@@ -76,7 +76,7 @@ void Engine::execute_timed(const plan::Op& op, Run& run) {
 }
 
 void Engine::execute(const plan::Op& op, Run& run) {
-  const Annotation annotation(plan_, op, group_, device::type_of(settings_.dtype));
+  const Annotation annotation(plan(), op, group_, device::type_of(settings_.dtype));
   if (op.kind == Kind::norm) return norm(run);
   UnitState& state = states_[static_cast<std::size_t>(op.unit)];
   switch (op.kind) {
@@ -100,7 +100,7 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::recompute:
       return recompute(op.unit, op.micro, run);
     case Kind::backward:
-      backward(op.unit, op.micro);
+      backward(op.unit);
       if (observer_.leaf) {
         const auto begin = std::chrono::steady_clock::now();
         observer_.leaf(op.unit, op.micro);
@@ -108,12 +108,12 @@ void Engine::execute(const plan::Op& op, Run& run) {
       }
       return;
     case Kind::accumulate:
-      return state.gradient.accumulate(plan_.shape.micro_steps);
+      return state.gradient.accumulate(plan().shape.micro_steps);
     case Kind::reduce:
       if (op.micro < 0 && observer_.local_sum) observer_.local_sum(op.unit);
       return state.gradient.start_reduce();
     case Kind::reduce_wait:
-      if (run.self_test && plan_.shape.quantized_gradients)
+      if (run.self_test && plan().shape.quantized_gradients)
         uncounted(run, [&] { state.gradient.finish_reduce(/*self_test=*/true); });
       else
         state.gradient.finish_reduce();
@@ -136,8 +136,8 @@ void Engine::execute(const plan::Op& op, Run& run) {
     case Kind::load_input:
       return state.stored_input.start_load();
     case Kind::store_input:
-      return state.stored_input.move_out(*input_store_, "input of " + units_[static_cast<std::size_t>(op.unit)]->name(),
-                                         state.input);
+      return state.stored_input.move_out(*memory_.inputs,
+                                         "input of " + units_[static_cast<std::size_t>(op.unit)]->name(), state.input);
     case Kind::norm:
       return;
   }
@@ -209,7 +209,7 @@ void Engine::recompute(int unit, int micro, Run& run) {
   state.output = compute(unit, micro, run);
 }
 
-void Engine::backward(int unit, int) {
+void Engine::backward(int unit) {
   const auto index = static_cast<std::size_t>(unit);
   UnitState& state = states_[index];
   const int tied_to = units_[index]->tied_to();

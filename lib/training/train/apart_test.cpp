@@ -19,8 +19,7 @@ std::string saved(const std::string& folder, const std::function<void(zero::Engi
   std::string said;
   comm::run_in_process(2, [&](comm::Group& group) {
     const model::Model model = model::make({.name = "tiny", .num_layers = 1, .seq_length = 16});
-    const auto made = zero::make_engine(group, model.units, {}, {});
-    zero::Engine& engine = *made;
+    zero::Engine engine(group, model.units, {}, {});
     zero::UnitState& last = engine.states().back();
     last.set_parameters(at::zeros({last.numel()}));
     checkpoint::Progress progress{

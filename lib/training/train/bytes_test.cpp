@@ -12,7 +12,7 @@
 #include "model/model.hpp"
 #include "plan/memory.hpp"
 #include "plan/profile.hpp"
-#include "zero/engine.hpp"
+#include "zero/accounting.hpp"
 
 namespace zs {
 namespace {
@@ -40,29 +40,28 @@ Cost cost(int stage, int ranks, int micro_steps, at::ScalarType dtype = at::kFlo
         zero::Strategy strategy = more;
         strategy.stage = stage;
         strategy.micro_steps = micro_steps;
-        const auto engine =
-            zero::make_engine(group, model.units, strategy, {.dtype = dtype, .offload = offload, .zeropp = zeropp});
+        zero::Engine engine(group, model.units, strategy, {.dtype = dtype, .offload = offload, .zeropp = zeropp});
         const at::Tensor tokens = at::arange(9).view({1, 9});
         const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
         zero::StepResult result;
-        for (int step = 1; step <= 2; ++step) result = engine->step(step, 1e-3, [&](std::int64_t) { return batch; });
+        for (int step = 1; step <= 2; ++step) result = engine.step(step, 1e-3, [&](std::int64_t) { return batch; });
         const auto rank = static_cast<std::size_t>(group.rank());
         cost.sent[rank] = result.sent;
         cost.between_nodes[rank] = result.sent_between_nodes;
-        cost.kept[rank] = engine->state_bytes();
+        cost.kept[rank] = zero::state_bytes(engine);
         if (rank != 0) return;
-        cost.ideal_sent = engine->ideal_comm_bytes();
-        cost.ideal_between_nodes = engine->ideal_bytes_between_nodes();
-        cost.ideal_kept = engine->ideal_state_bytes();
-        cost.planned = plan::kept_bytes(engine->plan(), static_cast<int>(at::elementSize(dtype)));
+        cost.ideal_sent = zero::ideal_comm_bytes(engine);
+        cost.ideal_between_nodes = zero::ideal_bytes_between_nodes(engine);
+        cost.ideal_kept = zero::ideal_state_bytes(engine);
+        cost.planned = plan::kept_bytes(engine.plan(), static_cast<int>(at::elementSize(dtype)));
         cost.parameters = unit::numel(model.units);
         std::set<std::int64_t> sizes;
         for (const auto& unit : model.units) sizes.insert(unit->numel());
         cost.largest = *sizes.rbegin();
         cost.first = model.units.front()->numel();
-        cost.offloaded = engine->offloaded_bytes();
+        cost.offloaded = zero::offloaded_bytes(engine);
         cost.collectives = result.collectives;
-        cost.planned_collectives = plan::collectives(engine->plan());
+        cost.planned_collectives = plan::collectives(engine.plan());
         cost.held = result.held;
         cost.live = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
       },
@@ -155,12 +154,12 @@ TEST_CASE("bytes: an evaluation gathers each unit once, and one without a traini
         std::pair<std::int64_t, std::int64_t> sent_and_kept;
         comm::run_in_process(ranks, [&](comm::Group& group) {
           const model::Model model = model::make({.name = "tiny", .seq_length = 8});
-          const auto engine = zero::make_engine(group, model.units, {.stage = stage},
-                                                {.trains = trains, .offload = {place, {}, folder.path()}});
+          zero::Engine engine(group, model.units, {.stage = stage},
+                              {.trains = trains, .offload = {place, {}, folder.path()}});
           const at::Tensor tokens = at::arange(9).view({1, 9});
           const unit::Batch batch{tokens.narrow(1, 0, 8).contiguous(), tokens.narrow(1, 1, 8).contiguous()};
-          const std::int64_t kept = engine->state_bytes(), before = group.bytes_sent();
-          engine->evaluate(ranks, [&](std::int64_t) { return batch; });
+          const std::int64_t kept = zero::state_bytes(engine), before = group.bytes_sent();
+          engine.evaluate(ranks, [&](std::int64_t) { return batch; });
           if (group.rank() != 0) return;
           parameters = unit::numel(model.units);
           sent_and_kept = {group.bytes_sent() - before, kept};

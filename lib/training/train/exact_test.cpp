@@ -52,16 +52,16 @@ Outcome trained(const Case& c) {
                                             .seq_length = model::takes_images(c.model) ? 0 : 16,
                                             .dropout = 0.1,
                                             .fused = c.fused});
-    const auto engine = zero::make_engine(
+    zero::Engine engine(
         group, model.units,
         {c.stage, c.micro_steps, c.checkpointing,
          c.passes.empty() && c.compiled ? plan::from_the_start(plan::usual_passes()) : c.passes, c.budget},
         {.max_grad_norm = c.max_grad_norm, .dtype = c.dtype, .offload = c.offload, .zeropp = c.zeropp});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
-      last = engine->step(step, 1e-3, [&](std::int64_t leaf) { return batch(model, step, leaf); });
+      last = engine.step(step, 1e-3, [&](std::int64_t leaf) { return batch(model, step, leaf); });
     }
-    const std::string digest = engine->digest();
+    const std::string digest = engine.digest();
     if (group.rank() == 0) outcome = {digest, last.loss, last.grad_norm};
   });
   return outcome;

@@ -10,6 +10,7 @@
 #include "comm/nodes.hpp"
 #include "device/memory.hpp"
 #include "plan/memory.hpp"
+#include "zero/accounting.hpp"
 
 namespace zs::train {
 namespace {
@@ -56,7 +57,7 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   profile.node = comm::ranks_beside_first(group_);
   profile.overlaps = group_.device().kind != device::Device::Kind::cpu;
   profile.peak = static_cast<double>(device::statistics(group_.device()).peak);
-  profile.state = static_cast<double>(engine_.state_bytes());
+  profile.state = static_cast<double>(zero::state_bytes(engine_));
   profile.slots = profile.overlaps ? 0 : slots_of_node(group_);
   profile.config = model_.config_json;
   std::vector<plan::Profile> ranks;
@@ -70,7 +71,7 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
     ranks.push_back(plan::profile_from_json(its, "the profile of a rank"));
   const auto all = std::make_shared<const plan::Profile>(plan::joined(ranks));
   if (group_.rank() == 0) write_file(folder + "/profile.json", plan::to_json(*all));
-  engine_.measured(all);
+  engine_.plans().measured(all);
   return true;
 }
 

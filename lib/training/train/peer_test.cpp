@@ -85,11 +85,11 @@ std::vector<double> trained(const model::Model& model, const checkpoint::Weights
                             std::int64_t steps, double learning_rate) {
   std::vector<double> losses;
   comm::run_in_process(1, [&](comm::Group& group) {
-    const auto engine = zero::make_engine(
+    zero::Engine engine(
         group, model.units, {},
         {.begin = [&](std::size_t u, std::int64_t begin, std::span<float> values) { weights.read(u, begin, values); }});
     for (std::int64_t step = 1; step <= steps; ++step)
-      losses.push_back(engine->step(step, learning_rate, [&](std::int64_t) { return batch; }).loss);
+      losses.push_back(engine.step(step, learning_rate, [&](std::int64_t) { return batch; }).loss);
   });
   return losses;
 }

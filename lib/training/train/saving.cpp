@@ -90,7 +90,8 @@ void require_same(const checkpoint::Progress& progress, const Settings& settings
     const attribute::Attribute* const row = attribute::find(name);
     if (!row || !now.contains(name) || now[name] == then) continue;
     throw Error(settings.checkpoint, 0,
-                "was made with " + name + " " + then + ", not " + now[name] + ": use " + config::as_option(*config::known(row->key), then) +
+                "was made with " + name + " " + then + ", not " + now[name] + ": use " +
+                    config::as_option(*config::known(row->key), then) +
                     ", or begin another run from its weights, --model_name " + settings.checkpoint);
   }
 }

@@ -24,6 +24,7 @@
 #include "train/saving.hpp"
 #include "train/schedule.hpp"
 #include "train/signals.hpp"
+#include "zero/accounting.hpp"
 
 namespace zs::train {
 namespace {
@@ -60,13 +61,13 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
   if (!settings_.save_pretrained.empty()) checkpoint::prepare_pretrained(group_, settings_.save_pretrained);
   if (settings_.checkpoint.empty()) settings_.engine.begin = beginning_of(group_, settings_, model_);
   try {
-    engine_ = zero::make_engine(group_, model_.units, settings_.strategy(), settings_.engine);
+    engine_ = std::make_unique<zero::Engine>(group_, model_.units, settings_.strategy(), settings_.engine);
   } catch (...) {
     explain_memory(group_, model_, settings_);
     throw;
   }
   if (!settings_.checkpoint.empty()) load_checkpoint();
-  engine_->prepare(done_ + 1);
+  engine_->plans().prepare(done_ + 1);
 }
 
 void Trainer::load_checkpoint() {
@@ -117,9 +118,9 @@ void Trainer::describe() {
                                                                                    : "whole"},
                             {"dataset_images", model_.takes_images() ? number(batches_.data().training->size()) : ""},
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
-                            {"ideal_state_bytes", number(engine_->ideal_state_bytes())},
-                            {"ideal_comm_bytes", number(engine_->ideal_comm_bytes())}};
-  if (const auto between = engine_->ideal_bytes_between_nodes(); between && several_nodes_)
+                            {"ideal_state_bytes", number(zero::ideal_state_bytes(*engine_))},
+                            {"ideal_comm_bytes", number(zero::ideal_comm_bytes(*engine_))}};
+  if (const auto between = zero::ideal_bytes_between_nodes(*engine_); between && several_nodes_)
     known["ideal_comm_bytes_between_nodes"] = number(*between);
   known.merge(train::arithmetic(group_.device(), settings_));
   known.merge(run_.attributes);
@@ -189,7 +190,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     ++step;
     const bool last = step == steps_;
     saving.before(step, steps_, [&] { probing_->gradients(step); });
-    if (engine_->prepare(step)) tell_plan(step);
+    if (engine_->plans().prepare(step)) tell_plan(step);
     measuring.before(step);
     profile.begin(step);
     train_step(step);
@@ -222,7 +223,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
   profile.finish();
   probing_->finish(step);
   run_.attributes["state_digest"] = digest;
-  const auto held = comm::exchange_values(group_, engine_->state_bytes(), "exchange of memory use");
+  const auto held = comm::exchange_values(group_, zero::state_bytes(*engine_), "exchange of memory use");
   const std::int64_t state_bytes = *std::max_element(held.begin(), held.end());
   run_.attributes["state_bytes"] = to_text(state_bytes);
   Outcome result = outcome(digest, stopped);

@@ -49,8 +49,8 @@ class Trainer {
   Trainer(comm::Group& group, const Settings& settings);
 
   /// The plans of a step, after passes, and from how many steps done on.
-  const std::vector<plan::Plan>& plans() const { return engine_->plans(); }
-  const plan::Schedule& passes() const { return engine_->schedule(); }
+  const std::vector<plan::Plan>& plans() const { return engine_->plans().all(); }
+  const plan::Schedule& passes() const { return engine_->plans().schedule(); }
   std::int64_t steps() const { return steps_; }
   const model::Model& model() const { return model_; }
   /// What its parameters begin with, null where that is the units' own.

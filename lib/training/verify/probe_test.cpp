@@ -40,9 +40,9 @@ void move_bit(Tensors& tensors) {
 Finding finding_of(const std::string& what, int stage) {
   const model::Model model = model::make({.name = "tiny", .num_layers = 1, .seq_length = 8});
   const auto group = comm::single();
-  const auto engine = zero::make_engine(*group, model.units, {.stage = stage, .micro_steps = 2}, {.max_grad_norm = 1});
+  zero::Engine engine(*group, model.units, {.stage = stage, .micro_steps = 2}, {.max_grad_norm = 1});
   Reference reference(model.units, {.max_grad_norm = 1}, 2);
-  Probe probe(*engine, model.units, 0, {}, /*across=*/false, {});
+  Probe probe(engine, model.units, 0, {}, /*across=*/false, {});
   Tensors start = copied(reference.parameters());
   if (what == "start") move_bit(start);
   probe.begin_run(start, copied(reference.parameters()));
@@ -62,7 +62,7 @@ Finding finding_of(const std::string& what, int stage) {
   if (what == "sum") move_bit(doctored.sums);
   if (what == "norm") doctored.grad_norm = std::nextafter(doctored.grad_norm, 0.0);
   probe.begin(1, doctored, leaves, shards, used, 1e-3);
-  const zero::StepResult result = engine->step(1, 1e-3, batch);
+  const zero::StepResult result = engine.step(1, 1e-3, batch);
   reference.update(step, 1e-3);
   Tensors masters = copied(reference.parameters()), copies = copied(reference.rounded());
   if (what == "master") move_bit(masters), move_bit(copies);

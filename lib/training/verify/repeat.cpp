@@ -82,7 +82,7 @@ class Training {
   std::vector<Result> run(bool faulty) {
     results_.clear();
     faulty_ = faulty && fault_;
-    engine_ = zero::make_engine(group_, watched_, settings_.strategy(), settings_.engine);
+    engine_ = std::make_unique<zero::Engine>(group_, watched_, settings_.strategy(), settings_.engine);
     engine_->observe(
         {[this](int unit, int micro) { gradient(unit, Phase::backward, engine_->leaf(micro), whole(unit)); },
          [this](int unit) { gradient(unit, Phase::accumulation, -1, whole(unit)); },

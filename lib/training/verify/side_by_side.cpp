@@ -96,7 +96,7 @@ struct SideBySide::State {
         reference_model(model::make(reference_kernels(r))),
         leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
         batches(train::read_batches(g, r.train, model)),
-        engine(zero::make_engine(g, model.units, r.train.strategy(), begun(g).engine)),
+        engine(std::make_unique<zero::Engine>(g, model.units, r.train.strategy(), begun(g).engine)),
         reference(reference_model.units, reference_settings(request, g.device()), leaves),
         fault(r.fault.empty() ? std::nullopt
                               : std::optional(read_fault(r.fault, model.units, r.train.max_steps, g.size(), r.train))),
@@ -111,7 +111,7 @@ SideBySide::~SideBySide() = default;
 
 std::vector<std::string> SideBySide::pass_effects() const {
   std::vector<std::string> all;
-  for (const plan::Plan& plan : state_->engine->plans())
+  for (const plan::Plan& plan : state_->engine->plans().all())
     all.insert(all.end(), plan.effects.begin(), plan.effects.end());
   return all;
 }

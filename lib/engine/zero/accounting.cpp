@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zero/accounting.hpp"
+
+#include <set>
+#include <string>
+
+#include "comm/nodes.hpp"
+
+namespace zs::zero {
+namespace {
+
+int bytes_per_parameter(const Engine& engine) { return static_cast<int>(at::elementSize(engine.settings().dtype)); }
+
+}  // namespace
+
+std::int64_t state_bytes(Engine& engine) {
+  const Memory& memory = engine.memory();
+  std::int64_t bytes = memory.pool.bytes() + (memory.secondary_pool ? memory.secondary_pool->bytes() : 0);
+  for (UnitState& state : engine.states()) {
+    const Kept* const shard = state.parameters.shard();
+    bytes += state.optimizer->bytes() + (shard ? shard->resident_bytes() : 0);
+  }
+  for (const auto* const store : {&memory.optimizer, &memory.parameters})
+    bytes += *store ? (*store)->staging_bytes() : 0;
+  return bytes;
+}
+
+std::int64_t offloaded_bytes(const Engine& engine) {
+  const Memory& memory = engine.memory();
+  std::int64_t bytes = 0;
+  for (const auto* const store : {&memory.optimizer, &memory.parameters, &memory.inputs})
+    bytes += *store ? (*store)->bytes() : 0;
+  return bytes;
+}
+
+double ideal_state_bytes(const Engine& engine) {
+  const plan::Shape& shape = engine.plan().shape;
+  return plan::state_bytes(static_cast<double>(unit::numel(engine.units())), shape.stage, shape.ranks,
+                           bytes_per_parameter(engine), shape.offload_optimizer, shape.offload_parameters,
+                           shape.secondary);
+}
+
+double ideal_comm_bytes(const Engine& engine) {
+  return plan::sent_bytes(plan::baseline(engine.plan().shape), bytes_per_parameter(engine));
+}
+
+std::optional<double> ideal_bytes_between_nodes(const Engine& engine) {
+  const comm::Group& group = engine.group();
+  std::set<std::string> hosts;
+  const int node = comm::ranks_beside_first(group);
+  for (int rank = 0; rank < group.size(); ++rank) {
+    hosts.insert(group.host(rank));
+    if (group.host(rank) != group.host(rank / node * node)) return {};
+  }
+  if (static_cast<int>(hosts.size()) * node != group.size()) return {};
+  return plan::sent_between_nodes(plan::baseline(engine.plan().shape), bytes_per_parameter(engine), node);
+}
+
+}  // namespace zs::zero

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the model state of one rank lies: pools of device memory, and stores for what is away between its uses.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "zero/plans.hpp"
+#include "zero/pool.hpp"
+#include "zero/store.hpp"
+
+namespace zs::zero {
+
+struct Memory {
+  /// COLLECTIVE.
+  Memory(comm::Group& group, const Plans& plans, const Settings& settings);
+
+  Pool pool;
+  std::unique_ptr<comm::Group> secondary_group;  ///< of ranks that share a secondary partition, or null
+  std::optional<Pool> secondary_pool;
+  std::unique_ptr<Store> optimizer, parameters, inputs;  ///< null: in device memory
+};
+
+}  // namespace zs::zero

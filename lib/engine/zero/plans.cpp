@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "zero/plans.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/error.hpp"
+#include "comm/agree.hpp"
+
+namespace zs::zero {
+namespace {
+
+using comm::kTiles;
+
+bool exact_ranks(int ranks) { return ranks <= kTiles && std::has_single_bit(static_cast<unsigned>(ranks)); }
+bool exact_micro_steps(int micro_steps) { return std::has_single_bit(static_cast<unsigned>(micro_steps)); }
+
+void require_exact(int ranks, int micro_steps) {
+  const std::string remedy = "; --reduction any runs without that promise";
+  if (!exact_ranks(ranks)) {
+    throw Error("exact sums need a power of two of ranks (1, 2, 4, 8 ... " + std::to_string(kTiles) + "), not " +
+                std::to_string(ranks) + remedy);
+  }
+  if (!exact_micro_steps(micro_steps)) {
+    throw Error("exact sums need a power of two of gradient accumulation steps (1, 2, 4, 8 ...), not " +
+                std::to_string(micro_steps) + remedy);
+  }
+}
+
+/// What of ZeRO++ the ranks cannot do.
+void require_divisible(const plan::Shape& shape) {
+  if (shape.secondary > 0 && shape.ranks % shape.secondary != 0)
+    throw Error("a secondary partition of " + std::to_string(shape.secondary) + " ranks does not divide " +
+                std::to_string(shape.ranks) + " ranks: set zero_hpz_partition_size to the ranks of a node");
+  const bool integers = shape.quantized_weights || shape.quantized_gradients;
+  if (integers && !exact_ranks(shape.ranks))
+    throw Error("what travels as integers is divided among a power of two of ranks (1, 2, 4, 8 ... " +
+                std::to_string(kTiles) + "), not " + std::to_string(shape.ranks) +
+                ": leave out zero_quantized_weights and zero_quantized_gradients");
+}
+
+plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const Strategy& strategy,
+                     const Settings& settings) {
+  plan::Shape shape{{}, strategy.stage, group.size(), strategy.micro_steps, strategy.activation_checkpointing};
+  shape.offload_optimizer = settings.offload.optimizer != Place::device;
+  shape.offload_parameters = settings.offload.parameters != Place::device;
+  shape.secondary = settings.zeropp.secondary;
+  shape.quantized_weights = settings.zeropp.quantized_weights;
+  shape.quantized_gradients = settings.zeropp.quantized_gradients;
+  for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->tied_to()});
+  return shape;
+}
+
+}  // namespace
+
+bool exact_sums(int ranks, int micro_steps) { return exact_ranks(ranks) && exact_micro_steps(micro_steps); }
+
+plan::Plan evaluation_plan(const plan::Plan& training) {
+  plan::Shape shape = training.shape;
+  shape.micro_steps = 1;
+  shape.secondary = 0;  // each unit is gathered once
+  plan::Plan plan = plan::baseline(shape);
+  const auto loss = std::find_if(plan.ops.begin(), plan.ops.end(),
+                                 [last = static_cast<int>(shape.units.size()) - 1](const plan::Op& op) {
+                                   return plan::computes(op.kind) && op.unit == last;
+                                 });
+  plan.ops.erase(loss + 1, plan.ops.end());
+  // Nor are shards wanted that are on their way for what was cut.
+  for (std::size_t i = 0; i < plan.ops.size();) {
+    const bool wanted = std::find(plan.ops.begin() + static_cast<std::ptrdiff_t>(i), plan.ops.end(),
+                                  plan::Op{plan::Kind::gather, plan.ops[i].unit, -1}) != plan.ops.end();
+    if (plan.ops[i].kind == plan::Kind::load_shard && !wanted)
+      plan.ops.erase(plan.ops.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
+  }
+  // Nor what the cut left gathered.
+  std::vector<bool> whole(shape.units.size());
+  for (const plan::Op& op : plan.ops) {
+    if (op.kind == plan::Kind::gather_wait) whole[static_cast<std::size_t>(op.unit)] = true;
+    if (op.kind == plan::Kind::release) whole[static_cast<std::size_t>(op.unit)] = false;
+  }
+  for (std::size_t unit = 0; unit < whole.size(); ++unit) {
+    if (whole[unit]) plan.ops.push_back({plan::Kind::release, static_cast<int>(unit), -1});
+  }
+  return plan;
+}
+
+Plans::Plans(comm::Group& group, const unit::Units& units, const Strategy& strategy, const Settings& settings)
+    : group_(group),
+      schedule_(strategy.passes.empty() ? plan::from_the_start({}) : strategy.passes),
+      budget_(strategy.budget) {
+  const plan::Shape shape = shape_of(group, units, strategy, settings);
+  const plan::Plan baseline = plan::baseline(shape);
+  for (const plan::Scheduled& entry : schedule_) plans_.push_back(plan::compile(baseline, entry.passes, budget_));
+  current_ = plans_.front();
+  if (settings.exact) require_exact(group.size(), shape.micro_steps);
+  require_divisible(shape);
+  for (const plan::Plan& plan : plans_) plan::check(plan);
+  require_same();
+}
+
+bool Plans::have(plan::Kind kind) const {
+  return std::any_of(plans_.begin(), plans_.end(), [&](const plan::Plan& plan) {
+    return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) { return op.kind == kind; });
+  });
+}
+
+void Plans::require_same() {
+  std::string hashes;
+  for (const plan::Plan& plan : plans_) hashes += (hashes.empty() ? "" : " ") + std::to_string(plan::hash(plan));
+  comm::require_same(group_, {{"the hash of the plan", hashes}}, "plan of the step");
+}
+
+bool Plans::prepare(std::int64_t step) {
+  const std::size_t place = plan::in_force(schedule_, step - 1);
+  if (std::exchange(at_, place) != place) changed_ = true;
+  if (!std::exchange(changed_, false)) return false;
+  current_ = plans_[at_];
+  return true;
+}
+
+void Plans::measured(std::shared_ptr<const plan::Profile> profile) {
+  budget_.profile = std::move(profile);
+  for (std::size_t i = 0; i < schedule_.size(); ++i) {
+    if (schedule_[i].behind == 0) continue;
+    const std::uint64_t before = plan::hash(plans_[i]);
+    plans_[i] = plan::compile(plan::baseline(current_.shape), schedule_[i].passes, budget_);
+    changed_ = changed_ || (i == at_ && plan::hash(plans_[i]) != before);
+  }
+  require_same();
+}
+
+}  // namespace zs::zero

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plans of a training's steps: one for each entry of its schedule of passes, the same on every rank.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "comm/group.hpp"
+#include "plan/profile.hpp"
+#include "zero/settings.hpp"
+
+namespace zs::zero {
+
+class Plans {
+ public:
+  /// Throws zs::Error if sums would not be exact and must be (ranks not a power of two up to kTiles, micro-steps not a
+  /// power of two), if the ranks do not have the same plans, and as plan::compile does. COLLECTIVE.
+  Plans(comm::Group& group, const unit::Units& units, const Strategy& strategy, const Settings& settings);
+
+  /// Takes the plan that the schedule has for a step; true if it is another than before.
+  bool prepare(std::int64_t step);
+  /// What the operations of a step take, for those entries of the schedule that begin behind the first step: from now
+  /// on their plans are made by it. COLLECTIVE: the same on every rank.
+  void measured(std::shared_ptr<const plan::Profile> profile);
+
+  /// The plan of the step under way, or to come.
+  const plan::Plan& current() const { return current_; }
+  /// Those of all entries of the schedule.
+  const std::vector<plan::Plan>& all() const { return plans_; }
+  const plan::Schedule& schedule() const { return schedule_; }
+  /// Whether one of them has an operation of that kind.
+  bool have(plan::Kind kind) const;
+
+ private:
+  comm::Group& group_;
+  plan::Schedule schedule_;
+  plan::Budget budget_;
+  std::vector<plan::Plan> plans_;  // by entry of the schedule
+  std::size_t at_ = 0;             // the entry whose plan is current
+  plan::Plan current_;
+  bool changed_ = false;  // since prepare()
+
+  void require_same();
+};
+
+/// Forward alone, of one micro-batch a rank.
+plan::Plan evaluation_plan(const plan::Plan& training);
+
+}  // namespace zs::zero

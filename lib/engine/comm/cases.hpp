@@ -178,6 +178,14 @@ inline void all_gather_object(Group& group, std::size_t most) {
   for (int rank = 0; rank < group.size(); ++rank) {
     require(ranks[static_cast<std::size_t>(rank)] == rank * 2.5, "value", rank);
   }
+  // As many values as the rank's number: rank 0 has none.
+  const std::vector<double> mine(static_cast<std::size_t>(group.rank()), group.rank() * 0.5);
+  const auto lists = group.all_gather(std::span<const double>(mine), "lists of case");
+  require(static_cast<int>(lists.size()) == group.size(), "count of lists");
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const std::vector<double> its(static_cast<std::size_t>(rank), rank * 0.5);
+    require(lists[static_cast<std::size_t>(rank)] == its, "list", rank);
+  }
 }
 
 /// Many collectives under way at once; each rank waits in an order of its own.

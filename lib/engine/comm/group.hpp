@@ -3,10 +3,12 @@
 // transport, so their bits do not depend on it. Every wait has a deadline: a rank that dies or hangs is named, not
 // waited for.
 #pragma once
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "device/memory.hpp"
@@ -88,6 +90,18 @@ class Group {
   /// The small blobs of all ranks, by rank; they may differ in size. Control traffic: not counted in bytes_sent().
   /// COLLECTIVE.
   virtual std::vector<std::string> all_gather_object(const std::string& blob, const std::string& what) = 0;
+  /// The same of values of a trivially copyable type.
+  template <typename T>
+  std::vector<std::vector<T>> all_gather(std::span<const T> mine, const std::string& what) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<std::vector<T>> all;
+    for (const std::string& its :
+         all_gather_object(std::string(reinterpret_cast<const char*>(mine.data()), mine.size_bytes()), what)) {
+      all.emplace_back(its.size() / sizeof(T));
+      if (!its.empty()) std::memcpy(all.back().data(), its.data(), its.size());
+    }
+    return all;
+  }
 
   /// A group of the ranks that give the same `colour` (those of a node, say), in their order here; errors call ranks by
   /// their number in it. Collectives of both may be under way at once. It must go before this group does. COLLECTIVE.
@@ -124,14 +138,11 @@ std::unique_ptr<Group> mpi(const Options& options = {});
 /// nothing where MPI does not run. For the place that reports errors, after it has.
 void abort_job() noexcept;
 
-/// All of all_gather_object() for one value a rank: T is trivially copyable.
+/// Group::all_gather() of one value a rank.
 template <typename T>
 std::vector<T> exchange_values(Group& group, const T& value, const std::string& what) {
   std::vector<T> values;
-  for (const std::string& blob :
-       group.all_gather_object(std::string(reinterpret_cast<const char*>(&value), sizeof(T)), what)) {
-    values.push_back(*reinterpret_cast<const T*>(blob.data()));
-  }
+  for (const std::vector<T>& its : group.all_gather(std::span<const T>(&value, 1), what)) values.push_back(its.at(0));
   return values;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "comm/agree.hpp"
+#include "comm/pack.hpp"
 #include "device/memory.hpp"
 #include "device/tensor.hpp"
 #include "device/tree.hpp"
@@ -78,20 +79,24 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
 
 StepResult Engine::step(std::int64_t step, double learning_rate, const BatchOf& batch) {
   plans_.prepare(step);
-  Run run;
-  run.step = step;
-  run.learning_rate = learning_rate;
-  run.batch = &batch;
-  run.leaf = [this](int micro) { return leaf(micro); };
-  const std::int64_t every = settings_.zeropp.self_test_every;
-  run.self_test = !self_tested_ || (every > 0 && step % every == 0);
-  self_tested_ = true;
-  const Sent before = sent();
-  execute(plan(), run);
-  add(run.result, before, sent(), 1);
-  run.result.leaf_losses = gather_losses(run, leaves());
-  run.result.loss = device::tree_sum(std::span<const float>(run.result.leaf_losses)) / static_cast<float>(leaves());
-  return run.result;
+  StepResult result;
+  std::vector<float> losses;
+  {
+    Run run;
+    run.step = step;
+    run.learning_rate = learning_rate;
+    run.batch = &batch;
+    run.leaf = [this](int micro) { return leaf(micro); };
+    const std::int64_t every = settings_.zeropp.self_test_every;
+    run.self_test = !self_tested_ || (every > 0 && step % every == 0);
+    self_tested_ = true;
+    const Sent before = sent();
+    execute(plan(), run);
+    add(run.result, before, sent(), 1);
+    result = std::move(run.result), losses = std::move(run.losses);
+  }  // what the run held is not counted as memory
+  exchange(result, losses);
+  return result;
 }
 
 double Engine::evaluate(std::int64_t count, const BatchOf& batch, const LogitsSeen& seen) {
@@ -124,17 +129,28 @@ double Engine::evaluate(std::int64_t count, const BatchOf& batch, const LogitsSe
   return sum / static_cast<double>(samples);
 }
 
-std::vector<float> Engine::gather_losses(const Run& run, std::int64_t count) {
-  const std::string mine(reinterpret_cast<const char*>(run.losses.data()), run.losses.size() * sizeof(float));
-  const auto all = group_.all_gather_object(mine, "all-gather of the losses");
-  std::vector<float> losses(static_cast<std::size_t>(count));
+void Engine::exchange(StepResult& result, const std::vector<float>& losses) {
+  const device::Statistics memory = device::statistics(group_.device());
+  struct Own {
+    Usage usage;
+    bool stop;
+  };
+  std::string mine;
+  comm::put(mine, Own{{memory.allocated, memory.peak, result.sent, result.sent_between_nodes},
+                      observer_.stop && observer_.stop()});
+  for (const float loss : losses) comm::put(mine, loss);
+  const std::vector<std::string> all = group_.all_gather_object(mine, "exchange at the end of the step");
+  result.leaf_losses.resize(static_cast<std::size_t>(leaves()));
   for (int rank = 0; rank < group_.size(); ++rank) {
-    const auto* const values = reinterpret_cast<const float*>(all[static_cast<std::size_t>(rank)].data());
-    for (int micro = 0; micro < plan().shape.micro_steps; ++micro) {
-      losses[static_cast<std::size_t>(plan::leaf(plan().shape, rank, micro))] = values[micro];
-    }
+    const std::string& its = all[static_cast<std::size_t>(rank)];
+    std::size_t at = 0;
+    const auto [usage, stop] = comm::take<Own>(its, at);
+    result.most = result.most.or_more(usage);
+    result.stop = result.stop || stop;
+    for (int micro = 0; micro < plan().shape.micro_steps; ++micro)
+      result.leaf_losses[static_cast<std::size_t>(plan::leaf(plan().shape, rank, micro))] = comm::take<float>(its, at);
   }
-  return losses;
+  result.loss = device::tree_sum(std::span<const float>(result.leaf_losses)) / static_cast<float>(leaves());
 }
 
 std::string Engine::digest() {

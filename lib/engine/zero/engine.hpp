@@ -2,6 +2,7 @@
 // Runs a model's training steps as a plan says, on this rank. One executor for every stage; the arithmetic is the same
 // in all of them: gradients summed by the canonical tree over all micro-batches of the step, divided once.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <set>
@@ -25,6 +26,18 @@ struct Observer {
   std::function<void(int unit)> local_sum{};        ///< all micro-steps are added, nothing is reduced yet (stages 0, 1)
   std::function<void(int unit, int micro)> shard{};  ///< the micro-step's leaves of all ranks are summed (stages 2, 3)
   std::function<void()> reduced{};                   ///< all gradient sums are there, nothing is updated yet
+  std::function<bool()> stop{};  ///< at the end of a step: whether this rank is asked to stop (StepResult::stop)
+};
+
+/// Bytes.
+struct Usage {
+  std::int64_t allocated = 0, peak = 0;           ///< device memory, now and at most
+  std::int64_t sent = 0, sent_between_nodes = 0;  ///< in a step
+  /// The larger one of each.
+  Usage or_more(const Usage& other) const {
+    return {std::max(allocated, other.allocated), std::max(peak, other.peak), std::max(sent, other.sent),
+            std::max(sent_between_nodes, other.sent_between_nodes)};
+  }
 };
 
 /// An operation that has run alone: what was given to the device before it was done, and so is it. `bytes` are
@@ -46,6 +59,8 @@ struct StepResult {
   std::int64_t held = 0;
   double observed = 0;   ///< seconds that an observer took: copying gradients for a checkpoint
   bool skipped = false;  ///< the gradient was not finite and nothing was updated (float16)
+  Usage most{};          ///< of all ranks, after the step
+  bool stop = false;     ///< a rank is asked to stop
 };
 
 /// Sees what the last unit compares with the targets: of each leaf of an evaluation, on the rank that computed it.
@@ -154,7 +169,8 @@ class Engine {
   static void read_losses(Run& run);
   void update(int unit, Run& run);
   at::Tensor compute(int unit, int micro, Run& run);
-  std::vector<float> gather_losses(const Run& run, std::int64_t leaves);
+  /// What the ranks tell each other at the end of a step: this one's losses by micro-step, memory, bytes and wishes.
+  void exchange(StepResult& result, const std::vector<float>& losses);
   std::int64_t leaves() const { return static_cast<std::int64_t>(group_.size()) * plan().shape.micro_steps; }
 };
 

@@ -2,7 +2,6 @@
 #include "zero/norm.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "device/operations.hpp"
 
@@ -34,25 +33,18 @@ double sum_of_squares(comm::Group& group, const std::vector<Shard>& shards, bool
     }
   }
   const std::vector<double> sums = device::operations(group.device()).sums_of_squares(values);
-  std::vector<std::string> parts;
-  const std::string mine(reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(double));
-  if (replicated)
-    parts.push_back(mine);
-  else
-    parts = group.all_gather_object(mine, "all-gather of the gradient norm's tiles");
+  const std::vector<std::vector<double>> parts =
+      replicated ? std::vector<std::vector<double>>{sums}
+                 : group.all_gather<double>(sums, "all-gather of the gradient norm's tiles");
 
   double sum = 0;
-  std::vector<std::size_t> read(parts.size());  // bytes, by rank
+  std::vector<std::size_t> read(parts.size());  // by rank
   for (const Shard& shard : shards) {
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
       const Tiles tiles(shard.numel, replicated
                                          ? shard.slice
                                          : comm::slice(shard.numel, static_cast<std::int64_t>(rank), group.size()));
-      for (std::int64_t i = tiles.first; i < tiles.last; ++i, read[rank] += sizeof(double)) {
-        double value = 0;
-        std::memcpy(&value, parts[rank].data() + read[rank], sizeof(double));
-        sum += value;
-      }
+      for (std::int64_t i = tiles.first; i < tiles.last; ++i) sum += parts[rank][read[rank]++];
     }
   }
   return sum;

@@ -3,6 +3,7 @@
 // the plan's own account, buffer by buffer.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <bit>
 #include <numeric>
 #include <optional>
@@ -237,6 +238,35 @@ TEST_CASE("bytes: a step has as many collectives as its plan, fewer where gather
     }
     CHECK(alone.collectives == plain.collectives);
     CHECK(together.collectives < plain.collectives);
+  }
+}
+
+TEST_CASE(
+    "bytes: at the end of a step every rank knows the losses, what the rank that uses most uses, and who is to stop") {
+  constexpr int kRanks = 4;
+  std::array<zero::StepResult, kRanks> results;
+  comm::run_in_process(kRanks, [&](comm::Group& group) {
+    const model::Model model = model::make({.name = "tiny", .seq_length = 8});
+    zero::Engine engine(group, model.units, {.stage = 1, .micro_steps = 2}, {});
+    const at::Tensor tokens = at::arange(9).view({1, 9});
+    const auto batch = [&](std::int64_t leaf) {
+      const at::Tensor its = tokens.add(leaf);
+      return unit::Batch{its.narrow(1, 0, 8).contiguous(), its.narrow(1, 1, 8).contiguous()};
+    };
+    zero::StepResult& result = results.at(static_cast<std::size_t>(group.rank()));
+    CHECK_FALSE(engine.step(1, 1e-3, batch).stop);
+    engine.observe({.stop = [&] { return group.rank() == 2; }});
+    result = engine.step(2, 1e-3, batch);
+  });
+  std::int64_t sent = 0;
+  for (const zero::StepResult& result : results) sent = std::max(sent, result.sent);
+  for (const zero::StepResult& result : results) {
+    CHECK(result.stop);
+    CHECK(result.most.sent == sent);
+    CHECK(result.most.peak >= result.most.allocated);
+    CHECK(result.leaf_losses == results[0].leaf_losses);
+    CHECK(result.leaf_losses.size() == 2 * kRanks);
+    CHECK(std::set<float>(result.leaf_losses.begin(), result.leaf_losses.end()).size() == 2 * kRanks);
   }
 }
 

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "base/number.hpp"
 #include "base/text.hpp"
@@ -65,11 +66,9 @@ Evaluation evaluate(comm::Group& group, zero::Engine& engine, const Batches& bat
       batches.leaves(part), [&](std::int64_t leaf) { return batches.held_out(part, leaf); },
       labels > 0 || logits ? zero::LogitsSeen(seen) : zero::LogitsSeen());
   if (labels > 0) {
-    const std::string mine(reinterpret_cast<const char*>(evaluation.classes.data()), labels * sizeof(Count));
-    evaluation.classes.assign(labels, {});
-    for (const std::string& its : group.all_gather_object(mine, "exchange of what was counted")) {
-      std::vector<Count> other(labels);
-      std::memcpy(other.data(), its.data(), its.size());
+    const std::vector<Count> mine = std::exchange(evaluation.classes, std::vector<Count>(labels));
+    for (const std::vector<Count>& other :
+         group.all_gather(std::span<const Count>(mine), "exchange of what was counted")) {
       for (std::size_t i = 0; i < labels; ++i) {
         evaluation.classes[i].samples += other[i].samples;
         evaluation.classes[i].best += other[i].best;

@@ -32,13 +32,18 @@ void Saving::before(std::int64_t step, std::int64_t steps, std::function<void()>
     norms_.emplace(group_, engine_);
     observer.leaf = [this](int unit, int micro) { norms_->add(unit, micro); };
   }
-  // Whether to stop is agreed on while the gradients are there, so that every checkpoint has them.
-  observer.reduced = [this, step, last, seen = std::move(seen)] {
-    if (seen) seen();
-    for (const int asked : comm::exchange_values(group_, int{stop_asked()}, "agreement on going on"))
-      stopping_ = stopping_ || asked;
-    if (settings_.save_gradients && (due(step, last) || stopping_)) write_gradients(step, last);
-  };
+  if (settings_.save_gradients) {
+    // Whether to stop is agreed on while the gradients are there, so that every checkpoint has them.
+    observer.reduced = [this, step, last, seen = std::move(seen)] {
+      if (seen) seen();
+      for (const int asked : comm::exchange_values(group_, int{stop_asked()}, "agreement on going on"))
+        stopping_ = stopping_ || asked;
+      if (due(step, last) || stopping_) write_gradients(step, last);
+    };
+  } else {
+    observer.reduced = std::move(seen);
+    observer.stop = stop_asked;
+  }
   engine_.observe(std::move(observer));
 }
 

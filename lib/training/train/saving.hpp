@@ -26,7 +26,10 @@ class Saving {
   /// Before a step: arranges that its gradients are written if a checkpoint is due after it, or a signal asks for one.
   /// `seen` is called when the step has its gradients.
   void before(std::int64_t step, std::int64_t steps, std::function<void()> seen = {});
-  /// Whether a signal on any rank asked to save and stop, by the time when the last step had its gradients.
+  /// After a step: whether a rank was asked to stop (StepResult::stop).
+  void step_ended(bool stop) { stopping_ = stopping_ || stop; }
+  /// Whether a signal on any rank asked to save and stop, by the end of the last step; where gradients are saved, by
+  /// the time when it had them.
   bool stopping() const { return stopping_; }
   /// After a step: completes the checkpoint that is due, or that a signal asked for.
   void after(const checkpoint::Progress& progress, bool last);

@@ -193,7 +193,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     if (engine_->plans().prepare(step)) tell_plan(step);
     measuring.before(step);
     profile.begin(step);
-    train_step(step);
+    saving.step_ended(train_step(step));
     profile.end(step);
     const bool measured = measuring.after(step, run_.records.find("iteration_time")->reals().back(), folder);
     if (measured && sink_.log) sink_.log("note: what the operations of a step take is in " + folder + "/profile.json");
@@ -267,7 +267,7 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .arithmetic = chosen_arithmetic(settings_)};
 }
 
-void Trainer::train_step(std::int64_t step) {
+bool Trainer::train_step(std::int64_t step) {
   const double learning_rate = this->learning_rate(step);
   const double begin = seconds();
   const zero::StepResult result =
@@ -275,17 +275,6 @@ void Trainer::train_step(std::int64_t step) {
   const double time = seconds() - begin - result.observed;
   probing_->after(step, result);
 
-  struct Usage {
-    std::int64_t allocated, peak, sent, between_nodes;
-  };
-  const device::Statistics memory = device::statistics(group_.device());
-  const auto usages = comm::exchange_values(
-      group_, Usage{memory.allocated, memory.peak, result.sent, result.sent_between_nodes}, "exchange of memory use");
-  Usage most{};
-  for (const Usage& usage : usages) {
-    most = {std::max(most.allocated, usage.allocated), std::max(most.peak, usage.peak), std::max(most.sent, usage.sent),
-            std::max(most.between_nodes, usage.between_nodes)};
-  }
   metric::Table& records = run_.records;
   const auto integer = [&](const char* name, std::int64_t value) { records.column(name).integers().push_back(value); };
   const auto real = [&](const char* name, double value) { records.column(name).reals().push_back(value); };
@@ -308,14 +297,14 @@ void Trainer::train_step(std::int64_t step) {
   integer("epoch", batches_.epoch(step));
   real("loss", result.loss);
   real("iteration_time", time);
-  integer("alloc_mem", most.allocated);
-  integer("peak_mem", most.peak);
+  integer("alloc_mem", result.most.allocated);
+  integer("peak_mem", result.most.peak);
   real("grad_norm", result.grad_norm);
   real("clipped_norm", result.clipped_norm);
   real("learning_rate", learning_rate);
   integer(counted(), model_.takes_images() ? batches_.samples_per_step() : batches_.tokens(step));
-  integer("comm_bytes", most.sent);
-  if (several_nodes_) integer("comm_bytes_between_nodes", most.between_nodes);
+  integer("comm_bytes", result.most.sent);
+  if (several_nodes_) integer("comm_bytes_between_nodes", result.most.sent_between_nodes);
   if (settings_.engine.scales()) {
     real("loss_scale", result.loss_scale);
     integer("skipped", engine_->scaler().skipped());  // so far
@@ -327,6 +316,7 @@ void Trainer::train_step(std::int64_t step) {
                 to_text(loss ? result.loss : result.grad_norm) + " at step " + to_text(step);
   }
   for (metric::Column& column : records.columns) column.pad(records.rows());
+  return result.stop;
 }
 
 Outcome Trainer::outcome(const std::string& digest, bool stopped) const {

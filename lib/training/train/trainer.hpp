@@ -90,7 +90,8 @@ class Trainer {
   Outcome train(const std::string& folder, std::map<std::string, std::string> attributes, Sink sink,
                 metric::Table earlier);
   void describe();
-  void train_step(std::int64_t step);
+  /// True if a rank is asked to stop.
+  bool train_step(std::int64_t step);
   /// What passes did, as the run's attribute; in the log the passes from `step` on.
   void describe_plan();
   void tell_plan(std::int64_t step);

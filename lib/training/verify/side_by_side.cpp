@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/error.hpp"
+#include "comm/pack.hpp"
 #include "compare/ledger.hpp"
 #include "device/tensor.hpp"
 #include "train/agreement.hpp"
@@ -53,19 +53,6 @@ model::Settings reference_kernels(const Request& request) {
   model::Settings settings = request.train.model;
   settings.fused = settings.fused && !request.amp;
   return settings;
-}
-
-/// Plain data as bytes, and back.
-template <typename T>
-void put(std::string& blob, const T& value) {
-  blob.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-template <typename T>
-T take(const std::string& blob, std::size_t& at) {
-  T value;
-  std::memcpy(&value, blob.data() + at, sizeof value);
-  at += sizeof value;
-  return value;
 }
 
 }  // namespace
@@ -140,23 +127,24 @@ std::string SideBySide::place_in_shape(const Finding& finding) const {
 Finding SideBySide::join(StepRow& row) {
   const Probe& probe = state_->probe;
   std::string blob;
-  put(blob, probe.first());
-  put(blob, probe.suspect());
-  put(blob, probe.loss());
-  put(blob, probe.norm());
-  for (std::size_t u = 0; u < units(); ++u) put(blob, probe.gradients()[u]), put(blob, probe.parameters()[u]);
+  comm::put(blob, probe.first());
+  comm::put(blob, probe.suspect());
+  comm::put(blob, probe.loss());
+  comm::put(blob, probe.norm());
+  for (std::size_t u = 0; u < units(); ++u)
+    comm::put(blob, probe.gradients()[u]), comm::put(blob, probe.parameters()[u]);
   row.gradients.resize(units());
   row.parameters.resize(units());
   Finding first, suspect;
   for (const std::string& its : state_->group.all_gather_object(blob, "exchange of what was compared")) {
     std::size_t at = 0;
-    if (const auto finding = take<Finding>(its, at); finding.before(first)) first = finding;
-    if (const auto finding = take<Finding>(its, at); finding.before(suspect)) suspect = finding;
-    row.losses.join(take<Difference>(its, at));
-    row.norms.join(take<Difference>(its, at));
+    if (const auto finding = comm::take<Finding>(its, at); finding.before(first)) first = finding;
+    if (const auto finding = comm::take<Finding>(its, at); finding.before(suspect)) suspect = finding;
+    row.losses.join(comm::take<Difference>(its, at));
+    row.norms.join(comm::take<Difference>(its, at));
     for (std::size_t u = 0; u < units(); ++u) {
-      row.gradients[u].join(take<Difference>(its, at));
-      row.parameters[u].join(take<Difference>(its, at));
+      row.gradients[u].join(comm::take<Difference>(its, at));
+      row.parameters[u].join(comm::take<Difference>(its, at));
     }
   }
   for (const Difference& unit : row.gradients) row.gradient.join(unit);
@@ -235,11 +223,9 @@ Verdict SideBySide::run(const Sink& sink) {
 
 void SideBySide::judge(Verdict& verdict) {
   State& s = *state_;
-  std::string blob;
-  for (const auto& unit : s.probe.coverage()) {
-    for (const Coverage& coverage : unit) put(blob, coverage);
-  }
-  const auto blobs = s.group.all_gather_object(blob, "exchange of what was covered");
+  std::vector<Coverage> mine;
+  for (const auto& unit : s.probe.coverage()) mine.insert(mine.end(), unit.begin(), unit.end());
+  const auto all = s.group.all_gather(std::span<const Coverage>(mine), "exchange of what was covered");
   const auto fail = [&](const std::string& reason) {  // as it is FAILED until a ledger settles it
     verdict.reason = reason;
   };
@@ -267,14 +253,12 @@ void SideBySide::judge(Verdict& verdict) {
   for (const auto& unit : s.model.units) {
     for (const unit::Parameter& parameter : unit->parameters()) {
       Coverage sum;
-      std::size_t next = at;
-      for (const std::string& its : blobs) {
-        next = at;
-        const auto coverage = take<Coverage>(its, next);
+      for (const std::vector<Coverage>& its : all) {
+        const Coverage& coverage = its.at(at);
         sum.gradients += coverage.gradients, sum.parameters += coverage.parameters;
         sum.gradient_seen += coverage.gradient_seen, sum.moved += coverage.moved;
       }
-      at = next;
+      ++at;
       held.add("gradient of " + parameter.name, parameter.numel() * copies * verdict.steps);
       held.add("parameter " + parameter.name, parameter.numel() * copies * all_steps);
       covered.emplace_back(parameter.name, sum);

@@ -27,8 +27,8 @@ class MpiGroup : public MessageGroup {
       : MessageGroup(std::move(progress)), comm_(mpi_transport().comm()) {
     memory_ = SharedMemory::create(comm_);
     if (!memory_) return;
-    board_ = std::make_shared<Board>(*memory_, comm_);
-    mpi_transport().sleep_with([board = board_](int microseconds) { board->sleep(microseconds); });
+    table_ = std::make_shared<CollectiveTable>(*memory_, comm_);
+    mpi_transport().sleep_with([table = table_](int microseconds) { table->sleep(microseconds); });
   }
 
   // Freeing windows and MPI_Finalize wait without a deadline: go there only with all ranks.
@@ -56,12 +56,12 @@ class MpiGroup : public MessageGroup {
   MpiTransport& mpi_transport() const { return static_cast<MpiTransport&>(transport()); }
   std::unique_ptr<Collective> shared(const Entry& entry, SharedCollective::Work work,
                                      std::unique_ptr<Collective> messages) {
-    return std::make_unique<SharedCollective>(memory_, board_, number_++, entry, std::move(work), std::move(messages));
+    return std::make_unique<SharedCollective>(memory_, table_, number_++, entry, std::move(work), std::move(messages));
   }
 
   MPI_Comm comm_;
   std::shared_ptr<SharedMemory> memory_;  // null if the ranks are on several hosts
-  std::shared_ptr<Board> board_;
+  std::shared_ptr<CollectiveTable> table_;
   std::int64_t number_ = 0;  // of the next collective through shared memory
 };
 
@@ -106,7 +106,7 @@ std::unique_ptr<Collective> MpiGroup::make_all_gather(std::span<const Gathered> 
     const View own = part_of(fulls[part], rank(), size());
     entry.count += fulls[part].count;
     entry.data[part] = memory_->locate(all[part].mine.data, own.bytes());
-    if (entry.data[part] == SharedMemory::kNowhere) entry.data[part] = memory_->locate(own.data, own.bytes());
+    if (entry.data[part] == SharedMemory::kNotShared) entry.data[part] = memory_->locate(own.data, own.bytes());
   }
   return shared(entry, work, std::move(messages));
 }

@@ -9,14 +9,14 @@ namespace zs::comm {
 
 using device::View;
 
-int ranks_beside_first(const Group& group) {
+int ranks_of_first_node(const Group& group) {
   int ranks = 1;
   while (ranks < group.size() && group.host(ranks) == group.host(0)) ++ranks;
   return ranks;
 }
 
 int ranks_of_node(const Group& group) {
-  const int ranks = ranks_beside_first(group);
+  const int ranks = ranks_of_first_node(group);
   if (ranks == 1 || ranks == group.size() || group.size() % ranks != 0 ||
       !std::has_single_bit(static_cast<unsigned>(ranks)))
     return 0;

@@ -14,7 +14,7 @@
 namespace zs::comm {
 
 /// How many ranks from rank 0 on are on its host: all of them in a job of one node.
-int ranks_beside_first(const Group& group);
+int ranks_of_first_node(const Group& group);
 
 /// How many ranks each node has, where they are adjacent, as many on each, a power of two above 1, and on more than one
 /// node; else 0.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives through shared memory. Each rank writes on a board which collective it has come to and where its data
+// Collectives through shared memory. Each rank writes into a table which collective it has come to and where its data
 // lies; when all have, each reads what it needs in place, and none goes on before all have read.
 #pragma once
 #include <array>
@@ -22,20 +22,20 @@ struct Entry {
   device::Type type{};
   std::int64_t count = 0;  ///< numbers of all parts
   std::size_t parts = 1;
-  std::array<std::int64_t, kMostParts> data{SharedMemory::kNowhere};  ///< where each is in the rank's segment
+  std::array<std::int64_t, kMostParts> data{SharedMemory::kNotShared};  ///< where each is in the rank's segment
   /// Whether two ranks are in the same collective.
   bool matches(const Entry& other) const {
     return kind == other.kind && type == other.type && count == other.count && parts == other.parts;
   }
 };
 
-/// A table in shared memory with a line for each rank and a column for each of the latest collectives, which are
-/// numbered from 0; and a bell for each rank, which rings when another has written. A rank writes its own line and
-/// reads the others.
-class Board {
+/// A table in shared memory with a row for each rank and a column for each of the latest collectives, which are
+/// numbered from 0; and a futex for each rank, which
+/// another signals after it has written. A rank writes its own row and reads the others.
+class CollectiveTable {
  public:
   /// COLLECTIVE. Throws zs::Error if there is no room.
-  Board(SharedMemory& memory, MPI_Comm comm);
+  CollectiveTable(SharedMemory& memory, MPI_Comm comm);
 
   /// False while a rank may still read what this one wrote about an earlier collective in the same column.
   bool is_free(std::int64_t number) const;
@@ -57,22 +57,22 @@ class Board {
     std::atomic<std::int64_t> arrived{0}, left{0};  // the number of the collective, plus one
     Entry entry;
   };
-  struct Line {
+  struct Row {
     std::array<Slot, kColumns> slots;
-    alignas(64) std::atomic<std::uint32_t> bell{0};
+    alignas(64) std::atomic<std::uint32_t> wakeups{0};
     std::atomic<std::uint32_t> asleep{0};
   };
   static_assert(std::atomic<std::int64_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
-  Line& line(int rank) const { return *lines_[static_cast<std::size_t>(rank)]; }
+  Row& row(int rank) const { return *rows_[static_cast<std::size_t>(rank)]; }
   Slot& slot(int rank, std::int64_t number) const {
-    return line(rank).slots[static_cast<std::size_t>(number % kColumns)];
+    return row(rank).slots[static_cast<std::size_t>(number % kColumns)];
   }
-  void ring();
+  void wake_others();
 
   int rank_;
   std::shared_ptr<std::byte> block_;
-  std::vector<Line*> lines_;  // by rank
-  std::uint32_t heard_ = 0;   // the bell, when it was last looked at
+  std::vector<Row*> rows_;          // by rank
+  std::uint32_t seen_wakeups_ = 0;  // as many as this rank knew of when it last slept
 };
 
 /// When all ranks have arrived, `work` reads their data in place (addresses by rank, and of a rank by part) and writes
@@ -80,7 +80,7 @@ class Board {
 class SharedCollective : public Collective {
  public:
   using Work = std::function<void(const std::vector<std::byte*>& data)>;
-  SharedCollective(std::shared_ptr<SharedMemory> memory, std::shared_ptr<Board> board, std::int64_t number,
+  SharedCollective(std::shared_ptr<SharedMemory> memory, std::shared_ptr<CollectiveTable> table, std::int64_t number,
                    const Entry& entry, Work work, std::unique_ptr<Collective> messages);
 
   bool advance() override;
@@ -91,10 +91,10 @@ class SharedCollective : public Collective {
   enum class State { queueing, arriving, messages, leaving, done };
   bool step();
   void begin();
-  bool all(bool (Board::*reached)(int, std::int64_t) const) const;
+  bool all(bool (CollectiveTable::*reached)(int, std::int64_t) const) const;
 
   std::shared_ptr<SharedMemory> memory_;
-  std::shared_ptr<Board> board_;
+  std::shared_ptr<CollectiveTable> table_;
   std::int64_t number_;
   Entry entry_;
   Work work_;

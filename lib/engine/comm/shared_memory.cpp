@@ -114,7 +114,7 @@ void SharedMemory::give_back(std::byte* block, std::int64_t bytes) {
 std::int64_t SharedMemory::locate(const void* data, std::int64_t bytes) const {
   const auto* begin = static_cast<const std::byte*>(data);
   const std::byte* segment = address(rank_, 0);
-  if (std::less<>()(begin, segment) || std::less<>()(segment + bytes_, begin + bytes)) return kNowhere;
+  if (std::less<>()(begin, segment) || std::less<>()(segment + bytes_, begin + bytes)) return kNotShared;
   return begin - segment;
 }
 

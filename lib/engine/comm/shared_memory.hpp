@@ -25,8 +25,8 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   /// Its data must not be used after release().
   std::shared_ptr<std::byte> allocate(std::int64_t bytes);
 
-  static constexpr std::int64_t kNowhere = -1;
-  /// Where [data, data + bytes) lies in this rank's segment, or kNowhere.
+  static constexpr std::int64_t kNotShared = -1;
+  /// Where [data, data + bytes) lies in this rank's segment, or kNotShared.
   std::int64_t locate(const void* data, std::int64_t bytes) const;
   /// The address, here, of that place in the segment of `rank`. The first block that every rank was lent is at 0.
   std::byte* address(int rank, std::int64_t offset) const { return segments_[static_cast<std::size_t>(rank)] + offset; }

@@ -148,7 +148,7 @@ void cut(image::Part& part, std::int64_t count) {
 }
 
 /// "3 images are bad: dir/a.jpg: is empty; dir/b.jpg: is cut short; ..."
-std::string told(const std::vector<std::string>& bad) {
+std::string summary(const std::vector<std::string>& bad) {
   constexpr std::size_t kNamed = 3;
   std::string text =
       to_text(static_cast<std::int64_t>(bad.size())) + (bad.size() == 1 ? " image is bad: " : " images are bad: ");
@@ -210,8 +210,8 @@ Split images(const Images& images) {
     content += to_text(part->size()) + "\n" + read_all(*part, images, bad);
   }
   if (!bad.empty() && !images.skip_bad)
-    throw Error(images.path, 0, told(bad) + ": mend them, or leave them out by --skip_bad_images");
-  if (!bad.empty()) split.notes.push_back(images.path + ": left out, " + told(bad));
+    throw Error(images.path, 0, summary(bad) + ": mend them, or leave them out by --skip_bad_images");
+  if (!bad.empty()) split.notes.push_back(images.path + ": left out, " + summary(bad));
   if (listing.training.size() == 0 || listing.validation.size() == 0)
     throw Error(images.path, 0,
                 "leaves no image to " + std::string(listing.training.size() == 0 ? "train on" : "validate with"));

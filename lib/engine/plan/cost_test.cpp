@@ -45,7 +45,7 @@ double true_seconds(const Op& op, const Shape& shape) {
   }
 }
 
-Shape cost_shape(int stage, int ranks, int micro_steps) {
+Shape shape_of(int stage, int ranks, int micro_steps) {
   return {{{"embedding", 100'000}, {"h.0", 40'000}, {"h.1", 40'000}, {"head", 1600, 0}}, stage, ranks, micro_steps};
 }
 
@@ -55,7 +55,7 @@ double true_seconds(const Plan& plan) {
   return sum;
 }
 
-Profile measured_cost(const Shape& its, bool overlaps = false) {
+Profile measured(const Shape& its, bool overlaps = false) {
   Timings timings;
   const Plan plan = baseline(its);
   for (int step = 0; step < 2; ++step) {
@@ -83,7 +83,7 @@ Profile measured_cost(const Shape& its, bool overlaps = false) {
 }
 
 TEST_CASE("profile: survives its file, and what is no profile is refused at its place") {
-  const Profile profile = measured_cost(cost_shape(3, 4, 2));
+  const Profile profile = measured(shape_of(3, 4, 2));
   CHECK(profile.rest == doctest::Approx(0.25));
   CHECK(profile.find(Kind::forward, 1)->seconds == doctest::Approx(0.041));
   CHECK(profile.find(Kind::forward, 1)->growth == doctest::Approx(500));
@@ -115,7 +115,7 @@ TEST_CASE("profile: survives its file, and what is no profile is refused at its 
 }
 
 TEST_CASE("profile: ranks join to the mean of their times and the most of their memory") {
-  Profile a = measured_cost(cost_shape(3, 2, 1)), b = a;
+  Profile a = measured(shape_of(3, 2, 1)), b = a;
   for (Timing& timing : b.timings) timing.seconds *= 3;
   b.peak = 9e6;
   const Profile all = joined({a, b});
@@ -126,14 +126,14 @@ TEST_CASE("profile: ranks join to the mean of their times and the most of their 
 }
 
 TEST_CASE("cost: what was measured of one step predicts other stages, ranks and micro-steps") {
-  const CostModel model(measured_cost(cost_shape(3, 4, 2)), {});
+  const CostModel model(measured(shape_of(3, 4, 2)), {});
   for (const int stage : {0, 1, 2, 3}) {
     for (const int ranks : {2, 4, 16}) {
       for (const int micro_steps : {2, 8}) {
         CAPTURE(stage);
         CAPTURE(ranks);
         CAPTURE(micro_steps);
-        const Plan plan = baseline(cost_shape(stage, ranks, micro_steps));
+        const Plan plan = baseline(shape_of(stage, ranks, micro_steps));
         const Prediction its = model.predict(plan);
         CHECK(its.unknown.empty());
         CHECK(its.seconds == doctest::Approx(true_seconds(plan) + 0.25).epsilon(0.01));
@@ -141,25 +141,25 @@ TEST_CASE("cost: what was measured of one step predicts other stages, ranks and 
       }
     }
   }
-  Shape twice = cost_shape(3, 16, 2);
+  Shape twice = shape_of(3, 16, 2);
   twice.secondary = 4;
   CHECK(model.predict(baseline(twice)).seconds == doctest::Approx(true_seconds(baseline(twice)) + 0.25).epsilon(0.01));
   // Memory: what was measured, and in another stage other state and buffers. At stage 0 a leaf's gradient has a buffer
   // of each size of unit; at stage 3 so have gathered parameters, and what is reduced a quarter of one.
-  const double three = model.predict(baseline(cost_shape(3, 4, 2))).memory,
-               zero = model.predict(baseline(cost_shape(0, 4, 2))).memory;
+  const double three = model.predict(baseline(shape_of(3, 4, 2))).memory,
+               zero = model.predict(baseline(shape_of(0, 4, 2))).memory;
   const double all = 181'600, of_each_size = 141'600;
   CHECK(three == doctest::Approx(5e6));
   CHECK(zero - three == doctest::Approx(16 * all * 0.75 - 4 * of_each_size - of_each_size));
 }
 
 TEST_CASE("cost: ranks that share processors share their time") {
-  Profile profile = measured_cost(cost_shape(3, 2, 2));
+  Profile profile = measured(shape_of(3, 2, 2));
   profile.slots = 2;
   const auto seconds = [&](int ranks, int node) {
-    return CostModel(profile, {node, 0, 0}).predict(baseline(cost_shape(0, ranks, 2))).seconds;
+    return CostModel(profile, {node, 0, 0}).predict(baseline(shape_of(0, ranks, 2))).seconds;
   };
-  const auto alone = [](int ranks) { return true_seconds(baseline(cost_shape(0, ranks, 2))) + 0.25; };
+  const auto alone = [](int ranks) { return true_seconds(baseline(shape_of(0, ranks, 2))) + 0.25; };
   CHECK(seconds(1, 1) == doctest::Approx(alone(1)).epsilon(0.01));
   CHECK(seconds(4, 2) == doctest::Approx(alone(4)).epsilon(0.01));
   CHECK(seconds(4, 4) == doctest::Approx(2 * alone(4)).epsilon(0.01));
@@ -168,7 +168,7 @@ TEST_CASE("cost: ranks that share processors share their time") {
 }
 
 TEST_CASE("cost: on GPUs memory is the most at one time; on processors each buffer stays") {
-  Profile profile = measured_cost({{{"a", 100}, {"b", 300}}, 0, 1, 1}, /*overlaps=*/true);
+  Profile profile = measured({{{"a", 100}, {"b", 300}}, 0, 1, 1}, /*overlaps=*/true);
   for (Timing& timing : profile.timings) timing.growth = timing.kind == Kind::forward ? 500 : 0;
   const Plan plan = baseline(profile.shape);
   // Moments 3200 and parameters 1600 always; in the backward of b both units' activations of 500, and its gradient.
@@ -184,10 +184,10 @@ TEST_CASE("cost: on GPUs memory is the most at one time; on processors each buff
 }
 
 TEST_CASE("layers: what was measured of some is a profile of all, as if all had been measured") {
-  Shape small = cost_shape(3, 4, 2), large = small;
+  Shape small = shape_of(3, 4, 2), large = small;
   small.units.erase(small.units.begin() + 2);
   for (int i = 2; i < 5; ++i) large.units.insert(large.units.begin() + 1 + i, {"h." + std::to_string(i), 40'000});
-  Profile few = measured_cost(small), many = measured_cost(large);
+  Profile few = measured(small), many = measured(large);
   few.peak = few.state + activation_bytes(few, false) + 1000,
   many.peak = many.state + activation_bytes(many, false) + 1000;
   for (const auto& [from, to] : {std::pair{few, many}, std::pair{many, few}}) {
@@ -212,7 +212,7 @@ TEST_CASE("layers: what was measured of some is a profile of all, as if all had 
 }
 
 TEST_CASE("layers: a folder's config.json says how many, and is of the model that was measured") {
-  Profile profile = measured_cost(cost_shape(3, 4, 2));
+  Profile profile = measured(shape_of(3, 4, 2));
   profile.config = R"({"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_inner": null, "vocab_size": 100})";
   const TemporaryFolder folder;
   const auto said = [&](const std::string& config) -> std::string {
@@ -233,23 +233,22 @@ TEST_CASE("layers: a folder's config.json says how many, and is of the model tha
 }
 
 TEST_CASE("cost: what was not measured is named, not guessed") {
-  const Prediction sums = CostModel(measured_cost(cost_shape(3, 4, 1)), {}).predict(baseline(cost_shape(3, 4, 2)));
+  const Prediction sums = CostModel(measured(shape_of(3, 4, 1)), {}).predict(baseline(shape_of(3, 4, 2)));
   CHECK(sums.unknown.count("sums over micro-steps") == 1);
-  const Prediction alone = CostModel(measured_cost(cost_shape(3, 1, 2)), {}).predict(baseline(cost_shape(3, 4, 2)));
+  const Prediction alone = CostModel(measured(shape_of(3, 1, 2)), {}).predict(baseline(shape_of(3, 4, 2)));
   CHECK(alone.unknown.count("collectives within a node") == 1);
-  Shape offloads = cost_shape(3, 4, 2);
+  Shape offloads = shape_of(3, 4, 2);
   offloads.offload_optimizer = true;
-  CHECK(CostModel(measured_cost(cost_shape(3, 4, 2)), {}).predict(baseline(offloads)).unknown.count("offload") == 1);
-  Shape integers = cost_shape(3, 4, 2);
+  CHECK(CostModel(measured(shape_of(3, 4, 2)), {}).predict(baseline(offloads)).unknown.count("offload") == 1);
+  Shape integers = shape_of(3, 4, 2);
   integers.quantized_weights = true;
-  CHECK(CostModel(measured_cost(cost_shape(3, 4, 2)), {})
-            .predict(baseline(integers))
-            .unknown.count("rounding to integers") == 1);
+  CHECK(CostModel(measured(shape_of(3, 4, 2)), {}).predict(baseline(integers)).unknown.count("rounding to integers") ==
+        1);
 }
 
 TEST_CASE("cost: where it overlaps, what travels hides behind what computes, and no more than that") {
-  const CostModel model(measured_cost(cost_shape(3, 4, 2), true), {});
-  const Plan plan = baseline(cost_shape(3, 4, 2));
+  const CostModel model(measured(shape_of(3, 4, 2), true), {});
+  const Plan plan = baseline(shape_of(3, 4, 2));
   const double flat = model.predict(plan).seconds,
                early = model.predict(compile(plan, {"prefetch", "overlap_reduce"}, {})).seconds;
   double travels = 0;
@@ -260,8 +259,8 @@ TEST_CASE("cost: where it overlaps, what travels hides behind what computes, and
 }
 
 TEST_CASE("cost: between nodes it is the network's bandwidth that counts") {
-  const Profile profile = measured_cost(cost_shape(3, 4, 2));
-  const Plan plan = baseline(cost_shape(3, 8, 2));
+  const Profile profile = measured(shape_of(3, 4, 2));
+  const Plan plan = baseline(shape_of(3, 8, 2));
   const double bandwidth = 1e8, far = sent_between_nodes(plan, 4, 4);
   const Prediction its = CostModel(profile, {4, bandwidth, 0}).predict(plan),
                    near = CostModel(profile, {}).predict(plan);
@@ -270,20 +269,20 @@ TEST_CASE("cost: between nodes it is the network's bandwidth that counts") {
 }
 
 TEST_CASE("cost: a node of GPUs gets what is gathered once, and sends one sum of its gradients") {
-  const Plan plan = baseline(cost_shape(3, 8, 1));
+  const Plan plan = baseline(shape_of(3, 8, 1));
   const double bandwidth = 1e3;  // all else is nothing beside it
   double network = 0;
   for (const Op& op : plan.ops) {
     if (!gathers(op.kind) && op.kind != Kind::reduce) continue;
     network += operand_bytes(op, plan.shape, 4) / 2 / 4 / bandwidth;  // half of it, from each of four ranks
   }
-  const Profile profile = measured_cost(cost_shape(3, 4, 1), /*overlaps=*/true);
+  const Profile profile = measured(shape_of(3, 4, 1), /*overlaps=*/true);
   CHECK(CostModel(profile, {4, bandwidth, 0}).predict(plan).seconds == doctest::Approx(network).epsilon(0.02));
 }
 
 TEST_CASE("candidates: the fastest that fits is first, and why others do not is said") {
   Cluster cluster{2, 4, {4, 1e8, 1e-4}, 0, {2, 16}};
-  const auto all = candidates({measured_cost(cost_shape(3, 4, 2))}, cluster);
+  const auto all = candidates({measured(shape_of(3, 4, 2))}, cluster);
   CHECK(all.size() == 10);  // stages 0 to 3, and 3 with a secondary partition, by two accumulations
   for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i - 1].rate >= all[i].rate);
   const auto find = [&](const std::vector<Candidate>& of, int stage, int secondary, int micro_steps) {
@@ -294,28 +293,28 @@ TEST_CASE("candidates: the fastest that fits is first, and why others do not is 
   CHECK(find(all, 3, 4, 2).predicted.seconds < find(all, 3, 0, 2).predicted.seconds);
   // Sixteen micro-steps are extended from four, to the same.
   const double whole =
-      CostModel(measured_cost(cost_shape(3, 4, 2)), cluster.network).predict(baseline(cost_shape(3, 8, 16))).seconds;
+      CostModel(measured(shape_of(3, 4, 2)), cluster.network).predict(baseline(shape_of(3, 8, 16))).seconds;
   CHECK(find(all, 3, 0, 16).predicted.seconds == doctest::Approx(whole));
   cluster.memory = find(all, 2, 0, 2).predicted.memory;
-  const auto some = candidates({measured_cost(cost_shape(3, 4, 2))}, cluster);
+  const auto some = candidates({measured(shape_of(3, 4, 2))}, cluster);
   CHECK(some.front().why_not.empty());
   CHECK(find(some, 0, 0, 2).why_not.starts_with("needs "));
   CHECK(find(some, 2, 0, 2).why_not.empty());
-  Profile other = measured_cost(cost_shape(3, 4, 2));
+  Profile other = measured(shape_of(3, 4, 2));
   other.shape.units[1].numel = 7;
   CHECK_THROWS_WITH_AS(
-      candidates({measured_cost(cost_shape(3, 4, 2)), other}, cluster),
+      candidates({measured(shape_of(3, 4, 2)), other}, cluster),
       "the profile is of another model: its unit 1 is h.0 of 7 parameters, and this one's is h.0 of 40000 "
       "parameters",
       Error);
 }
 
 TEST_CASE("passes: selective_gather keeps first what takes most time for each parameter") {
-  auto profile = std::make_shared<Profile>(measured_cost(cost_shape(3, 2, 2)));
+  auto profile = std::make_shared<Profile>(measured(shape_of(3, 2, 2)));
   for (Timing& timing : profile->timings) {
     if (timing.kind == Kind::gather) timing.seconds = timing.unit == 2 ? 1 : 1e-9;
   }
-  const Plan plan = baseline(cost_shape(3, 2, 2));
+  const Plan plan = baseline(shape_of(3, 2, 2));
   const auto gathers_of = [](const Plan& of, int unit) {
     return std::count(of.ops.begin(), of.ops.end(), Op{Kind::gather, unit, -1});
   };

@@ -13,8 +13,6 @@
 namespace zs::plan {
 namespace {
 
-using LayerJson = nlohmann::json;
-
 /// What the sizes of units and activations come from, beside the number of layers.
 constexpr std::array kSizes = {"model_type",          "n_embd",      "n_inner",           "n_head",
                                "n_positions",         "hidden_size", "intermediate_size", "num_attention_heads",
@@ -60,12 +58,13 @@ double numel(const Shape& shape) {
 
 std::int64_t layers_of(const std::string& folder, const Profile& profile) {
   const std::string path = folder + "/config.json";
-  const LayerJson theirs = LayerJson::parse(Input(path).read_all(), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json theirs = nlohmann::json::parse(Input(path).read_all(), nullptr, /*allow_exceptions=*/false);
   if (!theirs.is_object()) throw Error(path, 0, "is no JSON object");
-  const LayerJson ours = LayerJson::parse(profile.config, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json ours = nlohmann::json::parse(profile.config, nullptr, /*allow_exceptions=*/false);
   for (const char* const key : kSizes) {
     // What is null follows from the others.
-    if (theirs.value(key, LayerJson()).is_null() || ours.value(key, LayerJson()).is_null() || theirs[key] == ours[key])
+    if (theirs.value(key, nlohmann::json()).is_null() || ours.value(key, nlohmann::json()).is_null() ||
+        theirs[key] == ours[key])
       continue;
     throw Error(path, 0,
                 std::string(key) + " is " + theirs[key].dump() + ", and of the profile's model " + ours[key].dump() +

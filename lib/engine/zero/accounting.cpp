@@ -17,7 +17,7 @@ std::int64_t state_bytes(Engine& engine) {
   const Memory& memory = engine.memory();
   std::int64_t bytes = memory.pool.bytes() + (memory.secondary_pool ? memory.secondary_pool->bytes() : 0);
   for (UnitState& state : engine.states()) {
-    const Kept* const shard = state.parameters.shard();
+    const OffloadableBuffer* const shard = state.parameters.shard();
     bytes += state.optimizer->bytes() + (shard ? shard->resident_bytes() : 0);
   }
   for (const auto* const store : {&memory.optimizer, &memory.parameters})
@@ -47,7 +47,7 @@ double ideal_comm_bytes(const Engine& engine) {
 std::optional<double> ideal_bytes_between_nodes(const Engine& engine) {
   const comm::Group& group = engine.group();
   std::set<std::string> hosts;
-  const int node = comm::ranks_beside_first(group);
+  const int node = comm::ranks_of_first_node(group);
   for (int rank = 0; rank < group.size(); ++rank) {
     hosts.insert(group.host(rank));
     if (group.host(rank) != group.host(rank / node * node)) return {};

@@ -52,20 +52,21 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
       scaler_(settings.scales(), settings.loss_scaling) {
   const device::Device device = group.device();
   if (memory_.optimizer && settings.offload.optimizer == Place::host && device.kind != device::Device::Kind::cpu)
-    ahead_.emplace(*memory_.optimizer, [device] { return device::statistics(device).allocated; });
-  const Home state_home{memory_.optimizer.get(), !settings.trains || settings.offload.optimizer == Place::device},
-      shard_home{memory_.parameters.get(), settings.offload.parameters == Place::device};
+    prefetcher_.emplace(*memory_.optimizer, [device] { return device::statistics(device).allocated; });
+  const Residency state_residency{memory_.optimizer.get(),
+                                  !settings.trains || settings.offload.optimizer == Place::device},
+      shard_residency{memory_.parameters.get(), settings.offload.parameters == Place::device};
   states_.reserve(units.size());
   InitialValues values(units, settings.seed, device.kind == device::Device::Kind::cpu ? 1 : 4);
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
       return (settings.use_torch_adam ? torch_adamw : fused_adamw)({unit->name(), settings.adamw,
                                                                     segments(*unit, layout.owned, settings.decay_all),
-                                                                    parameters, state_home, settings.trains});
+                                                                    parameters, state_residency, settings.trains});
     };
     const Layout layout =
         zero::layout(*unit, group, plan().shape, device::type_of(settings.dtype), memory_.parameters != nullptr);
-    const Places places{shard_home, memory_.secondary_pool ? &*memory_.secondary_pool : nullptr};
+    const Places places{shard_residency, memory_.secondary_pool ? &*memory_.secondary_pool : nullptr};
     states_.emplace_back(*unit, group, memory_.pool, layout, optimizer, places);
     if (settings.begin) {
       states_.back().set_parameters([&, index = states_.size() - 1](std::int64_t begin, std::span<float> values) {

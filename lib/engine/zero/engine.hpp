@@ -11,9 +11,9 @@
 
 #include "comm/group.hpp"
 #include "unit/unit.hpp"
-#include "zero/ahead.hpp"
 #include "zero/loss_scaler.hpp"
 #include "zero/memory.hpp"
+#include "zero/optimizer_prefetcher.hpp"
 #include "zero/plans.hpp"
 #include "zero/settings.hpp"
 #include "zero/state.hpp"
@@ -142,8 +142,8 @@ class Engine {
   std::int64_t updates_ = 0;
   Observer observer_;
   Timed timed_;
-  bool self_tested_ = false;    // since the start
-  std::optional<Ahead> ahead_;  // of optimizer state in the host's memory beside a GPU
+  bool self_tested_ = false;                       // since the start
+  std::optional<OptimizerPrefetcher> prefetcher_;  // of optimizer state in the host's memory beside a GPU
 
   struct Sent {
     std::int64_t all = 0, between_nodes = 0, collectives = 0;

@@ -33,7 +33,7 @@ void forget_gradient(const std::vector<at::Tensor>& leaves) {
   for (const at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();
 }
 
-/// Until a GPU has done what LibTorch gave it. What of offloaded state is on its way home goes on.
+/// Until a GPU has done what LibTorch gave it. Transfers of offloaded state continue.
 void settle(const device::Device& device) {
   if (device.kind == device::Device::Kind::cpu) return;
   const at::Device of = device::torch_device(device);
@@ -47,9 +47,10 @@ void Engine::execute(const plan::Plan& plan, Run& run) {
   run.device_losses.resize(static_cast<std::size_t>(plan.shape.micro_steps));
   for (std::size_t at = 0; at < plan.ops.size(); ++at) {
     const plan::Op& op = plan.ops[at];
-    if (ahead_) {
-      ahead_->before(plan, at,
-                     [this](int unit) -> Kept& { return states_[static_cast<std::size_t>(unit)].optimizer->state(); });
+    if (prefetcher_) {
+      prefetcher_->before(plan, at, [this](int unit) -> OffloadableBuffer& {
+        return states_[static_cast<std::size_t>(unit)].optimizer->state();
+      });
     }
     if (run.training && plan::computes(op.kind)) run.result.held = std::max(run.result.held, held());
     if (timed_ && run.training)
@@ -240,7 +241,7 @@ void Engine::norm(Run& run) {
   run.scale = static_cast<float>(gradient_scale());
   run.result.grad_norm =
       std::sqrt(sum_of_squares(group_, shards, !states_.front().layout().divided.optimizer_state)) * gradient_scale();
-  // Now, before what the updates change goes home: a copy to the host would wait for that.
+  // Now, before the updated state is stored: a copy to the host would wait for that.
   read_losses(run);
   // As torch.nn.utils.clip_grad_norm_: a factor below 1 or NaN is applied.
   const double factor = settings_.max_grad_norm / (run.result.grad_norm + 1e-6);

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "device/tensor.hpp"
-#include "zero/both_ways.hpp"
+#include "zero/quantized_check.hpp"
 
 namespace zs::zero {
 

@@ -12,7 +12,7 @@ namespace {
 class FusedAdamW final : public Optimizer {
  public:
   explicit FusedAdamW(const OptimizerOf& of)
-      : Optimizer(of.name, of.parameters, of.updates ? 2 : 0, of.home), adamw_(of.adamw), segments_(of.segments) {}
+      : Optimizer(of.name, of.parameters, of.updates ? 2 : 0, of.residency), adamw_(of.adamw), segments_(of.segments) {}
 
   at::Tensor exp_avg() override { return moment(0); }
   at::Tensor exp_avg_sq() override { return moment(1); }
@@ -28,7 +28,7 @@ class FusedAdamW final : public Optimizer {
   std::vector<Segment> segments_;
 
   at::Tensor moment(int index) {
-    const Look look(state());
+    const ScopedLoad loaded(state());
     const at::Tensor numbers = device::tensor(own(index));
     return state().moves() ? numbers.clone() : numbers;
   }
@@ -48,11 +48,11 @@ class FusedAdamW final : public Optimizer {
 
 }  // namespace
 
-Optimizer::Optimizer(const std::string& name, const device::View& parameters, int kept, const Home& home)
+Optimizer::Optimizer(const std::string& name, const device::View& parameters, int kept, const Residency& residency)
     : has_master_(parameters.type != device::Type::float32),
       count_(parameters.count),
       device_(parameters.device),
-      state_(home, "optimizer state of " + name, parameters.device,
+      state_(residency, "optimizer state of " + name, parameters.device,
              count_ * (kept + has_master_) * device::size(device::Type::float32)) {}
 
 device::View Optimizer::numbers(int index) const {

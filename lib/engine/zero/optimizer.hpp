@@ -51,12 +51,12 @@ class Optimizer {
   virtual std::int64_t bytes() { return state_.resident_bytes(); }
 
   /// The master, if it is memory of its own, and what the optimizer keeps beside it.
-  Kept& state() { return state_; }
+  OffloadableBuffer& state() { return state_; }
 
  protected:
   /// For `parameters`, the owned part as it is computed with, which stays the caller's; with `kept` numbers of its own
   /// for each, at home there. All begin as zeros.
-  Optimizer(const std::string& name, const device::View& parameters, int kept, const Home& home);
+  Optimizer(const std::string& name, const device::View& parameters, int kept, const Residency& residency);
   /// The numbers of its own of number `index`. REQUIRES: as master().
   device::View own(int index) const;
 
@@ -64,7 +64,7 @@ class Optimizer {
   bool has_master_;
   std::int64_t count_;
   device::Device device_;
-  Kept state_;
+  OffloadableBuffer state_;
 
   /// `rounded`: where the updated master goes too, rounded to bfloat16; none where it is empty. True if it did.
   virtual bool update_master(const Update& update, const device::View& gradient_sum, const device::View& master,
@@ -78,7 +78,7 @@ struct OptimizerOf {
   AdamW adamw{};
   std::vector<Segment> segments{};
   device::View parameters{};  ///< as Optimizer() takes them
-  Home home{};
+  Residency residency{};
   bool updates = true;  ///< false: there are none, and no moments
 };
 

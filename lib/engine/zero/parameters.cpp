@@ -3,7 +3,7 @@
 
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
-#include "zero/both_ways.hpp"
+#include "zero/quantized_check.hpp"
 
 namespace zs::zero {
 namespace {
@@ -41,8 +41,8 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
     secondary_ = secondary_pool_->take(layout.type, comm::slice(layout.numel, its.rank(), its.size()).size());
   }
   if (sharded() && places.shards.store) {
-    kept_.emplace(places.shards, "parameters of " + unit.name(), group.device(),
-                  layout.slice.size() * device::size(layout.type));
+    offloadable_.emplace(places.shards, "parameters of " + unit.name(), group.device(),
+                         layout.slice.size() * device::size(layout.type));
   } else if (sharded()) {
     slice_ = pool.take(layout.type, layout.slice.size());
   } else {
@@ -52,20 +52,20 @@ Parameters::Parameters(const unit::Unit& unit, comm::Group& group, Pool& pool, c
 }
 
 device::View Parameters::owned() const {
-  const device::Buffer& shard = kept_ ? kept_->memory() : slice_;
+  const device::Buffer& shard = offloadable_ ? offloadable_->memory() : slice_;
   return sharded() ? device::View{shard.data(), layout_.slice.size(), layout_.type, group_->device()}
                    : view(whole_).part(layout_.owned.begin, layout_.owned.end);
 }
 
 void Parameters::set(const at::Tensor& values) {
-  if (kept_) kept_->load();
+  if (offloadable_) offloadable_->load();
   device::copy(sharded() ? owned() : view(whole_), device::view(values));
-  if (kept_) kept_->put_back();
+  if (offloadable_) offloadable_->put_back();
 }
 
 at::Tensor Parameters::whole() {
-  std::optional<Look> look;
-  if (kept_) look.emplace(*kept_);
+  std::optional<ScopedLoad> loaded;
+  if (offloadable_) loaded.emplace(*offloadable_);
   const at::Tensor all =
       gather(*group_, sharded() ? owned() : view(whole_), layout_.numel, "all-gather of the parameters of " + name_);
   if (codec_) {
@@ -84,9 +84,9 @@ void Parameters::start_gather() {
 std::optional<comm::Gathered> Parameters::ready_to_gather() {
   if (group_->size() == 1 && !sharded()) return {};
   if (sharded()) pending_whole_ = pool_->take(layout_.type, layout_.numel);
-  if (kept_) {
-    loaded_to_gather_ = !kept_->memory();
-    kept_->load();
+  if (offloadable_) {
+    loaded_to_gather_ = !offloadable_->memory();
+    offloadable_->load();
   }
   if (codec_) return encoded();
   if (group_->size() == 1) {
@@ -128,8 +128,8 @@ void Parameters::start_gather_secondary() {
 
 void Parameters::self_test() {
   if (!codec_) return;
-  std::optional<Look> look;
-  if (kept_) look.emplace(*kept_);
+  std::optional<ScopedLoad> loaded;
+  if (offloadable_) loaded.emplace(*offloadable_);
   const device::Buffer memory = device::allocate(group_->device(), layout_.numel * device::size(layout_.type));
   group_->all_gather(owned(), view(memory), "all-gather of " + name_ + ", exact")->wait();
   const device::Buffer bounds = device::allocate(group_->device(), layout_.numel * device::size(device::Type::float32));
@@ -142,7 +142,7 @@ void Parameters::finish_gather() {
   if (gather_) gather_->wait();
   gather_.reset();
   if (!pending_whole_) return;
-  if (loaded_to_gather_) kept_->drop();
+  if (loaded_to_gather_) offloadable_->drop();
   loaded_to_gather_ = false;
   if (encoded_) {
     codec_->decode(encoded_.view(device::Type::byte, codec_->bytes()), {0, comm::kTiles}, view(pending_whole_));

@@ -14,7 +14,7 @@ namespace zs::zero {
 
 /// Where parameters lie beside the device's own memory.
 struct Places {
-  Home shards{};              ///< of the slices that a layout shards
+  Residency shards{};         ///< of the slices that a layout shards
   Pool* secondary = nullptr;  ///< of the secondary partition, within its group of ranks, or null
 };
 
@@ -30,7 +30,7 @@ class Parameters {
   /// The part that this rank owns, where it lasts. REQUIRES: shard() is in device memory.
   device::View owned() const;
   /// The slice, where it comes and goes; null where it is in device memory for good.
-  Kept* shard() { return kept_ ? &*kept_ : nullptr; }
+  OffloadableBuffer* shard() { return offloadable_ ? &*offloadable_ : nullptr; }
   /// What this rank would compute with now, as float32[numel] on the host: its own whole copy where it keeps one
   /// (stages 0 to 2), else gathered, and rounded as it travels. COLLECTIVE.
   at::Tensor whole();
@@ -72,8 +72,8 @@ class Parameters {
   bool planted_ = false;
   std::vector<at::Tensor> leaves_, tied_;
   std::shared_ptr<comm::Pending> gather_;
-  std::optional<Kept> kept_;       // in place of slice_
-  bool loaded_to_gather_ = false;  // it was in the store
+  std::optional<OffloadableBuffer> offloadable_;  // in place of slice_
+  bool loaded_to_gather_ = false;                 // it was in the store
 
   bool sharded() const { return layout_.divided.parameters; }
 

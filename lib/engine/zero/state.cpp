@@ -47,7 +47,7 @@ at::Tensor UnitState::masters() {
 }
 
 at::Tensor UnitState::with_masters(const std::function<at::Tensor(const device::View&)>& use) {
-  std::optional<Look> shard, state;
+  std::optional<ScopedLoad> shard, state;
   if (optimizer->has_master())
     state.emplace(optimizer->state());
   else if (parameters.shard())
@@ -56,12 +56,12 @@ at::Tensor UnitState::with_masters(const std::function<at::Tensor(const device::
 }
 
 void UnitState::load() {
-  if (Kept* const shard = parameters.shard()) shard->load();
+  if (OffloadableBuffer* const shard = parameters.shard()) shard->load();
   optimizer->state().load();
 }
 
 std::int64_t UnitState::bytes_here() {
-  const Kept* const shard = parameters.shard();
+  const OffloadableBuffer* const shard = parameters.shard();
   return optimizer->state().bytes_here() + (shard ? shard->bytes_here() : 0) +
          (input.defined() ? static_cast<std::int64_t>(input.nbytes()) : 0);
 }

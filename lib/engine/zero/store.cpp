@@ -70,49 +70,50 @@ std::unique_ptr<Store> host_store(const device::Device& device) {
   return std::make_unique<HostStore>(device);
 }
 
-Kept::Kept(const Home& home, const std::string& name, const device::Device& device, std::int64_t bytes)
-    : home_(home), bytes_(bytes), device_(device) {
-  if (home.store) block_ = home.store->add(name, bytes);
+OffloadableBuffer::OffloadableBuffer(const Residency& residency, const std::string& name, const device::Device& device,
+                                     std::int64_t bytes)
+    : residency_(residency), bytes_(bytes), device_(device) {
+  if (residency.store) block_ = residency.store->add(name, bytes);
   memory_ = take();
   device::clear(memory_.view(device::Type::byte, bytes));
   put_back();
 }
 
 /// What is here between steps has memory of its own, which others get while it is away.
-device::Buffer Kept::take() const {
-  return home_.here ? device::allocate(device_, bytes_) : home_.store->borrow(bytes_);
+device::Buffer OffloadableBuffer::take() const {
+  return residency_.here ? device::allocate(device_, bytes_) : residency_.store->borrow(bytes_);
 }
 
-void Kept::start_load() {
-  if (home_.store && !memory_) home_.store->start_load(block_);
+void OffloadableBuffer::start_load() {
+  if (residency_.store && !memory_) residency_.store->start_load(block_);
 }
 
-void Kept::load() {
-  if (!home_.store || memory_) return;
-  if (!home_.here) {
-    memory_ = home_.store->fetch(block_, bytes_);
+void OffloadableBuffer::load() {
+  if (!residency_.store || memory_) return;
+  if (!residency_.here) {
+    memory_ = residency_.store->fetch(block_, bytes_);
     return;
   }
   device::Buffer memory = take();
-  home_.store->finish_load(block_, memory.view(device::Type::byte, bytes_));
+  residency_.store->finish_load(block_, memory.view(device::Type::byte, bytes_));
   memory_ = std::move(memory);
 }
 
-void Kept::put_back() {
-  if (!home_.here) move_out();
+void OffloadableBuffer::put_back() {
+  if (!residency_.here) move_out();
 }
 
-void Kept::move_out() {
-  if (!home_.here) {
-    home_.store->give(block_, std::exchange(memory_, {}), bytes_);
+void OffloadableBuffer::move_out() {
+  if (!residency_.here) {
+    residency_.store->give(block_, std::exchange(memory_, {}), bytes_);
     return;
   }
-  home_.store->start_store(block_, memory_.view(device::Type::byte, bytes_));
+  residency_.store->start_store(block_, memory_.view(device::Type::byte, bytes_));
   memory_.reset();
 }
 
-void Kept::drop() {
-  if (home_.store) memory_.reset();
+void OffloadableBuffer::drop() {
+  if (residency_.store) memory_.reset();
 }
 
 }  // namespace zs::zero

@@ -73,20 +73,21 @@ std::unique_ptr<Store> travelling_store(const device::Device& device);
 /// lets it. Throws zs::Error where it cannot be made.
 std::unique_ptr<Store> file_store(const device::Device& device, const std::string& folder);
 
-/// Where numbers lie between steps, and where else they can be.
-struct Home {
+/// Where a buffer lies between steps, and where else it can be.
+struct Residency {
   Store* store = nullptr;  ///< that may have them, and outlives them; null: they stay in device memory
   bool here = true;        ///< between steps they are in device memory, else in the store
 };
 
-/// Numbers of a unit that lie in device memory, or in a store and in device memory only for a while.
-class Kept {
+/// A buffer of a unit that lies in device memory, or in a store and in device memory only while it is used.
+class OffloadableBuffer {
  public:
   /// `bytes`; zeros.
-  Kept(const Home& home, const std::string& name, const device::Device& device, std::int64_t bytes);
+  OffloadableBuffer(const Residency& residency, const std::string& name, const device::Device& device,
+                    std::int64_t bytes);
 
   /// Whether its memory comes and goes.
-  bool moves() const { return home_.store != nullptr; }
+  bool moves() const { return residency_.store != nullptr; }
   std::int64_t bytes() const { return bytes_; }
   /// Begins to load it, and loads it, if it is in the store.
   void start_load();
@@ -98,15 +99,15 @@ class Kept {
   /// Forgets what was loaded, unchanged.
   void drop();
   /// Store::plant. REQUIRES: it moves.
-  void plant(DiskFault fault) { home_.store->plant(block_, fault); }
+  void plant(DiskFault fault) { residency_.store->plant(block_, fault); }
   /// REQUIRES: in device memory.
   const device::Buffer& memory() const { return memory_; }
   /// In device memory between steps, and now.
-  std::int64_t resident_bytes() const { return home_.here ? bytes_ : 0; }
+  std::int64_t resident_bytes() const { return residency_.here ? bytes_ : 0; }
   std::int64_t bytes_here() const { return memory_ ? bytes_ : 0; }
 
  private:
-  Home home_;
+  Residency residency_;
   int block_ = -1;
   std::int64_t bytes_;
   device::Device device_;
@@ -115,18 +116,20 @@ class Kept {
   device::Buffer take() const;
 };
 
-/// Has a Kept in device memory as long as it lives: for those who look.
-class Look {
+/// Keeps an offloadable buffer in device memory while it is read.
+class ScopedLoad {
  public:
-  explicit Look(Kept& kept) : kept_(kept), was_here_(static_cast<bool>(kept.memory())) { kept.load(); }
-  ~Look() {
-    if (!was_here_) kept_.drop();
+  explicit ScopedLoad(OffloadableBuffer& buffer) : buffer_(buffer), was_here_(static_cast<bool>(buffer.memory())) {
+    buffer.load();
   }
-  Look(const Look&) = delete;
-  Look& operator=(const Look&) = delete;
+  ~ScopedLoad() {
+    if (!was_here_) buffer_.drop();
+  }
+  ScopedLoad(const ScopedLoad&) = delete;
+  ScopedLoad& operator=(const ScopedLoad&) = delete;
 
  private:
-  Kept& kept_;
+  OffloadableBuffer& buffer_;
   bool was_here_;
 };
 

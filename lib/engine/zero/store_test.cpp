@@ -143,7 +143,8 @@ TEST_CASE("store: a folder that cannot be, and a disk without room, are named") 
 
 TEST_CASE("store: one loaded block at a time takes the memory of the largest, and what is looked at is not changed") {
   const auto store = host_store({});
-  Kept small({store.get(), false}, "a", {}, 100), large({store.get(), false}, "b", {}, 1000), resident({}, "c", {}, 10);
+  OffloadableBuffer small({store.get(), false}, "a", {}, 100), large({store.get(), false}, "b", {}, 1000),
+      resident({}, "c", {}, 10);
   CHECK_FALSE(small.memory());
   CHECK(store->bytes() == 1100);
   CHECK(resident.resident_bytes() == 10);
@@ -154,7 +155,7 @@ TEST_CASE("store: one loaded block at a time takes the memory of the largest, an
     std::memset(large.memory().data(), i + 1, 1000);
     large.put_back();
     {
-      const Look look(small);
+      const ScopedLoad loaded(small);
       small.memory().data()[0] = std::byte(9);  // forgotten
     }
     small.load();
@@ -169,7 +170,7 @@ TEST_CASE("store: what is in device memory between steps leaves it for a while, 
   for (const bool disk : {false, true}) {
     CAPTURE(disk);
     const auto store = disk ? file_store({}, folder.path()) : host_store({});
-    Kept kept({store.get(), true}, "a", {}, 5000);
+    OffloadableBuffer kept({store.get(), true}, "a", {}, 5000);
     CHECK(kept.bytes_here() == 5000);
     for (int i = 1; i <= 3; ++i) {
       std::memset(kept.memory().data(), i, 5000);
@@ -178,7 +179,7 @@ TEST_CASE("store: what is in device memory between steps leaves it for a while, 
       kept.move_out();
       CHECK(kept.bytes_here() == 0);
       {
-        const Look look(kept);
+        const ScopedLoad loaded(kept);
         CHECK(kept.memory().data()[4999] == std::byte(i));
       }
       CHECK(kept.bytes_here() == 0);

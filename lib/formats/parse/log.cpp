@@ -183,17 +183,17 @@ const char* LogReader::take_repeats(const char* at, const char* end) {
   stats_.records += count;
   readers_[template_reader_].matched += count;
   hint_ = template_reader_;
-  barren_ = 0;
+  failed_attempts_ = 0;
   return at;
 }
 
 /// Learns the form of the line just read, if it is one record and nothing else.
 void LogReader::learn(std::string_view text, std::size_t reader) {
-  if (!options_.learn || --wait_ > 0 || !readers_[reader].dialect->repeats()) return;
+  if (!options_.learn || --backoff_ > 0 || !readers_[reader].dialect->repeats()) return;
   template_.learn(text, records_.values(), readers_[reader].dialect->json_numbers());
   template_reader_ = reader;
-  barren_ = std::min(barren_ + 1, 12);
-  wait_ = 1 << barren_ >> 3;  // a log whose lines differ each time is left alone more and more
+  failed_attempts_ = std::min(failed_attempts_ + 1, 12);
+  backoff_ = 1 << failed_attempts_ >> 3;  // a log whose lines differ each time is left alone more and more
 }
 
 void LogReader::take_line(std::string_view text, bool ended) {

@@ -116,7 +116,7 @@ class LogReader : private Emitter {
 
   Template template_;
   std::size_t template_reader_ = 0;
-  int barren_ = 0, wait_ = 0;  // templates learned in vain; records to let pass before the next try
+  int failed_attempts_ = 0, backoff_ = 0;  // templates learned in vain; records to skip before learning again
   std::map<std::string, std::string> attributes_;
   Stats stats_;
 };

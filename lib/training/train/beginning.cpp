@@ -19,7 +19,7 @@ unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model
   if (model.folder.empty()) return {};
   std::shared_ptr<const checkpoint::Weights> weights;
   comm::together(group, "reading of " + model.folder, [&] {
-    if (settings.begins_anew && !tensorfile::has_state_dict(model.folder)) return;
+    if (settings.initializes && !tensorfile::has_state_dict(model.folder)) return;
     const auto heads = settings.model.num_labels > 0 ? checkpoint::Heads::may_differ : checkpoint::Heads::may_lack;
     weights = std::make_shared<checkpoint::Weights>(model.units, model.folder, ", unlike its config.json", heads);
   });

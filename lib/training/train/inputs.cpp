@@ -51,7 +51,7 @@ void choose_beginning(const config::Reading& config, Settings& s) {
   const bool weights = !s.checkpoint.empty() || (folder && tensorfile::has_state_dict(s.model.name));
   const bool new_head = s.model.num_labels > 0;
   if (weights && !new_head) return;
-  s.begins_anew = config.given(setting<"initialization.init_type">);
+  s.initializes = config.given(setting<"initialization.init_type">);
   s.model.init_gaussian = config[setting<"initialization.init_type">] == "gaussian";
   s.model.init_mean = config[setting<"initialization.init_mean">];
   s.model.init_std = config[setting<"initialization.init_std">];
@@ -117,8 +117,8 @@ void choose_inputs(const config::Reading& config, Settings& s) {
     choose_beginning(config, s);
     choose_labels(s);
     choose_transform(config, s);
-    s.num_workers = static_cast<int>(
-        config[setting<"data.num_workers">].value_or(std::max(1, token::processors() / s.ranks)));
+    s.num_workers =
+        static_cast<int>(config[setting<"data.num_workers">].value_or(std::max(1, token::processors() / s.ranks)));
   } else {
     s.tokenizer = tokenizer_of(config, s.model.name);
     s.model.vocab_size = config[setting<"model.vocab_size">].value_or(0);

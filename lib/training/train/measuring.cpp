@@ -22,7 +22,7 @@ int slots_of_node(comm::Group& group) {
   sched_getaffinity(0, sizeof mine, &mine);
   const auto all = comm::exchange_values(group, mine, "exchange of what was measured");
   cpu_set_t together = all.front();
-  for (int rank = 1; rank < comm::ranks_beside_first(group); ++rank)
+  for (int rank = 1; rank < comm::ranks_of_first_node(group); ++rank)
     CPU_OR(&together, &together, &all[static_cast<std::size_t>(rank)]);
   return std::max(1, CPU_COUNT(&together) / at::get_num_threads());
 }
@@ -54,7 +54,7 @@ bool Measuring::after(std::int64_t step, double seconds, const std::string& fold
   profile.bytes_per_parameter = static_cast<int>(at::elementSize(settings_.engine.dtype));
   if (model_.takes_images()) profile.noun = "images";
   profile.count = settings_.batch_size * (model_.takes_images() ? 1 : settings_.model.seq_length);
-  profile.node = comm::ranks_beside_first(group_);
+  profile.node = comm::ranks_of_first_node(group_);
   profile.overlaps = group_.device().kind != device::Device::Kind::cpu;
   profile.peak = static_cast<double>(device::statistics(group_.device()).peak);
   profile.state = static_cast<double>(zero::state_bytes(engine_));

@@ -73,8 +73,8 @@ void Display::step(const metric::Table& records, std::int64_t steps) {
   const double passed = std::chrono::duration<double>(Clock::now() - first_).count();
   const double each = counted_ > 0 ? passed / static_cast<double>(counted_) : last("iteration_time");
   const double left = each * static_cast<double>(steps - step);
-  if (!told_ && counted_ >= kMeasured) {
-    told_ = true;
+  if (!announced_ && counted_ >= kMeasured) {
+    announced_ = true;
     line_.clear();
     if (left > kLong)
       cli::tell(command_, cli::about(left) + " for " + to_text(steps - step) + " more steps; Ctrl-C saves and stops");

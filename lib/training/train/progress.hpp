@@ -32,7 +32,7 @@ class Display {
 
   const cli::Command& command_;
   std::string log_;
-  bool on_terminal_, closed_ = false, told_ = false;
+  bool on_terminal_, closed_ = false, announced_ = false;
   cli::ProgressLine line_;
   Clock::time_point first_{};  ///< the end of the first step: it is slower than the rest
   std::int64_t counted_ = 0;   ///< steps since then

@@ -118,12 +118,12 @@ cli::Hooks Ranks::hooks() {
   return {
       .place =
           [this] {
-            // An error that all ranks have is told by rank 0, whose abort ends the others before they speak. Before the
-            // ranks have met nobody knows which that is.
-            const bool told = shared();
+            // An error that all ranks have is reported by rank 0, whose abort ends the others before they report it.
+            // Before the ranks have met no rank knows which that is.
+            const bool by_rank_0 = shared();
             if ((group_ ? group_->rank() : launched_rank()) > 0)
-              std::this_thread::sleep_for(std::chrono::milliseconds(told ? 20000 : 500));
-            if (!group_ || group_->size() == 1 || told) return std::string();
+              std::this_thread::sleep_for(std::chrono::milliseconds(by_rank_0 ? 20000 : 500));
+            if (!group_ || group_->size() == 1 || by_rank_0) return std::string();
             return "rank " + std::to_string(group_->rank()) + " on " + group_->host(group_->rank()) + ": ";
           },
       .after =

@@ -14,7 +14,7 @@ namespace zs::train {
 namespace {
 
 struct Case {
-  const char *name, *value, *told, *remedy;
+  const char *name, *value, *expected, *remedy;
   const char* dtype = "float32";
   bool compiled = false;  ///< with fused kernels, before and after
 };
@@ -81,7 +81,7 @@ TEST_CASE("saving: a training does not go on in another arithmetic, whichever at
     const checkpoint::Progress before = progress_of(with(its->dtype, "", "", its->compiled));
     CHECK(refusal(before, with(its->dtype, "", "", its->compiled)).empty());
     CHECK(refusal(before, with(its->dtype, row->key, its->value, its->compiled)) ==
-          "saved: was made with " + std::string(row->name) + " " + its->told + ": use " + its->remedy +
+          "saved: was made with " + std::string(row->name) + " " + its->expected + ": use " + its->remedy +
               ", or begin another run from its weights, --model_name saved");
   }
 }

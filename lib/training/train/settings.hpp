@@ -25,11 +25,11 @@ namespace zs::train {
 struct Settings {
   int ranks = 1;
   bool tf32 = false;
-  bool float8 = false;     ///< factors of the blocks' products are rounded to 8 bits, by one scale a matrix
+  bool float8 = false;             ///< factors of the blocks' products are rounded to 8 bits, by one scale a matrix
   std::string transport = "auto";  ///< of a GPU's memory between ranks
-  bool calibrated = true;  ///< matrix products by the table of this GPU, where there is one
+  bool calibrated = true;          ///< matrix products by the table of this GPU, where there is one
   model::Settings model;
-  bool begins_anew = false;  ///< init_type was asked for: a model's folder needs no weights
+  bool initializes = false;  ///< init_type was asked for: a model's folder needs no weights
   zero::Settings engine;
   int stage = 0;
   std::string backend;
@@ -63,12 +63,12 @@ struct Settings {
   bool eval = false;
   std::string dump_logits;  ///< file for those of the last evaluation, or ""
   std::string output_dir, run_name;
-  bool profile = false;     ///< profile some steps
-  ProfiledSteps profiled;   ///< those asked for
-  std::string profile_dir;  ///< folder for the traces; "": the run's
-  std::optional<std::string> tensorboard;   ///< its folder, "" for the run's own
-  std::optional<tracker::WandbRun> wandb;   ///< as asked for: without id, folder and a name of its own
-  std::string probe;        ///< folder for what zs_probe.py records of a PyTorch training; "": none
+  bool profile = false;                    ///< profile some steps
+  ProfiledSteps profiled;                  ///< those asked for
+  std::string profile_dir;                 ///< folder for the traces; "": the run's
+  std::optional<std::string> tensorboard;  ///< its folder, "" for the run's own
+  std::optional<tracker::WandbRun> wandb;  ///< as asked for: without id, folder and a name of its own
+  std::string probe;                       ///< folder for what zs_probe.py records of a PyTorch training; "": none
   std::int64_t probe_every = 1;
   std::string probe_values;     ///< "all", or steps joined by commas; "": of none the values are kept
   std::string checkpoint;       ///< folder to go on from, or ""
@@ -93,7 +93,8 @@ std::string autocast_name(const Settings& settings);
 /// What matrix products are made of: the name of the type, "tf32", or "float8".
 std::string matrix_format(const Settings& settings);
 
-/// The settings for `ranks` ranks, on GPUs or not; throws zs::Error where the configuration asks for what zs does not do
+/// The settings for `ranks` ranks, on GPUs or not; throws zs::Error where the configuration asks for what zs does not
+/// do
 /// ("not supported yet"). Reads a setting only where it has an effect: what is left is for Reading::require_read().
 Settings settings(const config::Reading& config, int ranks, bool gpu = false);
 

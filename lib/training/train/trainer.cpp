@@ -53,7 +53,7 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
       model_(model::make(settings.model)),
       batches_(read_batches(group, settings, model_)),
       steps_(batches_.steps()),
-      several_nodes_(comm::ranks_beside_first(group) < group.size()) {
+      several_nodes_(comm::ranks_of_first_node(group) < group.size()) {
   note_what_never_comes(settings_, steps_);
   for (const std::string& note : batches_.data().notes) settings_.notes.push_back(note);
   if (group_.device().kind == device::Device::Kind::cpu) require_memory(group_, model_, settings_, host_memory());
@@ -325,11 +325,11 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
   const auto skipped = static_cast<std::size_t>(
       std::min<std::int64_t>(settings_.timing_warmup, static_cast<std::int64_t>(times.size()) - 1));
   const metric::Column* const counts = records.find(counted());
-  double sum = 0, told = 0, told_in = 0;
+  double sum = 0, counted_sum = 0, counted_time = 0;
   for (std::size_t i = skipped; i < times.size(); ++i) {
     sum += times[i];
     if (!counts || counts->absent(i)) continue;  // of a step that an older zs made
-    told += static_cast<double>(counts->integers()[i]), told_in += times[i];
+    counted_sum += static_cast<double>(counts->integers()[i]), counted_time += times[i];
   }
   Outcome outcome;
   outcome.state_digest = digest;
@@ -342,7 +342,7 @@ Outcome Trainer::outcome(const std::string& digest, bool stopped) const {
     for (const double loss : valid->reals()) outcome.valid_loss = metric::is_absent(loss) ? outcome.valid_loss : loss;
   }
   outcome.iteration_time = sum / static_cast<double>(times.size() - skipped);
-  outcome.throughput = told_in > 0 ? told / told_in : 0;
+  outcome.throughput = counted_time > 0 ? counted_sum / counted_time : 0;
   outcome.samples_per_second = static_cast<double>(batches_.samples_per_step()) / outcome.iteration_time;
   outcome.alloc_mem = records.find("alloc_mem")->integers().back();
   outcome.peak_mem = records.find("peak_mem")->integers().back();

@@ -123,11 +123,11 @@ std::int64_t step_of(const Answer& answer) {
   return 0;
 }
 
-/// The first operand beside each of the others. Of several it tells the one that differs first, and a word of each.
+/// The first operand beside each of the others. Of several it returns the one that differs first, with a word of each.
 Answer compare_with_first(const std::vector<Operand>& operands, const Tolerance& allowed,
                           const std::vector<std::string>& columns) {
   const Operand& a = operands.front();
-  std::optional<Answer> told;
+  std::optional<Answer> worst;
   std::string against, words;
   for (std::size_t i = 1; i < operands.size(); ++i) {
     const Operand& b = operands[i];
@@ -135,15 +135,15 @@ Answer compare_with_first(const std::vector<Operand>& operands, const Tolerance&
                         ? compare_runs(read_recorded(a.path, a.name), read_recorded(b.path, b.name), allowed, columns)
                         : compare_files(a.path, b.path, allowed);
     words += (words.empty() ? "" : "; ") + b.name + " " + std::string(compare::name(answer.verdict));
-    const bool worse = !told || answer.verdict > told->verdict;
-    if (worse || (answer.verdict == told->verdict && step_of(answer) < step_of(*told)))
-      told = std::move(answer), against = b.name;
+    const bool worse = !worst || answer.verdict > worst->verdict;
+    if (worse || (answer.verdict == worst->verdict && step_of(answer) < step_of(*worst)))
+      worst = std::move(answer), against = b.name;
   }
   if (operands.size() > 2) {
-    told->lines.emplace_back("compared", a.name + " with " + against);
-    told->lines.emplace_back("each_with_first", words);
+    worst->lines.emplace_back("compared", a.name + " with " + against);
+    worst->lines.emplace_back("each_with_first", words);
   }
-  return *told;
+  return *worst;
 }
 
 /// Prints the verdict and what led to it, and writes the metric file. `before` is what a text form begins with.

@@ -224,8 +224,8 @@ class Comparison {
       const stat::Series series = stat::series(side->run);
       const stat::Judgement judgement = stat::judge(side->run, series);
       using stat::RunStatus;
-      const bool told = judgement.status == RunStatus::diverged && not_finite_;
-      if (judgement.status != RunStatus::complete && judgement.status != RunStatus::unknown && !told)
+      const bool found_already = judgement.status == RunStatus::diverged && not_finite_;
+      if (judgement.status != RunStatus::complete && judgement.status != RunStatus::unknown && !found_already)
         failures_.push_back(side->path + " is " + std::string(stat::name(judgement.status)) + ": " + judgement.reason);
       // Where nothing says how many steps there should be, nobody else has counted these.
       const stat::MissingSteps gap = stat::missing_steps(side->run, series);

@@ -15,21 +15,21 @@
 
 namespace zs::zero {
 
-class Ahead {
+class OptimizerPrefetcher {
  public:
-  /// Of what lies in `store`, whose device holds `held()` bytes; both outlive it.
-  Ahead(Store& store, std::function<std::int64_t()> held) : store_(&store), held_(std::move(held)) {}
+  /// Of state that lies in `store`; `held()` gives the bytes in use of its device. Both outlive it.
+  OptimizerPrefetcher(Store& store, std::function<std::int64_t()> held) : store_(&store), held_(std::move(held)) {}
 
   /// Before operation `at` of the plan. `state`: what of a unit is offloaded.
-  void before(const plan::Plan& plan, std::size_t at, const std::function<Kept&(int unit)>& state);
+  void before(const plan::Plan& plan, std::size_t at, const std::function<OffloadableBuffer&(int unit)>& state);
 
  private:
   Store* store_;
   std::function<std::int64_t()> held_;
-  // What is held without what travels: at most, at the last look, and by how much it rose from one look to the next,
-  // before the last backward and in it.
-  std::int64_t most_ = 0, last_ = 0, rise_[2] = {};
-  bool late_ = false;      // at the last look: no forward is to come in this step
+  // Device bytes in use without transfers under way: the peak, the last sample, and the largest rise between two
+  // samples, before the last backward and in it.
+  std::int64_t peak_ = 0, last_ = 0, rise_[2] = {};
+  bool late_ = false;      // at the last sample: no forward is to come in this step
   std::size_t begun_ = 0;  // the operation up to which loads have begun
 };
 

@@ -8,18 +8,18 @@
 
 namespace zs::zero {
 
-/// What came both ways, element by element.
-struct BothWays {
+/// A quantized collective's result and the exact one, element by element.
+struct QuantizedCheck {
   std::string name;        ///< "parameters of transformer.h.3"
   std::int64_t begin = 0;  ///< of the first element in its unit
-  device::View integers;   ///< what came as integers, of any type
-  device::View exact;      ///< and exactly
+  device::View integers;   ///< the result of the quantized collective, of any type
+  device::View exact;      ///< the result of the exact one
   device::View bound;      ///< the most that they may differ by, float32
 };
 
 /// Throws comm::SharedError, on every rank, where they differ by more on one: it names the element that differs by
 /// most. What is not finite exactly must not be finite either. COLLECTIVE.
-void require_within(comm::Group& group, const BothWays& both);
+void require_within(comm::Group& group, const QuantizedCheck& both);
 
 /// This rank's slice of the exact sum of all ranks' leaves, and of how much the sum of the rounded ones may differ.
 class ExactSum {

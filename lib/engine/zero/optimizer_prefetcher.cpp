@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "zero/ahead.hpp"
+#include "zero/optimizer_prefetcher.hpp"
 
 #include <algorithm>
 
@@ -13,22 +13,23 @@ bool goes_forward(const plan::Op& op) { return op.kind == Kind::forward || op.ki
 
 }  // namespace
 
-void Ahead::before(const plan::Plan& plan, std::size_t at, const std::function<Kept&(int unit)>& state) {
+void OptimizerPrefetcher::before(const plan::Plan& plan, std::size_t at,
+                                 const std::function<OffloadableBuffer&(int unit)>& state) {
   const plan::Op& op = plan.ops[at];
   if (at == 0) begun_ = 0;
   if (!plan::computes(op.kind) && op.kind != Kind::norm && op.kind != Kind::load) return;
   const std::int64_t level = held_() - store_->lent();
-  if (most_ > 0) rise_[late_] = std::max(rise_[late_], level - last_);
-  most_ = std::max(most_, level);
+  if (peak_ > 0) rise_[late_] = std::max(rise_[late_], level - last_);
+  peak_ = std::max(peak_, level);
   last_ = level;
   late_ = std::none_of(plan.ops.begin() + static_cast<std::ptrdiff_t>(at), plan.ops.end(), goes_forward);
-  const std::int64_t room = most_ - level - rise_[late_];  // after the operation, too
+  const std::int64_t room = peak_ - level - rise_[late_];  // after the operation, too
   store_->allow(room);
   if (!late_) return;
   for (begun_ = std::max(begun_, at); begun_ < plan.ops.size(); ++begun_) {
     const plan::Op& load = plan.ops[begun_];
     if (load.kind != Kind::load) continue;
-    Kept& its = state(load.unit);
+    OffloadableBuffer& its = state(load.unit);
     if (store_->lent() + its.bytes() > room) return;
     its.start_load();
   }

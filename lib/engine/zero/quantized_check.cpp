@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "zero/both_ways.hpp"
+#include "zero/quantized_check.hpp"
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -8,7 +8,7 @@
 
 namespace zs::zero {
 
-void require_within(comm::Group& group, const BothWays& both) {
+void require_within(comm::Group& group, const QuantizedCheck& both) {
   const at::NoGradGuard no_grad;
   const auto wide = [](const device::View& view) { return device::tensor(view).to(at::kCPU).to(at::kFloat); };
   const at::Tensor integers = wide(both.integers), exact = wide(both.exact), bound = wide(both.bound);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads that begin early take the memory that activations leave, and never more.
-#include "zero/ahead.hpp"
+#include "zero/optimizer_prefetcher.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kBlock = 100;
 
-/// Blocks of a GPU as far as Ahead can see: what it began, what it was allowed, and what is on its way.
+/// Blocks of a GPU as far as OptimizerPrefetcher can see: what it began, what it was allowed, and what is on its way.
 class Seen final : public Store {
  public:
   Seen() : Store({}) {}
@@ -46,12 +46,12 @@ struct Snapshot {
 };
 
 /// A step's snapshots: forward of a unit keeps `kept` bytes, which its backward frees.
-std::vector<Snapshot> step(Ahead& ahead, Seen& store, std::vector<Kept>& states, const plan::Plan& plan,
-                           std::int64_t& level, std::int64_t kept) {
+std::vector<Snapshot> step(OptimizerPrefetcher& ahead, Seen& store, std::vector<OffloadableBuffer>& states,
+                           const plan::Plan& plan, std::int64_t& level, std::int64_t kept) {
   std::vector<Snapshot> snapshots;
   for (std::size_t at = 0; at < plan.ops.size(); ++at) {
     const plan::Op& op = plan.ops[at];
-    ahead.before(plan, at, [&](int unit) -> Kept& { return states[static_cast<std::size_t>(unit)]; });
+    ahead.before(plan, at, [&](int unit) -> OffloadableBuffer& { return states[static_cast<std::size_t>(unit)]; });
     snapshots.push_back({plan::to_text(op, plan), level, store.on_its_way, store.began.size()});
     if (op.kind == plan::Kind::forward) level += kept;
     if (op.kind == plan::Kind::backward) level -= kept;
@@ -63,10 +63,10 @@ std::vector<Snapshot> step(Ahead& ahead, Seen& store, std::vector<Kept>& states,
 }
 
 /// Of each unit a block that lies in the store between steps.
-std::vector<Kept> states_of(const plan::Shape& shape, Seen& store) {
-  std::vector<Kept> states;
+std::vector<OffloadableBuffer> states_of(const plan::Shape& shape, Seen& store) {
+  std::vector<OffloadableBuffer> states;
   for (const plan::Unit& unit : shape.units)
-    states.emplace_back(Home{&store, false}, unit.name, device::Device{}, kBlock);
+    states.emplace_back(Residency{&store, false}, unit.name, device::Device{}, kBlock);
   return states;
 }
 
@@ -79,9 +79,9 @@ TEST_CASE("ahead: loads begin in the last backward, in the order of the updates,
     shape.offload_optimizer = true;
     const plan::Plan plan = plan::baseline(shape);
     Seen store;
-    std::vector<Kept> states = states_of(shape, store);
+    std::vector<OffloadableBuffer> states = states_of(shape, store);
     std::int64_t level = 1000;
-    Ahead ahead(store, [&] { return level + store.lent(); });
+    OptimizerPrefetcher ahead(store, [&] { return level + store.lent(); });
     for (int round = 0; round < 3; ++round) {
       store.began.clear();
       const std::vector<Snapshot> snapshots = step(ahead, store, states, plan, level, 150);
@@ -111,9 +111,9 @@ TEST_CASE("ahead: without room nothing begins before its time, and what goes hom
   shape.offload_optimizer = true;
   const plan::Plan plan = plan::baseline(shape);
   Seen store;
-  std::vector<Kept> states = states_of(shape, store);
+  std::vector<OffloadableBuffer> states = states_of(shape, store);
   std::int64_t level = 1000;
-  Ahead ahead(store, [&] { return level + store.lent(); });
+  OptimizerPrefetcher ahead(store, [&] { return level + store.lent(); });
   const std::vector<Snapshot> snapshots = step(ahead, store, states, plan, level, 40);
   for (const Snapshot& snapshot : snapshots) {
     if (snapshot.op.starts_with("norm")) CHECK(snapshot.began == 1);  // where the plan has it

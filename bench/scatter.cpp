@@ -8,7 +8,7 @@
 
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
-#include "train/ranks.hpp"
+#include "setup/ranks.hpp"
 
 namespace {
 
@@ -48,9 +48,9 @@ void measure(zs::comm::Group& group, std::int64_t bytes) {
 
 int main() {
   try {
-    zs::train::Ranks ranks;
+    zs::setup::Ranks ranks;
     ranks.start(50);
-    zs::comm::Group& group = ranks.use(zs::train::chosen_device("cuda"), "nccl");
+    zs::comm::Group& group = ranks.use(zs::setup::chosen_device("cuda"), "nccl");
     for (const std::int64_t mebibytes : {1, 16, 64, 256, 1024}) measure(group, mebibytes << 20);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench/scatter: %s\n", error.what());

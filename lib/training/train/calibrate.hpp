@@ -3,9 +3,11 @@
 #include <string>
 
 #include "comm/group.hpp"
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
 namespace zs::train {
+
+using setup::Settings;
 
 /// zs-train --calibrate: trains two steps, measures each matrix product that they need, adds the fastest kernels and
 /// the matrix rate to this GPU's table (kernel/calibration.hpp), and returns what it found as text. Keeps nothing else.

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json scheduler(const Schedule& s, std::vector<std::string>& remaining) {
+Json scheduler(const setup::Schedule& s, std::vector<std::string>& remaining) {
   if (!s.name.starts_with("Warmup")) {
     const bool constant = s.name == "constant" && s.warmup == 0;
     if (!constant) {
@@ -64,7 +64,7 @@ DeepSpeedConfig deepspeed_config(const Settings& s, int ranks) {
   if (s.engine.dtype == at::kHalf) json["fp16"] = fp16(s.engine.loss_scaling);
   if (s.engine.dtype == at::kBFloat16) json["bf16"] = {{"enabled", true}};
   if (s.engine.autocast != at::kFloat)
-    json["torch_autocast"] = {{"enabled", true}, {"dtype", dtype_name(s.engine.autocast)}};
+    json["torch_autocast"] = {{"enabled", true}, {"dtype", setup::dtype_name(s.engine.autocast)}};
   if (s.engine.dtype != at::kFloat) json["data_types"] = {{"grad_accum_dtype", "fp32"}};
   json["zero_optimization"] = {{"stage", s.stage}};
   const auto offload = [&](const char* key, zero::Place place) {

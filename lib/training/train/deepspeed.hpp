@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
 namespace zs::train {
+
+using setup::Settings;
 
 struct DeepSpeedConfig {
   std::string json;                    ///< what config::add_deepspeed reads back as the same training

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/describe.hpp"
+#include "setup/describe.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "base/folder.hpp"
-#include "config/reading.hpp"
 #include "config/known.hpp"
+#include "config/reading.hpp"
 #include "train/trainer.hpp"
 
 using zs::attribute::Facts;
@@ -38,10 +38,10 @@ TEST_CASE("a run records its whole configuration and its arithmetic, each attrib
   const Config config = small(text);
   Facts facts;
   zs::comm::run_in_process(1, [&](zs::comm::Group& group) {
-    zs::train::Trainer trainer(group, zs::train::settings(config, 1));
+    zs::train::Trainer trainer(group, zs::setup::settings(config, 1));
     zs::metric::Run run;
     zs::metric::MemoryWriter memory(run);
-    trainer.run("", zs::train::configured(config), {.log = {}, .metrics = {&memory}, .progress = {}});
+    trainer.run("", zs::setup::configured(config), {.log = {}, .metrics = {&memory}, .progress = {}});
     facts = run.attributes;
   });
   for (const zs::config::Known& row : zs::config::known()) {

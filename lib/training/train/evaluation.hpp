@@ -7,10 +7,13 @@
 #include <vector>
 
 #include "comm/group.hpp"
-#include "train/batches.hpp"
+#include "setup/batches.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::train {
+
+using setup::Batches;
+using setup::Part;
 
 /// Samples, and those of which the label had the largest logit, or one of the five largest (of equal ones the first).
 struct Count {

@@ -3,9 +3,11 @@
 #pragma once
 #include <string>
 
-#include "train/batches.hpp"
+#include "setup/batches.hpp"
 
 namespace zs::train {
+
+using setup::Batches;
 
 /// Writes DIR/pytorch_model.bin, which torch.load reads: the float32 weights that a training begins with, by their
 /// Hugging Face names: what `begin` gives, or, where it is null, the units' own by the seed. The folder is made. Throws

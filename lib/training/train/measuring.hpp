@@ -6,9 +6,11 @@
 
 #include "model/model.hpp"
 #include "plan/profile.hpp"
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
 namespace zs::train {
+
+using setup::Settings;
 
 class Measuring {
  public:

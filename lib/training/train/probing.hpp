@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "comm/group.hpp"
+#include "setup/settings.hpp"
 #include "tracker/probe.hpp"
-#include "train/settings.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::train {
+
+using setup::Settings;
 
 class Probing {
  public:

@@ -7,6 +7,8 @@
 
 namespace zs::train {
 
+using setup::Settings;
+
 /// What a training is called there: its method, or what its stage, backend and offload come to.
 std::string method_name(const Settings& settings);
 

@@ -7,8 +7,8 @@
 #include "comm/agree.hpp"
 #include "config/known.hpp"
 #include "config/reading.hpp"
-#include "train/describe.hpp"
-#include "train/signals.hpp"
+#include "setup/describe.hpp"
+#include "setup/signals.hpp"
 
 namespace zs::train {
 Saving::Saving(comm::Group& group, zero::Engine& engine, const Settings& settings, const model::Model& model,
@@ -36,13 +36,13 @@ void Saving::before(std::int64_t step, std::int64_t steps, std::function<void()>
     // Whether to stop is agreed on while the gradients are there, so that every checkpoint has them.
     observer.reduced = [this, step, last, seen = std::move(seen)] {
       if (seen) seen();
-      for (const int asked : comm::exchange_values(group_, int{stop_asked()}, "agreement on going on"))
+      for (const int asked : comm::exchange_values(group_, int{setup::stop_asked()}, "agreement on going on"))
         stopping_ = stopping_ || asked;
       if (due(step, last) || stopping_) write_gradients(step, last);
     };
   } else {
     observer.reduced = std::move(seen);
-    observer.stop = stop_asked;
+    observer.stop = setup::stop_asked;
   }
   engine_.observe(std::move(observer));
 }

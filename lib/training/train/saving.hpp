@@ -8,9 +8,11 @@
 
 #include "checkpoint/checkpoint.hpp"
 #include "model/model.hpp"
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
 namespace zs::train {
+
+using setup::Settings;
 
 /// Saves the checkpoints of one training. All calls are COLLECTIVE.
 class Saving {

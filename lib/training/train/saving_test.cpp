@@ -8,7 +8,7 @@
 #include "attribute/table.hpp"
 #include "base/error.hpp"
 #include "config/reading.hpp"
-#include "train/describe.hpp"
+#include "setup/describe.hpp"
 
 namespace zs::train {
 namespace {
@@ -46,7 +46,7 @@ Settings with(const char* dtype, std::string_view key, const char* value, bool c
   if (!key.empty()) config.set(std::string(key), value, "test");
   config.add_defaults();
   config.check();
-  return settings(config, 1, /*gpu=*/true);
+  return setup::settings(config, 1, /*gpu=*/true);
 }
 
 checkpoint::Progress progress_of(const Settings& s) {

@@ -17,10 +17,10 @@
 #include "plan/cost.hpp"
 #include "registry/index.hpp"
 #include "registry/run.hpp"
-#include "train/agreement.hpp"
+#include "setup/agreement.hpp"
+#include "setup/describe.hpp"
 #include "train/calibrate.hpp"
 #include "train/deepspeed.hpp"
-#include "train/describe.hpp"
 #include "train/export.hpp"
 #include "train/progress.hpp"
 #include "train/results.hpp"
@@ -201,19 +201,19 @@ Status Session::train(const cli::Args& args) {
   const std::string& device = start.device;
   if (first) {
     for (const std::string& warning : start.config.warnings()) cli::warn(args.command(), warning);
-    if (const std::string idle = idle_gpus(start.config.text("run.device")); !idle.empty())
+    if (const std::string idle = setup::idle_gpus(start.config.text("run.device")); !idle.empty())
       cli::warn(args.command(), idle);
     if (const std::string slow = unit::slow_products(); !slow.empty()) cli::warn(args.command(), slow);
   }
   const auto given = [](bool is) { return std::string(is ? "given" : "not given"); };
-  require_same_start(ranks_.group(), start.config,
-                     {{"the device", device},
-                      {"the run to go on with", start.run ? start.run->id() : "none"},
-                      {"ZS_RUN", start.planned ? "set" : "not set"},
-                      {"the task", start.task},
-                      {"--timeout", args.text("timeout")},
-                      {"the registry", registry::place(start.settings.output_dir)},
-                      {"--debug_log", given(start.settings.digest_every == 1)}});
+  setup::require_same_start(ranks_.group(), start.config,
+                            {{"the device", device},
+                             {"the run to go on with", start.run ? start.run->id() : "none"},
+                             {"ZS_RUN", start.planned ? "set" : "not set"},
+                             {"the task", start.task},
+                             {"--timeout", args.text("timeout")},
+                             {"the registry", registry::place(start.settings.output_dir)},
+                             {"--debug_log", given(start.settings.digest_every == 1)}});
   if (start.task == "--print_deepspeed_config") {
     if (!first) return Status::done;
     const DeepSpeedConfig config = deepspeed_config(start.settings, ranks_.group().size());
@@ -284,7 +284,7 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
   Log log(run, done);
   Metrics metrics(run, *lease);
   Display display(args.command(), run.folder() + "/run.log");
-  attribute::Facts attributes = configured(begun.config);
+  attribute::Facts attributes = setup::configured(begun.config);
   attributes["run_id"] = run.id();
   attributes["command"] = args.line();
   attributes["revision"] = cli::version();

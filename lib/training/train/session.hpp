@@ -6,11 +6,13 @@
 #include "cli/run.hpp"
 #include "experiment/lease.hpp"
 #include "registry/run.hpp"
-#include "train/ranks.hpp"
+#include "setup/ranks.hpp"
 #include "train/start.hpp"
 #include "train/trainer.hpp"
 
 namespace zs::train {
+
+using setup::Ranks;
 
 class Session {
  public:

@@ -13,7 +13,7 @@
 #include "plan/profile.hpp"
 #include "registry/index.hpp"
 #include "registry/query.hpp"
-#include "train/ranks.hpp"
+#include "setup/ranks.hpp"
 #include "train/results.hpp"
 
 namespace zs::train {
@@ -99,11 +99,11 @@ void refuse_of_beginnings(const config::Config& config) {
     if (entry && entry->from == config::From::user)
       throw UsageError(entry->origin + " has no effect beside --resume: " + why + "; leave it out");
   }
-  for (const char* const key :
-       {"initialization.init_type", "initialization.init_mean", "initialization.init_std"}) {
+  for (const char* const key : {"initialization.init_type", "initialization.init_mean", "initialization.init_std"}) {
     const config::Entry* const entry = config.find(key);
     if (entry && entry->from == config::From::user)
-      throw UsageError(entry->origin + ": " + key + " has no effect beside --resume: the parameters are those of the "
+      throw UsageError(entry->origin + ": " + key +
+                       " has no effect beside --resume: the parameters are those of the "
                        "checkpoint; leave it out");
   }
 }
@@ -142,13 +142,13 @@ Start start(const cli::Args& args, int ranks) {
     start.planned = start.run.has_value();
     if (start.planned) require_planned(start.config, start.run->folder());
   }
-  start.device = chosen_device(start.config.text("run.device"));
+  start.device = setup::chosen_device(start.config.text("run.device"));
   start.task = task_of(args);
   const config::Reading reading(start.config);
-  start.settings = train::settings(reading, ranks, start.device == "cuda");
+  start.settings = setup::settings(reading, ranks, start.device == "cuda");
   for (const std::string& warning : start.config.warnings()) start.settings.notes.push_back(warning);
   if (start.task.empty()) choose_outputs(args, start);
-  if (start.task == "--eval_only") choose_evaluation(reading, start.settings);
+  if (start.task == "--eval_only") setup::choose_evaluation(reading, start.settings);
   if (start.task == "--print_plan") start.cost = args.has("cost");
   if (start.cost) {
     if (const auto profile = reading[config::setting<"zero.plan_profile">])

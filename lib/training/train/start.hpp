@@ -8,9 +8,11 @@
 #include "cli/command.hpp"
 #include "config/config.hpp"
 #include "registry/run.hpp"
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
 namespace zs::train {
+
+using setup::Settings;
 
 /// A setting that a run goes on with, unlike before.
 struct Change {

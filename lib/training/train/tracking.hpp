@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "registry/run.hpp"
+#include "setup/settings.hpp"
 #include "tracker/tensorboard.hpp"
 #include "tracker/wandb.hpp"
-#include "train/settings.hpp"
 
 namespace zs::train {
+
+using setup::Settings;
 
 class Tracking {
  public:

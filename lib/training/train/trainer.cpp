@@ -16,14 +16,15 @@
 #include "device/memory.hpp"
 #include "kernel/calibration.hpp"
 #include "parse/step_line.hpp"
-#include "train/agreement.hpp"
-#include "train/beginning.hpp"
-#include "train/describe.hpp"
+#include "setup/agreement.hpp"
+#include "setup/beginning.hpp"
+#include "setup/describe.hpp"
+#include "setup/memory.hpp"
+#include "setup/schedule.hpp"
+#include "setup/signals.hpp"
 #include "train/measuring.hpp"
-#include "train/memory.hpp"
+#include "train/profile.hpp"
 #include "train/saving.hpp"
-#include "train/schedule.hpp"
-#include "train/signals.hpp"
 #include "zero/accounting.hpp"
 
 namespace zs::train {
@@ -98,7 +99,7 @@ void Trainer::describe() {
                             {"num_labels", some(model_.num_labels)},
                             {"seq_length", number(settings_.model.seq_length)},
                             {"kernels", settings_.model.fused ? "fused" : "plain"},
-                            {"dtype", dtype_name(settings_.engine.dtype)},
+                            {"dtype", setup::dtype_name(settings_.engine.dtype)},
                             {"backend", settings_.backend == "deepspeed" ? "zero" : settings_.backend},
                             {"zero_stage", number(settings_.stage)},
                             {"world_size", number(group_.size())},
@@ -122,7 +123,7 @@ void Trainer::describe() {
                             {"ideal_comm_bytes", number(zero::ideal_comm_bytes(*engine_))}};
   if (const auto between = zero::ideal_bytes_between_nodes(*engine_); between && several_nodes_)
     known["ideal_comm_bytes_between_nodes"] = number(*between);
-  known.merge(train::arithmetic(group_.device(), settings_));
+  known.merge(setup::arithmetic(group_.device(), settings_));
   known.merge(run_.attributes);
   std::erase_if(known, [](const auto& fact) { return fact.second.empty(); });
   run_.attributes = std::move(known);
@@ -180,7 +181,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
     sink_.log("note: steps " + to_text(profiled.first) + " to " + to_text(profiled.last) +
               " are profiled, and take longer for it");
   }
-  catch_stop_signals();
+  setup::catch_stop_signals();
   device::reset_peak(group_.device());
   std::string digest;
   std::int64_t step = done_;
@@ -252,7 +253,7 @@ Outcome Trainer::train(const std::string& folder, std::map<std::string, std::str
 
 double Trainer::learning_rate(std::int64_t step) const {
   // A step that loss scaling skips is no update: the schedule waits for it.
-  return train::learning_rate(settings_.schedule, step - 1 - engine_->scaler().skipped(), steps_);
+  return setup::learning_rate(settings_.schedule, step - 1 - engine_->scaler().skipped(), steps_);
 }
 
 checkpoint::Progress Trainer::progress(std::int64_t step) const {

@@ -12,12 +12,16 @@
 #include "metric/unit.hpp"
 #include "metric/writer.hpp"
 #include "model/model.hpp"
-#include "train/batches.hpp"
+#include "setup/batches.hpp"
+#include "setup/settings.hpp"
 #include "train/evaluation.hpp"
 #include "train/probing.hpp"
-#include "train/settings.hpp"
 
 namespace zs::train {
+
+using setup::Batches;
+using setup::Part;
+using setup::Settings;
 
 /// Where a run's news go; called on rank 0 alone.
 struct Sink {

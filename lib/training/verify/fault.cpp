@@ -71,7 +71,7 @@ void read_unit(InjectedFault& fault, const std::string& kind, const std::string&
 }  // namespace
 
 InjectedFault read_fault(const std::string& text, const unit::Units& units, std::int64_t steps, int ranks,
-                         const train::Settings& settings) {
+                         const setup::Settings& settings) {
   const int stage = settings.stage;
   const auto parts = split(text);
   if (parts.size() < 3 || parts.size() > 4)

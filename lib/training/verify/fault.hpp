@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::verify {
@@ -30,6 +30,6 @@ struct InjectedFault {
 /// malformed or out of range, at a kind for which the settings leave no room, and at an unknown parameter or unit, with
 /// the nearest names.
 InjectedFault read_fault(const std::string& text, const unit::Units& units, std::int64_t steps, int ranks,
-                         const train::Settings& settings);
+                         const setup::Settings& settings);
 
 }  // namespace zs::verify

@@ -13,9 +13,9 @@
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "compare/ledger.hpp"
-#include "train/agreement.hpp"
-#include "train/beginning.hpp"
-#include "train/schedule.hpp"
+#include "setup/agreement.hpp"
+#include "setup/beginning.hpp"
+#include "setup/schedule.hpp"
 #include "unit/random.hpp"
 #include "verify/fault.hpp"
 
@@ -66,8 +66,8 @@ class Training {
       : group_(group),
         settings_(request.train),
         model_(model::make(request.train.model)),
-        batches_(train::read_batches(group, request.train, model_)) {
-    settings_.engine.begin = train::beginning_of(group, settings_, model_);
+        batches_(setup::read_batches(group, request.train, model_)) {
+    settings_.engine.begin = setup::beginning_of(group, settings_, model_);
     if (!request.fault.empty())
       fault_ = read_fault(request.fault, model_.units, settings_.max_steps, group.size(), settings_);
     for (std::size_t u = 0; u < model_.units.size(); ++u) {
@@ -105,9 +105,9 @@ class Training {
 
  private:
   comm::Group& group_;
-  train::Settings settings_;
+  setup::Settings settings_;
   model::Model model_;
-  train::Batches batches_;
+  setup::Batches batches_;
   std::optional<InjectedFault> fault_;
   unit::Units watched_;
   std::unique_ptr<zero::Engine> engine_;
@@ -124,7 +124,7 @@ class Training {
   void one_step() {
     leaves_.clear();
     const double learning_rate =
-        train::learning_rate(settings_.schedule, step_ - 1 - engine_->scaler().skipped(), settings_.max_steps);
+        setup::learning_rate(settings_.schedule, step_ - 1 - engine_->scaler().skipped(), settings_.max_steps);
     const auto batch = [&](std::int64_t leaf) {
       leaves_[unit::mix(unit::mix(settings_.engine.seed, static_cast<std::uint64_t>(step_)),
                         static_cast<std::uint64_t>(leaf))] = leaf;

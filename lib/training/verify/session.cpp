@@ -25,9 +25,9 @@
 #include "metric/unit.hpp"
 #include "parse/custom.hpp"
 #include "registry/run.hpp"
-#include "train/agreement.hpp"
-#include "train/describe.hpp"
-#include "train/memory.hpp"
+#include "setup/agreement.hpp"
+#include "setup/describe.hpp"
+#include "setup/memory.hpp"
 #include "verify/operand.hpp"
 #include "verify/repeat.hpp"
 #include "verify/report.hpp"
@@ -82,9 +82,9 @@ Tolerance tolerance(const cli::Args& args, at::ScalarType dtype, bool across = f
   return tolerance;
 }
 
-attribute::Facts attributes(const config::Config& config, const train::Settings& s, const cli::Args& args,
+attribute::Facts attributes(const config::Config& config, const setup::Settings& s, const cli::Args& args,
                             const comm::Group& group, const Tolerance& tolerance) {
-  attribute::Facts settings = train::configured(config);
+  attribute::Facts settings = setup::configured(config);
   std::erase_if(settings, [](const auto& fact) { return !used(fact.first); });
   attribute::Facts facts = {{"command", args.line()},
                             {"revision", cli::version()},
@@ -96,7 +96,7 @@ attribute::Facts attributes(const config::Config& config, const train::Settings&
                             {"kernels", s.model.fused ? "fused" : "plain"},
                             {"rtol", zs::to_text(tolerance.rtol)},
                             {"atol", zs::to_text(tolerance.atol)}};
-  facts.merge(train::arithmetic(group.device(), s));
+  facts.merge(setup::arithmetic(group.device(), s));
   facts.merge(settings);
   return facts;
 }
@@ -366,19 +366,19 @@ Status Session::trained(const cli::Args& args) {
   }
   std::string device;
   comm::together(ranks_.group(), "reading of the configuration", [&] {
-    device = train::chosen_device(config.text("run.device"));
+    device = setup::chosen_device(config.text("run.device"));
     const config::Reading reading(config);
-    request.train = train::settings(reading, ranks_.group().size(), device == "cuda");
+    request.train = setup::settings(reading, ranks_.group().size(), device == "cuda");
     // What a training writes and evaluates on its way is none of a comparison's affair.
     reading.require_read([](const config::Entry& entry) { return used(entry.key); });
   });
-  train::require_same_start(ranks_.group(), config,
+  setup::require_same_start(ranks_.group(), config,
                             {{"the device", device},
                              {"--inject_fault", args.text("inject_fault")},
                              {"--repeat", zs::to_text(times)},
                              {"--reference", args.text("reference")}});
   comm::Group& group = ranks_.use(device, request.train.transport);
-  comm::together(group, "choice of the kernels", [&] { train::place_on(request.train, group.device()); });
+  comm::together(group, "choice of the kernels", [&] { setup::place_on(request.train, group.device()); });
   if (!request.train.engine.exact && times == 0)
     throw UsageError(
         "--reduction any promises no bits that could be verified; --repeat N shows that it repeats its own");
@@ -390,8 +390,8 @@ Status Session::trained(const cli::Args& args) {
   request.tolerance = tolerance(args, request.train.engine.dtype, request.across());
   request.fault = args.text("inject_fault");
 
-  train::set_arithmetic(group, request.train);
-  if (device == "cpu") train::require_memory(group, model::make(request.train.model), request.train, host_memory());
+  setup::set_arithmetic(group, request.train);
+  if (device == "cpu") setup::require_memory(group, model::make(request.train.model), request.train, host_memory());
   metric::Run run{"verify", attributes(config, request.train, args, group, request.tolerance), {}};
   if (times > 0) run.attributes["repetitions"] = zs::to_text(times);
   const Answered answered = times > 0 ? repeated(group, request, times, run, text)

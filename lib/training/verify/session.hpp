@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/run.hpp"
-#include "train/ranks.hpp"
+#include "setup/ranks.hpp"
 
 namespace zs::verify {
 
@@ -17,7 +17,7 @@ class Session {
   cli::Hooks hooks() { return ranks_.hooks(); }
 
  private:
-  train::Ranks ranks_;
+  setup::Ranks ranks_;
 
   Status trained(const cli::Args& args);
   static Status recorded(const cli::Args& args);

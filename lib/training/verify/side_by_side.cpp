@@ -8,9 +8,9 @@
 #include "comm/pack.hpp"
 #include "compare/ledger.hpp"
 #include "device/tensor.hpp"
-#include "train/agreement.hpp"
-#include "train/beginning.hpp"
-#include "train/schedule.hpp"
+#include "setup/agreement.hpp"
+#include "setup/beginning.hpp"
+#include "setup/schedule.hpp"
 #include "verify/probe.hpp"
 #include "verify/reference.hpp"
 
@@ -26,7 +26,7 @@ at::ScalarType autocast(const Request& request) {
 }
 
 ReferenceSettings reference_settings(const Request& request, const device::Device& device) {
-  const train::Settings& s = request.train;
+  const setup::Settings& s = request.train;
   return {
       .dtype = request.amp ? at::kFloat : s.engine.dtype,
       .beta1 = s.engine.adamw.beta1,
@@ -62,7 +62,7 @@ struct SideBySide::State {
   Request request;
   model::Model model, reference_model;
   std::int64_t leaves;
-  train::Batches batches;
+  setup::Batches batches;
   std::unique_ptr<zero::Engine> engine;
   Reference reference;
   std::optional<InjectedFault> fault;
@@ -70,8 +70,8 @@ struct SideBySide::State {
   std::int64_t skipped = 0;
   double learned = 0;  // the sum of learning rates
   /// The settings, with what parameters begin with.
-  const train::Settings& begun(comm::Group& g) {
-    request.train.engine.begin = train::beginning_of(g, request.train, model);
+  const setup::Settings& begun(comm::Group& g) {
+    request.train.engine.begin = setup::beginning_of(g, request.train, model);
     return request.train;
   }
   double lowest_loss = INFINITY, highest_loss = -INFINITY, lowest_target = INFINITY, highest_target = -INFINITY;
@@ -82,7 +82,7 @@ struct SideBySide::State {
         model(model::make(r.train.model)),
         reference_model(model::make(reference_kernels(r))),
         leaves(static_cast<std::int64_t>(g.size()) * r.train.micro_steps),
-        batches(train::read_batches(g, r.train, model)),
+        batches(setup::read_batches(g, r.train, model)),
         engine(std::make_unique<zero::Engine>(g, model.units, r.train.strategy(), begun(g).engine)),
         reference(reference_model.units, reference_settings(request, g.device()), leaves),
         fault(r.fault.empty() ? std::nullopt
@@ -157,10 +157,10 @@ Finding SideBySide::join(StepRow& row) {
 
 bool SideBySide::one_step(std::int64_t step, const Sink& sink, Verdict& verdict) {
   State& s = *state_;
-  const train::Settings& settings = s.request.train;
+  const setup::Settings& settings = s.request.train;
   // The learning rate does not move on in steps that are skipped.
   const std::int64_t updates = step - 1 - s.reference.skipped();
-  const double learning_rate = train::learning_rate(settings.schedule, updates, settings.max_steps);
+  const double learning_rate = setup::learning_rate(settings.schedule, updates, settings.max_steps);
   const auto batch = [&](std::int64_t leaf) { return s.batches.training(step, leaf); };
 
   std::vector<Tensors> own(static_cast<std::size_t>(settings.micro_steps));

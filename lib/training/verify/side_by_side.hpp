@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "compare/verdict.hpp"
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 #include "verify/finding.hpp"
 
 namespace zs::verify {
 
 struct Request {
-  train::Settings train;
+  setup::Settings train;
   bool amp = false;  ///< the reference is LibTorch's autocast from float32 parameters, whatever the target computes in
   /// Whether that is another arithmetic than the target's: then no bits are expected, and Probe says what is allowed.
   bool across() const { return amp && train.engine.autocast == at::kFloat; }

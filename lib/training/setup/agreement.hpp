@@ -4,9 +4,9 @@
 #pragma once
 #include "comm/agree.hpp"
 #include "config/config.hpp"
-#include "train/batches.hpp"
+#include "setup/batches.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 /// Throws comm::SharedError unless all ranks have one configuration, binary, set of libraries, instruction set and
 /// number of threads, and the same of `more`. Names and places (run, registry, data set, checkpoint) are left out: what
@@ -22,4 +22,4 @@ void set_arithmetic(comm::Group& group, const Settings& settings);
 /// or has another one, as the file of its own node may be. COLLECTIVE.
 Batches read_batches(comm::Group& group, const Settings& settings, const model::Model& model);
 
-}  // namespace zs::train
+}  // namespace zs::setup

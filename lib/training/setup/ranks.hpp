@@ -7,7 +7,7 @@
 #include "cli/run.hpp"
 #include "comm/group.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 class Ranks {
  public:
@@ -35,4 +35,4 @@ std::string chosen_device(const std::string& asked);
 /// A warning where a job's GPUs will be idle though nobody asked for processors, or "".
 std::string idle_gpus(const std::string& asked);
 
-}  // namespace zs::train
+}  // namespace zs::setup

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/batches.hpp"
+#include "setup/batches.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -9,7 +9,7 @@
 #include "data/images.hpp"
 #include "data/text.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 namespace {
 
 data::Split split_of(const Settings& settings, const model::Model& model) {
@@ -140,4 +140,4 @@ unit::Batch Batches::held_out(Part part, std::int64_t leaf) const {
   return made;
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

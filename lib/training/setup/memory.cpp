@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/memory.hpp"
+#include "setup/memory.hpp"
 
 #include <c10/util/Exception.h>
 
@@ -11,7 +11,7 @@
 #include "device/out_of_memory.hpp"
 #include "plan/plan.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 double least_memory(const model::Model& model, const Settings& settings, int ranks) {
   const auto real = [](auto size) { return static_cast<double>(size); };
@@ -101,4 +101,4 @@ void explain_memory(const comm::Group& group, const model::Model& model, const S
   throw Error(what + remedies(model, settings, group.size(), group.device().kind == device::Device::Kind::cpu));
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

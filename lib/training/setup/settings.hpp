@@ -11,16 +11,16 @@
 #include "device/view.hpp"
 #include "image/transform.hpp"
 #include "model/model.hpp"
+#include "setup/profiled_steps.hpp"
+#include "setup/schedule.hpp"
 #include "tracker/wandb.hpp"
-#include "train/profile.hpp"
-#include "train/schedule.hpp"
 #include "zero/engine.hpp"
 
 namespace zs::config {
 class Reading;
 }
 
-namespace zs::train {
+namespace zs::setup {
 
 struct Settings {
   int ranks = 1;
@@ -104,4 +104,4 @@ void choose_evaluation(const config::Reading& config, Settings& settings);
 /// Settles what the device of the ranks decides: where forward runs, and what passes may keep gathered there.
 void place_on(Settings& settings, const device::Device& device);
 
-}  // namespace zs::train
+}  // namespace zs::setup

@@ -4,9 +4,9 @@
 #include "attribute/difference.hpp"
 #include "config/config.hpp"
 #include "device/memory.hpp"
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 /// Every known key of the configuration that has a value, defaults too, under its name in metric files.
 attribute::Facts configured(const config::Config& config);
@@ -24,4 +24,4 @@ attribute::Facts chosen_arithmetic(const Settings& settings);
 /// BLAS, products, threads, processor.
 attribute::Facts arithmetic(const device::Device& device, const Settings& settings);
 
-}  // namespace zs::train
+}  // namespace zs::setup

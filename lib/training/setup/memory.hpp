@@ -5,9 +5,9 @@
 
 #include "comm/group.hpp"
 #include "model/model.hpp"
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 /// Bytes that a rank needs whatever else it does: training state, one micro-batch with what the widest unit passes on,
 /// and the plan of a step. More is used in truth.
@@ -21,4 +21,4 @@ void require_memory(const comm::Group& group, const model::Model& model, const S
 /// less; else returns.
 void explain_memory(const comm::Group& group, const model::Model& model, const Settings& settings);
 
-}  // namespace zs::train
+}  // namespace zs::setup

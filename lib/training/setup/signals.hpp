@@ -3,7 +3,7 @@
 // of either ends the process at once.
 #pragma once
 
-namespace zs::train {
+namespace zs::setup {
 
 /// From here on these signals only set a flag. Before the first step there is nothing to save: do not call it sooner,
 /// so that a process that waits for a file ends.
@@ -15,4 +15,4 @@ bool stop_asked();
 /// A pipe that nobody reads is a failed write, not the end of the process.
 void ignore_closed_pipes();
 
-}  // namespace zs::train
+}  // namespace zs::setup

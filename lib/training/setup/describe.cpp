@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/describe.hpp"
+#include "setup/describe.hpp"
 
 #include "base/number.hpp"
 #include "config/known.hpp"
@@ -7,7 +7,7 @@
 #include "registry/run.hpp"
 #include "unit/arithmetic.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 attribute::Facts configured(const config::Config& config) {
   attribute::Facts facts;
@@ -62,4 +62,4 @@ attribute::Facts arithmetic(const device::Device& device, const Settings& settin
   return facts;
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

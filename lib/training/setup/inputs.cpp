@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/inputs.hpp"
+#include "setup/inputs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@
 #include "token/tokenize.hpp"
 #include "token/tokenizer.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 namespace {
 
 using config::setting;
@@ -143,4 +143,4 @@ void choose_inputs(const config::Reading& config, Settings& s) {
                     to_text(model.positions) + " positions");
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

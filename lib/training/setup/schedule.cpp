@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/schedule.hpp"
+#include "setup/schedule.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-namespace zs::train {
+namespace zs::setup {
 namespace {
 
 double real(std::int64_t n) { return static_cast<double>(n); }
@@ -47,4 +47,4 @@ double learning_rate(const Schedule& s, std::int64_t done, std::int64_t steps) {
                                       : s.learning_rate * factor(s.name, done, s.warmup, total);
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

@@ -8,10 +8,10 @@
 
 #include "data/loader.hpp"
 #include "model/model.hpp"
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 #include "unit/unit.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 /// What is held out of training.
 enum class Part { validation, test };
@@ -61,4 +61,4 @@ class Batches {
   std::int64_t steps_of_epochs() const;
 };
 
-}  // namespace zs::train
+}  // namespace zs::setup

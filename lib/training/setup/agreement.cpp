@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/agreement.hpp"
+#include "setup/agreement.hpp"
 
 #include <dlfcn.h>
 #include <torch/version.h>
@@ -13,11 +13,11 @@
 #include "device/memory.hpp"
 #include "kernel/calibration.hpp"
 #include "kernel/kernels.hpp"
+#include "setup/describe.hpp"
 #include "tensorfile/storage.hpp"
-#include "train/describe.hpp"
 #include "unit/arithmetic.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 namespace {
 
 /// The version; of one that stands for any number of builds, with a hash of the program.
@@ -92,4 +92,4 @@ Batches read_batches(comm::Group& group, const Settings& settings, const model::
   return *std::move(batches);
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,10 +12,10 @@
 #include "config/known.hpp"
 #include "config/reading.hpp"
 #include "plan/pass.hpp"
-#include "train/batches.hpp"
-#include "train/memory.hpp"
+#include "setup/batches.hpp"
+#include "setup/memory.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 namespace {
 
 config::Config configured(const std::string& yaml) {
@@ -25,7 +25,7 @@ config::Config configured(const std::string& yaml) {
   return config;
 }
 
-train::Settings of(const std::string& yaml) { return train::settings(configured(yaml), 1); }
+setup::Settings of(const std::string& yaml) { return setup::settings(configured(yaml), 1); }
 
 std::string refusal(const std::string& yaml) {
   try {
@@ -36,7 +36,7 @@ std::string refusal(const std::string& yaml) {
   return "";
 }
 
-bool noted(const train::Settings& settings, const std::string& what) {
+bool noted(const setup::Settings& settings, const std::string& what) {
   for (const std::string& note : settings.notes) {
     if (note.starts_with(what)) return true;
   }
@@ -49,8 +49,8 @@ struct Text {
   std::string path = folder.file("text");
   Text() { std::ofstream(path) << std::string(71 * 8 + 1, 'x'); }
 
-  train::Batches batches(const std::string& yaml, std::int64_t leaves = 1) const {
-    const train::Settings settings = of("data.dataset_path: " + path + "\nmodel.seq_length: 8\n" + yaml);
+  setup::Batches batches(const std::string& yaml, std::int64_t leaves = 1) const {
+    const setup::Settings settings = of("data.dataset_path: " + path + "\nmodel.seq_length: 8\n" + yaml);
     return {settings, model::make(settings.model), leaves * settings.micro_steps};
   }
 };
@@ -65,13 +65,13 @@ TEST_CASE("settings: the length of a sequence is the model's own where none is a
 }
 
 TEST_CASE("settings: a larger batch is split into accumulation steps, in place of those asked for") {
-  const train::Settings split = of("training: {batch_size: 32, max_gpu_batch_size: 16}\n");
+  const setup::Settings split = of("training: {batch_size: 32, max_gpu_batch_size: 16}\n");
   CHECK(split.batch_size == 16);
   CHECK(split.micro_steps == 2);
   CHECK(split.eval_batch_size == 16);
   CHECK(of("training: {batch_size: 8, max_gpu_batch_size: 16}\n").micro_steps == 1);
   CHECK(of("training: {batch_size: 8, gradient_accumulation_steps: 4}\n").micro_steps == 4);
-  const train::Settings both =
+  const setup::Settings both =
       of("training:\n  batch_size: 32\n  max_gpu_batch_size: 16\n  gradient_accumulation_steps: 8\n");
   CHECK(both.batch_size == 16);
   CHECK(both.micro_steps == 2);
@@ -130,8 +130,8 @@ TEST_CASE("settings: it is said when nobody asked how long, and when max_steps e
 TEST_CASE("settings: what cannot fit into memory is refused, with what it needs and what there is") {
   comm::run_in_process(1, [](comm::Group& group) {
     const auto require = [&](const std::string& yaml, std::int64_t memory) {
-      const train::Settings settings = of(yaml);
-      train::require_memory(group, model::make(settings.model), settings, memory);
+      const setup::Settings settings = of(yaml);
+      setup::require_memory(group, model::make(settings.model), settings, memory);
     };
     CHECK_NOTHROW(require("model.seq_length: 8\n", 100'000'000));
     CHECK_THROWS_AS(require("model.seq_length: 8\n", 1'000'000), Error);
@@ -139,9 +139,9 @@ TEST_CASE("settings: what cannot fit into memory is refused, with what it needs 
     CHECK_THROWS_AS(require("training.gradient_accumulation_steps: 1000000000\n", 10'000'000'000), Error);
     config::Config deep = configured("");
     deep.set("model.num_layers", "100000", "--num_layers");
-    const train::Settings settings = train::settings(deep, 1);
+    const setup::Settings settings = setup::settings(deep, 1);
     try {
-      train::require_memory(group, model::make(settings.model), settings, 16'000'000'000);
+      setup::require_memory(group, model::make(settings.model), settings, 16'000'000'000);
       FAIL("not refused");
     } catch (const Error& error) {
       const std::string what = error.what();
@@ -156,7 +156,7 @@ TEST_CASE("settings: what cannot fit into memory is refused, with what it needs 
 TEST_CASE("settings: kernels that a GPU does not have are refused before anything is computed") {
   const auto chosen = [](const std::string& yaml, bool gpu) {
     const config::Config config = configured(yaml);
-    return train::settings(config, 1, gpu);
+    return setup::settings(config, 1, gpu);
   };
   CHECK_THROWS_WITH_AS(
       chosen("zero.compile: true\ntraining.dtype: float16\n", true),
@@ -182,7 +182,7 @@ TEST_CASE("settings: kernels that a GPU does not have are refused before anythin
 
 TEST_CASE("settings: ranks on GPUs hide communication where no passes are asked for") {
   const auto passes = [](const std::string& yaml, int ranks, bool gpu) {
-    return plan::to_text(train::settings(configured(yaml), ranks, gpu).passes);
+    return plan::to_text(setup::settings(configured(yaml), ranks, gpu).passes);
   };
   CHECK(passes("", 2, true) == "prefetch,overlap_reduce");
   CHECK(passes("", 1, true).empty());
@@ -220,7 +220,7 @@ std::string without_effect(const std::string& yaml) {
   try {
     const config::Config config = configured(yaml);
     const config::Reading reading(config);
-    train::settings(reading, 1);
+    setup::settings(reading, 1);
     reading.require_read();
   } catch (const Error& error) {
     return error.what();
@@ -288,11 +288,11 @@ TEST_CASE("settings: what is the default anyway, and what a run had before, need
   config::Config stored = configured("tracking.profile_dir: traces\n");
   stored.mark_stored();
   const config::Reading reading(stored);
-  train::settings(reading, 1);
+  setup::settings(reading, 1);
   CHECK(reading.unread().empty());
   stored.set("tracking.profile_dir", "other", "--profile_dir");
   CHECK_THROWS_WITH_AS(reading.require_read(),
                        "--profile_dir has no effect here: it needs --profile or --profile_steps; leave it out", Error);
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeepSpeed's schedules against its own classes: the numbers are what deepspeed/runtime/lr_schedules.py computes in
 // float64 when engine.step() calls the scheduler after each update.
-#include "train/schedule.hpp"
+#include "setup/schedule.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-using zs::train::learning_rate;
-using zs::train::Schedule;
+using zs::setup::learning_rate;
+using zs::setup::Schedule;
 
 TEST_CASE("schedule: WarmupLR begins at its lowest twice, then rises by the logarithm or evenly, and stays") {
   Schedule s{.name = "WarmupLR", .learning_rate = 0.001, .warmup = 4, .log_warmup = true, .min_lr = 0.0001};

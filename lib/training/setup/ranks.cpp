@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/ranks.hpp"
+#include "setup/ranks.hpp"
 
 #include <ATen/Parallel.h>
 
@@ -14,9 +14,9 @@
 #include "comm/staged.hpp"
 #include "device/backend.hpp"
 #include "device/memory.hpp"
-#include "train/signals.hpp"
+#include "setup/signals.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 namespace {
 
 /// The rank that a launcher gave this process, before MPI has started; 0 where there is none.
@@ -134,4 +134,4 @@ cli::Hooks Ranks::hooks() {
   };
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,9 +18,9 @@
 #include "device/tensor.hpp"
 #include "plan/pass.hpp"
 #include "plan/profile.hpp"
-#include "train/inputs.hpp"
+#include "setup/inputs.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 namespace {
 
 using config::setting;
@@ -424,4 +424,4 @@ void place_on(Settings& s, const device::Device& device) {
   s.gathered_elements = device::capacity(device) / 2 / static_cast<std::int64_t>(at::elementSize(s.engine.dtype));
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

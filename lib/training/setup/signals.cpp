@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/signals.hpp"
+#include "setup/signals.hpp"
 
 #include <csignal>
 
-namespace zs::train {
+namespace zs::setup {
 namespace {
 
 volatile std::sig_atomic_t asked = 0;
@@ -28,4 +28,4 @@ bool stop_asked() { return asked != 0; }
 
 void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
-}  // namespace zs::train
+}  // namespace zs::setup

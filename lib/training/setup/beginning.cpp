@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/beginning.hpp"
+#include "setup/beginning.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "device/tensor.hpp"
 #include "tensorfile/state_dict.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model::Model& model) {
   if (model.folder.empty()) return {};
@@ -43,4 +43,4 @@ unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model
   };
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

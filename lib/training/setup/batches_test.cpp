@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/batches.hpp"
+#include "setup/batches.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "base/folder.hpp"
 #include "config/reading.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 TEST_CASE("batches: packing none: the losses of a step's micro-batches have the mean over all targets that count") {
   const TemporaryFolder folder;
@@ -29,9 +29,9 @@ TEST_CASE("batches: packing none: the losses of a step's micro-batches have the 
       config.set("model.name", name, "test");
       config.set("model.num_layers", "1", "test");
       config.set("zero.compile", fused ? "true" : "false", "test");
-      const train::Settings settings = train::settings(config, 1);
+      const setup::Settings settings = setup::settings(config, 1);
       const model::Model model = model::make(settings.model);
-      train::Batches batches(settings, model, 4);
+      setup::Batches batches(settings, model, 4);
       double sum = 0, mean = 0;
       std::int64_t counted = 0;
       // Adds the losses of a micro-batch, and returns what its last unit gives.
@@ -65,8 +65,8 @@ TEST_CASE("batches: packing none: the losses of a step's micro-batches have the 
       sum = mean = 0;
       counted = 0;
       double samples = 0;
-      for (std::int64_t leaf = 0; leaf < batches.leaves(train::Part::validation); ++leaf) {
-        const unit::Batch batch = batches.held_out(train::Part::validation, leaf);
+      for (std::int64_t leaf = 0; leaf < batches.leaves(setup::Part::validation); ++leaf) {
+        const unit::Batch batch = batches.held_out(setup::Part::validation, leaf);
         mean += loss(batch) * static_cast<double>(batch.samples());
         samples += static_cast<double>(batch.samples());
       }
@@ -75,4 +75,4 @@ TEST_CASE("batches: packing none: the losses of a step's micro-batches have the 
   }
 }
 
-}  // namespace zs::train
+}  // namespace zs::setup

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace zs::train {
+namespace zs::setup {
 
 struct Schedule {
   std::string name = "constant";
@@ -20,4 +20,4 @@ struct Schedule {
 /// The learning rate of update `done` (0 for the first) of a training of `steps`.
 double learning_rate(const Schedule& schedule, std::int64_t done, std::int64_t steps);
 
-}  // namespace zs::train
+}  // namespace zs::setup

@@ -3,9 +3,9 @@
 #pragma once
 #include "comm/group.hpp"
 #include "model/model.hpp"
-#include "train/settings.hpp"
+#include "setup/settings.hpp"
 
-namespace zs::train {
+namespace zs::setup {
 
 /// The weights in the folder of a model, the same on every rank; null where the model is a known name, or its folder
 /// has no weights and init_type was asked for: every unit's own initial values. Throws zs::Error, located, where the
@@ -13,4 +13,4 @@ namespace zs::train {
 /// of labels than was asked for, begins anew, which the settings' notes say. The units outlive the result. COLLECTIVE.
 unit::Beginning beginning_of(comm::Group& group, Settings& settings, const model::Model& model);
 
-}  // namespace zs::train
+}  // namespace zs::setup

@@ -34,8 +34,13 @@ double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-void compare(Group& group, const char* name, std::int64_t bytes, const std::function<void()>& ours,
-             const std::function<void()>& theirs) {
+// Bytes that cross a rank's link in the best algorithm, for each byte of the whole operand: busbw is bytes / time times
+// this. Defined by nccl-tests: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md#bus-bandwidth
+double one_way(int ranks) { return static_cast<double>(ranks - 1) / ranks; }  // of a reduce-scatter or an all-gather
+double both_ways(int ranks) { return 2 * one_way(ranks); }                    // of an all-reduce
+
+void compare(Group& group, const char* name, std::int64_t bytes, double (*bus)(int ranks),
+             const std::function<void()>& ours, const std::function<void()>& theirs) {
   const int rounds = bytes > (8 << 20) ? 5 : 50;
   std::vector<double> our_times, their_times;
   time_of(ours);
@@ -50,9 +55,13 @@ void compare(Group& group, const char* name, std::int64_t bytes, const std::func
   const double our = median(our_times), their = median(their_times);
   const double best = *std::min_element(our_times.begin(), our_times.end());
   const double their_best = *std::min_element(their_times.begin(), their_times.end());
-  std::printf("%s\t%lld\t%d\t%s\t%s\t%s\t%s\n", name, static_cast<long long>(bytes >> 20), group.size(),
+  const auto busbw = [&](double seconds) {
+    return zs::to_rounded_text(static_cast<double>(bytes) / seconds * bus(group.size()) / 1e9, 3);
+  };
+  std::printf("%s\t%lld\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", name, static_cast<long long>(bytes >> 20), group.size(),
               zs::to_rounded_text(our * 1e3, 3).c_str(), zs::to_rounded_text(their * 1e3, 3).c_str(),
-              zs::to_rounded_text(their / our, 3).c_str(), zs::to_rounded_text(their_best / best, 3).c_str());
+              busbw(our).c_str(), busbw(their).c_str(), zs::to_rounded_text(their / our, 3).c_str(),
+              zs::to_rounded_text(their_best / best, 3).c_str());
 }
 
 using zs::device::View;
@@ -72,15 +81,15 @@ void compare_at(Group& group, std::int64_t bytes) {
     full.as<float>()[i] = their_full[static_cast<std::size_t>(i)] = static_cast<float>(i % 1000) * 1e-3f;
   }
   compare(
-      group, "reduce-scatter", bytes, [&] { group.reduce_scatter(full, mine, "reduce-scatter")->wait(); },
+      group, "reduce-scatter", bytes, one_way, [&] { group.reduce_scatter(full, mine, "reduce-scatter")->wait(); },
       [&] {
         MPI_Reduce_scatter_block(their_full.data(), their_mine.data(), share, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       });
   compare(
-      group, "all-gather", bytes, [&] { group.all_gather(mine, full, "all-gather")->wait(); },
+      group, "all-gather", bytes, one_way, [&] { group.all_gather(mine, full, "all-gather")->wait(); },
       [&] { MPI_Allgather(their_mine.data(), share, MPI_FLOAT, their_full.data(), share, MPI_FLOAT, MPI_COMM_WORLD); });
   compare(
-      group, "all-reduce", bytes,
+      group, "all-reduce", bytes, both_ways,
       [&] {
         const View part = sum.part(own.begin, own.end);
         group.reduce_scatter(full, part, "reduce-scatter")->wait();
@@ -91,7 +100,7 @@ void compare_at(Group& group, std::int64_t bytes) {
       });
   std::vector<float> heap(static_cast<std::size_t>(n)), heap_mine(static_cast<std::size_t>(own.size()));
   compare(
-      group, "reduce-scatter, ordinary memory", bytes,
+      group, "reduce-scatter, ordinary memory", bytes, one_way,
       [&] { group.reduce_scatter(view(heap.data(), n), view(heap_mine.data(), own.size()), "reduce-scatter")->wait(); },
       [&] {
         MPI_Reduce_scatter_block(their_full.data(), their_mine.data(), share, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);

@@ -67,13 +67,14 @@ damaged() {
   [[ $output == *resumed_after_step*8* && $output == *complete* ]]
 }
 
-@test "checkpoint: a signal to one rank saves at one step on all, ends with 75, and the run goes on to the same bits" {
+# One rank gets a signal: all save at one step and end with 75, and the run goes on to the same bits. Sets `saved`, the
+# folder of the checkpoint. Options go to the training.
+signalled() {
   rm -rf stopped
-  train 2 --gradient_accumulation_steps 2 --zero_stage 2 --max_steps 20 --output_dir undisturbed >undisturbed.log
   export ZS_MARK=stopped-$BATS_SUITE_TMPDIR
   # shellcheck disable=SC2086
   mpirun --oversubscribe --bind-to none -n 2 zs-train $SMALL --gradient_accumulation_steps 2 --zero_stage 2 --max_steps 400 \
-    --output_dir stopped >stopped.log 2>stopped.err &
+    --output_dir stopped "$@" >stopped.log 2>stopped.err &
   launcher=$!
   await grep -q 'Step 5,' stopped.log
   kill -USR1 "$(marked zs-train | tail -n 1)"
@@ -84,10 +85,20 @@ damaged() {
   run -0 zs-runs show "$id" --registry stopped
   [[ $output == *preempted* ]]
   step=$(basename stopped/"$id"/checkpoint_*)
-  [ -s "stopped/$id/$step/gradients.pt" ] # a signal takes none of the evidence away
+  saved=stopped/$id/$step
   resume 1 "$id" --output_dir stopped --max_steps $((${step#checkpoint_} + 3)) >again.log
   train 1 --gradient_accumulation_steps 4 --max_steps $((${step#checkpoint_} + 3)) --output_dir out >whole.log
   [[ $(digest again.log) == "$(digest whole.log)" ]]
+}
+
+@test "checkpoint: a signal to one rank saves at one step on all, ends with 75, and the run goes on to the same bits" {
+  signalled
+  [ -s "$saved/gradients.pt" ] # a signal takes none of the evidence away
+}
+
+@test "checkpoint: the same without gradients, where the ranks tell each other at the end of a step" {
+  signalled --save_gradients false
+  [ ! -e "$saved/gradients.pt" ]
 }
 
 @test "checkpoint: a flipped bit, a truncated file, a missing file and another model are located errors" {

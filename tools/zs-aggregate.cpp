@@ -30,18 +30,22 @@ const zs::cli::Command kCommand = {
     {
         {'b', "by", "KEY[,KEY]", "group runs by these attributes, one condition per value"},
         {'w', "warmup", "N|auto",
-         "timed points of each run to leave out; auto: its slow start; without it, the steps that the run itself "
-         "leaves out, else 5"},
+         "timed points to leave out at the start of each run; auto: its slow start [as many as the run itself "
+         "leaves out, else 5]"},
         {'c', "columns", "NAME[,NAME]",
-         "summarise these columns of the records too: first, last, min, max, mean and its interval"},
-        {'x', "outliers", "RULE", "timings to leave out; they are counted in any case", "none", {"none", "p99", "mad"}},
+         "also summarise these columns of the records: first, last, min, max, mean and its interval"},
+        {'x',
+         "outliers",
+         "RULE",
+         "times to leave out; outliers are counted in any case",
+         "none",
+         {"none", "p99", "mad"}},
         {0, "deviation", "KIND", "standard deviation by n - 1 or by n", "sample", {"sample", "population"}},
-        {'t', "target", "LOSS", "say after how many steps the loss is at most this"},
+        {'t', "target", "LOSS", "report the first step with a loss of at most this"},
         {'F', "filter", "TEST",
-         "only conditions for which a test of a column or an attribute holds, as zs-runs --filter has it; several with "
-         "' && ' "
-         "between"},
-        {'s', "sort", "COLUMN", "put the conditions in the order of a column or an attribute"},
+         "only conditions that pass this test of a column or an attribute, in the syntax of zs-runs --filter; join "
+         "several with ' && '"},
+        {'s', "sort", "COLUMN", "sort the conditions by a column or an attribute"},
         {0, "descending", "", "the largest first"},
         {0, "seed", "N", "seed of the bootstrap intervals", "1"},
         {'f',
@@ -50,12 +54,11 @@ const zs::cli::Command kCommand = {
          "form; default: a table on a terminal, text into a pipe, h5 into a file",
          "",
          {"h5", "text", "table", "tsv", "json"}},
-        {0, "patterns", "FILE",
-         "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
+        {0, "patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]"},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'o', "output", "FILE", "write the summary to FILE, '-' for stdout", "-"},
     },
-    {{1, "a run is neither COMPLETE nor UNKNOWN: said on stderr; the summary was written"}},
+    {{1, "the summary was written, but a run is neither COMPLETE nor UNKNOWN; stderr names it"}},
     {"zs-parse run.log | zs-aggregate --format table", "zs-parse run.log | zs-aggregate > summary.h5",
      "zs-parse a.log b.log | zs-aggregate --by zero_stage --format json"}};
 

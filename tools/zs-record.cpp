@@ -18,15 +18,21 @@ const zs::cli::Command kCommand = {
     {
         {'n', "name", "NAME", "name of the run", "its id"},
         {0, "registry", "DIR", "folder of the registry [$ZS_REGISTRY, else saved_models]"},
-        {'c', "config", "FILE", "a configuration of the training, YAML or JSON; the command line holds over it", "", {}, true},
-        {0, "set", "KEY=VALUE", "a setting of the training that neither says", "", {}, true},
-        {'d', "dialect", "NAME", "read only this dialect in what it prints", "all, told per line", parse::dialect_names()},
+        {'c',
+         "config",
+         "FILE",
+         "configuration of the training, YAML or JSON; options of the command override it",
+         "",
+         {},
+         true},
+        {0, "set", "KEY=VALUE", "a setting of the training; it overrides all others", "", {}, true},
+        {'d', "dialect", "NAME", "read only this dialect in the output of the command", "all, recognised per line",
+         parse::dialect_names()},
         {'p', "pattern", "REGEX", "also read lines that match, named groups as keys"},
-        {0, "patterns", "FILE",
-         "patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
+        {0, "patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]"},
         {'m', "map", "COLUMN=KEY", "take COLUMN from KEY of the log; several with commas"},
     },
-    {{0, "the command's own exit status, 128 + N where signal N has ended it"},
+    {{0, "the command's own exit status; 128 + N if signal N ended it"},
      {126, "the command cannot be started"},
      {127, "there is no such command"}},
     {"zs-record -- python3 -c 'for i in range(1, 4): print(f\"step {i} loss {1 / i}\")'",
@@ -35,7 +41,8 @@ const zs::cli::Command kCommand = {
 
 zs::Status run(const Args& args) {
   if (args.operands().size() > args.behind().size())
-    throw zs::UsageError("'" + args.operands().front() + "': the command stands behind --, as in zs-record -- python train.py");
+    throw zs::UsageError("'" + args.operands().front() +
+                         "': the command stands behind --, as in zs-record -- python train.py");
   if (args.behind().empty()) throw zs::UsageError("expected -- COMMAND..., the training to run");
   const auto warn = [](const std::string& text) { zs::cli::warn(kCommand, text); };
   parse::customize(args.text("patterns"), warn);

@@ -47,7 +47,8 @@ using zs::registry::Sheet;
 const zs::cli::Command kCommand = {
     "zs-runs",
     "List, filter, sort, show, compare and update runs",
-    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import TABLE|export RUN DIR|rm RUN...|reindex|"
+    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import TABLE|export RUN DIR|rm "
+    "RUN...|reindex|"
     "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|"
     "finish RESULTS CELL NAME=VALUE...|state RESULTS|watch PROCESS LOG CELL WAITING]",
     {
@@ -55,45 +56,46 @@ const zs::cli::Command kCommand = {
         {'f',
          "filter",
          "TEST",
-         "only runs for which each test holds: COLUMN=VALUE, or != < <= > >= ~ !~ in place of =",
+         "only runs that pass each test: COLUMN=VALUE, or != < <= > >= ~ !~ in place of =",
          "",
          {},
          true},
         {0, "sweep", "NAME", "only runs of that sweep"},
         {0, "filter_sweep", "NAME", "same as --sweep"},
-        {0, "or", "", "runs for which any of the tests holds"},
+        {0, "or", "", "runs that pass any of the tests"},
         {'s', "sort_by", "COLUMN", "sort by a column"},
         {'d', "descending", "", "the largest first"},
         {0, "show", "COLUMN", "only these columns, in this order", "", {}, true},
         {0, "hide", "COLUMN", "all but these columns", "", {}, true},
         {'n', "limit", "N", "at most N runs"},
-        {'l', "list_columns", "", "list the columns that there are"},
+        {'l', "list_columns", "", "list all columns"},
         {0, "statistics", "",
-         "below the table what its columns hold: of numbers mean, deviation and quartiles, of words how often each; in "
-         "other formats that alone"},
-        {0, "status", "", "find out what has become of each run: from its metrics, Slurm's queue, its process"},
-        {0, "failed", "", "with rerun: all runs that have failed or are missing"},
-        {0, "local", "", "with rerun: here, one after another, not by Slurm"},
-        {0, "any_owner", "", "with rerun, plan, start: also what belongs to others, whose words then run as you"},
+         "add statistics of the columns below the table: mean, deviation and quartiles of numbers, counts of words; "
+         "other formats have only these"},
+        {0, "status", "", "determine the state of each run from its metrics, Slurm's queue and its process"},
+        {0, "failed", "", "with rerun: all runs that failed or are missing"},
+        {0, "local", "", "with rerun: train here, one after another, not by Slurm"},
+        {0, "any_owner", "",
+         "with rerun, plan, start: also runs of other users; their commands then run under your account"},
         {0,
          "again",
          "WHICH",
-         "with plan: what was planned before: what failed or is missing, or all that is unfinished",
+         "with plan: plan again what failed or is missing, or everything that is unfinished",
          "",
          {"failed", "unfinished"}},
         {0, "dry_run", "", "with rerun: only list the runs, and show the commands"},
         {0,
          "format",
          "NAME",
-         "how to print; table on a terminal, tsv elsewhere, unless named",
+         "form of the output; default: table on a terminal, tsv elsewhere",
          "",
          {"table", "tsv", "csv", "json", "openmetrics"}},
         {0, "checkpoint", "NAME", "with export: a step, checkpoint_STEP, or final_checkpoint", "final_checkpoint"},
         {'y', "yes", "", "remove without asking"},
         {0, "patterns", "FILE",
-         "with watch: patterns for logs of trainers of one's own, as zs-parse(1) says [~/.config/zs/patterns]"},
+         "with watch: file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]"},
     },
-    {{1, "done, and: the runs differ (diff), or the record of a run is damaged"}, {125, "start: nothing was started"}},
+    {{1, "the runs differ (diff), or the record of a run is damaged"}, {125, "start: nothing was started"}},
     {"zs-runs --filter model.name=gpt2 --sort_by final_valid_loss", "zs-runs --status", "zs-runs show baseline"}};
 
 std::string registry(const Args& args) { return zs::registry::place(args.text("registry")); }
@@ -431,7 +433,8 @@ Status export_model(const Args& args) {
     run = run_named(args, run, faults).folder();
   const auto done = zs::pretrained::export_run(run, args.text("checkpoint"), names[1]);
   print(names[1] + ": " + std::to_string(done.tensors) + " tensors of " + done.checkpoint +
-        (done.tokenizer ? ", with its tokenizer" : ", without a tokenizer: the run has read bytes or token files") + "\n");
+        (done.tokenizer ? ", with its tokenizer" : ", without a tokenizer: the run has read bytes or token files") +
+        "\n");
   return verdict(faults);
 }
 
@@ -475,8 +478,8 @@ Status reindex(const Args& args) {
 
 Status act(const Args& args) {
   static const std::map<std::string, Status (*)(const Args&)> kActions = {
-      {"show", show}, {"diff", diff},           {"rerun", rerun}, {"update", update},
-      {"add", add},   {"import", import_table}, {"export", export_model}, {"rm", remove},   {"reindex", reindex}};
+      {"show", show},           {"diff", diff},           {"rerun", rerun}, {"update", update},  {"add", add},
+      {"import", import_table}, {"export", export_model}, {"rm", remove},   {"reindex", reindex}};
   if (args.operands().empty()) return list(args);
   std::vector<std::string> names;
   for (const auto* const actions : {&kActions, &zs::experiment::actions()}) {

@@ -27,24 +27,24 @@ std::vector<std::string> shown() {
 
 const zs::cli::Command kCommand = {
     "zs-trace",
-    "Say where the time of profiler traces went",
+    "Show where the time of profiler traces went",
     "[TRACE|DIR]...",
     {
-        {'s', "show", "NAME", "only this analysis", "all of which there is something to say", shown()},
+        {'s', "show", "NAME", "only this analysis", "all that have results", shown()},
         {'a', "against", "TRACE|DIR",
-         "what differs from these traces, operation by operation, in place of the analyses"},
+         "show the differences from these traces, operation by operation, in place of the analyses"},
         {'n', "top", "N", "rows of kernels, operators and operations; 0: all", "10"},
-        {0, "kernel_delay", "US", "gaps shorter than this, in microseconds, are the next kernel's", "30"},
-        {0, "with_last_step", "", "the last profiler step too, which is mostly cut"},
+        {0, "kernel_delay", "US", "count gaps shorter than this, in microseconds, to the next kernel", "30"},
+        {0, "with_last_step", "", "include the last profiler step, which is usually cut"},
         {'f',
          "format",
          "FORM",
-         "form of the output, where the file's name (.json, .tsv, .h5) does not say it; tsv needs --show or --against",
+         "form of the output, if the file's name (.json, .tsv, .h5) does not give it; tsv needs --show or --against",
          "table",
          {"table", "tsv", "json", "h5"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
     },
-    {{1, "there were faults: a trace that is cut, events without a time; the rest was analysed"}},
+    {{1, "faults, such as a cut trace or events without a time; the rest was analysed"}},
     {"zs-trace rank-0.pt.trace.json.gz", "zs-trace --show temporal --format tsv traces/",
      "zs-trace --against before/ after/"}};
 

@@ -27,15 +27,16 @@ struct Written {
   const char *option, *key;
   std::array<const char*, 2> files{};
 };
-constexpr std::array kWritten = {Written{"dump_logits", "training.dump_logits"},
-                                 Written{"save_pretrained", "training.save_pretrained", {"config.json", "model.safetensors"}},
-                                 Written{"save_initial", "", {"pytorch_model.bin"}},
-                                 Written{"dump_batches", ""},
-                                 Written{"results", ""},
-                                 Written{"probe", "tracking.probe"},
-                                 Written{"profile_dir", "tracking.profile_dir"},
-                                 Written{"tensorboard_dir", "tracking.tensorboard_dir"},
-                                 Written{"wandb_dir", "tracking.wandb_dir"}};
+constexpr std::array kWritten = {
+    Written{"dump_logits", "training.dump_logits"},
+    Written{"save_pretrained", "training.save_pretrained", {"config.json", "model.safetensors"}},
+    Written{"save_initial", "", {"pytorch_model.bin"}},
+    Written{"dump_batches", ""},
+    Written{"results", ""},
+    Written{"probe", "tracking.probe"},
+    Written{"profile_dir", "tracking.profile_dir"},
+    Written{"tensorboard_dir", "tracking.tensorboard_dir"},
+    Written{"wandb_dir", "tracking.wandb_dir"}};
 
 bool is_written(const std::string& option) {
   return std::any_of(kWritten.begin(), kWritten.end(), [&](const Written& row) { return option == row.option; });
@@ -128,7 +129,8 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
     const bool by_value = holds_secret(entry.value);
     if (by_value && config::known(entry.key))
       throw Error(entry.origin, 0, entry.key + " holds what looks like a password or a token: leave it out");
-    if (by_value || names_secret(entry.key)) config.set({entry.key, std::string(kWithheld), entry.origin, entry.kind, entry.from});
+    if (by_value || names_secret(entry.key))
+      config.set({entry.key, std::string(kWithheld), entry.origin, entry.kind, entry.from});
   }
   return config;
 }
@@ -136,7 +138,7 @@ config::Config configuration(const cli::Args& args, const std::string& stored) {
 cli::Option local_rank_option() {
   return {.name = "local_rank",
           .value = "N",
-          .help = "taken from the launchers of other trainers, and not used: ranks come from mpirun, srun or torchrun",
+          .help = "accepted for launchers of other trainers, and not used: ranks come from mpirun, srun or torchrun",
           .group = "Running"};
 }
 
@@ -147,7 +149,7 @@ cli::Command train_command() {
   options.push_back({0,
                      "resume",
                      "RUN",
-                     "go on from the newest checkpoint of a run, at any stage and rank count",
+                     "continue a run from its newest checkpoint, at any stage and rank count",
                      "",
                      {},
                      false,
@@ -155,7 +157,7 @@ cli::Command train_command() {
   options.push_back({0,
                      "take_over",
                      "",
-                     "train a run that another host holds, of which nobody can say from here whether it lives",
+                     "resume a run locked by another host that cannot be checked from here",
                      "",
                      {},
                      false,
@@ -185,15 +187,14 @@ cli::Command train_command() {
                      {},
                      false,
                      "Running"});
-  options.push_back(
-      {0,
-       "results",
-       "FILE",
-       "write loss, time, memory and throughput to a JSON file, by method; what it has of other methods stays",
-       "",
-       {},
-       false,
-       "Running"});
+  options.push_back({0,
+                     "results",
+                     "FILE",
+                     "add loss, time, memory and throughput to a JSON file, by method; results of other methods stay",
+                     "",
+                     {},
+                     false,
+                     "Running"});
   options.push_back({0, "print_plan", "", "print the plan of a step and stop", "", {}, false, "Running"});
   options.push_back({0,
                      "cost",
@@ -203,24 +204,19 @@ cli::Command train_command() {
                      {},
                      false,
                      "Running"});
-  options.push_back({0,
-                     "eval_only",
-                     "",
-                     "print how good the model or the checkpoint is on what is held out, and stop: no step, no run",
-                     "",
-                     {},
-                     false,
-                     "Running"});
+  options.push_back(
+      {0,
+       "eval_only",
+       "",
+       "evaluate the model or the checkpoint on the held-out data, print the result and stop: no step, no run",
+       "",
+       {},
+       false,
+       "Running"});
   options.push_back({0, "verbose_logging", "", "log every step", "", {}, false, "Running"});
   options.push_back({0, "debug_log", "", "log every step, and the state digest after each", "", {}, false, "Running"});
-  options.push_back({0,
-                     "save_initial",
-                     "DIR",
-                     "write the weights that training begins with to DIR/pytorch_model.bin",
-                     "",
-                     {},
-                     false,
-                     "Running"});
+  options.push_back(
+      {0, "save_initial", "DIR", "write the initial weights to DIR/pytorch_model.bin", "", {}, false, "Running"});
   options.push_back(
       {0,
        "dump_batches",
@@ -236,7 +232,7 @@ cli::Command train_command() {
           "[CONFIG.yaml]",
           options,
           {{1, "the training has diverged: its loss, gradient or parameters are not finite"},
-           {75, "stopped by a signal, with everything saved: go on with --resume"}},
+           {75, "stopped by a signal, with everything saved: continue with --resume"}},
           {"zs-train --model_name tiny --max_steps 5",
            "mpirun --oversubscribe -n 2 zs-train --model_name tiny --max_steps 5 --zero_stage 3",
            "zs-train config.yaml --max_steps 3 --learning_rate 0.003"}};

@@ -87,15 +87,20 @@ __global__ void __launch_bounds__(kThreads)
 
 constexpr int kTileRows = 32;  ///< of one row of partial sums of the weight's gradient
 
-template <typename T, int kPacks>
-__global__ void __launch_bounds__(kThreads)
+/// With kAhead the rows that come next travel into shared memory while those before them are computed.
+template <typename T, int kPacks, bool kAhead>
+__global__ void __launch_bounds__(kThreads, kPacks <= 2 ? 2 : 1)
     rms_norm_backward_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C,
                              const float* __restrict__ rstd_N, const T* __restrict__ dy_NC,
                              const T* __restrict__ past_NC, T* __restrict__ dx_NC, T* __restrict__ y_NC,
                              float* __restrict__ scratch, int N, int C) {
   constexpr int kPack = Pack<T>::kSize, kRows = rows_at_once(kPacks);
   __shared__ float sums[2][kRows][kWarps];
+  extern __shared__ __align__(16) unsigned char coming[];  // [2][kRows][operand][C]
   const int packs = C / kPack;
+  const auto place = [&](int stage, int r, int operand) {
+    return reinterpret_cast<T*>(coming) + ((stage * kRows + r) * 3 + operand) * C;
+  };
   Pack<T> weight[kPacks];
   float dweight[kPacks][kPack];
 #pragma unroll
@@ -107,20 +112,42 @@ __global__ void __launch_bounds__(kThreads)
   }
   const int begin = blockIdx.x * kTileRows, end = min(N, begin + kTileRows);
   int turn = 0;
+  const auto ask = [&](int first, int stage) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const std::int64_t row = static_cast<std::int64_t>(first + r) * C;
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) {
+        const int at = (i * kThreads + static_cast<int>(threadIdx.x)) * kPack;
+        if (first + r < end && at < C) {
+          start_copy(place(stage, r, 0) + at, x_NC + row + at);
+          start_copy(place(stage, r, 1) + at, dy_NC + row + at);
+          if (past_NC) start_copy(place(stage, r, 2) + at, past_NC + row + at);
+        }
+      }
+    }
+    end_of_group();
+  };
+  if constexpr (kAhead) ask(begin, 0);
   for (int first = begin; first < end; first += kRows, turn ^= 1) {
+    if constexpr (kAhead) {
+      ask(first + kRows, turn ^ 1);
+      wait_for_copies<1>();
+    }
     Pack<T> x[kRows][kPacks], dy[kRows][kPacks], past[kRows][kPacks];
     float rstd[kRows], dots[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const bool there = first + r < end;
       const std::int64_t row = static_cast<std::int64_t>(first + r) * C;
+      const auto from = [&](const T* of_NC, int operand) { return kAhead ? place(turn, r, operand) : of_NC + row; };
       rstd[r] = there ? rstd_N[first + r] : 0, dots[r] = 0;
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
         const int pack = i * kThreads + static_cast<int>(threadIdx.x);
         if (there && pack < packs) {
-          x[r][i] = load(x_NC + row + pack * kPack), dy[r][i] = load(dy_NC + row + pack * kPack);
-          if (past_NC) past[r][i] = load(past_NC + row + pack * kPack);
+          x[r][i] = load(from(x_NC, 0) + pack * kPack), dy[r][i] = load(from(dy_NC, 1) + pack * kPack);
+          if (past_NC) past[r][i] = load(from(past_NC, 2) + pack * kPack);
         }
       }
     }
@@ -344,8 +371,18 @@ void rms_norm_backward(const T* x_NC, const T* weight_C, const float* rstd_N, co
                        cudaStream_t stream) {
   require_packs(C, sizeof(T));
   with_block_packs<T>(C, [&](auto packs) {
-    rms_norm_backward_kernel<T, packs><<<static_cast<unsigned>(tiles(N, kTileRows)), kThreads, 0, stream>>>(
-        x_NC, weight_C, rstd_N, dy_NC, past_NC, dx_NC, y_NC, scratch, static_cast<int>(N), static_cast<int>(C));
+    const auto run = [&](auto kernel, std::int64_t shared) {
+      if (shared > 0)
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+      kernel<<<static_cast<unsigned>(tiles(N, kTileRows)), kThreads, static_cast<unsigned>(shared), stream>>>(
+          x_NC, weight_C, rstd_N, dy_NC, past_NC, dx_NC, y_NC, scratch, static_cast<int>(N), static_cast<int>(C));
+    };
+    // Two blocks of a processor, with what it keeps for itself.
+    const std::int64_t bytes = 2 * rows_at_once(packs) * 3 * C * static_cast<std::int64_t>(sizeof(T));
+    if (2 * (bytes + 2048) <= shared_memory())
+      run(rms_norm_backward_kernel<T, packs, true>, bytes);
+    else
+      run(rms_norm_backward_kernel<T, packs, false>, 0);
   });
   check("backward of RMS norm");
   add_tiles<T>(scratch, tiles(N, kTileRows), dweight_C, nullptr, C, stream);

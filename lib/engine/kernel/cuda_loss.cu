@@ -20,22 +20,30 @@ __device__ inline float power(float x) {
 }
 
 /// One block a row: its maximum, its sum of exponentials, then the gradient in place. The row's last V % kPack columns
-/// belong to the first threads, one each.
-template <typename T>
+/// belong to the first threads, one each. With kStays each thread asks memory for its part of the row once, for all of
+/// it at first, and has it in shared memory.
+template <typename T, bool kStays>
 __global__ void __launch_bounds__(kLossThreads, 2)
     cross_entropy_kernel(T* __restrict__ logits_NV, std::int64_t ld, const std::int64_t* __restrict__ targets_N,
                          float* __restrict__ losses_N, float scale, int V) {
   constexpr int kPack = Pack<T>::kSize, kWarps = kLossThreads / kWarp;
   __shared__ float maxima[kWarps], sums[kWarps];
+  extern __shared__ __align__(16) unsigned char staged[];
   T* const row = logits_NV + static_cast<std::int64_t>(blockIdx.x) * ld;
+  const T* const from = kStays ? reinterpret_cast<const T*>(staged) : row;
   const std::int64_t target = targets_N[blockIdx.x];
   const int thread = threadIdx.x, warp = thread / kWarp, lane = thread % kWarp, whole = V / kPack * kPack;
   const bool valid = target >= 0 && target < V;
   const float target_logit = valid ? wide(row[target]) : NAN;
+  if constexpr (kStays) {
+    for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) start_copy(staged + i * sizeof(T), row + i);
+    end_of_group();
+    wait_for_copies<0>();
+  }
   // Each thread keeps a running maximum (times log2 e) and the sum of exponentials under it.
   float top = -INFINITY, sum = 0;
   for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
-    const Pack<T> v = load(row + i);
+    const Pack<T> v = load(from + i);
     float local = wide(v.value[0]);
 #pragma unroll
     for (int j = 1; j < kPack; ++j) local = fmaxf(local, wide(v.value[j]));
@@ -61,7 +69,7 @@ __global__ void __launch_bounds__(kLossThreads, 2)
   const float factor = valid ? scale / total : NAN;
   const auto probability = [&](float x) { return power(fmaf(x, kLog2E, -all_top)) * factor; };
   for (int i = thread * kPack; i < whole; i += kLossThreads * kPack) {
-    Pack<T> v = load(row + i);
+    Pack<T> v = load(from + i);
 #pragma unroll
     for (int j = 0; j < kPack; ++j) v.value[j] = narrow<T>(probability(wide(v.value[j])));
     store(row + i, v);
@@ -112,8 +120,18 @@ template <typename T>
 void cross_entropy(T* logits_NV, std::int64_t ld, const std::int64_t* targets_N, float* losses_N, float scale,
                    std::int64_t N, std::int64_t V, cudaStream_t stream) {
   require_packs(ld, sizeof(T));
-  cross_entropy_kernel<T><<<static_cast<unsigned>(N), kLossThreads, 0, stream>>>(logits_NV, ld, targets_N, losses_N,
-                                                                                 scale, static_cast<int>(V));
+  // Two rows fit into the shared memory of a processor: two blocks of it wait for memory by turns.
+  constexpr std::int64_t kMost = 112 * 1024;
+  const std::int64_t bytes = V * static_cast<std::int64_t>(sizeof(T));
+  const auto run = [&](auto kernel, std::int64_t shared) {
+    if (shared > 0) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kMost));
+    kernel<<<static_cast<unsigned>(N), kLossThreads, static_cast<unsigned>(shared), stream>>>(
+        logits_NV, ld, targets_N, losses_N, scale, static_cast<int>(V));
+  };
+  if (bytes <= kMost && shared_memory() > 2 * kMost)
+    run(cross_entropy_kernel<T, true>, (bytes + 15) / 16 * 16);
+  else
+    run(cross_entropy_kernel<T, false>, 0);
   check("cross-entropy");
 }
 

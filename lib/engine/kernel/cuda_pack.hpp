@@ -54,6 +54,26 @@ __device__ inline void store(T* to, const Pack<T>& pack) {
   *reinterpret_cast<Pack<T>*>(to) = pack;
 }
 
+/// Bytes of shared memory that a processor of the current GPU has.
+inline std::int64_t shared_memory() {
+  int device = 0, bytes = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+  return bytes;
+}
+
+/// Begins to copy 16 bytes into shared memory; there once wait_for_copies() has let as many later groups be under way.
+__device__ inline void start_copy(void* to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+               "l"(from)
+               : "memory");
+}
+__device__ inline void end_of_group() { asm volatile("cp.async.commit_group;"); }
+template <int kLater>
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLater) : "memory");
+}
+
 inline bool packs(std::int64_t C, std::size_t element) { return C * static_cast<std::int64_t>(element) % 16 == 0; }
 inline void require_packs(std::int64_t C, std::size_t element) {
   if (!packs(C, element))

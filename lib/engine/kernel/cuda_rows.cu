@@ -61,40 +61,69 @@ __global__ void norm_kernel(const T* __restrict__ x_NC, const T* __restrict__ we
 constexpr int kNormRows = 64;  ///< rows of one tile of the weight's and bias's gradient
 
 /// Partial sums of tile t: scratch[t][0, C) for the weight, scratch[t][C, 2C) for the bias. A warp takes every
-/// kNormWarps-th row of the tile and adds its rows in order; the warps are added in order. All that a row needs is
-/// asked of memory before anything is computed: the wait for it is most of the time, and so a processor has two tiles
-/// under way where their sums leave it the registers.
-template <typename T, int kPacks>
+/// kNormWarps-th row of the tile and adds its rows in order; the warps are added in order. With kStages > 1 rows come
+/// into shared memory while those before them are computed; else all that a row needs is asked of memory before
+/// anything is computed. A processor has two tiles under way where their sums leave it the registers.
+template <typename T, int kPacks, int kStages>
 __global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 24 ? 2 : 1)
     norm_backward_kernel(const T* __restrict__ x_NC, const T* __restrict__ weight_C, const float* __restrict__ mean_N,
                          const float* __restrict__ rstd_N, const T* __restrict__ dy_NC,
                          const T* __restrict__ residual_NC, T* __restrict__ dx_NC, float* __restrict__ scratch, int N,
                          int C) {
-  constexpr int kPack = Pack<T>::kSize;
-  // [2C], the sums of the warps so far: number j of pack p at j * packs + p, so that the lanes of a warp meet in no
-  // bank.
-  extern __shared__ float shared[];
-  const int packs = C / kPack;
+  constexpr int kPack = Pack<T>::kSize, kOperands = 3;
+  // Rows on their way: [warp][stage][operand][C]. Then the sums of the warps, [2C] each, or with one stage of all of
+  // them so far: number j of pack p at j * packs + p, so that the lanes of a warp meet in no bank.
+  extern __shared__ __align__(16) float shared[];
+  const int packs = C / kPack, warp = threadIdx.y, lane = threadIdx.x;
+  T* const mine = reinterpret_cast<T*>(shared) + static_cast<std::int64_t>(warp) * kStages * kOperands * C;
+  const auto place = [&](int stage, int operand) { return mine + (stage * kOperands + operand) * C; };
+  const int first = blockIdx.x * kNormRows + warp, end = min(N, (static_cast<int>(blockIdx.x) + 1) * kNormRows);
+  const auto ask = [&](int row, int stage) {
+    if (row < end) {
+      const std::int64_t begin = static_cast<std::int64_t>(row) * C;
+#pragma unroll
+      for (int i = 0; i < kPacks; ++i) {
+        const int at = (i * kWarp + lane) * kPack;
+        if (at < C) {
+          start_copy(place(stage, 0) + at, x_NC + begin + at);
+          start_copy(place(stage, 1) + at, dy_NC + begin + at);
+          if (residual_NC) start_copy(place(stage, 2) + at, residual_NC + begin + at);
+        }
+      }
+    }
+    end_of_group();
+  };
   float dweight[kPacks * kPack], dbias[kPacks * kPack];
 #pragma unroll
   for (int i = 0; i < kPacks * kPack; ++i) dweight[i] = dbias[i] = 0;
-  const int end = min(N, (static_cast<int>(blockIdx.x) + 1) * kNormRows);
-  for (int row = blockIdx.x * kNormRows + threadIdx.y; row < end; row += kNormWarps) {
+  if constexpr (kStages > 1) {
+#pragma unroll
+    for (int stage = 0; stage < kStages - 1; ++stage) ask(first + stage * kNormWarps, stage);
+  }
+  int stage = 0;
+  for (int row = first; row < end; row += kNormWarps) {
     const std::int64_t begin = static_cast<std::int64_t>(row) * C;
+    const float mean = mean_N[row], rstd = rstd_N[row];
     Pack<T> xs[kPacks], dys[kPacks], pasts[kPacks];
+    const T *x_C = x_NC + begin, *dy_C = dy_NC + begin, *past_C = residual_NC + (residual_NC ? begin : 0);
+    if constexpr (kStages > 1) {
+      ask(row + (kStages - 1) * kNormWarps, (stage + kStages - 1) % kStages);
+      wait_for_copies<kStages - 1>();
+      x_C = place(stage, 0), dy_C = place(stage, 1), past_C = place(stage, 2);
+      stage = (stage + 1) % kStages;
+    }
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      const int pack = i * kWarp + threadIdx.x;
+      const int pack = i * kWarp + lane;
       if (pack < packs) {
-        xs[i] = load(x_NC + begin + pack * kPack), dys[i] = load(dy_NC + begin + pack * kPack);
-        if (residual_NC) pasts[i] = load(residual_NC + begin + pack * kPack);
+        xs[i] = load(x_C + pack * kPack), dys[i] = load(dy_C + pack * kPack);
+        if (residual_NC) pasts[i] = load(past_C + pack * kPack);
       }
     }
-    const float mean = mean_N[row], rstd = rstd_N[row];
     float sum = 0, dot = 0;
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      const int pack = i * kWarp + threadIdx.x;
+      const int pack = i * kWarp + lane;
       if (pack < packs) {
         const Pack<T> w = load(weight_C + pack * kPack);
 #pragma unroll
@@ -111,7 +140,7 @@ __global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 2
     sum = warp_sum(sum) / C, dot = warp_sum(dot) / C;
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      const int pack = i * kWarp + threadIdx.x;
+      const int pack = i * kWarp + lane;
       if (pack < packs) {
         const Pack<T> w = load(weight_C + pack * kPack);
         Pack<T> out;
@@ -125,28 +154,34 @@ __global__ void __launch_bounds__(kNormWarps* kWarp, kPacks* Pack<T>::kSize <= 2
       }
     }
   }
-  for (int warp = 0; warp < kNormWarps; ++warp) {
-    if (static_cast<int>(threadIdx.y) == warp) {
+  // Rows have gone from shared memory, and each warp has its sums there; or they add to those before them, by turns.
+  constexpr int kPlaces = kStages > 1 ? kNormWarps : 1;
+  __syncthreads();
+#pragma unroll
+  for (int turn = 0; turn < kNormWarps / kPlaces; ++turn) {
+    if (kPlaces > 1 || warp == turn) {
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
-        const int pack = i * kWarp + threadIdx.x;
+        const int pack = i * kWarp + lane;
         if (pack < packs) {
 #pragma unroll
           for (int j = 0; j < kPack; ++j) {
-            float *const w = shared + j * packs + pack, *const b = w + C;
-            *w = warp == 0 ? dweight[i * kPack + j] : *w + dweight[i * kPack + j];
-            *b = warp == 0 ? dbias[i * kPack + j] : *b + dbias[i * kPack + j];
+            float *const w = shared + (kPlaces > 1 ? warp * 2 * C : 0) + j * packs + pack, *const b = w + C;
+            *w = turn == 0 ? dweight[i * kPack + j] : *w + dweight[i * kPack + j];
+            *b = turn == 0 ? dbias[i * kPack + j] : *b + dbias[i * kPack + j];
           }
         }
       }
     }
     __syncthreads();
   }
-  const int thread = threadIdx.y * kWarp + threadIdx.x;
-  for (int c = thread; c < C; c += kNormWarps * kWarp) {
-    const int from = c % kPack * packs + c / kPack;
+  for (int c = warp * kWarp + lane; c < C; c += kNormWarps * kWarp) {
+    const float* const from = shared + c % kPack * packs + c / kPack;
+    float weight = from[0], bias = from[C];
+#pragma unroll
+    for (int each = 1; each < kPlaces; ++each) weight += from[each * 2 * C], bias += from[each * 2 * C + C];
     float* const to = scratch + static_cast<std::int64_t>(blockIdx.x) * 2 * C + c;
-    to[0] = shared[from], to[C] = shared[C + from];
+    to[0] = weight, to[C] = bias;
   }
 }
 
@@ -293,13 +328,24 @@ void norm_backward(const T* x_NC, const T* weight_C, const float* mean_N, const 
                    std::int64_t C, cudaStream_t stream) {
   require_packs(C, sizeof(T));
   const dim3 block(kWarp, kNormWarps);
-  const auto shared = static_cast<unsigned>(2 * C * static_cast<std::int64_t>(sizeof(float)));
+  const std::int64_t sums = 2 * C * static_cast<std::int64_t>(sizeof(float));
+  const auto rows = [&](int stages) { return kNormWarps * stages * 3 * C * static_cast<std::int64_t>(sizeof(T)); };
   with_packs<T>(C, [&](auto packs) {
-    const auto kernel = norm_backward_kernel<T, packs>;
-    if (shared > 48 * 1024)
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
-    kernel<<<static_cast<unsigned>(tiles(N, kNormRows)), block, shared, stream>>>(
-        x_NC, weight_C, mean_N, rstd_N, dy_NC, residual_NC, dx_NC, scratch, static_cast<int>(N), static_cast<int>(C));
+    const auto run = [&](auto kernel, std::int64_t bytes) {
+      const auto shared = static_cast<unsigned>(bytes);
+      if (shared > 48 * 1024)
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+      kernel<<<static_cast<unsigned>(tiles(N, kNormRows)), block, shared, stream>>>(
+          x_NC, weight_C, mean_N, rstd_N, dy_NC, residual_NC, dx_NC, scratch, static_cast<int>(N), static_cast<int>(C));
+    };
+    // What a processor keeps for itself, of each block.
+    constexpr std::int64_t kOwn = 1024;
+    constexpr int kBlocks = packs * Pack<T>::kSize <= 24 ? 2 : 1;
+    const std::int64_t bytes = std::max(rows(2), kNormWarps * sums);
+    if (kBlocks * (bytes + kOwn) <= shared_memory())
+      run(norm_backward_kernel<T, packs, 2>, bytes);
+    else
+      run(norm_backward_kernel<T, packs, 1>, sums);
   });
   check("backward of layer norm");
   add_tiles(scratch, tiles(N, kNormRows), dweight_C, dbias_C, C, stream);

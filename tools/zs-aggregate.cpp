@@ -122,7 +122,7 @@ std::size_t complain(const zs::metric::Table& summary) {
   std::size_t bad = 0;
   for (std::size_t row = 0; row < summary.rows(); ++row) {
     const std::string status = summary.find("status")->text(row);
-    if (status == "COMPLETE" || status == "UNKNOWN") continue;
+    if (const auto state = zs::attribute::state_named(status); state && zs::attribute::believable(*state)) continue;
     ++bad;
     zs::cli::warn(kCommand, "condition '" + summary.find("condition")->text(row) + "' is " + status + ": " +
                                 summary.find("reason")->text(row));

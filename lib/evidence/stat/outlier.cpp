@@ -98,7 +98,7 @@ metric::Table outliers(const std::vector<Condition>& conditions) {
   std::vector<std::pair<const Condition*, const Member*>> members;
   for (const Condition& condition : conditions) {
     for (const Member& member : condition.members) {
-      if (member.judgement.status > RunStatus::unknown) continue;
+      if (!attribute::believable(member.judgement.status)) continue;
       runs.push_back(member.run), members.emplace_back(&condition, &member);
     }
   }

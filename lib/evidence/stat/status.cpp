@@ -2,7 +2,6 @@
 #include "stat/status.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <vector>
@@ -15,8 +14,6 @@ namespace {
 
 using metric::is_absent;
 
-constexpr std::array<std::string_view, 8> kNames = {"COMPLETE", "UNKNOWN", "TRUNCATED", "CANCELLED",
-                                                    "MISSING",  "DEAD",    "DIVERGED",  "FAILED"};
 constexpr std::size_t kFewestForFlat = 3;
 
 /// " at step 30 (run.log:42)", as far as it is known.
@@ -120,8 +117,6 @@ std::string missing(const metric::Run& run, const Series& series, std::int64_t e
 
 }  // namespace
 
-std::string_view name(RunStatus status) { return kNames[static_cast<std::size_t>(status)]; }
-
 std::int64_t last_step(const metric::Run& run, const Series& series) {
   std::int64_t last = parse_int(run.attribute("summary.steps")).value_or(metric::kAbsentInteger);
   for (const Point& point : series.points) last = std::max(last, point.step);  // absent is the smallest integer
@@ -130,45 +125,45 @@ std::int64_t last_step(const metric::Run& run, const Series& series) {
 
 Judgement judge(const metric::Run& run, const Series& series) {
   const std::string exit_code = run.attribute("exit_code"), failure = run.attribute("failure");
-  for (const RunStatus found : {RunStatus::missing, RunStatus::cancelled}) {
+  for (const RunState found : {RunState::missing, RunState::cancelled}) {
     if (run.attribute("found.state") == name(found)) return {found, run.attribute("found.basis")};
   }
-  const Judgement failed{RunStatus::failed, failure.empty() ? "exit code " + exit_code : failure};
+  const Judgement failed{RunState::failed, failure.empty() ? "exit code " + exit_code : failure};
   // Status 1 is also how a training ends that has diverged.
   const bool no = parse_int(exit_code) == 1;
   if (!exit_code.empty() && parse_int(exit_code) != 0 && !no) return failed;
   for (const Point& point : series.points) {
     if (!is_absent(point.loss) && !std::isfinite(point.loss)) {
-      return {RunStatus::diverged, "the loss is " + to_text(point.loss) + place(run, point)};
+      return {RunState::diverged, "the loss is " + to_text(point.loss) + place(run, point)};
     }
     if (!is_absent(point.valid_loss) && !std::isfinite(point.valid_loss)) {
-      return {RunStatus::diverged, "the validation loss is " + to_text(point.valid_loss) + place(run, point)};
+      return {RunState::diverged, "the validation loss is " + to_text(point.valid_loss) + place(run, point)};
     }
   }
   if (series.other_rank) {
-    return {RunStatus::diverged,
+    return {RunState::diverged,
             "the loss of another rank is " + to_text(series.other_rank->loss) + place(run, *series.other_rank)};
   }
   const Point* const point = poisoned(run, series);
   if (no && !point) return failed;
-  if (const std::string reason = dead(run, series); !reason.empty()) return {RunStatus::dead, reason};
+  if (const std::string reason = dead(run, series); !reason.empty()) return {RunState::dead, reason};
   if (point) {
-    return {RunStatus::diverged, "the gradient norm is " + to_text(point->grad_norm) + place(run, *point)};
+    return {RunState::diverged, "the gradient norm is " + to_text(point->grad_norm) + place(run, *point)};
   }
   const std::string error = exit_code.empty() && run.attribute("exit_state") == "failed" ? run.attribute("error") : "";
   const auto expected = expected_steps(run, series);
   if (!expected) {
     const bool finished = run.attribute("exit_state") == "finished" || exit_code == "0";
-    if (finished && !series.points.empty() && run.attribute("expected_steps").empty()) return {RunStatus::complete, ""};
+    if (finished && !series.points.empty() && run.attribute("expected_steps").empty()) return {RunState::complete, ""};
     const std::string said = run.attribute("expected_steps");
-    if (!error.empty()) return {RunStatus::failed, error};
-    return {RunStatus::unknown, series.points.empty() ? "no metric records"
-                                : said.empty()        ? "ended, not known to be complete"
-                                                      : "it should have '" + said + "' steps"};
+    if (!error.empty()) return {RunState::failed, error};
+    return {RunState::unknown, series.points.empty() ? "no metric records"
+                               : said.empty()        ? "ended, not known to be complete"
+                                                     : "it should have '" + said + "' steps"};
   }
   const std::string reason = missing(run, series, *expected);
-  if (!reason.empty() && !error.empty()) return {RunStatus::failed, error + "; " + reason};
-  return {reason.empty() ? RunStatus::complete : RunStatus::truncated, reason};
+  if (!reason.empty() && !error.empty()) return {RunState::failed, error + "; " + reason};
+  return {reason.empty() ? RunState::complete : RunState::truncated, reason};
 }
 
 }  // namespace zs::stat

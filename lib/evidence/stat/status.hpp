@@ -3,21 +3,17 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <string_view>
 
+#include "attribute/state.hpp"
 #include "metric/table.hpp"
 #include "stat/series.hpp"
 
 namespace zs::stat {
 
-/// From the best to the worst, so that the worst of several runs is their maximum.
-enum class RunStatus { complete, unknown, truncated, cancelled, missing, dead, diverged, failed };
-
-/// "COMPLETE", "UNKNOWN", "TRUNCATED", "CANCELLED", "MISSING", "DEAD", "DIVERGED", "FAILED".
-std::string_view name(RunStatus status);
+using attribute::RunState;
 
 struct Judgement {
-  RunStatus status;
+  RunState status;
   std::string reason;  ///< "exit code 137", "loss is nan at step 30 (run.log:42)"; empty when complete
 };
 

@@ -76,10 +76,10 @@ TEST_CASE("state: COMPLETE is said by the metrics, not by an exit code or a reco
   run.progress = steps(120, 120, true);
   CHECK(judge(run).state == RunState::complete);
   run.progress = steps(80, 120, false);
-  CHECK(judge(run).state == RunState::failed);
+  CHECK(judge(run).state == RunState::truncated);
   CHECK(judge(run).basis == "it ended as complete, with 80/120 steps in the metrics");
   run.progress = {};
-  CHECK(judge(run).state == RunState::failed);
+  CHECK(judge(run).state == RunState::truncated);
   run.progress = steps(120, 120, true);
   zs::registry::set(run.record, "exit_code", "42");
   CHECK(judge(run).state == RunState::failed);
@@ -179,7 +179,7 @@ TEST_CASE("state: what its user has cancelled is CANCELLED, whether it saved or 
 TEST_CASE("state: what another program recorded is told as it is") {
   Facts run = facts("archived");
   run.configured = false;
-  CHECK(judge(run).state == RunState::recorded);
+  CHECK(judge(run).state == RunState::unknown);
   CHECK(judge(run).basis == "its record: archived");
   CHECK_FALSE(judge(run).again);
 }

@@ -108,12 +108,6 @@ registry::Column column_of(const std::string& name, const std::vector<std::strin
 
 }  // namespace
 
-std::string_view name(RunState state) {
-  static constexpr std::array<std::string_view, 9> kNames = {"COMPLETE",  "DIVERGED", "RUNNING", "PENDING", "PREEMPTED",
-                                                             "CANCELLED", "FAILED",   "MISSING", "RECORDED"};
-  return kNames[static_cast<std::size_t>(state)];
-}
-
 metric::Run metrics_of(const std::string& folder) {
   const std::string path = folder + "/metrics.h5";
   return metric::parse(read_regular(path, kLargestMetrics).bytes, path).runs.at(0);
@@ -160,22 +154,22 @@ Process process(const registry::Fields& record) {
 }
 
 // Evidence from the strongest to the weakest; the first that decides ends it:
-//   1. no configuration: another program's run, of which only its record is known     RECORDED
+//   1. no configuration: another program's run, of which only its record is known     UNKNOWN
 //   2. the record says that the loss is not finite, and the exit code does not
 //      say more                                                                         DIVERGED
 //   3. the script was told that its job is cancelled, and says so                       CANCELLED
 //   4. an exit code other than 0 and "try again", or the record says failed            FAILED
 //   5. the run stopped with everything saved: will something go on with it?            PENDING, CANCELLED or PREEMPTED
 //   6. nothing told of an end, and the process or the job lives                        RUNNING or PENDING
-//   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE, else CANCELLED or
-//      (another's training that zs-record watched: its exit code)                        FAILED
+//   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE; else TRUNCATED where an end was told,
+//      (another's training that zs-record watched: its exit code)                        else CANCELLED or FAILED
 //   8. it was planned and nothing will train it                                        MISSING
 // end_of() finds out whether something still trains it: this host's process, else Slurm, else how long it has been
 // quiet.
 State judge(const Facts& facts) {
   const std::string status = value(facts.record, "status"), code = value(facts.record, "exit_code");
   const bool recorded = value(facts.record, "tool") == kRecorder;
-  if (!facts.configured) return {RunState::recorded, "its record: " + (status.empty() ? "no status" : status), false};
+  if (!facts.configured) return {RunState::unknown, "its record: " + (status.empty() ? "no status" : status), false};
   // zs-train ends a training that diverged with status 1.
   if (status == "diverged" && (code.empty() || code == "0" || code == "1")) {
     const std::string error = value(facts.record, "error");
@@ -211,9 +205,9 @@ State judge(const Facts& facts) {
   if (recorded && code == "0") return {RunState::complete, "exit code 0, " + reached(facts.progress), false};
   if ((told || status == "running") && whole(facts.progress))
     return {RunState::complete, reached(facts.progress), false};
-  if (told) return {RunState::failed, "it ended as complete, with " + reached(facts.progress), true};
+  if (told) return {RunState::truncated, "it ended as complete, with " + reached(facts.progress), true};
   if (status == "planned") return {RunState::missing, *end, true};
-  if (status != "running") return {RunState::recorded, "its record: " + status, false};
+  if (status != "running") return {RunState::unknown, "its record: " + status, false};
   return {cancelled ? RunState::cancelled : RunState::failed, *end + ", " + reached(facts.progress), true};
 }
 
@@ -280,7 +274,7 @@ void tell_states(const std::string& registry, const std::vector<std::size_t>& ro
   for (std::size_t row = 0; row < runs.size(); ++row) cells[row] = runs.text(row, "status");
   const std::vector<State> states = add_states(registry, rows, runs);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (states[i].state != RunState::recorded) cells[rows[i]] = name(states[i].state);
+    if (states[i].state != RunState::unknown) cells[rows[i]] = name(states[i].state);
   }
   const auto status = std::find_if(runs.columns.begin(), runs.columns.end(),
                                    [](const registry::Column& column) { return column.name == "status"; });

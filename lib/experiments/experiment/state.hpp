@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attribute/state.hpp"
 #include "experiment/queue.hpp"
 #include "metric/table.hpp"
 #include "registry/record.hpp"
@@ -17,23 +18,13 @@ namespace zs::experiment {
 /// What a run of anybody's training says in its field "tool": that zs-record watches it.
 inline constexpr std::string_view kRecorder = "zs-record";
 
-/// COMPLETE  all expected steps are in the metrics, and nothing says that it failed; of another's training, which does
-///           not promise its steps: it has ended with exit code 0
-/// DIVERGED  so, but the loss is not finite
-/// RUNNING   it trains
-/// PENDING   its job is in the queue, or the script that will train it has not come to it; it may have begun before
-/// PREEMPTED it stopped with everything saved, and nothing will go on with it
-/// CANCELLED its user has cancelled its job (scancel) after it had begun
-/// FAILED    it began, and ended short of its steps or with an exit code
-/// MISSING   it was planned, and nothing will train it
-/// RECORDED  another program's run: only its record is known
-enum class RunState { complete, diverged, running, pending, preempted, cancelled, failed, missing, recorded };
-std::string_view name(RunState state);
+using attribute::name;
+using attribute::RunState;
 
 struct State {
-  RunState state = RunState::recorded;
+  RunState state = RunState::unknown;
   std::string basis;   ///< what it was concluded from: "squeue: job 12_3 RUNNING"
-  bool again = false;  ///< failed, missing, cancelled, or preempted for good: it has to be run again
+  bool again = false;  ///< failed, truncated, missing, cancelled, or preempted for good: it has to be run again
 };
 
 /// How far a run's metrics go.

@@ -145,7 +145,7 @@ Findings findings(const metric::Store& store, const std::string& source) {
       continue;
     }
     found.healthy.push_back(&condition);
-    if (condition.status != "COMPLETE") found.unknown.push_back(&condition);
+    if (condition.status != name(attribute::RunState::complete)) found.unknown.push_back(&condition);
     add_digests(condition, found);
   }
   merge(found.digests);

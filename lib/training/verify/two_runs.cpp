@@ -223,13 +223,14 @@ class Comparison {
     for (const Recorded* side : {&a_, &b_}) {
       const stat::Series series = stat::series(side->run);
       const stat::Judgement judgement = stat::judge(side->run, series);
-      using stat::RunStatus;
-      const bool found_already = judgement.status == RunStatus::diverged && not_finite_;
-      if (judgement.status != RunStatus::complete && judgement.status != RunStatus::unknown && !found_already)
-        failures_.push_back(side->path + " is " + std::string(stat::name(judgement.status)) + ": " + judgement.reason);
+      using stat::RunState;
+      const bool found_already = judgement.status == RunState::diverged && not_finite_;
+      if (!attribute::believable(judgement.status) && !found_already)
+        failures_.push_back(side->path + " is " + std::string(attribute::name(judgement.status)) + ": " +
+                            judgement.reason);
       // Where nothing says how many steps there should be, nobody else has counted these.
       const stat::MissingSteps gap = stat::missing_steps(side->run, series);
-      if (judgement.status == RunStatus::unknown && gap.count > 0)
+      if (judgement.status == RunState::unknown && gap.count > 0)
         doubts_.push_back(to_text(gap.count) + " logged " + (gap.count == 1 ? "step is" : "steps are") +
                           " missing in " + side->path + ", the first is " + to_text(gap.first));
       if (!side->faults.empty())

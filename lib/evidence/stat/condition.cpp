@@ -49,7 +49,7 @@ std::string condition_name(const metric::Run& run, const std::vector<std::string
 
 /// How many of the points lie within the first steps that the run itself leaves out of its mean. Points without a step
 /// count as one each.
-std::size_t own_warmup(const metric::Run& run, const Series& series, const std::vector<const Point*>& timed) {
+std::size_t own_warmup(const metric::Run& run, const Series& series, const std::vector<Point*>& timed) {
   std::optional<std::int64_t> steps = parse_int(run.attribute("timing_warmup"));
   if (!steps) steps = parse_int(run.attribute("warmup_step"));
   if (!steps || *steps < 0) return kWarmup;
@@ -68,10 +68,11 @@ std::size_t own_warmup(const metric::Run& run, const Series& series, const std::
 
 }  // namespace
 
-Timing timing(const metric::Run& run, const Series& series, const TimingRule& rule) {
-  std::vector<const Point*> timed;
+Timing timing(const metric::Run& run, Series& series, const TimingRule& rule) {
+  std::vector<Point*> timed;
   Sample seconds;
-  for (const Point& point : series.points) {
+  for (Point& point : series.points) {
+    point.timed = false;
     if (is_absent(point.time)) continue;
     timed.push_back(&point);
     seconds.push_back(point.time);
@@ -90,12 +91,26 @@ Timing timing(const metric::Run& run, const Series& series, const TimingRule& ru
       continue;
     }
     made.seconds.push_back(seconds[i]);
-    const Point& point = *timed[made.warmup + i];
+    Point& point = *timed[made.warmup + i];
+    point.timed = true;
     if (is_absent(point.tokens)) continue;
     made.tokens += point.tokens;
     made.token_seconds += point.time;
   }
   return made;
+}
+
+void mark_timed(metric::Run& run, const Series& series) {
+  std::erase_if(run.records.columns, [](const metric::Column& column) { return column.name == "timed"; });
+  const metric::Column* const times = run.records.find("iteration_time");
+  if (!times) return;
+  metric::Column timed("timed", "", metric::Type::integer);
+  for (std::size_t row = 0; row < times->size(); ++row)
+    timed.integers().push_back(times->absent(row) ? metric::kAbsentInteger : 0);
+  for (const Point& point : series.points) {
+    if (point.timed) timed.integers()[point.time_row] = 1;
+  }
+  run.records.columns.push_back(std::move(timed));
 }
 
 std::string loss_unit(const std::vector<Condition>& conditions) {

@@ -43,7 +43,11 @@ struct Timing {
   double tokens = 0, token_seconds = 0;  ///< summed over what is left, where both are known; or images (Series)
 };
 
-Timing timing(const metric::Run& run, const Series& series, const TimingRule& rule);
+/// Says of each point whether it is timed, too.
+Timing timing(const metric::Run& run, Series& series, const TimingRule& rule);
+
+/// Writes into the records, as column "timed", which times count: 1, and 0 for the others.
+void mark_timed(metric::Run& run, const Series& series);
 
 struct Member {
   const metric::Run* run;

@@ -44,7 +44,7 @@ double largest(const metric::Table& table, const char* name) {
 Series series(const metric::Run& run) {
   const metric::Table& table = run.records;
   const Reals lines(table, "line"), losses(table, "loss"), valid(table, "valid_loss"), times(table, "iteration_time"),
-      bytes(table, "comm_bytes"), norms(table, "grad_norm");
+      timed(table, "timed"), bytes(table, "comm_bytes"), norms(table, "grad_norm");
   const bool images = table.find(metric::kImages);
   const Reals tokens(table, images ? metric::kImages : "tokens");
   const metric::Column* const loss = table.find("loss");
@@ -53,14 +53,23 @@ Series series(const metric::Run& run) {
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   for (const compare::Row& row : rows) lowest = std::min(lowest, row.place.rank);
   for (const compare::Row& row : rows) {
-    const auto value = [&](const Reals& column) {  // later values of one step join or replace earlier ones
+    const auto place = [&](const Reals& column) {  // later values of one step join or replace earlier ones
       const auto found =
           std::find_if(row.rows.rbegin(), row.rows.rend(), [&](std::size_t at) { return !is_absent(column[at]); });
-      return found == row.rows.rend() ? metric::absent_real() : column[*found];
+      return found == row.rows.rend() ? row.rows.front() : *found;
     };
-    const Point point{row.place.epoch, row.place.step, lines.integer(row.rows.front()),
-                      value(losses),   value(valid),   value(times),
-                      value(bytes),    value(norms),   value(tokens)};
+    const auto value = [&](const Reals& column) { return column[place(column)]; };
+    const Point point{row.place.epoch,
+                      row.place.step,
+                      lines.integer(row.rows.front()),
+                      value(losses),
+                      value(valid),
+                      value(times),
+                      value(bytes),
+                      value(norms),
+                      value(tokens),
+                      place(times),
+                      timed[place(times)] == 1};
     if (row.place.rank != lowest) {
       if (!made.other_rank && !is_absent(point.loss) && !std::isfinite(point.loss)) made.other_rank = point;
       continue;

@@ -15,7 +15,9 @@ namespace zs::stat {
 struct Point {
   std::int64_t epoch, step, line;
   double loss, valid_loss, time, comm_bytes, grad_norm;
-  double tokens;  ///< or images, where Series::images says so
+  double tokens;             ///< or images, where Series::images says so
+  std::size_t time_row = 0;  ///< of the records: the row that gives the time
+  bool timed = false;        ///< its time counts in the summary: timing() says so, and mark_timed() writes it down
 };
 
 struct Series {

@@ -114,6 +114,10 @@ Summary summarize(metric::Store store, const SummaryRule& rule) {
   if (rule.target) made.store.attributes["target"] = to_text(*rule.target);
   made.store.attributes["seed"] = to_text(static_cast<std::int64_t>(rule.seed));
   made.store.attributes["warmup"] = warmup_note(all, rule.timing, made.warnings);
+  for (const Condition& condition : all) {
+    for (const Member& member : condition.members)
+      mark_timed(store.runs[static_cast<std::size_t>(member.run - store.runs.data())], member.series);
+  }
   made.store.summary = std::move(table);
   name_loss_unit(made.store, loss_unit(all));
   made.store.runs = std::move(store.runs);

@@ -10,7 +10,7 @@
 namespace zs::stat {
 
 struct Summary {
-  metric::Store store;                ///< the runs as they came, with summary, curves, tables and attributes
+  metric::Store store;                ///< the runs, with the column "timed", and summary, curves, tables and attributes
   std::vector<std::string> warnings;  ///< what the user should know: a warm-up cut short, timings removed
 };
 

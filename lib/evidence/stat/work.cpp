@@ -7,6 +7,7 @@
 #include "attribute/difference.hpp"
 #include "base/number.hpp"
 #include "stat/curve.hpp"
+#include "stat/duration.hpp"
 #include "stat/loss.hpp"
 
 namespace zs::stat {
@@ -62,6 +63,8 @@ Work::Work(const Condition& condition, const SummaryRule& rule)
     points += all.size();
     last_step = std::max(last_step, stat::last_step(*member.run, member.series));
     if (!member.timing.seconds.empty()) groups.push_back(member.timing.seconds);
+    if (const double all_steps = time_of_all_steps(member.series); !is_absent(all_steps))
+      durations.push_back(all_steps);
     Sample own;
     std::vector<std::int64_t> steps;
     double valid = absent_real();

@@ -8,6 +8,7 @@
 #include "base/name.hpp"
 #include "metric/unit.hpp"
 #include "stat/divergence.hpp"
+#include "stat/duration.hpp"
 #include "stat/summary.hpp"
 
 namespace zs::summary {
@@ -18,7 +19,10 @@ std::string text(const metric::Table& table, std::string_view name, std::size_t 
   return column && column->type() == metric::Type::text ? column->texts()[row] : "";
 }
 
-bool is_bad(const std::string& status) { return !status.empty() && status != "COMPLETE" && status != "UNKNOWN"; }
+bool is_bad(const std::string& status) {
+  const auto state = attribute::state_named(status);
+  return !status.empty() && !(state && attribute::believable(*state));
+}
 
 /// The run of a row of the table "runs".
 Member member(const metric::Run& run, const metric::Table& table, std::size_t row) {
@@ -26,7 +30,6 @@ Member member(const metric::Run& run, const metric::Table& table, std::size_t ro
   made.read(table, row);
   made.run = &run;
   made.facts = attribute::named(run.attributes);
-  made.series = stat::series(run);
   made.status = text(table, "status", row);
   made.reason = text(table, "reason", row);
   return made;
@@ -61,15 +64,9 @@ template class Figures<stat::kSummaryColumns>;
 
 bool Member::bad() const { return is_bad(status); }
 
-stat::Sample Member::times() const {
-  stat::Sample kept;
-  const auto least = (*this)["time_min"], most = (*this)["time_max"];
-  std::size_t timed = 0;
-  for (const stat::Point& point : series.points) {
-    if (metric::is_absent(point.time) || timed++ < count("warmup_points")) continue;
-    if (least && most && point.time >= *least && point.time <= *most) kept.push_back(point.time);
-  }
-  return kept;
+const stat::Series& Member::series() const {
+  if (!series_) series_ = stat::series(*run);
+  return *series_;
 }
 
 bool Condition::bad() const { return is_bad(status); }
@@ -94,11 +91,31 @@ std::string Condition::attribute(const std::string& key) const {
   return common;
 }
 
-metric::Store summarized(metric::Store store, std::vector<std::string>& warnings) {
-  if (store.summary || store.runs.empty()) return store;
-  stat::Summary made = stat::summarize(std::move(store), {});
-  warnings.insert(warnings.end(), made.warnings.begin(), made.warnings.end());
-  return std::move(made.store);
+void mark_timed(metric::Store& store) {
+  const auto entry = store.tables.find("runs");
+  std::map<std::string, stat::Sample> totals;
+  for (std::size_t row = 0; entry != store.tables.end() && row < entry->second.rows(); ++row) {
+    const std::string name = text(entry->second, "run", row);
+    const auto run = std::ranges::find(store.runs, name, &metric::Run::name);
+    if (run == store.runs.end() || run->records.find("timed")) continue;
+    Member old;
+    old.read(entry->second, row);
+    const auto least = old["time_min"], most = old["time_max"];
+    stat::Series series = stat::series(*run);
+    std::size_t before = 0;
+    for (stat::Point& point : series.points) {
+      const bool started = !metric::is_absent(point.time) && before++ >= old.count("warmup_points");
+      point.timed = started && least && most && point.time >= *least && point.time <= *most;
+    }
+    stat::mark_timed(*run, series);
+    const double total = stat::time_of_all_steps(series);
+    if (!metric::is_absent(total)) totals[text(entry->second, "condition", row)].push_back(total);
+  }
+  if (totals.empty() || store.summary->find("time_total")) return;
+  metric::Column column("time_total", "s", metric::Type::real);
+  for (std::size_t row = 0; row < store.summary->rows(); ++row)
+    column.reals().push_back(stat::mean_of(totals[text(*store.summary, "condition", row)]));
+  store.summary->columns.push_back(std::move(column));
 }
 
 std::vector<Condition> conditions(const metric::Store& store, const std::string& source) {
@@ -116,7 +133,7 @@ std::vector<Condition> conditions(const metric::Store& store, const std::string&
     Condition condition;
     condition.name = names->texts()[row];
     condition.status = text(table, "status", row);
-    if (condition.status.empty()) condition.status = "UNKNOWN";
+    if (condition.status.empty()) condition.status = name(attribute::RunState::unknown);
     condition.place = row;
     condition.read(table, row);
     condition.loss_unit = loss_unit;

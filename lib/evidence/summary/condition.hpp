@@ -44,19 +44,21 @@ class Figures {
 struct Member : Figures<stat::kRunColumns> {
   const metric::Run* run = nullptr;  ///< owned by the store
   attribute::Facts facts;            ///< its attributes under their primary names
-  stat::Series series;               ///< its records, a point for each step: where numbers came from
   std::string status, reason;        ///< as those of a condition
 
   /// Neither COMPLETE nor UNKNOWN.
   bool bad() const;
-  /// The iteration times that the summary's statistics are made of, in order of steps.
-  stat::Sample times() const;
+  /// Its records, a point for each step: where numbers came from. They are read when somebody first asks.
+  const stat::Series& series() const;
+
+ private:
+  mutable std::optional<stat::Series> series_;
 };
 
 /// One row of a summary.
 struct Condition : Figures<stat::kSummaryColumns> {
   std::string name;
-  std::string status;     ///< COMPLETE FAILED DIVERGED DEAD MISSING CANCELLED TRUNCATED UNKNOWN
+  std::string status;     ///< a word of attribute/state.hpp
   std::size_t place = 0;  ///< row in the summary
   std::string loss_unit;  ///< of all conditions of a summary: "nats/token", or "nats" where runs train on images
   std::string state_digest;
@@ -72,9 +74,9 @@ struct Condition : Figures<stat::kSummaryColumns> {
   std::vector<double> values(Member::Column column) const;
 };
 
-/// `store` with a summary: as it is if it has one, else made as zs-aggregate does by default. Appends what the user
-/// should know to `warnings`.
-metric::Store summarized(metric::Store store, std::vector<std::string>& warnings);
+/// Gives a summary that an older zs-aggregate wrote its columns "timed" and "time_total", by its table "runs" and its
+/// runs. REQUIRES: store.summary.
+void mark_timed(metric::Store& store);
 
 /// The conditions of a summary in its order. `store` must outlive them.
 /// Throws Error if the store has no summary, or its summary no column "condition", naming `source`.

@@ -13,6 +13,7 @@
 #include "parse/tracked.hpp"
 #include "registry/query.hpp"
 #include "stat/summary.hpp"
+#include "summary/condition.hpp"
 
 namespace zs::summary {
 namespace {
@@ -142,7 +143,10 @@ metric::Store read(const std::vector<std::string>& operands, const std::string& 
       std::move(one.runs.begin(), one.runs.end(), std::back_inserter(store.runs));
   }
   if (listener.progress) listener.progress(inputs.size(), inputs.size(), "");
-  if (store.summary) return store;
+  if (store.summary) {
+    mark_timed(store);
+    return store;
+  }
   if (store.runs.empty()) throw Error(operands.front(), 0, "holds no run with a metric line");
   rename(store);
   std::set<std::string> names;

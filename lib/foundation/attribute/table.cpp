@@ -150,6 +150,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "valid_loss", .role = measurement, .label = "validation loss", .unit = "nats/token", .type = kReal, .recorded = true, .repeats = true},
     {.name = "valid_accuracy", .role = measurement, .label = "validation accuracy", .type = kReal, .recorded = true, .repeats = true},
     {.name = "iteration_time", .role = measurement, .label = "time of a step", .unit = "s", .type = kReal, .recorded = true},
+    {.name = "timed", .role = measurement, .label = "its time counts", .type = kInt, .recorded = true},
     {.name = "alloc_mem", .role = measurement, .label = "memory of a rank", .unit = "bytes", .type = kInt, .recorded = true},
     {.name = "peak_mem", .role = measurement, .label = "peak memory of a rank", .unit = "bytes", .type = kInt, .column = "peak_memory", .recorded = true},
     {.name = "grad_norm", .role = measurement, .label = "gradient norm", .type = kReal, .recorded = true, .repeats = true},

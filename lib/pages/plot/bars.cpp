@@ -7,7 +7,6 @@
 #include "plot/duration.hpp"
 #include "plot/figures.hpp"
 #include "plot/many.hpp"
-#include "summary/duration.hpp"
 
 namespace zs::plot {
 namespace {
@@ -53,8 +52,12 @@ std::vector<Bar> bars(const std::vector<Condition>& conditions, const Unit& unit
 stat::Sample times_of(const Condition& condition) {
   stat::Sample all;
   for (const summary::Member& member : condition.members) {
-    const stat::Sample times = member.times();
-    all.insert(all.end(), times.begin(), times.end());
+    const metric::Table& records = member.run->records;
+    const metric::Column *const times = records.find("iteration_time"), *const timed = records.find("timed");
+    if (!times || !timed || times->type() == metric::Type::text || timed->type() == metric::Type::text) continue;
+    for (std::size_t row = 0; row < records.rows(); ++row) {
+      if (timed->real(row) == 1) all.push_back(times->real(row));
+    }
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -92,13 +95,13 @@ Figure time_figure(const std::vector<Condition>& conditions, const Options& opti
 
 Figure duration_figure(const std::vector<Condition>& conditions, const Options&) {
   double largest = 0;
-  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(summary::all_steps(condition)));
+  for (const Condition& condition : conditions) largest = std::fmax(largest, finite(condition["time_total"]));
   if (largest == 0) throw Error("no condition of the summary has an iteration time");
   const Unit unit = summary::time_unit(largest);
   Panel panel;
-  panel.x_label = "time of all steps (" + unit.name + ")";
+  panel.x_label = titled("time_total", unit);
   panel.bars = bars(conditions, unit, "no time",
-                    [](const Condition& condition) { return Reading{finite(summary::all_steps(condition))}; });
+                    [](const Condition& condition) { return Reading{finite(condition["time_total"])}; });
   gather_bars(panel, conditions, unit);
   panel.notes.emplace_back("the iteration time of each logged step, also for the steps since the one before");
   return {"Time of all steps", {std::move(panel)}};

@@ -109,7 +109,7 @@ void complete(const Condition& condition, Series& series, std::string* partly) {
   }
   if (others.empty() || condition.members.size() < 2) return;
   for (const summary::Member& member : condition.members) {
-    for (const stat::Point& point : member.series.points) {
+    for (const stat::Point& point : member.series().points) {
       const auto found = others.find(static_cast<double>(point.step));
       if (found == others.end() || metric::is_absent(point.loss) || !std::isfinite(point.loss)) continue;
       found->second.sum += point.loss, ++found->second.count, found->second.range.include(point.loss);

@@ -36,7 +36,7 @@ class Remarks {
 /// What is wrong with the records of one condition.
 void examine(const Condition& condition, Remarks& remarks) {
   for (const summary::Member& member : condition.members) {
-    const stat::Series& series = member.series;
+    const stat::Series& series = member.series();
     const std::size_t timed =
         member.count("time_given") - std::min(member.count("warmup_points"), member.count("time_given"));
     const std::string which = condition.members.size() > 1 ? "run " + member.run->name + ": " : "";
@@ -108,7 +108,7 @@ Grid points_grid(const Findings& found) {
   for (const Condition& condition : found.conditions) {
     std::size_t losses = 0, given = 0, used = 0, memory = 0;
     for (const summary::Member& member : condition.members) {
-      for (const stat::Point& point : member.series.points) losses += !metric::is_absent(point.loss);
+      for (const stat::Point& point : member.series().points) losses += !metric::is_absent(point.loss);
       given += member.count("time_given"), used += member.count("time_points");
       memory += stat::column_points(*member.run, "peak_mem").size();
     }

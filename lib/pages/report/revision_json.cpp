@@ -60,7 +60,7 @@ Json json(const summary::Member& member) {
                {"peak_mem", known(member["peak_mem"])}};
   made["final_loss"] = known(member["final_loss"]);
   made["steps"] = made["losses"] = made["iteration_times"] = Json::array();
-  for (const stat::Point& point : member.series.points) {
+  for (const stat::Point& point : member.series().points) {
     made["steps"].push_back(metric::is_absent(point.step) ? Json() : Json(point.step));
     made["losses"].push_back(finite_number(point.loss));
     made["iteration_times"].push_back(finite_number(point.time));

@@ -48,7 +48,7 @@ std::string epochs_seen(const std::vector<Condition>& conditions) {
 bool counts_micro_steps(const std::vector<Condition>& conditions) {
   return std::any_of(conditions.begin(), conditions.end(), [](const Condition& condition) {
     return std::any_of(condition.members.begin(), condition.members.end(), [](const summary::Member& member) {
-      return stat::counts_micro_steps(*member.run, member.series);
+      return stat::counts_micro_steps(*member.run, member.series());
     });
   });
 }

@@ -52,17 +52,15 @@ Place place_of(const summary::Member& member, const std::string& column) {
   if (column == "peak_mem" || column == "alloc_mem") return largest(*member.run, column);
   const bool of_time = column.starts_with("time_") || column == "tokens_per_second";
   const auto value = [&](const stat::Point& point) {
-    if (of_time) return point.time;
+    if (of_time) return point.timed ? point.time : metric::absent_real();
     if (column == "valid_loss") return point.valid_loss;
     if (column == "comm_bytes") return point.comm_bytes;
     return point.loss;
   };
   std::vector<const stat::Point*> points;
-  for (const stat::Point& point : member.series.points) {
+  for (const stat::Point& point : member.series().points) {
     if (!metric::is_absent(value(point))) points.push_back(&point);
   }
-  if (of_time && member.count("warmup_points") < points.size())
-    points.erase(points.begin(), points.begin() + static_cast<long>(member.count("warmup_points")));
   if (points.empty()) return {};
   if (column == "first_loss") return span(*points.front(), *points.front());
   if (column == "final_loss" || column == "valid_loss") return span(*points.back(), *points.back());

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "summary/duration.hpp"
+#include "stat/duration.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace zs::summary {
+namespace zs::stat {
 
-std::optional<double> all_steps(const Member& member) {
+double time_of_all_steps(const Series& series) {
   double total = 0;
   std::int64_t covered = -1;  // the step up to which steps have their time
-  const std::vector<stat::Point>& points = member.series.points;
+  const std::vector<Point>& points = series.points;
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (metric::is_absent(points[i].time) || metric::is_absent(points[i].step)) continue;
     const std::int64_t step = points[i].step;
@@ -21,15 +21,7 @@ std::optional<double> all_steps(const Member& member) {
     total += points[i].time * static_cast<double>(steps);
     covered = step;
   }
-  return covered >= 0 && std::isfinite(total) ? std::optional(total) : std::nullopt;
+  return covered >= 0 && std::isfinite(total) ? total : metric::absent_real();
 }
 
-std::optional<double> all_steps(const Condition& condition) {
-  stat::Sample all;
-  for (const Member& member : condition.members) {
-    if (const auto seconds = all_steps(member)) all.push_back(*seconds);
-  }
-  return all.empty() ? std::nullopt : std::optional(stat::mean(all));
-}
-
-}  // namespace zs::summary
+}  // namespace zs::stat

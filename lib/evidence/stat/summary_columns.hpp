@@ -62,6 +62,7 @@ inline constexpr auto kSummaryColumns = std::to_array<SummaryColumn>({
     {.name = "loss_spread", .kind = Kind::loss, .real = [](const Work& w) { return spread(w.curve); }, .meaning = "the largest distance between runs at one step"},
     {.name = "scaling_efficiency", .kind = Kind::plain, .real = [](const Work& w) { return w.efficiency; }, .meaning = "tokens (or images) per second and rank, over those of the condition with the fewest ranks and otherwise the same setup"},
     {.name = "time_total", .kind = Kind::seconds, .real = [](const Work& w) { return mean_of(w.durations); }, .meaning = "time of all steps: a logged one stands for those since the logged one before it; for several runs, the mean", .label = "time of all steps"},
+    {.name = "tokens_per_second_q05", .kind = Kind::rate, .real = [](const Work& w) { return finite_or_absent(quantile(w.rates, 0.05)); }, .meaning = "tokens per second that 95 of 100 points reach: what the slow steps leave", .label = "tokens, the slowest 5 %", .better = Better::high},
 });
 // clang-format on
 

@@ -317,6 +317,7 @@ TEST_CASE("further figures of one run, by hand") {
   CHECK(made.store.summary->find("final_loss_std")->absent(0));
   CHECK(made.store.summary->find("loss_spread")->absent(0));
   CHECK(real(made, "time_total") == 10 * 1 + 10 * 2 + 20 * 3);
+  CHECK(real(made, "tokens_per_second_q05") == doctest::Approx(8.0 / 3 + 0.1 * (8.0 / 2 - 8.0 / 3)));
   CHECK(real(made, "tokens_per_step") == 8);
   CHECK(real(made, "world_size") == 4);
   CHECK(real(made, "ideal_mem") == 2 * 100 + 14 * 100 / 4);

@@ -69,6 +69,8 @@ Work::Work(const Condition& condition, const SummaryRule& rule)
     std::vector<std::int64_t> steps;
     double valid = absent_real();
     for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].timed && !is_absent(all[i].tokens) && !member.series.images)
+        rates.push_back(all[i].tokens / all[i].time);
       if (!is_absent(all[i].valid_loss)) valid = all[i].valid_loss;
       if (is_absent(all[i].loss)) continue;
       own.push_back(all[i].loss);

@@ -34,6 +34,7 @@ struct Work {
   Sample firsts, finals, valids, smoothed, heights;  ///< of each run that has a loss: first, last, ...
   Sample reached;                                    ///< the first step of each run with a loss of the target
   Sample times;                                      ///< of all points that count
+  Sample rates;                                      ///< tokens per second at each point that counts
   Sample durations;                                  ///< time_of_all_steps() of each run
   Sample means;                                      ///< of them, for each run: of one run its times
   Interval mean_rounds, median_rounds;               ///< of times, by the bootstrap

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* const kPage = "man/zs-metrics.5";
+const std::string kPage = "man/zs-metrics.5";
 
 std::string contents(const std::string& path) { return Input(path).read_all(); }
 

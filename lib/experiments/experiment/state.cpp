@@ -82,7 +82,8 @@ std::string job_id(const registry::Fields& record) {
 /// Whether the record says how the run ended, so that its job and process say nothing more.
 bool ended(const registry::Fields& record) {
   const std::string status = value(record, "status"), code = value(record, "exit_code");
-  return (!code.empty() && code != kTryAgain) || status == "complete" || status == "failed" || status == "diverged" || status == "cancelled";
+  return (!code.empty() && code != kTryAgain) || status == "complete" || status == "failed" || status == "diverged" ||
+         status == "cancelled";
 }
 
 double quiet_for(const std::string& folder) {
@@ -161,7 +162,8 @@ Process process(const registry::Fields& record) {
 //   4. an exit code other than 0 and "try again", or the record says failed            FAILED
 //   5. the run stopped with everything saved: will something go on with it?            PENDING, CANCELLED or PREEMPTED
 //   6. nothing told of an end, and the process or the job lives                        RUNNING or PENDING
-//   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE; else TRUNCATED where an end was told,
+//   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE; else TRUNCATED where
+//   an end was told,
 //      (another's training that zs-record watched: its exit code)                        else CANCELLED or FAILED
 //   8. it was planned and nothing will train it                                        MISSING
 // end_of() finds out whether something still trains it: this host's process, else Slurm, else how long it has been
@@ -175,8 +177,7 @@ State judge(const Facts& facts) {
     const std::string error = value(facts.record, "error");
     return {RunState::diverged, "its record: " + (error.empty() ? "the loss is not finite" : error), false};
   }
-  if (status == "cancelled")
-    return {RunState::cancelled, reached(facts.progress) + ", its job was cancelled", true};
+  if (status == "cancelled") return {RunState::cancelled, reached(facts.progress) + ", its job was cancelled", true};
   if (!code.empty() && code != "0" && code != kTryAgain) {
     const std::string error = recorded ? value(facts.record, "error") : "";
     const std::string why = error.empty() || error == "exit code " + code ? "" : error + ", ";
@@ -194,7 +195,8 @@ State judge(const Facts& facts) {
   // An end that was told holds, whatever the job does next.
   const bool told = status == "complete" || code == "0";
   if (status == "preempted" || code == kTryAgain) {
-    if (end) return {cancelled ? RunState::cancelled : RunState::preempted, reached(facts.progress) + ", " + *end, true};
+    if (end)
+      return {cancelled ? RunState::cancelled : RunState::preempted, reached(facts.progress) + ", " + *end, true};
     return {RunState::pending, sign_of_life + ", goes on after " + reached(facts.progress), false};
   }
   if (!told && !end) {

@@ -77,6 +77,7 @@ eight_on_four="n1:0 n1:1 n2:0 n2:1 n3:0 n3:1 n4:0 n4:1 of 8"
   grep -q 'this job has 6 GPUs, not as many on each node' out
   ZS_RANKS=2 job --nodes 1 --ntasks-per-node=4 --gpus-per-node 4
   grep -q 'this job has 4 GPUs and 2 ranks.* without ZS_RANKS' out
+  planned=$(zs-runs --show run_id --format tsv)
   refused() {
     run -2 --separate-stderr bash "$ROOT/slurm/train.sbatch" --submit "${@:2}" t.yaml
     [[ $stderr == *"$1"* ]] || complain "${*:2}: $stderr"
@@ -87,6 +88,7 @@ eight_on_four="n1:0 n1:1 n2:0 n2:1 n3:0 n3:1 n4:0 n4:1 of 8"
   refused 'disagree' --gpus_per_node 4 --sbatch --gpus-per-node=2
   refused 'say how many nodes' --gpus_per_node 4 --sbatch --nodes=2-4
   [ -z "$(squeue -h)" ]
+  [ "$(zs-runs --show run_id --format tsv)" = "$planned" ]
   verdict
 }
 

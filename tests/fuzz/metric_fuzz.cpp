@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target for lib/formats/metric, run by tests/fuzz/run metric. The input is a metric file: text, HDF5 images, or
-// several of them one after another. What is read is written in both forms, and must read back as the same content.
+// libFuzzer target for lib/formats/metric, run by tests/fuzz/run metric. The input is a metric file: text, HDF5 images,
+// or several of them one after another. What is read is written in both forms, and must read back as the same content.
 #include <cstdint>
 #include <string>
 #include <string_view>

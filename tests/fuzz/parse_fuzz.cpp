@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target for lib/formats/parse, run by tests/fuzz/run parse. The input is a log. Beside not crashing, the reader must
-// account for each line, give the same whatever the size of its blocks and with or without learned forms, also as the
-// text form spells it, and that text must be what lib/formats/metric reads back.
+// libFuzzer target for lib/formats/parse, run by tests/fuzz/run parse. The input is a log. Beside not crashing, the
+// reader must account for each line, give the same whatever the size of its blocks and with or without learned forms,
+// also as the text form spells it, and that text must be what lib/formats/metric reads back.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target for lib/evidence/registry, run by tests/fuzz/run registry: what others may put into a shared registry. The
-// first byte of the input says as what the rest is read: an index, whose checksum is made right, or a file of a record.
+// libFuzzer target for lib/evidence/registry, run by tests/fuzz/run registry: what others may put into a shared
+// registry. The first byte of the input says as what the rest is read: an index, whose checksum is made right, or a
+// file of a record.
 #include <unistd.h>
 
 #include <array>

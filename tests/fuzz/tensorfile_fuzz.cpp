@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target for lib/formats/tensorfile, run by tests/fuzz/run tensorfile. The input is a file: of torch.save where it
-// begins as a zip archive, a bare pickle (whose mutations no checksum stops) where it begins as one, else safetensors.
+// libFuzzer target for lib/formats/tensorfile, run by tests/fuzz/run tensorfile. The input is a file: of torch.save
+// where it begins as a zip archive, a bare pickle (whose mutations no checksum stops) where it begins as one, else
+// safetensors.
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target for lib/formats/trace, run by tests/fuzz/run trace. The input is a profiler trace; every analysis looks at
-// what is read of it, and the parts of a critical path must join without gaps.
+// libFuzzer target for lib/formats/trace, run by tests/fuzz/run trace. The input is a profiler trace; every analysis
+// looks at what is read of it, and the parts of a critical path must join without gaps.
 #include <cstdint>
 #include <string_view>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target for lib/formats/tracker, run by tests/fuzz/run tracker. The input is the file of a W&B run or an event file
-// of TensorBoard, told apart by its first byte. What is read is written again, and must read back as the same.
+// libFuzzer target for lib/formats/tracker, run by tests/fuzz/run tracker. The input is the file of a W&B run or an
+// event file of TensorBoard, told apart by its first byte. What is read is written again, and must read back as the
+// same.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -43,8 +44,8 @@ void events(std::string_view bytes) {
   std::string again;
   std::int64_t count = 0, read = 0;
   tracker::read_events(
-      bytes, "input",
-      [&](const tracker::Event& event, std::int64_t) { again += tracker::to_frame(event), ++count; }, kFaults);
+      bytes, "input", [&](const tracker::Event& event, std::int64_t) { again += tracker::to_frame(event), ++count; },
+      kFaults);
   tracker::read_events(
       again, "again", [&](const tracker::Event&, std::int64_t) { ++read; },
       [](const zs::Fault&) { zs::fuzz::require(false); });

@@ -29,7 +29,7 @@ struct Settings {
 
 struct Model {
   std::string name, family;
-  std::string folder;  ///< where config.json and weights are, or "" for a known name
+  std::string folder;      ///< where config.json and weights are, or "" for a known name
   bool published = false;  ///< a known name whose weights others have published, which are not here
   unit::Units units;
   std::int64_t vocab_size = 0, positions = 0;

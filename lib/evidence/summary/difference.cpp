@@ -35,7 +35,8 @@ std::vector<attribute::Difference> differences(const std::vector<const Condition
 std::vector<std::string> parameters(const std::vector<Condition>& all_conditions) {
   // Of one that never began only its command is known.
   std::vector<Condition> conditions = all_conditions;
-  std::erase_if(conditions, [](const Condition& condition) { return condition.status == name(attribute::RunState::missing); });
+  std::erase_if(conditions,
+                [](const Condition& condition) { return condition.status == name(attribute::RunState::missing); });
   std::set<std::string> names;
   for (const Condition& condition : conditions) {
     for (const Member& member : condition.members) {

@@ -42,8 +42,8 @@ std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const s
 
 /// What of a cell's training must not change before it starts.
 std::vector<std::string> files_of(const Cell& cell);
-/// Writes the SHA-256 of zs-train (of zs-record where it runs another's training) and of these files, as sha256sum does,
-/// to `path`.
+/// Writes the SHA-256 of zs-train (of zs-record where it runs another's training) and of these files, as sha256sum
+/// does, to `path`.
 void freeze(const std::string& path, std::vector<std::string> files, bool foreign);
 /// Throws Error where a file listed in `path` is not what it was. Where configurations are named, no others count.
 void require_frozen(const std::string& path, const std::vector<std::string>& configurations = {});

@@ -109,7 +109,8 @@ std::vector<Rerun> to_rerun(const std::string& registry, const registry::Runs& r
   std::vector<Rerun> jobs;
   for (const std::size_t row : rows) {
     const std::string &id = runs.text(row, "run_id"), &state = runs.text(row, "state");
-    constexpr std::array kAgain = {RunState::failed, RunState::truncated, RunState::missing, RunState::preempted, RunState::cancelled};
+    constexpr std::array kAgain = {RunState::failed, RunState::truncated, RunState::missing, RunState::preempted,
+                                   RunState::cancelled};
     if (std::none_of(kAgain.begin(), kAgain.end(), [&](RunState again) { return state == name(again); })) {
       if (choice.strict) faults({id, 0, "is " + state + ", so it is not run again"});
       continue;

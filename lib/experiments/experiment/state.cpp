@@ -162,7 +162,8 @@ Process process(const registry::Fields& record) {
 //   4. an exit code other than 0 and "try again", or the record says failed            FAILED
 //   5. the run stopped with everything saved: will something go on with it?            PENDING, CANCELLED or PREEMPTED
 //   6. nothing told of an end, and the process or the job lives                        RUNNING or PENDING
-//   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE; else TRUNCATED where an end was told,
+//   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE; else TRUNCATED where
+//   an end was told,
 //      (another's training that zs-record watched: its exit code)                        else CANCELLED or FAILED
 //   8. it was planned and nothing will train it                                        MISSING
 // end_of() finds out whether something still trains it: this host's process, else Slurm, else how long it has been

@@ -14,11 +14,11 @@ namespace zs::recording {
 
 /// Over some samples; absent where nothing is known.
 struct Use {
-  std::optional<double> gpu_busy{};               ///< mean over GPUs and samples, per cent
-  std::optional<std::int64_t> gpu_memory{};       ///< bytes, of the fullest GPU, the largest sample
-  std::optional<double> gpu_power{};              ///< W, of all GPUs together, mean
-  std::optional<double> cpus_busy{};              ///< processors of the host that worked, mean
-  std::optional<std::int64_t> host_memory{};      ///< bytes that are in use on the host, the largest sample
+  std::optional<double> gpu_busy{};           ///< mean over GPUs and samples, per cent
+  std::optional<std::int64_t> gpu_memory{};   ///< bytes, of the fullest GPU, the largest sample
+  std::optional<double> gpu_power{};          ///< W, of all GPUs together, mean
+  std::optional<double> cpus_busy{};          ///< processors of the host that worked, mean
+  std::optional<std::int64_t> host_memory{};  ///< bytes that are in use on the host, the largest sample
 };
 
 /// The columns of a record that say it, and their cells.

@@ -45,9 +45,9 @@ std::string shifted(std::string_view text, int places);
 /// another unit.
 std::string bytes_of(std::string_view number, std::string_view unit);
 
-/// `text` without terminal escape sequences (ESC [ ... letter, ESC ] ... BEL) and other control characters but TAB; those
-/// that stand behind a word and are no end of it become U+FFFD, which is part of no number.
-/// Gives `text` itself where there are none, else a view of `storage`.
+/// `text` without terminal escape sequences (ESC [ ... letter, ESC ] ... BEL) and other control characters but TAB;
+/// those that stand behind a word and are no end of it become U+FFFD, which is part of no number. Gives `text` itself
+/// where there are none, else a view of `storage`.
 std::string_view without_escapes(std::string_view text, std::string& storage);
 
 /// The rank that a launcher put in front of a line ("[rank3]:", "[default3]:", "3: ", "[1,3]<stdout>:", "[Rank 3]"),

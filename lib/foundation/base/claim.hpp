@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// No output is an input. What the user names for output is claimed before anything is done; files are known by device and
-// inode, so that links of both kinds lead to the same one.
+// No output is an input. What the user names for output is claimed before anything is done; files are known by device
+// and inode, so that links of both kinds lead to the same one.
 #pragma once
 #include <string>
 
 namespace zs {
 
-/// Says that `by` ("--output") is to replace the file `path`, or files in the folder `path`; "-" is stdout. From then on a
-/// file that is claimed cannot be opened as an input. Throws Error where it has been one already.
+/// Says that `by` ("--output") is to replace the file `path`, or files in the folder `path`; "-" is stdout. From then
+/// on a file that is claimed cannot be opened as an input. Throws Error where it has been one already.
 void claim_output(const std::string& path, const std::string& by);
 
 /// Notes that the open file is read, under this name. Throws Error where it is claimed. Every opening of a user's file

@@ -7,10 +7,26 @@ namespace zs {
 namespace {
 
 TEST_CASE("secret: told by the words of a name; no tokenizer's token is one") {
-  for (const char* const name :
-       {"wandb.api_key", "WANDB_API_KEY", "hub.hfToken", "HF_TOKEN", "token", "db.password", "dbPassword", "SLURM_JWT",
-        "AWS_SECRET_ACCESS_KEY", "aws.accessKey", "http.auth", "basic_auth", "credentials_file", "x.key", "apikey",
-        "mlflow.tracking_password", "client_secret_value", "secrets.wandb", "user.cookie", "user.passcode"}) {
+  for (const char* const name : {"wandb.api_key",
+                                 "WANDB_API_KEY",
+                                 "hub.hfToken",
+                                 "HF_TOKEN",
+                                 "token",
+                                 "db.password",
+                                 "dbPassword",
+                                 "SLURM_JWT",
+                                 "AWS_SECRET_ACCESS_KEY",
+                                 "aws.accessKey",
+                                 "http.auth",
+                                 "basic_auth",
+                                 "credentials_file",
+                                 "x.key",
+                                 "apikey",
+                                 "mlflow.tracking_password",
+                                 "client_secret_value",
+                                 "secrets.wandb",
+                                 "user.cookie",
+                                 "user.passcode"}) {
     CHECK_MESSAGE(names_secret(name), name);
   }
   for (const char* const name :
@@ -29,7 +45,8 @@ TEST_CASE("secret: the values of a command line are withheld, in each of its for
 
 TEST_CASE("secret: known by its form too, in whatever it stands, and nothing that only looks alike") {
   const std::string tail = "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789";
-  for (const std::string front : {"hf_", "ghp_", "github_pat_", "glpat-", "sk-", "AKIA", "AIza", "xoxb-", "eyJ", "npm_"}) {
+  for (const std::string front :
+       {"hf_", "ghp_", "github_pat_", "glpat-", "sk-", "AKIA", "AIza", "xoxb-", "eyJ", "npm_"}) {
     CHECK_MESSAGE(without_secret_values("x=" + front + tail + " y") == "x=(withheld) y", front);
     CHECK_MESSAGE(!holds_secret(front + "short"), front);
   }
@@ -38,8 +55,9 @@ TEST_CASE("secret: known by its form too, in whatever it stands, and nothing tha
   CHECK(without_secret_values("https://u:PW@h/x?a") == "https://u:(withheld)@h/x?a");
   CHECK(without_secret_values("postgres://me:p:w@h") == "postgres://me:(withheld)@h");
   CHECK(without_secret_values("Authorization: Bearer abc.def-12345 z") == "Authorization: Bearer (withheld) z");
-  for (const char* const text : {"https://h:80/x", "file:///a:b@c", "s3://bucket/a@b", "hf_model_name_that_is_long_enough",
-                                 "risk-averse-strategies-of-old", "sk-learn-baseline-of-run-1", "saved/AKIAxyz", "12:30 a@b", "the bearer", ""})
+  for (const char* const text :
+       {"https://h:80/x", "file:///a:b@c", "s3://bucket/a@b", "hf_model_name_that_is_long_enough",
+        "risk-averse-strategies-of-old", "sk-learn-baseline-of-run-1", "saved/AKIAxyz", "12:30 a@b", "the bearer", ""})
     CHECK_MESSAGE(!holds_secret(text), text);
   CHECK(without_secrets({"zs-train", "--run_name", "hf_" + tail}) ==
         std::vector<std::string>{"zs-train", "--run_name", "(withheld)"});

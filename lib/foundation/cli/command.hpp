@@ -69,8 +69,8 @@ class Args {
 
   /// The options that were typed, and that nothing has asked for by name since: they have no effect.
   std::vector<std::string> unasked() const;
-  /// As text(), "" of an option that the tool does not have. Asks for nothing: what a tool would write is claimed before
-  /// it is known whether it does.
+  /// As text(), "" of an option that the tool does not have. Asks for nothing: what a tool would write is claimed
+  /// before it is known whether it does.
   std::string peek(const std::string& name) const;
   /// Notes that options were asked for in another way: by typed().
   void mark_asked(const std::string& name) const { asked_.insert(name); }

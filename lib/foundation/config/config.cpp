@@ -132,8 +132,7 @@ void Config::set(Entry entry) {
 
 void Config::add_defaults() {
   for (const Known& row : known()) {
-    if (!row.fallback.empty() && !has(row.key))
-      choose(std::string(row.key), std::string(row.fallback));
+    if (!row.fallback.empty() && !has(row.key)) choose(std::string(row.key), std::string(row.fallback));
   }
 }
 

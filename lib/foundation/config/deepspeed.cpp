@@ -63,7 +63,8 @@ class Reader {
     if (!node.IsMap()) return;
     for (const Pair& pair : pairs(node, path_, "DeepSpeed's configuration")) {
       if (pair.key.find('.') != std::string::npos)
-        throw Error(path_, pair.line, pair.key + ": DeepSpeed has no such key: write each section as an object of its own");
+        throw Error(path_, pair.line,
+                    pair.key + ": DeepSpeed has no such key: write each section as an object of its own");
       require_plain_keys(pair.value);
     }
   }
@@ -121,7 +122,8 @@ class Reader {
   /// DeepSpeed has null where a section may be missing, and in the parameters of its classes where they have it.
   static void take_null(const Entry& entry) {
     static constexpr std::array kSections = {"zero_optimization.offload_optimizer", "zero_optimization.offload_param",
-                                             "zero_optimization.zeropp_loco_param", "zero_optimization.zenflow", "bf16"};
+                                             "zero_optimization.zeropp_loco_param", "zero_optimization.zenflow",
+                                             "bf16"};
     const auto is = [&](const char* path) { return entry.key == path; };
     if (std::any_of(kSections.begin(), kSections.end(), is)) return;
     if (deepspeed_section(entry.key)) fail(entry, "null is no section for DeepSpeed: leave it out");
@@ -230,16 +232,22 @@ class Reader {
 
   /// The class that DeepSpeed calls takes these parameters, and no others: it ends with TypeError.
   void require_parameters() const {
-    static constexpr std::string_view kAdam = " lr betas eps weight_decay amsgrad torch_adam adam_w_mode "
-                                              "fp32_optimizer_states max_grad_norm ",
+    static constexpr std::string_view kAdam =
+                                          " lr betas eps weight_decay amsgrad torch_adam adam_w_mode "
+                                          "fp32_optimizer_states max_grad_norm ",
                                       kTorch = " foreach maximize capturable differentiable fused ",
                                       kFused = " bias_correction set_grad_none ", kHost = " bias_correction ";
     const Entry* const torch = said_at("optimizer.params.torch_adam");
     const Entry* const host = said_at("zero_optimization.offload_optimizer.device");
     const bool of_torch = torch && file_.boolean("optimizer.params.torch_adam"),
                of_host = host && (host->value == "cpu" || host->value == "nvme");
-    require_parameters("optimizer", of_torch ? "torch.optim.AdamW" : of_host ? "DeepSpeedCPUAdam" : "FusedAdam",
-                       std::string(kAdam) + std::string(of_torch ? kTorch : of_host ? kHost : kFused));
+    require_parameters("optimizer",
+                       of_torch  ? "torch.optim.AdamW"
+                       : of_host ? "DeepSpeedCPUAdam"
+                                 : "FusedAdam",
+                       std::string(kAdam) + std::string(of_torch  ? kTorch
+                                                        : of_host ? kHost
+                                                                  : kFused));
     const Entry* const type = said_at("scheduler.type");
     if (!type) return;
     const bool cosine = type->value == "WarmupCosineLR";
@@ -278,8 +286,7 @@ class Reader {
       idle("scheduler.params.warmup_max_lr takes its place", rate->key);
     // torch's AdamW has another default than DeepSpeed's own class, which is AdamW under either name.
     const bool torch = said_at("optimizer.params.torch_adam") && file_.boolean("optimizer.params.torch_adam");
-    if (!file_.find("optimizer.params.weight_decay"))
-      usual("training.weight_decay", torch ? "0.01" : "0");
+    if (!file_.find("optimizer.params.weight_decay")) usual("training.weight_decay", torch ? "0.01" : "0");
   }
 
   /// compile.offload_*: passes beside the usual ones, from the step on that those before have been measured for.
@@ -354,7 +361,7 @@ void add_meaning(Config& config, const std::string& key, const std::string& noun
   const Entry* const found = config.find(key);
   if (!found) return;
   const Entry its = *found;
-  config.text(key);                                                    // one of the choices
+  config.text(key);                                              // one of the choices
   if (key == "zero.method" && its.from == From::stored) return;  // what it stood for is stored, too
   for (const Meaning& row : kMeanings) {
     if (row.key != key || row.value != its.value) continue;

@@ -14,8 +14,8 @@ namespace zs::config {
 /// something else than the file.
 void add_deepspeed(Config& config, const std::string& path);
 
-/// Sets what --method and --backend stand for (stage, backend, offload). What stands in a file gives way to one that was
-/// typed; throws Error where `config` says something else besides.
+/// Sets what --method and --backend stand for (stage, backend, offload). What stands in a file gives way to one that
+/// was typed; throws Error where `config` says something else besides.
 void add_method(Config& config);
 
 }  // namespace zs::config

@@ -72,8 +72,7 @@ TEST_CASE("deepspeed: every key that DeepSpeed has is honoured, refused by name,
                schedule = path.starts_with("scheduler.params.");
     if (adam || schedule) {
       json = std::string("{\"") + (adam ? "optimizer" : "scheduler") + "\": {\"type\": \"" +
-             (adam ? "AdamW" : "WarmupLR") + "\", " +
-             json.substr(json.find('{', 1) + 1);
+             (adam ? "AdamW" : "WarmupLR") + "\", " + json.substr(json.find('{', 1) + 1);
     }
     const Read r(json);
     std::string said = r.error;

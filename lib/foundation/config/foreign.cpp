@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::size_t kLargestFile = 1 << 20, kMostKeys = 2000;
 
-/// The key of zs that people call `word` on command lines: an option of zs-train, or what it is called elsewhere; "" for
-/// none.
+/// The key of zs that people call `word` on command lines: an option of zs-train, or what it is called elsewhere; ""
+/// for none.
 std::string_view key_called(const std::string& word) {
   static const auto keys = [] {
     std::map<std::string, std::string_view> all;
@@ -126,9 +126,8 @@ std::size_t begin_of_arguments(const std::vector<std::string>& command) {
 
 bool is_name(const std::string& text) {
   if (text.empty() || !(std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_')) return false;
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '_' || c == '-' || c == '.';
-  });
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; });
 }
 
 std::string underscored(std::string name) {
@@ -147,7 +146,7 @@ std::string option_name(const std::string& word) {
 std::size_t override_at(const std::string& word) {
   const std::size_t equals = word.find('='), from = std::min(word.find_first_not_of('+'), word.size());
   return equals != std::string::npos && equals > from && is_name(word.substr(from, equals - from)) ? equals
-                                                                                                    : std::string::npos;
+                                                                                                   : std::string::npos;
 }
 
 void add_arguments(const std::vector<std::string>& words, std::size_t begin, Collected& collected) {

@@ -11,10 +11,10 @@ namespace zs::config {
 namespace {
 
 TEST_CASE("a training's options are found behind its script, under zs's names where it has one") {
-  const auto config = foreign_configuration({"torchrun", "--nproc_per_node", "2", "train.py", "--lr", "1e-3", "--betas", "0.9",
-                                     "0.95", "--zero_stage=2", "--compile", "--min-delta", "-0.5", "data.name=c4",
-                                     "+trainer.x=1", "input.txt"},
-                                    {}, {});
+  const auto config = foreign_configuration(
+      {"torchrun", "--nproc_per_node", "2", "train.py", "--lr", "1e-3", "--betas", "0.9", "0.95", "--zero_stage=2",
+       "--compile", "--min-delta", "-0.5", "data.name=c4", "+trainer.x=1", "input.txt"},
+      {}, {});
   CHECK(config.text("training.learning_rate") == "1e-3");
   CHECK(config.text("arguments.betas") == "0.9 0.95");
   CHECK(config.text("zero.stage") == "2");
@@ -26,7 +26,8 @@ TEST_CASE("a training's options are found behind its script, under zs's names wh
 }
 
 TEST_CASE("a value that zs would not take is the training's own, and no error") {
-  const auto config = foreign_configuration({"train.py", "--bf16", "true", "--save_steps", "0.1", "--dtype", "strange"}, {}, {});
+  const auto config =
+      foreign_configuration({"train.py", "--bf16", "true", "--save_steps", "0.1", "--dtype", "strange"}, {}, {});
   CHECK_FALSE(config.has("training.save_steps"));
   CHECK(config.text("arguments.save_steps") == "0.1");
   CHECK(config.text("arguments.dtype") == "strange");
@@ -34,8 +35,9 @@ TEST_CASE("a value that zs would not take is the training's own, and no error") 
 
 TEST_CASE("files that the command names are read, DeepSpeed's keys under both names") {
   const TemporaryFolder folder;
-  write_file(folder.file("ds.json"),
-             R"({"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 4, "gradient_clipping": "auto"})");
+  write_file(
+      folder.file("ds.json"),
+      R"({"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": 4, "gradient_clipping": "auto"})");
   write_file(folder.file("torn.yaml"), "a: [");
   const auto config = foreign_configuration(
       {"deepspeed", "train.py", "--deepspeed", folder.file("ds.json"), "--config", folder.file("torn.yaml")}, {}, {});

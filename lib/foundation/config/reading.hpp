@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A configuration as the code that decides reads it: typed by the table of settings (setting.hpp), and every reading is
-// noted. What the user gave and nothing has read has no effect, and is refused with what would give it one: so a setting
-// is read only where it counts (--profile_dir where steps are profiled).
+// noted. What the user gave and nothing has read has no effect, and is refused with what would give it one: so a
+// setting is read only where it counts (--profile_dir where steps are profiled).
 #pragma once
 #include <optional>
 #include <set>

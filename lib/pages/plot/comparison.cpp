@@ -78,7 +78,8 @@ Figure scaling_figure(const std::vector<Condition>& conditions, const Options&) 
   ideal.y = {100, 100};
   share.series.push_back(std::move(ideal));
   if (without > 0)
-    share.notes.push_back(counted(without, "condition") + " left out: failed, or without ranks or " + std::string(speed.row().label));
+    share.notes.push_back(counted(without, "condition") + " left out: failed, or without ranks or " +
+                          std::string(speed.row().label));
   return {"Scaling", {std::move(rate), std::move(share)}, 2};
 }
 

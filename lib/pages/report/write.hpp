@@ -21,8 +21,9 @@ Format format_of(const std::string& path);
 std::vector<std::string> write(const Document& document, Format format, const std::string& output,
                                const std::string& figures, const figure::Theme& theme);
 
-/// Leaves the sections of these titles, separated by commas, in this order; the beginning of a title is enough, in letters
-/// of any case. The verdict stays. Throws UsageError, with the titles that there are, at one that none has, or twice.
+/// Leaves the sections of these titles, separated by commas, in this order; the beginning of a title is enough, in
+/// letters of any case. The verdict stays. Throws UsageError, with the titles that there are, at one that none has, or
+/// twice.
 void keep_sections(const std::string& titles, Document& document);
 
 /// The folder in which a report named `output` stands; "" for the current one.

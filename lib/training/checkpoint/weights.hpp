@@ -12,8 +12,8 @@
 namespace zs::checkpoint {
 
 /// Whether a file must have the head of this task (unit::Parameter::head): a folder of a model that was trained for
-/// another task has none, or one of another shape. Where it must, the file is a checkpoint of this very model, and has no
-/// layers that the model leaves out.
+/// another task has none, or one of another shape. Where it must, the file is a checkpoint of this very model, and has
+/// no layers that the model leaves out.
 enum class Heads { required, may_lack, may_differ };
 
 class Weights {

@@ -113,7 +113,8 @@ Exported export_run(const std::string& run, const std::string& checkpoint, const
   Exported done{.checkpoint = chosen(run, checkpoint)};
   check_sums(done.checkpoint);
   const std::string configuration = done.checkpoint + "/config.json";
-  if (!fs::exists(configuration)) throw Error(configuration, 0, "is not there: which model the weights are of is not known");
+  if (!fs::exists(configuration))
+    throw Error(configuration, 0, "is not there: which model the weights are of is not known");
   const tensorfile::StateDict weights = tensorfile::open_state_dict(done.checkpoint);
   std::error_code failure;
   fs::create_directories(to, failure);

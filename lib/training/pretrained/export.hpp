@@ -5,8 +5,8 @@
 
 namespace zs::pretrained {
 
-/// Copies what the tokenizer `from`, a folder or a file, is read from, and how images are prepared, into the folder `to`.
-/// Gives how many files that were. Throws Error with the path.
+/// Copies what the tokenizer `from`, a folder or a file, is read from, and how images are prepared, into the folder
+/// `to`. Gives how many files that were. Throws Error with the path.
 int copy_tokenizer(const std::string& from, const std::string& to);
 
 struct Exported {
@@ -15,9 +15,9 @@ struct Exported {
   bool tokenizer = false;  ///< its files are there too
 };
 
-/// Writes the weights of a checkpoint of the run in the folder `run` into the folder `to`, which is made and must be empty.
-/// `checkpoint` is a step or a name, "40", "checkpoint_40", "final_checkpoint"; "" is the final one. Throws Error where the
-/// run has none, where its sums do not hold, and where `to` holds anything.
+/// Writes the weights of a checkpoint of the run in the folder `run` into the folder `to`, which is made and must be
+/// empty. `checkpoint` is a step or a name, "40", "checkpoint_40", "final_checkpoint"; "" is the final one. Throws
+/// Error where the run has none, where its sums do not hold, and where `to` holds anything.
 Exported export_run(const std::string& run, const std::string& checkpoint, const std::string& to);
 
 }  // namespace zs::pretrained

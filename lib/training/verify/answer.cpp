@@ -42,8 +42,8 @@ bool has_skipped(const std::string& checkpoint) {
   return !state.is_discarded() && state.contains(count) && state[count].is_number() && state[count] > 0;
 }
 
-/// Throws Error where the folder has checksums, and a file is damaged, missing or, of those that are compared, not among
-/// them.
+/// Throws Error where the folder has checksums, and a file is damaged, missing or, of those that are compared, not
+/// among them.
 void require_undamaged(const std::string& folder) {
   if (std::error_code ignored; !fs::exists(folder + "/SHA256SUMS", ignored)) return;
   for (const auto& [file, digest] : checkpoint::read_sums(folder)) checkpoint::verify(folder, file, digest);

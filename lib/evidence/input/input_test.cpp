@@ -57,7 +57,7 @@ TEST_CASE("kinds: a file is what its first bytes say, packed or not, whatever it
       {std::string("\xFF\xFEl\0o\0", 6), text, text},
       {std::string("PK\x03\x04", 4) + random_bytes(100), tensors, unknown},
       {std::string("\x10\0\0\0\0\0\0\0{}              ", 24), tensors, unknown},
-      {std::string("\xE4\xDB\x34\x01\x01\0\0\0", 8) + random_bytes(100), tokens, unknown},
+      {std::string("\x88\xD8\x34\x01\x01\0\0\0", 8) + random_bytes(100), tokens, unknown},
       {"\x89PNG\r\n\x1a\n" + random_bytes(100), picture, unknown},
       {random_bytes(4096), unknown, unknown},
       {kStep + random_bytes(70000), text, text},

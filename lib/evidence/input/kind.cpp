@@ -139,7 +139,7 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
   const auto add = [&](Kind kind, bool is) {
     if (is) kinds.push_back(kind);
   };
-  const bool checkpoint = !compare::files_of(folder).empty();
+  const bool checkpoint = !compare::files_of(folder).empty() || is_there(folder + "/accelerator_states");
   // Megatron-core's checkpoints have a metadata.json too.
   add(Kind::results, is_there(folder + "/experiment_log.txt") ||
                          (is_there(folder + "/metadata.json") && !is_there(folder + "/common.pt")));

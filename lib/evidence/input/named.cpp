@@ -64,7 +64,8 @@ bool takes(const Taker& taker, Kind kind) { return std::ranges::find(taker.kinds
   std::vector<std::string> others;
   for (const Taker& other : takers()) {
     // Any text may be tokenized; who names a text means more by it.
-    if (takes(other, kind) && other.tool != "zs-tokenize" && others.size() < kMost) others.emplace_back(other.tool);
+    if (kind != Kind::unknown && takes(other, kind) && other.tool != "zs-tokenize" && others.size() < kMost)
+      others.emplace_back(other.tool);
   }
   std::string text =
       "is " + std::string(name(kind)) + "; " + std::string(taker.tool) + " takes " + std::string(taker.what);

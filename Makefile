@@ -241,6 +241,9 @@ check-peers: all  ## compare with the Python packages that zs stands in for, whi
 check-bugs: all  ## train with the silent bugs that DeepSpeed released, which it gets from PyPI: zs-verify is to name each (half an hour)
 	@BUILD=$(BUILD) tests/bugs/run
 
+check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which it gets from PyPI, on a sandbox of Slurm (half an hour)
+	@BUILD=$(BUILD) tests/trainers/run
+
 check-planted: all  ## plant 71 faults into trainings of PyTorch and DeepSpeed, and compare 30 healthy pairs: zs-verify is to name each (half an hour)
 	@BUILD=$(BUILD) tests/planted/run
 
@@ -314,6 +317,6 @@ heavy-tools:
 flags:
 	@echo $(HEAVY_FLAGS)
 
-.PHONY: all light check check-attack check-bugs check-planted check-gpu check-matrix check-peers check-revisions check-slurm check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools heavy-tools deb check-package flags FORCE
+.PHONY: all light check check-attack check-bugs check-planted check-gpu check-matrix check-peers check-revisions check-slurm check-trainers check-wheel check-kills check-storm check-sanitized tests expect lint deps demo demo-logs bench bench-peers fuzz man install clean help light-tools heavy-tools deb wheel check-package flags FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -48,7 +48,8 @@ Verdicts verdicts(metric::Store store) {
 
 /// Whether a change of this attribute in a run breaks the run itself: its records then say something else.
 bool is_of_the_records(const Attribute& row) {
-  return row.name == "exit_code" || row.name == "failure" || row.name == "expected_steps";
+  return row.name == "exit_code" || row.name == "failure" || row.name == "expected_steps" ||
+         row.name == "probe_comparison" || row.name == "probe_verdict";
 }
 
 }  // namespace

@@ -93,12 +93,29 @@ std::string configuration_file(const cli::Args& args) {
       .path;
 }
 
+/// A key outside any section that is an option of zs-train is that option's key: "learning_rate: 0.1".
+config::Config with_names_of_options(const config::Config& read) {
+  config::Config config;
+  for (config::Entry entry : read.entries()) {
+    const config::Known* const known =
+        entry.key.find('.') == std::string::npos ? config::known_option(entry.key) : nullptr;
+    if (known && known->key != entry.key) {
+      if (read.find(known->key) || config.find(known->key))
+        throw Error(entry.origin, 0, entry.key + " and " + std::string(known->key) + " are one setting: give it once");
+      entry.key = known->key;
+    }
+    config.set(std::move(entry));
+  }
+  return config;
+}
+
 }  // namespace
 
 config::Config configuration(const cli::Args& args, const std::string& stored) {
-  config::Config config = !stored.empty()           ? config::Config::read(stored)
-                          : args.operands().empty() ? config::Config()
-                                                    : config::Config::read(configuration_file(args));
+  config::Config config = !stored.empty() ? config::Config::read(stored)
+                          : args.operands().empty()
+                              ? config::Config()
+                              : with_names_of_options(config::Config::read(configuration_file(args)));
   if (!stored.empty()) config.mark_stored();
   // In the order typed, so that of two names for one key the last one holds, as of one option typed twice.
   for (const auto& [option, value] : args.typed()) {

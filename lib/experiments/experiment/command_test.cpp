@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/folder.hpp"
 
 using zs::cli::Args;
 
@@ -45,6 +47,21 @@ TEST_CASE("command: a --set that nothing reads is refused, and one of the user's
   CHECK(refusal({"--set", "lr=3"}) == "--set: nothing reads 'lr', did you mean 'training.learning_rate'?");
   CHECK(refusal({"--set", "run.note=x"}) == "--set: nothing reads 'run.note'");
   CHECK(configured({"--set", "mine.note=x", "--set", "tag=y"}).text("mine.note") == "x");
+}
+
+TEST_CASE("command: a key of a file without its section is the option of that name") {
+  const zs::TemporaryFolder folder;
+  const std::string file = folder.file("flat.yaml");
+  const auto read = [&](const std::string& text) {
+    zs::write_file(file, text);
+    return configured({file});
+  };
+  CHECK(read("max_steps: 20\nlearning_rate: 0.01\n").text("training.max_steps") == "20");
+  CHECK(read("bench_step: 4\n").text("training.max_steps") == "4");
+  CHECK(read("mine: 4\n").text("mine") == "4");
+  CHECK_THROWS_WITH_AS(read("max_steps: 20\ntraining:\n  max_steps: 30\n"),
+                       (file + ":1: max_steps and training.max_steps are one setting: give it once").c_str(),
+                       zs::Error);
 }
 
 TEST_CASE("command: an empty --set is no way to unset") {

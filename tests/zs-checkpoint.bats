@@ -211,7 +211,7 @@ with zipfile.ZipFile(sys.argv[1], "w") as z:
   run -2 zs-checkpoint show loop
   mkdir empty
   run -2 zs-checkpoint show empty
-  assert_output --partial 'empty: holds no checkpoint that zs knows'
+  assert_output --partial 'empty: is a folder without anything that zs knows; zs-checkpoint takes '
   mkdir links && ln -s . links/latest
   run -2 zs-checkpoint show links
 }

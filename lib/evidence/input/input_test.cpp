@@ -99,6 +99,10 @@ TEST_CASE("kinds: a folder is all that its names say; what a file of JSON or tex
   CHECK(made({{"model.safetensors", "x"}, {"config.json", "{}"}}) == Kinds{checkpoint});
   CHECK(made({{"latest", "global_step3"}, {"global_step3/x", ""}}) == Kinds{foreign});
   CHECK(made({{".metadata", "x"}, {"metadata.json", "{}"}, {"common.pt", "x"}}) == Kinds{foreign});
+  CHECK(made({{"offline-run-20261122_030357-peer0001/run-peer0001.wandb", ":W&B"}, {"debug.log", "x"}}) ==
+        Kinds{trackers, logs});
+  CHECK(made({{"a.log", kStep}, {"wandb/offline-run-20261122_030357-peer0001/run-peer0001.wandb", ":W&B"}}) ==
+        Kinds{logs});
   CHECK(made({{"wandb/offline-run-20261122_030357-peer0001/run-peer0001.wandb", ":W&B"}}) == Kinds{trackers});
 }
 

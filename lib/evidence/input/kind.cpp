@@ -126,13 +126,16 @@ std::vector<std::string> files_in(const std::string& folder, Test test) {
 }
 
 std::vector<Kind> kinds_of_folder(const std::string& folder) {
-  bool foreign = is_trainers(folder), registry = false;
+  bool foreign = is_trainers(folder), registry = false, tracked = false;
   std::error_code failure;
   auto entry = fs::directory_iterator(folder, failure);
   if (failure) throw Error(folder, 0, failure.message());
   for (; entry != fs::directory_iterator(); ++entry) {
     const std::string path = entry->path().string();
-    foreign = foreign || marks_checkpoint(entry->path().filename().string()) || compare::holds_tensors(path);
+    const std::string name = entry->path().filename().string();
+    foreign = foreign || marks_checkpoint(name) || compare::holds_tensors(path);
+    tracked = tracked || parse::source_of(name) != parse::Source::log || name.starts_with("offline-run-") ||
+              name.starts_with("run-2");  // W&B's: run-20261122_030357-ID
     registry = registry || is_there(path + "/metrics.h5");
   }
   std::vector<Kind> kinds;
@@ -152,6 +155,8 @@ std::vector<Kind> kinds_of_folder(const std::string& folder) {
   add(Kind::foreign, foreign && !checkpoint && !probe);
   add(Kind::checkpoints, !foreign && !checkpoints_in(folder).empty());
   add(Kind::registry, registry);
+  // A tracker's own folder has logs of the tracker; a folder of logs may have a tracker's folder in it.
+  add(Kind::trackers, tracked && !parse::tracked_jobs(folder).empty());
   // What is said of a run or checkpoint in files of JSON or text is no log.
   add(Kind::logs, !parse::jobs_in(folder).empty());
   if (kinds.empty()) {

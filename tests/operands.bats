@@ -144,7 +144,7 @@ END_OF_TABLE
 # walk COLUMN NAME COMMAND...: the answers of a tool, whose NAME the sentence has; X is the operand.
 walk() {
   cd "$BATS_FILE_TMPDIR"
-  local column=$1 name=$2 operand kind answers own expected pattern said cells=0
+  local column=$1 name=$2 operand kind answers own expected pattern said matched cells=0
   shift 2
   while IFS='|' read -r operand kind answers own; do
     read -ra answers <<<"$answers"
@@ -160,7 +160,8 @@ walk() {
       -) [[ $status == 2 && ($said == "${name%% *}: ${operand/#-/stdin}: is $kind; $name takes "* || \
           $said == "zs-tokenize: $operand/"*": is "*"; zs-tokenize takes text"*) && $said != *$'\n'* ]] ;;
       o)
-        [[ $status == 2 && $said == "${name%% *}: "* ]] && grep -qF "${own//|/$'\n'}" <<<"$said"
+        matched=$(grep -cF "${own//|/$'\n'}" <<<"$said" || true)
+        [[ $status == 2 && $said == "${name%% *}: "* && $matched != 0 ]]
         ;;
       *) [[ $status == "$expected" && (-s out || $status != 0) ]] ;;
     esac || complain "$name $operand: expected $expected, got $status: $(head -c 300 <<<"$said")"

@@ -11,9 +11,9 @@ written="zs-aggregate:output zs-parse:output zs-plan:output zs-plot:output zs-re
   zs-tokenize:output zs-trace:output zs-checkpoint:output zs-verify:output zs-train:dump_logits zs-train:save_pretrained zs-train:probe
   zs-train:profile_dir zs-train:tensorboard_dir zs-train:wandb_dir zs-train:results zs-train:save_initial zs-train:dump_batches"
 # Folders in which zs makes folders of its own, and never replaces a file.
-kept="registry output_dir nvme_path"
+kept="registry output_dir nvme_path keep"
 read="theme profile conditions tokenizer dataset dataset_name deepspeed_config plan_profile checkpoint train_file valid_file
-  test_file gradients trace patterns pattern_file names"
+  test_file gradients trace patterns pattern_file names flight"
 
 @test "outputs: every option that names a file or a folder is known to be read or written" {
   for tool in "$BUILD"/zs-*; do

@@ -41,7 +41,7 @@ resumes() {
   done <<'END'
 weights|^step 3: resume of param/.* tensors have other values
 moments|^step 3: resume of state.exp_avg/.* tensors have other values
-schedule|^step 3: the rate of group 0 is 0.01 for
+schedule|^step 4: the rate of group 0 is 0.00875 for
 data|^step 3: .*samples
 random|^step 3: .*random generators \(torch\) are in another state
 END

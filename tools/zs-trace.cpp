@@ -53,7 +53,7 @@ const zs::cli::Command kCommand = {
     {{1,
       "faults, such as a cut trace or events without a time; the rest was analysed; with --flight, ranks that hang"}},
     {"zs-trace rank-0.pt.trace.json.gz", "zs-trace --show temporal --format tsv traces/",
-     "zs-trace --against before/ after/", "zs-trace --flight dumps/"}};
+     "zs-trace --against before/ after/"}};
 
 nlohmann::ordered_json json_of(const trace::Answer& answer) {
   auto rows = nlohmann::ordered_json::array();

@@ -177,6 +177,9 @@ class Reader {
     if (row.contains("end")) return end(row, line, file);
     if (!file.sketches) require_known(row, {"step", "loss", "tensors", "values"});
     const std::int64_t step = whole(row, "step", 1);
+    const bool first = file.before > 0 && file.before == static_cast<std::int64_t>(file.lines.size());
+    if (first && step <= file.lines.rbegin()->first)
+      throw Error("step " + to_text(step) + " stands behind the end of the recording: it is of another training");
     if (file.lines.contains(step)) {
       fault(file.path, line, "step " + to_text(step) + " is there twice, first in line " + to_text(file.lines[step]));
       return;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "state/newest.hpp"
 
+#include <doctest/doctest.h>
+
 #include <filesystem>
 
-#include <doctest/doctest.h>
 #include "base/file.hpp"
 #include "base/folder.hpp"
 #include "tensorfile/safetensors.hpp"
@@ -31,6 +32,8 @@ TEST_CASE("the newest whole checkpoint is the one of the largest number that can
   CHECK(newest_whole(run) == run + "/checkpoint_9");
   fs::create_directories(run + "/checkpoint_11");  // only begun
   CHECK(newest_whole(run) == run + "/checkpoint_9");
+  save("out/final_checkpoint");
+  CHECK(newest_whole(run) == run + "/out/final_checkpoint");
 }
 
 }  // namespace

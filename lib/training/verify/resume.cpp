@@ -4,9 +4,11 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/number.hpp"
 #include "base/process.hpp"
 #include "base/shell.hpp"
+#include "base/text.hpp"
 #include "compare/probe_file.hpp"
 #include "experiment/foreign.hpp"
 #include "parse/run.hpp"
@@ -19,12 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first error in a log, with its rank; "" where it tells none.
+/// The first error in a log, with its rank; its last line where it tells none; "" of an empty log.
 std::string error_in(const std::string& log) {
   const metric::Store store = parse::collect(parse::jobs_of({log}), {}, [](const Fault&) {});
-  if (store.runs.empty()) return "";
-  const std::string error = store.runs[0].attribute("error"), rank = store.runs[0].attribute("error_rank");
-  return error.empty() || rank.empty() ? error : "rank " + rank + ": " + error;
+  const std::string error = store.runs.empty() ? "" : store.runs[0].attribute("error");
+  const std::string rank = store.runs.empty() ? "" : store.runs[0].attribute("error_rank");
+  if (!error.empty()) return rank.empty() ? error : "rank " + rank + ": " + error;
+  std::string text = Input(log).read_all();
+  while (text.ends_with('\n')) text.pop_back();
+  return printable(text.substr(text.rfind('\n') + 1));
 }
 
 class Trainings {
@@ -117,7 +122,8 @@ void compare_checkpoints(const std::string& a, const std::string& b, const compa
   const state::Difference found = state::diff(state::read(left), state::read(right), tolerance);
   answer.lines.emplace_back("checkpoints", std::string(compare::name(found.verdict)) + ": " + left + " and " + right);
   for (const auto& [key, value] : found.lines) {
-    if (key != "verdict") answer.lines.emplace_back("checkpoint " + key, value);
+    if (key != "verdict" && key != left && key != right && !compare::equal(found.verdict))
+      answer.lines.emplace_back("checkpoint " + key, value);
   }
   if (compare::equal(answer.verdict)) answer.verdict.worsen(found.verdict);
 }

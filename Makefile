@@ -27,10 +27,10 @@ sources = $(filter-out %_test.cpp $(gpu_sources),$(foreach d,$(1),$(wildcard lib
 tests = $(foreach d,$(1),$(wildcard lib/$(d)/*_test.cpp))
 object = $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(patsubst %.cpp,$(BUILD)/obj/%.o,$(1)))
 TOOLS := $(patsubst tools/%.cpp,%,$(wildcard tools/zs-*.cpp))
-empty :=
-HEAVY_TOOLS := $(patsubst tools/%.cpp,%,$(shell grep -lE '^\#include "($(subst $(empty) ,|,$(notdir $(HEAVY))))/' tools/zs-*.cpp /dev/null))
 MPI_TESTS := $(patsubst tests/mpi/%.cpp,$(BUILD)/mpi/%,$(wildcard tests/mpi/*.cpp))
 BENCHES := $(patsubst bench/%.cpp,$(BUILD)/bench/%,$(wildcard bench/*.cpp))
+# Tools that do nothing without the engine, tools/engine.cpp, the one program with LibTorch and MPI.
+HEAVY_TOOLS := zs-train
 LIGHT_TOOLS := $(filter-out $(HEAVY_TOOLS),$(TOOLS))
 
 # ---- the libraries outside ------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ else
 chosen_home := $(TORCH_HOME)
 TORCH_HOME := $(or $(chosen_home),$(shell CUDA=$(CUDA) share/libtorch home),missing)
 TORCH_CFLAGS := -isystem $(TORCH_HOME)/include -isystem $(TORCH_HOME)/include/torch/csrc/api/include
-TORCH_LIBS = -luring -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' $(HOME_RPATH) -ltorch_cpu -lc10
+TORCH_LIBS = -luring -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN' $(HOME_RPATH) -ltorch_cpu -lc10
 HOME_RPATH = -Wl,-rpath,$(TORCH_HOME)/lib
 endif
 HEAVY_LIBS = $(IN_PLACE) -L$(BUILD) $(or $(WHOLE),-lzs-train) -lzs $(LIGHT_LIBS) $(TORCH_LIBS) $(MPI_LIBS)
@@ -72,12 +72,12 @@ SM ?= 80 90 $(if $(shell $(NVCC) --list-gpu-code 2>/dev/null | grep -x sm_100),1
 NVCC_FLAGS = -std=c++20 -O3 $(FLOORS) --expt-relaxed-constexpr --Werror all-warnings -Xcompiler -Wall,-Wextra,-fPIC \
   $(foreach v,$(SM),-gencode=arch=compute_$(v),code=sm_$(v))
 # libtorch_cuda names libraries (of sparse products, of several nodes) that zs does not call.
-CUDA_LIBS = -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN/../lib/zs' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cuda -lc10_cuda -ltorch_cpu -lc10 \
+CUDA_LIBS = -L$(TORCH_HOME)/lib -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,$(TORCH_HOME)/lib -ltorch_cuda -lc10_cuda -ltorch_cpu -lc10 \
   $(CUDA_FOLDERS:%=-L%) $(CUDA_FOLDERS:%=-Wl,-rpath,%) -l:libcudart.so.13 -l:libcublasLt.so.13 -l:libcublas.so.13 \
   -l:libcudnn.so.9 -l:libnccl.so.2 -l:libnvrtc.so.13 -Wl,--allow-shlib-undefined
 # The cache is one user's: what is installed brings the libraries that it has from there, and looks for them beside it alone.
 CACHED := $(findstring /zs/libtorch-,$(TORCH_HOME))
-CACHED_LIBS = $(if $(CACHED),$(shell ldd $(BUILD)/zs-train | sed -n 's|.*=> \($(dir $(TORCH_HOME))[^ ]*\) .*|\1|p'))
+CACHED_LIBS = $(if $(CACHED),$(shell ldd $(BUILD)/engine | sed -n 's|.*=> \($(dir $(TORCH_HOME))[^ ]*\) .*|\1|p'))
 COMMON := -std=c++20 $(OPT) -g1 $(WARN) -Ilib $(FLOORS) $(HDF5_CFLAGS) -DDOCTEST_CONFIG_SUPER_FAST_ASSERTS
 # Which products are fused with sums is part of the bits, and spelt out in the sources: compilers fuse nothing.
 # fmt from its headers: a LibTorch brings other ones than the distribution's library is made of.
@@ -117,7 +117,7 @@ HEAVY_TESTS := $(call tests_of,$(HEAVY))
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
 # The GPU library first: it has the slowest sources.
-all: $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(TOOLS:%=$(BUILD)/%) $(BUILD)/blas  ## build every tool into build/
+all: $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(TOOLS:%=$(BUILD)/%) $(BUILD)/engine $(BUILD)/blas  ## build every tool into build/
 	@echo 'zs-train and zs-verify are built $(if $(WITH_CUDA),with CUDA$(comma) for GPUs of sm $(strip $(SM)),without CUDA: $(WITHOUT_CUDA))'
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 
@@ -133,7 +133,7 @@ $(BUILD)/%.members: FORCE
 	@mkdir -p $(@D); echo '$(MEMBERS)' | cmp -s - $@ || echo '$(MEMBERS)' > $@
 
 $(call object,$(filter %.cpp,$(gpu_sources))): EXTRA = $(CUDA_CFLAGS)
-$(HEAVY_OBJECTS) $(HEAVY_TESTS) $(call object,$(filter %.cpp,$(gpu_sources)) $(HEAVY_TOOLS:%=tools/%.cpp) $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
+$(HEAVY_OBJECTS) $(HEAVY_TESTS) $(call object,$(filter %.cpp,$(gpu_sources)) tools/engine.cpp $(wildcard tests/mpi/*.cpp bench/*.cpp)): $(BUILD)/obj/%.o: %.cpp $(PCH).gch
 	@mkdir -p $(@D)
 	$(CXX) $(HEAVY_FLAGS) $(if $(EXTRA),-include lib/engine/unit/tensor.hpp $(EXTRA),-include $(PCH)) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
@@ -183,16 +183,15 @@ $(BUILD)/version: FORCE
 	@mkdir -p $(@D); echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
 $(BUILD)/obj/lib/foundation/cli/version.o: $(BUILD)/version
 
-$(LIGHT_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
+$(TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(BUILD)/libzs.a
 	$(CXX) $< -L$(BUILD) -lzs $(LIGHT_LIBS) -o $@
 
-$(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/%: $(BUILD)/obj/tools/%.o $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
-	$(CXX) -rdynamic $< $(HEAVY_LIBS) -o $@
-$(BUILD)/installed/%: HOME_RPATH =
-$(BUILD)/installed/%: $(BUILD)/obj/tools/%.o $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
+$(HEAVY_TOOLS:%=$(BUILD)/%): $(BUILD)/engine
+$(BUILD)/installed/engine: HOME_RPATH =
+$(BUILD)/engine $(BUILD)/installed/engine: $(BUILD)/obj/tools/engine.o $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 	@mkdir -p $(@D)
 	$(CXX) -rdynamic $< $(HEAVY_LIBS) -o $@
-INSTALLED := $(LIGHT_TOOLS:%=$(BUILD)/%) $(HEAVY_TOOLS:%=$(BUILD)/$(if $(CACHED),installed/)%)
+INSTALLED := $(BUILD)/$(if $(CACHED),installed/)engine
 
 $(MPI_TESTS) $(BENCHES): $(IN_PLACE) $(BUILD)/libzs-train.a $(BUILD)/libzs.a
 # A program that loads libzs-cuda.so offers it all that zs-train does.
@@ -278,7 +277,8 @@ man: all  ## make the man pages from the option tables and man/*.prose
 	@for t in $(TOOLS); do $(BUILD)/$$t --man man/$$t.prose > $(BUILD)/page && cp $(BUILD)/page man/$$t.1 || exit 1; done
 install: all $(INSTALLED)  ## put binaries, man pages, completions and share/ under PREFIX
 	install -d "$(TO)"/bin "$(TO)"/share/{zs,man/man{1,5,7},bash-completion/completions}
-	install $(INSTALLED) "$(TO)"/bin
+	install $(TOOLS:%=$(BUILD)/%) "$(TO)"/bin
+	install -D -t "$(TO)"/lib/zs $(INSTALLED)
 	for section in 1 5 7; do install -m 644 man/*.$$section "$(TO)"/share/man/man$$section || exit; done
 	cp -r share/. slurm "$(TO)"/share/zs && rm -rf "$(TO)"/share/zs/probe/zs_probe/__pycache__
 	$(if $(CACHED_LIBS),install -D -t "$(TO)"/lib/zs $(CACHED_LIBS))

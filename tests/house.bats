@@ -38,6 +38,22 @@ lib/high/parse/log.cpp:1: lib/high/parse may not include cli" ]
   verdict
 }
 
+@test "links: where there is no engine, zs-verify compares, and what trains says what is missing" {
+  cd "$BATS_TEST_TMPDIR"
+  cp "$BUILD"/zs-{train,verify} .
+  printf 'step,loss\n1,2.5\n2,2.25\n' >a.csv
+  cp a.csv b.csv
+  run -0 ./zs-verify a.csv b.csv
+  [[ $output == *"verdict: equal"* || $output == *"verdict: exact"* ]] || complain "$output"
+  for tool in zs-train zs-verify; do
+    run -0 "./$tool" --help
+    run -2 "./$tool" --version
+    run -2 "./$tool" --model_name tiny
+    [[ $output == "$tool: training needs zs's engine, which is not installed here"* ]] || complain "$output"
+  done
+  verdict
+}
+
 @test "make help lists the targets" {
   run -0 make -s help
   for target in all light check demo bench install man lint clean deps; do
@@ -173,12 +189,12 @@ $(printf 'lib/twins/%s.cpp\n' a b c f g h i)" ]
   # A GPU's library goes along, and the tools find it.
   [ "$("$root/usr/bin/zs-train" --version)" = "$(zs-train --version)" ] || complain "installed: $("$root/usr/bin/zs-train" --version)"
   cd "$BATS_TEST_TMPDIR"
-  for tool in zs-train zs-verify; do
-    # What was built in a cache of this user's looks for LibTorch beside it alone.
-    if ldd "$BUILD/$tool" | grep -q '/zs/libtorch-'; then
-      [[ $(ldd "$root/usr/bin/$tool") != */zs/libtorch-* ]] || complain "the installed $tool loads $(ldd "$root/usr/bin/$tool" | grep libtorch)"
-    fi
-  done
+  # What was built in a cache of this user's looks for LibTorch beside it alone.
+  local engine=$root/usr/lib/zs/engine
+  if ldd "$BUILD/engine" | grep -q '/zs/libtorch-'; then
+    [[ $(ldd "$engine") != */zs/libtorch-* ]] || complain "the installed engine loads $(ldd "$engine" | grep libtorch)"
+  fi
+  [[ $(ldd "$engine") != *'not found'* ]] || complain "the installed engine lacks $(ldd "$engine" | grep 'not found')"
   for file in apptainer.def modulefiles/zs probe/zs_probe/attaching.py; do [ -s "$root/usr/share/zs/$file" ] || complain "no share/zs/$file"; done
   diff <("$root/usr/bin/zs-sweep" --list) <(zs-sweep --list) || complain "the installed zs-sweep lists other sets"
   diff <(bash "$root/usr/share/zs/slurm/batch.sbatch" --list) <(zs-sweep --list) || complain "the installed batch.sbatch lists other sets"

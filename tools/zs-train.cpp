@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run.hpp"
+#include "cli/engine.hpp"
 #include "experiment/command.hpp"
-#include "train/session.hpp"
-#include "unit/arithmetic.hpp"
 
 int main(int argc, char** argv) {
-  zs::unit::choose_products(argv);
-  zs::train::Session session;
+  const zs::cli::Command command = zs::experiment::train_command();
   return zs::cli::run(
-      zs::experiment::train_command(), argc, argv, [&](const zs::cli::Args& args) { return session.train(args); },
-      session.hooks());
+      command, argc, argv, [&](const zs::cli::Args&) -> zs::Status { zs::cli::become_engine(command.name, argv); },
+      zs::cli::engine_hooks(command.name, argv));
 }

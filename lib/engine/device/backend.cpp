@@ -34,12 +34,11 @@ std::string open() {
 
 bool driver_is_there() { return fs::exists("/dev/nvidiactl") || fs::exists("/dev/nvidia0"); }
 
-// Beside the program, where `make install` puts it, or beside the folder of benches.
+// Beside the engine, or beside the folder of benches.
 std::string library_path() {
   std::error_code failure;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();
-  for (const fs::path& path :
-       {folder / kName, folder.parent_path() / "lib" / "zs" / kName, folder.parent_path() / kName}) {
+  for (const fs::path& path : {folder / kName, folder.parent_path() / kName}) {
     if (fs::exists(path, failure)) return path.string();
   }
   return "";

@@ -68,4 +68,15 @@ std::optional<std::int64_t> compare(const float* target, const float* reference,
   return first;
 }
 
+std::string decimal(double value) {
+  const auto narrow = static_cast<float>(value);
+  return static_cast<double>(narrow) == value || std::isnan(value) ? to_text(narrow) : to_text(value);
+}
+
+std::string hexadecimal(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%a", value);
+  return text;
+}
+
 }  // namespace zs::compare

@@ -19,6 +19,10 @@ std::int64_t ulp_distance(std::uint64_t a, std::uint64_t b, int width);
 /// "12"; "nan" for kNoDistance.
 std::string ulp_text(std::int64_t distance);
 
+/// A number so that people can read it, and so that no bit is lost: "0.1", "0x1.99999ap-4".
+std::string decimal(double value);
+std::string hexadecimal(double value);
+
 /// Equal enough: |a - b| <= atol + rtol * |b|. NaN never is, infinity neither.
 struct Tolerance {
   double rtol = 0, atol = 0;

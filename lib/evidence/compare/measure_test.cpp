@@ -63,5 +63,12 @@ TEST_CASE("measure: two NaN or infinities alike are a difference") {
   }
 }
 
+TEST_CASE("measure: numbers are told so that no bit is lost") {
+  CHECK(decimal(0.1F) == "0.1");
+  CHECK(hexadecimal(0.1F) == "0x1.99999ap-4");
+  CHECK(decimal(0.1) == "0.1");
+  CHECK(hexadecimal(-0.0) == "-0x0p+0");
+}
+
 }  // namespace
 }  // namespace zs::compare

@@ -22,6 +22,7 @@ std::string share_path(const std::string& name) {
                   "): set ZS_SHARE to the share folder of zs");
     const fs::path above = binary.parent_path().parent_path();
     folders = {above / "share" / "zs", above / "share"};
+    if (above.filename() == "lib") folders.push_back(above.parent_path() / "share" / "zs");  // of PREFIX/lib/zs/engine
   }
   std::string looked;
   for (const fs::path& folder : folders) {

@@ -14,6 +14,7 @@
 #include "checkpoint/weights.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
+#include "state/sums.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -130,8 +131,8 @@ void verify_all(comm::Group& group, const std::string& folder) {
   }
   comm::together(group, "checking of " + folder, [&] {
     std::int64_t turn = 0;
-    for (const auto& [file, digest] : read_sums(folder)) {
-      if (turn++ % together == before) verify(folder, file, digest);
+    for (const auto& [file, digest] : state::read_sums(folder)) {
+      if (turn++ % together == before) state::require_sum(folder, file, digest);
     }
   });
 }
@@ -186,7 +187,7 @@ class Parts {
 void load_moments(zero::Engine& engine, const std::string& folder, std::int64_t updates) {
   const std::string states = folder + "/accelerator_states";
   std::vector<std::pair<std::string, tensorfile::Value>> roots;
-  for (const std::string& file : files(states)) {
+  for (const std::string& file : state::files(states)) {
     if (file.ends_with(".pt")) roots.emplace_back(states + "/" + file, tensorfile::read_torch(states + "/" + file));
   }
   for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {

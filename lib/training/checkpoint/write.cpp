@@ -14,6 +14,7 @@
 #include "checkpoint/folder.hpp"
 #include "comm/agree.hpp"
 #include "device/tensor.hpp"
+#include "state/sums.hpp"
 #include "tensorfile/torch.hpp"
 
 namespace zs::checkpoint {
@@ -184,7 +185,7 @@ void Writer::commit(const Progress& progress) {
 
 void Writer::seal() {
   std::string sums;
-  for (const std::string& file : files(temporary_)) {
+  for (const std::string& file : state::files(temporary_)) {
     sums += sha256(Mapping::open(temporary_ + "/" + file)->bytes()) + "  " + file + "\n";
   }
   write_file(temporary_ + "/SHA256SUMS", sums);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "cli/engine.hpp"
 #include "comm/agree.hpp"
 #include "comm/nccl.hpp"
 #include "comm/staged.hpp"
@@ -18,14 +19,6 @@
 
 namespace zs::setup {
 namespace {
-
-/// The rank that a launcher gave this process, before MPI has started; 0 where there is none.
-int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK"}) {
-    if (const char* const value = std::getenv(name)) return std::atoi(value);
-  }
-  return 0;
-}
 
 /// Whether the exception that is being handled is one that all ranks have.
 bool shared() {
@@ -121,7 +114,7 @@ cli::Hooks Ranks::hooks() {
             // An error that all ranks have is reported by rank 0, whose abort ends the others before they report it.
             // Before the ranks have met no rank knows which that is.
             const bool by_rank_0 = shared();
-            if ((group_ ? group_->rank() : launched_rank()) > 0)
+            if ((group_ ? group_->rank() : cli::launched_rank()) > 0)
               std::this_thread::sleep_for(std::chrono::milliseconds(by_rank_0 ? 20000 : 500));
             if (!group_ || group_->size() == 1 || by_rank_0) return std::string();
             return "rank " + std::to_string(group_->rank()) + " on " + group_->host(group_->rank()) + ": ";

@@ -2,11 +2,7 @@
 #include "verify/finding.hpp"
 
 #include <array>
-#include <cmath>
-#include <cstdio>
 #include <tuple>
-
-#include "base/number.hpp"
 
 namespace zs::verify {
 
@@ -30,17 +26,6 @@ const char* name(What what) {
 bool Finding::before(const Finding& other) const {
   if (!found || !other.found) return found;
   return std::tuple(phase, order, rank) < std::tuple(other.phase, other.order, other.rank);
-}
-
-std::string decimal(double value) {
-  const auto narrow = static_cast<float>(value);
-  return static_cast<double>(narrow) == value || std::isnan(value) ? to_text(narrow) : to_text(value);
-}
-
-std::string hexadecimal(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%a", value);
-  return text;
 }
 
 }  // namespace zs::verify

@@ -9,7 +9,9 @@
 
 namespace zs::verify {
 
+using compare::decimal;
 using compare::Difference;
+using compare::hexadecimal;
 using compare::kNoDistance;
 using compare::Tolerance;
 using compare::ulp_distance;
@@ -51,9 +53,5 @@ struct Finding {
   /// Whether it comes earlier in the step.
   bool before(const Finding& other) const;
 };
-
-/// A number so that people can read it, and so that no bit is lost: "0.1", "0x1.99999ap-4".
-std::string decimal(double value);
-std::string hexadecimal(double value);
 
 }  // namespace zs::verify

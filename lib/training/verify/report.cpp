@@ -4,26 +4,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/number.hpp"
-#include "base/text.hpp"
-#include "cli/table.hpp"
 
 namespace zs::verify {
 namespace {
 
-std::string cell(double value) { return value == 0 ? "0" : to_rounded_text(value, 3); }
-
 std::string triple(const Difference& d) {
-  return fmt::format("  {:>9} {:>9} {:>6}", cell(d.absolute), cell(d.relative), compare::ulp_text(d.ulp));
-}
-
-nlohmann::ordered_json value_of(const metric::Column& column, std::size_t row) {
-  if (column.absent(row)) return nullptr;
-  if (column.type() == metric::Type::integer) return column.integers()[row];
-  if (column.type() == metric::Type::real && std::isfinite(column.reals()[row])) return column.reals()[row];
-  return column.text(row);
+  return fmt::format("  {:>9} {:>9} {:>6}", comparison::cell(d.absolute), comparison::cell(d.relative),
+                     compare::ulp_text(d.ulp));
 }
 
 }  // namespace
@@ -49,18 +38,6 @@ std::string units_text(const StepRow& row, const SideBySide& sides) {
             triple(row.parameters[u]) + "\n";
   }
   return text;
-}
-
-std::string columns_text(const metric::Table& columns) {
-  std::vector<std::string> names;
-  for (const metric::Column& column : columns.columns) names.push_back(column.name);
-  std::vector<std::vector<std::string>> rows(columns.rows());
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    for (const metric::Column& column : columns.columns) {
-      rows[row].push_back(column.type() == metric::Type::real ? cell(column.reals()[row]) : column.text(row));
-    }
-  }
-  return rows.empty() ? "" : cli::table(names, rows);
 }
 
 void add(metric::Table& records, const StepRow& row, const std::string& loss_unit) {
@@ -142,26 +119,6 @@ Lines lines(const Verdict& verdict, const SideBySide& sides, const comm::Group& 
   add("tolerance", within());
   tell_arithmetics();
   return all;
-}
-
-std::string to_text(const Lines& lines) {
-  std::string text;
-  // A tensor's name and a path are other people's words: none of them makes a line or steers a terminal.
-  for (const auto& [key, value] : lines) text += printable(key) + ": " + printable(value) + "\n";
-  return text;
-}
-
-std::string to_json(const metric::Run& run, const Lines& verdict) {
-  nlohmann::ordered_json document;
-  for (const auto& [key, value] : verdict) document[key] = value;
-  document["settings"] = run.attributes;
-  document["rows"] = nlohmann::ordered_json::array();
-  for (std::size_t row = 0; row < run.records.rows(); ++row) {
-    nlohmann::ordered_json record;
-    for (const metric::Column& column : run.records.columns) record[column.name] = value_of(column, row);
-    document["rows"].push_back(record);
-  }
-  return document.dump(1) + "\n";
 }
 
 }  // namespace zs::verify

@@ -3,65 +3,33 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <filesystem>
-#include <limits>
-#include <optional>
-#include <sstream>
-
-#include "attribute/table.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
 #include "base/host.hpp"
-#include "base/name.hpp"
 #include "base/number.hpp"
 #include "cli/progress.hpp"
-#include "compare/records.hpp"
-#include "config/known.hpp"
+#include "comparison/command.hpp"
+#include "comparison/output.hpp"
 #include "config/reading.hpp"
 #include "experiment/command.hpp"
-#include "metric/file.hpp"
 #include "metric/unit.hpp"
-#include "parse/custom.hpp"
-#include "registry/run.hpp"
 #include "setup/agreement.hpp"
 #include "setup/describe.hpp"
 #include "setup/memory.hpp"
-#include "verify/operand.hpp"
 #include "verify/repeat.hpp"
 #include "verify/report.hpp"
-#include "verify/resume.hpp"
-#include "verify/two_runs.hpp"
 
 namespace zs::verify {
 namespace {
 
-/// Whether a comparison uses a key of the configuration: it does not write, evaluate or name anything, trains for so
-/// many steps as --iterations says, and begins from initial weights.
-bool used(std::string_view key) {
-  const attribute::Attribute* const row = attribute::find(key);
-  return !row || !(row->role == attribute::Role::identity || row->watches || row->through == "expected_steps" ||
-                   row->name == "checkpoint");
-}
-
-/// What a small model needs to be compared in seconds.
-struct Default {
-  const char *key, *value;
-};
-constexpr std::array kDefaults = {Default{"model.name", "tiny"}, Default{"model.context_length", "32"},
-                                  Default{"training.max_steps", "10"}};
-
-void print(const std::string& text) {
-  Output out("-");
-  out.write(text);
-  out.commit();
-}
+using comparison::kDefaults;
+using comparison::output;
+using comparison::print;
+using comparison::tolerance;
+using comparison::used;
 
 config::Config configuration(const cli::Args& args) {
   config::Config config = experiment::configuration(args);
-  for (const Default& known : kDefaults) {
+  for (const comparison::Default& known : kDefaults) {
     const config::Entry* const entry = config.find(known.key);
     // Images have the length that their size gives.
     if (known.key == std::string("model.context_length") && model::takes_images(config.text("model.name"))) continue;
@@ -73,15 +41,6 @@ config::Config configuration(const cli::Args& args) {
   config.check();
   if (config.integer("training.max_steps") == 0) throw Error("training.max_steps is 0: no step would be compared");
   return config;
-}
-
-Tolerance tolerance(const cli::Args& args, at::ScalarType dtype, bool across = false) {
-  Tolerance tolerance;
-  if (across) tolerance = {0.05, dtype == at::kHalf ? 0x1p-24 : 0};  // float16's smallest step
-  constexpr double kMost = std::numeric_limits<double>::max();
-  if (args.has("rtol")) tolerance.rtol = args.real("rtol", 0, kMost);
-  if (args.has("atol")) tolerance.atol = args.real("atol", 0, kMost);
-  return tolerance;
 }
 
 attribute::Facts attributes(const config::Config& config, const setup::Settings& s, const cli::Args& args,
@@ -101,66 +60,6 @@ attribute::Facts attributes(const config::Config& config, const setup::Settings&
   facts.merge(setup::arithmetic(group.device(), s));
   facts.merge(settings);
   return facts;
-}
-
-/// The columns that --columns names. Throws UsageError at one that is never compared.
-std::vector<std::string> columns(const cli::Args& args) {
-  std::vector<std::string> names;
-  std::istringstream words(args.text("columns"));
-  for (std::string word; std::getline(words, word, ',');) names.push_back(word);
-  const std::vector<std::string>& known = compare::decided();
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw UsageError("--columns: '" + name + "' is none of the columns that training decides" +
-                       did_you_mean(name, known));
-  }
-  return names;
-}
-
-/// The step at which two begin to differ, of their answer; 0 where it tells none.
-std::int64_t step_of(const Answer& answer) {
-  for (const auto& [key, value] : answer.lines) {
-    if (key == "step") return parse_int(value).value_or(0);
-  }
-  return 0;
-}
-
-/// The first operand beside each of the others. Of several it returns the one that differs first, with a word of each.
-Answer compare_with_first(const std::vector<input::Named>& operands, const Tolerance& allowed,
-                          const std::vector<std::string>& columns) {
-  const input::Named& a = operands.front();
-  std::optional<Answer> worst;
-  std::string against, words;
-  for (std::size_t i = 1; i < operands.size(); ++i) {
-    const input::Named& b = operands[i];
-    Answer answer = is_run(a) ? compare_runs(read_recorded(a), read_recorded(b), allowed, columns)
-                              : compare_files(a.path, b.path, allowed);
-    words += (words.empty() ? "" : "; ") + b.name + " " + std::string(compare::name(answer.verdict));
-    const bool worse = !worst || answer.verdict > worst->verdict;
-    if (worse || (answer.verdict == worst->verdict && step_of(answer) < step_of(*worst)))
-      worst = std::move(answer), against = b.name;
-  }
-  if (operands.size() > 2) {
-    worst->lines.emplace_back("compared", a.name + " with " + against);
-    worst->lines.emplace_back("each_with_first", words);
-  }
-  return *worst;
-}
-
-/// Prints the verdict and what led to it, and writes the metric file. `before` is what a text form begins with.
-void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before) {
-  for (const auto& [key, value] : verdict) run.attributes[key == "verdict" ? key : "verdict." + key] = value;
-  const std::string form = args.text("format");
-  if (form == "text")
-    print(before + to_text(verdict));
-  else if (form == "tsv")
-    print(metric::to_tsv({run}));
-  else
-    print(to_json(run, verdict));
-  if (!args.has("output")) return;
-  metric::Store store;
-  store.runs.push_back(run);
-  write_file(args.text("output"), metric::to_h5(store));
 }
 
 /// What a training came to, and what is to be said of it.
@@ -210,179 +109,7 @@ Answered repeated(comm::Group& group, const Request& request, std::int64_t times
 
 }  // namespace
 
-std::vector<cli::Option> options() {
-  std::vector<cli::Option> all;
-  for (cli::Option option : experiment::config_options()) {
-    const config::Known* const known = config::known_option(option.name);
-    if (known && !used(known->key)) continue;
-    for (const Default& own : kDefaults) {
-      if (known && known->key == own.key && option.name == config::words(known->options).front())
-        option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
-    }
-    all.push_back(option);
-  }
-  const std::string comparing = "Comparing", running = "Running";
-  all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
-  all.push_back({0,
-                 "reference",
-                 "WHICH",
-                 "reference: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, "
-                 "or the target's float16) from float32 parameters, whatever the target computes in",
-                 "same",
-                 {"same", "amp"},
-                 false,
-                 comparing});
-  all.push_back({0,
-                 "repeat",
-                 "N",
-                 "train the same steps (1 without --iterations) N times from the same state, without a reference, and "
-                 "name the first unit and operation whose bits differ from the first time; an injected fault hits "
-                 "only the last time",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  all.push_back({0,
-                 "rtol",
-                 "X",
-                 "allowed difference relative to the reference (default: 0; 0.05 across arithmetics)",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  all.push_back({0,
-                 "atol",
-                 "X",
-                 "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  all.push_back(
-      {0,
-       "inject_fault",
-       "STEP:PARAMETER:INDEX[:RANK]",
-       "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
-       "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
-       "wrong scale of its parameters (scale), or, with --repeat, change a number of its forward output (output)",
-       "",
-       {},
-       false,
-       comparing});
-  all.push_back({0,
-                 "columns",
-                 "NAME,...",
-                 "compare only these columns of recorded runs (loss,grad_norm)",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  all.push_back({0,
-                 "allow",
-                 "WHAT",
-                 "accept this difference too: rounding gives 'equal up to rounding' status 0",
-                 "",
-                 {"rounding"},
-                 false,
-                 comparing});
-  all.push_back(
-      {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]", "", {}, false, comparing});
-  all.push_back({0,
-                 "patterns",
-                 "FILE",
-                 "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  const std::string resuming = "Resuming";
-  for (const auto& [name, value, help] :
-       {std::tuple{
-            "resume", "COMMAND",
-            "train with a shell command to the end, train with it again, stop and resume, and say what was lost: "
-            "{steps} in it is the step after which it ends, {run} the folder that it may write to, {resume} what "
-            "--resume_with says"},
-        std::tuple{"resume_with", "ARGS", "what resumes a training; {checkpoint} is its newest whole checkpoint"},
-        std::tuple{"resume_command", "COMMAND",
-                   "the command that resumes, where it is another one: on other ranks, under another stage"},
-        std::tuple{"at", "N", "the step after which the training is stopped"},
-        std::tuple{"steps", "M", "the last step"},
-        std::tuple{"keep", "DIR", "folder of what these trainings write [resume-test]"}})
-    all.push_back({0, name, value, help, "", {}, false, resuming});
-  all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
-  all.push_back(
-      {'o', "output", "FILE", "also write the records of all steps to a metric file", "", {}, false, "Output"});
-  all.push_back({0, "verbose_logging", "", "print a line for each unit of each step", "", {}, false, "Output"});
-  all.push_back(experiment::local_rank_option());
-  all.push_back(
-      {0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
-  all.push_back({0,
-                 "timeout",
-                 "SECONDS",
-                 "how long a collective waits for a rank before the run stops",
-                 "50",
-                 {},
-                 false,
-                 running});
-  return all;
-}
-
-namespace {
-
-/// Throws UsageError at a given option that is none of these.
-void require_only(const cli::Args& args, std::initializer_list<std::string_view> taken, const std::string& of) {
-  for (const cli::Option& option : args.command().options) {
-    if (!args.has(option.name) || std::find(taken.begin(), taken.end(), option.name) != taken.end()) continue;
-    if (option.name == "repeat")
-      throw UsageError("--repeat trains; what was recorded several times is compared by its names: zs-verify A B C");
-    throw UsageError("--" + option.name + " says nothing about " + of);
-  }
-}
-
-}  // namespace
-
 Status Session::verify(const cli::Args& args) {
-  if (args.has("resume")) return resumed(args);
-  return args.operands().size() >= 2 ? recorded(args) : trained(args);
-}
-
-Status Session::resumed(const cli::Args& args) {
-  require_only(
-      args,
-      {"resume", "resume_with", "resume_command", "at", "steps", "keep", "rtol", "atol", "format", "output", "allow"},
-      "a training that is stopped and resumed");
-  if (!args.operands().empty()) throw UsageError("--resume trains: it takes no operand");
-  if (!args.has("at") || !args.has("steps")) throw UsageError("--resume needs --at N and --steps M");
-  ResumeTest test;
-  test.command = args.text("resume"), test.with = args.text("resume_with"), test.resumed = args.text("resume_command");
-  test.at = args.integer("at", 1), test.total = args.integer("steps", 2);
-  test.folder = args.has("keep") ? args.text("keep") : "resume-test";
-  if (std::filesystem::exists(test.folder))
-    throw Error(test.folder, 0, "is there already: give --keep a folder that is not");
-  const Answer answer =
-      test_resume(test, tolerance(args, at::kFloat), [&](const std::string& text) { cli::tell(args.command(), text); });
-  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
-  output(args, run, answer.lines, "");
-  return compare::status(answer.verdict, args.text("allow") == "rounding");
-}
-
-Status Session::recorded(const cli::Args& args) {
-  require_only(args,
-               {"rtol", "atol", "format", "output", "allow", "columns", "registry", "patterns", "verbose_logging"},
-               "recorded runs");
-  parse::customize(args.text("patterns"), [&](const std::string& text) { cli::warn(args.command(), text); });
-  const Tolerance allowed = tolerance(args, at::kFloat);
-  const auto operands = input::named(args.operands(), registry::place(args.text("registry")), "zs-verify");
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    for (std::size_t k = 0; k < i; ++k) require_two(operands[k], operands[i]);
-  }
-  const Answer answer = compare_with_first(operands, allowed, columns(args));
-  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, answer.columns};
-  output(args, run, answer.lines, columns_text(answer.columns));
-  return compare::status(answer.verdict, args.text("allow") == "rounding");
-}
-
-Status Session::trained(const cli::Args& args) {
   if (args.has("allow"))
     throw UsageError(
         "--allow is for two recorded trainings; a training and its reference are compared with --rtol and --atol");
@@ -395,7 +122,7 @@ Status Session::trained(const cli::Args& args) {
   const double timeout = args.real("timeout", 0.1, 1e9);
   const bool text = args.text("format") == "text";
   Request request;
-  request.tolerance = tolerance(args, at::kFloat);  // refuses what is not a number before the ranks start
+  request.tolerance = tolerance(args);  // refuses what is not a number before the ranks start
   ranks_.start(timeout);
   const bool first = ranks_.group().rank() == 0;
   if (first) {
@@ -424,7 +151,9 @@ Status Session::trained(const cli::Args& args) {
     throw UsageError(
         "--reference amp scales the loss by other rules than float16 here: set one scale for both, --set "
         "training.loss_scale=1024");
-  request.tolerance = tolerance(args, request.train.engine.dtype, request.across());
+  const bool half = request.train.engine.dtype == at::kHalf;
+  // Across arithmetics: float16's smallest step.
+  if (request.across()) request.tolerance = tolerance(args, {0.05, half ? 0x1p-24 : 0});
   request.fault = args.text("inject_fault");
 
   setup::set_arithmetic(group, request.train);

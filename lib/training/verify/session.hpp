@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of zs-verify: two trainings side by side, one beside itself, or recorded runs.
+// The body of zs-verify where zs trains: two trainings side by side, or one beside itself.
 #pragma once
-#include <vector>
-
 #include "cli/run.hpp"
 #include "setup/ranks.hpp"
 
 namespace zs::verify {
-
-/// zs-train's options that matter here, with zs-verify's own defaults.
-std::vector<cli::Option> options();
 
 class Session {
  public:
@@ -18,10 +13,6 @@ class Session {
 
  private:
   setup::Ranks ranks_;
-
-  Status trained(const cli::Args& args);
-  static Status recorded(const cli::Args& args);
-  static Status resumed(const cli::Args& args);
 };
 
 }  // namespace zs::verify

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/resume.hpp"
+#include "comparison/resume.hpp"
 
 #include <filesystem>
 
@@ -16,7 +16,7 @@
 #include "state/newest.hpp"
 #include "state/read.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ Answer test_resume(const ResumeTest& test, const compare::Tolerance& tolerance,
   return answer;
 }
 
-}  // namespace zs::verify
+}  // namespace zs::comparison

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/two_runs.hpp"
+#include "comparison/two_runs.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "attribute/difference.hpp"
 #include "attribute/table.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 namespace {
 
 using Kind = compare::Verdict;
@@ -172,4 +172,4 @@ TEST_CASE("two runs: equal losses with other parameters differ") {
 }
 
 }  // namespace
-}  // namespace zs::verify
+}  // namespace zs::comparison

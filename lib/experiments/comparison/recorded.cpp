@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/recorded.hpp"
+#include "comparison/recorded.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include "input/source.hpp"
 #include "metric/file.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 namespace {
 
 namespace fs = std::filesystem;
@@ -99,4 +99,4 @@ Recorded read_recorded(const input::Named& named) {
   return recorded;
 }
 
-}  // namespace zs::verify
+}  // namespace zs::comparison

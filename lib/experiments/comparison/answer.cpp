@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/answer.hpp"
+#include "comparison/answer.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,14 +9,14 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
-#include "checkpoint/folder.hpp"
 #include "compare/content.hpp"
 #include "compare/probe_file.hpp"
 #include "compare/probes.hpp"
 #include "probe/answer.hpp"
 #include "probe/record.hpp"
+#include "state/sums.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 namespace {
 
 namespace fs = std::filesystem;
@@ -46,7 +46,7 @@ bool has_skipped(const std::string& checkpoint) {
 /// among them.
 void require_undamaged(const std::string& folder) {
   if (std::error_code ignored; !fs::exists(folder + "/SHA256SUMS", ignored)) return;
-  for (const auto& [file, digest] : checkpoint::read_sums(folder)) checkpoint::verify(folder, file, digest);
+  for (const auto& [file, digest] : state::read_sums(folder)) state::require_sum(folder, file, digest);
 }
 
 /// "equal: 16 tensors, 12345 elements", "different: 3 of 12345 elements, in 1 of 16 tensors; ...".
@@ -203,4 +203,4 @@ Answer compare_files(const std::string& a, const std::string& b, const compare::
   return answer;
 }
 
-}  // namespace zs::verify
+}  // namespace zs::comparison

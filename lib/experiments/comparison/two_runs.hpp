@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "compare/measure.hpp"
-#include "verify/answer.hpp"
-#include "verify/recorded.hpp"
+#include "comparison/answer.hpp"
+#include "comparison/recorded.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 
 /// Compares records, digests and the checkpoints of both folders. With `columns`, only these columns of the records.
 /// Values that were written with fewer digits count as equal where their digits do not tell them apart; the verdict
@@ -17,4 +17,4 @@ namespace zs::verify {
 Answer compare_runs(const Recorded& a, const Recorded& b, const compare::Tolerance& tolerance,
                     const std::vector<std::string>& columns = {});
 
-}  // namespace zs::verify
+}  // namespace zs::comparison

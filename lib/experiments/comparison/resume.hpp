@@ -7,9 +7,9 @@
 #include <string>
 
 #include "compare/measure.hpp"
-#include "verify/answer.hpp"
+#include "comparison/answer.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 
 struct ResumeTest {
   /// A shell command, in which {steps} is the step after which it ends, {total} the last step of the undisturbed
@@ -29,4 +29,4 @@ struct ResumeTest {
 Answer test_resume(const ResumeTest& test, const compare::Tolerance& tolerance,
                    const std::function<void(const std::string&)>& tell);
 
-}  // namespace zs::verify
+}  // namespace zs::comparison

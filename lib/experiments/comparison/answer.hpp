@@ -10,7 +10,7 @@
 #include "compare/verdict.hpp"
 #include "metric/table.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 
 struct Answer {
   compare::Settled verdict{};
@@ -50,4 +50,4 @@ std::string undecided(const Folders& folders);
 /// "; also: " and so on: reasons as one text that does not grow without end.
 std::string joined(const std::vector<std::string>& reasons);
 
-}  // namespace zs::verify
+}  // namespace zs::comparison

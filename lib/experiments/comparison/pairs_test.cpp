@@ -9,14 +9,14 @@
 #include "base/checksum.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
-#include "checkpoint/folder.hpp"
+#include "comparison/operand.hpp"
+#include "comparison/two_runs.hpp"
 #include "metric/file.hpp"
+#include "state/sums.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/torch.hpp"
-#include "verify/operand.hpp"
-#include "verify/two_runs.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,7 +120,7 @@ void write_checkpoint(const std::string& folder, int ranks, std::uint64_t seed) 
 
 void seal(const std::string& folder) {
   std::string sums;
-  for (const std::string& file : checkpoint::files(folder)) {
+  for (const std::string& file : state::files(folder)) {
     if (file != "SHA256SUMS") sums += sha256(Input(folder + "/" + file).read_all()) + "  " + file + "\n";
   }
   write_file(folder + "/SHA256SUMS", sums);
@@ -244,4 +244,4 @@ TEST_CASE("operands: what is the same is refused, whatever it is called") {
 }
 
 }  // namespace
-}  // namespace zs::verify
+}  // namespace zs::comparison

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/two_runs.hpp"
+#include "comparison/two_runs.hpp"
 
 #include <fmt/ranges.h>
 
@@ -9,12 +9,12 @@
 #include "attribute/difference.hpp"
 #include "base/number.hpp"
 #include "compare/ledger.hpp"
+#include "compare/measure.hpp"
 #include "compare/records.hpp"
 #include "stat/status.hpp"
 #include "stat/steps.hpp"
-#include "verify/finding.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 namespace {
 
 using compare::Settled;
@@ -32,7 +32,8 @@ bool copies(const metric::Run& a, const metric::Run& b) {
 
 class Comparison {
  public:
-  Comparison(const Recorded& a, const Recorded& b, const Tolerance& tolerance) : a_(a), b_(b), tolerance_(tolerance) {}
+  Comparison(const Recorded& a, const Recorded& b, const compare::Tolerance& tolerance)
+      : a_(a), b_(b), tolerance_(tolerance) {}
 
   Answer run(const std::vector<std::string>& columns) {
     records(columns);
@@ -49,7 +50,7 @@ class Comparison {
  private:
   const Recorded& a_;
   const Recorded& b_;
-  const Tolerance& tolerance_;
+  const compare::Tolerance& tolerance_;
   Answer answer_, notes_;
   std::vector<std::string> failures_, doubts_;
   std::string because_;  // of what the runs are, and not of what they found
@@ -148,8 +149,8 @@ class Comparison {
     add(b_.path, pair.b);
     if (!pair.values) return;
     const auto [x, y] = *pair.values;
-    add(a_.path + "_hex", hexadecimal(x));
-    add(b_.path + "_hex", hexadecimal(y));
+    add(a_.path + "_hex", compare::hexadecimal(x));
+    add(b_.path + "_hex", compare::hexadecimal(y));
     add("difference", to_text(std::fabs(x - y)));
     const auto [ulp, narrow] = compare::ulps(x, y);
     add("ulp", to_text(ulp) + (narrow ? " (float32)" : " (float64)"));
@@ -293,9 +294,9 @@ class Comparison {
 
 }  // namespace
 
-Answer compare_runs(const Recorded& a, const Recorded& b, const Tolerance& tolerance,
+Answer compare_runs(const Recorded& a, const Recorded& b, const compare::Tolerance& tolerance,
                     const std::vector<std::string>& columns) {
   return Comparison(a, b, tolerance).run(columns);
 }
 
-}  // namespace zs::verify
+}  // namespace zs::comparison

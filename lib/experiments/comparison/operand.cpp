@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "verify/operand.hpp"
+#include "comparison/operand.hpp"
 
 #include <filesystem>
 
 #include "base/error.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,4 +37,4 @@ void require_two(const input::Named& a, const input::Named& b) {
                      ": nothing would be compared");
 }
 
-}  // namespace zs::verify
+}  // namespace zs::comparison

@@ -9,7 +9,7 @@
 #include "input/named.hpp"
 #include "metric/table.hpp"
 
-namespace zs::verify {
+namespace zs::comparison {
 
 struct Recorded {
   std::string path;    ///< as messages call it
@@ -25,4 +25,4 @@ struct Recorded {
 /// Reads what was named, whatever of one run. Throws zs::Error where it holds none, or several.
 Recorded read_recorded(const input::Named& named);
 
-}  // namespace zs::verify
+}  // namespace zs::comparison

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/sums.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "base/checksum.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "tensorfile/storage.hpp"
+
+namespace zs::state {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Whether a file of a checkpoint's folder is one that somebody reads as the checkpoint's.
+bool is_read(const std::string& file) {
+  for (const char* const front : {"accelerator_states/", "model", "pytorch_model"}) {
+    if (file.starts_with(front)) return true;
+  }
+  return file == "config.json" || file == "gradients.pt" || file == "gradient_norms.pt" || file == "optimizer.pt";
+}
+
+}  // namespace
+
+std::vector<std::string> files(const std::string& folder) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) found.push_back(fs::relative(entry.path(), folder).string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::map<std::string, std::string> read_sums(const std::string& folder) {
+  const std::string path = folder + "/SHA256SUMS";
+  std::istringstream lines(Input(path).read_all());
+  std::map<std::string, std::string> sums;
+  std::int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (line.size() < 67 || line.substr(64, 2) != "  ") throw Error(path, number, "expected a digest and a file");
+    if (!sums.emplace(line.substr(66), line.substr(0, 64)).second)
+      throw Error(path, number, "lists " + line.substr(66) + " a second time");
+  }
+  for (const auto& [file, digest] : sums) {
+    if (std::error_code ignored; !fs::exists(folder + "/" + file, ignored))
+      throw Error(folder + "/" + file, 0, "is missing, and SHA256SUMS lists it: the checkpoint is damaged");
+  }
+  for (const std::string& file : files(folder)) {
+    if (is_read(file) && sums.count(file) == 0) {
+      throw Error(path, 0,
+                  "does not list " + file +
+                      ", so zs cannot check that file: use another checkpoint, or "
+                      "remove the file if it is not the checkpoint's");
+    }
+  }
+  return sums;
+}
+
+void require_sum(const std::string& folder, const std::string& file, const std::string& digest) {
+  const std::string path = folder + "/" + file;
+  if (sha256(Mapping::open(path)->bytes()) != digest) {
+    throw Error(path, 0,
+                "does not have the checksum that SHA256SUMS gives: the file is damaged, use another checkpoint");
+  }
+}
+
+}  // namespace zs::state

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comparison/command.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "attribute/table.hpp"
+#include "config/known.hpp"
+#include "experiment/command.hpp"
+
+namespace zs::comparison {
+
+bool used(std::string_view key) {
+  const attribute::Attribute* const row = attribute::find(key);
+  return !row || !(row->role == attribute::Role::identity || row->watches || row->through == "expected_steps" ||
+                   row->name == "checkpoint");
+}
+
+compare::Tolerance tolerance(const cli::Args& args, compare::Tolerance otherwise) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  if (args.has("rtol")) otherwise.rtol = args.real("rtol", 0, kMost);
+  if (args.has("atol")) otherwise.atol = args.real("atol", 0, kMost);
+  return otherwise;
+}
+
+namespace {
+
+std::vector<cli::Option> options() {
+  std::vector<cli::Option> all;
+  for (cli::Option option : experiment::config_options()) {
+    const config::Known* const known = config::known_option(option.name);
+    if (known && !used(known->key)) continue;
+    for (const Default& own : kDefaults) {
+      if (known && known->key == own.key && option.name == config::words(known->options).front())
+        option.fallback = own.value, option.help.resize(std::min(option.help.find(';'), option.help.size()));
+    }
+    all.push_back(option);
+  }
+  const std::string comparing = "Comparing", running = "Running";
+  all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
+  all.push_back({0,
+                 "reference",
+                 "WHICH",
+                 "reference: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, "
+                 "or the target's float16) from float32 parameters, whatever the target computes in",
+                 "same",
+                 {"same", "amp"},
+                 false,
+                 comparing});
+  all.push_back({0,
+                 "repeat",
+                 "N",
+                 "train the same steps (1 without --iterations) N times from the same state, without a reference, and "
+                 "name the first unit and operation whose bits differ from the first time; an injected fault hits "
+                 "only the last time",
+                 "",
+                 {},
+                 false,
+                 comparing});
+  all.push_back({0,
+                 "rtol",
+                 "X",
+                 "allowed difference relative to the reference (default: 0; 0.05 across arithmetics)",
+                 "",
+                 {},
+                 false,
+                 comparing});
+  all.push_back({0,
+                 "atol",
+                 "X",
+                 "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)",
+                 "",
+                 {},
+                 false,
+                 comparing});
+  all.push_back(
+      {0,
+       "inject_fault",
+       "STEP:PARAMETER:INDEX[:RANK]",
+       "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
+       "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
+       "wrong scale of its parameters (scale), or, with --repeat, change a number of its forward output (output)",
+       "",
+       {},
+       false,
+       comparing});
+  all.push_back({0,
+                 "columns",
+                 "NAME,...",
+                 "compare only these columns of recorded runs (loss,grad_norm)",
+                 "",
+                 {},
+                 false,
+                 comparing});
+  all.push_back({0,
+                 "allow",
+                 "WHAT",
+                 "accept this difference too: rounding gives 'equal up to rounding' status 0",
+                 "",
+                 {"rounding"},
+                 false,
+                 comparing});
+  all.push_back(
+      {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]", "", {}, false, comparing});
+  all.push_back({0,
+                 "patterns",
+                 "FILE",
+                 "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]",
+                 "",
+                 {},
+                 false,
+                 comparing});
+  const std::string resuming = "Resuming";
+  for (const auto& [name, value, help] :
+       {std::tuple{
+            "resume", "COMMAND",
+            "train with a shell command to the end, train with it again, stop and resume, and say what was lost: "
+            "{steps} in it is the step after which it ends, {run} the folder that it may write to, {resume} what "
+            "--resume_with says"},
+        std::tuple{"resume_with", "ARGS", "what resumes a training; {checkpoint} is its newest whole checkpoint"},
+        std::tuple{"resume_command", "COMMAND",
+                   "the command that resumes, where it is another one: on other ranks, under another stage"},
+        std::tuple{"at", "N", "the step after which the training is stopped"},
+        std::tuple{"steps", "M", "the last step"},
+        std::tuple{"keep", "DIR", "folder of what these trainings write [resume-test]"}})
+    all.push_back({0, name, value, help, "", {}, false, resuming});
+  all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
+  all.push_back(
+      {'o', "output", "FILE", "also write the records of all steps to a metric file", "", {}, false, "Output"});
+  all.push_back({0, "verbose_logging", "", "print a line for each unit of each step", "", {}, false, "Output"});
+  all.push_back(experiment::local_rank_option());
+  all.push_back(
+      {0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
+  all.push_back({0,
+                 "timeout",
+                 "SECONDS",
+                 "how long a collective waits for a rank before the run stops",
+                 "50",
+                 {},
+                 false,
+                 running});
+  return all;
+}
+
+}  // namespace
+
+cli::Command command() {
+  return {"zs-verify",
+          "Compare a training with plain PyTorch semantics or with its own repetition, or compare recorded runs, "
+          "checkpoints or probes",
+          "[CONFIG.yaml | RUN RUN... | TENSORS TENSORS...]",
+          options(),
+          {{0, "no difference beyond the tolerance"},
+           {1, "a difference, or nothing was proved; the verdict says which"},
+           {3, "no decision: the two train different things, or one lacks what the other has"}},
+          {"zs-verify a b", "zs-verify --model_name tiny --zero_stage 3 --num_layers 1 --iterations 3",
+           "zs-verify --model_name tiny --num_layers 1 --repeat 3"}};
+}
+
+}  // namespace zs::comparison

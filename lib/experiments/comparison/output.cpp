@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comparison/output.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/file.hpp"
+#include "base/number.hpp"
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "metric/file.hpp"
+
+namespace zs::comparison {
+namespace {
+
+nlohmann::ordered_json value_of(const metric::Column& column, std::size_t row) {
+  if (column.absent(row)) return nullptr;
+  if (column.type() == metric::Type::integer) return column.integers()[row];
+  if (column.type() == metric::Type::real && std::isfinite(column.reals()[row])) return column.reals()[row];
+  return column.text(row);
+}
+
+std::string to_text(const Lines& lines) {
+  std::string text;
+  // A tensor's name and a path are other people's words: none of them makes a line or steers a terminal.
+  for (const auto& [key, value] : lines) text += printable(key) + ": " + printable(value) + "\n";
+  return text;
+}
+
+/// One JSON object: the attributes, an array of steps, the verdict.
+std::string to_json(const metric::Run& run, const Lines& verdict) {
+  nlohmann::ordered_json document;
+  for (const auto& [key, value] : verdict) document[key] = value;
+  document["settings"] = run.attributes;
+  document["rows"] = nlohmann::ordered_json::array();
+  for (std::size_t row = 0; row < run.records.rows(); ++row) {
+    nlohmann::ordered_json record;
+    for (const metric::Column& column : run.records.columns) record[column.name] = value_of(column, row);
+    document["rows"].push_back(record);
+  }
+  return document.dump(1) + "\n";
+}
+
+}  // namespace
+
+void print(const std::string& text) {
+  Output out("-");
+  out.write(text);
+  out.commit();
+}
+
+std::string cell(double difference) { return difference == 0 ? "0" : to_rounded_text(difference, 3); }
+
+std::string columns_text(const metric::Table& columns) {
+  std::vector<std::string> names;
+  for (const metric::Column& column : columns.columns) names.push_back(column.name);
+  std::vector<std::vector<std::string>> rows(columns.rows());
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (const metric::Column& column : columns.columns) {
+      rows[row].push_back(column.type() == metric::Type::real ? cell(column.reals()[row]) : column.text(row));
+    }
+  }
+  return rows.empty() ? "" : cli::table(names, rows);
+}
+
+void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before) {
+  for (const auto& [key, value] : verdict) run.attributes[key == "verdict" ? key : "verdict." + key] = value;
+  const std::string form = args.text("format");
+  if (form == "text")
+    print(before + to_text(verdict));
+  else if (form == "tsv")
+    print(metric::to_tsv({run}));
+  else
+    print(to_json(run, verdict));
+  if (!args.has("output")) return;
+  metric::Store store;
+  store.runs.push_back(run);
+  write_file(args.text("output"), metric::to_h5(store));
+}
+
+}  // namespace zs::comparison

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comparison/session.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/name.hpp"
+#include "base/number.hpp"
+#include "cli/run.hpp"
+#include "compare/records.hpp"
+#include "comparison/command.hpp"
+#include "comparison/operand.hpp"
+#include "comparison/output.hpp"
+#include "comparison/resume.hpp"
+#include "comparison/two_runs.hpp"
+#include "parse/custom.hpp"
+#include "registry/run.hpp"
+
+namespace zs::comparison {
+namespace {
+
+/// The columns that --columns names. Throws UsageError at one that is never compared.
+std::vector<std::string> columns(const cli::Args& args) {
+  std::vector<std::string> names;
+  std::istringstream words(args.text("columns"));
+  for (std::string word; std::getline(words, word, ',');) names.push_back(word);
+  const std::vector<std::string>& known = compare::decided();
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UsageError("--columns: '" + name + "' is none of the columns that training decides" +
+                       did_you_mean(name, known));
+  }
+  return names;
+}
+
+/// The step at which two begin to differ, of their answer; 0 where it tells none.
+std::int64_t step_of(const Answer& answer) {
+  for (const auto& [key, value] : answer.lines) {
+    if (key == "step") return parse_int(value).value_or(0);
+  }
+  return 0;
+}
+
+/// The first operand beside each of the others. Of several it returns the one that differs first, with a word of each.
+Answer compare_with_first(const std::vector<input::Named>& operands, const compare::Tolerance& allowed,
+                          const std::vector<std::string>& columns) {
+  const input::Named& a = operands.front();
+  std::optional<Answer> worst;
+  std::string against, words;
+  for (std::size_t i = 1; i < operands.size(); ++i) {
+    const input::Named& b = operands[i];
+    Answer answer = is_run(a) ? compare_runs(read_recorded(a), read_recorded(b), allowed, columns)
+                              : compare_files(a.path, b.path, allowed);
+    words += (words.empty() ? "" : "; ") + b.name + " " + std::string(compare::name(answer.verdict));
+    const bool worse = !worst || answer.verdict > worst->verdict;
+    if (worse || (answer.verdict == worst->verdict && step_of(answer) < step_of(*worst)))
+      worst = std::move(answer), against = b.name;
+  }
+  if (operands.size() > 2) {
+    worst->lines.emplace_back("compared", a.name + " with " + against);
+    worst->lines.emplace_back("each_with_first", words);
+  }
+  return *worst;
+}
+
+/// Throws UsageError at a given option that is none of these.
+void require_only(const cli::Args& args, std::initializer_list<std::string_view> taken, const std::string& of) {
+  for (const cli::Option& option : args.command().options) {
+    if (!args.has(option.name) || std::find(taken.begin(), taken.end(), option.name) != taken.end()) continue;
+    if (option.name == "repeat")
+      throw UsageError("--repeat trains; what was recorded several times is compared by its names: zs-verify A B C");
+    throw UsageError("--" + option.name + " says nothing about " + of);
+  }
+}
+
+Status resumed(const cli::Args& args) {
+  require_only(
+      args,
+      {"resume", "resume_with", "resume_command", "at", "steps", "keep", "rtol", "atol", "format", "output", "allow"},
+      "a training that is stopped and resumed");
+  if (!args.operands().empty()) throw UsageError("--resume trains: it takes no operand");
+  if (!args.has("at") || !args.has("steps")) throw UsageError("--resume needs --at N and --steps M");
+  ResumeTest test;
+  test.command = args.text("resume"), test.with = args.text("resume_with"), test.resumed = args.text("resume_command");
+  test.at = args.integer("at", 1), test.total = args.integer("steps", 2);
+  test.folder = args.has("keep") ? args.text("keep") : "resume-test";
+  if (std::filesystem::exists(test.folder))
+    throw Error(test.folder, 0, "is there already: give --keep a folder that is not");
+  const Answer answer =
+      test_resume(test, tolerance(args), [&](const std::string& text) { cli::tell(args.command(), text); });
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
+  output(args, run, answer.lines, "");
+  return compare::status(answer.verdict, args.text("allow") == "rounding");
+}
+
+Status recorded(const cli::Args& args) {
+  require_only(args,
+               {"rtol", "atol", "format", "output", "allow", "columns", "registry", "patterns", "verbose_logging"},
+               "recorded runs");
+  parse::customize(args.text("patterns"), [&](const std::string& text) { cli::warn(args.command(), text); });
+  const compare::Tolerance allowed = tolerance(args);
+  const auto operands = input::named(args.operands(), registry::place(args.text("registry")), "zs-verify");
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) require_two(operands[k], operands[i]);
+  }
+  const Answer answer = compare_with_first(operands, allowed, columns(args));
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, answer.columns};
+  output(args, run, answer.lines, columns_text(answer.columns));
+  return compare::status(answer.verdict, args.text("allow") == "rounding");
+}
+
+}  // namespace
+
+bool trains(const cli::Args& args) { return !args.has("resume") && args.operands().size() < 2; }
+
+Status compare(const cli::Args& args) { return args.has("resume") ? resumed(args) : recorded(args); }
+
+}  // namespace zs::comparison

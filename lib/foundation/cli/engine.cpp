@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/engine.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "base/error.hpp"
+
+namespace zs::cli {
+
+void become_engine(const std::string& name, char** argv) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();
+  std::string looked;
+  for (const fs::path& path : {folder / "engine", folder.parent_path() / "lib" / "zs" / "engine"}) {
+    looked += (looked.empty() ? "" : ", ") + path.string();
+    if (!fs::exists(path, failure)) continue;
+    std::string called = name;
+    argv[0] = called.data();
+    ::execv(path.c_str(), argv);
+    throw Error(path.string(), 0, "cannot be started: " + errno_text());
+  }
+  throw Error("training needs zs's engine, which is not installed here (" + looked +
+              "): `make` builds it with LibTorch and MPI, and the package zs-train has it");
+}
+
+int launched_rank() {
+  for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK"}) {
+    if (const char* const value = std::getenv(name)) return std::atoi(value);
+  }
+  return 0;
+}
+
+Hooks engine_hooks(const std::string& name, char** argv) {
+  Hooks hooks;
+  hooks.place = [] {
+    if (launched_rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    return std::string();
+  };
+  hooks.build = [name, argv]() -> std::string { become_engine(name, argv); };
+  return hooks;
+}
+
+}  // namespace zs::cli

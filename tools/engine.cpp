@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training engine, as which zs-train and zs-verify train (cli/engine.hpp). Its name says as which of them.
+#include <sys/prctl.h>
+
+#include "cli/run.hpp"
+#include "comparison/command.hpp"
+#include "experiment/command.hpp"
+#include "train/session.hpp"
+#include "unit/arithmetic.hpp"
+#include "verify/session.hpp"
+
+int main(int argc, char** argv) {
+  zs::unit::choose_products(argv);
+  ::prctl(PR_SET_NAME, argv[0]);
+  if (argv[0] == std::string("zs-verify")) {
+    zs::verify::Session session;
+    return zs::cli::run(
+        zs::comparison::command(), argc, argv, [&](const zs::cli::Args& args) { return session.verify(args); },
+        session.hooks());
+  }
+  zs::train::Session session;
+  return zs::cli::run(
+      zs::experiment::train_command(), argc, argv, [&](const zs::cli::Args& args) { return session.train(args); },
+      session.hooks());
+}

@@ -47,7 +47,8 @@ lib/high/parse/log.cpp:1: lib/high/parse may not include cli" ]
   [[ $output == *"verdict: equal"* || $output == *"verdict: exact"* ]] || complain "$output"
   for tool in zs-train zs-verify; do
     run -0 "./$tool" --help
-    run -2 "./$tool" --version
+    run -0 "./$tool" --version
+    [[ $output == *' without an engine' ]] || complain "$output"
     run -2 "./$tool" --model_name tiny
     [[ $output == "$tool: training needs zs's engine, which is not installed here"* ]] || complain "$output"
   done

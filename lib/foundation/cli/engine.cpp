@@ -7,19 +7,30 @@
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
+#include <vector>
 
 #include "base/error.hpp"
 
 namespace zs::cli {
 
-void become_engine(const std::string& name, char** argv) {
-  namespace fs = std::filesystem;
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where `make` and `make install` put it, seen from this program.
+std::vector<fs::path> places() {
   std::error_code failure;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();
+  return {folder / "engine", folder.parent_path() / "lib" / "zs" / "engine"};
+}
+
+}  // namespace
+
+void become_engine(const std::string& name, char** argv) {
   std::string looked;
-  for (const fs::path& path : {folder / "engine", folder.parent_path() / "lib" / "zs" / "engine"}) {
+  for (const fs::path& path : places()) {
     looked += (looked.empty() ? "" : ", ") + path.string();
-    if (!fs::exists(path, failure)) continue;
+    if (std::error_code failure; !fs::exists(path, failure)) continue;
     std::string called = name;
     argv[0] = called.data();
     ::execv(path.c_str(), argv);
@@ -42,7 +53,12 @@ Hooks engine_hooks(const std::string& name, char** argv) {
     if (launched_rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     return std::string();
   };
-  hooks.build = [name, argv]() -> std::string { become_engine(name, argv); };
+  hooks.build = [name, argv]() -> std::string {
+    for (const fs::path& path : places()) {
+      if (std::error_code failure; fs::exists(path, failure)) become_engine(name, argv);
+    }
+    return "without an engine";
+  };
   return hooks;
 }
 

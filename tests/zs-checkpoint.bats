@@ -102,6 +102,47 @@ faulty() {
   assert_line --regexp '^only in dcp +schedule: '
 }
 
+# verified STATUS VERDICT A B [ARGUMENT...]: what zs-verify says of two checkpoints.
+verified() {
+  status=0
+  zs-verify "${@:3}" >said 2>&1 || status=$?
+  [[ $status == "$1" && $(sed -n 's/^verdict: //p' said) == "$2" ]] || complain "zs-verify ${*:3}: expected $1 $2, got $status: $(cat said)"
+}
+
+@test "zs-verify: any two formats, stages and numbers of ranks, with one ledger" {
+  unpack $one one
+  unpack $three three
+  unpack $z2 z2
+  unpack dcp-ranks2 dcp
+  unpack titan-ranks2 titan
+  unpack trainer trainer
+  unpack plain plain
+  unpack accelerate-ranks2 accelerate
+  verified 0 exact one three
+  [[ $(cat said) == *'exp_avg: equal: 305 elements, in 7 tensors'*'layout_a: DeepSpeed 0.19.8, ZeRO-1, step 3, 2 ranks'* || \
+    $(cat said) == *'layout_a: DeepSpeed 0.19.8, ZeRO-1, step 3, 2 ranks'*'exp_avg: equal: 305 elements, in 7 tensors'* ]] || complain "$(cat said)"
+  verified 3 inconclusive one/global_step3 one/global_step3_universal
+  verified 1 DIFFERENT dcp z2
+  grep -q '^what: float32 of emb.weight, element 0$' said || complain "$(cat said)"
+  verified 3 inconclusive dcp titan
+  verified 1 DIFFERENT trainer z2 # another model
+  grep -q "^what: float32 of norm.weight$" said || complain "$(cat said)"
+  printf '#0 emb.weight\n#1 fc1.weight\n#2 fc2.weight\n#3 fc1.bias\n#4 norm.weight\n#5 norm.bias\n#6 fc2.bias\n' >names
+  verified 1 DIFFERENT accelerate plain/ckpt.pt --names names
+  grep -q '^exp_avg: different: [0-9]* of 305 elements, in 7 tensors$' said || complain "$(cat said)"
+  # What zs itself writes, in two forms; several at once.
+  zs-checkpoint convert --to safetensors z2 converted >/dev/null
+  verified 0 exact z2 converted
+  verified 1 DIFFERENT three one z2
+  grep -q '^compared: three with z2$' said || complain "$(cat said)"
+  verified 2 '' z2 z2/
+  verified 2 '' z2 missing
+  # A thing of each kind that one side alone has, or has otherwise, is never exact.
+  rm "$(shards 1)"
+  verified 1 FAILED z2 converted
+  verdict
+}
+
 @test "names of wrappers and first words are joined; --names does the rest" {
   unpack lightning lightning
   unpack plain plain

@@ -161,7 +161,7 @@ Status diff(const Args& args, const std::string& a, const std::string& b) {
   const state::Difference made = state::diff(left, right, tolerance, names);
   Found found;
   found.lines = made.lines;
-  found.tables.push_back({"kinds", state::kCompared, made.kinds});
+  found.tables.push_back({"kinds", state::kCompared, made.rows()});
   for (const state::State* const side : {&left, &right})
     found.faults.insert(found.faults.end(), side->faults.begin(), side->faults.end());
   return print(args, found, zs::compare::status(made.verdict));

@@ -2,6 +2,7 @@
 #include "state/diff.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -114,10 +115,18 @@ Items items_of(const State& state, const Rename& rename) {
   return items;
 }
 
-struct Row {
-  std::int64_t compared = 0, elements = 0, differing = 0, only_a = 0, only_b = 0;
-  compare::Difference largest{};
-};
+/// What a resume that lost it would change first comes first: weights, then moments, then values.
+std::vector<const Items::value_type*> in_order(const Items& items) {
+  constexpr std::array<std::string_view, 6> kFirst = {"float32", "weight", "bf16", "f16", "exp_avg", "exp_avg_sq"};
+  const auto place = [&](const Items::value_type* each) {
+    const auto found = std::ranges::find(kFirst, each->second.kind) - kFirst.begin();
+    return found + (each->second.tensor ? 0 : each->second.kind == "step" ? 1 : 2);
+  };
+  std::vector<const Items::value_type*> order;
+  for (const auto& each : items) order.push_back(&each);
+  std::ranges::stable_sort(order, {}, place);
+  return order;
+}
 
 std::string list(const std::vector<std::string>& all) {
   std::string text;
@@ -142,16 +151,18 @@ class Comparison {
     for (const auto& [key, item] : of_a) held_a.add(key, count(item));
     for (const auto& [key, item] : of_b) held_b.add(key, count(item));
     compare::Ledger ledger(held_a, held_b);
-    for (const auto& [key, item] : of_a) {
+    for (const auto* const each : in_order(of_a)) {
+      const auto& [key, item] = *each;
       const auto other = of_b.find(key);
       if (other == of_b.end()) {
-        ++row(item.kind).only_a, only_a_[item.kind].push_back(item.name);
+        ++row(item).only_a, only_a_[item.kind].push_back(item.name);
         continue;
       }
       compared(key, item, other->second, ledger);
     }
-    for (const auto& [key, item] : of_b) {
-      if (!of_a.contains(key)) ++row(item.kind).only_b, only_b_[item.kind].push_back(item.name);
+    for (const auto* const each : in_order(of_b)) {
+      const auto& [key, item] = *each;
+      if (!of_a.contains(key)) ++row(item).only_b, only_b_[item.kind].push_back(item.name);
     }
     for (const State* const side : {&a_, &b_}) {
       if (!side->faults.empty()) ledger.at_least(Verdict::failed);
@@ -166,7 +177,7 @@ class Comparison {
   const State& b_;
   const compare::Tolerance& tolerance_;
   Difference made_;
-  std::map<std::string, Row> rows_;
+  std::map<std::string, Compared> rows_;
   std::vector<std::string> order_;
   std::map<std::string, std::vector<std::string>> only_a_, only_b_;
   std::vector<std::pair<std::string, std::string>> first_;
@@ -183,9 +194,10 @@ class Comparison {
     });
   }
 
-  Row& row(const std::string& kind) {
-    if (!rows_.contains(kind)) order_.push_back(kind);
-    return rows_[kind];
+  Compared& row(const DiffItem& item) {
+    const auto [found, fresh] = rows_.try_emplace(item.kind, Compared{item.kind, item.tensor != nullptr});
+    if (fresh) order_.push_back(item.kind);
+    return found->second;
   }
 
   void first(const std::string& what, const std::string& x, const std::string& y, const std::string& more = "") {
@@ -195,7 +207,7 @@ class Comparison {
   }
 
   void compared(const std::string& key, const DiffItem& x, const DiffItem& y, compare::Ledger& ledger) {
-    Row& into = row(x.kind);
+    Compared& into = row(x);
     ++into.compared;
     const std::string what = x.kind + " of " + x.name;
     if (!x.tensor || !y.tensor) {
@@ -218,7 +230,7 @@ class Comparison {
     }
     if (x.tensor->dtype != y.tensor->dtype || x.tensor->shape != y.tensor->shape) {
       ledger.compared(key, Verdict::different, count(x), count(y));
-      into.differing += count(x);
+      into.elements += count(x), into.differing += count(x);
       const auto told = [](const Whole& whole) {
         return std::string(name_of(whole.dtype)) + " " + tensorfile::to_text(whole.shape);
       };
@@ -262,22 +274,27 @@ class Comparison {
     for (const auto& [names, path] : {std::pair{&only_a_, &a_.path}, {&only_b_, &b_.path}}) {
       for (const auto& [kind, all] : *names) lines.emplace_back("only in " + *path, kind + ": " + list(all));
     }
-    for (const State* const side : {&a_, &b_}) {
+    for (const auto& [key, side] : {std::pair{"layout_a", &a_}, {"layout_b", &b_}}) {
       std::string text = side->framework + (side->version.empty() ? "" : " " + side->version) + ", " + side->layout;
       if (side->step) text += ", step " + to_text(*side->step);
       if (side->ranks) text += ", " + to_text(*side->ranks) + (*side->ranks == 1 ? " rank" : " ranks");
-      lines.emplace_back(side->path, text);
+      lines.emplace_back(key, text);
     }
-    for (const std::string& kind : order_) {
-      const Row& one = rows_[kind];
-      made_.kinds.push_back({kind, to_text(one.compared), to_text(one.elements), to_text(one.differing),
-                             to_text(one.largest.absolute), to_text(one.largest.relative), to_text(one.only_a),
-                             to_text(one.only_b)});
-    }
+    for (const std::string& kind : order_) made_.kinds.push_back(rows_[kind]);
   }
 };
 
 }  // namespace
+
+Rows Difference::rows() const {
+  Rows all;
+  for (const Compared& one : kinds) {
+    all.push_back({one.kind, to_text(one.compared), to_text(one.elements), to_text(one.differing),
+                   to_text(one.largest.absolute), to_text(one.largest.relative), to_text(one.only_a),
+                   to_text(one.only_b)});
+  }
+  return all;
+}
 
 Difference diff(const State& a, const State& b, const compare::Tolerance& tolerance, const Names& names) {
   return Comparison(a, b, tolerance).run(names);

@@ -29,10 +29,20 @@ class Names {
   std::vector<std::pair<std::string, std::string>> rules_;
 };
 
+/// What was compared of one kind: "float32", "exp_avg", "step".
+struct Compared {
+  std::string kind{};
+  bool tensors = false;  ///< else values
+  std::int64_t compared = 0, elements = 0, differing = 0, only_a = 0, only_b = 0;
+  compare::Difference largest{};
+};
 struct Difference {
   compare::Settled verdict{};
   std::vector<std::pair<std::string, std::string>> lines;  ///< "verdict", and what belongs to it, in order
-  Rows kinds;                                              ///< a row a kind of thing, under kCompared
+  std::vector<Compared> kinds;
+
+  /// A row a kind, under kCompared.
+  Rows rows() const;
 };
 inline const std::vector<std::string> kCompared = {"kind", "compared", "elements", "differing",
                                                    "abs",  "rel",      "only_a",   "only_b"};

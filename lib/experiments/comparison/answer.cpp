@@ -14,6 +14,7 @@
 #include "compare/probes.hpp"
 #include "probe/answer.hpp"
 #include "probe/record.hpp"
+#include "state/read.hpp"
 #include "state/sums.hpp"
 
 namespace zs::comparison {
@@ -163,6 +164,31 @@ void tell(const std::vector<FileResult>& files, Answer& answer) {
                                                 : ""));
   }
   if (!non_finite.empty()) answer.lines.emplace_back("not finite", joined(non_finite));
+}
+
+Answer compare_states(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
+                      const state::Names& names) {
+  state::Difference found = state::diff(state::read(a), state::read(b), tolerance, names);
+  Answer answer;
+  answer.verdict = found.verdict;
+  for (auto& [key, value] : found.lines) {  // "only in A" is said of each kind
+    const auto said = std::ranges::find(answer.lines, key, [](const auto& line) { return line.first; });
+    if (said == answer.lines.end())
+      answer.lines.emplace_back(key, value);
+    else
+      said->second += "; " + value;
+  }
+  for (const state::Compared& kind : found.kinds) {
+    const bool whole = kind.differing == 0;
+    std::string text = whole                                       ? "equal: "
+                       : found.verdict == compare::Verdict::within ? "within tolerance: "
+                                                                   : "different: ";
+    if (!whole) text += to_text(kind.differing) + " of ";
+    text += kind.tensors ? counted(kind.elements, "element") + ", in " + counted(kind.compared, "tensor")
+                         : counted(kind.compared, "value");
+    answer.lines.emplace_back(kind.kind, kind.compared == 0 ? "not compared" : text);
+  }
+  return answer;
 }
 
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,

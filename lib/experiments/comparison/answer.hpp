@@ -9,6 +9,7 @@
 #include "compare/tensors.hpp"
 #include "compare/verdict.hpp"
 #include "metric/table.hpp"
+#include "state/diff.hpp"
 
 namespace zs::comparison {
 
@@ -40,6 +41,11 @@ Folders compare_folders(const std::string& a, const std::string& b, const std::s
 /// located, where there is nothing to compare.
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
                      std::int64_t after = 0);
+
+/// Two checkpoints of any layouts, as zs-checkpoint reads them: weights, masters, moments, steps, settings, schedules,
+/// scalers and random states, by the names that `names` joins. Throws zs::Error, located, where one cannot be read.
+Answer compare_states(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
+                      const state::Names& names = {});
 
 /// Adds the first element that differs, how many do, and a line a file.
 void tell(const std::vector<FileResult>& files, Answer& answer);

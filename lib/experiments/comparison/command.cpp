@@ -93,6 +93,14 @@ std::vector<cli::Option> options() {
                  {},
                  false,
                  comparing});
+  all.push_back({'n',
+                 "names",
+                 "FILE",
+                 "file with two names in a line, of the first checkpoint and of the others",
+                 "",
+                 {},
+                 false,
+                 comparing});
   all.push_back({0,
                  "allow",
                  "WHAT",

@@ -12,9 +12,7 @@
 #include "compare/probe_file.hpp"
 #include "experiment/foreign.hpp"
 #include "parse/run.hpp"
-#include "state/diff.hpp"
 #include "state/newest.hpp"
-#include "state/read.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -119,10 +117,10 @@ void compare_checkpoints(const std::string& a, const std::string& b, const compa
                          Answer& answer) {
   const std::string left = state::newest_whole(a), right = state::newest_whole(b);
   if (left.empty() || right.empty() || fs::path(left).filename() != fs::path(right).filename()) return;
-  const state::Difference found = state::diff(state::read(left), state::read(right), tolerance);
+  const Answer found = compare_states(left, right, tolerance);
   answer.lines.emplace_back("checkpoints", std::string(compare::name(found.verdict)) + ": " + left + " and " + right);
   for (const auto& [key, value] : found.lines) {
-    if (key != "verdict" && key != left && key != right && !compare::equal(found.verdict))
+    if (key != "verdict" && !key.starts_with("layout_") && !compare::equal(found.verdict))
       answer.lines.emplace_back("checkpoint " + key, value);
   }
   if (compare::equal(answer.verdict)) answer.verdict.worsen(found.verdict);

@@ -46,14 +46,15 @@ std::int64_t step_of(const Answer& answer) {
 
 /// The first operand beside each of the others. Of several it returns the one that differs first, with a word of each.
 Answer compare_with_first(const std::vector<input::Named>& operands, const compare::Tolerance& allowed,
-                          const std::vector<std::string>& columns) {
+                          const std::vector<std::string>& columns, const state::Names& names) {
   const input::Named& a = operands.front();
   std::optional<Answer> worst;
   std::string against, words;
   for (std::size_t i = 1; i < operands.size(); ++i) {
     const input::Named& b = operands[i];
     Answer answer = is_run(a) ? compare_runs(read_recorded(a), read_recorded(b), allowed, columns)
-                              : compare_files(a.path, b.path, allowed);
+                    : !names.empty() || of_other_layouts(a, b) ? compare_states(a.path, b.path, allowed, names)
+                                                               : compare_files(a.path, b.path, allowed);
     words += (words.empty() ? "" : "; ") + b.name + " " + std::string(compare::name(answer.verdict));
     const bool worse = !worst || answer.verdict > worst->verdict;
     if (worse || (answer.verdict == worst->verdict && step_of(answer) < step_of(*worst)))
@@ -97,16 +98,20 @@ Status resumed(const cli::Args& args) {
 }
 
 Status recorded(const cli::Args& args) {
-  require_only(args,
-               {"rtol", "atol", "format", "output", "allow", "columns", "registry", "patterns", "verbose_logging"},
-               "recorded runs");
+  require_only(
+      args,
+      {"rtol", "atol", "format", "output", "allow", "columns", "names", "registry", "patterns", "verbose_logging"},
+      "recorded runs");
   parse::customize(args.text("patterns"), [&](const std::string& text) { cli::warn(args.command(), text); });
   const compare::Tolerance allowed = tolerance(args);
   const auto operands = input::named(args.operands(), registry::place(args.text("registry")), "zs-verify");
   for (std::size_t i = 0; i < operands.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) require_two(operands[k], operands[i]);
   }
-  const Answer answer = compare_with_first(operands, allowed, columns(args));
+  if (args.has("names") && (is_run(operands[0]) || operands[0].kind == input::Kind::probe))
+    throw UsageError("--names joins names of checkpoints, and " + operands[0].name + " is none");
+  const Answer answer = compare_with_first(operands, allowed, columns(args),
+                                           args.has("names") ? state::Names(args.text("names")) : state::Names());
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, answer.columns};
   output(args, run, answer.lines, columns_text(answer.columns));
   return compare::status(answer.verdict, args.text("allow") == "rounding");

@@ -74,20 +74,6 @@ void TsvWriter::row(std::span<const std::string_view> cells) {
   end_row();
 }
 
-void TsvWriter::number_row(std::span<const std::string_view> cells) {
-  char* to = room(run_field_.size() + cells.size() * (kNumber + 1) + kNumber + 1);
-  std::memcpy(to, run_field_.data(), run_field_.size());
-  to += run_field_.size();
-  for (const std::string_view cell : cells) {
-    *to++ = '\t';
-    std::memcpy(to, cell.data(), kNumber);  // more than the cell, but of a size that the compiler knows
-    to += cell.size();
-  }
-  *to++ = '\n';
-  held_size_ = static_cast<std::size_t>(to - held_.get());
-  end_row();
-}
-
 void TsvWriter::end_row() {
   has_rows_ = true;
   if (held_size_ < (has_head_ ? block_ : hold_)) return;

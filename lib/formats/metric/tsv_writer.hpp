@@ -18,9 +18,6 @@ namespace zs::metric {
 class TsvWriter {
  public:
   using Sink = std::function<void(std::string_view)>;
-  /// Bytes that can be read from the start of each cell of a number_row(); no cell is longer.
-  static constexpr std::size_t kNumber = 32;
-
   /// The first `hold` bytes of a run's rows wait, so that columns and attributes that come up among them stand in
   /// front; later rows are passed on in blocks of about `block` bytes. With 0 for both, each row at once.
   explicit TsvWriter(Sink sink, std::size_t hold = 0, std::size_t block = 1 << 18)
@@ -35,8 +32,6 @@ class TsvWriter {
   void columns(const std::vector<ColumnInfo>& columns);
   /// One record of the current run: a cell for each column, "" where it is absent.
   void row(std::span<const std::string_view> cells);
-  /// The same without texts, quickly.
-  void number_row(std::span<const std::string_view> cells);
   /// Ends the current run and hands all that is pending to the sink. To be called at the end.
   void flush();
 

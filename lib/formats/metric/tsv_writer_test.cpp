@@ -112,25 +112,16 @@ TEST_CASE("what cannot be read back is not written") {
   CHECK_THROWS_AS(w.writer.attribute("", "x"), Error);
 }
 
-TEST_CASE("a row of numbers is written as any other, and blocks are handed on before the end") {
-  Written usual(2 << 10, 1 << 12), quick(2 << 10, 1 << 12);
-  for (Written* const w : {&usual, &quick}) {
-    w->run("a run");
-    w->column("step");
-    w->column("loss");
-  }
+TEST_CASE("blocks are handed on before the end") {
+  Written usual(2 << 10, 1 << 12);
+  usual.run("a run");
+  usual.column("step");
+  usual.column("loss");
   for (int step = 0; step < 20000; ++step) {
-    std::string digits = std::to_string(step), loss = "0.12345678901234567890123456789012";
-    digits.resize(digits.size() + TsvWriter::kNumber);
-    loss.resize(static_cast<std::size_t>(step) % (TsvWriter::kNumber + 1));
-    loss.resize(loss.size() + TsvWriter::kNumber);
-    const std::string_view number = std::string_view(digits).substr(0, digits.size() - TsvWriter::kNumber);
-    const std::string_view real = std::string_view(loss).substr(0, loss.size() - TsvWriter::kNumber);
-    usual.row({number, real});
-    quick.writer.number_row(std::vector{number, real});
+    const std::string text = std::to_string(step);
+    usual.row({text, "0.12345678901234567890123456789012"});
   }
   CHECK(usual.text.size() > 400000);
-  CHECK(usual.text == quick.text);
   usual.writer.flush();
   CHECK(parse(usual.text, "stdin").runs[0].records.rows() == 20000);
 }

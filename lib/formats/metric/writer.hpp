@@ -25,12 +25,6 @@ class Writer {
   /// A row: a cell for each of the columns so far, in their order, as the text form spells it; an empty one is absent.
   /// Columns are only ever added.
   virtual void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) = 0;
-  /// Bytes that can be read from the start of each cell of a number_row(); no cell is longer.
-  static constexpr std::size_t kNumber = TsvWriter::kNumber;
-  /// The same for a row without texts, in the columns of the row before; may be faster.
-  virtual void number_row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) {
-    row(columns, cells);
-  }
   /// After a row of a training: `now`, readers are to find it; else whenever it costs little.
   virtual void flush(bool /*now*/) {}
   /// All that is known of the run. Once, last.
@@ -43,9 +37,6 @@ class TextWriter : public Writer {
   explicit TextWriter(TsvWriter& writer) : writer_(writer) {}
   void begin(const std::string& run, const Facts& attributes) override;
   void row(const std::vector<ColumnInfo>& columns, const std::vector<std::string_view>& cells) override;
-  void number_row(const std::vector<ColumnInfo>&, const std::vector<std::string_view>& cells) override {
-    writer_.number_row(cells);
-  }
   void finish(const Facts& attributes) override;
 
  private:

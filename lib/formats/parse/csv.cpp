@@ -43,7 +43,6 @@ bool is_name(std::string_view cell) {
 class Csv : public Dialect {
  public:
   bool wants_all() const override { return separator_ != 0; }
-  bool repeats() const override { return begun_; }
 
   Verdict read(const Line& line, Emitter& emitter) override {
     if (line.text.empty()) return {};  // what stands between the two bytes of a CRLF

@@ -48,11 +48,6 @@ class Dialect {
  public:
   virtual ~Dialect() = default;
   virtual Verdict read(const Line& line, Emitter& emitter) = 0;
-  /// True if a line that differs from the one just read in its numbers only would be read alike, whatever was read
-  /// before.
-  virtual bool repeats() const { return false; }
-  /// True if its numbers are those of JSON: no leading zero, a digit on either side of the point.
-  virtual bool json_numbers() const { return false; }
   /// True while every line must be shown to it, not only those with a marker. (The first lines of a log are shown to
   /// all: headers stand there.)
   virtual bool wants_all() const { return false; }

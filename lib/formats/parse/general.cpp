@@ -111,7 +111,6 @@ class General : public Dialect {
     return record(line, found, emitter, fault);
   }
 
-  bool repeats() const override { return repeats_; }
   std::string reading() const override { return matched_ ? reading_ : ""; }
 
  private:
@@ -359,7 +358,6 @@ class General : public Dialect {
       if (field.key != "step" && !(field.key == "epoch" && !found.epoch.empty())) fields.push_back(field);
     }
     if (!found.total.empty()) emitter.attribute("expected_steps", found.total);
-    repeats_ = found.epoch.empty() && fault.empty();  // else the step may be another than the line's
     emitter.record(fields, found.prefix, line.number);
     if (!matched_) describe(fields);
     matched_ = true;
@@ -378,7 +376,7 @@ class General : public Dialect {
   std::deque<std::string> made_;  // texts that are not the log's
   std::string reading_;
   std::int64_t last_epoch_ = 0, last_step_ = -1, before_ = 0;  // `before_`: steps of the epochs before
-  bool matched_ = false, repeats_ = false;
+  bool matched_ = false;
 };
 
 }  // namespace

@@ -11,9 +11,6 @@ namespace {
 
 class JsonLines : public Dialect {
  public:
-  bool repeats() const override { return true; }
-  bool json_numbers() const override { return true; }
-
   Verdict read(const Line& line, Emitter& emitter) override {
     const std::size_t at = line.text.find("{\"");
     if (at == std::string_view::npos || line.text.find_first_not_of(" \t") < at) {

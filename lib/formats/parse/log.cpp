@@ -66,7 +66,6 @@ void LogReader::read(const std::string& path) {
     recent_.clear();
     wants_all_ = true;
     ++parts_;
-    template_.forget();  // this part's records have other columns
     read_part(source);
     close_line();
     for (hint_ = 0; hint_ < readers_.size(); ++hint_) readers_[hint_].dialect->finish(*this);
@@ -134,16 +133,8 @@ void LogReader::take_block(const char* begin, const char* end) {
     stats_.lines += passed;
     counted = to;
   };
-  const auto take_repeats_at = [&](const char*& at) {
-    count_to(at);
-    const char* const next = take_repeats(at, end);
-    const bool any = next != at;
-    at = counted = next;
-    return any;
-  };
   const char* at = begin;  // always the start of a line, or of what follows a carriage return
   while (at < end) {
-    if (template_.learned() && take_repeats_at(at)) continue;
     const char* const hit = wants_all_ ? at : markers_.find(at, end);
     if (!hit) break;
     const auto last = [&](char c, const char* from) {
@@ -155,10 +146,6 @@ void LogReader::take_block(const char* begin, const char* end) {
       return found ? static_cast<const char*>(found) : to;
     };
     const char* const line_begin = last('\n', at);
-    if (line_begin > at && template_.learned()) {  // there may be many more from here on
-      at = line_begin;
-      if (take_repeats_at(at)) continue;
-    }
     count_to(line_begin);
     const char* const segment_begin = last('\r', line_begin);
     const char* const segment_end = first('\r', first('\n', end));
@@ -168,34 +155,6 @@ void LogReader::take_block(const char* begin, const char* end) {
   count_to(end);
 }
 
-/// Reads lines of the known form from `at` on; gives the place behind the last one.
-const char* LogReader::take_repeats(const char* at, const char* end) {
-  std::int64_t count = 0;
-  records_.begin_repeats(number_);
-  for (const char* newline; at < end && (newline = template_.match(at, end, records_.cells())); at = newline + 1) {
-    records_.repeat();
-    ++count;
-  }
-  if (count == 0) return at;
-  close_line();
-  number_ += count;
-  stats_.lines += count;
-  stats_.records += count;
-  readers_[template_reader_].matched += count;
-  hint_ = template_reader_;
-  failed_attempts_ = 0;
-  return at;
-}
-
-/// Learns the form of the line just read, if it is one record and nothing else.
-void LogReader::learn(std::string_view text, std::size_t reader) {
-  if (!options_.learn || --backoff_ > 0 || !readers_[reader].dialect->repeats()) return;
-  template_.learn(text, records_.values(), readers_[reader].dialect->json_numbers());
-  template_reader_ = reader;
-  failed_attempts_ = std::min(failed_attempts_ + 1, 12);
-  backoff_ = 1 << failed_attempts_ >> 3;  // a log whose lines differ each time is left alone more and more
-}
-
 void LogReader::take_line(std::string_view text, bool ended) {
   if (number_ == 1) {
     skip(text, "\xEF\xBB\xBF");  // a byte order mark
@@ -203,8 +162,6 @@ void LogReader::take_line(std::string_view text, bool ended) {
       fault(1, "UTF-16 text: convert it first, with iconv -f UTF-16 -t UTF-8");
   }
   try_dialects(text, ended);
-  const bool held = std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->holds(); });
-  if (template_.learned() && (held || !readers_[template_reader_].dialect->repeats())) template_.forget();
   wants_all_ = number_ < (stats_.records == 0 && !options_.facts_only ? kSearched : kHeaderLines) ||
                std::any_of(readers_.begin(), readers_.end(), [](const Reader& r) { return r.dialect->wants_all(); });
 }
@@ -234,8 +191,6 @@ void LogReader::try_dialects(std::string_view text, bool ended) {
       classed_ = number_;
       class_ = static_cast<int>(found);
     }
-    const bool one_record = stats_.records == before + 1 && complaint.empty() && class_ != kFaulty;
-    if (one_record && line.text.data() == text.data() && ended) learn(text, found);
   }
   if (!complaint.empty()) fault(number_, complaint);
 }
@@ -315,7 +270,6 @@ void LogReader::record(const std::vector<Field>& fields, std::string_view prefix
     else
       all.push_back(field);
   }
-  template_.forget();
   const Dialect& dialect = *readers_[hint_].dialect;
   settled_ = settled_ || !(dialect.last_resort() || dialect.companion());
   for (const std::string& what : records_.add(all, place)) fault(line, what);

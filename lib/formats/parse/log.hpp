@@ -18,7 +18,6 @@
 #include "parse/likeliest.hpp"
 #include "parse/marker.hpp"
 #include "parse/records.hpp"
-#include "parse/template.hpp"
 
 namespace zs::parse {
 
@@ -31,7 +30,6 @@ struct Options {
   Ranks ranks = Ranks::all;
   bool facts_only = false;      ///< the records are known from elsewhere: a log without any is as it should be
   std::size_t block = 1 << 18;  ///< bytes read at a time
-  bool learn = true;            ///< read lines by the form of the line before; the result is the same
   bool ahead = true;            ///< read files on disk in a second thread; the result is the same
   /// Not null: at the end of a log wait for more, until it is true.
   const std::atomic<bool>* follow_until = nullptr;
@@ -85,10 +83,8 @@ class LogReader : private Emitter {
   /// Whole lines. REQUIRES: Blocks::kSlack bytes behind `end` may be read.
   void take_block(const char* begin, const char* end);
   void take_carry();
-  const char* take_repeats(const char* at, const char* end);
   void take_line(std::string_view text, bool ended);
   void try_dialects(std::string_view text, bool ended);
-  void learn(std::string_view text, std::size_t reader);
   void close_line();
   std::vector<Field> held_by_others(const std::vector<Field>& fields, std::string_view rank);
 
@@ -114,9 +110,6 @@ class LogReader : private Emitter {
   int class_ = -1;                                   // index of the dialect, or -2 for a faulty line
   std::string clean_;
 
-  Template template_;
-  std::size_t template_reader_ = 0;
-  int failed_attempts_ = 0, backoff_ = 0;  // templates learned in vain; records to skip before learning again
   std::map<std::string, std::string> attributes_;
   Stats stats_;
 };

@@ -81,7 +81,7 @@ std::string made_log(std::mt19937& random) {
   return log;
 }
 
-TEST_CASE("a log reads alike in blocks of any size, and with or without learned forms; each line is accounted for") {
+TEST_CASE("a log reads alike in blocks of any size; each line is accounted for") {
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {
     const LogFile log(made_log(random) + "z");
@@ -92,20 +92,17 @@ TEST_CASE("a log reads alike in blocks of any size, and with or without learned 
     CHECK(lines == stats.lines);
     CHECK(stats.other >= 0);
     for (const std::size_t block : {2, 7, 100}) {
-      for (const bool learn : {false, true}) {
-        Options options;
-        options.block = block;
-        options.learn = learn;
-        Transcript other;
-        read(log, options, other);
-        REQUIRE(other.text == usual.text);
-        REQUIRE(other.known == usual.known);
-      }
+      Options options;
+      options.block = block;
+      Transcript other;
+      read(log, options, other);
+      REQUIRE(other.text == usual.text);
+      REQUIRE(other.known == usual.known);
     }
   }
 }
 
-TEST_CASE("lines alike but for their numbers give the same text by their form as by their dialect") {
+TEST_CASE("lines alike but for their numbers give the same text in one block, in pieces, and read ahead or not") {
   std::mt19937 random(11);
   const auto digits = [&](std::size_t most) {
     std::string text;
@@ -143,7 +140,6 @@ TEST_CASE("lines alike but for their numbers give the same text by their form as
     }
     const LogFile log(text);
     Options slow, pieces;
-    slow.learn = false;
     slow.ahead = false;
     pieces.block = 1000;
     const std::string expected = text_of(log, slow);

@@ -7,13 +7,9 @@
 
 #include "base/number.hpp"
 #include "metric/unit.hpp"
-#include "parse/blocks.hpp"
 
 namespace zs::parse {
 namespace {
-
-constexpr std::array<char, metric::Writer::kNumber> kNothing{};
-static_assert(metric::Writer::kNumber >= Template::kLongest && Blocks::kSlack >= Template::kSlack);
 
 /// True and False of Python as 1 and 0; "" for anything else.
 std::string_view truth(std::string_view word) {
@@ -34,41 +30,6 @@ std::string_view unit_of_key(std::string_view key) {
 }
 
 }  // namespace
-
-/// `value` at the end of the first half of `storage`, so that what is in front of it is free.
-std::string_view Records::decimal(std::int64_t value, Digits& storage) {
-  static_assert(sizeof(Digits) / 2 >= metric::Writer::kNumber && sizeof(Digits) / 2 >= 20);
-  char* const end = storage.data() + storage.size() / 2;
-  char* begin = end;
-  for (std::int64_t rest = value; begin == end || rest != 0; rest /= 10) *--begin = static_cast<char>('0' + rest % 10);
-  return {begin, static_cast<std::size_t>(end - begin)};
-}
-
-void Records::begin_repeats(std::int64_t line) { cells_[line_column_] = decimal(line, line_text_); }
-
-void Records::repeat() {
-  rows_.number_row(columns_, cells_);
-  std::string_view& line = cells_[line_column_];  // its text becomes that of the number after it
-  char* digit = line_text_.data() + line_text_.size() / 2 - 1;
-  while (digit >= line.data() && *digit == '9') *digit-- = '0';
-  if (digit >= line.data()) {
-    ++*digit;
-  } else {
-    *digit = '1';
-    line = {digit, line.size() + 1};
-  }
-}
-
-std::vector<Template::Value> Records::values() const {
-  std::vector<Template::Value> values;
-  const Shape& shape = shapes_[last_shape_];
-  for (std::size_t column = 0; column < columns_.size(); ++column) {
-    const int index = shape.field_of_column[column];
-    if (index < 0 || static_cast<std::size_t>(index) >= own_fields_) continue;
-    values.push_back({fields_[static_cast<std::size_t>(index)], column, columns_[column].type});
-  }
-  return values;
-}
 
 ColumnName Records::column_of(const Field& field) const {
   const auto mapped = map_.find(std::string(field.key));
@@ -178,24 +139,22 @@ bool Records::checked(const ColumnInfo& column, const Field& field, std::string_
 
 std::vector<std::string> Records::add(const std::vector<Field>& fields, const Place& place) {
   fields_ = fields;
-  own_fields_ = fields_.size();
+  const std::size_t own = fields_.size();
   if (!place.rank.empty()) fields_.push_back({"rank", place.rank, Kind::integer});
-  const std::size_t line = fields_.size();
-  fields_.push_back({"line", decimal(place.line, line_text_), Kind::integer});
-  if (place.part > 1) fields_.push_back({"part", decimal(place.part, part_text_), Kind::integer});
-  const Shape& shape = shape_of(own_fields_);
-  if (!place.rank.empty()) ++own_fields_;  // it stands in the line
+  const std::string line = to_text(place.line), part = to_text(std::int64_t{place.part});
+  fields_.push_back({"line", line, Kind::integer});
+  if (place.part > 1) fields_.push_back({"part", part, Kind::integer});
+  const Shape& shape = shape_of(own);
   std::vector<std::string> faults;
   made_.clear();
   made_.reserve(columns_.size());  // views into it must stay
-  cells_.assign(columns_.size(), {kNothing.data(), 0});
+  cells_.assign(columns_.size(), {});
   for (std::size_t column = 0; column < columns_.size(); ++column) {
     const int index = shape.field_of_column[column];
     if (index < 0) continue;
     const Field& field = fields_[static_cast<std::size_t>(index)];
-    if (static_cast<std::size_t>(index) == line) line_column_ = column;
     if (checked(columns_[column], field, cells_[column])) continue;
-    cells_[column] = {kNothing.data(), 0};
+    cells_[column] = {};
     const std::string &name = columns_[column].name, text(field.value.substr(0, 40));
     const bool whole = columns_[column].type == metric::Type::integer;
     faults.push_back("malformed value: '" + text + "' " +

@@ -12,7 +12,6 @@
 #include "metric/writer.hpp"
 #include "parse/dialect.hpp"
 #include "parse/names.hpp"
-#include "parse/template.hpp"
 
 namespace zs::parse {
 
@@ -39,24 +38,13 @@ class Records {
   /// The column that a field means.
   ColumnName column_of(const Field& field) const;
 
-  /// The numbers of the record added last, for Template::learn().
-  std::vector<Template::Value> values() const;
-  /// Begins rows that differ from the one added last in what a Template finds, and in the line, which is `line` first.
-  void begin_repeats(std::int64_t line);
-  /// The cells of the next such row.
-  std::vector<std::string_view>& cells() { return cells_; }
-  /// Passes it on.
-  void repeat();
-
  private:
-  using Digits = std::array<char, 64>;
   /// For the keys of a record, in order: the field that gives each column, or -1.
   struct Shape {
     std::vector<std::string> keys;
     std::vector<int> field_of_column;
   };
 
-  static std::string_view decimal(std::int64_t value, Digits& storage);
   const Shape& shape_of(std::size_t own);
   std::size_t column_at(const std::string& name, const Field& field);
   bool checked(const ColumnInfo& column, const Field& field, std::string_view& cell);
@@ -71,8 +59,6 @@ class Records {
   std::vector<std::string_view> cells_;
   std::vector<std::string> made_;  // cells whose text is not the log's
   std::vector<std::string> doubts_;
-  Digits line_text_, part_text_;
-  std::size_t line_column_ = 0, own_fields_ = 0;  // fields from there on are not the log's
 };
 
 }  // namespace zs::parse

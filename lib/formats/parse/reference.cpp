@@ -32,8 +32,6 @@ std::size_t offset_behind(std::string_view part, std::string_view whole) {
 
 class Reference : public Dialect {
  public:
-  bool repeats() const override { return core_seen_ == kAllCore && !torn_; }  // a torn line waits for what comes
-
   Verdict read(const Line& line, Emitter& emitter) override {
     if (torn_ && line.number > torn_->line + kFurthestRest) give_up(emitter);
     Verdict verdict;

@@ -237,8 +237,9 @@ check-revisions: all  ## 20 comparisons of this revision with itself, for real (
 check-peers: all  ## compare with the Python packages that zs stands in for, which it gets from PyPI (minutes)
 	@for peer in tests/peers/*; do [ ! -x $$peer ] || BUILD=$(BUILD) PEERS=$(PEERS) $$peer || exit 1; done
 
-check-bugs: all  ## train with the silent bugs that DeepSpeed released, which it gets from PyPI: zs-verify is to name each (half an hour)
+check-bugs: all  ## train with the silent bugs that DeepSpeed released, which it gets from PyPI: zs-verify is to name each; DeepSpeed and FSDP go on from what zs-checkpoint converts (an hour)
 	@BUILD=$(BUILD) tests/bugs/run
+	@BUILD=$(BUILD) tests/checkpoints/run
 
 check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which it gets from PyPI, on a sandbox of Slurm (half an hour)
 	@BUILD=$(BUILD) tests/trainers/run

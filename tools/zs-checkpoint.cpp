@@ -32,12 +32,18 @@ const zs::cli::Command kCommand = {
         {'n', "names", "FILE", "diff: file with two names in a line, of the first and of the second checkpoint"},
         {0, "rtol", "R", "diff: accept a difference of R times the second value", "0"},
         {0, "atol", "R", "diff: accept a difference of R", "0"},
+        {0, "to", "FORM",
+         "convert: hf writes the weights as from_pretrained reads them; safetensors also writes the optimizer's state; "
+         "dcp, deepspeed and universal write what PyTorch and DeepSpeed go on from",
+         "", state::kForms},
+        {0, "ranks", "N", "convert: number of ranks whose files are written, for dcp and deepspeed"},
+        {0, "stage", "S", "convert: ZeRO stage of the files, for deepspeed: 1, 2 or 3"},
         {0,
-         "to",
-         "FORM",
-         "convert: hf writes the weights as from_pretrained reads them; safetensors also writes the optimizer's state",
+         "dtype",
+         "TYPE",
+         "convert: what the training that goes on computes with, which DeepSpeed's names of files tell",
          "",
-         {"hf", "safetensors"}},
+         {"f32", "bf16", "f16"}},
         {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]"},
         {'f', "format", "FORM", "form of the output", "table", {"table", "tsv", "json"}},
         {'o', "output", "FILE", "write to FILE, whole or not at all", "-"},
@@ -168,10 +174,20 @@ Status diff(const Args& args, const std::string& a, const std::string& b) {
 }
 
 Status convert(const Args& args, const std::string& from, const std::string& to) {
-  if (!args.has("to")) throw zs::UsageError("expected --to hf or --to safetensors");
-  const state::State read = state::read(from);
-  const state::Converted made =
-      args.text("to") == "hf" ? state::convert_hf(read, to) : state::convert_safetensors(read, to);
+  if (!args.has("to")) throw zs::UsageError("expected --to FORM");
+  state::Form form;
+  form.name = args.text("to");
+  const bool deepspeed = form.name == "deepspeed", universal = form.name == "universal";
+  for (const auto& [option, taken] :
+       {std::pair{"ranks", deepspeed || form.name == "dcp"}, {"stage", deepspeed}, {"dtype", deepspeed || universal}}) {
+    if (args.has(option) && !taken)
+      throw zs::UsageError("--" + std::string(option) + " says nothing about --to " + form.name);
+  }
+  if (args.has("ranks")) form.ranks = args.integer("ranks", 1);
+  if (args.has("stage")) form.stage = args.integer("stage", 1);
+  if (form.stage && *form.stage > 3) throw zs::UsageError("--stage: expected 1, 2 or 3");
+  form.dtype = args.text("dtype");
+  const state::Converted made = state::convert(state::read(from), to, form);
   Found found;
   found.lines = {{"written", to},
                  {"tensors", zs::to_text(made.tensors)},

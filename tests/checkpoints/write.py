@@ -94,9 +94,9 @@ def without_building():
         held.build_shm_op = lambda: None
 
 
-def deepspeed(rank, ranks, folder, o):
+def deepspeed_engine(o):
+    """The engine of a case, before its first step, and its optimizer."""
     import deepspeed
-    from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
     stage, dtype = int(o.get("stage", 1)), o.get("dtype", "bf16")
     zero = {"stage": stage}
     if o.get("sub_group"):
@@ -115,9 +115,22 @@ def deepspeed(rank, ranks, folder, o):
         config["bf16"] = {"enabled": True}
     if o.get("accum"):
         config["data_types"] = {"grad_accum_dtype": o["accum"]}
+    if o.get("plain"):  # no schedule and no clipping: what FSDP of these tests does
+        del config["scheduler"], config["gradient_clipping"]
+    if o.get("load_universal"):
+        config["checkpoint"] = {"load_universal": True}
     model = Net()
     optimizer = torch.optim.AdamW(groups(model), lr=0.01)
     engine, optimizer, _, _ = deepspeed.initialize(model=model, optimizer=optimizer, config=config)
+    return engine, optimizer
+
+
+def deepspeed(rank, ranks, folder, o):
+    import deepspeed
+    from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
+    stage, dtype = int(o.get("stage", 1)), o.get("dtype", "bf16")
+    engine, optimizer = deepspeed_engine(o)
+    model = engine.module
     for step in range(int(o.get("steps", 3))):
         engine.backward(loss_of(engine, batch(step, rank)))
         engine.step()

@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "base/temporary.hpp"
 #include "compare/elements.hpp"
 #include "state/describe.hpp"
+#include "state/outgoing.hpp"
 #include "state/safetensors.hpp"
 #include "tensorfile/safetensors.hpp"
 
@@ -19,40 +19,6 @@ namespace fs = std::filesystem;
 
 /// Tensors on their way to a file, by the names that they get there.
 using Outgoing = std::vector<std::pair<std::string, const Whole*>>;
-
-/// A folder under a name of its own until it is whole.
-class Folder {
- public:
-  explicit Folder(const std::string& to) : to_(to) {
-    std::error_code failure;
-    if (fs::exists(fs::symlink_status(to, failure))) throw Error(to, 0, "is there already: name a folder that is not");
-    fs::path path(to);
-    if (path.filename().empty()) path = path.parent_path();
-    to_ = path.string();
-    path_ = (path.parent_path() / (".zs-tmp-" + random_letters(12))).string();
-    if (!fs::create_directory(path_, failure)) throw Error(to, 0, "cannot be made: " + failure.message());
-    guard_.emplace(path_);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  const std::string& path() const { return path_; }
-  void publish() {
-    std::error_code failure;
-    if (fs::exists(fs::symlink_status(to_, failure))) throw Error(to_, 0, "was made by another program meanwhile");
-    fs::rename(path_, to_, failure);
-    if (failure) throw Error(to_, 0, failure.message());
-    path_.clear();
-  }
-
- private:
-  std::string to_, path_;
-  std::optional<RemovedBySignal> guard_;
-};
 
 void require_whole(const State& state) {
   if (state.faults.empty()) return;
@@ -109,11 +75,8 @@ std::string counted(std::size_t count, const std::string& what) {
   return to_text(static_cast<std::int64_t>(count)) + " " + what;
 }
 
-}  // namespace
-
 Converted convert_hf(const State& state, const std::string& to) {
-  require_whole(state);
-  Folder folder(to);
+  NewFolder folder(to);
   Converted made;
   write(folder.path() + "/model.safetensors", weights(state), {{"format", "pt"}}, made);
   configuration(state, folder.path());
@@ -136,8 +99,7 @@ Converted convert_hf(const State& state, const std::string& to) {
 }
 
 Converted convert_safetensors(const State& state, const std::string& to) {
-  require_whole(state);
-  Folder folder(to);
+  NewFolder folder(to);
   Converted made;
   write(folder.path() + "/model.safetensors", weights(state), {{"format", "pt"}}, made);
   configuration(state, folder.path());
@@ -160,6 +122,16 @@ Converted convert_safetensors(const State& state, const std::string& to) {
     throw Error(to, 0, "a schedule or random state was not written as it was read");
   folder.publish();
   return made;
+}
+
+}  // namespace
+
+Converted convert(const State& state, const std::string& to, const Form& form) {
+  require_whole(state);
+  if (form.name == "hf") return convert_hf(state, to);
+  if (form.name == "safetensors") return convert_safetensors(state, to);
+  if (form.name == "dcp") return convert_dcp(state, to, form);
+  return form.name == "universal" ? convert_universal(state, to, form) : convert_deepspeed(state, to, form);
 }
 
 }  // namespace zs::state

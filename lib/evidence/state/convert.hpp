@@ -2,6 +2,7 @@
 // A checkpoint of any framework written in another form, read back and compared before it gets its name.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,14 +17,32 @@ struct Converted {
       left_out{};  ///< what the form has no place for: "moments exp_avg, exp_avg_sq of 7 parameters"
 };
 
-/// model.safetensors with the weights that the model computes with, or their masters where the checkpoint has no
-/// others, as from_pretrained reads them, and config.json where the checkpoint has one. Of tied parameters the first
-/// name is written. `to` is a folder that is not there yet. It appears whole or not at all. Throws Error where the
-/// checkpoint has faults.
-Converted convert_hf(const State& state, const std::string& to);
+/// What to write.
+struct Form {
+  std::string name{};                          ///< of kForms
+  std::optional<std::int64_t> ranks, stage{};  ///< how the files cut the state; as the checkpoint is cut, else 1
+  std::string dtype{};  ///< "bf16", "f16", "f32": what the training that goes on computes with; "": as the checkpoint's
+};
+inline const std::vector<std::string> kForms = {"hf", "safetensors", "dcp", "deepspeed", "universal"};
 
-/// The same, and optimizer.safetensors with masters, moments, steps, settings, schedules and random states: all that
-/// the form of zs has, which read() takes back.
-Converted convert_safetensors(const State& state, const std::string& to);
+/// Writes the checkpoint in that form as the folder `to`, which is not there yet. It appears whole or not at all, when
+/// what was written has been read back and compared. Throws Error where the checkpoint has faults, or lacks what the
+/// form needs.
+///
+///   hf           model.safetensors with the weights that the model computes with, or their masters where the
+///                checkpoint has no others, as from_pretrained reads them, and config.json where the checkpoint has
+///                one; of tied parameters the first name
+///   safetensors  the same, and optimizer.safetensors with masters, moments, steps, settings, schedules and random
+///                states: all that the form of zs has, which read() takes back
+///   dcp          PyTorch's distributed checkpoint with {"model", "optimizer", "lr_scheduler", "train_state"}, as
+///                get_state_dict() names them; the model's weights are the numbers that the optimizer works on
+///   deepspeed    the files of ZeRO-1 to 3 for so many ranks, and `latest`
+///   universal    DeepSpeed's universal checkpoint, which it loads on any ranks
+Converted convert(const State& state, const std::string& to, const Form& form);
+
+// The parts of it.
+Converted convert_dcp(const State& state, const std::string& to, const Form& form);
+Converted convert_deepspeed(const State& state, const std::string& to, const Form& form);
+Converted convert_universal(const State& state, const std::string& to, const Form& form);
 
 }  // namespace zs::state

@@ -400,6 +400,10 @@ Key key_of(const std::string& fqn) {
   for (const char* const schedule : {"lr_scheduler.", "scheduler.", "lr_schedulers.", "opt_param_scheduler."}) {
     if (drop(schedule)) return {Key::Kind::fact, "schedule." + rest, ""};
   }
+  for (const char* const scaler : {"scaler.", "grad_scaler."}) {
+    if (drop(scaler)) return {Key::Kind::fact, "scaler." + rest, ""};
+  }
+  if (drop("random.")) return {Key::Kind::fact, "random." + rest, ""};
   for (const char* const random : {"rng_state", "rng.", "random"}) {
     if (rest.starts_with(random)) return {Key::Kind::fact, "random." + rest, ""};
   }

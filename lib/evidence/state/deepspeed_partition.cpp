@@ -51,20 +51,22 @@ void Reader::partitions() {
     } else {
       for (std::size_t group = 0; group < groups.size(); ++group) stage_1(group, groups[group], files);
     }
-    for (const Opened& file : files) scaler(file);
+    for (const Opened& file : files) {
+      const Value* const held = file.root.find("optimizer_state_dict");
+      if (!held || file.dp > 0) continue;
+      scaler(*held);
+      note_objects(state_, file.root);
+    }
   }
 }
 
-void Reader::scaler(const Opened& file) {
-  const Value* const held = file.root.find("optimizer_state_dict");
-  if (!held || file.dp > 0) return;
-  if (const Value* const scaler = held->find("loss_scaler")) {
+void Reader::scaler(const Value& held) {
+  if (const Value* const scaler = held.find("loss_scaler")) {
     for (const char* const key :
          {"cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis", "scale_factor", "scale_window"}) {
       if (const Value* const value = scaler->find(key)) add_facts(state_, std::string("scaler.") + key, *value);
     }
   }
-  note_objects(state_, file.root);
 }
 
 Whole& Reader::place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype, std::size_t group) {

@@ -80,7 +80,7 @@ class Reader {
 
   void partitions();
 
-  void scaler(const Opened& file);
+  void scaler(const Value& held);
 
   /// Names the tensors of one kind: "master", "exp_avg".
   Whole& place(const Listed& one, const std::string& kind, tensorfile::Dtype dtype, std::size_t group);

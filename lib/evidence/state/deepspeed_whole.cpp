@@ -91,8 +91,10 @@ void Reader::frozen(const std::vector<Opened>& files) {
 
 void Reader::read_universal(const Value& root) {
   std::map<std::string, Listed> shapes;
+  std::vector<std::vector<Listed>> lists;
   for (const auto& [mp, opened] : model_files_) {
-    for (const auto& group : listed(mp)) {
+    lists = listed(mp);
+    for (const auto& group : lists) {
       for (const Listed& one : group) shapes[one.name] = one;
     }
   }
@@ -118,7 +120,18 @@ void Reader::read_universal(const Value& root) {
       for (const Item& item : items_of(held->find("state"))) {
         if (!step) step = number_of(item.value.find("step"));
       }
-      if (const auto& groups = list_of(held->find("param_groups")); groups.size() > 1) {
+      scaler(opened[0].root);
+      const auto& groups = list_of(held->find("param_groups"));
+      for (std::size_t number = 0; number < groups.size(); ++number) {
+        for (const Value& id : list_of(groups[number].find("params"))) {
+          const auto place = integer_of(&id);
+          if (!place || *place < 0 || static_cast<std::size_t>(*place) >= lists.size()) continue;
+          hyper(groups[number], lists[static_cast<std::size_t>(*place)]);
+          for (const Listed& one : lists[static_cast<std::size_t>(*place)])
+            state_.parameter(one.name).group = static_cast<int>(number);
+        }
+      }
+      if (groups.size() > 1) {
         std::set<std::map<std::string, std::string>> distinct;
         for (const Value& group : groups) distinct.insert(hyper_of(group));
         if (distinct.size() > 1)

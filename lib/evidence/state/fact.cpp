@@ -113,6 +113,7 @@ void add_facts(State& into, const std::string& name, const Value& value) {
   const Dict* const dict = value.get<Dict>();
   if (!dict || dict->items.empty()) {
     into.facts[name] = text_of(value);
+    into.values[name] = value;
     return;
   }
   for (const Item& item : dict->items) add_facts(into, name + "." + key_text(item.key), item.value);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tensorfile/tensor.hpp"
+#include "tensorfile/value.hpp"
 
 namespace zs::state {
 
@@ -76,6 +77,7 @@ struct State {
   std::vector<Parameter> parameters{};
   bool ordered = true;                                    ///< the parameters are in the order of the model's modules
   std::map<std::string, std::string> facts{};             ///< "schedule.last_epoch", "scaler.scale", "random.0.torch"
+  std::map<std::string, tensorfile::Value> values{};      ///< of these, what a file of Python's has, as it is
   std::vector<std::string> objects{};                     ///< classes of Python's that a file names; none was made
   std::vector<std::pair<std::string, Piece>> paddings{};  ///< elements that belong to no parameter, and should be 0
   std::vector<File> files{};

@@ -68,11 +68,13 @@ void write_ours(const Folder& folder) {
   write_torch(folder.file("ours.bin"), root);
   write_safetensors(folder.file("ours.safetensors"), named, {{"format", "pt"}, {"who", "zs"}});
 
-  ZipWriter zip(folder.file("zip64.zip"), 1000);  // everything from 1000 bytes on as if it were 4 GB
+  Output output(folder.file("zip64.zip"));
+  ZipWriter zip(output, 0, "zip64.zip", 1000);  // everything from 1000 bytes on as if it were 4 GB
   zip.add("archive/version", *Storage::borrow("3\n"));
   zip.add("archive/a", *Storage::own(any_bytes(999, 2)));
   zip.add("archive/b", *Storage::own(any_bytes(5000, 3)));
   zip.finish();
+  output.commit();
 }
 
 void write_conversions(const Folder& folder) {

@@ -11,11 +11,16 @@
 
 namespace zs::tensorfile {
 
-/// A pickle of protocol 2 that torch.load(weights_only=True) of PyTorch 1.13 and later accepts. Tensors refer to
-/// `storages` by index (appended to, each storage once). That PyTorch refuses the opcode for floats, so a float
-/// becomes a 0-dimensional f64 tensor; all floats share one storage. Throws Error for what Python could not load:
-/// text that is not UTF-8, element types PyTorch 1.13 lacks, one storage under two element types, unsound views.
-std::string pickle(const Value& root, std::vector<StoragePtr>& storages);
+/// How a float is written: PyTorch 1.13 refuses the opcode for floats, so that it becomes a 0-dimensional f64 tensor;
+/// or as Python itself does, for readers that must find a float.
+enum class Reals { tensors, plain };
+
+/// A pickle of protocol 2 that torch.load(weights_only=True) of PyTorch 1.13 and later accepts, unless it has objects.
+/// Tensors refer to `storages` by index (appended to, each storage once); all floats that are tensors share one
+/// storage. An Object with arguments is what its class makes of them, one with a state alone an instance that has it,
+/// one without either the class or value of that name. Throws Error for what Python could not load: text that is not
+/// UTF-8, element types PyTorch 1.13 lacks, one storage under two element types, unsound views.
+std::string pickle(const Value& root, std::vector<StoragePtr>& storages, Reals reals = Reals::tensors);
 
 /// Gives the storage that a pickle names by a key.
 using StorageSource = std::function<StoragePtr(const std::string& key)>;

@@ -46,6 +46,24 @@ TEST_CASE("pickle: plain values survive") {
   CHECK(error_of([&] { back.find("r")->integer("lr"); }) == "lr: is a tensor, expected an integer");
 }
 
+TEST_CASE("pickle: objects and floats as Python writes them") {
+  std::vector<StoragePtr> storages;
+  const Value root = List{{Object{"torch.Size", {Tuple{{2, 3}}}}, Object{"a.b.C", {}, {Dict{{{"x", 0.1}}}}},
+                           Object{"torch.bfloat16"}, Object{"a.D", {7}, {Dict{{{"y", -1.5e300}}}}}}};
+  const std::string bytes = pickle(root, storages, Reals::plain);
+  CHECK(storages.empty());
+  const Value back = unpickle(
+      bytes, "x", [](const std::string&) { return StoragePtr(); }, Names::any);
+  const auto& values = back.get<List>()->values;
+  REQUIRE(values.size() == 4);
+  CHECK(values[0].get<Tuple>()->values.size() == 2);
+  CHECK(values[1].get<Object>()->name == "a.b.C");
+  CHECK(*values[1].find("x")->get<double>() == 0.1);
+  CHECK(values[3].get<Object>()->arguments.size() == 1);
+  CHECK(*values[3].find("y")->get<double>() == -1.5e300);
+  CHECK(error_of([&] { pickle(Object{"eval"}, storages); }) == "'eval' is no name that Python could import");
+}
+
 TEST_CASE("pickle: a global outside of the list is named and never called") {
   CHECK(error("\x80\x02"
               "cos\nsystem\nX\4\0\0\0true\x85R."s) ==

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <bit>
 #include <limits>
 #include <map>
 #include <unordered_map>
@@ -60,7 +61,10 @@ class Pickler {
     } else if (const std::int64_t* number = value.get<std::int64_t>()) {
       write_int(*number);
     } else if (const double* real = value.get<double>()) {
-      write_real(*real);
+      if (reals_ > 0)
+        write_real(*real);
+      else
+        write_float(*real);
     } else if (const std::string* text = value.get<std::string>()) {
       write_text(*text);
     } else if (const List* list = value.get<List>()) {
@@ -72,6 +76,8 @@ class Pickler {
       bytes_ += 't';
     } else if (const Dict* dict = value.get<Dict>()) {
       write_dict(*dict);
+    } else if (const Object* object = value.get<Object>()) {
+      write_object(*object);
     } else {
       write_tensor(*value.get<Tensor>());
     }
@@ -128,8 +134,12 @@ class Pickler {
     bytes_ += text;
   }
 
-  // What recurs in every tensor is written once and then taken from the memo. At most 30 of these exist.
+  // What recurs in every tensor is written once and then taken from the memo, as far as that has room.
   void write_once(const std::string& bytes) {
+    if (memo_.size() > 0xFF && !memo_.contains(bytes)) {
+      bytes_ += bytes;
+      return;
+    }
     const auto [found, fresh] = memo_.emplace(bytes, static_cast<std::uint8_t>(memo_.size()));
     bytes_ += fresh ? bytes + 'q' : "h";
     put(found->second);
@@ -163,6 +173,26 @@ class Pickler {
       }
     }
     bytes_ += 'u';
+  }
+
+  void write_object(const Object& object) {
+    const std::size_t point = object.name.rfind('.');
+    if (point == std::string::npos || object.name.find('\n') != std::string::npos)
+      throw Error("'" + object.name + "' is no name that Python could import");
+    write_global(object.name.substr(0, point), object.name.substr(point + 1));
+    if (object.arguments.empty() && object.state.empty()) return;
+    bytes_ += '(';
+    for (const Value& argument : object.arguments) write(argument);
+    bytes_ += object.arguments.empty() ? "t\x81" : "tR";  // NEWOBJ, REDUCE
+    if (object.state.empty()) return;
+    write(object.state.front());
+    bytes_ += 'b';
+  }
+
+  void write_float(double real) {
+    auto bits = std::bit_cast<std::uint64_t>(real);
+    bytes_ += 'G';  // BINFLOAT: big-endian
+    for (int byte = 7; byte >= 0; --byte) bytes_ += static_cast<char>(bits >> (8 * byte));
   }
 
   void write_shape(const Shape& shape) {
@@ -214,8 +244,8 @@ class Pickler {
 
 }  // namespace
 
-std::string pickle(const Value& root, std::vector<StoragePtr>& storages) {
-  Pickler pickler(storages, count_reals(root));
+std::string pickle(const Value& root, std::vector<StoragePtr>& storages, Reals reals) {
+  Pickler pickler(storages, reals == Reals::tensors ? count_reals(root) : 0);
   pickler.write(root);
   return pickler.finish();
 }

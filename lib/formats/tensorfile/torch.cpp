@@ -59,21 +59,38 @@ void collect(const Value& value, std::set<StoragePtr>& storages) {
 
 }  // namespace
 
-void write_torch(const std::string& path, const Value& root) {
+namespace {
+
+/// Adds what torch.load reads.
+void add(ZipWriter& zip, const std::string& place, const Value& root, Reals reals) {
   std::vector<StoragePtr> storages;
   std::string bytes;
   try {
-    bytes = pickle(root, storages);
+    bytes = pickle(root, storages, reals);
   } catch (const Error& error) {
-    throw Error(path, 0, error.what());
+    throw Error(place, 0, error.what());
   }
-  ZipWriter zip(path);
   const std::string folder = "archive";
   zip.add(folder + std::string(kPickle), *Storage::borrow(bytes));
   zip.add(folder + "/byteorder", *Storage::borrow("little"));
   for (std::size_t i = 0; i < storages.size(); ++i) zip.add(folder + "/data/" + std::to_string(i), *storages[i]);
   zip.add(folder + "/version", *Storage::borrow("3\n"));
+}
+
+}  // namespace
+
+void write_torch(const std::string& path, const Value& root, Reals reals) {
+  Output output(path);
+  ZipWriter zip(output, 0, path);
+  add(zip, path, root, reals);
   zip.finish();
+  output.commit();
+}
+
+std::uint64_t append_torch(Output& output, std::uint64_t begin, const std::string& place, const Value& root) {
+  ZipWriter zip(output, begin, place);
+  add(zip, place, root, Reals::plain);
+  return zip.finish();
 }
 
 namespace {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/file.hpp"
+#include "tensorfile/pickle.hpp"
 #include "tensorfile/value.hpp"
 
 namespace zs::tensorfile {
@@ -14,7 +16,9 @@ namespace zs::tensorfile {
 /// that reader refuses floats; Value::real() and Python's float() read it back. Streams: produced tensors are asked
 /// for their bytes once, in the order of the dict. The file appears whole or not at all, and the same values give the
 /// same bytes. Throws Error with `path` and the key.
-void write_torch(const std::string& path, const Value& root);
+void write_torch(const std::string& path, const Value& root, Reals reals = Reals::tensors);
+/// Writes the same, floats as floats, as a part of a file that is `begin` bytes long. Gives the bytes of the part.
+std::uint64_t append_torch(Output& output, std::uint64_t begin, const std::string& place, const Value& root);
 
 /// Reads a file of torch.save; nothing in it is executed. The data of tensors is mapped, not read: verify() does.
 /// Throws Error, "PATH: ENTRY: byte N: ...", for a damaged file, one of the time before PyTorch 1.6, a TorchScript

@@ -31,9 +31,11 @@ std::string content(const std::string& path) {
 
 // As write_torch does it, with entries of the test's choice.
 void write_entries(const std::string& path, const std::vector<std::pair<std::string, std::string>>& entries) {
-  ZipWriter zip(path);
+  Output output(path);
+  ZipWriter zip(output, 0, path);
   for (const auto& [name, bytes] : entries) zip.add(name, *Storage::borrow(bytes));
   zip.finish();
+  output.commit();
 }
 
 TEST_CASE("torch: what was written is read, ties included, and written again it is the same file") {
@@ -148,10 +150,12 @@ TEST_CASE("zip: sizes and offsets beyond 32 bits, and more than 65535 entries") 
   const Folder folder;
   const std::string path = folder.file("a.zip");
   {
-    ZipWriter zip(path, 100);  // from 100 bytes on as if it were 4 GB
+    Output output(path);
+    ZipWriter zip(output, 0, path, 100);  // from 100 bytes on as if it were 4 GB
     for (int i = 0; i < 70000; ++i) zip.add("archive/" + std::to_string(i), *Storage::borrow("x"));
     zip.add("archive/large", *Storage::own(std::string(300, 'y')));
     zip.finish();
+    output.commit();
   }
   const ZipReader zip(Mapping::open(path));
   CHECK(zip.names().size() == 70001);

@@ -16,13 +16,13 @@ namespace zs::tensorfile {
 
 class ZipWriter {
  public:
-  /// The archive appears under `path` with finish(), whole or not at all. Sizes and offsets from `large` on are
-  /// written as zip64; only tests need another value than the format's.
-  explicit ZipWriter(const std::string& path, std::uint64_t large = 0xFFFFFFFF);
+  /// The archive begins after `begin` bytes of `output`, whose owner commits it; `place` leads in messages. Sizes and
+  /// offsets from `large` on are written as zip64; only tests need another value than the format's.
+  ZipWriter(Output& output, std::uint64_t begin, std::string place, std::uint64_t large = 0xFFFFFFFF);
 
   void add(const std::string& name, const Storage& data);
-  /// Writes the directory and commits. REQUIRES: called once, last.
-  void finish();
+  /// Writes the directory. Gives the bytes of the archive. REQUIRES: called once, last.
+  std::uint64_t finish();
 
  private:
   struct Entry {
@@ -30,10 +30,11 @@ class ZipWriter {
     std::uint64_t size = 0, header = 0;  // header: offset of the local header
     std::uint32_t crc = 0;
   };
-  std::string path_;
-  Output output_;
+  Output& output_;
+  std::uint64_t begin_;
+  std::string place_;
   std::uint64_t large_;
-  std::uint64_t at_ = 0;
+  std::uint64_t at_ = 0;  // in the archive
   std::vector<Entry> entries_;
   void write(std::string_view bytes);
 };

@@ -23,8 +23,8 @@ std::uint32_t low(std::uint64_t value, std::uint64_t large) {
 
 }  // namespace
 
-ZipWriter::ZipWriter(const std::string& path, std::uint64_t large)
-    : path_(path), output_(path), large_(std::min<std::uint64_t>(large, 0xFFFFFFFF)) {}
+ZipWriter::ZipWriter(Output& output, std::uint64_t begin, std::string place, std::uint64_t large)
+    : output_(output), begin_(begin), place_(std::move(place)), large_(std::min<std::uint64_t>(large, 0xFFFFFFFF)) {}
 
 void ZipWriter::write(std::string_view bytes) {
   output_.write(bytes);
@@ -70,14 +70,14 @@ void ZipWriter::add(const std::string& name, const Storage& data) {
           write(piece);
         }
       },
-      path_ + ": " + name);
+      place_ + ": " + name);
   std::string crc;
   put(crc, entry.crc);
-  output_.rewrite(entry.header + kCrcField, crc);
+  output_.rewrite(begin_ + entry.header + kCrcField, crc);
   entries_.push_back(std::move(entry));
 }
 
-void ZipWriter::finish() {
+std::uint64_t ZipWriter::finish() {
   const std::uint64_t begin = at_;
   for (const Entry& entry : entries_) {
     std::string extra;  // zip64: only the fields that overflow, in this order
@@ -144,7 +144,7 @@ void ZipWriter::finish() {
   put<std::uint32_t>(tail, low(begin, large_));
   put<std::uint16_t>(tail, 0);
   write(tail);
-  output_.commit();
+  return at_;
 }
 
 }  // namespace zs::tensorfile

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 
 #include "attribute/table.hpp"
+#include "cli/rows.hpp"
 #include "config/known.hpp"
 #include "experiment/command.hpp"
 
@@ -37,117 +37,45 @@ std::vector<cli::Option> options() {
     }
     all.push_back(option);
   }
-  const std::string comparing = "Comparing", running = "Running";
-  all.push_back({0, "iterations", "N", "steps to train and compare", "10", {}, false, comparing});
-  all.push_back({0,
-                 "reference",
-                 "WHICH",
-                 "reference: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, "
-                 "or the target's float16) from float32 parameters, whatever the target computes in",
-                 "same",
-                 {"same", "amp"},
-                 false,
-                 comparing});
-  all.push_back({0,
-                 "repeat",
-                 "N",
-                 "train the same steps (1 without --iterations) N times from the same state, without a reference, and "
-                 "name the first unit and operation whose bits differ from the first time; an injected fault hits "
-                 "only the last time",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  all.push_back({0,
-                 "rtol",
-                 "X",
-                 "allowed difference relative to the reference (default: 0; 0.05 across arithmetics)",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  all.push_back({0,
-                 "atol",
-                 "X",
-                 "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  all.push_back(
-      {0,
-       "inject_fault",
-       "STEP:PARAMETER:INDEX[:RANK]",
-       "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
-       "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
-       "wrong scale of its parameters (scale), or, with --repeat, change a number of its forward output (output)",
-       "",
-       {},
-       false,
-       comparing});
-  all.push_back({0,
-                 "columns",
-                 "NAME,...",
-                 "compare only these columns of recorded runs (loss,grad_norm)",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  all.push_back({'n',
-                 "names",
-                 "FILE",
-                 "file with two names in a line, of the first checkpoint and of the others",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  all.push_back({0,
-                 "allow",
-                 "WHAT",
-                 "accept this difference too: rounding gives 'equal up to rounding' status 0",
-                 "",
-                 {"rounding"},
-                 false,
-                 comparing});
-  all.push_back(
-      {'r', "registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]", "", {}, false, comparing});
-  all.push_back({0,
-                 "patterns",
-                 "FILE",
-                 "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]",
-                 "",
-                 {},
-                 false,
-                 comparing});
-  const std::string resuming = "Resuming";
-  for (const auto& [name, value, help] :
-       {std::tuple{
-            "resume", "COMMAND",
-            "train with a shell command to the end, train with it again, stop and resume, and say what was lost: "
-            "{steps} in it is the step after which it ends, {run} the folder that it may write to, {resume} what "
-            "--resume_with says"},
-        std::tuple{"resume_with", "ARGS", "what resumes a training; {checkpoint} is its newest whole checkpoint"},
-        std::tuple{"resume_command", "COMMAND",
-                   "the command that resumes, where it is another one: on other ranks, under another stage"},
-        std::tuple{"at", "N", "the step after which the training is stopped"},
-        std::tuple{"steps", "M", "the last step"},
-        std::tuple{"keep", "DIR", "folder of what these trainings write [resume-test]"}})
-    all.push_back({0, name, value, help, "", {}, false, resuming});
-  all.push_back({0, "format", "FORM", "form of the output", "text", {"text", "tsv", "json"}, false, "Output"});
-  all.push_back(
-      {'o', "output", "FILE", "also write the records of all steps to a metric file", "", {}, false, "Output"});
-  all.push_back({0, "verbose_logging", "", "print a line for each unit of each step", "", {}, false, "Output"});
+  cli::Rows comparing(all, "Comparing"), resuming(all, "Resuming"), output(all, "Output"), running(all, "Running");
+  comparing("iterations", "N", "steps to train and compare", "10");
+  comparing("reference", "WHICH",
+            "reference: same is LibTorch in the target's own arithmetic; amp is LibTorch's autocast (bfloat16, or the "
+            "target's float16) from float32 parameters, whatever the target computes in",
+            "same", {"same", "amp"});
+  comparing(
+      "repeat", "N",
+      "train the same steps (1 without --iterations) N times from the same state, without a reference, and name the "
+      "first unit and operation whose bits differ from the first time; an injected fault hits only the last time");
+  comparing("rtol", "X", "allowed difference relative to the reference (default: 0; 0.05 across arithmetics)");
+  comparing("atol", "X", "allowed absolute difference (default: 0; 2^-24 across arithmetics of float16)");
+  comparing(
+      "inject_fault", "STEP:PARAMETER:INDEX[:RANK]",
+      "flip the lowest bit of one gradient element in the target, to show that zs-verify finds it; or "
+      "STEP:KIND:UNIT[:RANK]: lose (stale), swap (swapped) or tear (torn) offloaded state of a unit on disk, send a "
+      "wrong scale of its parameters (scale), or, with --repeat, change a number of its forward output (output)");
+  comparing("columns", "NAME,...", "compare only these columns of recorded runs (loss,grad_norm)");
+  comparing("names", "FILE", "file with two names in a line, of the first checkpoint and of the others").letter = 'n';
+  comparing("allow", "WHAT", "accept this difference too: rounding gives 'equal up to rounding' status 0", "",
+            {"rounding"});
+  comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
+  comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");
+  resuming(
+      "resume", "COMMAND",
+      "train with a shell command to the end, train with it again, stop and resume, and say what was lost: {steps} in "
+      "it is the step after which it ends, {run} the folder that it may write to, {resume} what --resume_with says");
+  resuming("resume_with", "ARGS", "what resumes a training; {checkpoint} is its newest whole checkpoint");
+  resuming("resume_command", "COMMAND",
+           "the command that resumes, where it is another one: on other ranks, under another stage");
+  resuming("at", "N", "the step after which the training is stopped");
+  resuming("steps", "M", "the last step");
+  resuming("keep", "DIR", "folder of what these trainings write [resume-test]");
+  output("format", "FORM", "form of the output", "text", {"text", "tsv", "json"});
+  output("output", "FILE", "also write the records of all steps to a metric file").letter = 'o';
+  output("verbose_logging", "", "print a line for each unit of each step");
   all.push_back(experiment::local_rank_option());
-  all.push_back(
-      {0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
-  all.push_back({0,
-                 "timeout",
-                 "SECONDS",
-                 "how long a collective waits for a rank before the run stops",
-                 "50",
-                 {},
-                 false,
-                 running});
+  all.push_back(experiment::set_option());
+  running("timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50");
   return all;
 }
 

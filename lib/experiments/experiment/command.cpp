@@ -7,6 +7,7 @@
 #include "base/claim.hpp"
 #include "base/error.hpp"
 #include "base/secret.hpp"
+#include "cli/rows.hpp"
 #include "config/deepspeed.hpp"
 #include "config/known.hpp"
 #include "input/named.hpp"
@@ -170,90 +171,36 @@ cli::Option local_rank_option() {
           .group = "Running"};
 }
 
+cli::Option set_option() {
+  return {.name = "set",
+          .value = "KEY=VALUE",
+          .help = "set any key of the configuration: training.seed=7",
+          .many = true,
+          .group = "Configuration"};
+}
+
 cli::Command train_command() {
   std::vector<cli::Option> options = config_options();
-  options.push_back(
-      {0, "set", "KEY=VALUE", "set any key of the configuration: training.seed=7", "", {}, true, "Configuration"});
-  options.push_back({0,
-                     "resume",
-                     "RUN",
-                     "continue a run from its newest checkpoint, at any stage and rank count",
-                     "",
-                     {},
-                     false,
-                     "Running"});
-  options.push_back({0,
-                     "take_over",
-                     "",
-                     "resume a run locked by another host that cannot be checked from here",
-                     "",
-                     {},
-                     false,
-                     "Running"});
-  options.push_back({0,
-                     "timeout",
-                     "SECONDS",
-                     "how long a collective waits for a rank before the run stops",
-                     "50",
-                     {},
-                     false,
-                     "Running"});
-  options.push_back({0,
-                     "calibrate",
-                     "",
-                     "measure the matrix products of this training on this GPU, keep the fastest kernels, and stop",
-                     "",
-                     {},
-                     false,
-                     "Running"});
+  options.push_back(set_option());
+  cli::Rows running(options, "Running");
+  running("resume", "RUN", "continue a run from its newest checkpoint, at any stage and rank count");
+  running("take_over", "", "resume a run locked by another host that cannot be checked from here");
+  running("timeout", "SECONDS", "how long a collective waits for a rank before the run stops", "50");
+  running("calibrate", "",
+          "measure the matrix products of this training on this GPU, keep the fastest kernels, and stop");
   options.push_back(local_rank_option());
-  options.push_back({0,
-                     "print_deepspeed_config",
-                     "",
-                     "print the configuration that gives DeepSpeed the same training, and stop",
-                     "",
-                     {},
-                     false,
-                     "Running"});
-  options.push_back({0,
-                     "results",
-                     "FILE",
-                     "add loss, time, memory and throughput to a JSON file, by method; results of other methods stay",
-                     "",
-                     {},
-                     false,
-                     "Running"});
-  options.push_back({0, "print_plan", "", "print the plan of a step and stop", "", {}, false, "Running"});
-  options.push_back({0,
-                     "cost",
-                     "",
-                     "with --print_plan: predict time, memory and bytes of the step, from --plan_profile",
-                     "",
-                     {},
-                     false,
-                     "Running"});
-  options.push_back(
-      {0,
-       "eval_only",
-       "",
-       "evaluate the model or the checkpoint on the held-out data, print the result and stop: no step, no run",
-       "",
-       {},
-       false,
-       "Running"});
-  options.push_back({0, "verbose_logging", "", "log every step", "", {}, false, "Running"});
-  options.push_back({0, "debug_log", "", "log every step, and the state digest after each", "", {}, false, "Running"});
-  options.push_back(
-      {0, "save_initial", "DIR", "write the initial weights to DIR/pytorch_model.bin", "", {}, false, "Running"});
-  options.push_back(
-      {0,
-       "dump_batches",
-       "FILE",
-       "write the tokens or pixels of every micro-batch, and its targets (-100 is padding), to an HDF5 file",
-       "",
-       {},
-       false,
-       "Running"});
+  running("print_deepspeed_config", "", "print the configuration that gives DeepSpeed the same training, and stop");
+  running("results", "FILE",
+          "add loss, time, memory and throughput to a JSON file, by method; results of other methods stay");
+  running("print_plan", "", "print the plan of a step and stop");
+  running("cost", "", "with --print_plan: predict time, memory and bytes of the step, from --plan_profile");
+  running("eval_only", "",
+          "evaluate the model or the checkpoint on the held-out data, print the result and stop: no step, no run");
+  running("verbose_logging", "", "log every step");
+  running("debug_log", "", "log every step, and the state digest after each");
+  running("save_initial", "DIR", "write the initial weights to DIR/pytorch_model.bin");
+  running("dump_batches", "FILE",
+          "write the tokens or pixels of every micro-batch, and its targets (-100 is padding), to an HDF5 file");
   for (cli::Option& option : options) option.writes = is_written(option.name);
   return {"zs-train",
           "Train a model under a ZeRO stage, on any number of ranks",

@@ -15,6 +15,9 @@ std::vector<cli::Option> config_options();
 /// --local_rank, which the launchers of other trainers add to any program.
 cli::Option local_rank_option();
 
+/// --set KEY=VALUE, of every tool that takes a configuration.
+cli::Option set_option();
+
 /// The table of zs-train.
 cli::Command train_command();
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of an option table that stand under one heading.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.hpp"
+
+namespace zs::cli {
+
+/// Rows running(options, "Running"); running("timeout", "SECONDS", "how long ...", "50");
+class Rows {
+ public:
+  Rows(std::vector<Option>& options, std::string group) : options_(options), group_(std::move(group)) {}
+
+  /// Adds a row; what is seldom set, its letter or `many`, is set in the row that this gives.
+  Option& operator()(std::string name, std::string value, std::string help, std::string fallback = "",
+                     std::vector<std::string> choices = {}) {
+    options_.push_back({.name = std::move(name),
+                        .value = std::move(value),
+                        .help = std::move(help),
+                        .fallback = std::move(fallback),
+                        .choices = std::move(choices),
+                        .group = group_});
+    return options_.back();
+  }
+
+ private:
+  std::vector<Option>& options_;
+  std::string group_;
+};
+
+}  // namespace zs::cli

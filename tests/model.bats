@@ -5,6 +5,9 @@ setup_file() {
   load helper
   cd "$BATS_FILE_TMPDIR"
   # Two blocks of each family, trained a little: folders to begin with.
+  for name in qwen2 qwen3 mistral olmo2 phi3 gemma2 gemma3; do
+    zs-train --model_name tiny-$name --num_layers 2 --seq_length 32 --max_steps 3 --save_final false --save_pretrained $name --output_dir out >$name.log
+  done
   zs-train --model_name tiny-llama --num_layers 2 --seq_length 32 --max_steps 3 --save_final false --save_pretrained llama --output_dir out >llama.log
   zs-train --model_name tiny --num_layers 2 --seq_length 32 --max_steps 3 --save_final false --save_pretrained gpt2 --output_dir out >gpt2.log
 }
@@ -93,6 +96,71 @@ still() { zs-train --seq_length 32 --max_steps 1 --learning_rate 0 --save_final 
   verdict
 }
 
+@test "model: a folder of every family of decoders: the same weights again, one digest, exact, a checkpoint to go on from" {
+  for family in qwen2 qwen3 mistral olmo2 phi3 gemma2 gemma3; do
+    still --model_name $family --save_pretrained again-$family >log
+    [[ $(digest log) == "$(digest $family.log)" ]] || complain "$family: other bits"
+    cmp $family/model.safetensors again-$family/model.safetensors || complain "$family: other weights"
+    cmp $family/config.json again-$family/config.json || complain "$family: another config.json"
+    for kernels in "" --compile; do
+      # shellcheck disable=SC2086
+      train 1 --model_name $family --zero_stage 0 $kernels >first.log
+      # shellcheck disable=SC2086
+      train 4 --model_name $family --zero_stage 3 --deepcompile --offload_device cpu $kernels >log 2>err || complain "$family $kernels: $(cat err)"
+      [[ $(digest log) =~ ^[0-9a-f]{32}$ ]] || complain "$family $kernels: no digest"
+      [[ $(digest log) == "$(digest first.log)" ]] || complain "$family $kernels: $(digest log)"
+    done
+    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name $family --iterations 2 --zero_stage 2 --compile
+    [[ $output == *'verdict: exact'* ]] || complain "$family: $output"
+    train 2 --model_name $family --save_steps 2 --save_final true --zero_stage 3 --registry runs-$family >whole.log
+    run=$(echo runs-$family/2*)
+    train 1 --model_name $family --zero_stage 1 --checkpoint "$run/checkpoint_2" >rest.log
+    [[ $(digest rest.log) == "$(digest whole.log)" ]] || complain "$family: resumed: other bits"
+    ZS_REGISTRY=runs-$family zs-runs export "${run##*/}" exported-$family
+    still --model_name exported-$family >log
+    [[ $(digest log) == "$(digest whole.log)" ]] || complain "$family: exported: other bits"
+  done
+  verdict
+}
+
+@test "model: keys that a family has of its own are honoured or refused" {
+  command -v jq >/dev/null || no_package jq
+  changed() { # changed FAMILY FILTER: the folder with another config.json trains to other bits
+    rm -rf other
+    cp -r "$1" other
+    jq "$2" "$1/config.json" >other/config.json
+    still --model_name other --learning_rate 1e-3 >log
+    still --model_name "$1" --learning_rate 1e-3 >named.log
+    [[ $(digest log) != "$(digest named.log)" ]] || complain "$1: $2 changes nothing"
+  }
+  changed qwen2 '.use_sliding_window = false | .layer_types = null'
+  changed qwen2 '.layer_types = ["sliding_attention", "sliding_attention"]'
+  changed mistral '.sliding_window = null'
+  changed mistral '.sliding_window = 9'
+  changed phi3 '.sliding_window = null'
+  changed gemma2 '.attn_logit_softcapping = 0.01'
+  changed gemma2 '.final_logit_softcapping = null'
+  changed gemma2 '.query_pre_attn_scalar = 1'
+  changed gemma2 '.layer_types = ["full_attention", "full_attention"]'
+  changed gemma3 '.rope_local_base_freq = 100 | del(.rope_parameters)'
+  bad() { # bad FAMILY FILTER WORDS
+    rm -rf bad
+    cp -r "$1" bad
+    jq "$2" "$1/config.json" >bad/config.json
+    refused "bad/config.json: $3"
+  }
+  bad qwen2 '.layer_types = ["full_attention"]' "layer_types is no list of num_hidden_layers texts"
+  bad qwen2 '.layer_types[1] = "chunked_attention"' 'layer_types has "chunked_attention", zs knows full_attention and sliding_attention'
+  bad qwen2 '.use_sliding_window = false' "layer_types has sliding_attention, and there is no sliding_window in use"
+  bad olmo2 '.sliding_window = 8' "sliding_window is not known, of a model of type olmo2: what it changes zs does not compute, leave it out if that is nothing"
+  bad gemma2 '.hidden_activation = "gelu"' 'hidden_activation is "gelu", zs knows "gelu_pytorch_tanh"'
+  bad gemma3 '.use_bidirectional_attention = true' 'use_bidirectional_attention is true, zs knows false'
+  bad gemma3 '.attn_logit_softcapping = 50' "attn_logit_softcapping is not known, of a model of type gemma3_text: what it changes zs does not compute, leave it out if that is nothing"
+  bad mistral '.sliding_window = 0' "sliding_window is 0, expected a whole number from 1 on"
+  run -2 zs-train --model_name mistral --seq_length 32 --output_dir out --checkpoint qwen2
+  verdict
+}
+
 # refused WORDS: a training from the folder `bad` ends with status 2 and exactly these words, before a run is made.
 refused() {
   local -a words=("$@")
@@ -110,13 +178,21 @@ config() {
 @test "model: a config.json that zs does not know, or that contradicts the weights, is told by key, tensor and shapes" {
   command -v jq >/dev/null || no_package jq
   config '.model_type = "mamba"'
-  refused "bad/config.json: model_type 'mamba' is not known (zs knows gpt2, llama, vit)"
+  refused "bad/config.json: model_type 'mamba' is not known (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, vit)"
   config 'del(.model_type)'
-  refused "bad/config.json: model_type is missing (zs knows gpt2, llama, vit)"
-  config '.rope_parameters.rope_type = "yarn"'
-  refused "bad/config.json: rope_parameters.rope_type 'yarn' is not known (zs knows default, linear, dynamic, llama3)"
-  config 'del(.rope_parameters) | .rope_scaling = {"type": "longrope", "factor": 2}'
-  refused "bad/config.json: rope_scaling.type 'longrope' is not known (zs knows default, linear, dynamic, llama3)"
+  refused "bad/config.json: model_type is missing (zs knows gpt2, llama, qwen2, qwen3, mistral, olmo2, phi3, gemma2, gemma3_text, vit)"
+  config '.rope_parameters.rope_type = "proportional"'
+  refused "bad/config.json: rope_parameters.rope_type 'proportional' is not known (zs knows default, linear, dynamic, llama3, yarn, longrope)"
+  config 'del(.rope_parameters) | .rope_scaling = {"type": "longrope", "factor": 2, "short_factor": [1]}'
+  refused "bad/config.json: rope_scaling.long_factor is missing, which rope_type 'longrope' needs"
+  config '.rope_parameters = {"rope_type": "longrope", "short_factor": [1], "long_factor": [2]}'
+  refused "bad/config.json: rope_scaling has lists of 1 factors, expected 16, half of what is rotated"
+  config '.rope_parameters.partial_rotary_factor = 0.5'
+  refused "bad/config.json: rope_parameters.partial_rotary_factor is 0.5, zs knows 1 of this model_type"
+  config '.rope_parameters.wavelength = 3'
+  refused "bad/config.json: rope_parameters.wavelength is not known, of rotary positions: what it changes zs does not compute, leave it out if that is nothing"
+  config '.residual_multiplier = 0.22 | .use_mrope = false'
+  refused "bad/config.json: residual_multiplier is not known, of a model of type llama: what it changes zs does not compute, leave it out if that is nothing"
   config '.rope_parameters = {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8, "low_freq_factor": 1}'
   refused "bad/config.json: rope_parameters.high_freq_factor is missing, which rope_type 'llama3' needs"
   config '.rope_scaling = {"type": "linear", "factor": 2}'

@@ -13,17 +13,57 @@ from pathlib import Path
 import torch
 import transformers
 from safetensors.torch import save_file
-from transformers import (AutoModelForCausalLM, AutoModelForImageClassification, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM,
-                          ViTConfig, ViTForImageClassification, ViTModel)
+from transformers import (AutoModelForCausalLM, AutoModelForImageClassification, GPT2Config, GPT2LMHeadModel, ViTConfig,
+                          ViTForImageClassification, ViTModel)
 
 STEPS, LEARNING_RATE, B, T = 5, 3e-4, 2, 12
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
 
 
-def llama(**changes):
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 1e4}
+LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.5], "long_factor": [2.0, 3.5], "rope_theta": 1e4}
+
+
+def decoder(kind, **changes):
+    """A model of the family whose classes are kindConfig and kindForCausalLM, or of Gemma 3's text."""
     sizes = dict(vocab_size=64, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-                 max_position_embeddings=64, bos_token_id=0, eos_token_id=1)
-    return LlamaForCausalLM(LlamaConfig(**{**sizes, **changes}))
+                 max_position_embeddings=64, bos_token_id=0, eos_token_id=1, pad_token_id=None)
+    config = getattr(transformers, ("Gemma3Text" if kind == "Gemma3" else kind) + "Config")(**{**sizes, **changes})
+    return getattr(transformers, kind + "ForCausalLM")(config)
+
+
+def llama(**changes):
+    return decoder("Llama", **changes)
+
+
+def qwen2(**changes):
+    return decoder("Qwen2", **changes)
+
+
+def qwen3(**changes):
+    return decoder("Qwen3", **{"head_dim": 6, **changes})
+
+
+def mistral(**changes):
+    return decoder("Mistral", **{"sliding_window": 5, **changes})
+
+
+def olmo2(**changes):
+    return decoder("Olmo2", **changes)
+
+
+def phi3(**changes):
+    return decoder("Phi3", **changes)
+
+
+def gemma2(**changes):
+    return decoder("Gemma2", **{"head_dim": 6, "query_pre_attn_scalar": 7, "sliding_window": 5, "attn_logit_softcapping": 2.0,
+                                "final_logit_softcapping": 3.0, **changes})
+
+
+def gemma3(**changes):
+    return decoder("Gemma3", **{"head_dim": 6, "query_pre_attn_scalar": 7, "sliding_window": 5,
+                                "layer_types": ["sliding_attention", "full_attention"], **changes})
 
 
 def gpt2(**changes):
@@ -44,6 +84,15 @@ RECORDED = {
     "gpt2": lambda: gpt2(n_inner=40),
     "vit": lambda: vit(layer_norm_eps=1e-6),
     "vit-resized": lambda: vit(qkv_bias=False, hidden_size=12, num_attention_heads=3),
+}
+DECODERS = {
+    "qwen2": lambda: qwen2(tie_word_embeddings=True, use_sliding_window=True, sliding_window=5, max_window_layers=1),
+    "qwen3": lambda: qwen3(rope_parameters=YARN),
+    "mistral": lambda: mistral(),
+    "olmo2": lambda: olmo2(num_attention_heads=2, num_key_value_heads=1),
+    "phi3": lambda: phi3(rope_parameters=LONGROPE, original_max_position_embeddings=16, sliding_window=7),
+    "gemma2": lambda: gemma2(),
+    "gemma3": lambda: gemma3(),
 }
 VARIATIONS = {
     **RECORDED,
@@ -76,6 +125,40 @@ VARIATIONS = {
     "vit-one-patch": lambda: vit(image_size=4),
     "vit-smaller": lambda: vit(image_size=20),
     "vit-wide": lambda: vit(hidden_size=128, intermediate_size=352, num_attention_heads=8, image_size=32, patch_size=8),
+    **DECODERS,
+    "llama-rope-yarn": lambda: llama(rope_parameters=YARN),
+    "llama-rope-yarn-betas": lambda: llama(head_dim=32, rope_parameters={**YARN, "beta_fast": 8.0, "beta_slow": 2.0, "mscale": 0.7,
+                                                                         "mscale_all_dim": 0.9, "truncate": False}),
+    "llama-rope-longrope": lambda: llama(rope_parameters={**LONGROPE, "original_max_position_embeddings": 64, "factor": 2.0}),
+    "llama-rope-longer": lambda: llama(rope_parameters={**LONGROPE, "original_max_position_embeddings": 8, "attention_factor": 1.25}),
+    "qwen2-plain": lambda: qwen2(),
+    "qwen2-layer-types": lambda: qwen2(use_sliding_window=True, sliding_window=4, layer_types=["sliding_attention", "full_attention"]),
+    "qwen2-wide": lambda: qwen2(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
+    "qwen3-plain": lambda: qwen3(),
+    "qwen3-bias": lambda: qwen3(attention_bias=True, tie_word_embeddings=True),
+    "qwen3-window": lambda: qwen3(use_sliding_window=True, sliding_window=3, max_window_layers=1),
+    "qwen3-wide": lambda: qwen3(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
+    "mistral-no-window": lambda: mistral(sliding_window=None),
+    "mistral-window-2": lambda: mistral(sliding_window=2),
+    "mistral-head-dim": lambda: mistral(head_dim=10, tie_word_embeddings=True),
+    "mistral-wide": lambda: mistral(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
+    "olmo2-bias": lambda: olmo2(attention_bias=True, tie_word_embeddings=True),
+    "olmo2-wide": lambda: olmo2(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
+    "phi3-plain": lambda: phi3(),
+    "phi3-mha": lambda: phi3(num_key_value_heads=4, sliding_window=3),
+    "phi3-part": lambda: phi3(hidden_size=32, tie_word_embeddings=True,
+                              rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.75}),
+    "phi3-short": lambda: phi3(rope_parameters=LONGROPE, original_max_position_embeddings=32),
+    "phi3-wide": lambda: phi3(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
+    "gemma2-no-caps": lambda: gemma2(attn_logit_softcapping=None, final_logit_softcapping=None),
+    "gemma2-scale": lambda: gemma2(query_pre_attn_scalar=6, attention_bias=True),
+    "gemma2-untied": lambda: gemma2(tie_word_embeddings=False, layer_types=["full_attention", "sliding_attention"]),
+    "gemma2-wide": lambda: gemma2(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
+    "gemma3-pattern": lambda: gemma3(layer_types=None, num_hidden_layers=6),
+    "gemma3-rope": lambda: gemma3(final_logit_softcapping=4.0,
+                                  rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 5e4},
+                                                   "sliding_attention": {"rope_type": "default", "rope_theta": 1e3}}),
+    "gemma3-wide": lambda: gemma3(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
 }
 # Where five steps would learn the batch by heart: of a loss near 0 few digits are left (transformers' own float32 is then 3e-6
 # from float64), and 1e-6 of it is no measure.
@@ -104,7 +187,8 @@ def loss_of(logits, targets):
 def load(folder):
     config = transformers.AutoConfig.from_pretrained(folder)
     auto = AutoModelForImageClassification if takes_images(config) else AutoModelForCausalLM
-    return auto.from_pretrained(folder, dtype=torch.float32)
+    # The attention that it would choose leaves out Gemma 2's cap of the scores.
+    return auto.from_pretrained(folder, dtype=torch.float32, **({"attn_implementation": "eager"} if config.model_type == "gemma2" else {}))
 
 
 def forward(model, inputs):
@@ -127,9 +211,10 @@ def write(folder, make, seed, sharded=False):
     torch.manual_seed(seed)
     model = make().train()
     std = 1.2 / model.config.hidden_size**0.5  # every part matters, and nothing grows from layer to layer
+    one = 0 if model.config.model_type.startswith("gemma") else 1  # that Gemma adds to a norm's weights
     with torch.no_grad():  # weights that 16 bits hold exactly
         for name, p in model.named_parameters():
-            p.copy_((torch.randn_like(p) * std + (1 if "norm" in name or ".ln_" in name and "weight" in name else 0)).bfloat16().float())
+            p.copy_((torch.randn_like(p) * std + (one if "norm" in name or ".ln_" in name and "weight" in name else 0)).bfloat16().float())
     model.to(torch.bfloat16).save_pretrained(folder, **({"max_shard_size": "10KB"} if sharded else {}))
     learning_rate = LEARNING_RATES.get(Path(folder).name, LEARNING_RATE)
     model = load(folder).train()  # .to() rounded the rotary frequencies too
@@ -187,12 +272,12 @@ def main():
         return
     root = Path(sys.argv[2])
     recording = sys.argv[1] == "record"
-    for seed, (name, make) in enumerate((RECORDED if recording else VARIATIONS).items()):
+    for seed, (name, make) in enumerate(({**RECORDED, **DECODERS} if recording else VARIATIONS).items()):
         write(root / name, make, seed)
         if recording:
             (root / name / "generation_config.json").unlink(missing_ok=True)
     if not recording:
-        for name in ("llama", "llama-rope-llama3", "gpt2"):
+        for name in ("llama", "llama-rope-llama3", "llama-rope-yarn", "qwen2", "qwen3-window", "mistral", "olmo2", "phi3", "gemma2", "gpt2"):
             write(root / f"{name}-old", VARIATIONS[name], 99)
             old_names(root / f"{name}-old")
         to_torch_save(root / "gpt2-old")

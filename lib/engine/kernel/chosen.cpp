@@ -15,6 +15,7 @@ Kernels completed(Kernels kernels) {
   fill(kernels.rms_norm, plain().rms_norm);
   fill(kernels.project, plain().project);
   fill(kernels.swiglu, plain().swiglu);
+  fill(kernels.geglu, plain().geglu);
   fill(kernels.rotate, plain().rotate);
   fill(kernels.grouped_attention, plain().grouped_attention);
   fill(kernels.bidirectional_attention, plain().bidirectional_attention);

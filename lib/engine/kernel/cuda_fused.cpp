@@ -242,11 +242,13 @@ extern "C" const Kernels* zs_cuda_kernels() {
       },
       attention,
       embedding_layer,
-      [](const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
+      [](const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N, double cap) {
+        if (cap > 0) return plain().loss(x_NC, weight_VC, targets_N, cap);
         return Loss::apply(x_NC.contiguous(), weight_VC, targets_N.contiguous(),
                            at::GradMode::is_enabled() && x_NC.requires_grad());
       },
       rms_norm_layer,
+      nullptr,
       nullptr,
       nullptr,
       nullptr,

@@ -259,7 +259,8 @@ struct Embedding : torch::autograd::Function<Embedding> {
 void require_16_bits(const char* layer) {
   if (float8_in_use())
     throw Error(std::string("--fp8 has no kernel for this model's ") + layer +
-                " (biases, dropout, or widths that are no whole number of 16 bytes): leave it out");
+                " (other norms, windows, caps or rotations than Llama's, biases, dropout, or widths that are no whole "
+                "number of 16 bytes): leave it out");
 }
 
 bool has_kernels(const Tensor& x) { return x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16; }
@@ -268,17 +269,18 @@ bool whole_packs(std::int64_t C, const Tensor& x) { return C * x.element_size() 
 }  // namespace
 
 Normed rms_norm_layer(const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
-  if (!has_kernels(x_BTC) || !rms_norm_fits(x_BTC.size(-1), x_BTC.element_size()))
+  if (!has_kernels(x_BTC) || weight_C.scalar_type() != x_BTC.scalar_type() ||
+      !rms_norm_fits(x_BTC.size(-1), x_BTC.element_size()))
     return plain().rms_norm(x_BTC, weight_C, epsilon);
   const Variables made = RmsNorm::apply(x_BTC, weight_C, epsilon);
   return {made[0], made[1]};
 }
 
 Tensor attention_layer(const Tensor& x_BTC, const AttentionLayer& layer) {
-  const std::int64_t H = layer.heads, D = layer.q.weight_OI.size(0) / H, K = layer.k.weight_OI.size(0) / D;
+  const std::int64_t H = layer.attending.heads, D = layer.q.weight_OI.size(0) / H, K = layer.k.weight_OI.size(0) / D;
   const bool has_bias =
       layer.q.bias_O.defined() || layer.k.bias_O.defined() || layer.v.bias_O.defined() || layer.o.bias_O.defined();
-  if (has_bias || layer.dropout > 0 || x_BTC.scalar_type() != at::kBFloat16 ||
+  if (!layer.plain() || has_bias || layer.attending.dropout > 0 || x_BTC.scalar_type() != at::kBFloat16 ||
       !rms_norm_fits(x_BTC.size(-1), x_BTC.element_size()) || !rotate_fits(D / 2, x_BTC.element_size()) ||
       !attention_fits({x_BTC.size(0), x_BTC.size(1), H, K, D, x_BTC.scalar_type()}))
     return require_16_bits("attention"), plain().attention_layer(x_BTC, layer);
@@ -288,7 +290,7 @@ Tensor attention_layer(const Tensor& x_BTC, const AttentionLayer& layer) {
 
 Tensor gated_layer(const Tensor& x_BTC, const GatedLayer& layer) {
   const bool has_bias = layer.gate.bias_O.defined() || layer.up.bias_O.defined() || layer.down.bias_O.defined();
-  if (has_bias || !has_kernels(x_BTC) || !rms_norm_fits(x_BTC.size(-1), x_BTC.element_size()) ||
+  if (!layer.plain() || has_bias || !has_kernels(x_BTC) || !rms_norm_fits(x_BTC.size(-1), x_BTC.element_size()) ||
       !whole_packs(layer.gate.weight_OI.size(0), x_BTC))
     return require_16_bits("feed-forward network"), plain().gated_layer(x_BTC, layer);
   return Gated::apply(x_BTC, layer.norm_C, layer.gate.weight_OI, layer.up.weight_OI, layer.down.weight_OI,

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each layer as one node of autograd. Shapes as in kernels.hpp; D = C/H, S keys seen by a block of queries. Tensors are
-// float32, or all of bfloat16: then the products of layers are made of bfloat16, and the rest is float32 inside a
-// layer.
+// Each layer as one node of autograd. Shapes as in kernels.hpp. Tensors are float32, or all of bfloat16: then the
+// products of layers are made of bfloat16, and the rest is float32 inside a layer.
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
+#include "kernel/fused_attention.hpp"
 #include "kernel/gradient.hpp"
 #include "kernel/kernels.hpp"
 #include "kernel/product.hpp"
 #include "kernel/rows.hpp"
 #include "kernel/vector.hpp"
-#include "unit/random.hpp"
 
 namespace zs::kernel {
 namespace {
@@ -66,153 +64,6 @@ struct Gelu : torch::autograd::Function<Gelu> {
   }
 };
 
-/// Queries [begin, end) of one head see the keys [0, end). Blocks of queries leave out most of what causality masks.
-constexpr std::int64_t kQueries = 64;
-
-/// Queries, keys and values (or gradients by them) of all heads: views [B, T, H*D] and [B, T, K*D]; float32.
-struct Heads {
-  Tensor q_BTE, k_BTF, v_BTF;
-  std::int64_t heads;
-  bool causal = true;
-
-  std::int64_t width() const { return q_BTE.size(2) / heads; }
-  /// Queries that are computed at once, and the keys that a query sees.
-  std::int64_t block() const { return causal ? std::min(kQueries, q_BTE.size(1)) : q_BTE.size(1); }
-  std::int64_t seen(std::int64_t query) const { return causal ? query + 1 : q_BTE.size(1); }
-  /// Heads that share keys and values.
-  std::int64_t sharing() const { return q_BTE.size(2) / k_BTF.size(2); }
-  static Heads packed(const Tensor& qkv_BTE, std::int64_t heads) {
-    const std::int64_t C = qkv_BTE.size(2) / 3;
-    return {qkv_BTE.narrow(2, 0, C), qkv_BTE.narrow(2, C, C), qkv_BTE.narrow(2, 2 * C, C), heads};
-  }
-};
-
-/// Those of one head of one sample: [T, D].
-struct Head {
-  Head(const Heads& all, std::int64_t sample, std::int64_t head) {
-    const std::int64_t D = all.width(), shared = head / all.sharing();
-    q_TD = all.q_BTE.select(0, sample).narrow(1, head * D, D);
-    k_TD = all.k_BTF.select(0, sample).narrow(1, shared * D, D);
-    v_TD = all.v_BTF.select(0, sample).narrow(1, shared * D, D);
-  }
-  Tensor q_TD, k_TD, v_TD;
-};
-
-Tensor mask_of(const Tensor& mask_BHTT, std::int64_t b, std::int64_t h, std::int64_t begin, std::int64_t end) {
-  return mask_BHTT.select(0, b).select(0, h).narrow(0, begin, end - begin).narrow(1, 0, end);
-}
-Tensor dropped(const Tensor& seen_QS, const Tensor& mask_BHTT, std::int64_t b, std::int64_t h, std::int64_t begin,
-               std::int64_t end) {
-  return mask_BHTT.defined() ? seen_QS * mask_of(mask_BHTT, b, h, begin, end) : seen_QS;
-}
-
-/// What attention gives, and keeps for backward.
-struct Attended {
-  Tensor out_BTE, weights_BHTT, mask_BHTT;
-};
-
-Attended attend(const Heads& all, double dropout, std::int64_t key) {
-  const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), E = all.q_BTE.size(2), D = all.width(),
-                     heads = all.heads;
-  const double scale = 1 / std::sqrt(static_cast<double>(D));
-  Tensor out_BTE = at::empty({B, T, E}, all.q_BTE.options()),
-         weights_BHTT = at::empty({B, heads, T, T}, all.q_BTE.options());
-  Tensor mask_BHTT;
-  if (dropout > 0) mask_BHTT = unit::dropout_mask(weights_BHTT, dropout, static_cast<std::uint64_t>(key));
-  for (std::int64_t i = 0; i < B * heads; ++i) {
-    const std::int64_t b = i / heads, h = i % heads;
-    const Head head(all, b, h);
-    const Tensor out_TD = out_BTE.select(0, b).narrow(1, h * D, D);
-    const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
-    for (std::int64_t begin = 0; begin < T; begin += all.block()) {
-      const std::int64_t end = std::min(T, begin + all.block());
-      const Tensor seen_QS = weights_TT.narrow(0, begin, end - begin).narrow(1, 0, end);
-      multiply(seen_QS, head.q_TD.narrow(0, begin, end - begin), head.k_TD.narrow(0, 0, end).t(), 0, scale);
-      for (std::int64_t query = begin; query < end; ++query) {
-        float* const row = weights_TT.data_ptr<float>() + query * T;
-        softmax(row, all.seen(query));
-        std::fill(row + all.seen(query), row + end, 0.0F);
-      }
-      const Tensor used_QS = dropped(seen_QS, mask_BHTT, b, h, begin, end);
-      multiply(out_TD.narrow(0, begin, end - begin), used_QS, head.v_TD.narrow(0, 0, end), 0);
-    }
-  }
-  return {out_BTE, weights_BHTT, mask_BHTT};
-}
-
-/// Sets `gradients` from that by the output.
-void attend_backward(const Heads& all, const Attended& attended, const Tensor& dout_BTE, const Heads& gradients) {
-  const Tensor &weights_BHTT = attended.weights_BHTT, &mask_BHTT = attended.mask_BHTT;
-  const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), D = all.width(), heads = all.heads;
-  const double scale = 1 / std::sqrt(static_cast<double>(D));
-  const Tensor scratch = at::empty({all.block() * T}, all.q_BTE.options());
-  for (std::int64_t i = 0; i < B * heads; ++i) {
-    const std::int64_t b = i / heads, h = i % heads;
-    const Head head(all, b, h), d(gradients, b, h);
-    const Tensor dout_TD = dout_BTE.select(0, b).narrow(1, h * D, D);
-    const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
-    // The last block sees every key: with the first of the heads that share them it sets what the others add to.
-    for (std::int64_t begin = (T - 1) / all.block() * all.block(); begin >= 0; begin -= all.block()) {
-      const std::int64_t end = std::min(T, begin + all.block()), count = end - begin;
-      const double beta = end == T && h % all.sharing() == 0 ? 0 : 1;
-      const Tensor seen_QS = weights_TT.narrow(0, begin, count).narrow(1, 0, end),
-                   dout_QD = dout_TD.narrow(0, begin, count);
-      multiply(d.v_TD.narrow(0, 0, end), dropped(seen_QS, mask_BHTT, b, h, begin, end).t(), dout_QD, beta);
-      Tensor dseen_QS = scratch.narrow(0, 0, count * end).view({count, end});
-      multiply(dseen_QS, dout_QD, head.v_TD.narrow(0, 0, end).t(), 0);
-      if (mask_BHTT.defined()) dseen_QS.mul_(mask_of(mask_BHTT, b, h, begin, end));
-      for (std::int64_t query = begin; query < end; ++query)
-        softmax_backward(weights_TT.data_ptr<float>() + query * T, dseen_QS.data_ptr<float>() + (query - begin) * end,
-                         end);
-      multiply(d.q_TD.narrow(0, begin, count), dseen_QS, head.k_TD.narrow(0, 0, end), 0, scale);
-      multiply(d.k_TD.narrow(0, 0, end), dseen_QS.t(), head.q_TD.narrow(0, begin, count), beta, scale);
-    }
-  }
-}
-
-struct Attention : torch::autograd::Function<Attention> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, std::int64_t heads, double dropout,
-                        std::int64_t key) {
-    RECORD_USER_SCOPE("zs::attention");
-    const Attended attended = attend(Heads::packed(qkv_BTE.to(at::kFloat), heads), dropout, key);
-    ctx->save_for_backward({qkv_BTE, attended.weights_BHTT, attended.mask_BHTT});
-    ctx->saved_data["heads"] = heads;
-    return attended.out_BTE.to(qkv_BTE.scalar_type());
-  }
-
-  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
-    const Variables saved = ctx->get_saved_variables();
-    const std::int64_t heads = ctx->saved_data["heads"].toInt();
-    const Tensor qkv_BTE = saved[0].to(at::kFloat), dqkv_BTE = at::empty_like(qkv_BTE);
-    attend_backward(Heads::packed(qkv_BTE, heads), {{}, saved[1], saved[2]}, gradients[0].to(at::kFloat),
-                    Heads::packed(dqkv_BTE, heads));
-    return {dqkv_BTE.to(saved[0].scalar_type()), Tensor(), Tensor(), Tensor()};
-  }
-};
-
-struct GroupedAttention : torch::autograd::Function<GroupedAttention> {
-  static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
-                        std::int64_t heads, bool causal, double dropout, std::int64_t key) {
-    const Attended attended =
-        attend({q_BTE.to(at::kFloat), k_BTF.to(at::kFloat), v_BTF.to(at::kFloat), heads, causal}, dropout, key);
-    ctx->save_for_backward({q_BTE, k_BTF, v_BTF, attended.weights_BHTT, attended.mask_BHTT});
-    ctx->saved_data["heads"] = heads;
-    ctx->saved_data["causal"] = causal;
-    return attended.out_BTE.to(q_BTE.scalar_type());
-  }
-
-  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
-    const Variables saved = ctx->get_saved_variables();
-    const std::int64_t heads = ctx->saved_data["heads"].toInt();
-    const bool causal = ctx->saved_data["causal"].toBool();
-    const auto type = saved[0].scalar_type();
-    const Heads all = {saved[0].to(at::kFloat), saved[1].to(at::kFloat), saved[2].to(at::kFloat), heads, causal};
-    const Heads d = {at::empty_like(all.q_BTE), at::empty_like(all.k_BTF), at::empty_like(all.v_BTF), heads};
-    attend_backward(all, {{}, saved[3], saved[4]}, gradients[0].to(at::kFloat), d);
-    return {d.q_BTE.to(type), d.k_BTF.to(type), d.v_BTF.to(type), Tensor(), Tensor(), Tensor(), Tensor()};
-  }
-};
-
 struct Embedding : torch::autograd::Function<Embedding> {
   static Tensor forward(AutogradContext* ctx, const Tensor& weight_VC, const Tensor& tokens_BT) {
     ctx->save_for_backward({weight_VC, tokens_BT});
@@ -243,11 +94,12 @@ struct Embedding : torch::autograd::Function<Embedding> {
 /// gradient is used up in the forward pass: what waits for backward is as large as the weight, however many rows.
 struct Loss : torch::autograd::Function<Loss> {
   static Tensor forward(AutogradContext* ctx, const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N,
-                        bool differentiated) {
+                        double cap, bool differentiated) {
     RECORD_USER_SCOPE("zs::loss");
     const std::int64_t N = x_NC.size(0), C = x_NC.size(1), V = weight_VC.size(0), rows = std::min(N, C);
     const auto* const targets = targets_N.data_ptr<std::int64_t>();
     const Tensor chunk = at::empty({rows, V}, x_NC.options());
+    std::vector<float> slopes(cap > 0 ? static_cast<std::size_t>(V) : 0);
     Tensor dx_NC, dweight_VC;
     if (differentiated && rows < N) {
       dx_NC = at::empty_like(x_NC);
@@ -260,7 +112,10 @@ struct Loss : torch::autograd::Function<Loss> {
       multiply(logits_RV, x_RC, weight_VC.t(), 0);
       const Rows logits(logits_RV);
       for (std::int64_t i = 0; i < count; ++i) {
-        sum += cross_entropy(logits.read(i), V, targets[begin + i], 1.0F / static_cast<float>(N), differentiated);
+        float* const row = logits.read(i);
+        if (cap > 0) kernel::cap(row, slopes.data(), V, static_cast<float>(cap));
+        sum += cross_entropy(row, V, targets[begin + i], 1.0F / static_cast<float>(N), differentiated);
+        if (differentiated && cap > 0) multiply(slopes.data(), row, V);
         if (differentiated) logits.write(i);
       }
       if (!dx_NC.defined()) continue;
@@ -281,12 +136,12 @@ struct Loss : torch::autograd::Function<Loss> {
     Gradient weight(weight_VC);
     if (const Tensor dx_NC = ctx->saved_data["dx"].toTensor(); dx_NC.defined()) {
       weight.sum().add_(ctx->saved_data["dweight"].toTensor(), scale);
-      return {dx_NC * scale, weight.returned(), Tensor(), Tensor()};
+      return {dx_NC * scale, weight.returned(), Tensor(), Tensor(), Tensor()};
     }
     const Tensor dlogits_NV = ctx->saved_data["dlogits"].toTensor(), dx_NC = at::empty_like(x_NC);
     multiply(weight.sum(), dlogits_NV.t(), x_NC, 1, scale);
     multiply(dx_NC, dlogits_NV, weight_VC, 0, scale);
-    return {dx_NC, weight.returned(), Tensor(), Tensor()};
+    return {dx_NC, weight.returned(), Tensor(), Tensor(), Tensor()};
   }
 
  private:
@@ -431,12 +286,12 @@ const Kernels& fused() {
         return residual_BTO + Linear::apply(x_BTI, weight_IO, bias_O);
       },
       [](const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
-        return Attention::apply(qkv_BTE, heads, dropout, static_cast<std::int64_t>(key));
+        return fused_attention(qkv_BTE, {heads, dropout, key});
       },
       [](const Tensor& weight_VC, const Tensor& tokens_BT) { return Embedding::apply(weight_VC, tokens_BT); },
-      [](const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
+      [](const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N, double cap) {
         const bool differentiated = at::GradMode::is_enabled() && (x_NC.requires_grad() || weight_VC.requires_grad());
-        return Loss::apply(x_NC, weight_VC, targets_N.contiguous(), differentiated);
+        return Loss::apply(x_NC, weight_VC, targets_N.contiguous(), cap, differentiated);
       },
       [](const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
         const Variables made = RmsNorm::apply(x_BTC, weight_C, epsilon);
@@ -446,18 +301,16 @@ const Kernels& fused() {
         return Project::apply(x_BTI, weight_OI, bias_O.defined() ? c10::optional<Tensor>(bias_O) : c10::nullopt);
       },
       [](const Tensor& gate_BTI, const Tensor& up_BTI) { return Swiglu::apply(gate_BTI, up_BTI); },
+      [](const Tensor& gate_BTI, const Tensor& up_BTI) { return Gelu::apply(gate_BTI) * up_BTI; },
       [](const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
         return Rotate::apply(x_BTE, cos_TR, sin_TR);
       },
-      [](const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, std::int64_t heads, double dropout,
-         std::uint64_t key) {
-        return GroupedAttention::apply(q_BTE, k_BTF, v_BTF, heads, /*causal=*/true, dropout,
-                                       static_cast<std::int64_t>(key));
+      [](const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, const Attending& how) {
+        return fused_grouped_attention(q_BTE, k_BTF, v_BTF, how, /*causal=*/true);
       },
       [](const Tensor& q_BTE, const Tensor& k_BTE, const Tensor& v_BTE, std::int64_t heads, double dropout,
          std::uint64_t key) {
-        return GroupedAttention::apply(q_BTE, k_BTE, v_BTE, heads, /*causal=*/false, dropout,
-                                       static_cast<std::int64_t>(key));
+        return fused_grouped_attention(q_BTE, k_BTE, v_BTE, {heads, dropout, key}, /*causal=*/false);
       },
       [](const Tensor& x_BTC, const AttentionLayer& layer) { return attention_layer(fused(), x_BTC, layer); },
       [](const Tensor& x_BTC, const GatedLayer& layer) { return gated_layer(fused(), x_BTC, layer); },

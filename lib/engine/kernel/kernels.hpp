@@ -20,22 +20,51 @@ struct Projection {
   at::Tensor weight_OI, bias_O{};
 };
 
-/// Llama's attention: norm, queries, keys, values, rotation, attention of H heads with dropout of the weights, output.
+/// How H heads attend causally, with dropout of the weights.
+struct Attending {
+  std::int64_t heads;
+  double dropout = 0;
+  std::uint64_t key = 0;
+  double scale = 0;         ///< of the scores; 0: 1 / sqrt(D)
+  double cap = 0;           ///< a score s becomes cap tanh(s / cap); 0: stays
+  std::int64_t window = 0;  ///< keys that a query sees, up to its own; 0: all
+};
+
+/// Attention of a decoder: norm, queries, keys, values, rotation, attention of the heads, output. Norms that are
+/// undefined are left out: before it, of its output, and of queries and keys (of each head, or of all of them together,
+/// as many numbers as the weight has). A norm's weight of float32 multiplies before the result is rounded to the type
+/// of x.
 struct AttentionLayer {
   at::Tensor norm_C;
   double epsilon;
   Projection q, k, v, o;
-  at::Tensor cos_TR, sin_TR;
-  std::int64_t heads;
-  double dropout;
-  std::uint64_t key;
+  at::Tensor cos_TR, sin_TR;  ///< R < D/2: the first 2R numbers of a head are turned
+  Attending attending;
+  at::Tensor q_norm{}, k_norm{}, post_norm_C{};
+
+  /// Whether it is Llama's, whose norm comes first and alone.
+  bool plain() const {
+    return norm_C.defined() && norm_C.scalar_type() == q.weight_OI.scalar_type() && !q_norm.defined() &&
+           !post_norm_C.defined() && attending.scale == 0 && attending.cap == 0 && attending.window == 0 &&
+           2 * cos_TR.size(1) * attending.heads == q.weight_OI.size(0);
+  }
 };
 
-/// Llama's feed-forward network: norm, gate and up, SwiGLU, down.
+/// What the gate goes through before it multiplies.
+enum class Activation { silu, gelu_tanh };
+
+/// Feed-forward network of a decoder: norm, gate and up, SwiGLU or GeGLU, down, norm; norms as in attention.
 struct GatedLayer {
   at::Tensor norm_C;
   double epsilon;
   Projection gate, up, down;
+  Activation activation = Activation::silu;
+  at::Tensor post_norm_C{};
+
+  bool plain() const {
+    return norm_C.defined() && norm_C.scalar_type() == gate.weight_OI.scalar_type() && !post_norm_C.defined() &&
+           activation == Activation::silu;
+  }
 };
 
 struct Kernels {
@@ -53,23 +82,26 @@ struct Kernels {
   at::Tensor (*attention)(const at::Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key);
   /// Rows of weight_VC: [B, T, C].
   at::Tensor (*embedding)(const at::Tensor& weight_VC, const at::Tensor& tokens_BT);
-  /// Mean cross-entropy of the next token under the logits x_NC times the transpose of weight_VC: a scalar.
-  at::Tensor (*loss)(const at::Tensor& x_NC, const at::Tensor& weight_VC, const at::Tensor& targets_N);
+  /// Mean cross-entropy of the next token under the logits x_NC times the transpose of weight_VC, capped as Attending
+  /// says: a scalar.
+  at::Tensor (*loss)(const at::Tensor& x_NC, const at::Tensor& weight_VC, const at::Tensor& targets_N, double cap);
 
   // A device's own kernels may leave out what follows: chosen() fills in the plain ones.
 
-  /// x times weight over its root mean square, over the last dimension (Zhang & Sennrich 2019).
+  /// x times weight over its root mean square, over the last dimension (Zhang & Sennrich 2019). The weight is of x's
+  /// type, or of float32: then it multiplies before the result is rounded.
   Normed (*rms_norm)(const at::Tensor& x_BTC, const at::Tensor& weight_C, double epsilon) = nullptr;
   /// x_BTI times the transpose of weight_OI, plus bias_O where that is defined: [B, T, O].
   at::Tensor (*project)(const at::Tensor& x_BTI, const at::Tensor& weight_OI, const at::Tensor& bias_O) = nullptr;
   /// SiLU of the gate, times `up` (Shazeer 2020).
   at::Tensor (*swiglu)(const at::Tensor& gate_BTI, const at::Tensor& up_BTI) = nullptr;
+  /// GELU by tanh of the gate, times `up`.
+  at::Tensor (*geglu)(const at::Tensor& gate_BTI, const at::Tensor& up_BTI) = nullptr;
   /// Heads of D numbers turned by their position: number r of the first half with number r of the second.
   at::Tensor (*rotate)(const at::Tensor& x_BTE, const at::Tensor& cos_TR, const at::Tensor& sin_TR) = nullptr;
-  /// Causal self-attention of H heads, each H/K of which share keys and values, with dropout of the weights: [B, T,
-  /// H*D].
+  /// Self-attention of H heads, each H/K of which share keys and values: [B, T, H*D].
   at::Tensor (*grouped_attention)(const at::Tensor& q_BTE, const at::Tensor& k_BTF, const at::Tensor& v_BTF,
-                                  std::int64_t heads, double dropout, std::uint64_t key) = nullptr;
+                                  const Attending& how) = nullptr;
   /// Self-attention of H heads in which every token sees every token, with dropout of the weights: [B, T, H*D].
   at::Tensor (*bidirectional_attention)(const at::Tensor& q_BTE, const at::Tensor& k_BTE, const at::Tensor& v_BTE,
                                         std::int64_t heads, double dropout, std::uint64_t key) = nullptr;

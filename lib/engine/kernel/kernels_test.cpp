@@ -149,6 +149,11 @@ TEST_CASE("kernel: SwiGLU, also far from zero") {
         {random({3, 7, 33}, 1, 8), random({3, 7, 33}, 2)});
 }
 
+TEST_CASE("kernel: GeGLU") {
+  agree([](const Kernels& k, const auto& in) { return k.geglu(in[0], in[1]); },
+        {random({2, 5, 33}, 1, 3), random({2, 5, 33}, 2)});
+}
+
 TEST_CASE("kernel: rotation by position keeps lengths, and does nothing at position 0") {
   const Tensor angles_TR = random({9, 4}, 7);
   angles_TR[0].zero_();
@@ -170,7 +175,9 @@ TEST_CASE("kernel: attention whose heads share keys and values; with as many of 
         CAPTURE(length);
         CAPTURE(shared);
         agree(
-            [=](const Kernels& k, const auto& in) { return k.grouped_attention(in[0], in[1], in[2], 6, dropout, 17); },
+            [=](const Kernels& k, const auto& in) {
+              return k.grouped_attention(in[0], in[1], in[2], {6, dropout, 17});
+            },
             {random({2, length, 6 * 8}, 5), random({2, length, shared * 8}, 6), random({2, length, shared * 8}, 7)});
       }
     }
@@ -180,8 +187,56 @@ TEST_CASE("kernel: attention whose heads share keys and values; with as many of 
     CHECK(at::equal(
         kernels->attention(qkv_BTE, 6, 0, 0),
         kernels->grouped_attention(qkv_BTE.narrow(2, 0, 48).contiguous(), qkv_BTE.narrow(2, 48, 48).contiguous(),
-                                   qkv_BTE.narrow(2, 96, 48).contiguous(), 6, 0, 0)));
+                                   qkv_BTE.narrow(2, 96, 48).contiguous(), {6})));
   }
+}
+
+TEST_CASE("kernel: attention with a window, a cap and a scale of its own") {
+  for (const Attending& how :
+       {Attending{.heads = 6, .window = 2}, Attending{.heads = 6, .window = 5}, Attending{.heads = 6, .window = 64},
+        Attending{.heads = 6, .dropout = 0.3, .key = 17, .window = 70}, Attending{.heads = 6, .scale = 0.7},
+        Attending{.heads = 6, .cap = 0.8},
+        Attending{.heads = 6, .dropout = 0.3, .key = 17, .scale = 0.5, .cap = 1.5, .window = 9}}) {
+    for (const std::int64_t length : {2, 64, 130}) {
+      for (const std::int64_t shared : {1, 6}) {
+        CAPTURE(how.window);
+        CAPTURE(how.cap);
+        CAPTURE(how.scale);
+        CAPTURE(length);
+        agree([=](const Kernels& k, const auto& in) { return k.grouped_attention(in[0], in[1], in[2], how); },
+              {random({2, length, 6 * 8}, 5), random({2, length, shared * 8}, 6), random({2, length, shared * 8}, 7)});
+      }
+    }
+  }
+  const Tensor q = random({1, 100, 16}, 1), k = random({1, 100, 16}, 2), v = random({1, 100, 16}, 3);
+  Tensor far = v.clone();
+  far.narrow(1, 0, 20).fill_(1e30);
+  for (const Kernels* const kernels : {&plain(), &fused()}) {
+    const Tensor all = kernels->grouped_attention(q, k, v, {2}),
+                 near = kernels->grouped_attention(q, k, v, {.heads = 2, .window = 10}),
+                 moved = kernels->grouped_attention(q, k, far, {.heads = 2, .window = 10});
+    CHECK(at::equal(near.narrow(1, 29, 71), moved.narrow(1, 29, 71)));  // 28 sees 19 still
+    CHECK(!at::equal(near.select(1, 28), moved.select(1, 28)));
+    CHECK(at::equal(kernels->grouped_attention(q, k, v, {.heads = 2, .window = 1}), v));
+    CHECK(distance(all.narrow(1, 0, 10), near.narrow(1, 0, 10)) < 1e-6);
+    CHECK(distance(all, near) > 0.1);
+    CHECK(distance(kernels->grouped_attention(q, k, v, {.heads = 2, .cap = 1e-9}),
+                   kernels->grouped_attention(q, k, v, {.heads = 2, .scale = 1e-9})) < 1e-6);
+  }
+}
+
+TEST_CASE("kernel: a cap is tanh, close to that in double near 0 and far from it, and what is not a number stays so") {
+  const Tensor x = at::cat({random({5000}, 1, 0.1), random({5000}, 2, 20), at::zeros({1}), at::full({1}, INFINITY)});
+  Tensor y = x.clone(), slopes = at::empty_like(x);
+  cap(y.data_ptr<float>(), slopes.data_ptr<float>(), x.numel(), 7);
+  const Tensor expected = (x.to(at::kDouble) / 7).tanh();
+  CHECK((y.to(at::kDouble) - expected * 7).abs().max().item<double>() < 2e-6);
+  CHECK(((y.to(at::kDouble) - expected * 7) / expected.abs().clamp_min(1e-30) / 7).abs().max().item<double>() < 1e-6);
+  CHECK((slopes.to(at::kDouble) - (1 - expected * expected)).abs().max().item<double>() < 5e-7);
+  float bad[] = {NAN, 1};
+  cap(bad, nullptr, 2, 7);
+  CHECK(std::isnan(bad[0]));
+  CHECK(!std::isnan(bad[1]));
 }
 
 TEST_CASE("kernel: attention does not look ahead") {
@@ -294,14 +349,22 @@ TEST_CASE("kernel: float32 becomes bfloat16 as LibTorch rounds it, and comes bac
 TEST_CASE("kernel: loss of more rows than are kept at once, and without a gradient") {
   const Tensor targets_N = at::randint(0, 103, {53}, unit::generator(4), at::TensorOptions(at::kLong));
   const std::vector<Tensor> inputs = {random({53, 16}, 1), random({103, 16}, 2)};
-  agree([&](const Kernels& k, const auto& in) { return k.loss(in[0], in[1], targets_N); }, inputs);
-  CHECK(distance(fused().loss(inputs[0], inputs[1], targets_N), plain().loss(inputs[0], inputs[1], targets_N)) < 2e-6);
+  for (const double cap : {0.0, 1.5}) {
+    CAPTURE(cap);
+    agree([&](const Kernels& k, const auto& in) { return k.loss(in[0], in[1], targets_N, cap); }, inputs);
+    CHECK(distance(fused().loss(inputs[0], inputs[1], targets_N, cap),
+                   plain().loss(inputs[0], inputs[1], targets_N, cap)) < 2e-6);
+  }
+  CHECK(distance(plain().loss(inputs[0], inputs[1], targets_N, 1.5), plain().loss(inputs[0], inputs[1], targets_N, 0)) >
+        0.01);
 }
 
 TEST_CASE("kernel: loss, also of a loss that is scaled") {
   const Tensor targets_N = at::randint(0, 1003, {11}, unit::generator(4), at::TensorOptions(at::kLong));
-  agree([&](const Kernels& k, const auto& in) { return k.loss(in[0], in[1], targets_N); },
-        {random({11, 16}, 1), random({1003, 16}, 2)});
+  for (const double cap : {0.0, 1.5}) {
+    agree([&](const Kernels& k, const auto& in) { return k.loss(in[0], in[1], targets_N, cap); },
+          {random({11, 16}, 1), random({1003, 16}, 2)});
+  }
 }
 
 TEST_CASE("kernel: what is not a number stays so, and a certain token costs nothing") {

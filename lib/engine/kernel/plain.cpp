@@ -39,51 +39,53 @@ Tensor linear_add(const Tensor& x_BTI, const Tensor& weight_IO, const Tensor& bi
   return residual_BTO + linear(x_BTI, weight_IO, bias_O);
 }
 
+Tensor capped(const Tensor& x, double cap) { return cap > 0 ? (x / cap).tanh() * cap : x; }
+
 /// Of queries, keys and values of as many heads: [B, T, H*D].
-Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BHTD, double dropout, std::uint64_t key,
+Tensor attend(const Tensor& all_q_BHTD, const Tensor& k_BHTD, const Tensor& v_BHTD, const Attending& how,
               bool causal = true) {
   const std::int64_t B = all_q_BHTD.size(0), H = all_q_BHTD.size(1), T = all_q_BHTD.size(2), D = all_q_BHTD.size(3);
-#if TORCH_VERSION_MAJOR >= 2                   // before, LibTorch had none, and our GPUs need a later one
-  if (all_q_BHTD.is_cuda() && dropout == 0) {  // its own choice among its deterministic kernels
-    return at::scaled_dot_product_attention(all_q_BHTD, k_BHTD, v_BHTD, {}, 0, causal)
+#if TORCH_VERSION_MAJOR >= 2  // before, LibTorch had none, and our GPUs need a later one
+  if (all_q_BHTD.is_cuda() && how.dropout == 0 && how.scale == 0 && how.cap == 0 && how.window == 0) {
+    return at::scaled_dot_product_attention(all_q_BHTD, k_BHTD, v_BHTD, {}, 0, causal)  // a deterministic kernel
         .transpose(1, 2)
         .reshape({B, T, H * D});
   }
 #endif
-  const Tensor q_BHTD = wide(all_q_BHTD * (1 / std::sqrt(static_cast<double>(D))));
-  Tensor scores_BHTT = at::matmul(q_BHTD, wide(k_BHTD).transpose(-2, -1));
+  const Tensor q_BHTD = wide(all_q_BHTD * (how.scale > 0 ? how.scale : 1 / std::sqrt(static_cast<double>(D))));
+  Tensor scores_BHTT = capped(at::matmul(q_BHTD, wide(k_BHTD).transpose(-2, -1)), how.cap);
   if (causal) scores_BHTT = scores_BHTT + at::full({T, T}, -INFINITY, q_BHTD.options()).triu_(1);
-  const Tensor weights_BHTT = unit::dropout(at::softmax(scores_BHTT, -1), dropout, key);
+  if (how.window > 0) scores_BHTT = scores_BHTT + at::full({T, T}, -INFINITY, q_BHTD.options()).tril_(-how.window);
+  const Tensor weights_BHTT = unit::dropout(at::softmax(scores_BHTT, -1), how.dropout, how.key);
   return narrowed(at::matmul(weights_BHTT, wide(v_BHTD)), all_q_BHTD).transpose(1, 2).reshape({B, T, H * D});
 }
 
 Tensor attention(const Tensor& qkv_BTE, std::int64_t heads, double dropout, std::uint64_t key) {
   const std::int64_t B = qkv_BTE.size(0), T = qkv_BTE.size(1), H = heads, D = qkv_BTE.size(2) / 3 / H;
   const Tensor qkv_3BHTD = qkv_BTE.view({B, T, 3, H, D}).permute({2, 0, 3, 1, 4});
-  return attend(qkv_3BHTD[0], qkv_3BHTD[1], qkv_3BHTD[2], dropout, key);
+  return attend(qkv_3BHTD[0], qkv_3BHTD[1], qkv_3BHTD[2], {heads, dropout, key});
 }
 
-Tensor grouped_attention(const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, std::int64_t heads,
-                         double dropout, std::uint64_t key) {
-  const std::int64_t B = q_BTE.size(0), T = q_BTE.size(1), H = heads, D = q_BTE.size(2) / H, K = k_BTF.size(2) / D;
+Tensor grouped_attention(const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, const Attending& how) {
+  const std::int64_t B = q_BTE.size(0), T = q_BTE.size(1), H = how.heads, D = q_BTE.size(2) / H, K = k_BTF.size(2) / D;
   const auto for_all = [&](const Tensor& of_BTF) {
     const Tensor of_BKTD = of_BTF.view({B, T, K, D}).transpose(1, 2);
     return K == H ? of_BKTD : of_BKTD.unsqueeze(2).expand({B, K, H / K, T, D}).reshape({B, H, T, D});
   };
-  return attend(q_BTE.view({B, T, H, D}).transpose(1, 2), for_all(k_BTF), for_all(v_BTF), dropout, key);
+  return attend(q_BTE.view({B, T, H, D}).transpose(1, 2), for_all(k_BTF), for_all(v_BTF), how);
 }
 
 Tensor bidirectional_attention(const Tensor& q_BTE, const Tensor& k_BTE, const Tensor& v_BTE, std::int64_t heads,
                                double dropout, std::uint64_t key) {
   const std::int64_t B = q_BTE.size(0), T = q_BTE.size(1), D = q_BTE.size(2) / heads;
   const auto of_heads = [&](const Tensor& x_BTE) { return x_BTE.view({B, T, heads, D}).transpose(1, 2); };
-  return attend(of_heads(q_BTE), of_heads(k_BTE), of_heads(v_BTE), dropout, key, /*causal=*/false);
+  return attend(of_heads(q_BTE), of_heads(k_BTE), of_heads(v_BTE), {heads, dropout, key}, /*causal=*/false);
 }
 
 Normed rms_norm(const Tensor& x_BTC, const Tensor& weight_C, double epsilon) {
   const Tensor wide_BTC = x_BTC.to(at::kFloat);  // as Hugging Face's, also of 16 bits
   const Tensor scaled_BTC = wide_BTC * at::rsqrt(wide_BTC.pow(2).mean(-1, /*keepdim=*/true) + epsilon);
-  return {x_BTC, weight_C * scaled_BTC.to(x_BTC.scalar_type())};
+  return {x_BTC, (weight_C * scaled_BTC.to(weight_C.scalar_type())).to(x_BTC.scalar_type())};
 }
 
 Tensor project(const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_O) {
@@ -95,6 +97,8 @@ Tensor project(const Tensor& x_BTI, const Tensor& weight_OI, const Tensor& bias_
 
 Tensor swiglu(const Tensor& gate_BTI, const Tensor& up_BTI) { return at::silu(gate_BTI) * up_BTI; }
 
+Tensor geglu(const Tensor& gate_BTI, const Tensor& up_BTI) { return at::gelu(gate_BTI, "tanh") * up_BTI; }
+
 Tensor rotate(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
   const std::int64_t B = x_BTE.size(0), T = x_BTE.size(1), R = cos_TR.size(1);
   const Tensor x_BTH2R = x_BTE.view({B, T, -1, 2, R}), a_BTHR = x_BTH2R.select(3, 0), b_BTHR = x_BTH2R.select(3, 1);
@@ -105,8 +109,9 @@ Tensor rotate(const Tensor& x_BTE, const Tensor& cos_TR, const Tensor& sin_TR) {
 
 Tensor embedding(const Tensor& weight_VC, const Tensor& tokens_BT) { return at::embedding(weight_VC, tokens_BT); }
 
-Tensor loss(const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N) {
-  return at::cross_entropy_loss(project(x_NC.unsqueeze(0), weight_VC, {}).squeeze(0).to(at::kFloat), targets_N);
+Tensor loss(const Tensor& x_NC, const Tensor& weight_VC, const Tensor& targets_N, double cap) {
+  const Tensor logits_NV = project(x_NC.unsqueeze(0), weight_VC, {}).squeeze(0);
+  return at::cross_entropy_loss(capped(logits_NV.to(at::kFloat), cap), targets_N);
 }
 
 Tensor attention_of(const Tensor& x_BTC, const AttentionLayer& layer) { return attention_layer(plain(), x_BTC, layer); }
@@ -115,21 +120,10 @@ Tensor gated_of(const Tensor& x_BTC, const GatedLayer& layer) { return gated_lay
 }  // namespace
 
 const Kernels& plain() {
-  static constexpr Kernels kernels = {norm,
-                                      linear,
-                                      linear_gelu,
-                                      linear_add,
-                                      attention,
-                                      embedding,
-                                      loss,
-                                      rms_norm,
-                                      project,
-                                      swiglu,
-                                      rotate,
-                                      grouped_attention,
-                                      bidirectional_attention,
-                                      attention_of,
-                                      gated_of};
+  static constexpr Kernels kernels = {
+      norm,         linear,  linear_gelu, linear_add, attention, embedding,         loss,
+      rms_norm,     project, swiglu,      geglu,      rotate,    grouped_attention, bidirectional_attention,
+      attention_of, gated_of};
   return kernels;
 }
 

@@ -37,6 +37,12 @@ void softmax(float* row, std::int64_t n);
 /// dp = p (dp - sum(dp p)): from the gradient by a softmax row p to that by its logits, in place.
 void softmax_backward(const float* p, float* dp, std::int64_t n);
 
+/// Each x of a row becomes cap tanh(x / cap); `slopes`, which may be the row itself, becomes the derivative by x unless
+/// it is null.
+void cap(float* row, float* slopes, std::int64_t n, float cap);
+/// y *= x, n elements.
+void multiply(const float* x, float* y, std::int64_t n);
+
 /// -log(softmax(row)[target]). With `gradient` the row becomes that loss's gradient by the logits times `scale`.
 float cross_entropy(float* row, std::int64_t n, std::int64_t target, float scale, bool gradient);
 

@@ -80,4 +80,12 @@ void Configuration::require(const char* key, std::initializer_list<nlohmann::jso
   refuse(key, "is " + (*values_)[key].dump() + ", zs knows " + known);
 }
 
+void Configuration::require_known(std::span<const std::string_view> keys, const std::string& what) const {
+  for (const auto& [key, value] : values_->items()) {
+    if (value.is_null() || value == false || value == "" || std::find(keys.begin(), keys.end(), key) != keys.end())
+      continue;
+    refuse(key, "is not known, of " + what + ": what it changes zs does not compute, leave it out if that is nothing");
+  }
+}
+
 }  // namespace zs::model

@@ -5,7 +5,9 @@
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace zs::model {
 
@@ -28,6 +30,12 @@ class Configuration {
 
   /// Throws zs::Error unless the key is not there or has one of the `values` that zs knows.
   void require(const char* key, std::initializer_list<nlohmann::json> values) const;
+  /// Throws zs::Error at a key that is not one of `keys`, unless it is off: null, false or a text of none. `what` has
+  /// them.
+  void require_known(std::span<const std::string_view> keys, const std::string& what) const;
+  void require_known(std::initializer_list<std::string_view> keys, const std::string& what) const {
+    require_known(std::span(keys.begin(), keys.size()), what);
+  }
   /// Throws zs::Error: where, the key and `why`.
   [[noreturn]] void refuse(const std::string& key, const std::string& why) const;
 

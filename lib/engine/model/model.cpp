@@ -8,8 +8,8 @@
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "model/decoder.hpp"
 #include "model/gpt2.hpp"
-#include "model/llama.hpp"
 #include "model/vit.hpp"
 
 namespace zs::model {
@@ -63,7 +63,12 @@ Source find(const std::string& name) {
 }  // namespace
 
 const std::vector<const Family*>& families() {
-  static const std::vector<const Family*> all = {&gpt2(), &llama(), &vit()};
+  static const std::vector<const Family*> all = [] {
+    std::vector<const Family*> list = {&gpt2()};
+    for (const Family& each : decoders()) list.push_back(&each);
+    list.push_back(&vit());
+    return list;
+  }();
   return all;
 }
 

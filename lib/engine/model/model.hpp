@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models, by name or by the folder that Hugging Face's save_pretrained writes. A model is a list of units; each
-// family is a file pair of its own.
+// The models, by name or by the folder that Hugging Face's save_pretrained writes. A model is a list of units; GPT-2,
+// decoders and ViT are a file pair each.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -67,7 +67,7 @@ struct Family {
   /// What of a config.json decides what is computed, key by key, in one form however old the file is.
   nlohmann::json (*meaning)(const Configuration&);
 };
-/// All families; a new one is a line in model.cpp.
+/// All families; a new one is a description in decoders.cpp, or a line in model.cpp.
 const std::vector<const Family*>& families();
 
 /// Whether the samples of a model are images. Throws zs::Error as make() does where there is no such model.

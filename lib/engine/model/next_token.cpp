@@ -7,14 +7,18 @@ namespace zs::model {
 using at::Tensor;
 
 Tensor next_token_loss(const kernel::Kernels& kernels, const Tensor& x_BTC, const Tensor& weight_VC,
-                       const unit::ForwardContext& context) {
+                       const unit::ForwardContext& context, double cap) {
   const unit::Batch& batch = context.batch;
   const Tensor x_NC = x_BTC.view({-1, x_BTC.size(2)}), targets_N = batch.targets.view({-1});
-  if (context.logits) *context.logits = at::mm(x_NC, weight_VC.t()).view({x_BTC.size(0), x_BTC.size(1), -1});
-  if (!batch.weight) return kernels.loss(x_NC, weight_VC, targets_N);
+  if (context.logits) {
+    const Tensor logits_BTV = at::mm(x_NC, weight_VC.t()).view({x_BTC.size(0), x_BTC.size(1), -1});
+    *context.logits = cap > 0 ? (logits_BTV / cap).tanh() * cap : logits_BTV;
+  }
+  if (!batch.weight) return kernels.loss(x_NC, weight_VC, targets_N, cap);
   // Only the rows that count are multiplied.
   const Tensor counts_K = at::nonzero(targets_N.ge(0)).view({-1});
-  return kernels.loss(x_NC.index_select(0, counts_K), weight_VC, targets_N.index_select(0, counts_K)) * *batch.weight;
+  return kernels.loss(x_NC.index_select(0, counts_K), weight_VC, targets_N.index_select(0, counts_K), cap) *
+         *batch.weight;
 }
 
 }  // namespace zs::model

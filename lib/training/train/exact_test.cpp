@@ -100,6 +100,40 @@ TEST_CASE("exact: stages, ranks, accumulation, passes and checkpointing give the
   }
 }
 
+TEST_CASE("exact: every family of decoders, plain and fused, has one digest whatever the layout") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const TemporaryFolder folder;
+  std::set<std::string> digests;
+  for (const char* const name :
+       {"tiny-qwen2", "tiny-qwen3", "tiny-mistral", "tiny-olmo2", "tiny-phi3", "tiny-gemma2", "tiny-gemma3"}) {
+    for (const auto& [fused, dtype] : {std::pair(false, at::kFloat), std::pair(true, at::kFloat),
+                                       std::pair(false, at::kBFloat16), std::pair(true, at::kBFloat16)}) {
+      CAPTURE(name);
+      CAPTURE(fused);
+      CAPTURE(dtype);
+      const Outcome expected = trained({.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype});
+      CHECK(expected.loss > 1);
+      CHECK(expected.norm > 0.5);
+      CHECK(digests.insert(expected.digest).second);
+      for (const int stage : {0, 1, 2, 3}) {
+        const int ranks = stage == 0 ? 4 : stage == 1 ? 2 : stage == 2 ? 8 : 4;
+        CAPTURE(stage);
+        Case c{.stage = stage,
+               .ranks = ranks,
+               .micro_steps = 8 / ranks,
+               .compiled = stage == 3,
+               .checkpointing = stage == 2,
+               .max_grad_norm = 0.5,
+               .fused = fused,
+               .model = name,
+               .dtype = dtype};
+        if (stage == 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
+        CHECK(trained(c) == expected);
+      }
+    }
+  }
+}
+
 TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes no bit") {
   at::globalContext().setDeterministicAlgorithms(true, false);
   const TemporaryFolder folder;
@@ -208,7 +242,8 @@ TEST_CASE("exact: what travels as integers is rounded alike on every number of r
 }
 
 TEST_CASE("exact: fused kernels follow the plain ones, to rounding") {
-  for (const char* const name : {"tiny", "tiny-llama", "tiny-vit"}) {
+  for (const char* const name : {"tiny", "tiny-llama", "tiny-vit", "tiny-qwen2", "tiny-qwen3", "tiny-mistral",
+                                 "tiny-olmo2", "tiny-phi3", "tiny-gemma2", "tiny-gemma3"}) {
     CAPTURE(name);
     const Outcome plain = trained({.model = name}), fused = trained({.fused = true, .model = name});
     CHECK(fused.loss == doctest::Approx(plain.loss).epsilon(1e-5));

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes as in kernels.hpp; S keys seen by a block of queries. What is computed is float32, of whatever type the
+// tensors.
+#include "kernel/fused_attention.hpp"
+
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernel/product.hpp"
+#include "kernel/vector.hpp"
+#include "unit/random.hpp"
+
+namespace zs::kernel {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using Variables = torch::autograd::variable_list;
+
+/// Queries [begin, end) of one head see the keys [first, end), where `first` is 0 but for a window. Blocks of queries
+/// leave out most of what causality and the window mask.
+constexpr std::int64_t kQueries = 64;
+
+/// Queries, keys and values (or gradients by them) of all heads: views [B, T, H*D] and [B, T, K*D]; float32.
+struct Heads {
+  Tensor q_BTE, k_BTF, v_BTF;
+  Attending how;
+  bool causal = true;
+
+  std::int64_t width() const { return q_BTE.size(2) / how.heads; }
+  double scale() const { return how.scale > 0 ? how.scale : 1 / std::sqrt(static_cast<double>(width())); }
+  /// Queries that are computed at once, and the keys that a query sees.
+  std::int64_t block() const { return causal ? std::min(kQueries, q_BTE.size(1)) : q_BTE.size(1); }
+  /// The keys that a query sees: from first(query) on, up to seen(query).
+  std::int64_t first(std::int64_t query) const {
+    return how.window > 0 ? std::max<std::int64_t>(0, query + 1 - how.window) : 0;
+  }
+  std::int64_t seen(std::int64_t query) const { return causal ? query + 1 : q_BTE.size(1); }
+  /// Heads that share keys and values.
+  std::int64_t sharing() const { return q_BTE.size(2) / k_BTF.size(2); }
+  static Heads packed(const Tensor& qkv_BTE, const Attending& how) {
+    const std::int64_t C = qkv_BTE.size(2) / 3;
+    return {qkv_BTE.narrow(2, 0, C), qkv_BTE.narrow(2, C, C), qkv_BTE.narrow(2, 2 * C, C), how};
+  }
+};
+
+/// Those of one head of one sample: [T, D].
+struct Head {
+  Head(const Heads& all, std::int64_t sample, std::int64_t head) {
+    const std::int64_t D = all.width(), shared = head / all.sharing();
+    q_TD = all.q_BTE.select(0, sample).narrow(1, head * D, D);
+    k_TD = all.k_BTF.select(0, sample).narrow(1, shared * D, D);
+    v_TD = all.v_BTF.select(0, sample).narrow(1, shared * D, D);
+  }
+  Tensor q_TD, k_TD, v_TD;
+};
+
+Tensor mask_of(const Tensor& mask_BHTT, std::int64_t b, std::int64_t h, std::int64_t begin, std::int64_t first,
+               std::int64_t end) {
+  return mask_BHTT.select(0, b).select(0, h).narrow(0, begin, end - begin).narrow(1, first, end - first);
+}
+Tensor dropped(const Tensor& seen_QS, const Tensor& mask_BHTT, std::int64_t b, std::int64_t h, std::int64_t begin,
+               std::int64_t first, std::int64_t end) {
+  return mask_BHTT.defined() ? seen_QS * mask_of(mask_BHTT, b, h, begin, first, end) : seen_QS;
+}
+
+/// What attention gives, and keeps for backward.
+struct Attended {
+  Tensor out_BTE, weights_BHTT, mask_BHTT;
+};
+
+Attended attend(const Heads& all) {
+  const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), E = all.q_BTE.size(2), D = all.width(),
+                     heads = all.how.heads;
+  const double scale = all.scale();
+  const auto cap = static_cast<float>(all.how.cap);
+  Tensor out_BTE = at::empty({B, T, E}, all.q_BTE.options()),
+         weights_BHTT = at::empty({B, heads, T, T}, all.q_BTE.options());
+  Tensor mask_BHTT;
+  if (all.how.dropout > 0) mask_BHTT = unit::dropout_mask(weights_BHTT, all.how.dropout, all.how.key);
+  for (std::int64_t i = 0; i < B * heads; ++i) {
+    const std::int64_t b = i / heads, h = i % heads;
+    const Head head(all, b, h);
+    const Tensor out_TD = out_BTE.select(0, b).narrow(1, h * D, D);
+    const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
+    for (std::int64_t begin = 0; begin < T; begin += all.block()) {
+      const std::int64_t end = std::min(T, begin + all.block()), first = all.first(begin), keys = end - first;
+      const Tensor seen_QS = weights_TT.narrow(0, begin, end - begin).narrow(1, first, keys);
+      multiply(seen_QS, head.q_TD.narrow(0, begin, end - begin), head.k_TD.narrow(0, first, keys).t(), 0, scale);
+      for (std::int64_t query = begin; query < end; ++query) {
+        float* const row = weights_TT.data_ptr<float>() + query * T;
+        const std::int64_t from = all.first(query), to = all.seen(query);
+        if (cap > 0) kernel::cap(row + from, nullptr, to - from, cap);
+        softmax(row + from, to - from);
+        std::fill(row + first, row + from, 0.0F);
+        std::fill(row + to, row + end, 0.0F);
+      }
+      const Tensor used_QS = dropped(seen_QS, mask_BHTT, b, h, begin, first, end);
+      multiply(out_TD.narrow(0, begin, end - begin), used_QS, head.v_TD.narrow(0, first, keys), 0);
+    }
+  }
+  return {out_BTE, weights_BHTT, mask_BHTT};
+}
+
+/// Sets `gradients` from that by the output.
+void attend_backward(const Heads& all, const Attended& attended, const Tensor& dout_BTE, const Heads& gradients) {
+  const Tensor &weights_BHTT = attended.weights_BHTT, &mask_BHTT = attended.mask_BHTT;
+  const std::int64_t B = all.q_BTE.size(0), T = all.q_BTE.size(1), D = all.width(), heads = all.how.heads;
+  const double scale = all.scale();
+  const auto cap = static_cast<float>(all.how.cap);
+  const Tensor scratch = at::empty({all.block() * T}, all.q_BTE.options());
+  const Tensor scores = cap > 0 ? at::empty_like(scratch) : Tensor();
+  if (all.how.window > 0) gradients.k_BTF.zero_(), gradients.v_BTF.zero_();
+  for (std::int64_t i = 0; i < B * heads; ++i) {
+    const std::int64_t b = i / heads, h = i % heads;
+    const Head head(all, b, h), d(gradients, b, h);
+    const Tensor dout_TD = dout_BTE.select(0, b).narrow(1, h * D, D);
+    const Tensor weights_TT = weights_BHTT.select(0, b).select(0, h);
+    // Without a window the last block sees every key: with the first of the heads that share them it sets what the
+    // others add to.
+    for (std::int64_t begin = (T - 1) / all.block() * all.block(); begin >= 0; begin -= all.block()) {
+      const std::int64_t end = std::min(T, begin + all.block()), count = end - begin, first = all.first(begin),
+                         keys = end - first;
+      const double beta = all.how.window == 0 && end == T && h % all.sharing() == 0 ? 0 : 1;
+      const Tensor seen_QS = weights_TT.narrow(0, begin, count).narrow(1, first, keys),
+                   dout_QD = dout_TD.narrow(0, begin, count), q_QD = head.q_TD.narrow(0, begin, count),
+                   k_SD = head.k_TD.narrow(0, first, keys);
+      multiply(d.v_TD.narrow(0, first, keys), dropped(seen_QS, mask_BHTT, b, h, begin, first, end).t(), dout_QD, beta);
+      Tensor dseen_QS = scratch.narrow(0, 0, count * keys).view({count, keys});
+      multiply(dseen_QS, dout_QD, head.v_TD.narrow(0, first, keys).t(), 0);
+      if (mask_BHTT.defined()) dseen_QS.mul_(mask_of(mask_BHTT, b, h, begin, first, end));
+      for (std::int64_t query = begin; query < end; ++query)
+        softmax_backward(weights_TT.data_ptr<float>() + query * T + first,
+                         dseen_QS.data_ptr<float>() + (query - begin) * keys, keys);
+      if (cap > 0) {  // the scores again, whose place became slopes
+        const Tensor scores_QS = scores.narrow(0, 0, count * keys).view({count, keys});
+        multiply(scores_QS, q_QD, k_SD.t(), 0, scale);
+        kernel::cap(scores_QS.data_ptr<float>(), scores_QS.data_ptr<float>(), count * keys, cap);
+        kernel::multiply(scores_QS.data_ptr<float>(), dseen_QS.data_ptr<float>(), count * keys);
+      }
+      multiply(d.q_TD.narrow(0, begin, count), dseen_QS, k_SD, 0, scale);
+      multiply(d.k_TD.narrow(0, first, keys), dseen_QS.t(), q_QD, beta, scale);
+    }
+  }
+}
+
+struct Attention : torch::autograd::Function<Attention> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& qkv_BTE, const Attending& how) {
+    RECORD_USER_SCOPE("zs::attention");
+    const Attended attended = attend(Heads::packed(qkv_BTE.to(at::kFloat), how));
+    ctx->save_for_backward({qkv_BTE, attended.weights_BHTT, attended.mask_BHTT});
+    ctx->saved_data["heads"] = how.heads;
+    return attended.out_BTE.to(qkv_BTE.scalar_type());
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const Attending how{ctx->saved_data["heads"].toInt()};
+    const Tensor qkv_BTE = saved[0].to(at::kFloat), dqkv_BTE = at::empty_like(qkv_BTE);
+    attend_backward(Heads::packed(qkv_BTE, how), {{}, saved[1], saved[2]}, gradients[0].to(at::kFloat),
+                    Heads::packed(dqkv_BTE, how));
+    return {dqkv_BTE.to(saved[0].scalar_type()), Tensor()};
+  }
+};
+
+struct GroupedAttention : torch::autograd::Function<GroupedAttention> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
+                        const Attending& how, bool causal) {
+    const Attended attended = attend({q_BTE.to(at::kFloat), k_BTF.to(at::kFloat), v_BTF.to(at::kFloat), how, causal});
+    ctx->save_for_backward({q_BTE, k_BTF, v_BTF, attended.weights_BHTT, attended.mask_BHTT});
+    ctx->saved_data["heads"] = how.heads;
+    ctx->saved_data["scale"] = how.scale;
+    ctx->saved_data["cap"] = how.cap;
+    ctx->saved_data["window"] = how.window;
+    ctx->saved_data["causal"] = causal;
+    return attended.out_BTE.to(q_BTE.scalar_type());
+  }
+
+  static Variables backward(AutogradContext* ctx, const Variables& gradients) {
+    const Variables saved = ctx->get_saved_variables();
+    const Attending how{.heads = ctx->saved_data["heads"].toInt(),
+                        .scale = ctx->saved_data["scale"].toDouble(),
+                        .cap = ctx->saved_data["cap"].toDouble(),
+                        .window = ctx->saved_data["window"].toInt()};
+    const bool causal = ctx->saved_data["causal"].toBool();
+    const auto type = saved[0].scalar_type();
+    const Heads all = {saved[0].to(at::kFloat), saved[1].to(at::kFloat), saved[2].to(at::kFloat), how, causal};
+    const Heads d = {at::empty_like(all.q_BTE), at::empty_like(all.k_BTF), at::empty_like(all.v_BTF), how};
+    attend_backward(all, {{}, saved[3], saved[4]}, gradients[0].to(at::kFloat), d);
+    return {d.q_BTE.to(type), d.k_BTF.to(type), d.v_BTF.to(type), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor fused_attention(const Tensor& qkv_BTE, const Attending& how) { return Attention::apply(qkv_BTE, how); }
+
+Tensor fused_grouped_attention(const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF, const Attending& how,
+                               bool causal) {
+  return GroupedAttention::apply(q_BTE, k_BTF, v_BTF, how, causal);
+}
+
+}  // namespace zs::kernel

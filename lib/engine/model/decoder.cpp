@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes: B samples, T tokens, C width, H heads of D numbers, K heads of keys and values, I inner width, V vocabulary.
+#include "model/decoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/next_token.hpp"
+#include "model/parameters.hpp"
+#include "unit/random.hpp"
+
+namespace zs::model {
+namespace {
+
+using at::Tensor;
+using unit::ForwardContext;
+using unit::Parameter;
+using HeadNorm = Description::HeadNorm;
+using NormScale = Description::NormScale;
+
+constexpr const char* kPrefix = "model.";
+
+/// What the units of a model have in common.
+struct Shared {
+  const Description* family;
+  Decoder of;
+  Rotation rotation, local_rotation;
+  const kernel::Kernels* kernels;
+};
+
+/// What a norm multiplies with, as kernels take it; undefined where there is none.
+Tensor norm_weight(const Description& family, const Tensor& weight) {
+  if (!weight.defined() || family.norm_scale == NormScale::rounded) return weight;
+  const Tensor wide = weight.to(at::kFloat);
+  return family.norm_scale == NormScale::wide ? wide : wide + 1;
+}
+
+/// A norm's weight, which begins so that it multiplies with 1.
+Parameter norm_begun(const Description& family, Parameter weight) {
+  if (family.norm_scale == NormScale::plus_one) weight.init = Parameter::Init::zeros;
+  return weight;
+}
+
+class Embedding final : public unit::Unit {
+ public:
+  Embedding(const Shared& shared, const Settings& settings)
+      : Unit("embedding",
+             begun(
+                 {matrix("model.embed_tokens.weight", {shared.of.V, shared.of.C}, settings, "vocab_size, hidden_size")},
+                 kPrefix, settings),
+             -1,
+             shared.of.tied
+                 ? std::vector<unit::Extra>{{.suffix = "lm_head.weight", .same_as = "model.embed_tokens.weight"}}
+                 : std::vector<unit::Extra>{}),
+        kernels_(shared.kernels),
+        scale_(shared.family->scaled_embedding ? std::sqrt(static_cast<double>(shared.of.C)) : 1) {}
+
+  Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>,
+                 const ForwardContext& context) const override {
+    const Tensor x_BTC = kernels_->embedding(own[0], context.batch.inputs);
+    return scale_ == 1 ? x_BTC : x_BTC * at::full({}, scale_, x_BTC.options());  // of 16 bits, the scale is too
+  }
+
+ private:
+  const kernel::Kernels* kernels_;
+  double scale_;
+};
+
+/// Parameters of a block, and the place of each; joined, q and gate are all of their matrix.
+struct Layout {
+  std::vector<Parameter> parameters;
+  Layer norm1, q, k, v, o, q_norm, k_norm, post_norm1, norm2, gate, up, down, post_norm2;
+
+  Layout(const std::string& prefix, const Description& family, const Decoder& s, const Settings& settings) {
+    ParameterList list(prefix, settings);
+    const char *const kQueries = "num_attention_heads, head_dim, hidden_size",
+                      *const kKeys = "num_key_value_heads, head_dim, hidden_size",
+                      *const kInner = "intermediate_size, hidden_size";
+    const auto norm = [&](const char* name, std::int64_t size, const char* keys) {
+      return list.norm(name, size, keys, /*with_bias=*/false);
+    };
+    if (family.norm_before) norm1 = norm("input_layernorm", s.C, "hidden_size");
+    if (family.joined) {
+      q = list.linear("self_attn.qkv_proj", (s.H + 2 * s.K) * s.D, s.C,
+                      "num_attention_heads, num_key_value_heads, head_dim, hidden_size", s.input_bias);
+    } else {
+      q = list.linear("self_attn.q_proj", s.H * s.D, s.C, kQueries, s.input_bias);
+      k = list.linear("self_attn.k_proj", s.K * s.D, s.C, kKeys, s.input_bias);
+      v = list.linear("self_attn.v_proj", s.K * s.D, s.C, kKeys, s.input_bias);
+    }
+    o = list.linear("self_attn.o_proj", s.C, s.H * s.D, kQueries, s.output_bias);
+    if (family.head_norm != HeadNorm::none) {
+      const bool each = family.head_norm == HeadNorm::each;
+      q_norm = norm("self_attn.q_norm", each ? s.D : s.H * s.D, each ? "head_dim" : "num_attention_heads, head_dim");
+      k_norm = norm("self_attn.k_norm", each ? s.D : s.K * s.D, each ? "head_dim" : "num_key_value_heads, head_dim");
+    }
+    if (family.norm_after) post_norm1 = norm("post_attention_layernorm", s.C, "hidden_size");
+    if (family.norm_before)
+      norm2 = norm(family.norm_after ? "pre_feedforward_layernorm" : "post_attention_layernorm", s.C, "hidden_size");
+    if (family.joined) {
+      gate = list.linear("mlp.gate_up_proj", 2 * s.I, s.C, kInner, s.mlp_bias);
+    } else {
+      gate = list.linear("mlp.gate_proj", s.I, s.C, kInner, s.mlp_bias);
+      up = list.linear("mlp.up_proj", s.I, s.C, kInner, s.mlp_bias);
+    }
+    down = list.linear("mlp.down_proj", s.C, s.I, kInner, s.mlp_bias);
+    if (family.norm_after) post_norm2 = norm("post_feedforward_layernorm", s.C, "hidden_size");
+    parameters = list.parameters();
+    for (const Layer& each : {norm1, q_norm, k_norm, post_norm1, norm2, post_norm2}) {
+      if (each.weight < 0) continue;
+      Parameter& weight = parameters[static_cast<std::size_t>(each.weight)];
+      weight = norm_begun(family, weight);
+    }
+  }
+};
+
+class Block final : public unit::Unit {
+ public:
+  Block(std::int64_t index, const Shared& shared, const Settings& settings)
+      : Block(index, shared, settings,
+              Layout("model.layers." + std::to_string(index) + ".", *shared.family, shared.of, settings)) {}
+
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor>,
+                 const ForwardContext& context) const override {
+    const kernel::Kernels& kernels = *shared_.kernels;
+    const Decoder& s = shared_.of;
+    const auto projection = [&](Layer by) {
+      return kernel::Projection{tensor_at(own, by.weight), tensor_at(own, by.bias)};
+    };
+    const auto norm = [&](Layer by) { return norm_weight(*shared_.family, tensor_at(own, by.weight)); };
+    kernel::Projection q = projection(layout_.q), k = projection(layout_.k), v = projection(layout_.v),
+                       gate = projection(layout_.gate), up = projection(layout_.up);
+    if (shared_.family->joined) {
+      const std::vector<Tensor> qkv = q.weight_OI.split_with_sizes({s.H * s.D, s.K * s.D, s.K * s.D}),
+                                inner = gate.weight_OI.split_with_sizes({s.I, s.I});
+      q = {qkv[0]}, k = {qkv[1]}, v = {qkv[2]}, gate = {inner[0]}, up = {inner[1]};
+    }
+    // A window as long as the sample is none.
+    const bool sees_all = window_ == 0 || window_ >= x_BTC.size(1);
+    const Rotation& rotation = window_ > 0 && shared_.family->two_ropes ? shared_.local_rotation : shared_.rotation;
+    const Tensor middle_BTC = kernels.attention_layer(x_BTC, {.norm_C = norm(layout_.norm1),
+                                                              .epsilon = s.epsilon,
+                                                              .q = q,
+                                                              .k = k,
+                                                              .v = v,
+                                                              .o = projection(layout_.o),
+                                                              .cos_TR = rotation.cos_TR,
+                                                              .sin_TR = rotation.sin_TR,
+                                                              .attending = {.heads = s.H,
+                                                                            .dropout = context.training ? s.dropout : 0,
+                                                                            .key = unit::mix(context.stream, name()),
+                                                                            .scale = s.scale,
+                                                                            .cap = s.score_cap,
+                                                                            .window = sees_all ? 0 : window_},
+                                                              .q_norm = norm(layout_.q_norm),
+                                                              .k_norm = norm(layout_.k_norm),
+                                                              .post_norm_C = norm(layout_.post_norm1)});
+    return kernels.gated_layer(middle_BTC, {.norm_C = norm(layout_.norm2),
+                                            .epsilon = s.epsilon,
+                                            .gate = gate,
+                                            .up = up,
+                                            .down = projection(layout_.down),
+                                            .activation = shared_.family->activation,
+                                            .post_norm_C = norm(layout_.post_norm2)});
+  }
+
+ private:
+  Shared shared_;
+  Layout layout_;
+  std::int64_t window_;
+
+  Block(std::int64_t index, const Shared& shared, const Settings& settings, Layout layout)
+      : Unit("layers." + std::to_string(index), begun(layout.parameters, kPrefix, settings), -1,
+             {{.suffix = ".rotary_emb.inv_freq"}}),  // older transformers save the frequencies with each attention
+        shared_(shared),
+        layout_(std::move(layout)),
+        window_(shared.of.windows[static_cast<std::size_t>(index)]) {}
+};
+
+class Head final : public unit::Unit {
+ public:
+  Head(const Shared& shared, const Settings& settings, std::vector<unit::Extra> left_out)
+      : Unit("head", begun(parameters(shared, settings), kPrefix, settings), shared.of.tied ? 0 : -1,
+             std::move(left_out)),
+        shared_(shared) {}
+
+  Tensor forward(const Tensor& x_BTC, std::span<const Tensor> own, std::span<const Tensor> borrowed,
+                 const ForwardContext& context) const override {
+    const Tensor y_BTC = shared_.kernels->rms_norm(x_BTC, norm_weight(*shared_.family, own[0]), shared_.of.epsilon).y;
+    return next_token_loss(*shared_.kernels, y_BTC, shared_.of.tied ? borrowed[0] : own[1], context,
+                           shared_.of.logit_cap);
+  }
+
+ private:
+  Shared shared_;
+
+  static std::vector<Parameter> parameters(const Shared& shared, const Settings& settings) {
+    std::vector<Parameter> all = {norm_begun(*shared.family, scale("model.norm.weight", shared.of.C, "hidden_size"))};
+    if (!shared.of.tied) {
+      all.push_back(matrix("lm_head.weight", {shared.of.V, shared.of.C}, settings,
+                           "vocab_size, hidden_size, tie_word_embeddings"));
+    }
+    return all;
+  }
+};
+
+}  // namespace
+
+void build_decoder(const Description& family, Model& model, const Configuration& config, const Settings& settings,
+                   std::int64_t total) {
+  Shared shared{.family = &family,
+                .of = read_decoder(family, config, model, settings),
+                .rotation = {},
+                .local_rotation = {},
+                .kernels = &kernel::chosen(settings.fused, settings.device)};
+  const Decoder& s = shared.of;
+  shared.rotation = rotation(s.rope, model.seq_length, s.D, settings.device);
+  if (family.two_ropes) shared.local_rotation = rotation(s.local_rope, model.seq_length, s.D, settings.device);
+  model.units.push_back(std::make_unique<Embedding>(shared, settings));
+  for (std::int64_t i = 0; i < model.num_layers; ++i)
+    model.units.push_back(std::make_unique<Block>(i, shared, settings));
+  model.units.push_back(
+      std::make_unique<Head>(shared, settings, left_out_blocks(model, total, {"model.layers.", "layers."})));
+  const std::int64_t block = s.C * s.D * 2 * (s.H + s.K) + 3 * s.C * s.I;
+  std::int64_t attention = 0;
+  for (const std::int64_t window : s.windows)
+    attention += 2 * s.H * s.D * (window > 0 ? std::min(window, model.seq_length) : model.seq_length);
+  model.flops_per_token =
+      6 * static_cast<double>(model.num_layers * block + attention + model.vocab_size * model.width);
+  model.config_json = decoder_json(family, s, model, settings);
+}
+
+}  // namespace zs::model

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decoder of tokens: RMS norms, rotary positions, grouped-query attention, a gated feed-forward network, and a head
+// that may be the embedding (Touvron et al. 2023). A family is a description of one; names and layouts are Hugging
+// Face's (weights are [out, in]).
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "kernel/kernels.hpp"
+#include "model/model.hpp"
+#include "model/rope.hpp"
+
+namespace zs::model {
+
+/// What tells a family from the others. Sizes, and what a key of config.json says, are a Decoder's.
+struct Description {
+  std::string type, architecture;  ///< of config.json: model_type, architectures
+  const char* defaults;            ///< what the family's class has where config.json says nothing: JSON
+  /// Keys of config.json that the class has beside those of every decoder; others are refused.
+  std::vector<std::string_view> keys;
+  /// A layer's norms: of its input, of its output before that is added, and of queries and keys.
+  bool norm_before = true, norm_after = false;
+  enum class HeadNorm { none, each, all } head_norm = HeadNorm::none;  ///< all: of all heads' numbers together
+  /// A norm's weight multiplies a result that is rounded, multiplies and is rounded, or does so plus 1.
+  enum class NormScale { rounded, wide, plus_one } norm_scale = NormScale::rounded;
+  bool input_bias = false;         ///< of queries, keys and values, whatever attention_bias is
+  bool joined = false;             ///< queries, keys and values are one matrix, gate and up another
+  bool scaled_embedding = false;   ///< by the root of the width
+  std::int64_t window_period = 1;  ///< every so many-th layer has no window; 1: all have one, if there is one
+  kernel::Activation activation = kernel::Activation::silu;
+  bool two_ropes = false;  ///< layers with a window have rotary positions of their own
+
+  bool has(std::string_view key) const;
+};
+
+/// A model of a family, by its config.json.
+struct Decoder {
+  std::int64_t C, H, K, D, I, V;
+  bool input_bias, output_bias, mlp_bias, tied;
+  double epsilon, dropout;
+  double scale, score_cap, logit_cap;  ///< as kernel::Attending has them
+  std::vector<std::int64_t> windows;   ///< of each layer; 0: it sees all that is before
+  Rope rope, local_rope;               ///< local: of layers with a window
+};
+
+Size decoder_size(const Description& family, const Configuration& config);
+/// Throws zs::Error at every key that is not known, and at values that it cannot have. `model` has its sizes.
+Decoder read_decoder(const Description& family, const Configuration& config, const Model& model,
+                     const Settings& settings);
+/// As the family's class of transformers 5 writes it; what versions before ask for under other names stands beside it.
+std::string decoder_json(const Description& family, const Decoder& decoder, const Model& model,
+                         const Settings& settings);
+/// As Family::meaning.
+nlohmann::json decoder_meaning(const Description& family, const Configuration& config);
+
+/// As Family::build.
+void build_decoder(const Description& family, Model& model, const Configuration& config, const Settings& settings,
+                   std::int64_t total);
+
+/// The family that is so described.
+template <const Description& description>
+Family decoder(std::vector<Known> models) {
+  return {description.type, std::move(models),
+          [](const Configuration& config, const Settings&) { return decoder_size(description, config); },
+          [](Model& model, const Configuration& config, const Settings& settings, std::int64_t total) {
+            build_decoder(description, model, config, settings, total);
+          },
+          [](const Configuration& config) { return decoder_meaning(description, config); }};
+}
+
+/// Llama, Qwen, Mistral and their kin.
+const std::vector<Family>& decoders();
+
+}  // namespace zs::model

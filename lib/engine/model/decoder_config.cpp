@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decoder's config.json, read and written.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/number.hpp"
+#include "model/decoder.hpp"
+
+namespace zs::model {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Of every decoder: what a model computes comes from these.
+constexpr std::array<std::string_view, 16> kDecide = {"hidden_size",
+                                                      "intermediate_size",
+                                                      "num_hidden_layers",
+                                                      "num_attention_heads",
+                                                      "num_key_value_heads",
+                                                      "head_dim",
+                                                      "hidden_act",
+                                                      "rms_norm_eps",
+                                                      "vocab_size",
+                                                      "max_position_embeddings",
+                                                      "tie_word_embeddings",
+                                                      "rope_parameters",
+                                                      "rope_theta",
+                                                      "rope_scaling",
+                                                      "partial_rotary_factor",
+                                                      "model_type"};
+/// Of every model: what changes no step of a training, or what zs is told by options (dropout, initial values, dtype).
+constexpr std::array<std::string_view, 44> kElsewhere = {"architectures",
+                                                         "attention_dropout",
+                                                         "auto_map",
+                                                         "begin_suppress_tokens",
+                                                         "bos_token_id",
+                                                         "cache_implementation",
+                                                         "chunk_size_feed_forward",
+                                                         "decoder_start_token_id",
+                                                         "diversity_penalty",
+                                                         "dtype",
+                                                         "early_stopping",
+                                                         "embd_pdrop",
+                                                         "eos_token_id",
+                                                         "exponential_decay_length_penalty",
+                                                         "id2label",
+                                                         "initializer_range",
+                                                         "label2id",
+                                                         "length_penalty",
+                                                         "max_length",
+                                                         "min_length",
+                                                         "no_repeat_ngram_size",
+                                                         "encoder_no_repeat_ngram_size",
+                                                         "num_beam_groups",
+                                                         "num_beams",
+                                                         "num_return_sequences",
+                                                         "pad_token_id",
+                                                         "prefix",
+                                                         "problem_type",
+                                                         "repetition_penalty",
+                                                         "resid_pdrop",
+                                                         "return_dict",
+                                                         "sep_token_id",
+                                                         "suppress_tokens",
+                                                         "task_specific_params",
+                                                         "temperature",
+                                                         "tokenizer_class",
+                                                         "top_k",
+                                                         "top_p",
+                                                         "torch_dtype",
+                                                         "transformers_version",
+                                                         "typical_p",
+                                                         "use_cache",
+                                                         "pruned_heads",
+                                                         "num_labels"};
+/// null in these is no fallback, but means none.
+constexpr std::array<std::string_view, 3> kNullable = {"sliding_window", "attn_logit_softcapping",
+                                                       "final_logit_softcapping"};
+/// What windows() comes from.
+constexpr std::array<std::string_view, 5> kWindows = {"sliding_window", "use_sliding_window", "max_window_layers",
+                                                      "layer_types", "sliding_window_pattern"};
+
+bool among(std::span<const std::string_view> all, std::string_view key) {
+  return std::find(all.begin(), all.end(), key) != all.end();
+}
+
+/// The file's values over the family's own.
+Configuration complete(const Description& family, const Configuration& config) {
+  Json values = Json::parse(family.defaults);
+  for (const auto& [key, value] : config.values().items()) {
+    if (!value.is_null() || among(kNullable, key)) values[key] = value;
+  }
+  return {config.where(), values};
+}
+
+void require_known(const Description& family, const Configuration& config) {
+  std::vector<std::string_view> known(kDecide.begin(), kDecide.end());
+  known.insert(known.end(), kElsewhere.begin(), kElsewhere.end());
+  known.insert(known.end(), family.keys.begin(), family.keys.end());
+  for (const auto& [key, value] : config.values().items()) {
+    if (key.starts_with('_')) known.push_back(key);  // transformers' notes for itself
+  }
+  config.require_known(known, "a model of type " + family.type);
+}
+
+std::int64_t head_width(const Configuration& config, const Size& size) {
+  if (!config.has("head_dim") && size.width % size.heads != 0)
+    config.refuse("hidden_size", "is " + to_text(size.width) + ", which num_attention_heads " + to_text(size.heads) +
+                                     " does not divide, and there is no head_dim");
+  const std::int64_t D = config.integer("head_dim", size.width / size.heads, 2);
+  if (D % 2 != 0) config.refuse("head_dim", "is " + to_text(D) + ": halves are rotated, so it must be even");
+  return D;
+}
+
+std::int64_t key_value_heads(const Configuration& config, const Size& size) {
+  const std::int64_t K = config.integer("num_key_value_heads", size.heads);
+  if (size.heads % K != 0)
+    config.refuse("num_key_value_heads",
+                  "is " + to_text(K) + ", which does not divide num_attention_heads " + to_text(size.heads));
+  return K;
+}
+
+/// Of each of so many layers; 0 where it has none.
+std::vector<std::int64_t> windows(const Description& family, const Configuration& config, std::int64_t layers) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(layers), 0);
+  if (!family.has("sliding_window")) return all;
+  const bool used = !family.has("use_sliding_window") || config.boolean("use_sliding_window", false);
+  const std::int64_t window = used ? config.integer("sliding_window", 0) : 0;
+  if (family.has("layer_types") && config.has("layer_types")) {
+    const Json& types = config.values()["layer_types"];
+    if (!types.is_array() || static_cast<std::int64_t>(types.size()) != config.integer("num_hidden_layers", 0))
+      config.refuse("layer_types", "is no list of num_hidden_layers texts");
+    for (std::size_t i = 0; i < std::min(all.size(), types.size()); ++i) {
+      if (types[i] != "full_attention" && types[i] != "sliding_attention")
+        config.refuse("layer_types", "has " + types[i].dump() + ", zs knows full_attention and sliding_attention");
+      if (types[i] == "full_attention") continue;
+      if (window == 0) config.refuse("layer_types", "has sliding_attention, and there is no sliding_window in use");
+      all[i] = window;
+    }
+    return all;
+  }
+  const std::int64_t first = family.has("max_window_layers") ? config.integer("max_window_layers", 0, 0) : 0;
+  const std::int64_t period = family.has("sliding_window_pattern")
+                                  ? config.integer("sliding_window_pattern", family.window_period)
+                                  : family.window_period;
+  for (std::int64_t i = first; i < layers; ++i) {
+    if (period == 1 || (i + 1) % period != 0) all[static_cast<std::size_t>(i)] = window;
+  }
+  return all;
+}
+
+struct Ropes {
+  Rope all, local;
+};
+Ropes ropes(const Description& family, const Configuration& config, std::int64_t positions) {
+  RopeDefaults defaults{.positions = positions, .phi = family.joined};
+  if (family.has("original_max_position_embeddings"))
+    defaults.original_positions = config.integer("original_max_position_embeddings", positions);
+  if (!family.two_ropes) return {rope_of(config, defaults), {}};
+  defaults.theta = config.real("rope_theta", defaults.theta);
+  RopeDefaults local = defaults;
+  local.theta = config.real("rope_local_base_freq", local.theta);
+  const Configuration both = config.part("rope_parameters"), scaling = config.part("rope_scaling");
+  both.require_known({"full_attention", "sliding_attention"}, "rotary positions by kind of layer");
+  const Ropes read{rope_in(config.has("rope_parameters") ? both.part("full_attention") : scaling, defaults),
+                   rope_in(both.part("sliding_attention"), local)};
+  if (config.has("rope_parameters") && config.has("rope_scaling")) {
+    defaults.theta = read.all.theta;
+    if (rope_in(scaling, defaults) != read.all)
+      config.refuse("rope_scaling", "is unlike rope_parameters.full_attention: leave one of them out");
+  }
+  return read;
+}
+
+/// null for 0.
+Json or_null(const Json& value) { return value == 0 ? Json() : value; }
+
+Json rope_json(const Description& family, const Decoder& s) {
+  if (!family.two_ropes) return to_json(s.rope);
+  return {{"full_attention", to_json(s.rope)}, {"sliding_attention", to_json(s.local_rope)}};
+}
+
+/// As releases before transformers 5 ask for it; null where they have no words for it, or need none.
+Json rope_scaling(const Description& family, const Decoder& s, std::int64_t positions) {
+  if (s.rope.type == "default") return {};
+  Json json = to_json(s.rope);
+  json.erase("rope_theta");
+  if (!family.has("original_max_position_embeddings")) return json;
+  // Phi-3's class takes these three keys alone.
+  json = {{"type", s.rope.type}, {"short_factor", s.rope.short_factor}, {"long_factor", s.rope.long_factor}};
+  const Rope again = rope_in({"", json}, {.theta = s.rope.theta,
+                                          .fraction = s.rope.fraction,
+                                          .positions = positions,
+                                          .original_positions = s.rope.original_positions,
+                                          .phi = true});
+  return again == s.rope ? json : Json();
+}
+
+}  // namespace
+
+bool Description::has(std::string_view key) const { return among(keys, key); }
+
+Size decoder_size(const Description& family, const Configuration& given) {
+  const Configuration config = complete(family, given);
+  return {config.integer("num_hidden_layers", 1), config.integer("hidden_size", 1),
+          config.integer("num_attention_heads", 1), config.integer("max_position_embeddings", 1),
+          config.integer("vocab_size", 1)};
+}
+
+Decoder read_decoder(const Description& family, const Configuration& given, const Model& model,
+                     const Settings& settings) {
+  const char* const activation = family.activation == kernel::Activation::silu ? "silu" : "gelu_pytorch_tanh";
+  given.require("hidden_act", {activation});
+  given.require("hidden_activation", {activation});
+  given.require("pretraining_tp", {1});
+  given.require("use_bidirectional_attention", {false});
+  require_known(family, given);
+  const Configuration config = complete(family, given);
+  const Size size = decoder_size(family, given);
+  const bool bias = config.boolean("attention_bias", false);
+  const std::int64_t scaled_by = config.integer("query_pre_attn_scalar", 0);
+  const Ropes rope = ropes(family, config, size.positions);
+  Decoder s{.C = model.width,
+            .H = model.num_heads,
+            .K = key_value_heads(config, size),
+            .D = head_width(config, size),
+            .I = config.integer("intermediate_size", 1),
+            .V = model.vocab_size,
+            .input_bias = bias || family.input_bias,
+            .output_bias = bias,
+            .mlp_bias = config.boolean("mlp_bias", false),
+            .tied = config.boolean("tie_word_embeddings", false),
+            .epsilon = config.real("rms_norm_eps", 0),
+            .dropout = settings.dropout,
+            .scale = scaled_by > 0 ? 1 / std::sqrt(static_cast<double>(scaled_by)) : 0,
+            .score_cap = config.real("attn_logit_softcapping", 0),
+            .logit_cap = config.real("final_logit_softcapping", 0),
+            .windows = windows(family, config, model.num_layers),
+            .rope = rope.all,
+            .local_rope = rope.local};
+  // The usual scale is not told apart: kernels of their own take it.
+  if (scaled_by == s.D) s.scale = 0;
+  const auto turned = static_cast<std::int64_t>(static_cast<double>(s.D) * s.rope.fraction);
+  if (turned % 2 != 0 || turned == 0)
+    config.refuse("partial_rotary_factor", "turns " + to_text(turned) + " numbers of head_dim " + to_text(s.D) +
+                                               ": halves are rotated, so it must be even");
+  for (const auto& factors : {s.rope.short_factor, s.rope.long_factor}) {
+    if (!factors.empty() && static_cast<std::int64_t>(factors.size()) != turned / 2)
+      config.refuse("rope_scaling", "has lists of " + to_text(static_cast<std::int64_t>(factors.size())) +
+                                        " factors, expected " + to_text(turned / 2) + ", half of what is rotated");
+  }
+  return s;
+}
+
+std::string decoder_json(const Description& family, const Decoder& s, const Model& model, const Settings& settings) {
+  const bool silu = family.activation == kernel::Activation::silu;
+  nlohmann::ordered_json json = {{"architectures", {family.architecture}},
+                                 {"model_type", family.type},
+                                 {"hidden_size", s.C},
+                                 {"intermediate_size", s.I},
+                                 {"num_hidden_layers", model.num_layers},
+                                 {"num_attention_heads", s.H},
+                                 {"num_key_value_heads", s.K},
+                                 {"head_dim", s.D},
+                                 {silu ? "hidden_act" : "hidden_activation", silu ? "silu" : "gelu_pytorch_tanh"},
+                                 {"rms_norm_eps", s.epsilon},
+                                 {"vocab_size", s.V},
+                                 {"max_position_embeddings", model.positions},
+                                 {"rope_parameters", rope_json(family, s)},
+                                 {"rope_theta", s.rope.theta}};
+  const auto put = [&](const char* key, const Json& value) {
+    if (family.has(key)) json[key] = value;
+  };
+  if (s.rope.fraction != 1) json["partial_rotary_factor"] = s.rope.fraction;
+  put("rope_local_base_freq", s.local_rope.theta);
+  put("original_max_position_embeddings", s.rope.original_positions > 0 ? s.rope.original_positions : model.positions);
+  const bool slides = std::any_of(s.windows.begin(), s.windows.end(), [](std::int64_t window) { return window > 0; });
+  put("sliding_window", slides ? Json(*std::max_element(s.windows.begin(), s.windows.end())) : Json());
+  put("use_sliding_window", slides);
+  Json types = Json::array();
+  for (const std::int64_t window : s.windows) types.push_back(window > 0 ? "sliding_attention" : "full_attention");
+  put("layer_types", types);
+  put("max_window_layers",
+      std::find_if(s.windows.begin(), s.windows.end(), [](auto window) { return window > 0; }) - s.windows.begin());
+  put("query_pre_attn_scalar", s.scale > 0 ? static_cast<std::int64_t>(std::llround(1 / (s.scale * s.scale))) : s.D);
+  put("attn_logit_softcapping", or_null(s.score_cap));
+  put("final_logit_softcapping", or_null(s.logit_cap));
+  put("attention_bias", s.output_bias);
+  json["attention_dropout"] = settings.dropout;
+  put("mlp_bias", s.mlp_bias);
+  json["initializer_range"] = settings.init_std;
+  json["tie_word_embeddings"] = s.tied;
+  json["torch_dtype"] = "float32";
+  if (const Json scaling = rope_scaling(family, s, model.positions); !scaling.is_null()) json["rope_scaling"] = scaling;
+  return json.dump(2) + "\n";
+}
+
+Json decoder_meaning(const Description& family, const Configuration& config) {
+  Json decides = Json::object();
+  const auto take = [&](std::string_view key) {
+    if (!key.starts_with("rope_") && key != "partial_rotary_factor" && key != "original_max_position_embeddings" &&
+        key != "model_type" && !among(kWindows, key) && config.has(std::string(key).c_str()))
+      decides[std::string(key)] = config.values()[std::string(key)];
+  };
+  for (const std::string_view key : kDecide) take(key);
+  for (const std::string_view key : family.keys) take(key);
+  const Configuration whole = complete(family, config);
+  if (config.has("rope_parameters") || config.has("rope_scaling") || config.has("rope_theta")) {
+    const Ropes rope = ropes(family, whole, whole.integer("max_position_embeddings", 1));
+    decides["rope_parameters"] = to_json(rope.all);
+    if (family.two_ropes) decides["rope_parameters"]["sliding_attention"] = to_json(rope.local);
+  }
+  if (family.has("sliding_window") && config.has("num_hidden_layers"))
+    decides["sliding_window"] = windows(family, whole, whole.integer("num_hidden_layers", 1));
+  return decides;
+}
+
+}  // namespace zs::model

@@ -23,26 +23,48 @@ from torch import nn
 usual = dict(
     layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, zero0 to zero3
     ranks=1, accumulation=1, samples=8, steps=3, precision="float32", optimizer="adamw", rate=0.01, clip=0.0, decay=0.1, dropout=0.0,
+    attention="",  # fused: queries, keys and values of one matrix; separate: of three
     tied=True, frozen=False, compiled=False, checkpointed=False, lora=False, offload=False, hooks=False, schedule=True, seed=5,
     fault="", at=1, tensor="", size=0.0, micro=0, rank=0)
 TOKENS, WIDTH, LENGTH, BLOCKS = 48, 32, 6, 2
 
 
-class Block(nn.Module):
-    def __init__(self, dropout):
+class Attention(nn.Module):
+    """The bias of its keys has no gradient but rounding."""
+
+    def __init__(self, fused):
         super().__init__()
+        if fused:
+            self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        else:
+            self.queries, self.keys, self.values = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.fused, self.proj = fused, nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1) if self.fused else (self.queries(x), self.keys(x), self.values(x))
+        q, k, v = (t.unflatten(-1, (2, -1)).transpose(1, 2) for t in (q, k, v))
+        return self.proj(nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    def __init__(self, dropout, attention):
+        super().__init__()
+        if attention:
+            self.first, self.attention = nn.LayerNorm(WIDTH), Attention(attention == "fused")
         self.norm, self.up, self.down = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
+        if hasattr(self, "attention"):
+            x = x + self.attention(self.first(x))
         return x + self.dropout(self.down(torch.tanh(self.up(self.norm(x)))))
 
 
 class Net(nn.Module):
-    def __init__(self, tied, dropout):
+    def __init__(self, tied, dropout, attention):
         super().__init__()
         self.words = nn.Embedding(TOKENS, WIDTH)
-        self.blocks = nn.ModuleList(Block(dropout) for _ in range(BLOCKS))
+        self.blocks = nn.ModuleList(Block(dropout, attention) for _ in range(BLOCKS))
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, TOKENS, bias=False)
         if tied:
             self.head.weight = self.words.weight
@@ -69,7 +91,7 @@ class Training:
         torch.set_num_threads(1)
         if o.ranks > 1 or o.layout != "plain":
             torch.distributed.init_process_group("gloo")
-        net = Net(o.tied, o.dropout)
+        net = Net(o.tied, o.dropout, o.attention)
         if o.fault == "untied":
             net.head.weight = nn.Parameter(net.words.weight.detach().clone())
         if o.frozen and o.fault != "unfrozen":

@@ -120,6 +120,7 @@ class Report {
       if (run->end < 0)
         add("note", *name + " has no end: its training did not call close(), was killed, or still runs");
     }
+    if (!found_.left_out.empty()) add("left_out", found_.left_out);
     for (const std::string& note : found_.notes) add("note", note);
     if (!found_.missing.empty()) add("missing", some(found_.missing));
     if (!found_.only.empty()) add("not compared", some(found_.only));
@@ -140,7 +141,14 @@ class Report {
   }
 
  private:
-  void add(const std::string& key, const std::string& value) { lines_.emplace_back(key, value); }
+  /// A key has one value, as JSON has: a second note follows the first.
+  void add(const std::string& key, const std::string& value) {
+    const auto known = std::find_if(lines_.begin(), lines_.end(), [&](const auto& line) { return line.first == key; });
+    if (known != lines_.end())
+      known->second += "; " + value;
+    else
+      lines_.emplace_back(key, value);
+  }
 
   /// Each tensor of each step.
   static compare::Holdings holdings(const Run& run) {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/number.hpp"
+#include "probe/negligible.hpp"
 #include "probe/premise.hpp"
 
 namespace zs::probe {
@@ -44,6 +45,7 @@ class Comparison {
       found_.only.push_back(what.second + " of " + to_text(static_cast<std::int64_t>(count.size())) +
                             " tensors only in " + what.first);
     for (const std::string& name : missing_) found_.missing.push_back(name);
+    found_.left_out = negligible_.text();
     return std::move(found_);
   }
 
@@ -239,7 +241,9 @@ class Comparison {
       const auto& mine = by_place[place];
       for (std::size_t i = 0; i < mine.size(); ++i) {
         const Sketch &left = mine[i].second->sketch, &right = others[place][i]->sketch;
-        const double most = times * bound(a, b, mine[i].first), by = distance(left, right);
+        Sketch of_a = left, of_b = right;
+        if (!negligible_.judged(place, mine[i].first, of_a, of_b)) continue;
+        const double most = times * bound(a, b, mine[i].first), by = distance(of_a, of_b);
         if (place == "grad") gradient_distance_[mine[i].first] = by;
         if (!(by <= most) || b_.replicas.contains({number, place + "/" + mine[i].first}))
           apart.push_back({mine[i].first, &left, &right, by, most});
@@ -256,6 +260,9 @@ class Comparison {
     const auto first = [&](std::optional<Finding> finding) {
       if (!done() && finding) found_.first = std::move(finding);
     };
+    negligible_.step(a, b, [&](const std::string& parameter) {
+      return rounding(coarser(computed(a, parameter), computed(b, parameter)));
+    });
     resumed(number);
     if (found_.steps == 1) first(parameters_apart(number, a, b));
     first(found_apart(number, a, b));
@@ -338,7 +345,9 @@ class Comparison {
       for (const auto& [name, tensor] : left.tensors.all()) {
         const Tensor* const its = best->tensors.find(name);
         if (!its || its->sketch.size() != tensor.sketch.size() || !(norm(tensor.sketch) > 0)) continue;
-        const double rest = fit({tensor.sketch}, its->sketch).residual, allowed = 2 * bound(a, b, name);
+        Sketch of_a = tensor.sketch, of_b = its->sketch;
+        if (!negligible_.judged("local", name, of_a, of_b)) continue;
+        const double rest = fit({of_a}, of_b).residual, allowed = 2 * bound(a, b, name);
         if (!(rest <= allowed))
           apart.push_back({name, &tensor.sketch, &its->sketch, rest, allowed});
         else
@@ -360,7 +369,9 @@ class Comparison {
     std::vector<Apart> apart;
     for (std::size_t i = 0; i < mine.size(); ++i) {
       const Sketch &left = mine[i].second->sketch, &right = theirs[i]->sketch;
-      const double most = 4 * bound(a, b, mine[i].first), by = distance(left, right);
+      Sketch of_a = left, of_b = right;
+      if (!negligible_.judged(place, mine[i].first, of_a, of_b)) continue;
+      const double most = 4 * bound(a, b, mine[i].first), by = distance(of_a, of_b);
       if (!(by <= most)) apart.push_back({mine[i].first, &left, &right, by, most});
     }
     if (apart.empty()) return;
@@ -385,8 +396,10 @@ class Comparison {
       if (!name.starts_with("param/")) continue;
       const Tensor* const other = b.step.tensors.find(name);
       if (!other || other->sketch.size() != after.sketch.size()) continue;
-      const double by = distance(after.sketch, other->sketch);
-      moved += by * by * dot(after.sketch, after.sketch), size += dot(after.sketch, after.sketch);
+      Sketch now_a = after.sketch, now_b = other->sketch;
+      negligible_.leave_out(parameter_of(name), now_a, now_b);
+      const double by = distance(now_a, now_b);
+      moved += by * by * dot(now_a, now_a), size += dot(now_a, now_a);
       const Tensor* const old_a = from_a ? from_a->find(name) : nullptr;
       const Tensor* const old_b = from_b ? from_b->find(name) : nullptr;
       if (!old_a || !old_b || old_a->sketch.size() != after.sketch.size() ||
@@ -395,7 +408,9 @@ class Comparison {
       ++of;
       Update u{parameter_of(name), after.sketch, other->sketch, old_b->sketch, 0, 0};
       for (std::size_t i = 0; i < u.a.size(); ++i) u.a[i] -= old_a->sketch[i], u.b[i] -= old_b->sketch[i];
-      u.distance = known_distance(a, b, u);
+      Sketch of_a = u.a, of_b = u.b;
+      const bool judged = negligible_.judged("update", u.parameter, of_a, of_b);
+      u.distance = judged ? distance(of_a, of_b) : 0;
       u.bound = update_bound(a, b, u, norm(after.sketch));
       if (!(u.distance <= u.bound) || b_.replicas.contains({number, name}))
         apart.push_back(std::move(u));
@@ -412,28 +427,6 @@ class Comparison {
     finding.place = "param", replicas(finding), finding.place = "update";
     // A state that is apart comes before the update; but it says less where the update has a simple relation.
     found_.first = pending_ && finding.relation.starts_with("no simple") ? *pending_ : finding;
-  }
-
-  /// How far apart two updates are where the gradient is known. Of a key's bias, a third of the fused one, the gradient
-  /// is 0 but for rounding; Adam makes an update of that too, which is nobody's.
-  static double known_distance(const Side& a, const Side& b, const Update& u) {
-    constexpr std::size_t kSums = 8;   // of a range
-    constexpr double kRounding = 0.1;  // of itself: a gradient that differs by so much, where the whole does not
-    const Tensor *const from_a = a.step.tensors.find("grad/" + u.parameter), *const from_b = b.step.tensors.find(
-                                                                                 "grad/" + u.parameter);
-    if (!from_a || !from_b || from_a->sketch.size() != u.a.size() || from_b->sketch.size() != u.a.size())
-      return distance(u.a, u.b);
-    Sketch left = u.a, right = u.b;
-    for (std::size_t at = 0; at + kSums <= u.a.size(); at += kSums) {
-      const auto range = [&](const Sketch& all) {
-        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(at);
-        return Sketch(begin, begin + kSums);
-      };
-      if (!(distance(range(from_a->sketch), range(from_b->sketch)) > kRounding)) continue;
-      std::fill_n(left.begin() + static_cast<std::ptrdiff_t>(at), kSums, 0);
-      std::fill_n(right.begin() + static_cast<std::ptrdiff_t>(at), kSums, 0);
-    }
-    return distance(left, right);
   }
 
   /// Adam divides by the gradient's size: where that is rounding, the sign of the update is; a share of elements like
@@ -460,6 +453,7 @@ class Comparison {
   std::map<std::pair<std::string, std::string>, std::set<std::string>> only_;
   std::set<std::string> missing_;
   std::optional<Finding> pending_, local_;
+  Negligible negligible_;
   std::int64_t last_ = -1;
   double drift_ = 0;
 };

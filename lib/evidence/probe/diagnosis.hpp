@@ -30,6 +30,7 @@ struct Diagnosis {
   double nearest = 0;                ///< the largest distance over its bound, where none is beyond it
   std::string nearest_at;
   std::vector<std::string> notes;
+  std::string left_out;  ///< ranges whose gradient is rounding alone, counted; "" where there are none
 };
 
 Diagnosis diagnose(const Run& a, const Run& b);

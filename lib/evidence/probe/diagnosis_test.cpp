@@ -6,35 +6,80 @@
 namespace zs::probe {
 namespace {
 
-/// One step of Adam on a fused bias of 48 elements in three ranges; `key`: the gradient of the second, `moved`: how far
-/// it is updated.
-Run fused_bias(double key, double moved) {
+/// One step of Adam on a fused bias of 96 elements in six ranges: of the queries, keys and values two each. `key`: the
+/// gradient of the keys, `moved`: how far they are updated, `values`: the values.
+Run fused_bias(double key, double moved, double values = 0.001) {
   Run run;
   run.ranks = 1, run.end = 1;
-  const auto add = [](Tensors& tensors, const std::string& name, double others, double second) {
+  const auto add = [](Tensors& tensors, const std::string& name, double others, double keys, double last) {
     Tensor& tensor = tensors.at(name);
-    tensor.dtype = "F32", tensor.shape = {48}, tensor.of = tensor.held = 48;
-    for (std::size_t i = 0; i < 24; ++i)
-      tensor.sketch.push_back((i / 8 == 1 ? second : others) * (i % 2 == 0 ? 1 : -1));
+    tensor.dtype = "F32", tensor.shape = {96}, tensor.of = tensor.held = 96;
+    for (std::size_t i = 0; i < 48; ++i)
+      tensor.sketch.push_back((i / 16 == 1 ? keys : i / 16 == 2 ? last : others) * (i % 2 == 0 ? 1 : -1));
     for (const double sum : tensor.sketch) tensor.squares += sum * sum;
-    tensor.digest = std::hash<double>()(others) ^ std::hash<double>()(second);
+    tensor.digest = std::hash<double>()(others) ^ std::hash<double>()(keys) ^ std::hash<double>()(last);
   };
-  add(run.starts[0], "param/bias", 0.5, 0.25);
+  add(run.starts[0], "param/bias", 0.5, 0.25, 0.5);
   Tensors& step = run.steps[1].tensors;
-  add(step, "grad/bias", 0.125, key);
-  add(step, "state.exp_avg_sq/bias", 0.015625, key * key);
-  add(step, "param/bias", 0.5 - 0.001, 0.25 - moved);
+  add(step, "grad/bias", 0.125, key, 0.125);
+  add(step, "state.exp_avg_sq/bias", 0.015625, key * key, 0.015625);
+  add(step, "param/bias", 0.5 - 0.001, 0.25 - moved, 0.5 - values);
+  return run;
+}
+
+/// The same of a bias of its own, beside the weight that it belongs to.
+Run own_bias(double gradient, double moved) {
+  Run run;
+  run.ranks = 1, run.end = 1;
+  const auto add = [](Tensors& tensors, const std::string& name, double value) {
+    Tensor& tensor = tensors.at(name);
+    tensor.dtype = "F32", tensor.shape = {32}, tensor.of = tensor.held = 32;
+    for (std::size_t i = 0; i < 16; ++i) tensor.sketch.push_back(value * (i % 2 == 0 ? 1 : -1));
+    for (const double sum : tensor.sketch) tensor.squares += sum * sum;
+    tensor.digest = std::hash<double>()(value);
+  };
+  add(run.starts[0], "param/keys.weight", 0.5);
+  add(run.starts[0], "param/keys.bias", 0.5);
+  Tensors& step = run.steps[1].tensors;
+  add(step, "grad/keys.weight", 0.125);
+  add(step, "grad/keys.bias", gradient);
+  add(step, "state.exp_avg_sq/keys.bias", gradient * gradient);
+  add(step, "param/keys.weight", 0.499);
+  add(step, "param/keys.bias", 0.5 - moved);
   return run;
 }
 
 }  // namespace
 
 TEST_CASE("diagnosis: the update of a gradient that is rounding alone is nobody's, that of another is judged") {
-  CHECK_FALSE(diagnose(fused_bias(1e-9, 1e-4), fused_bias(-2e-9, -2e-4)).first);
+  const Diagnosis same = diagnose(fused_bias(1e-9, 1e-4), fused_bias(-2e-9, -2e-4));
+  CHECK_FALSE(same.first);
+  // The ranges beside the keys' may share elements with them.
+  CHECK(same.left_out ==
+        "2 of 6 ranges of gradients, 4 of 6 ranges of optimizer state exp_avg_sq, 4 of 6 ranges of updates, over all "
+        "steps: the gradient there is rounding alone (bias)");
+  const Diagnosis beside = diagnose(fused_bias(1e-9, 1e-4), fused_bias(-2e-9, -2e-4, 0.002));
+  REQUIRE(beside.first);
+  CHECK(beside.first->parameter == "bias");
   const Diagnosis apart = diagnose(fused_bias(0.125, 1e-4), fused_bias(0.125, -2e-4));
   REQUIRE(apart.first);
   CHECK(apart.first->place == "update");
-  CHECK_FALSE(diagnose(fused_bias(0.125, 1e-4), fused_bias(0.125, 1e-4)).first);
+  const Diagnosis equal = diagnose(fused_bias(0.125, 1e-4), fused_bias(0.125, 1e-4));
+  CHECK_FALSE(equal.first);
+  CHECK(equal.left_out.empty());
+}
+
+TEST_CASE(
+    "diagnosis: a bias whose gradient is rounding beside its weight's is left out whole, and counted; a small one is "
+    "not") {
+  const Diagnosis keys = diagnose(own_bias(1e-9, 1e-3), own_bias(-1e-9, -1e-3));
+  CHECK_FALSE(keys.first);
+  CHECK(keys.left_out.find("2 of 2 ranges of updates") != std::string::npos);
+  const Diagnosis turned = diagnose(own_bias(1e-3, 1e-3), own_bias(-1e-3, -1e-3));
+  REQUIRE(turned.first);
+  CHECK(turned.first->place == "grad");
+  CHECK(turned.left_out.empty());
+  CHECK(diagnose(own_bias(1e-9, 1e-3), own_bias(1e-3, 1e-3)).first);  // one of them is no rounding
 }
 
 }  // namespace zs::probe

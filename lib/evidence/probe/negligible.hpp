@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients that are nothing but rounding: attention does not depend on the bias of its keys, whose gradient is 0 but
+// for what sums leave. Adam makes an update of that too, which is nobody's.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "probe/diagnosis.hpp"
+
+namespace zs::probe {
+
+/// What a comparison of two trainings leaves out for that reason, and what it has left out.
+class Negligible {
+ public:
+  using Ranges = std::vector<bool>;  ///< of a tensor; empty: none
+
+  /// Takes the step up: which ranges of which gradients are rounding alone on both sides, and not the same. `unit` is
+  /// the rounding of a parameter's gradient, relative to its norm.
+  template <class Rounding>
+  void step(const Side& a, const Side& b, const Rounding& unit) {
+    now_.clear();
+    for (const auto& [name, tensor] : a.step.tensors.all()) {
+      if (!name.starts_with("grad/")) continue;
+      const std::string parameter = name.substr(5);
+      if (const Ranges ranges = of(parameter, a, b, unit(parameter)); !ranges.empty()) add(parameter, ranges);
+    }
+  }
+
+  /// The same two sketches without what is left out at this place; whether something of them remains. Ranges are
+  /// counted.
+  bool judged(const std::string& place, const std::string& parameter, Sketch& a, Sketch& b);
+  /// The same of parameters, without a count.
+  void leave_out(const std::string& parameter, Sketch& a, Sketch& b) const;
+
+  /// "of gradients 2 of 16 ranges ..., of updates ...": what was left out over all steps; "" where nothing was.
+  std::string text() const;
+
+ private:
+  static Ranges of(const std::string& parameter, const Side& a, const Side& b, double unit);
+  void add(const std::string& parameter, const Ranges& ranges);
+
+  std::map<std::string, Ranges> now_;   // of this step's gradients
+  std::map<std::string, Ranges> ever_;  // of any step's, with the ranges beside them, which share elements with them
+  struct Count {
+    std::int64_t ranges = 0, of = 0;
+    std::set<std::string> parameters;
+  };
+  std::map<std::string, Count> counts_;  // by place
+};
+
+}  // namespace zs::probe

@@ -310,3 +310,53 @@ END
   ZS_PROBE=one run -0 python3 -m zs_probe train.py # the folder is taken: said, and the training goes on
   assert_output --partial "one/rank-0.jsonl is there already"
 }
+
+@test "outputs of modules are compared by sample, a floor is measured, and a training is followed to its first wrong step" {
+  python3 -c 'import torch' 2>/dev/null || skip "no PyTorch for python3 here"
+  cat >train.py <<'END'
+import sys, time, torch
+torch.manual_seed(1)
+first, second = torch.nn.Linear(8, 16), torch.nn.Linear(16, 4)
+model = torch.nn.Sequential(first, torch.nn.Tanh(), second)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+data, micro = torch.randn(24, 8), int(sys.argv[1])
+for step in range(4):
+    for x in data[6 * step:6 * step + 6].chunk(micro):
+        if sys.argv[2] == "fault" and step == 2:
+            handle = first.register_forward_hook(lambda module, given, made: 2 * made)
+        (model(x).square().mean() / micro).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    time.sleep(float(sys.argv[3]))
+END
+  export PYTHONPATH=$ROOT/share/probe ZS_PROBE_OUTPUTS='1,2'
+  for run in 'a 1 none 0' 'b 3 none 0' 'faulty 1 fault 0'; do
+    read -r folder micro fault pause <<<"$run"
+    ZS_PROBE=$folder run -0 python3 -m zs_probe train.py "$micro" "$fault" "$pause"
+  done
+  ZS_PROBE_PERTURB=1 ZS_PROBE=floor run -0 python3 -m zs_probe train.py 1 none 0
+  assert_output --partial "ZS_PROBE_PERTURB: 212 elements of the parameters were moved by one unit in the last place"
+  run -0 zs-verify --allow rounding a b
+  assert_line "outputs_compared: 48"
+  run -1 zs-verify a faulty
+  assert_line --regexp "^headline: step 3: output of 1 and 1 more of 2: .*, in 6 of 6 samples$"
+  assert_line "stage: forward"
+  run -0 zs-verify --allow rounding --floor floor a b
+  assert_line "floor: floor, over 4 steps"
+  run -1 zs-verify --allow rounding --floor floor a faulty
+  assert_line --partial "headline: step 3: output of 1"
+  run -2 zs-verify --floor b a faulty
+  assert_output --partial "b: begins with the parameters of a: record a floor with ZS_PROBE_PERTURB=1"
+  run -2 zs-verify --floor floor plain fsdp
+  ZS_PROBE=live python3 -m zs_probe train.py 1 fault 2 3>&- &
+  run -1 zs-verify --follow --allow rounding a live
+  assert_line --partial "headline: step 3: output of 1"
+  refute [ -n "$(grep -s '"end"' live/rank-0.jsonl)" ]
+  wait
+  run -1 zs-verify --follow --allow rounding a live
+  run -0 zs-verify --follow --allow rounding a b
+  run -2 zs-verify --follow --patience 0.2 a nothing
+  assert_output --partial "nothing: nothing is recorded there"
+  run -2 zs-verify --follow a b floor
+  assert_output --partial "--follow takes two probes"
+}

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <tuple>
 
+#include "base/error.hpp"
 #include "base/number.hpp"
 #include "compare/ledger.hpp"
 #include "compare/tensors.hpp"
@@ -43,6 +44,7 @@ std::string what(const std::string& place) {
   if (place == "local") return "gradient of a micro-batch";
   if (place == "rate") return "optimizer's options";
   if (place == "batch") return "samples";
+  if (place == "output") return "output";
   if (place == "copy") return "copy";
   if (place == "update" || place == "param") return "update";
   if (place == "start" || place == "parameter" || place == "begin") return "parameter";
@@ -55,6 +57,7 @@ std::string what(const std::string& place) {
 std::string stage(const std::string& place) {
   if (place == "grad") return "backward, or the reduction of gradients";
   if (place == "local") return "forward or backward";
+  if (place == "output") return "forward";
   if (place == "rate") return "learning rate schedule, or the optimizer's options";
   if (place == "batch") return "data";
   if (place == "copy" || place == "begin") return "after the update, before the next forward";
@@ -76,10 +79,17 @@ std::string some(const std::vector<std::string>& texts) {
 
 class Report {
  public:
-  Report(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after)
+  Report(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after,
+         const std::string& floor)
       : name_a_(a), name_b_(b), a_(read(a, after)), b_(read(b, after)), tolerance_(tolerance) {
     align(a_, b_);
-    found_ = diagnose(a_, b_);
+    std::optional<Run> moved;
+    if (!floor.empty()) {
+      moved = read(floor, after);
+      align(a_, *moved);
+      require_floor(floor, *moved);
+    }
+    found_ = diagnose(a_, b_, moved ? &*moved : nullptr);
   }
 
   Answer answer() {
@@ -99,6 +109,7 @@ class Report {
       failures.push_back("both have the recording " + a_.id + ": one is a copy of the other");
     if (found_.tensors == 0) failures.push_back("nothing in common: no tensor of any step that both have");
     if (!failures.empty() || !wild_.empty()) ledger.at_least(Verdict::failed);
+    const bool apart = found_.first || !loss_.empty() || (found_.steps > 0 && !failures.empty()) || !wild_.empty();
     const compare::Settled verdict = ledger.settle();
     add("verdict", std::string(compare::name(verdict)));
     if (found_.first) tell(*found_.first);
@@ -131,13 +142,15 @@ class Report {
     add("steps_compared", to_text(found_.steps));
     add("tensors_compared", to_text(found_.tensors));
     add("elements_compared", to_text(found_.elements));
+    if (found_.outputs > 0) add("outputs_compared", to_text(found_.outputs));
     add("tensors_differing", to_text(found_.differing));
     add("layout_a", called(a_));
     add("layout_b", called(b_));
     add("ranks_a", std::to_string(a_.ranks));
     add("ranks_b", std::to_string(b_.ranks));
     if (a_.torch != b_.torch) add("torch", a_.torch + " in A, " + b_.torch + " in B: other bits are expected");
-    return {verdict, std::move(lines_)};
+    if (!floor_.empty()) add("floor", floor_);
+    return {verdict, std::move(lines_), found_.steps, apart, b_.ended()};
   }
 
  private:
@@ -148,6 +161,24 @@ class Report {
       known->second += "; " + value;
     else
       lines_.emplace_back(key, value);
+  }
+
+  /// A floor has steps of A's training, from parameters that are not its own.
+  void require_floor(const std::string& name, const Run& floor) {
+    std::size_t common = 0;
+    for (const auto& [number, step] : a_.steps) common += floor.steps.contains(number);
+    if (common == 0) throw Error(name, 0, "has no step of " + name_a_ + ": a floor is the same training again");
+    bool moved = false;
+    for (const auto& [number, left] : a_.starts) {
+      const auto its = floor.starts.find(number);
+      for (const auto& [tensor, value] : left.all()) {
+        const Tensor* const other = its == floor.starts.end() ? nullptr : its->second.find(tensor);
+        moved |= other && !other->same(value);
+      }
+    }
+    if (!moved)
+      throw Error(name, 0, "begins with the parameters of " + name_a_ + ": record a floor with ZS_PROBE_PERTURB=1");
+    floor_ = name + ", over " + to_text(static_cast<std::int64_t>(common)) + " steps";
   }
 
   /// Each tensor of each step.
@@ -292,15 +323,16 @@ class Report {
   compare::Tolerance tolerance_;
   Diagnosis found_;
   std::vector<std::pair<std::string, std::string>> lines_;
-  std::string loss_;
+  std::string loss_, floor_;
   std::vector<std::string> wild_;
   bool refused_ = false, unseen_ = false;
 };
 
 }  // namespace
 
-Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after) {
-  return Report(a, b, tolerance, after).answer();
+Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after,
+               const std::string& floor) {
+  return Report(a, b, tolerance, after, floor).answer();
 }
 
 }  // namespace zs::probe

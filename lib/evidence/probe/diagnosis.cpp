@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/diagnosis.hpp"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,6 +9,7 @@
 #include "base/number.hpp"
 #include "probe/negligible.hpp"
 #include "probe/premise.hpp"
+#include "probe/resume.hpp"
 
 namespace zs::probe {
 namespace {
@@ -18,17 +17,9 @@ namespace {
 std::string place_of(const std::string& name) { return name.substr(0, name.find('/')); }
 std::string parameter_of(const std::string& name) { return name.substr(name.find('/') + 1); }
 
-/// Of a random generator's state after a step; "" where it was not recorded.
-std::string digest_of(const Step& step, int rank, const std::string& name) {
-  const auto of = step.generators.find(rank);
-  if (of == step.generators.end()) return "";
-  const auto digest = of->second.find(name);
-  return digest == of->second.end() ? "" : digest->second;
-}
-
 class Comparison {
  public:
-  Comparison(const Run& a, const Run& b) : a_(a), b_(b), samples_(a, b) {}
+  Comparison(const Run& a, const Run& b, const Run* floor) : a_(a), b_(b), floor_(floor), samples_(a, b) {}
 
   Diagnosis run() {
     starts();
@@ -37,6 +28,8 @@ class Comparison {
       const auto right = b_.steps.find(number);
       if (right == b_.steps.end()) continue;
       ++found_.steps;
+      const auto known = floor_ ? floor_->steps.find(number) : b_.steps.end();
+      floor_step_ = floor_ && known != floor_->steps.end() ? &known->second : nullptr;
       step(number, {a_, left, before_a}, {b_, right->second, before_b});
       before_a = &left, before_b = &right->second;
       last_ = number;
@@ -87,11 +80,18 @@ class Comparison {
     return dtype;
   }
 
-  double bound(const Side& a, const Side& b, const std::string& parameter) const {
+  double bound(const Side& a, const Side& b, const std::string& parameter, const std::string& place = "grad") const {
     const std::string dtype = coarser(computed(a, parameter), computed(b, parameter));
-    // What earlier steps have left apart grows with each: the gradients' are at most some tens of times the
-    // parameters'.
-    return rounding(dtype) + 50 * drift_;
+    return rounding(dtype) +
+           grown(a.step.tensors, floor_step_ ? &floor_step_->tensors : nullptr, place + "/" + parameter);
+  }
+
+  /// What earlier steps have left apart grows with each: as far as the floor is, or, by estimate, the gradients' at
+  /// most some tens of times the parameters'.
+  double grown(const Tensors& mine, const Tensors* moved, const std::string& name) const {
+    const Tensor *const left = mine.find(name), *const right = moved ? moved->find(name) : nullptr;
+    if (!left || !right || left->sketch.size() != right->sketch.size()) return 50 * drift_;
+    return kFloors * distance(left->sketch, right->sketch);
   }
 
   void near(double ratio, const std::string& at) {
@@ -109,66 +109,9 @@ class Comparison {
     }
   }
 
-  /// A training that resumed begins with what it left; told of the first side that does not.
-  void resumed(std::int64_t number) {
-    for (const auto& [run, side] : {std::pair{&a_, "A"}, {&b_, "B"}}) {
-      const auto start = run->starts.find(number - 1);
-      const auto left = run->steps.find(number - 1);
-      if (done() || start == run->starts.end() || left == run->steps.end()) continue;
-      std::vector<Apart> apart;
-      std::vector<std::string> lost;
-      std::size_t of = 0;
-      for (const auto& [name, tensor] : left->second.tensors.all()) {
-        if (!name.starts_with("param/") && !name.starts_with("state.")) continue;
-        ++of;
-        const Tensor* const now = start->second.find(name);
-        if (!now)
-          lost.push_back(name);
-        else if (!now->same(tensor) && now->sketch.size() == tensor.sketch.size())
-          apart.push_back({name, &tensor.sketch, &now->sketch, distance(tensor.sketch, now->sketch), 0});
-      }
-      const auto told = run->counted.find(number - 1);
-      const bool miscounts = told != run->counted.end() && told->second != number - 1;
-      if (apart.empty() && lost.empty() && !miscounts) continue;
-      Finding finding;
-      if (!apart.empty()) finding = made(number, "resume", apart, of);
-      finding.step = number, finding.place = "resume", finding.of = of;
-      if (apart.empty()) finding.parameter = "the step counter", finding.distance = 1;
-      if (apart.empty() && !lost.empty()) finding.parameter = lost.front(), finding.tensors = lost;
-      std::vector<std::string> what;
-      if (!lost.empty()) what.push_back(std::to_string(lost.size()) + " tensors of the optimizer's state are gone");
-      if (!apart.empty()) what.push_back(std::to_string(apart.size()) + " tensors have other values");
-      if (miscounts)
-        what.push_back("its counter says " + to_text(told->second) + " steps after " + to_text(number - 1));
-      finding.relation =
-          std::string(side) + " did not resume what it left: " + fmt::format("{}", fmt::join(what, ", "));
-      found_.first = finding;
-    }
-  }
-
-  /// In the first step after a resume: random generators that go on otherwise than those of the other side make other
-  /// dropout and other samples.
   void generators(std::int64_t number, const Side& a, const Side& b) {
-    // Those that differed before say nothing: Python's own begins otherwise in every process.
-    const auto differed = [&](int rank, const std::string& name) {
-      const auto left = a_.steps.find(number - 1), right = b_.steps.find(number - 1);
-      if (left == a_.steps.end() || right == b_.steps.end()) return false;
-      return digest_of(left->second, rank, name) != digest_of(right->second, rank, name);
-    };
-    const auto resumes = [&](const Run& run) { return number > 1 && run.starts.contains(number - 1); };
-    if (a_.ranks != b_.ranks || resumes(a_) == resumes(b_)) return;
-    std::set<std::string> apart;
-    for (const auto& [rank, mine] : a.step.generators) {
-      const auto theirs = b.step.generators.find(rank);
-      if (theirs == b.step.generators.end()) continue;
-      for (const auto& [name, digest] : mine) {
-        if (const auto other = theirs->second.find(name);
-            other != theirs->second.end() && other->second != digest && !differed(rank, name))
-          apart.insert(name);
-      }
-    }
-    if (apart.empty()) return;
-    const std::string text = fmt::format("the random generators ({}) are in another state", fmt::join(apart, ", "));
+    const std::string text = generators_apart(number, a, b);
+    if (text.empty()) return;
     if (done() && found_.first->step == number && found_.first->place != "resume")
       found_.first->relation += "; " + text;
     else
@@ -207,18 +150,6 @@ class Comparison {
     return 0;
   }
 
-  static Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t of) {
-    Finding finding;
-    finding.step = step;
-    finding.place = place;
-    finding.parameter = apart.front().parameter;
-    finding.distance = apart.front().distance;
-    finding.bound = apart.front().bound;
-    finding.of = of;
-    for (const Apart& t : apart) finding.tensors.push_back(t.parameter);
-    return finding;
-  }
-
   void step(std::int64_t number, const Side& a, const Side& b) {
     std::map<std::string, std::vector<std::pair<std::string, const Tensor*>>> by_place;  // of A, with B's
     std::map<std::string, std::vector<const Tensor*>> others;
@@ -243,7 +174,7 @@ class Comparison {
         const Sketch &left = mine[i].second->sketch, &right = others[place][i]->sketch;
         Sketch of_a = left, of_b = right;
         if (!negligible_.judged(place, mine[i].first, of_a, of_b)) continue;
-        const double most = times * bound(a, b, mine[i].first), by = distance(of_a, of_b);
+        const double most = times * bound(a, b, mine[i].first, place), by = distance(of_a, of_b);
         if (place == "grad") gradient_distance_[mine[i].first] = by;
         if (!(by <= most) || b_.replicas.contains({number, place + "/" + mine[i].first}))
           apart.push_back({mine[i].first, &left, &right, by, most});
@@ -263,14 +194,16 @@ class Comparison {
     negligible_.step(a, b, [&](const std::string& parameter) {
       return rounding(coarser(computed(a, parameter), computed(b, parameter)));
     });
-    resumed(number);
+    first(resumed_apart(number, a_, b_));
     if (found_.steps == 1) first(parameters_apart(number, a, b));
     first(found_apart(number, a, b));
+    outputs(number, a, b);
     locals(number, a, b);
     linear("grad", 1);
     // A micro-batch's gradient that differs counts where its sum does: what leaves no trace in it is rounding.
     if (done() && local_ && found_.first->relation.starts_with("no simple")) found_.first = local_;
-    if (done() && (found_.first->place == "grad" || found_.first->place == "local")) batch(number);
+    if (done() && (found_.first->place == "grad" || found_.first->place == "local" || found_.first->place == "output"))
+      batch(number);
     linear("direction", 4);
     first(options_apart(number, a, b));
     for (const auto& [place, tensors] : by_place) {
@@ -316,6 +249,44 @@ class Comparison {
     finding.tensors = {finding.parameter};
     finding.relation = "another shape";
     finding.distance = 2;
+    found_.first = finding;
+  }
+
+  /// What modules made of each sample that both have, whoever held it, in the order in which modules end.
+  void outputs(std::int64_t number, const Side& a, const Side& b) {
+    std::map<std::string, std::vector<Apart>> by_module;
+    std::map<std::string, std::size_t> samples;
+    std::vector<std::string> order;
+    for (const auto& [name, left] : a.step.outputs.all()) {
+      const std::string module = place_of(name);
+      const Tensor* const right = b.step.outputs.find(name);
+      if (!right || right->sketch.size() != left.sketch.size() || a_.parted.contains(module) ||
+          b_.parted.contains(module)) {
+        only_[{right ? "a form of its own" : "A", "output of " + module}].insert(parameter_of(name));
+        continue;
+      }
+      ++found_.outputs;
+      if (samples[module]++ == 0) order.push_back(module);
+      const std::string dtype = coarser(coarser(left.dtype, right->dtype), coarser(a.step.computed, b.step.computed));
+      const double most = rounding(dtype) + grown(a.step.outputs, floor_step_ ? &floor_step_->outputs : nullptr, name),
+                   by = distance(left.sketch, right->sketch);
+      if (!(by <= most))
+        by_module[module].push_back({parameter_of(name), &left.sketch, &right->sketch, by, most});
+      else
+        near(by / most, "step " + to_text(number) + ", output of " + module);
+    }
+    if (done() || by_module.empty()) return;
+    const auto first = std::find_if(order.begin(), order.end(), [&](const auto& m) { return by_module.contains(m); });
+    const std::vector<Apart>& apart = by_module.at(*first);
+    Finding finding = made(number, "output", apart, order.size());
+    finding.parameter = *first;
+    finding.tensors.clear();
+    for (const std::string& module : order) {
+      if (by_module.contains(module)) finding.tensors.push_back(module);
+    }
+    explain_outputs(a.step.outputs, *first, apart, a, b, finding);
+    finding.relation += ", in " + to_text(static_cast<std::int64_t>(apart.size())) + " of " +
+                        to_text(static_cast<std::int64_t>(samples.at(*first))) + " samples";
     found_.first = finding;
   }
 
@@ -371,7 +342,7 @@ class Comparison {
       const Sketch &left = mine[i].second->sketch, &right = theirs[i]->sketch;
       Sketch of_a = left, of_b = right;
       if (!negligible_.judged(place, mine[i].first, of_a, of_b)) continue;
-      const double most = 4 * bound(a, b, mine[i].first), by = distance(of_a, of_b);
+      const double most = 4 * bound(a, b, mine[i].first, place), by = distance(of_a, of_b);
       if (!(by <= most)) apart.push_back({mine[i].first, &left, &right, by, most});
     }
     if (apart.empty()) return;
@@ -412,6 +383,8 @@ class Comparison {
       const bool judged = negligible_.judged("update", u.parameter, of_a, of_b);
       u.distance = judged ? distance(of_a, of_b) : 0;
       u.bound = update_bound(a, b, u, norm(after.sketch));
+      if (const Sketch moved_by = floor_update(number, name); moved_by.size() == u.a.size())
+        u.bound = std::max(u.bound, kFloors * distance(u.a, moved_by));
       if (!(u.distance <= u.bound) || b_.replicas.contains({number, name}))
         apart.push_back(std::move(u));
       else
@@ -427,6 +400,21 @@ class Comparison {
     finding.place = "param", replicas(finding), finding.place = "update";
     // A state that is apart comes before the update; but it says less where the update has a simple relation.
     found_.first = pending_ && finding.relation.starts_with("no simple") ? *pending_ : finding;
+  }
+
+  /// The floor's update of a parameter; empty where it is not known.
+  Sketch floor_update(std::int64_t number, const std::string& name) const {
+    if (!floor_step_) return {};
+    const auto start = floor_->starts.find(number - 1);
+    const auto previous = floor_->steps.find(number - 1);
+    const Tensors* const before = start != floor_->starts.end()     ? &start->second
+                                  : previous != floor_->steps.end() ? &previous->second.tensors
+                                                                    : nullptr;
+    const Tensor *const now = floor_step_->tensors.find(name), *const old = before ? before->find(name) : nullptr;
+    if (!now || !old || now->sketch.size() != old->sketch.size()) return {};
+    Sketch update = now->sketch;
+    for (std::size_t i = 0; i < update.size(); ++i) update[i] -= old->sketch[i];
+    return update;
   }
 
   /// Adam divides by the gradient's size: where that is rounding, the sign of the update is; a share of elements like
@@ -446,7 +434,11 @@ class Comparison {
     return most + (least > 0 ? 4 * 0x1p-24 * size / least : 0);
   }
 
+  static constexpr double kFloors = 8;  // so many times as far apart as the floor is rounding
+
   const Run &a_, &b_;
+  const Run* floor_;
+  const Step* floor_step_ = nullptr;
   const Samples samples_;
   Diagnosis found_;
   std::map<std::string, double> gradient_distance_;
@@ -460,6 +452,6 @@ class Comparison {
 
 }  // namespace
 
-Diagnosis diagnose(const Run& a, const Run& b) { return Comparison(a, b).run(); }
+Diagnosis diagnose(const Run& a, const Run& b, const Run* floor) { return Comparison(a, b, floor).run(); }
 
 }  // namespace zs::probe

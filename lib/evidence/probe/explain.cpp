@@ -320,6 +320,18 @@ Constants constants(const Side& a, const Side& b) {
   return known;
 }
 
+Finding made(std::int64_t step, const std::string& place, const std::vector<Apart>& apart, std::size_t of) {
+  Finding finding;
+  finding.step = step;
+  finding.place = place;
+  finding.parameter = apart.front().parameter;
+  finding.distance = apart.front().distance;
+  finding.bound = apart.front().bound;
+  finding.of = of;
+  for (const Apart& t : apart) finding.tensors.push_back(t.parameter);
+  return finding;
+}
+
 void explain_gradients(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b,
                        Finding& finding) {
   const bool none = std::all_of(apart.begin(), apart.end(), [](const Apart& t) { return norm(*t.b) == 0; });
@@ -348,6 +360,19 @@ void explain_gradients(const std::string& place, const std::vector<Apart>& apart
   finding.residual = along.residual;
   if (like_bfloat16(along.residual) && std::fabs(along.weights[0] - 1) < 0x1p-9)
     finding.relation += ", as far apart as rounding to bfloat16 leaves";
+}
+
+void explain_outputs(const Tensors& all, const std::string& module, const std::vector<Apart>& apart, const Side& a,
+                     const Side& b, Finding& finding) {
+  explain_gradients("output", apart, a, b, finding);
+  if (!finding.relation.starts_with("no simple")) return;
+  const bool others = std::all_of(apart.begin(), apart.end(), [&](const Apart& t) {
+    return std::any_of(all.all().begin(), all.all().end(), [&](const auto& known) {
+      return known.first.starts_with(module + "/") && known.second.sketch.size() == t.b->size() &&
+             distance(known.second.sketch, *t.b) <= t.bound;
+    });
+  });
+  if (others) finding.relation = "each is that of another sample", finding.residual = apart.front().bound;
 }
 
 void explain_updates(const std::vector<Update>& updates, const Side& a, const Side& b, Finding& finding) {

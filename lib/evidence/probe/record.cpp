@@ -111,6 +111,7 @@ class Reader {
           ranks = head(row);
         } else if (row.contains("end")) {
           run_.end = row.at("end").get<std::int64_t>();
+          ++run_.ends;
         } else if (row.contains("start")) {
           const auto done = row.at("start").get<std::int64_t>();
           if (row.contains("counted") && row.at("counted").is_number_integer())
@@ -161,6 +162,7 @@ class Reader {
       into.by = by, into.micro = micro;
       add(into.tensors, local, rank, "", what + ", micro-batch " + std::to_string(micro));
     }
+    for (const Json& output : row.value("outputs", Json::array())) add_output(step.outputs, output, rank, what);
     if (row.contains("computed") && row.at("computed").is_string())
       step.computed = row.at("computed").get<std::string>();
     step.batch[rank] = row.value("batch", std::vector<std::vector<std::string>>());
@@ -177,6 +179,20 @@ class Reader {
           for (const Json& one : value) options[key].push_back(number(one));
       }
     }
+  }
+
+  /// Of one sample: what several ranks hold of it is the same, or parts that only they can join.
+  void add_output(Tensors& into, const Json& row, int rank, const std::string& where) {
+    const auto module = row.at("name").get<std::string>();
+    const std::string name = module + "/" + row.at("sample").get<std::string>();
+    Tensors one;
+    add(one, row, rank, "", where + ": output of");
+    const Tensor& made = one.all().front().second;
+    const Tensor* const known = into.find(name);
+    if (!known)
+      into.at(name) = made;
+    else if (!known->same(made) || known->pieces.empty() || known->pieces.front().rank == rank)
+      run_.parted.insert(module);
   }
 
   void add(Tensors& into, const Json& row, int rank, const std::string& values, const std::string& where) {

@@ -63,7 +63,8 @@ struct Step {
   std::map<std::string, double> scalars;                           ///< of rank 0: norm, clip, loss_scale, accumulation
   std::vector<double> rates;                                       ///< of each group, of rank 0
   std::vector<std::map<std::string, std::vector<double>>> groups;  ///< each group's options, of rank 0
-  std::map<int, double> losses;                                    ///< by rank: what the training said
+  Tensors outputs;               ///< of modules, in the order in which they end: MODULE/SAMPLE
+  std::map<int, double> losses;  ///< by rank: what the training said
   std::map<int, std::vector<std::vector<std::string>>> batch;    ///< by rank: of each micro-batch its samples' digests
   std::map<int, std::map<std::string, std::string>> generators;  ///< by rank: a digest of each random generator's state
 };
@@ -81,6 +82,10 @@ struct Run {
   std::string torch, layout, framework;
   std::string id;                   ///< of rank 0's file: by which a copy is known
   std::vector<std::string> unseen;  ///< what the probe said that it cannot see
+  std::set<std::string> parted;     ///< modules of whose outputs ranks hold parts: they are not compared
+  /// Whether every rank has written its end.
+  bool ended() const { return ends == ranks; }
+  int ends = 0;
 };
 
 /// Throws Error, located, where a file is damaged or a rank is missing. A line that a kill has cut ends a file; a step

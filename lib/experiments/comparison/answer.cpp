@@ -192,12 +192,12 @@ Answer compare_states(const std::string& a, const std::string& b, const compare:
 }
 
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
-                     std::int64_t after) {
+                     std::int64_t after, const std::string& floor) {
   Answer answer;
   if (compare::holds_probe(a) != compare::holds_probe(b))
     throw UsageError("one of " + a + " and " + b + " is a record of zs_probe, the other is not: name two");
   if (probe::version(a) == 2 && probe::version(b) == 2) {
-    probe::Answer found = probe::compare(a, b, tolerance, after);
+    probe::Answer found = probe::compare(a, b, tolerance, after, floor);
     answer.verdict = found.verdict;
     answer.lines = std::move(found.lines);
     return answer;

@@ -39,8 +39,9 @@ Folders compare_folders(const std::string& a, const std::string& b, const std::s
 
 /// Two folders or files of tensors, or two probes, of which steps up to `after` are not compared. Throws zs::Error,
 /// located, where there is nothing to compare.
+/// `floor`: a probe that says what rounding may do to two probes, or "".
 Answer compare_files(const std::string& a, const std::string& b, const compare::Tolerance& tolerance,
-                     std::int64_t after = 0);
+                     std::int64_t after = 0, const std::string& floor = "");
 
 /// Two checkpoints of any layouts, as zs-checkpoint reads them: weights, masters, moments, steps, settings, schedules,
 /// scalers and random states, by the names that `names` joins. Throws zs::Error, located, where one cannot be read.

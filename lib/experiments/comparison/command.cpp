@@ -60,6 +60,11 @@ std::vector<cli::Option> options() {
             {"rounding"});
   comparing("registry", "DIR", "folder of the runs [$ZS_REGISTRY, else saved_models]").letter = 'r';
   comparing("patterns", "FILE", "file of patterns for other trainers' logs, see zs-parse(1) [~/.config/zs/patterns]");
+  comparing("floor", "PROBE", "what rounding may do to the first probe's training: the same with ZS_PROBE_PERTURB=1");
+  comparing("follow", "",
+            "the second probe is of a training that still runs: compare each step as it is written, and end at the "
+            "first that is wrong");
+  comparing("patience", "SECONDS", "how long --follow waits for a further step [600]");
   resuming(
       "resume", "COMMAND",
       "train with a shell command to the end, train with it again, stop and resume, and say what was lost: {steps} in "

@@ -9,14 +9,17 @@
 #include "base/error.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "cli/progress.hpp"
 #include "cli/run.hpp"
 #include "compare/records.hpp"
 #include "comparison/command.hpp"
+#include "comparison/follow.hpp"
 #include "comparison/operand.hpp"
 #include "comparison/output.hpp"
 #include "comparison/resume.hpp"
 #include "comparison/two_runs.hpp"
 #include "parse/custom.hpp"
+#include "probe/record.hpp"
 #include "registry/run.hpp"
 
 namespace zs::comparison {
@@ -46,15 +49,18 @@ std::int64_t step_of(const Answer& answer) {
 
 /// The first operand beside each of the others. Of several it returns the one that differs first, with a word of each.
 Answer compare_with_first(const std::vector<input::Named>& operands, const compare::Tolerance& allowed,
-                          const std::vector<std::string>& columns, const state::Names& names) {
+                          const std::vector<std::string>& columns, const state::Names& names,
+                          const std::string& floor) {
   const input::Named& a = operands.front();
+  if (!floor.empty() && (is_run(a) || probe::version(a.path) != 2))
+    throw UsageError("--floor is for probes with sketches, and " + a.name + " is none");
   std::optional<Answer> worst;
   std::string against, words;
   for (std::size_t i = 1; i < operands.size(); ++i) {
     const input::Named& b = operands[i];
     Answer answer = is_run(a) ? compare_runs(read_recorded(a), read_recorded(b), allowed, columns)
                     : !names.empty() || of_other_layouts(a, b) ? compare_states(a.path, b.path, allowed, names)
-                                                               : compare_files(a.path, b.path, allowed);
+                                                               : compare_files(a.path, b.path, allowed, 0, floor);
     words += (words.empty() ? "" : "; ") + b.name + " " + std::string(compare::name(answer.verdict));
     const bool worse = !worst || answer.verdict > worst->verdict;
     if (worse || (answer.verdict == worst->verdict && step_of(answer) < step_of(*worst)))
@@ -97,11 +103,27 @@ Status resumed(const cli::Args& args) {
   return compare::status(answer.verdict, args.text("allow") == "rounding");
 }
 
+Status followed(const cli::Args& args) {
+  require_only(args, {"rtol", "atol", "format", "output", "allow", "floor", "follow", "patience"},
+               "a training that is followed");
+  if (args.operands().size() != 2)
+    throw UsageError("--follow takes two probes: that of a training that has ended, and that of one that runs");
+  Follow request{args.operands()[0], args.operands()[1], args.text("floor"), tolerance(args)};
+  if (args.has("patience")) request.patience = args.real("patience", 0, 1e9);
+  cli::ProgressLine line;
+  const probe::Answer answer = follow(
+      request, [&](std::int64_t steps) { line.show(to_text(steps) + " steps of " + request.live + " are equal"); });
+  line.clear();
+  metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, {}};
+  output(args, run, answer.lines, "");
+  return compare::status(answer.verdict, args.text("allow") == "rounding");
+}
+
 Status recorded(const cli::Args& args) {
-  require_only(
-      args,
-      {"rtol", "atol", "format", "output", "allow", "columns", "names", "registry", "patterns", "verbose_logging"},
-      "recorded runs");
+  require_only(args,
+               {"rtol", "atol", "format", "output", "allow", "columns", "names", "registry", "patterns",
+                "verbose_logging", "floor"},
+               "recorded runs");
   parse::customize(args.text("patterns"), [&](const std::string& text) { cli::warn(args.command(), text); });
   const compare::Tolerance allowed = tolerance(args);
   const auto operands = input::named(args.operands(), registry::place(args.text("registry")), "zs-verify");
@@ -110,8 +132,9 @@ Status recorded(const cli::Args& args) {
   }
   if (args.has("names") && (is_run(operands[0]) || operands[0].kind == input::Kind::probe))
     throw UsageError("--names joins names of checkpoints, and " + operands[0].name + " is none");
-  const Answer answer = compare_with_first(operands, allowed, columns(args),
-                                           args.has("names") ? state::Names(args.text("names")) : state::Names());
+  const Answer answer =
+      compare_with_first(operands, allowed, columns(args),
+                         args.has("names") ? state::Names(args.text("names")) : state::Names(), args.text("floor"));
   metric::Run run{"verify", {{"command", args.line()}, {"revision", cli::version()}}, answer.columns};
   output(args, run, answer.lines, columns_text(answer.columns));
   return compare::status(answer.verdict, args.text("allow") == "rounding");
@@ -119,8 +142,10 @@ Status recorded(const cli::Args& args) {
 
 }  // namespace
 
-bool trains(const cli::Args& args) { return !args.has("resume") && args.operands().size() < 2; }
+bool trains(const cli::Args& args) { return !args.has("resume") && !args.has("follow") && args.operands().size() < 2; }
 
-Status compare(const cli::Args& args) { return args.has("resume") ? resumed(args) : recorded(args); }
+Status compare(const cli::Args& args) {
+  return args.has("resume") ? resumed(args) : args.has("follow") ? followed(args) : recorded(args);
+}
 
 }  // namespace zs::comparison

@@ -13,18 +13,20 @@ Needs torch alone. Each rank writes FOLDER/rank-R.jsonl (writer.py says what); z
 every=N       writes each N-th step, and the first. The default, None, writes the first 16, measures them, and takes the power
               of two that keeps the probe below 3 % of the time. Two probes are compared at the steps that both have.
 values=True   keeps the values, too, of each step that is written (or of those steps that are in `values`).
+outputs=("blocks.*", "head")  also records what the modules with such names make of each sample.
 
-$ZS_PROBE names the folder, or is `off`: nothing is recorded. $ZS_PROBE_EVERY and $ZS_PROBE_VALUES (all, or steps joined by
-commas) stand for the arguments that the call leaves out. $ZS_PROBE_STEPS_DONE says how many steps a training that resumes has
+$ZS_PROBE names the folder, or is `off`: nothing is recorded. $ZS_PROBE_EVERY, $ZS_PROBE_VALUES (all, or steps joined by
+commas) and $ZS_PROBE_OUTPUTS (patterns joined by commas) stand for the arguments that the call leaves out. $ZS_PROBE_PERTURB=SEED
+moves each parameter by one unit in the last place before the first step: what this changes is what rounding may. $ZS_PROBE_STEPS_DONE says how many steps a training that resumes has
 made, where its framework and its optimizer do not count them.
 """
 __all__ = ["attach", "Off", "Recorder", "TrainerCallback"]
 
 
-def attach(x, optimizer=None, folder="probe", every=None, values=None):
+def attach(x, optimizer=None, folder="probe", every=None, values=None, outputs=()):
     """Records the steps of a training; see attaching.py."""
     from . import attaching
-    return attaching.attach(x, optimizer, folder, every, values)
+    return attaching.attach(x, optimizer, folder, every, values, outputs)
 
 
 def __getattr__(name):  # torch is imported when something needs it

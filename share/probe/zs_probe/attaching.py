@@ -26,7 +26,7 @@ class Off:
         pass
 
 
-def _settings(folder, every, values):
+def _settings(folder, every, values, outputs=()):
     folder = os.environ.get("ZS_PROBE") or folder
     if every is None and os.environ.get("ZS_PROBE_EVERY"):
         every = int(os.environ["ZS_PROBE_EVERY"])
@@ -35,7 +35,7 @@ def _settings(folder, every, values):
     asked = os.environ.get("ZS_PROBE_VALUES", "")
     if values is None and asked:
         values = True if asked == "all" else {int(step) for step in asked.split(",")}
-    return folder, every, values or False
+    return folder, every, values or False, tuple(p for p in os.environ.get("ZS_PROBE_OUTPUTS", "").split(",") if p) or tuple(outputs)
 
 
 def roots_of(optimizer):
@@ -55,9 +55,9 @@ def forget(parameters):
             recorders.remove(recorder)
 
 
-def start(layout, folder, every, values):
+def start(layout, folder, every, values, outputs=()):
     """A recorder of a layout, with its hooks."""
-    recorder = Recorder(layout, folder, every, values)
+    recorder = Recorder(layout, folder, every, values, outputs)
     recorder.parameters = [p for group in layout.optimizer.param_groups for p in group["params"]]
     if layout.roots and hasattr(layout.roots[0], "parameters"):
         known = {id(p) for p in recorder.parameters}
@@ -69,21 +69,21 @@ def start(layout, folder, every, values):
     return recorder
 
 
-def of_engine(engine, folder="probe", every=None, values=None):
+def of_engine(engine, folder="probe", every=None, values=None, outputs=()):
     layout = deepspeed.layout(engine)
     if layout is None:
         return Off()
     forget(engine.module.parameters())
-    return start(layout, *_settings(folder, every, values))
+    return start(layout, *_settings(folder, every, values, outputs))
 
 
-def of_optimizer(roots, optimizer, folder="probe", every=None, values=None):
+def of_optimizer(roots, optimizer, folder="probe", every=None, values=None, outputs=()):
     layout = fsdp.layout([r for r in roots if hasattr(r, "_modules")], optimizer) or Layout(roots, optimizer)
     known = layout.names()
     lost = sum(id(p) not in known for group in optimizer.param_groups for p in group["params"])
     if lost:
         say(f"{lost} of the optimizer's parameters belong to no module that it was given: they are recorded as unnamed.N")
-    return start(layout, *_settings(folder, every, values))
+    return start(layout, *_settings(folder, every, values, outputs))
 
 
 def _torch_optimizer(optimizer):
@@ -93,7 +93,7 @@ def _torch_optimizer(optimizer):
     return getattr(optimizer, "_optimizer", optimizer)
 
 
-def attach(x, optimizer=None, folder="probe", every=None, values=None):
+def attach(x, optimizer=None, folder="probe", every=None, values=None, outputs=()):
     """Records the steps of a training into `folder`; on every rank, each of which writes its own file. `x` is a DeepSpeed
     engine, a Trainer of transformers, a Trainer of Lightning, (model, optimizer), or a model, with its optimizer."""
     if os.environ.get("ZS_PROBE", folder) == "off":
@@ -104,7 +104,7 @@ def attach(x, optimizer=None, folder="probe", every=None, values=None):
         for recorder in recorders:  # ZS_PROBE attached it already
             if getattr(recorder.layout, "engine", None) is x:
                 return recorder
-        return of_engine(x, folder, every, values)
+        return of_engine(x, folder, every, values, outputs)
     kinds = {kind.__name__ for kind in type(x).__mro__}
     if hasattr(x, "add_callback") and "Trainer" in kinds:
         from .callbacks import TrainerCallback
@@ -123,4 +123,4 @@ def attach(x, optimizer=None, folder="probe", every=None, values=None):
         if recorder.layout.optimizer is inner:
             recorder.layout.detach()
             recorders.remove(recorder)
-    return of_optimizer([x], inner, folder, every, values)
+    return of_optimizer([x], inner, folder, every, values, outputs)

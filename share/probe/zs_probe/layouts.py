@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an optimizer of torch holds: parameters of modules, whole or as DTensors, or flat ones that another part of the
 framework cuts (Slices). A layout shows tensors as (PLACE/NAME, flat values, Part)."""
+import fnmatch
 import functools
 import os
 import types
@@ -256,6 +257,30 @@ class Layout:
 
         if self.roots and hasattr(self.roots[0], "register_forward_pre_hook"):
             self._handles.append(self.roots[0].register_forward_pre_hook(forward))
+            self._handles.append(self.roots[0].register_forward_hook(lambda *_: recorder.left()))
+            self._hook_outputs(recorder)
+
+    def _hook_outputs(self, recorder):
+        """Of the modules whose names fit one of the patterns what they make."""
+        chosen = [(name, module) for root in self.roots if hasattr(root, "_modules") for name, module in names.modules(root)
+                  if name and not names.wrapped(module) and any(fnmatch.fnmatchcase(name, p) for p in recorder.patterns)]
+        for pattern in recorder.patterns:
+            if not any(fnmatch.fnmatchcase(name, pattern) for name, _ in chosen):
+                self.unseen.append(f"no module has a name like {pattern}: nothing is recorded of its outputs")
+
+        def hook_of(name):
+            @guarded
+            def hook(module, args, made):
+                if is_compiling():
+                    return
+                tensors = _tensors(made if not hasattr(made, "to_tuple") else made.to_tuple())
+                if tensors:
+                    recorder.output(name, tensors[0])
+
+            return hook
+
+        for name, module in chosen:
+            self._handles.append(module.register_forward_hook(hook_of(name)))
 
 
 class FlatLayout(Layout):
@@ -304,6 +329,12 @@ def computed_in():
     if torch.is_autocast_cpu_enabled():
         return type_name(torch.get_autocast_cpu_dtype())
     return {"bf16": "BF16", "fp16": "F16"}.get(os.environ.get("ACCELERATE_MIXED_PRECISION", ""))
+
+
+def is_compiling():
+    """Whether torch.compile looks at the code that runs."""
+    asked = getattr(getattr(torch, "compiler", None), "is_compiling", None)
+    return asked() if asked else False
 
 
 def _plain(value):

@@ -9,9 +9,9 @@ import time
 import torch
 
 from .boot import inside
-from .part import Unseen
+from .part import Part, Unseen
 from .say import guarded, say
-from .sketch import measure, tables
+from .sketch import measure, perturb, tables
 from .writer import Taken, Writer, finish, type_name
 
 _FIRST = 16  # steps that are recorded whatever they cost
@@ -27,12 +27,13 @@ def ranks():
 class Recorder:
     """What attach() gives. `layout` shows the tensors (layouts.py)."""
 
-    def __init__(self, layout, folder, every=None, values=False):
-        self.layout, self.folder, self.every, self.values = layout, str(folder), every, values
+    def __init__(self, layout, folder, every=None, values=False, outputs=()):
+        self.layout, self.folder, self.every, self.values, self.patterns = layout, str(folder), every, values, outputs
         self.rank, self.world_size = ranks()
         self.step, self._offset, self._counted, self._writer, self._off, self._pid = 0, None, None, None, False, os.getpid()
         self._loss, self._losses, self._scalars, self._batch = None, [], {}, []
         self._locals, self._micro, self._fired = [], 0, set()
+        self._outputs, self._inside, self._perturbed = [], False, False
         self._rows, self._kept, self._groups, self._open = [], {}, [], False
         self._found, self._computed, self._left = None, None, (None, {})
         self._last, self._spent, self._begun, self._written, self._started = time.monotonic(), 0.0, 0.0, 0, False
@@ -65,8 +66,32 @@ class Recorder:
             self._batch.append(digests)
 
     @guarded
+    def output(self, name, tensor):
+        """What a module made of the micro-batch under way: of each sample, which is known by its digest."""
+        samples = self._batch[-1] if self._batch else []
+        if not self._inside or not self.due():
+            return
+        if tensor.dim() < 1 or tensor.shape[0] != len(samples) or hasattr(tensor, "placements"):
+            say(f"outputs of {name} are not recorded: their first axis is none of samples")
+            return
+        begun = time.monotonic()
+        with torch.no_grad():
+            for digest, sample in zip(samples, tensor.detach()):
+                self._outputs.append({"name": name, "sample": digest, **self._row(sample.reshape(-1), Part(sample.shape))})
+        self._spent += time.monotonic() - begun
+
+    def left(self):
+        """The end of a forward: what runs modules after it, in backward, computes again what was there before."""
+        self._inside = False
+
+    @guarded
     def forward(self, computed):
         """A step's first forward: what it computes with, where that is not what the last update left; and in which type."""
+        self._inside = True
+        if not self._perturbed:
+            self._perturbed = True
+            if os.environ.get("ZS_PROBE_PERTURB"):
+                self._perturb(int(os.environ["ZS_PROBE_PERTURB"]))
         if not self.due():
             return
         self._computed = computed or self._computed
@@ -136,6 +161,14 @@ class Recorder:
             self._writer.line({"end": self.step, "rank": self.rank, "every": self.every})
             self._writer.close()
         self._off = True
+
+    def _perturb(self, seed):
+        """Moves each element of each parameter by one unit in the last place: a floor for what rounding does."""
+        moved = 0
+        with torch.no_grad():
+            for name, flat, part in self.layout.parameters():
+                moved += perturb(flat, part, seed, name.split("/", 1)[1])
+        say(f"ZS_PROBE_PERTURB: {moved} elements of the parameters were moved by one unit in the last place")
 
     # ---- a step ------------------------------------------------------------------------------------------------------
     def _begin(self):
@@ -209,7 +242,7 @@ class Recorder:
         self._writer.line({
             "step": self.step, "computed": self._computed, "loss": _number(self._loss), "losses": [_number(x) for x in self._losses],
             "scalars": {key: _number(value) for key, value in scalars.items() if value is not None}, "groups": self._groups,
-            "batch": self._batch, "rng": _generators(), "locals": finish(self._locals), "tensors": found + rows,
+            "batch": self._batch, "rng": _generators(), "outputs": finish(self._outputs), "locals": finish(self._locals), "tensors": found + rows,
             "values": self._writer.values(self.step, self._kept) if self._kept else None})
         self._written = self.step
 
@@ -225,6 +258,7 @@ class Recorder:
         self._found = None
         self._loss, self._losses, self._scalars, self._batch = None, [], {}, []
         self._locals, self._micro, self._fired = [], 0, set()
+        self._outputs, self._inside = [], False
         self._rows, self._kept, self._groups = [], {}, []
 
 

@@ -148,6 +148,20 @@ def _scattered(flat, part):
     return digest, numbers
 
 
+def perturb(flat, part, seed, name):
+    """Moves each element that is not zero by one unit in the last place, up or down as seed, name and place say; whoever
+    holds it. How many."""
+    start = seed
+    for letter in name.encode():
+        start = mixed(start ^ letter)
+    index = part.index if part.index is not None else torch.arange(part.begin, part.begin + part.count)
+    up = (mixed_all(index ^ _signed(start)) & 1).bool().to(flat.device)
+    bits = _bits(flat)
+    moved = (bits << 1) != 0  # neither 0 nor -0
+    bits += torch.where(up, 1, -1).to(bits.dtype) * moved
+    return int(moved.sum())
+
+
 def digest(flat, begin=0):
     """The digest alone, an int, of contiguous elements whose first stands at `begin` of the whole."""
     flat = flat.detach().contiguous().view(-1)

@@ -3,7 +3,7 @@
 
 {"zs_probe": 2, "rank", "world_size", "torch", "layout", "framework"}   first, and again where a training resumes
 {"start": S, "tensors": [...]}                                          parameters and state before step S + 1
-{"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "batch", "rng", "locals": [...], "tensors": [...], "values"}
+{"step": N, "computed": the type of autocast or null, "loss", "losses", "scalars", "groups", "batch", "rng", "outputs": [...], "locals": [...], "tensors": [...], "values"}
 {"end": N}                                                              steps made, where the training ended
 
 tensors   {"name": "PLACE/PARAMETER", "dtype", "shape", "of": elements of the whole, "begin", "count": what is held here, in
@@ -14,6 +14,7 @@ tensors   {"name": "PLACE/PARAMETER", "dtype", "shape", "of": elements of the wh
           which computes, where it is another).
 locals    the same for one micro-batch's gradient on this rank, before it is reduced or added: with "micro", counted from 0,
           and "by", the rank among those that share the parameter's data parallelism.
+outputs   the same of what a module made of one sample, in the order in which modules end: "name", "sample": its digest.
 batch     of each micro-batch the digest of each sample.
 groups    the optimizer's options of each group of parameters, before the update.
 values    the safetensors file of this step's values, or null.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/resume.hpp"
+
+#include <fmt/ranges.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/number.hpp"
+
+namespace zs::probe {
+namespace {
+
+/// Of a random generator's state after a step; "" where it was not recorded.
+std::string digest_of(const Step& step, int rank, const std::string& name) {
+  const auto of = step.generators.find(rank);
+  if (of == step.generators.end()) return "";
+  const auto digest = of->second.find(name);
+  return digest == of->second.end() ? "" : digest->second;
+}
+
+}  // namespace
+
+std::optional<Finding> resumed_apart(std::int64_t number, const Run& a, const Run& b) {
+  for (const auto& [run, side] : {std::pair{&a, "A"}, {&b, "B"}}) {
+    const auto start = run->starts.find(number - 1);
+    const auto left = run->steps.find(number - 1);
+    if (start == run->starts.end() || left == run->steps.end()) continue;
+    std::vector<Apart> apart;
+    std::vector<std::string> lost;
+    std::size_t of = 0;
+    for (const auto& [name, tensor] : left->second.tensors.all()) {
+      if (!name.starts_with("param/") && !name.starts_with("state.")) continue;
+      ++of;
+      const Tensor* const now = start->second.find(name);
+      if (!now)
+        lost.push_back(name);
+      else if (!now->same(tensor) && now->sketch.size() == tensor.sketch.size())
+        apart.push_back({name, &tensor.sketch, &now->sketch, distance(tensor.sketch, now->sketch), 0});
+    }
+    const auto told = run->counted.find(number - 1);
+    const bool miscounts = told != run->counted.end() && told->second != number - 1;
+    if (apart.empty() && lost.empty() && !miscounts) continue;
+    Finding finding;
+    if (!apart.empty()) finding = made(number, "resume", apart, of);
+    finding.step = number, finding.place = "resume", finding.of = of;
+    if (apart.empty()) finding.parameter = "the step counter", finding.distance = 1;
+    if (apart.empty() && !lost.empty()) finding.parameter = lost.front(), finding.tensors = lost;
+    std::vector<std::string> what;
+    if (!lost.empty()) what.push_back(std::to_string(lost.size()) + " tensors of the optimizer's state are gone");
+    if (!apart.empty()) what.push_back(std::to_string(apart.size()) + " tensors have other values");
+    if (miscounts) what.push_back("its counter says " + to_text(told->second) + " steps after " + to_text(number - 1));
+    finding.relation = std::string(side) + " did not resume what it left: " + fmt::format("{}", fmt::join(what, ", "));
+    return finding;
+  }
+  return std::nullopt;
+}
+
+std::string generators_apart(std::int64_t number, const Side& a, const Side& b) {
+  // Those that differed before say nothing: Python's own begins otherwise in every process.
+  const auto differed = [&](int rank, const std::string& name) {
+    const auto left = a.run.steps.find(number - 1), right = b.run.steps.find(number - 1);
+    if (left == a.run.steps.end() || right == b.run.steps.end()) return false;
+    return digest_of(left->second, rank, name) != digest_of(right->second, rank, name);
+  };
+  const auto resumes = [&](const Run& run) { return number > 1 && run.starts.contains(number - 1); };
+  if (a.run.ranks != b.run.ranks || resumes(a.run) == resumes(b.run)) return "";
+  std::set<std::string> apart;
+  for (const auto& [rank, mine] : a.step.generators) {
+    const auto theirs = b.step.generators.find(rank);
+    if (theirs == b.step.generators.end()) continue;
+    for (const auto& [name, digest] : mine) {
+      if (const auto other = theirs->second.find(name);
+          other != theirs->second.end() && other->second != digest && !differed(rank, name))
+        apart.insert(name);
+    }
+  }
+  if (apart.empty()) return "";
+  return fmt::format("the random generators ({}) are in another state", fmt::join(apart, ", "));
+}
+
+}  // namespace zs::probe

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comparison/follow.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "probe/record.hpp"
+
+namespace zs::comparison {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// Bytes of the ranks' files.
+std::uintmax_t size_of(const std::string& folder) {
+  std::uintmax_t size = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".jsonl") size += entry.file_size(ignored);
+  }
+  return size;
+}
+
+void require_ended(const std::string& reference) {
+  if (probe::version(reference) != 2)
+    throw Error(reference, 0, "is no record of zs_probe with sketches: --follow compares with one");
+  if (!probe::read(reference).ended())
+    throw Error(reference, 0, "has no end: --follow needs a reference whose training has ended");
+}
+
+}  // namespace
+
+probe::Answer follow(const Follow& request, const std::function<void(std::int64_t)>& told) {
+  require_ended(request.reference);
+  std::optional<probe::Answer> last;
+  std::string trouble;
+  std::uintmax_t seen = 0;
+  auto changed = Clock::now();
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(200))) {
+    const std::uintmax_t size = size_of(request.live);
+    const bool waits = std::chrono::duration<double>(Clock::now() - changed).count() < request.patience;
+    if (size == seen && waits) continue;
+    if (size == seen) {
+      if (!last) throw Error(request.live, 0, trouble.empty() ? "nothing is recorded there" : trouble);
+      last->lines.emplace_back("followed",
+                               "nothing was added for " + to_rounded_text(request.patience, 4) + " seconds");
+      return *last;
+    }
+    seen = size, changed = Clock::now();
+    if (probe::version(request.live) != 2) continue;
+    try {
+      last = probe::compare(request.reference, request.live, request.tolerance, 0, request.floor);
+    } catch (const Error& error) {  // a rank's file is not there yet; one that is damaged is told when nothing is added
+      trouble = error.what();
+      continue;
+    }
+    told(last->steps);
+    if (last->apart || last->ended) return *last;
+  }
+}
+
+}  // namespace zs::comparison

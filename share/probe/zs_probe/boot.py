@@ -162,4 +162,9 @@ class _Child:
 
     def __call__(self, *args, **kwargs):
         activate()
-        return self.target(*args, **kwargs)
+        try:
+            return self.target(*args, **kwargs)
+        finally:  # multiprocessing ends a process that it forked without atexit
+            attaching = sys.modules.get("zs_probe.attaching")
+            for recorder in list(attaching.recorders) if attaching else ():
+                _quietly(recorder.close)

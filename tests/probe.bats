@@ -360,3 +360,16 @@ END
   run -2 zs-verify --follow a b floor
   assert_output --partial "--follow takes two probes"
 }
+
+@test "zs-report of two probes: the headline as a sentence, a map of modules and steps, and curves" {
+  run -1 zs-report whole lost -o page.html
+  grep -q 'step 1: gradient of 0.weight and 3 more of 4: 3 micro-batches are missing' page.html
+  grep -q 'how far apart each module is at each step' page.html
+  grep -q '<title>lost beside whole' page.html
+  [ "$(grep -o '<svg' page.html | wc -l)" -ge 2 ]
+  run -0 zs-report whole sharded
+  assert_line --partial "**No difference is beyond rounding**: rounding: the largest distance is "
+  run -2 zs-report whole
+  assert_output --partial "is the folder of a probe"
+  run -2 zs-report whole lost --kind sweep
+}

@@ -8,9 +8,11 @@
 #include "gradient/history.hpp"
 #include "gradient/select.hpp"
 #include "parse/custom.hpp"
+#include "probe/record.hpp"
 #include "registry/run.hpp"
 #include "report/batch.hpp"
 #include "report/gradients.hpp"
+#include "report/probes.hpp"
 #include "report/revision.hpp"
 #include "report/sweep.hpp"
 #include "report/trace.hpp"
@@ -23,7 +25,7 @@ namespace {
 const zs::cli::Command kCommand = {
     "zs-report",
     "Write the report of a summary, in Markdown or as one HTML file",
-    "[SUMMARY|LOG|RUN|DIR]...",
+    "[SUMMARY|LOG|RUN|DIR]... | PROBE PROBE",
     {
         {'o', "output", "FILE",
          "write the report to FILE (.md, .html; for revisions also .json, for gradients .json and .tsv), '-' for "
@@ -128,6 +130,14 @@ zs::report::Document of_gradients(const zs::cli::Args& args, Format format) {
 /// The report that was asked for. `faults` are defects of what was read.
 zs::report::Document document(const zs::cli::Args& args, Format format, const std::string& folder,
                               std::int64_t& faults) {
+  // Two probes, whose reader says what is damaged; one of them is refused as it is by all tools but zs-verify.
+  const auto& operands = args.operands();
+  if (operands.size() == 2 && zs::probe::version(operands[0]) == 2 && zs::probe::version(operands[1]) == 2) {
+    for (const char* const option : {"kind", "gradients", "trace"}) {
+      if (args.has(option)) throw zs::UsageError("--" + std::string(option) + " says nothing about two probes");
+    }
+    return zs::report::probes(operands[0], operands[1]);
+  }
   if (!args.has("trace")) return args.has("gradients") ? of_gradients(args, format) : of_inputs(args, folder, faults);
   const auto traces = zs::trace::read_all(zs::input::traces(named(args, args.all("trace"), " --trace")), false,
                                           zs::cli::fault_printer(kCommand, faults));

@@ -150,7 +150,7 @@ class Report {
     add("ranks_b", std::to_string(b_.ranks));
     if (a_.torch != b_.torch) add("torch", a_.torch + " in A, " + b_.torch + " in B: other bits are expected");
     if (!floor_.empty()) add("floor", floor_);
-    return {verdict, std::move(lines_), found_.steps, apart, b_.ended()};
+    return {verdict, std::move(lines_), found_.steps, apart, b_.ended(), std::move(found_.map)};
   }
 
  private:

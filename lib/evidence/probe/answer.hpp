@@ -8,6 +8,7 @@
 
 #include "compare/measure.hpp"
 #include "compare/verdict.hpp"
+#include "probe/diagnosis.hpp"
 
 namespace zs::probe {
 
@@ -17,6 +18,7 @@ struct Answer {
   std::int64_t steps = 0;                                  ///< compared
   bool apart = false;                                      ///< something is beyond rounding, or proves nothing
   bool ended = false;                                      ///< B's training has
+  Map map{};
 };
 
 /// REQUIRES: version() of both is 2. Throws Error where a record is damaged.

@@ -94,8 +94,20 @@ class Comparison {
     return kFloors * distance(left->sketch, right->sketch);
   }
 
+  /// Draws a distance on the map, of a parameter's module.
+  void draw(std::int64_t step, const std::string& place, const std::string& name, double ratio) {
+    const std::string module = place == "output" ? name : name.substr(0, name.rfind('.') + 1);
+    const auto [of_module, added] =
+        found_.map.modules.try_emplace(module.ends_with('.') ? module.substr(0, module.size() - 1)
+                                       : module.empty()      ? name
+                                                             : module);
+    if (added) found_.map.order.push_back(of_module->first);
+    for (double* const most : {&of_module->second[step], &found_.map.places[place][step]})
+      *most = std::max(*most, std::isfinite(ratio) ? ratio : 1e9);
+  }
+
   void near(double ratio, const std::string& at) {
-    if (ratio > found_.nearest) found_.nearest = ratio, found_.nearest_at = at;
+    if (!done() && ratio > found_.nearest) found_.nearest = ratio, found_.nearest_at = at;
   }
 
   void starts() {
@@ -136,6 +148,12 @@ class Comparison {
     if (apart.empty()) return;
     Finding finding = made(step, "start", apart, of);
     finding.relation = "the parameters differ before the first step";
+    std::set<std::string> factors;
+    for (const Apart& t : apart) {
+      const Fit one = fit({*t.a}, *t.b);
+      factors.insert(one.residual <= t.bound ? factor_text(one.weights[0], {}, t.bound / 4) : "");
+    }
+    if (factors.size() == 1 && !factors.contains("")) finding.relation += ": " + *factors.begin();
     found_.first = finding;
   }
 
@@ -165,9 +183,8 @@ class Comparison {
     for (const auto& [name, tensor] : b.step.tensors.all()) {
       if (!a.step.tensors.find(name)) lone(name, "B", a.step.tensors);
     }
-    if (done()) return;
     const auto linear = [&](const std::string& place, double times) {
-      if (done() || !by_place.contains(place)) return;
+      if (!by_place.contains(place)) return;
       std::vector<Apart> apart;
       const auto& mine = by_place[place];
       for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -176,12 +193,13 @@ class Comparison {
         if (!negligible_.judged(place, mine[i].first, of_a, of_b)) continue;
         const double most = times * bound(a, b, mine[i].first, place), by = distance(of_a, of_b);
         if (place == "grad") gradient_distance_[mine[i].first] = by;
+        draw(number, place, mine[i].first, by / most);
         if (!(by <= most) || b_.replicas.contains({number, place + "/" + mine[i].first}))
           apart.push_back({mine[i].first, &left, &right, by, most});
         else
           near(by / most, "step " + to_text(number) + ", " + place + " of " + mine[i].first);
       }
-      if (apart.empty()) return;
+      if (done() || apart.empty()) return;
       Finding finding = made(number, place, apart, mine.size());
       if (std::any_of(apart.begin(), apart.end(), [](const Apart& t) { return !(t.distance <= t.bound); }))
         explain_gradients(place, apart, a, b, finding);
@@ -270,6 +288,7 @@ class Comparison {
       const std::string dtype = coarser(coarser(left.dtype, right->dtype), coarser(a.step.computed, b.step.computed));
       const double most = rounding(dtype) + grown(a.step.outputs, floor_step_ ? &floor_step_->outputs : nullptr, name),
                    by = distance(left.sketch, right->sketch);
+      draw(number, "output", module, by / most);
       if (!(by <= most))
         by_module[module].push_back({parameter_of(name), &left.sketch, &right->sketch, by, most});
       else
@@ -358,7 +377,6 @@ class Comparison {
   }
 
   void updates(std::int64_t number, const Side& a, const Side& b) {
-    if (done()) return;
     const Tensors *from_a = before(a_, a, number), *from_b = before(b_, b, number);
     std::vector<Update> apart;
     std::size_t of = 0;
@@ -385,11 +403,13 @@ class Comparison {
       u.bound = update_bound(a, b, u, norm(after.sketch));
       if (const Sketch moved_by = floor_update(number, name); moved_by.size() == u.a.size())
         u.bound = std::max(u.bound, kFloors * distance(u.a, moved_by));
+      draw(number, "update", u.parameter, u.distance / u.bound);
       if (!(u.distance <= u.bound) || b_.replicas.contains({number, name}))
         apart.push_back(std::move(u));
       else
         near(u.distance / u.bound, "step " + to_text(number) + ", update of " + u.parameter);
     }
+    if (done()) return;  // what a fault has left apart is no rounding
     drift_ = std::max(drift_, size > 0 ? std::sqrt(moved / size) : 0);
     if (apart.empty()) return;
     std::vector<Apart> told;

@@ -2,6 +2,7 @@
 // Where two recorded trainings part first, in the order in which a step computes, and by what relation.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,12 @@ struct Finding {
   double distance = 0, bound = 0;    ///< of `parameter`, relative
 };
 
+/// How far apart, over the bound of rounding: the largest of each module and step, and of each place and step.
+struct Map {
+  std::map<std::string, std::map<std::int64_t, double>> modules, places;
+  std::vector<std::string> order;  ///< of the modules
+};
+
 struct Diagnosis {
   std::optional<Finding> first;
   std::int64_t steps = 0, tensors = 0, elements = 0, differing = 0;  ///< compared; of other bits
@@ -31,6 +38,7 @@ struct Diagnosis {
   double nearest = 0;                ///< the largest distance over its bound, where none is beyond it
   std::string nearest_at;
   std::vector<std::string> notes;
+  Map map;
   std::string left_out;  ///< ranges whose gradient is rounding alone, counted; "" where there are none
 };
 

@@ -296,6 +296,11 @@ Constants constants(const Side& a, const Side& b) {
     if (value > 1 && std::none_of(known.begin(), known.end(), [&](const auto& k) { return k.second == value; }))
       known.emplace_back(what, value);
   };
+  for (const Side* side : {&b, &a}) {  // gradients of one scale that are divided by the next
+    const auto scale = side->step.scalars.find("loss_scale"), after = side->step.scalars.find("loss_scale_after");
+    if (scale != side->step.scalars.end() && after != side->step.scalars.end() && scale->second > 0)
+      add("loss scale after this step over that before", after->second / scale->second);
+  }
   for (const Side* side : {&b, &a}) {
     const auto accumulation = side->step.scalars.find("accumulation");
     int micro = 0, ranks = 0;

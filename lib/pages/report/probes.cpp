@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/probes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/number.hpp"
+#include "probe/answer.hpp"
+#include "report/words.hpp"
+
+namespace zs::report {
+namespace {
+
+constexpr std::size_t kMostRows = 40, kMostColumns = 32;
+
+std::string line(const probe::Answer& answer, const std::string& key) {
+  const auto found =
+      std::find_if(answer.lines.begin(), answer.lines.end(), [&](const auto& l) { return l.first == key; });
+  return found == answer.lines.end() ? "" : found->second;
+}
+
+/// A module's block: its name up to the first number in it, "blocks.3".
+std::string block_of(const std::string& module) {
+  for (std::size_t at = 0; at < module.size();) {
+    const std::size_t end = std::min(module.find('.', at), module.size());
+    if (end > at &&
+        std::all_of(module.begin() + static_cast<std::ptrdiff_t>(at), module.begin() + static_cast<std::ptrdiff_t>(end),
+                    [](char c) { return c >= '0' && c <= '9'; }))
+      return module.substr(0, end);
+    at = end + 1;
+  }
+  return module;
+}
+
+/// Modules down, joined to blocks where there are many; steps across, several to a column where there are many.
+figure::Figure map_of(const probe::Map& map) {
+  const bool blocks = map.order.size() > kMostRows;
+  const auto row_of = [&](const std::string& module) { return blocks ? block_of(module) : module; };
+  figure::Panel panel;
+  for (const std::string& module : map.order) {
+    const std::string row = row_of(module);
+    if (std::find(panel.rows.begin(), panel.rows.end(), row) == panel.rows.end()) panel.rows.push_back(row);
+  }
+  std::set<std::int64_t> all;
+  for (const auto& [module, steps] : map.modules) {
+    for (const auto& [step, ratio] : steps) all.insert(step);
+  }
+  const std::vector<std::int64_t> steps(all.begin(), all.end());
+  const std::size_t each = (steps.size() + kMostColumns - 1) / kMostColumns;
+  std::map<std::int64_t, std::size_t> columns;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    columns[steps[i]] = i / each;
+    if (i % each == 0) panel.columns.push_back(to_text(steps[i]));
+  }
+  std::map<std::pair<std::size_t, std::size_t>, double> most;
+  for (const auto& [module, its] : map.modules) {
+    const auto row =
+        static_cast<std::size_t>(std::find(panel.rows.begin(), panel.rows.end(), row_of(module)) - panel.rows.begin());
+    for (const auto& [step, ratio] : its) {
+      double& here = most[{row, columns[step]}];
+      here = std::max(here, ratio);
+    }
+  }
+  for (const auto& [place, ratio] : most) {
+    figure::Cell cell;
+    cell.row = place.first, cell.column = place.second;
+    cell.value = std::clamp(std::log10(std::max(ratio, 1e-12)), -4.0, 4.0);
+    cell.label = ratio == 0                     ? "0"
+                 : ratio >= 1e4 || ratio < 1e-3 ? "1e" + to_text(std::lround(std::log10(ratio)))
+                                                : to_rounded_text(ratio, 2);
+    panel.cells.push_back(std::move(cell));
+  }
+  panel.x_label = "step";
+  panel.y_label = blocks ? "block" : "module";
+  panel.key = "lower is better";
+  panel.notes.emplace_back("each cell: the largest distance over the bound of rounding; above 1 is more than rounding");
+  if (each > 1) panel.notes.push_back("a column has " + to_text(static_cast<std::int64_t>(each)) + " steps");
+  return {"Distance over the bound of rounding", {std::move(panel)}};
+}
+
+figure::Figure curves_of(const probe::Map& map) {
+  static const std::map<std::string, std::string> kNames = {{"grad", "gradients"},
+                                                            {"direction", "directions"},
+                                                            {"update", "updates"},
+                                                            {"model", "copies"},
+                                                            {"output", "outputs"}};
+  figure::Panel panel;
+  std::size_t hue = 0;
+  for (const auto& [place, steps] : map.places) {
+    figure::Series series;
+    const auto name = kNames.find(place);
+    series.name = name == kNames.end() ? place : name->second;
+    series.colour = figure::Ink(hue++);
+    for (const auto& [step, ratio] : steps) {
+      series.x.push_back(static_cast<double>(step));
+      series.y.push_back(ratio > 0 ? ratio : figure::kNone);
+    }
+    panel.series.push_back(std::move(series));
+  }
+  if (!map.places.empty() && map.places.begin()->second.size() <= 12) {
+    for (const auto& [step, ratio] : map.places.begin()->second) panel.x_ticks.push_back(static_cast<double>(step));
+  }
+  panel.log_y = true;
+  panel.x_label = "step", panel.y_label = "distance over the bound";
+  return {"The largest distance over the bound of each step", {std::move(panel)}};
+}
+
+Grid details(const probe::Answer& answer) {
+  Grid grid{"All that zs-verify says", {"what", "value"}, {false, false}, {}};
+  for (const auto& [key, value] : answer.lines) {
+    std::string name = key;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    grid.rows.push_back({{Text(name)}, {Text(value)}});
+  }
+  return grid;
+}
+
+}  // namespace
+
+Document probes(const std::string& a, const std::string& b) {
+  const probe::Answer answer = probe::compare(a, b, {});
+  const std::string verdict = line(answer, "verdict"), headline = line(answer, "headline");
+  Document document;
+  const auto name = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
+  document.title =
+      name(a) == name(b) || name(a).empty() || name(b).empty() ? b + " beside " + a : name(b) + " beside " + name(a);
+  document.label = verdict;
+  document.verdict = answer.apart                                              ? Verdict::bad
+                     : verdict == "exact" || verdict == "equal up to rounding" ? Verdict::good
+                                                                               : Verdict::open;
+  if (!headline.empty())
+    document.verdict_text = say("{}.", bad(headline));
+  else if (document.verdict == Verdict::good)
+    document.verdict_text =
+        say("{}: {}.", strong("No difference is beyond rounding"),
+            verdict == "exact" ? "all bits of " + line(answer, "tensors_compared") + " tensors are the same"
+                               : line(answer, "kind"));
+  else
+    document.verdict_text =
+        say("{}.", verdict + (line(answer, "failure").empty() ? "" : ": " + line(answer, "failure")));
+  document.verdict_text +=
+      say(" A is {} ({}), B is {} ({}); {} were compared.", code(a), line(answer, "layout_a"), code(b),
+          line(answer, "layout_b"), counted(static_cast<std::size_t>(answer.steps), "step"));
+  Section section{"Where they part", {}};
+  if (!answer.map.modules.empty()) {
+    section.blocks.emplace_back(
+        Picture{"map", "how far apart each module is at each step, over the bound of rounding", map_of(answer.map)});
+    section.blocks.emplace_back(
+        Picture{"curves", "the largest distance of each step, by what was compared", curves_of(answer.map)});
+  }
+  section.blocks.emplace_back(details(answer));
+  document.sections.push_back(std::move(section));
+  return document;
+}
+
+}  // namespace zs::report

@@ -24,7 +24,7 @@ usual = dict(
     layout="plain",  # plain, ddp, fsdp1, fsdp1flat, fsdp2, hsdp, tp, zero0 to zero3
     ranks=1, accumulation=1, samples=8, steps=3, precision="float32", optimizer="adamw", rate=0.01, clip=0.0, decay=0.1, dropout=0.0,
     attention="",  # fused: queries, keys and values of one matrix; separate: of three
-    tied=True, frozen=False, compiled=False, checkpointed=False, lora=False, offload=False, hooks=False, schedule=True, seed=5,
+    tied=True, frozen=False, compiled=False, checkpointed=False, lora=False, offload=False, hpz=0, hooks=False, schedule=True, seed=5,
     fault="", at=1, tensor="", size=0.0, micro=0, rank=0)
 TOKENS, WIDTH, LENGTH, BLOCKS = 48, 32, 6, 2
 
@@ -185,6 +185,8 @@ class Training:
         o = self.o
         model = self.wrapped(self.net)
         if o.compiled:
+            from torch._dynamo import config
+            config.disable = False  # which $TORCHDYNAMO_DISABLE says for DeepSpeed's sake
             model.compile(backend="aot_eager")
         self.model, self.opt = model, self.optimizer(self.groups(model))
         schedule = torch.optim.lr_scheduler.LambdaLR(self.opt, lambda s: 1 / (1 + 0.1 * s)) if o.schedule else None
@@ -333,8 +335,13 @@ class Training:
                   "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False, "gradient_clipping": o.clip, "zero_optimization": {"stage": int(o.layout[4])}}
         if o.offload:
             config["zero_optimization"]["offload_optimizer"] = {"device": "cpu"}
+        if o.hpz:
+            config["zero_optimization"]["zero_hpz_partition_size"] = o.hpz
         if o.precision == "bfloat16":
             config["bf16"] = {"enabled": True}
+        if o.precision == "float16":  # which DeepSpeed refuses on a processor, though PyTorch computes in it
+            here.is_fp16_supported = lambda: True
+            config["fp16"] = {"enabled": True, "initial_scale_power": 8, "loss_scale_window": 2}
         optimizer = self.optimizer(self.groups(self.net))
         schedule = (lambda opt: torch.optim.lr_scheduler.LambdaLR(opt, lambda s: 1 / (1 + 0.1 * s))) if o.schedule else None
         engine = deepspeed.initialize(model=self.net, config=config, optimizer=optimizer, lr_scheduler=schedule)[0]

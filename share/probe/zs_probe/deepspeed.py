@@ -42,6 +42,8 @@ class _Engine:
             found["clip"] = bound
         if getattr(self, "scale", None) is not None:
             found["loss_scale"] = self.scale
+        if getattr(self, "moved", None) not in (None, self.scale):  # what the gradients are divided by, where it grows before
+            found["loss_scale_after"] = self.moved
         return found
 
     def by(self, p):
@@ -87,7 +89,7 @@ class Zero(_Engine, FlatLayout):
     def __init__(self, engine):
         FlatLayout.__init__(self, [engine.module], engine.optimizer.optimizer)
         self._know(engine)
-        self._cut, self.scale = None, None
+        self._cut, self.scale, self.moved = None, None, None
         zero = engine.optimizer
         self.name += f" ({type(zero).__name__})"
         if _is(zero, "ZenFlowZeroOptimizer", "SuperOffloadOptimizer_Stage3"):
@@ -193,6 +195,7 @@ class Zero(_Engine, FlatLayout):
         def step(*args, **kwargs):
             self.scale = _scale(zero)  # the update changes it
             result = made(*args, **kwargs)
+            self.moved = _scale(zero)
             recorder.after()
             return result
 

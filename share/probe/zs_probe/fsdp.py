@@ -104,7 +104,7 @@ class Fsdp2(Layout):
 
         for root in self.roots:
             if hasattr(root, "register_forward_hook"):
-                self._handles.append(root.register_forward_hook(find))
+                self._around(root, lambda *_: None, find)
 
 
 def layout(roots, optimizer):

@@ -36,6 +36,26 @@ class Restored:
         self.of.step = self.step
 
 
+class Called:
+    """Hooks around the call of a module that is compiled in place, with its own hooks."""
+
+    def __init__(self, module, call, before, after):
+        def around(*args, **kwargs):
+            before(module, args, kwargs)
+            made = call(*args, **kwargs)
+            if after is not None:
+                after(module, args, made)
+            return made
+
+        around.zs_probe = (*getattr(call, "zs_probe", ()), (before, after))
+        self.module, self.call, self.around = module, call, around
+        module._compiled_call_impl = around
+
+    def remove(self):
+        if self.module._compiled_call_impl is self.around:
+            self.module._compiled_call_impl = self.call
+
+
 class Layout:
     """Parameters of `roots` that `optimizer` moves."""
 
@@ -45,7 +65,7 @@ class Layout:
     def __init__(self, roots, optimizer):
         self._mesh = None
         self.optimizer, self.roots, self.unseen, self._named, self.ties = optimizer, roots, [], None, {}
-        self.frozen, self._handles, self._recorder = [], [], None
+        self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
 
     # ---- names -------------------------------------------------------------------------------------------------------
     def names(self):
@@ -142,9 +162,9 @@ class Layout:
         self._hook_batches(recorder)
 
     def detach(self):
-        for handle in self._handles:
+        for handle in reversed(self._handles):
             handle.remove()
-        self._handles = []
+        self._handles, self._watched = [], []
 
     def _hook_step(self, optimizer, recorder, ends=True):
         depth = [0]
@@ -205,9 +225,7 @@ class Layout:
 
     def _local_hook(self, recorder, name, p):
         @guarded
-        def hook(gradient):
-            if not recorder.due():
-                return
+        def local(gradient):
             called = name or self.names().get(id(p))
             if called is None:
                 return
@@ -218,6 +236,10 @@ class Layout:
                     say(f"gradients of single micro-batches are not recorded of {called}: {error}")
                     return
                 recorder.local(called, flat, part, self.by(p))
+
+        def hook(gradient):
+            if not is_compiling() and recorder.due():
+                local(gradient)
 
         return hook
 
@@ -237,28 +259,50 @@ class Layout:
         from .sketch import samples
 
         @guarded
-        def hook(module, args, kwargs=None):
+        def batch(module, args, kwargs=None):
             if torch.is_grad_enabled() and recorder.due():
                 recorder.samples(samples(_tensors((args, kwargs or {}))))
-
-        for root in self.roots:
-            target = names.inner(root) if hasattr(root, "_modules") else None
-            if target is None or not hasattr(target, "register_forward_pre_hook"):
-                continue
-            try:
-                self._handles.append(target.register_forward_pre_hook(hook, with_kwargs=True))
-            except TypeError:  # torch 1.13
-                self._handles.append(target.register_forward_pre_hook(hook))
 
         @guarded
         def forward(module, *_):
             if torch.is_grad_enabled():
                 recorder.forward(computed_in())
 
+        for root in self.roots:
+            if not hasattr(root, "register_forward_pre_hook"):
+                continue
+            inner = names.inner(root) if hasattr(root, "_modules") else root
+            self._around(root if names.compiled(root) else inner, batch)
         if self.roots and hasattr(self.roots[0], "register_forward_pre_hook"):
-            self._handles.append(self.roots[0].register_forward_pre_hook(forward))
-            self._handles.append(self.roots[0].register_forward_hook(lambda *_: recorder.left()))
+            self._around(self.roots[0], forward, lambda *_: recorder.left())
             self._hook_outputs(recorder)
+
+    def _around(self, module, before, after=None):
+        """Hooks of a module's forward. torch.compile would compile them too, or break its graph at them: of a module that is
+        compiled in place they stand outside."""
+        def pre(module, args, kwargs=None):
+            if not is_compiling():
+                before(module, args, kwargs)
+
+        def post(module, args, made):
+            if not is_compiling():
+                after(module, args, made)
+
+        try:
+            self._handles.append(module.register_forward_pre_hook(pre, with_kwargs=True))
+        except TypeError:  # torch 1.13
+            self._handles.append(module.register_forward_pre_hook(pre))
+        if after is not None:
+            self._handles.append(module.register_forward_hook(post))
+        self._watched.append((module, before, after))
+        self.outside()
+
+    def outside(self):
+        """Takes the hooks out of what was compiled in place since."""
+        for module, before, after in self._watched:
+            call = getattr(module, "_compiled_call_impl", None)
+            if call is not None and (before, after) not in getattr(call, "zs_probe", ()):
+                self._handles.append(Called(module, call, before, after))
 
     def _hook_outputs(self, recorder):
         """Of the modules whose names fit one of the patterns what they make."""
@@ -270,12 +314,14 @@ class Layout:
 
         def hook_of(name):
             @guarded
-            def hook(module, args, made):
-                if is_compiling():
-                    return
+            def output(made):
                 tensors = _tensors(made if not hasattr(made, "to_tuple") else made.to_tuple())
                 if tensors:
                     recorder.output(name, tensors[0])
+
+            def hook(module, args, made):
+                if not is_compiling():
+                    output(made)
 
             return hook
 

@@ -35,6 +35,17 @@ def inner(module):
     return module
 
 
+def compiled(root):
+    """Whether torch.compile has what `root` wraps, or `root` itself."""
+    module = root
+    while True:
+        if type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None:
+            return True
+        if not hasattr(module, "_modules") or not wrapped(module):
+            return False
+        module = module._modules[wrapped(module)]
+
+
 def modules(root):
     """(canonical name, module) of each module, with its wrappers; "" is the root's."""
     found, seen = [], set()

@@ -173,6 +173,7 @@ class Recorder:
     # ---- a step ------------------------------------------------------------------------------------------------------
     def _begin(self):
         self._due_now = self.due()
+        self.layout.outside()
         counted = self.layout.counter()
         if self._offset is None:
             self._counted = counted if counted is not None else self.layout.steps_before()

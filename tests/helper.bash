@@ -29,6 +29,18 @@ no_package() {
   return 1
 }
 
+# python_with MODULES PACKAGE...: PYTHON is a Python that imports the modules: that of ZS_TORCH_PYTHON, the first on PATH, or
+# the distribution's; else the test needs the Debian packages.
+python_with() {
+  for PYTHON in ${ZS_TORCH_PYTHON:-} python3 /usr/bin/python3; do
+    if "$PYTHON" -c "import $1" 2>/dev/null; then
+      export PYTHON
+      return
+    fi
+  done
+  no_package "${@:2}"
+}
+
 # The built tools, by name.
 tools() { basename -a "$BUILD"/zs-*; }
 

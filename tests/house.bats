@@ -201,3 +201,7 @@ $(printf 'lib/twins/%s.cpp\n' a b c f g h i)" ]
   diff <(bash "$root/usr/share/zs/slurm/batch.sbatch" --list) <(zs-sweep --list) || complain "the installed batch.sbatch lists other sets"
   verdict
 }
+
+@test "house: a test that lacks a package says so by no_package, which is a failure in CI" {
+  run -1 grep -nE "skip .*(apt-get|package|PyTorch|python)" "$ROOT"/tests/*.bats
+}

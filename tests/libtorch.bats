@@ -157,7 +157,7 @@ like_libtorch() { # like_libtorch VERSION ABI
 }
 
 @test "libtorch: what includes LibTorch's headers compiles with the distribution's too, where that is installed" {
-  [ -e /usr/include/torch/csrc/api/include/torch/version.h ] || skip "needs Debian's LibTorch: apt-get install libtorch-dev"
+  [ -e /usr/include/torch/csrc/api/include/torch/version.h ] || no_package libtorch-dev
   cd "$ROOT"
   read -ra flags < <(make -s TORCH=debian flags)
   cp lib/engine/unit/tensor.hpp "$BATS_TEST_TMPDIR"

@@ -3,10 +3,7 @@
 setup() {
   load helper
   cd "$BATS_TEST_TMPDIR"
-  for PYTHON in python3 /usr/bin/python3 none; do
-    "$PYTHON" -c 'import torch, h5py' 2>/dev/null && break
-  done
-  [ "$PYTHON" != none ] || no_package python3-torch python3-h5py
+  python_with 'torch, h5py' python3-torch python3-h5py
 }
 
 # follows RANKS ACCUMULATION STAGE: 50 steps of tiny, and the oracle after them.

@@ -283,7 +283,7 @@ END
 }
 
 @test "zs_probe records a training as it is, where PyTorch is here: its steps, accumulation, rate and loss; nothing goes to stdout" {
-  python3 -c 'import torch' 2>/dev/null || skip "no PyTorch for python3 here"
+  python_with torch python3-torch
   cat >train.py <<'END'
 import sys, torch
 torch.manual_seed(1)
@@ -298,16 +298,16 @@ for step in range(3):
     optimizer.zero_grad()
 END
   export PYTHONPATH=$ROOT/share/probe
-  ZS_PROBE=one run -0 python3 -m zs_probe train.py
+  ZS_PROBE=one run -0 "$PYTHON" -m zs_probe train.py
   [ -z "$output" ]
-  ZS_PROBE=two run -0 python3 -m zs_probe train.py
-  ZS_PROBE=other run -0 python3 -m zs_probe train.py twice
+  ZS_PROBE=two run -0 "$PYTHON" -m zs_probe train.py
+  ZS_PROBE=other run -0 "$PYTHON" -m zs_probe train.py twice
   run -0 zs-verify one two
   assert_line "verdict: exact"
   assert_line "steps_compared: 3"
   run -1 zs-verify one other
   assert_line "headline: step 2: gradient of weight: x 2"
-  ZS_PROBE=one run -0 python3 -m zs_probe train.py # the folder is taken: said, and the training goes on
+  ZS_PROBE=one run -0 "$PYTHON" -m zs_probe train.py # the folder is taken: said, and the training goes on
   assert_output --partial "one/rank-0.jsonl is there already"
 }
 

@@ -146,8 +146,7 @@ a_repository() {
 }
 
 @test "ranks: torch.distributed with gloo trains as it is, under mpirun and under srun" {
-  PYTHON=${ZS_TORCH_PYTHON:-python3}
-  "$PYTHON" -c 'import torch.distributed' 2>/dev/null || skip "no PyTorch: apt-get install python3-torch, or name a Python that has it in ZS_TORCH_PYTHON"
+  python_with torch.distributed python3-torch
   a_repository gloo.py
   ended "$(sbatch --parsable --output=out --nodes=2 --ntasks=4 "$ROOT/slurm/compare-revisions.sbatch" "${compare[@]}")"
   cat out

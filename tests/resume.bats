@@ -8,13 +8,6 @@ setup() {
   export PYTHONPATH=$ROOT/share/probe
 }
 
-python_with_torch() {
-  for PYTHON in python3 /usr/bin/python3 none; do
-    "$PYTHON" -c 'import torch' 2>/dev/null && break
-  done
-  [ "$PYTHON" != none ] || no_package python3-torch
-}
-
 # resumes LOST [ARGUMENT...]: the training of resume.py, which forgets LOST when it resumes.
 resumes() {
   zs-verify --resume "$PYTHON -m zs_probe $ROOT/tests/resume.py --steps {steps} --total {total} --run {run} {resume}" \
@@ -22,7 +15,7 @@ resumes() {
 }
 
 @test "resume: a training that keeps all is exact, its checkpoints too" {
-  python_with_torch
+  python_with torch python3-torch
   run -0 resumes ''
   assert_line "verdict: exact"
   assert_line "lost: nothing"
@@ -33,7 +26,7 @@ resumes() {
 }
 
 @test "resume: what a training loses is named" {
-  python_with_torch
+  python_with torch python3-torch
   local lost
   while IFS='|' read -r lost expected; do
     run -1 resumes "$lost" </dev/null

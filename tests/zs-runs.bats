@@ -363,17 +363,13 @@ sys.exit(p.wait())' >piped.json
 }
 
 @test "zs-runs: pandas reads runs.csv with the right types" {
-  python=
-  for candidate in python3 /usr/bin/python3; do
-    if "$candidate" -c 'import pandas' 2>/dev/null; then python=$candidate; break; fi
-  done
-  [ -n "$python" ] || no_package python3-pandas
+  python_with pandas python3-pandas
   some_runs
   zs-runs update a zero.compile=true zero.stage=3
   zs-runs update b zero.compile=false zero.stage=1
   for run in c d; do zs-runs update $run zero.compile=false zero.stage=2; done
   zs-runs >/dev/null
-  run -0 "$python" -c '
+  run -0 "$PYTHON" -c '
 import pandas
 runs = pandas.read_csv("saved_models/runs.csv")
 print(*(str(runs[c].dtype) for c in ["run_id", "training.learning_rate", "zero.stage", "zero.compile", "final_valid_loss"]), len(runs))'

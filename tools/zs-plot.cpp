@@ -76,18 +76,26 @@ zs::figure::Format format(const Args& args) {
                        "': name it .png, .svg or .pdf, or give --format");
 }
 
-zs::plot::Options options(const Args& args) {
+/// Each option is read for the kinds of figures alone that it changes.
+zs::plot::Options options(const Args& args, const std::string& kind) {
   zs::plot::Options chosen;
-  chosen.smooth = static_cast<std::size_t>(args.integer("smooth", 0, 1'000'000));
-  chosen.log = args.has("log");
-  chosen.deviation = args.text("error") == "std";
-  chosen.log_x = args.has("log_x");
-  chosen.x_axis = args.text("xaxis");
-  chosen.baseline = args.text("baseline");
-  chosen.rows = args.text("rows");
-  chosen.columns = args.text("columns");
-  chosen.value = args.text("value");
+  const bool difference = kind == "difference", revision = kind == "revision", curve = kind == "curve";
+  if (kind == "loss" || curve || difference || revision) {
+    chosen.smooth = static_cast<std::size_t>(args.integer("smooth", 0, 1'000'000));
+    chosen.log = args.has("log");
+    chosen.x_axis = args.text("xaxis");
+  }
+  if (kind == "time") chosen.deviation = args.text("error") == "std";
+  if (curve) chosen.log_x = args.has("log_x");
+  if (difference || revision) chosen.baseline = args.text("baseline");
+  if (kind == "sweep") chosen.rows = args.text("rows"), chosen.columns = args.text("columns");
+  if (kind == "sweep" || curve) chosen.value = args.text("value");
   return chosen;
+}
+
+void require_all_asked(const Args& args, const std::string& kind) {
+  if (const std::vector<std::string> unasked = args.unasked(); !unasked.empty())
+    throw zs::UsageError("--" + unasked[0] + " has no effect on a figure of kind " + kind + ": leave it out");
 }
 
 std::string list() {
@@ -113,8 +121,8 @@ zs::figure::Figure of_inputs(const Args& args, std::int64_t& faults) {
       {.progress = [&](std::size_t done, std::size_t all, const std::string& name) { progress.at(done, all, name); },
        .fault = zs::cli::fault_printer(kCommand, faults)},
       [](const std::string& text) { zs::cli::warn(kCommand, text); });
-  return zs::plot::figure(args.operands()[0], store, inputs[0] == "-" ? "stdin" : inputs[0], options(args),
-                          args.text("legend") == "stage");
+  return zs::plot::figure(args.operands()[0], store, inputs[0] == "-" ? "stdin" : inputs[0],
+                          options(args, args.operands()[0]), args.text("legend") == "stage");
 }
 
 /// The figure of runs and checkpoints.
@@ -146,7 +154,7 @@ zs::Status plot(const Args& args) {
   if (args.operands().empty()) throw zs::UsageError("which figure? give its kind; --list lists them");
   zs::plot::require_kind(args.operands()[0]);
   zs::parse::customize(args.text("patterns"), [](const std::string& text) { zs::cli::warn(kCommand, text); });
-  const bool to_file = args.has("output") && !args.has("terminal");
+  const bool to_file = !args.has("terminal") && args.has("output");
   const auto picture_format = to_file ? format(args) : zs::figure::Format::png;
   const zs::figure::Theme theme = args.has("theme") ? zs::figure::read_theme(args.text("theme")) : zs::figure::Theme();
   std::int64_t faults = 0;
@@ -155,6 +163,7 @@ zs::Status plot(const Args& args) {
                               : kind == zs::plot::kTrace   ? of_traces(args, faults)
                                                            : of_inputs(args, faults);
   if (args.has("title")) figure.title = args.text("title");
+  require_all_asked(args, kind);
   if (to_file)
     zs::write_file(args.text("output"), zs::figure::picture(figure, theme, picture_format));
   else

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -10,11 +11,26 @@
 #include "base/folder.hpp"
 #include "metric/file.hpp"
 #include "parse/tracked.hpp"
+#include "registry/record.hpp"
+#include "registry/run.hpp"
 
 namespace zs::input {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// What the record of a run has as its name, which its user may have given it behind the training; nothing where it has
+/// none but its id.
+std::map<std::string, std::string> name_in_record(const std::string& folder) {
+  const fs::path path = fs::weakly_canonical(folder);
+  if (!registry::registered(path.parent_path().string(), path.filename().string())) return {};
+  try {
+    const std::string name = registry::value(registry::read_record(path.string()), "run_name");
+    if (!name.empty() && name != path.filename()) return {{"run_name", name}};
+  } catch (const Error&) {  // of a damaged record: zs-runs says so
+  }
+  return {};
+}
 
 /// The sources so far, each with the operand that it is of.
 struct Found {
@@ -29,8 +45,14 @@ struct Found {
     }
   }
   void add_run(const std::string& folder) {
-    if (const std::string metrics = metric::file_in(folder); !metrics.empty()) return add_records(folder, metrics);
+    const auto named = name_in_record(folder);
+    if (const std::string metrics = metric::file_in(folder); !metrics.empty()) {
+      add_records(folder, metrics);
+      all.back().second.job.attributes = named;
+      return;
+    }
     std::vector<parse::Job> jobs = parse::jobs_in(folder);
+    for (parse::Job& job : jobs) job.attributes.insert(named.begin(), named.end());
     if (jobs.empty()) throw Error(folder, 0, "is the folder of a run that has neither metrics.h5 nor a log yet");
     add_jobs(std::move(jobs), false);
   }
@@ -135,7 +157,7 @@ std::vector<parse::Job> jobs(const std::vector<Named>& named, const std::string&
     }
     const std::string folder = fs::path(source.metrics).parent_path().string();
     if (source.name == folder) {  // of a run: its folder's name is the run's
-      jobs.push_back({fs::canonical(folder).filename().string(), {}, {}, false, {}, source.metrics});
+      jobs.push_back({fs::canonical(folder).filename().string(), {}, source.job.attributes, false, {}, source.metrics});
       continue;
     }
     for (metric::Run& run : metric::read(source.metrics).runs) {
@@ -159,10 +181,17 @@ metric::Store read(const std::vector<Named>& named, const Listener& listener) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (listener.progress) listener.progress(i, all.size(), all[i].name);
     metric::Store one;
-    if (!all[i].metrics.empty())
+    if (!all[i].metrics.empty()) {
       one = metric::read(all[i].metrics);
-    else if (auto run = parsed(all[i], listener.fault))
+      for (metric::Run& run : one.runs) {
+        for (const auto& [key, value] : all[i].job.attributes) {
+          if (run.name == run.attribute(key)) run.name = value;  // zs-record calls its records by the name
+          run.attributes[key] = value;
+        }
+      }
+    } else if (auto run = parsed(all[i], listener.fault)) {
       one.runs.push_back(*std::move(run));
+    }
     metric::join(store, std::move(one), all[i].metrics == "-" ? "stdin" : all[i].name);
   }
   if (listener.progress) listener.progress(all.size(), all.size(), "");

@@ -15,6 +15,7 @@
 #include "base/number.hpp"
 #include "config/known.hpp"
 #include "registry/index.hpp"
+#include "stat/summary_columns.hpp"
 
 namespace zs::registry {
 namespace {
@@ -62,6 +63,33 @@ std::string list(const Runs& runs, const std::vector<std::size_t>& rows) {
 
 }  // namespace
 
+namespace {
+
+/// Of a name that no column has, for an error: the column whose name is near, or whose title has its words; else those
+/// that there are.
+std::string near(const Runs& runs, const std::string& name) {
+  const std::vector<std::string> names = column_names(runs);
+  if (const std::string similar = did_you_mean(name, names); !similar.empty()) return similar;
+  for (const config::Known& row : config::known()) {
+    const std::vector<std::string> others = config::words(row.synonyms);
+    if (std::ranges::find(others, name) != others.end() && runs.find(std::string(row.key)))
+      return ", did you mean '" + std::string(row.key) + "'?";
+  }
+  std::string words = name;
+  std::ranges::replace(words, '_', ' ');
+  for (const stat::SummaryColumn& column : stat::kSummaryColumns) {
+    if (runs.find(std::string(column.name)) && column.label.find(words) != std::string_view::npos)
+      return ", did you mean '" + std::string(column.name) + "'?";
+  }
+  constexpr std::size_t kShown = 30;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(kShown, runs.columns.size()); ++i)
+    list += (i == 0 ? ": there are " : ", ") + runs.columns[i].name;
+  return list + (runs.columns.size() > kShown ? ", ..." : "");
+}
+
+}  // namespace
+
 std::string resolve_column(const Runs& runs, const std::string& name) {
   if (runs.find(name)) return name;
   if (name == "run.name") return "run_name";
@@ -74,7 +102,7 @@ std::string resolve_column(const Runs& runs, const std::string& name) {
   }
   if (ends.size() == 1) return ends.front();
   if (ends.size() > 1) throw Error(fmt::format("column '{}' may be any of {}", name, fmt::join(ends, ", ")));
-  throw Error("no run has a column '" + name + "'" + did_you_mean(name, column_names(runs)));
+  throw Error("no run has a column '" + name + "'" + near(runs, name));
 }
 
 bool Filter::holds(const std::string& cell) const {

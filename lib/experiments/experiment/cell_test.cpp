@@ -221,7 +221,7 @@ TEST_CASE("experiment: what cannot be planned whole leaves no run") {
                        "condition 'a_detailed': NAME_detailed.log is the log of condition NAME: call it something else",
                        zs::Error);
   CHECK_THROWS_WITH_AS(plan_experiment({{"../a", {}}}, {{"experiment", place.path()}}),
-                       "condition '../a': a name is made of letters, digits and _.-", zs::Error);
+                       "'../a' cannot name a condition: use letters, digits, '_', '-', '.'", zs::Error);
   // No room for metadata.json.
   fs::create_directories(place.file("metadata.json"));
   CHECK_THROWS_AS(plan_experiment({cells[0]}, {{"experiment", place.path()}}), zs::Error);

@@ -7,6 +7,7 @@
 #include "base/claim.hpp"
 #include "base/error.hpp"
 #include "base/secret.hpp"
+#include "cli/engine.hpp"
 #include "cli/rows.hpp"
 #include "config/deepspeed.hpp"
 #include "config/known.hpp"
@@ -28,13 +29,14 @@ constexpr std::array kFlags = {Flag{"bf16", "dtype", "training.dtype", "bfloat16
 struct Written {
   const char *option, *key;
   std::array<const char*, 2> files{};
+  bool file = false;
 };
 constexpr std::array kWritten = {
-    Written{"dump_logits", "training.dump_logits"},
+    Written{"dump_logits", "training.dump_logits", {}, true},
     Written{"save_pretrained", "training.save_pretrained", {"config.json", "model.safetensors"}},
     Written{"save_initial", "", {"pytorch_model.bin"}},
-    Written{"dump_batches", ""},
-    Written{"results", ""},
+    Written{"dump_batches", "", {}, true},
+    Written{"results", "", {}, true},
     Written{"probe", "tracking.probe"},
     Written{"profile_dir", "tracking.profile_dir"},
     Written{"tensorboard_dir", "tracking.tensorboard_dir"},
@@ -49,6 +51,8 @@ void claim_outputs(const cli::Args& args, const config::Config& config) {
     const std::string path = *row.key ? config.text(row.key) : args.peek(row.option);
     if (path.empty()) continue;
     const std::string by = std::string("--") + row.option;
+    if (cli::launched_rank() == 0 && row.file) require_place(path, by);
+    if (cli::launched_rank() == 0 && !row.file) require_folder(path, by);
     claim_output(path, by);
     for (const char* const file : row.files) {
       if (file) claim_output(path + "/" + file, by);

@@ -48,7 +48,7 @@ void withdraw(const std::vector<Cell>& cells) {
 }
 
 void check_name(const std::string& name) {
-  if (!names_file(name)) throw Error("condition '" + name + "': a name is made of letters, digits and _.-");
+  if (!names_file(name)) throw Error(cannot_name(name, "condition"));
   if (name.ends_with("_detailed"))
     throw Error("condition '" + name + "': NAME_detailed.log is the log of condition NAME: call it something else");
 }
@@ -178,7 +178,9 @@ Experiment plan_experiment(std::vector<Cell> cells, const registry::Fields& fiel
   for (const Cell& cell : cells) check_name(cell.name);
   registry::Fields own, common;
   for (const auto& field : fields) (of_runs(field.first) ? common : own).push_back(field);
-  Experiment experiment{fs::canonical(value(fields, "experiment")).string()};
+  const std::string& folder = value(fields, "experiment");
+  if (!fs::is_directory(folder)) throw Error(folder, 0, "there is no such results folder to plan the runs in");
+  Experiment experiment{fs::canonical(folder).string()};
   experiment.fields = {{"experiment_date", time_text()}, {"experiment", value(own, "title")}};
   if (!cells.empty()) {
     registry::set(experiment.fields, "host", host_name());

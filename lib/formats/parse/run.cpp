@@ -273,8 +273,12 @@ std::map<std::string, std::string> map_of(const std::string& text, const std::st
       if (pair.substr(0, equals) == own)
         throw UsageError(what + ": column '" + std::string(own) + "' is zs-parse's own");
     }
-    const std::string column = pair.substr(0, equals);
-    map[pair.substr(equals + 1)] = column_named(column).column;
+    const std::string column(column_named(pair.substr(0, equals)).column), key = pair.substr(equals + 1);
+    for (const auto& [other, named] : map) {
+      if (other == key || named == column)
+        throw UsageError(what + ": " + (other == key ? "key '" + key : "column '" + column) + "' is given twice");
+    }
+    map[key] = column;
     at = comma + 1;
   }
   return map;

@@ -68,6 +68,26 @@ void claim_output(const std::string& path, const std::string& by) {
   all.claims.push_back({path, by, file, status.st_dev, status.st_ino});
 }
 
+void require_place(const std::string& path, const std::string& by) {
+  std::error_code failure;
+  if (path == "-" || fs::is_other(path, failure)) return;
+  if (fs::is_directory(path, failure)) throw Error(path, 0, "is a folder, and " + by + " takes a file");
+  const std::string parent = fs::path(path).parent_path().string(), folder = parent.empty() ? "." : parent;
+  if (!fs::exists(folder, failure))
+    throw Error(path, 0, "cannot be written by " + by + ": there is no folder " + folder);
+  require_folder(folder, by);
+}
+
+void require_folder(const std::string& path, const std::string& by) {
+  std::error_code failure;
+  fs::path folder = fs::absolute(path, failure);
+  while (folder.has_relative_path() && !fs::exists(fs::symlink_status(folder, failure))) folder = folder.parent_path();
+  if (!fs::is_directory(folder, failure))
+    throw Error(path, 0, folder.string() + " is no folder: " + by + " cannot write there");
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Error(path, 0, by + " cannot write there: " + folder.string() + ": " + errno_text());
+}
+
 void note_input(int file, const std::string& name) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return;

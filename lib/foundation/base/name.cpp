@@ -46,7 +46,16 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 
 bool names_file(std::string_view name) {
   const auto allowed = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; };
-  return !name.empty() && name.front() != '-' && name.front() != '.' && std::all_of(name.begin(), name.end(), allowed);
+  return !name.empty() && name.size() <= kLongestName && name.front() != '-' && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(), allowed);
+}
+
+std::string cannot_name(std::string_view name, std::string_view what) {
+  if (name.size() <= kLongestName)
+    return "'" + std::string(name) + "' cannot name a " + std::string(what) + ": use letters, digits, '_', '-', '.'";
+  constexpr std::size_t kShown = 40;
+  return "'" + std::string(name.substr(0, kShown)) + "...' cannot name a " + std::string(what) + ": it has " +
+         std::to_string(name.size()) + " letters, and may have " + std::to_string(kLongestName);
 }
 
 }  // namespace zs

@@ -18,7 +18,15 @@ std::vector<std::string> nearest(std::string_view name, const std::vector<std::s
 /// ", did you mean 'x'?" or an empty string: to append to an error.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
-/// Whether `name` can name a file as it is, in a shell too: letters, digits, '_', '-', '.', not led by '-' or '.'.
+/// Letters of a name that names files: file systems take 255, and what stands behind it ("_detailed.log") needs some.
+inline constexpr std::size_t kLongestName = 200;
+
+/// Whether `name` can name a file as it is, in a shell too: at most kLongestName letters, digits, '_', '-', '.', not
+/// led by '-' or '.'.
 bool names_file(std::string_view name);
+
+/// "'a/b' cannot name a condition: use letters, digits, '_', '-', '.'": what an error says of `name`, of which
+/// names_file() is false. A name that is too long is cut.
+std::string cannot_name(std::string_view name, std::string_view what);
 
 }  // namespace zs

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/engine.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -27,6 +28,12 @@ std::vector<fs::path> places() {
 }  // namespace
 
 void become_engine(const std::string& name, char** argv) {
+  // LibTorch fills its tables before main(): nobody could tell a user then that they had no room.
+  constexpr rlim_t kLeast = 500'000'000;
+  rlimit room{};
+  if (::getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur < kLeast)
+    throw Error("LibTorch needs more than 500 MB of address space, and this shell leaves " +
+                std::to_string(room.rlim_cur / 1'000'000) + " MB (ulimit -v)");
   std::string looked;
   for (const fs::path& path : places()) {
     looked += (looked.empty() ? "" : ", ") + path.string();

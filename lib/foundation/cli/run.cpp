@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -13,6 +14,7 @@
 #include "base/file.hpp"
 #include "base/mapped.hpp"
 #include "base/text.hpp"
+#include "cli/engine.hpp"
 #include "cli/progress.hpp"
 
 namespace zs::cli {
@@ -28,7 +30,11 @@ void print(const std::string& text) {
 void claim_outputs(const Args& args) {
   for (const Option& option : args.command().options) {
     if (option.name != "output" && !option.writes) continue;
-    if (const std::string path = args.peek(option.name); !path.empty()) claim_output(path, "--" + option.name);
+    const std::string path = args.peek(option.name);
+    if (path.empty()) continue;
+    // Rank 0 writes; other hosts may have no such folder.
+    if (option.value == "FILE" && launched_rank() == 0) require_place(path, "--" + option.name);
+    claim_output(path, "--" + option.name);
   }
 }
 
@@ -45,6 +51,14 @@ bool answered(const Command& command, const std::vector<std::string>& words, con
   if (words[0] == "--man" && words.size() == 2)
     return print(man_page(command, Input(words[1]).read_all())), true;  // make man
   return false;
+}
+
+/// A standard stream that the caller has closed (>&-) fails at its first use, and no file that is opened gets its
+/// number.
+void hold_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 const char* tool = "";  // the name, for the handler
@@ -75,6 +89,7 @@ void set_signals(const Command& command) {
 }  // namespace
 
 int run(const Command& command, int argc, char** argv, const Body& body, const Hooks& hooks) {
+  hold_standard_streams();
   set_signals(command);
   show_reading();
   Status status = Status::failed;

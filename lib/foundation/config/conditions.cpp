@@ -88,7 +88,7 @@ std::optional<std::string> args_of(const YAML::Node& condition, const std::strin
 
 Condition condition_of(const Pair& pair, const std::string& file, const Shared& shared) {
   if (!names_file(pair.key))
-    throw Error(file, pair.line, "'" + pair.key + "' cannot name a condition: use letters, digits, '_', '-', '.'");
+    throw Error(file, pair.line, cannot_name(pair.key, "condition"));
   Condition condition{pair.key, ""};
   const std::optional<std::string> args = args_of(pair.value, file, shared);
   if (args || pair.value.IsScalar()) {

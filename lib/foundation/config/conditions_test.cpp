@@ -47,6 +47,10 @@ TEST_CASE("conditions: mistakes are located") {
   CHECK(error_of("sets:\n  s: {description: d}\n") == "b.yaml:2: set 's' has no conditions");
   CHECK(error_of("sets:\n  s:\n    conditions:\n      a/b: x\n") ==
         "b.yaml:4: 'a/b' cannot name a condition: use letters, digits, '_', '-', '.'");
+  const std::string longest(200, 'x');
+  CHECK(error_of("sets: {s: {conditions: {" + longest + ": --seed 1}}}\n") == "no error");
+  CHECK(error_of("sets: {s: {conditions: {" + longest + "x: --seed 1}}}\n") ==
+        "b.yaml:1: '" + longest.substr(0, 40) + "...' cannot name a condition: it has 201 letters, and may have 200");
   CHECK(error_of("sets:\n  s:\n    conditions:\n      a: x\n      a: y\n") ==
         "b.yaml:5:7: 'a' is given twice, first in line 4");
   CHECK(error_of("sets:\n  s:\n    conditions: {a: {b: {c: 1}}}\n") ==

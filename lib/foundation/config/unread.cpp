@@ -61,9 +61,10 @@ bool in_our_section(std::string_view key) {
   }();
   if (key.find('.') == std::string_view::npos) return false;
   const std::string_view section = key.substr(0, key.find('.'));
-  return sections.count(section) > 0 || std::any_of(sections.begin(), sections.end(), [&](std::string_view name) {
-           return name.size() > 3 && edit_distance(section, name) == 1;
-         });
+  // "learning_rate: {value: 3}": below a setting's own name nothing is read.
+  return sections.count(section) > 0 || known_option(section) ||
+         std::any_of(sections.begin(), sections.end(),
+                     [&](std::string_view name) { return name.size() > 3 && edit_distance(section, name) == 1; });
 }
 
 /// The name one edit from `key`, or the same word: among the keys with their sections, or among words for one without.

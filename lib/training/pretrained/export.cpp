@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
@@ -23,14 +24,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kTokenizer = {
-    "tokenizer.json", "tokenizer.model",         "tokenizer_config.json", "vocab.json",
-    "merges.txt",     "special_tokens_map.json", "added_tokens.json",     "preprocessor_config.json"};
+constexpr std::array kTokenizer = {"tokenizer.json",
+                                   "tokenizer.model",
+                                   "tokenizer_config.json",
+                                   "vocab.json",
+                                   "merges.txt",
+                                   "special_tokens_map.json",
+                                   "added_tokens.json",
+                                   "preprocessor_config.json",
+                                   "generation_config.json"};
 
 void put(const fs::path& from, const fs::path& to) {
   std::error_code failure;
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, failure);
   if (failure) throw Error(to.string(), 0, failure.message());
+}
+
+/// Gives config.json in `to` the ids of the tokens at which a text begins and ends, as the model's folder has them: zs
+/// does not train on them by their ids, and transformers would take those of another vocabulary.
+void keep_token_ids(const std::string& from, const std::string& to) {
+  using Json = nlohmann::ordered_json;
+  const std::string known = from + "/config.json", path = to + "/config.json";
+  if (!fs::exists(known) || !fs::exists(path)) return;
+  const Json its = Json::parse(Input(known).read_all(), nullptr, /*allow_exceptions=*/false);
+  Json own = Json::parse(read_regular(path, most_in_memory()).bytes, nullptr, /*allow_exceptions=*/false);
+  if (!its.is_object() || !own.is_object()) return;
+  for (const char* const key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    if (its.contains(key) && !own.contains(key)) own[key] = its[key];
+  }
+  write_file(path, own.dump(2) + "\n");
 }
 
 /// The folders of checkpoints that a run has, final_checkpoint last.
@@ -106,6 +128,7 @@ int copy_tokenizer(const std::string& from, const std::string& to) {
     put(file, fs::path(to) / name);
     ++copied;
   }
+  if (!fs::equivalent(from, to, failure)) keep_token_ids(from, to);
   return copied;
 }
 

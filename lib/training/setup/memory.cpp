@@ -33,11 +33,32 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
   return state + batch + plan;
 }
 
-void require_memory(const comm::Group& group, const model::Model& model, const Settings& settings,
-                    std::int64_t memory) {
+namespace {
+
+/// The ranks of this rank's machine.
+int ranks_here(const comm::Group& group) {
   const std::string& host = group.host(group.rank());
   int here = 0;
   for (int rank = 0; rank < group.size(); ++rank) here += group.host(rank) == host;
+  return here;
+}
+
+}  // namespace
+
+std::string early_word(const comm::Group& group, const model::Model& model, const Settings& settings,
+                       std::int64_t memory) {
+  constexpr double kMuch = 0.25;  // of the memory
+  const double rank = least_memory(model, settings, group.size());
+  if (rank * ranks_here(group) < kMuch * static_cast<double>(memory)) return "";
+  return model.name + " with " + to_text(model.num_layers) + " layers has " + to_text(unit::numel(model.units)) +
+         " parameters, and each rank needs at least " + to_bytes_text(rank) + " of the " +
+         to_bytes_text(static_cast<double>(memory)) + " here: to make it takes a while";
+}
+
+void require_memory(const comm::Group& group, const model::Model& model, const Settings& settings,
+                    std::int64_t memory) {
+  const std::string& host = group.host(group.rank());
+  const int here = ranks_here(group);
   const double rank = least_memory(model, settings, group.size());
   if (rank * here <= static_cast<double>(memory)) return;
   throw Error(model.name + " with " + to_text(model.num_layers) + " layers, stage " + std::to_string(settings.stage) +

@@ -17,6 +17,11 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
 /// bytes.
 void require_memory(const comm::Group& group, const model::Model& model, const Settings& settings, std::int64_t memory);
 
+/// What is said before a training is made that takes a good part of `memory`, for that takes long: its parameters, and
+/// what a rank needs at least. "" for a small one.
+std::string early_word(const comm::Group& group, const model::Model& model, const Settings& settings,
+                       std::int64_t memory);
+
 /// In a handler: if memory gave out, throws zs::Error that says what was asked, what is held, and what needs how much
 /// less; else returns.
 void explain_memory(const comm::Group& group, const model::Model& model, const Settings& settings);

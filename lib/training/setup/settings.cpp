@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "config/reading.hpp"
@@ -155,7 +156,7 @@ zero::Place place(const std::string& name) {
 }
 
 /// What is offloaded, where the stage divides it and it can be.
-zero::Offload offload(const config::Reading& config, const Settings& s) {
+zero::Offload offload(const config::Reading& config, Settings& s) {
   constexpr auto kState = setting<"zero.offload_device">;
   constexpr auto kShards = setting<"zero.offload_param">;
   const std::string where = config[kState], where_shards = config[kShards];
@@ -183,6 +184,14 @@ zero::Offload offload(const config::Reading& config, const Settings& s) {
   if (disk && folder.empty()) {
     const std::string why = "there is no folder for it: set --nvme_path DIR, on a disk of this node";
     where == "nvme" ? refuse(kState, why) : refuse(kShards, why);
+  }
+  if (!folder.empty() && !is_there(folder)) {
+    // A disk that is not mounted, or a slip of the pen: the system's own disk would take its place.
+    const std::string parent = std::filesystem::absolute(folder + "/").parent_path().parent_path().string();
+    if (!is_there(parent))
+      throw Error(folder, 0,
+                  "there is no folder " + parent + " for zero.nvme_path to be made in: mount the disk, or make it");
+    s.notes.push_back("the folder " + folder + " of zero.nvme_path is made, and stays");
   }
   return {place(where), place(where_shards), folder, folder.empty() ? zero::Place::host : zero::Place::disk};
 }

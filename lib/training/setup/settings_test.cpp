@@ -134,6 +134,15 @@ TEST_CASE("settings: what cannot fit into memory is refused, with what it needs 
       setup::require_memory(group, model::make(settings.model), settings, memory);
     };
     CHECK_NOTHROW(require("model.seq_length: 8\n", 100'000'000));
+    const auto word = [&](std::int64_t memory) {
+      const setup::Settings settings = of("model: {seq_length: 8, num_layers: 3000}\n");
+      return setup::early_word(group, model::make(settings.model), settings, memory);
+    };
+    CHECK(word(1'000'000'000'000) == "");
+    CHECK(
+        word(20'000'000'000) ==
+        "tiny with 3000 layers has 594881920 parameters, and each rank needs at least 9.52 GB of the 20.00 GB here: to "
+        "make it takes a while");
     CHECK_THROWS_AS(require("model.seq_length: 8\n", 1'000'000), Error);
     CHECK_THROWS_AS(require("training.batch_size: 1000000000\n", 1'000'000'000'000), Error);
     CHECK_THROWS_AS(require("training.gradient_accumulation_steps: 1000000000\n", 10'000'000'000), Error);

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/shell.hpp"
 #include "cli/run.hpp"
@@ -19,6 +20,7 @@
 #include "registry/run.hpp"
 #include "setup/agreement.hpp"
 #include "setup/describe.hpp"
+#include "setup/memory.hpp"
 #include "train/calibrate.hpp"
 #include "train/deepspeed.hpp"
 #include "train/export.hpp"
@@ -241,6 +243,10 @@ Status Session::train(const cli::Args& args) {
     choose_checkpoint(start);
   }
 
+  if (first && device == "cpu" && start.task != "--print_plan") {
+    const std::string word = setup::early_word(group, model::make(start.settings.model), start.settings, host_memory());
+    if (!word.empty()) cli::tell(args.command(), word);
+  }
   Trainer trainer(group, start.settings);
   if (first && !zero::exact_sums(group.size(), start.settings.micro_steps)) {
     cli::warn(args.command(), std::to_string(group.size()) + " ranks x " + std::to_string(start.settings.micro_steps) +

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "attribute/difference.hpp"
 #include "base/file.hpp"
@@ -24,10 +25,11 @@
 #include "experiment/actions.hpp"
 #include "experiment/experiment.hpp"
 #include "experiment/lease.hpp"
+#include "experiment/page.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/state.hpp"
 #include "input/named.hpp"
-#include "metric/file.hpp"
+#include "metric/table.hpp"
 #include "pretrained/export.hpp"
 #include "registry/import.hpp"
 #include "registry/index.hpp"
@@ -91,6 +93,8 @@ const zs::cli::Command kCommand = {
          "form of the output; default: table on a terminal, tsv elsewhere",
          "",
          {"table", "tsv", "csv", "json", "openmetrics"}},
+        {'o', "output", "FILE", "write a page of the runs, with their curves, for a browser: FILE.html"},
+        {0, "watch", "SECONDS", "with --output: write it anew every so many seconds"},
         {0, "checkpoint", "NAME", "with export: a step, checkpoint_STEP, or final_checkpoint", "final_checkpoint"},
         {'y', "yes", "", "remove without asking"},
         {0, "patterns", "FILE",
@@ -171,7 +175,20 @@ zs::registry::Question question_of(const Args& args) {
   return question;
 }
 
+/// --output: the runs as a page, once or until a signal ends it.
+Status write_page(const Args& args) {
+  const int every = args.has("watch") ? static_cast<int>(args.integer("watch", 1, 86400)) : 0;
+  for (std::int64_t faults = 0;; std::this_thread::sleep_for(std::chrono::seconds(every))) {
+    Runs runs = read(registry(args), faults);
+    zs::experiment::write_page(registry(args), runs, question_of(args), {args.text("output"), every},
+                               kCommand.name + " " + zs::cli::version(), zs::cli::fault_printer(kCommand, faults));
+    if (every == 0) return verdict(faults);
+  }
+}
+
 Status list(const Args& args) {
+  if (args.has("output")) return write_page(args);
+  if (args.has("watch")) throw zs::UsageError("--watch writes a page anew: name it with --output FILE.html");
   std::int64_t faults = 0;
   if (args.has("statistics") && (args.has("list_columns") || format(args) == "openmetrics"))
     throw zs::UsageError(std::string("--statistics is of a table of runs: leave out ") +
@@ -304,13 +321,6 @@ zs::registry::Run run_named(const Args& args, const std::string& name, std::int6
   return {registry(args), runs.text(zs::registry::find_run(runs, name), "run_id")};
 }
 
-/// Words between tabs.
-std::vector<std::string> cells(const std::string& line) {
-  std::vector<std::string> words(1);
-  for (const char c : line) c == '\t' ? words.emplace_back() : words.back() += c;
-  return words;
-}
-
 Status update(const Args& args) {
   std::int64_t faults = 0;
   std::vector<std::vector<std::string>> changes;
@@ -324,7 +334,10 @@ Status update(const Args& args) {
   }
   if (args.operands() == std::vector<std::string>{"update", "-"}) {
     std::istringstream lines(zs::Input("-").read_all());
-    for (std::string line; std::getline(lines, line);) changes.push_back(cells(line));
+    for (std::string line; std::getline(lines, line);) {
+      auto& words = changes.emplace_back(1);
+      for (const char c : line) c == '\t' ? words.emplace_back() : words.back() += c;
+    }
   } else {
     changes.push_back(operands(args, 2, true, "RUN NAME=VALUE..., or - for lines of such, tabs between"));
   }
@@ -400,20 +413,6 @@ Status add(const Args& args) {
   return Status::done;
 }
 
-/// The conditions of a summary as a table of runs.
-std::string table_of(const std::string& path) {
-  const zs::metric::Store store = zs::metric::read(path);
-  if (!store.summary) throw zs::Error(path, 0, "holds records and no summary: zs-aggregate makes one of them");
-  const Runs runs = zs::summary::as_runs(store);
-  Sheet sheet;
-  for (const auto& column : runs.columns) sheet.header.push_back(column.name);
-  for (std::size_t row = 0; row < runs.size(); ++row) {
-    auto& cells = sheet.rows.emplace_back();
-    for (const auto& column : runs.columns) cells.push_back(column.text(row));
-  }
-  return zs::registry::to_tsv(sheet);
-}
-
 Status import_table(const Args& args) {
   std::int64_t faults = 0;
   const std::string csv = operands(args, 1, false, "TABLE")[0];
@@ -421,7 +420,7 @@ Status import_table(const Args& args) {
   using zs::input::Kind;
   const Kind kind = zs::input::named(csv, "", kCommand.name + " import").kind;
   const bool summary = kind == Kind::records || kind == Kind::hdf5;
-  const auto imported = summary ? zs::registry::import_text(registry(args), csv, table_of(csv), sink)
+  const auto imported = summary ? zs::registry::import_text(registry(args), csv, zs::summary::table_of(csv), sink)
                                 : zs::registry::import_runs(registry(args), csv, sink);
   print(std::to_string(imported.made) + (imported.made == 1 ? " run" : " runs") + " imported" +
         (imported.known > 0 ? ", " + std::to_string(imported.known) + " known before" : "") + "\n");

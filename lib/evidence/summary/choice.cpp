@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "metric/file.hpp"
+#include "registry/sheet.hpp"
 #include "registry/query.hpp"
 
 namespace zs::summary {
@@ -65,6 +67,19 @@ std::vector<metric::Run> chosen(metric::Store store, const Choice& choice) {
       left.push_back(std::move(store.runs[static_cast<std::size_t>(run - store.runs.data())]));
   }
   return left;
+}
+
+std::string table_of(const std::string& path) {
+  const metric::Store store = metric::read(path);
+  if (!store.summary) throw Error(path, 0, "holds records and no summary: zs-aggregate makes one of them");
+  const registry::Runs runs = as_runs(store);
+  registry::Sheet sheet;
+  for (const auto& column : runs.columns) sheet.header.push_back(column.name);
+  for (std::size_t row = 0; row < runs.size(); ++row) {
+    auto& cells = sheet.rows.emplace_back();
+    for (const auto& column : runs.columns) cells.push_back(column.text(row));
+  }
+  return registry::to_tsv(sheet);
 }
 
 }  // namespace zs::summary

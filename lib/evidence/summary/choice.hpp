@@ -23,4 +23,7 @@ struct Choice {
 /// column; UsageError at what is no filter. REQUIRES: `store` has a summary.
 std::vector<metric::Run> chosen(metric::Store store, const Choice& choice);
 
+/// The conditions of the summary in the metric file `path`, as a table with tabs. Throws Error where it has none.
+std::string table_of(const std::string& path);
+
 }  // namespace zs::summary

@@ -7,4 +7,9 @@ namespace zs::report {
 extern const char* const kStyle;   ///< CSS; colours are the variables of figure::css
 extern const char* const kScript;  ///< JavaScript: sorts tables, shows values under the pointer
 
+/// Of the page of all runs (runs_page.hpp), beside kStyle: its own style, its controls, and what makes them work.
+extern const char* const kRunsStyle;
+extern const char* const kRunsBody;
+extern const char* const kRunsScript;
+
 }  // namespace zs::report

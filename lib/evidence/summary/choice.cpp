@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "metric/file.hpp"
-#include "registry/sheet.hpp"
 #include "registry/query.hpp"
+#include "registry/sheet.hpp"
 
 namespace zs::summary {
 namespace {

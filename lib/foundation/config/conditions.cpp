@@ -87,8 +87,7 @@ std::optional<std::string> args_of(const YAML::Node& condition, const std::strin
 }
 
 Condition condition_of(const Pair& pair, const std::string& file, const Shared& shared) {
-  if (!names_file(pair.key))
-    throw Error(file, pair.line, cannot_name(pair.key, "condition"));
+  if (!names_file(pair.key)) throw Error(file, pair.line, cannot_name(pair.key, "condition"));
   Condition condition{pair.key, ""};
   const std::optional<std::string> args = args_of(pair.value, file, shared);
   if (args || pair.value.IsScalar()) {

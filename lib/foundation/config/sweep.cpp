@@ -185,8 +185,7 @@ Sweep parse_sweep(std::string_view yaml, const std::string& name, const std::str
   for (const Pair& pair : all) {
     if (pair.key == "sweep_name") {
       sweep.name = scalar(pair, name);
-      if (!names_file(sweep.name))
-        throw Error(name, pair.line, cannot_name(sweep.name, "sweep"));
+      if (!names_file(sweep.name)) throw Error(name, pair.line, cannot_name(sweep.name, "sweep"));
     } else if (pair.key == "strategy") {
       const std::string& strategy = scalar(pair, name);
       if (strategy != "grid" && strategy != "random")

@@ -312,7 +312,7 @@ END
 }
 
 @test "outputs of modules are compared by sample, a floor is measured, and a training is followed to its first wrong step" {
-  python3 -c 'import torch' 2>/dev/null || skip "no PyTorch for python3 here"
+  python_with torch python3-torch
   cat >train.py <<'END'
 import sys, time, torch
 torch.manual_seed(1)
@@ -332,9 +332,9 @@ END
   export PYTHONPATH=$ROOT/share/probe ZS_PROBE_OUTPUTS='1,2'
   for run in 'a 1 none 0' 'b 3 none 0' 'faulty 1 fault 0'; do
     read -r folder micro fault pause <<<"$run"
-    ZS_PROBE=$folder run -0 python3 -m zs_probe train.py "$micro" "$fault" "$pause"
+    ZS_PROBE=$folder run -0 "$PYTHON" -m zs_probe train.py "$micro" "$fault" "$pause"
   done
-  ZS_PROBE_PERTURB=1 ZS_PROBE=floor run -0 python3 -m zs_probe train.py 1 none 0
+  ZS_PROBE_PERTURB=1 ZS_PROBE=floor run -0 "$PYTHON" -m zs_probe train.py 1 none 0
   assert_output --partial "ZS_PROBE_PERTURB: 212 elements of the parameters were moved by one unit in the last place"
   run -0 zs-verify --allow rounding a b
   assert_line "outputs_compared: 48"
@@ -348,7 +348,7 @@ END
   run -2 zs-verify --floor b a faulty
   assert_output --partial "b: begins with the parameters of a: record a floor with ZS_PROBE_PERTURB=1"
   run -2 zs-verify --floor floor plain fsdp
-  ZS_PROBE=live python3 -m zs_probe train.py 1 fault 2 3>&- &
+  ZS_PROBE=live "$PYTHON" -m zs_probe train.py 1 fault 2 3>&- &
   run -1 zs-verify --follow --allow rounding a live
   assert_line --partial "headline: step 3: output of 1"
   refute [ -n "$(grep -s '"end"' live/rank-0.jsonl)" ]

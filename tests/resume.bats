@@ -68,3 +68,34 @@ END
   run -2 zs-verify --resume "$train" --resume_command 'zs-train nonsense {checkpoint}' --at 2 --steps 4 --keep bad
   assert_output --partial "bad/rest.log: the training ended with status 2"
 }
+
+@test "resume: zs-train goes on from what other programs load, by way of each form, on other ranks and stages, to the same bits" {
+  local train='zs-train --model_name tiny --num_layers 1 --seq_length 16 --batch_size 1 --max_steps 4' whole form words
+  run -0 $train --gradient_accumulation_steps 2 --save_steps 2 --output_dir whole
+  whole=$(echo whole/2*)
+  while read -r form words; do
+    # shellcheck disable=SC2086
+    zs-checkpoint convert "$whole/checkpoint_2" "$form" --to $words >said || complain "$form: $(cat said)"
+    $train --gradient_accumulation_steps 2 --output_dir "of-$form" --resume_from "$form" >said 2>&1 || complain "$form: $(cat said)"
+    zs-verify "$whole/final_checkpoint" of-"$form"/2*/final_checkpoint >said || complain "$form: $(cat said)"
+    [[ $(cat said) == "verdict: exact"* ]] || complain "$form: $(cat said)"
+  done <<'END'
+zero-2 deepspeed --stage 2 --ranks 3
+dcp dcp --ranks 2
+universal universal
+tensors safetensors
+END
+  run -0 mpirun --oversubscribe -n 2 $train --zero_stage 3 --output_dir ranks --resume_from zero-2
+  assert_output --partial 'note: the checkpoint was trained with lr '
+  run -0 zs-verify "$whole/final_checkpoint" ranks/2*/final_checkpoint
+  # What cannot be gone on from is told by name, before a step is taken.
+  run -2 $train --num_layers 2 --resume_from dcp
+  assert_output --partial 'has no '
+  assert_output --partial 'it is a checkpoint of another model'
+  run -2 $train --max_steps 2 --resume_from dcp
+  assert_output --partial 'has 2 steps done'
+  rm dcp/__1_0.distcp
+  run -2 $train --resume_from dcp
+  assert_output --partial '__1_0.distcp: is missing'
+  verdict
+}

@@ -193,6 +193,7 @@ Status convert(const Args& args, const std::string& from, const std::string& to)
                  {"tensors", zs::to_text(made.tensors)},
                  {"bytes", zs::to_text(static_cast<std::int64_t>(made.bytes))},
                  {"read back", "equal, every bit"}};
+  for (const std::string& what : made.assumed) found.lines.emplace_back("assumed", what);
   for (const std::string& what : made.left_out) found.lines.emplace_back("left out", what);
   return print(args, found, Status::done);
 }

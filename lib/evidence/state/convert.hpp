@@ -13,7 +13,7 @@ namespace zs::state {
 struct Converted {
   std::int64_t tensors = 0;
   std::uint64_t bytes = 0;
-  std::vector<std::string>
+  std::vector<std::string> assumed{},  ///< what the form needs and the checkpoint does not say
       left_out{};  ///< what the form has no place for: "moments exp_avg, exp_avg_sq of 7 parameters"
 };
 

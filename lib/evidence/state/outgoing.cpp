@@ -265,6 +265,9 @@ void require_same(const State& state, const std::string& written, const std::str
     if (key == "what" || key == "reason") throw Error(to, 0, "what was written is not what was read: " + value);
     if (key == "only in " + state.path) made.left_out.push_back(value);
   }
+  const auto all = groups(state);
+  if (!all.empty() && !all[0].front()->hyper.contains("lr"))
+    made.assumed.emplace_back("the settings of the optimizer, which the checkpoint does not say: torch.optim.AdamW's");
   for (const Parameter& parameter : back.parameters) {
     made.tensors +=
         (parameter.weight ? 1 : 0) + (parameter.master ? 1 : 0) + static_cast<int>(parameter.moments.size());

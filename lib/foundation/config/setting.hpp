@@ -140,7 +140,7 @@ inline constexpr auto kSettings = std::to_array<Known>({
     {.key = "run.name", .options = "run_name", .value = "NAME", .help = "name of the run; default: its id"},
     {.key = "run.device", .options = "device", .value = "NAME", .fallback = "auto", .help = "where to compute: auto takes a GPU if there is one", .choices = "auto cpu cuda"},
     {.key = "run.comm", .options = "comm", .value = "NAME", .fallback = "auto", .help = "how GPU memory moves between ranks: nccl (with a GPU for each rank), mpi (through the host), or auto", .choices = "auto nccl mpi", .where = "a GPU"},
-    {.key = "run.checkpoint", .options = "checkpoint", .value = "PATH", .help = "checkpoint to start from"},
+    {.key = "run.checkpoint", .options = "checkpoint resume_from", .value = "PATH", .help = "checkpoint to start from: of zs, or of any program that zs-checkpoint reads"},
     {.key = "run.output_dir", .options = "output_dir registry", .value = "DIR", .help = "folder of the registry, in which the run gets its own folder; default: $ZS_REGISTRY, else saved_models"},
     {.key = "run.digest_every", .options = "digest_every", .type = Type::integer, .value = "N", .fallback = "0", .help = "steps between state digests; 0 means only at the end", .lowest = 0, .highest = kMany},
     {.key = "tracking.use_tensorboard", .options = "use_tensorboard", .type = Type::boolean, .fallback = "false", .help = "also write TensorBoard's event files, into the run's folder"},

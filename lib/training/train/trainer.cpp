@@ -11,6 +11,7 @@
 #include "base/host.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "checkpoint/foreign.hpp"
 #include "comm/agree.hpp"
 #include "comm/nodes.hpp"
 #include "device/memory.hpp"
@@ -72,19 +73,31 @@ Trainer::Trainer(comm::Group& group, const Settings& settings)
 }
 
 void Trainer::load_checkpoint() {
-  comm::together(group_, "reading of " + settings_.checkpoint, [&] {
-    const auto progress = checkpoint::peek(settings_.checkpoint);
-    model::require_same(model_, settings_.checkpoint);
-    if (!progress) return;
-    require_same(*progress, settings_, group_.size(), batches_.data().sha256);
-    done_ = progress->step;
+  const auto require_left = [&] {
     if (done_ > steps_ || (done_ == steps_ && !settings_.may_be_done)) {
       throw Error(settings_.checkpoint, 0,
                   "has " + to_text(done_) + " steps done, and they count: of " + to_text(steps_) +
                       " none is left. For as many more, set --max_steps " + to_text(done_ + steps_));
     }
+  };
+  bool foreign = false;
+  comm::together(group_, "reading of " + settings_.checkpoint, [&] {
+    const auto progress = checkpoint::peek(settings_.checkpoint);
+    model::require_same(model_, settings_.checkpoint);
+    foreign = !progress && checkpoint::is_foreign(settings_.checkpoint);
+    if (!progress) return;
+    require_same(*progress, settings_, group_.size(), batches_.data().sha256);
+    done_ = progress->step;
+    require_left();
   });
-  checkpoint::load(group_, *engine_, settings_.checkpoint);
+  if (!foreign) {
+    checkpoint::load(group_, *engine_, settings_.checkpoint);
+    return;
+  }
+  checkpoint::Adopted adopted = checkpoint::adopt(group_, *engine_, settings_.checkpoint);
+  done_ = adopted.step;
+  std::ranges::move(adopted.notes, std::back_inserter(settings_.notes));
+  comm::together(group_, "reading of " + settings_.checkpoint, require_left);
 }
 
 void Trainer::describe() {

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/foreign.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "base/checksum.hpp"
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "checkpoint/folder.hpp"
+#include "comm/agree.hpp"
+#include "device/tensor.hpp"
+#include "state/read.hpp"
+
+namespace zs::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using state::Parameter;
+using state::Whole;
+
+bool has_moments(const state::State& state) {
+  return std::ranges::any_of(state.parameters, [](const Parameter& one) { return !one.moments.empty(); });
+}
+
+/// The parameters of a checkpoint by the names of a model.
+class Named {
+ public:
+  explicit Named(const state::State& state) : state_(state) {
+    for (const Parameter& parameter : state.parameters) {
+      std::string name = parameter.name;
+      for (const std::string_view word : {"_orig_mod.", "_fsdp_wrapped_module.", "_forward_module."}) {
+        for (std::size_t at = 0; (at = name.find(word)) != std::string::npos;) name.erase(at, word.size());
+      }
+      const Parameter* const own = state.find(parameter.tied);
+      by_name_[name] = own ? own : &parameter;
+    }
+  }
+
+  const Parameter& at(const unit::Parameter& parameter) const {
+    for (const std::string& name : {parameter.name, parameter.other_name}) {
+      if (name.empty()) continue;
+      for (const char* const prefix : {"", "module.", "model.", "transformer."}) {
+        if (const auto found = by_name_.find(prefix + name); found != by_name_.end()) return *found->second;
+      }
+    }
+    throw Error(state_.path, 0, "has no " + parameter.name + ": it is a checkpoint of another model");
+  }
+
+ private:
+  const state::State& state_;
+  std::map<std::string, const Parameter*> by_name_;
+};
+
+const Whole& numbers(const Parameter& parameter, const std::string& path) {
+  if (parameter.master) return *parameter.master;
+  if (!parameter.weight) throw Error(path, 0, "has no weights of " + parameter.name);
+  return *parameter.weight;
+}
+
+void require_shape(const Whole& whole, const unit::Parameter& parameter, const std::string& what,
+                   const std::string& path) {
+  if (whole.shape != parameter.shape)
+    throw Error(path, 0,
+                what + " of " + parameter.name + " has the shape " + tensorfile::to_text(whole.shape) + ", the model " +
+                    tensorfile::to_text(parameter.shape) + " by " + parameter.keys);
+}
+
+/// The elements from `begin` on of a unit's flat buffer, as far as a parameter has them. A tensor in parts is joined
+/// once.
+class Filler {
+ public:
+  void fill(const Whole& whole, const unit::Parameter& parameter, std::int64_t begin, std::span<float> values) {
+    const std::int64_t end = begin + static_cast<std::int64_t>(values.size());
+    const std::int64_t first = std::max(begin, parameter.offset),
+                       last = std::min(end, parameter.offset + parameter.numel());
+    if (first >= last) return;
+    if (&whole != joined_) tensor_ = state::joined(whole, parameter.name), joined_ = &whole;
+    read_f32(tensor_, first - parameter.offset,
+             values.subspan(static_cast<std::size_t>(first - begin), static_cast<std::size_t>(last - first)));
+    tensor_.storage->forget();
+  }
+
+ private:
+  const Whole* joined_ = nullptr;
+  tensorfile::Tensor tensor_{};
+};
+
+std::string said(const std::map<std::string, std::string>& settings) {
+  std::string text;
+  for (const char* const key : {"lr", "betas", "eps", "weight_decay"}) {
+    const auto found = settings.find(key);
+    if (found != settings.end()) text += (text.empty() ? "" : ", ") + std::string(key) + " " + found->second;
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_foreign(const std::string& path) {
+  if (!fs::exists(path)) throw Error(path, 0, "there is no such checkpoint");
+  if (has_state(path)) return false;
+  return has_moments(state::read(path));
+}
+
+Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path) {
+  state::State held;
+  std::string content;
+  comm::together(group, "reading of " + path, [&] {
+    held = state::read(path);
+    if (!held.faults.empty())
+      throw Error(held.faults.front() + "; zs goes on from a checkpoint that is whole, zs-checkpoint verify says more");
+    for (const state::File& file : held.files) content += file.name + " " + std::to_string(file.bytes) + "\n";
+  });
+  comm::require_same(group, {{"its files", sha256(content)}}, path);
+  Adopted adopted;
+  comm::together(group, "loading of " + path, [&] {
+    const Named named(held);
+    std::optional<double> updates;
+    Filler filler;
+    for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
+      const auto& parameters = engine.units()[unit]->parameters();
+      for (const unit::Parameter& parameter : parameters) {
+        const Parameter& theirs = named.at(parameter);
+        require_shape(numbers(theirs, path), parameter, "the weight", path);
+        if (!theirs.step) throw Error(path, 0, "does not say how many updates " + parameter.name + " has had");
+        if (updates && *updates != *theirs.step)
+          throw Error(path, 0,
+                      parameter.name + " has had " + to_text(*theirs.step) + " updates, others " + to_text(*updates));
+        updates = theirs.step;
+        if (const std::string text = said(theirs.hyper);
+            !text.empty() && std::ranges::find(adopted.notes, text) == adopted.notes.end())
+          adopted.notes.push_back(text);
+      }
+      engine.states()[unit].set_parameters([&](std::int64_t begin, std::span<float> values) {
+        for (const unit::Parameter& parameter : parameters)
+          filler.fill(numbers(named.at(parameter), path), parameter, begin, values);
+      });
+      const comm::Slice owned = engine.states()[unit].owned();
+      const auto moment = [&](const char* kind) {
+        at::Tensor into = at::zeros({owned.size()});
+        for (const unit::Parameter& parameter : parameters) {
+          const Parameter& theirs = named.at(parameter);
+          const auto found = theirs.moments.find(kind);
+          if (found == theirs.moments.end())
+            throw Error(path, 0,
+                        "has no " + std::string(kind) + " of " + parameter.name + ", which AdamW goes on from");
+          require_shape(found->second, parameter, kind, path);
+          filler.fill(found->second, parameter, owned.begin, device::floats(into));
+        }
+        return into;
+      };
+      const auto count = static_cast<std::int64_t>(*updates);
+      const at::Tensor exp_avg = moment("exp_avg"), exp_avg_sq = moment("exp_avg_sq");
+      engine.optimizer(unit).restore(exp_avg, exp_avg_sq, count);
+    }
+    zero::LossScaler::State scaler;
+    if (const auto scale = held.facts.find("scaler.cur_scale"); scale != held.facts.end())
+      scaler.scale = parse_real(scale->second).value_or(1);
+    engine.restore(static_cast<std::int64_t>(updates.value_or(0)), scaler);
+    adopted.step = held.step.value_or(static_cast<std::int64_t>(updates.value_or(0)));
+  });
+  for (std::string& note : adopted.notes)
+    note = "the checkpoint was trained with " + note + "; this run has its own settings and schedule";
+  return adopted;
+}
+
+}  // namespace zs::checkpoint

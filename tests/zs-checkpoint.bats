@@ -289,6 +289,15 @@ converts() {
   verdict
 }
 
+@test "400 ways to damage a checkpoint: each is told with its place, or changes no tensor; nothing runs, nothing is written" {
+  for name in $z2 $z3 dcp-ranks2 $one; do unpack "$name" "$name"; done
+  run /usr/bin/python3 "$ROOT/tests/checkpoints/mutate.py" 100 $z2 $z3 dcp-ranks2 $one/global_step3_universal
+  [ "$status" = 0 ] || complain "$output"
+  [[ $output =~ ^([0-9]+)' located, '([0-9]+)' the same'$ ]] || complain "$output"
+  ((BASH_REMATCH[1] > 300 && BASH_REMATCH[1] + BASH_REMATCH[2] == 400)) || complain "$output"
+  verdict
+}
+
 @test "paths: latest that leads elsewhere, loops of links, folders without a checkpoint" {
   unpack $z2 z2
   printf '../../etc' >z2/latest

@@ -110,6 +110,7 @@ void Reader::read_universal(const Value& root) {
   }
   std::sort(folders.begin(), folders.end());
   std::optional<double> step;
+  bool stepped = false;  // each parameter has its own
   const std::string optimizer = folder_ + "/zero/optimizer_state.pt";
   if (fs::exists(optimizer)) {
     std::vector<Opened> opened;
@@ -153,7 +154,14 @@ void Reader::read_universal(const Value& root) {
       state_.files.push_back({file, entry.file_size(), -1});
       const std::string kind = entry.path().stem().string();
       if (kind == "step") {
+        stepped = true;
         parameter.step = number_of(&opened[0].root);
+        try {
+          if (const Tensor* const number = opened[0].root.get<Tensor>()) number->storage->verify();
+        } catch (const Error& error) {
+          state_.faults.emplace_back(error.what());
+        }
+        if (!parameter.step) fault(file, "holds no number of steps");
         continue;
       }
       const Tensor* tensor = opened[0].root.get<Tensor>();
@@ -171,9 +179,21 @@ void Reader::read_universal(const Value& root) {
     if (!parameter.step && !parameter.moments.empty()) parameter.step = step;
     if (!parameter.master) fault("zero/" + name, "has no fp32.pt");
   }
+  std::set<std::string> kinds;
   for (const auto& [name, one] : shapes) {
     const Parameter* const parameter = state_.find(name);
     if (!parameter || !parameter->master) fault("zero", "has no folder of the parameter " + name);
+    if (!parameter) continue;
+    for (const auto& [kind, moment] : parameter->moments) kinds.insert(kind);
+  }
+  for (const auto& [name, one] : shapes) {
+    const Parameter* const parameter = state_.find(name);
+    if (stepped && parameter && !fs::exists(folder_ + "/zero/" + name + "/step.pt"))
+      fault("zero/" + name, "has no step.pt, which other parameters have");
+    for (const std::string& kind : kinds) {
+      if (parameter && !parameter->moments.contains(kind))
+        fault("zero/" + name, "has no " + kind + ".pt, which other parameters have");
+    }
   }
 }
 

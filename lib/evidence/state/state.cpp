@@ -165,11 +165,13 @@ Tensor joined(const Whole& whole, std::string_view name) {
         std::memcpy(bytes.data() + static_cast<std::size_t>(to) * size,
                     box.data() + static_cast<std::size_t>(from) * size, static_cast<std::size_t>(count) * size);
       });
+      piece.tensor.storage->forget();
     }
   } else {
     bytes.reserve(whole.bytes());
     for (const Piece* const piece : in_order(whole)) {
       tensorfile::stream(piece->tensor, [&](std::string_view part) { bytes.append(part); });
+      piece->tensor.storage->forget();
     }
   }
   return make_tensor(whole.dtype, whole.shape, Storage::own(std::move(bytes)));

@@ -239,6 +239,7 @@ check-peers: all  ## compare with the Python packages that zs stands in for, whi
 
 check-bugs: all  ## train with the silent bugs that DeepSpeed released, which it gets from PyPI: zs-verify is to name each; DeepSpeed and FSDP go on from what zs-checkpoint converts (an hour)
 	@BUILD=$(BUILD) tests/bugs/run
+	@BUILD=$(BUILD) tests/bugs/resume
 	@BUILD=$(BUILD) tests/checkpoints/run
 
 check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which it gets from PyPI, on a sandbox of Slurm (half an hour)

@@ -22,6 +22,8 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
 
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "rope_theta": 1e4}
 LONGROPE = {"rope_type": "longrope", "short_factor": [1.0, 1.5], "long_factor": [2.0, 3.5], "rope_theta": 1e4}
+LINEAR_BEYOND = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 5e4},
+                 "sliding_attention": {"rope_type": "default", "rope_theta": 1e3}}
 
 
 def decoder(kind, **changes):
@@ -127,17 +129,17 @@ VARIATIONS = {
     "vit-wide": lambda: vit(hidden_size=128, intermediate_size=352, num_attention_heads=8, image_size=32, patch_size=8),
     **DECODERS,
     "llama-rope-yarn": lambda: llama(rope_parameters=YARN),
-    "llama-rope-yarn-betas": lambda: llama(head_dim=32, rope_parameters={**YARN, "beta_fast": 8.0, "beta_slow": 2.0, "mscale": 0.7,
+    "llama-rope-yarn-betas": lambda: llama(head_dim=12, rope_parameters={**YARN, "beta_fast": 8.0, "beta_slow": 2.0, "mscale": 0.7,
                                                                          "mscale_all_dim": 0.9, "truncate": False}),
     "llama-rope-longrope": lambda: llama(rope_parameters={**LONGROPE, "original_max_position_embeddings": 64, "factor": 2.0}),
     "llama-rope-longer": lambda: llama(rope_parameters={**LONGROPE, "original_max_position_embeddings": 8, "attention_factor": 1.25}),
     "qwen2-plain": lambda: qwen2(),
     "qwen2-layer-types": lambda: qwen2(use_sliding_window=True, sliding_window=4, layer_types=["sliding_attention", "full_attention"]),
-    "qwen2-wide": lambda: qwen2(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
+    "qwen2-wide": lambda: qwen2(use_sliding_window=True, sliding_window=5, max_window_layers=1, hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
     "qwen3-plain": lambda: qwen3(),
     "qwen3-bias": lambda: qwen3(attention_bias=True, tie_word_embeddings=True),
     "qwen3-window": lambda: qwen3(use_sliding_window=True, sliding_window=3, max_window_layers=1),
-    "qwen3-wide": lambda: qwen3(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
+    "qwen3-wide": lambda: qwen3(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32, rope_parameters=YARN),
     "mistral-no-window": lambda: mistral(sliding_window=None),
     "mistral-window-2": lambda: mistral(sliding_window=2),
     "mistral-head-dim": lambda: mistral(head_dim=10, tie_word_embeddings=True),
@@ -149,16 +151,15 @@ VARIATIONS = {
     "phi3-part": lambda: phi3(hidden_size=32, tie_word_embeddings=True,
                               rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.75}),
     "phi3-short": lambda: phi3(rope_parameters=LONGROPE, original_max_position_embeddings=32),
-    "phi3-wide": lambda: phi3(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8),
+    "phi3-wide": lambda: phi3(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, original_max_position_embeddings=8,
+                              rope_parameters={**LONGROPE, "short_factor": [1.0] * 8, "long_factor": [1.0, 1.5] * 4}),
     "gemma2-no-caps": lambda: gemma2(attn_logit_softcapping=None, final_logit_softcapping=None),
     "gemma2-scale": lambda: gemma2(query_pre_attn_scalar=6, attention_bias=True),
     "gemma2-untied": lambda: gemma2(tie_word_embeddings=False, layer_types=["full_attention", "sliding_attention"]),
     "gemma2-wide": lambda: gemma2(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
     "gemma3-pattern": lambda: gemma3(layer_types=None, num_hidden_layers=6),
-    "gemma3-rope": lambda: gemma3(final_logit_softcapping=4.0,
-                                  rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 5e4},
-                                                   "sliding_attention": {"rope_type": "default", "rope_theta": 1e3}}),
-    "gemma3-wide": lambda: gemma3(hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
+    "gemma3-rope": lambda: gemma3(final_logit_softcapping=4.0, rope_parameters=LINEAR_BEYOND),
+    "gemma3-wide": lambda: gemma3(rope_parameters=LINEAR_BEYOND, hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
 }
 # Where five steps would learn the batch by heart: of a loss near 0 few digits are left (transformers' own float32 is then 3e-6
 # from float64), and 1e-6 of it is no measure.

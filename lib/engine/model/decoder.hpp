@@ -28,6 +28,7 @@ struct Description {
   bool scaled_embedding = false;   ///< by the root of the width
   std::int64_t window_period = 1;  ///< every so many-th layer has no window; 1: all have one, if there is one
   kernel::Activation activation = kernel::Activation::silu;
+  bool pads = false;       ///< its class has a padding token unless config.json says that there is none
   bool two_ropes = false;  ///< layers with a window have rotary positions of their own
 
   bool has(std::string_view key) const;

@@ -289,6 +289,7 @@ std::string decoder_json(const Description& family, const Decoder& s, const Mode
   put("final_logit_softcapping", or_null(s.logit_cap));
   put("attention_bias", s.output_bias);
   json["attention_dropout"] = settings.dropout;
+  if (family.pads) json["pad_token_id"] = Json();
   put("mlp_bias", s.mlp_bias);
   json["initializer_range"] = settings.init_std;
   json["tie_word_embeddings"] = s.tied;

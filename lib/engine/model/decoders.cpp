@@ -57,7 +57,8 @@ const Description kOlmo2 = {
     .norm_before = false,
     .norm_after = true,
     .head_norm = HeadNorm::all,
-    .norm_scale = NormScale::wide};
+    .norm_scale = NormScale::wide,
+    .pads = true};
 
 /// Phi 3 and 4 (Abdin et al. 2024): matrices that are multiplied with the same are one.
 const Description kPhi3 = {
@@ -67,7 +68,8 @@ const Description kPhi3 = {
         "max_position_embeddings": 4096, "original_max_position_embeddings": 4096, "vocab_size": 32064,
         "rms_norm_eps": 1e-5})",
     .keys = {"sliding_window", "original_max_position_embeddings"},
-    .joined = true};
+    .joined = true,
+    .pads = true};
 
 /// Gemma 2 (Gemma team 2024): norms before and after, whose weights are 1 less than they multiply with; scores and
 /// logits have caps; every other layer has a window.
@@ -84,7 +86,8 @@ const Description kGemma2 = {
     .norm_scale = NormScale::plus_one,
     .scaled_embedding = true,
     .window_period = 2,
-    .activation = kernel::Activation::gelu_tanh};
+    .activation = kernel::Activation::gelu_tanh,
+    .pads = true};
 
 /// Gemma 3, its models of text (Gemma team 2025): queries and keys are normalised in place of a cap of the scores; five
 /// layers of six have a window, and rotary positions of their own.
@@ -103,6 +106,7 @@ const Description kGemma3 = {
     .scaled_embedding = true,
     .window_period = 6,
     .activation = kernel::Activation::gelu_tanh,
+    .pads = true,
     .two_ropes = true};
 
 }  // namespace

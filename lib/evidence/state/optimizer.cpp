@@ -18,14 +18,43 @@ using tensorfile::Shape;
 using tensorfile::Tensor;
 using tensorfile::Value;
 
-/// What Hugging Face's models of the families of Llama and GPT-2 call their modules, in the order in which they make
+/// What Hugging Face's models of GPT-2 and of the other decoders call their modules, in the order in which they make
 /// them.
-constexpr std::array kModules = {
-    "model",  "transformer", "embed_tokens", "wte",    "wpe",       "layers",          "h",
-    "ln_1",   "self_attn",   "attn",         "ln_2",   "mlp",       "input_layernorm", "post_attention_layernorm",
-    "norm",   "ln_f",        "q_proj",       "k_proj", "v_proj",    "o_proj",          "q_norm",
-    "k_norm", "c_attn",      "c_fc",         "c_proj", "gate_proj", "up_proj",         "down_proj",
-    "weight", "bias",        "lm_head"};
+constexpr std::array kModules = {"model",
+                                 "transformer",
+                                 "embed_tokens",
+                                 "wte",
+                                 "wpe",
+                                 "layers",
+                                 "h",
+                                 "ln_1",
+                                 "self_attn",
+                                 "attn",
+                                 "ln_2",
+                                 "mlp",
+                                 "input_layernorm",
+                                 "post_attention_layernorm",
+                                 "pre_feedforward_layernorm",
+                                 "post_feedforward_layernorm",
+                                 "norm",
+                                 "ln_f",
+                                 "q_proj",
+                                 "k_proj",
+                                 "v_proj",
+                                 "o_proj",
+                                 "qkv_proj",
+                                 "q_norm",
+                                 "k_norm",
+                                 "c_attn",
+                                 "c_fc",
+                                 "c_proj",
+                                 "gate_proj",
+                                 "up_proj",
+                                 "gate_up_proj",
+                                 "down_proj",
+                                 "weight",
+                                 "bias",
+                                 "lm_head"};
 
 /// A file of safetensors has its tensors by type and name. Sorts names into the order of the model's modules; false
 /// where a name is not of a family whose order is known.

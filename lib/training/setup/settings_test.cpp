@@ -304,4 +304,12 @@ TEST_CASE("settings: what is the default anyway, and what a run had before, need
                        "--profile_dir has no effect here: it needs --profile or --profile_steps; leave it out", Error);
 }
 
+TEST_CASE("settings: the help of model.name says every name") {
+  const std::string help = ", " + std::string(config::known("model.name")->help) + ",";
+  for (const std::string& name : model::names()) {
+    CAPTURE(name);
+    CHECK(help.find(" " + name + ",") != std::string::npos);
+  }
+}
+
 }  // namespace zs::setup

@@ -7,6 +7,7 @@
 #include "cli/run.hpp"
 #include "cli/table.hpp"
 #include "input/named.hpp"
+#include "plan/stage.hpp"
 #include "registry/run.hpp"
 #include "state/convert.hpp"
 #include "state/describe.hpp"
@@ -184,8 +185,7 @@ Status convert(const Args& args, const std::string& from, const std::string& to)
       throw zs::UsageError("--" + std::string(option) + " says nothing about --to " + form.name);
   }
   if (args.has("ranks")) form.ranks = args.integer("ranks", 1);
-  if (args.has("stage")) form.stage = args.integer("stage", 1);
-  if (form.stage && *form.stage > 3) throw zs::UsageError("--stage: expected 1, 2 or 3");
+  if (args.has("stage")) form.stage = args.integer("stage", 1, zs::plan::kStages.back());
   form.dtype = args.text("dtype");
   const state::Converted made = state::convert(state::read(from), to, form);
   Found found;

@@ -292,7 +292,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 for step in range(3):
     for _ in range(2):
         (model(torch.randn(5, 8)).square().mean() / 2).backward()
-    if len(sys.argv) > 1 and step == 1:
+    if "twice" in sys.argv and step == 1:
         model.weight.grad.mul_(2)
     optimizer.step()
     optimizer.zero_grad()
@@ -306,6 +306,10 @@ END
   assert_line "verdict: exact"
   assert_line "steps_compared: 3"
   run -1 zs-verify one other
+  assert_line "headline: step 2: gradient of weight: x 2"
+  ZS_PROBE=launched run -0 "$PYTHON" -m zs_probe --local_rank=0 train.py twice # as deepspeed --module calls it
+  [ -z "$output" ]
+  run -1 zs-verify one launched
   assert_line "headline: step 2: gradient of weight: x 2"
   ZS_PROBE=one run -0 "$PYTHON" -m zs_probe train.py # the folder is taken: said, and the training goes on
   assert_output --partial "one/rank-0.jsonl is there already"

@@ -10,7 +10,9 @@ USAGE = "usage: ZS_PROBE=DIR python -m zs_probe [-m MODULE | SCRIPT] [ARGUMENT..
 
 
 def main():
-    words = sys.argv[1:]
+    words, launcher = sys.argv[1:], []
+    while words and words[0].startswith(("--local_rank", "--local-rank")):  # which DeepSpeed's launcher puts before the script
+        launcher.append(words.pop(0))
     if not words or words[0] in ("-h", "--help") or words == ["-m"]:
         print(USAGE, file=sys.stderr)
         sys.exit(0 if words and words[0] in ("-h", "--help") else 2)
@@ -19,11 +21,11 @@ def main():
         print("zs_probe: ZS_PROBE is not set: the training is recorded in the folder probe", file=sys.stderr)
     boot.activate()
     if words[0] == "-m":
-        sys.argv = words[1:]
+        sys.argv = [words[1], *launcher, *words[2:]]
         sys.path[0] = os.getcwd()
         runpy.run_module(words[1], run_name="__main__", alter_sys=True)
         return
-    sys.argv = words
+    sys.argv = [words[0], *launcher, *words[1:]]
     sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
     runpy.run_path(words[0], run_name="__main__")
 

@@ -87,7 +87,10 @@ def recorded(folder, every, steps):
 for _ in range(2):
     step()
 with tempfile.TemporaryDirectory() as folder:
-    folder += f"/{rank}"  # each rank its own, so that no rank waits for the other's folder
+    if ranks > 1:  # rank 0's, for all: the others read there how many steps it leaves out
+        shared = [folder]
+        torch.distributed.broadcast_object_list(shared, 0)
+        folder = shared[0]
     chosen = zs_probe.attach(model, optimizer, folder + "/default")
     for _ in range(16):  # which are recorded whatever they cost
         step(chosen)

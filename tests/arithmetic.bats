@@ -25,7 +25,7 @@ train() { run --separate-stderr env LD_PRELOAD="$PWD/core.so" "$BUILD/zs-train" 
   gcc -DHEEDS=1 -shared -fPIC core.c -o core.so
   train
   [[ $status == 0 && $output == *"state_digest: "* ]]
-  [[ $(xargs <starts) =~ ^none\ (Haswell|SkylakeX|SapphireRapids)$ ]]
+  [[ $(xargs <starts) =~ ^none\ none\ (Haswell|SkylakeX|SapphireRapids)$ ]]
   [[ $stderr != *OpenBLAS* ]]
 }
 
@@ -48,10 +48,10 @@ train() { run --separate-stderr env LD_PRELOAD="$PWD/core.so" "$BUILD/zs-train" 
 @test "arithmetic: kernels that cannot be mended are told, and a core type of the user's stays" {
   gcc -DHEEDS=0 -shared -fPIC core.c -o core.so
   train
-  [[ $status == 0 && $(wc -l <starts) == 2 ]]
+  [[ $status == 0 && $(wc -l <starts) == 3 ]]
   [[ $stderr == *"warning: OpenBLAS uses its kernels for Prescott, several times slower than this processor can: leave out OPENBLAS_CORETYPE"* ]]
   rm starts
   export OPENBLAS_CORETYPE=Nehalem
   train
-  [[ $status == 0 && $(cat starts) == Nehalem && $stderr == *"leave out OPENBLAS_CORETYPE"* ]]
+  [[ $status == 0 && $(sort -u starts) == Nehalem && $stderr == *"leave out OPENBLAS_CORETYPE"* ]]
 }

@@ -27,7 +27,7 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "init_type", .role = decides, .label = "initialization", .key = "initialization.init_type", .aliases = "run.init_type"},
     {.name = "init_mean", .role = decides, .label = "mean of the initial weights", .key = "initialization.init_mean", .type = kReal},
     {.name = "init_std", .role = decides, .label = "standard deviation of the initial weights", .key = "initialization.init_std", .type = kReal},
-    {.name = "checkpoint", .role = decides, .label = "checkpoint to begin with", .key = "run.checkpoint", .place = true},
+    {.name = "checkpoint", .role = decides, .label = "checkpoint to begin with", .key = "run.checkpoint", .aliases = "resume_from", .place = true},
     {.name = "begun_after_step", .role = decides, .label = "steps before the first one", .type = kInt, .found = true},
     {.name = "dataset", .role = decides, .label = "data", .key = "data.dataset_path", .aliases = "data.dataset data.dataset_name dataset_name dataset_path", .through = "dataset_sha256", .main = true, .place = true},
     {.name = "text_key", .role = decides, .label = "field of the text", .key = "data.text_key", .through = "dataset_sha256"},

@@ -135,7 +135,7 @@ TEST_CASE("settings: what cannot fit into memory is refused, with what it needs 
     };
     CHECK_NOTHROW(require("model.seq_length: 8\n", 100'000'000));
     const auto word = [&](std::int64_t memory) {
-      const setup::Settings settings = of("model: {seq_length: 8, num_layers: 3000}\n");
+      const setup::Settings settings = of("model.seq_length: 8\nmodel.num_layers: 3000\n");
       return setup::early_word(group, model::make(settings.model), settings, memory);
     };
     CHECK(word(1'000'000'000'000) == "");

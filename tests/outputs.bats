@@ -8,11 +8,11 @@ setup() {
 
 # What an option with a file or folder is for. A new one belongs into one of these lists; a written one gets a case below.
 written="zs-aggregate:output zs-parse:output zs-plan:output zs-plot:output zs-report:output zs-report:figures zs-sweep:output
-  zs-tokenize:output zs-trace:output zs-checkpoint:output zs-verify:output zs-train:dump_logits zs-train:save_pretrained zs-train:probe
+  zs-runs:output zs-tokenize:output zs-trace:output zs-checkpoint:output zs-verify:output zs-train:dump_logits zs-train:save_pretrained zs-train:probe
   zs-train:profile_dir zs-train:tensorboard_dir zs-train:wandb_dir zs-train:results zs-train:save_initial zs-train:dump_batches"
 # Folders in which zs makes folders of its own, and never replaces a file.
 kept="registry output_dir nvme_path keep"
-read="theme profile conditions tokenizer dataset dataset_name deepspeed_config plan_profile checkpoint train_file valid_file
+read="theme profile conditions tokenizer dataset dataset_name deepspeed_config plan_profile checkpoint resume_from train_file valid_file
   test_file gradients trace patterns pattern_file names flight"
 
 @test "outputs: every option that names a file or a folder is known to be read or written" {

@@ -473,7 +473,7 @@ first_paragraph() { sed -n 3p "$1"; }
 @test "unwritable places and bad input are errors, and no part of a report remains" {
   summary z1.log
   run -2 --separate-stderr zs-report summary.h5 -o none/report.html
-  [ "$stderr" = "zs-report: none/report.html: No such file or directory" ]
+  [ "$stderr" = "zs-report: none/report.html: cannot be written by --output: there is no folder none" ]
   run -2 --separate-stderr zs-report none.h5
   [ "$stderr" = "zs-report: none.h5: No such file or directory" ]
   head -c 3000 summary.h5 >cut.h5

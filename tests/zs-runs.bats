@@ -129,7 +129,8 @@ names() { zs-runs --show run_name "$@" | tail -n +2 | xargs; }
   zs-runs update c my_metric=1.5 status=archived
   [ "$(zs-runs --filter 'my_metric>1' --show run_name status)" = $'run_name\tstatus\nc\tarchived' ]
   zs-runs update "$c" my_metric=
-  refuses_with "zs-runs: no run has a column 'my_metric'" zs-runs --show my_metric
+  run -2 --separate-stderr zs-runs --show my_metric
+  [[ $stderr == "zs-runs: no run has a column 'my_metric': there are run_id, "* ]] || complain "$stderr"
   refuses_with "zs-runs: run_id cannot be changed: it names the folder of the run" zs-runs update c run_id=x
   refuses_with "zs-runs: 'x' is not NAME=VALUE (see zs-runs --help)" zs-runs update c x
 }

@@ -187,10 +187,11 @@ END
     # shellcheck disable=SC2086
     run -2 --separate-stderr bash -c 'ulimit -v "$1" && shift && exec zs-train "$@"' _ "$limit" $options --seq_length 256 --bench_step 1 \
       --save_final false --output_dir out
-    [[ $stderr =~ ^"zs-train: no room for "[0-9.]+" "[MG]"B on cpu, where "[0-9.]+" "[MG]"B are held; parameters, gradients and optimizer state are " ]] ||
+    # A model that takes a while to make is told first.
+    [[ ${stderr_lines[-1]} =~ ^"zs-train: no room for "[0-9.]+" "[MG]"B on cpu, where "[0-9.]+" "[MG]"B are held; parameters, gradients and optimizer state are " ]] ||
       complain "$case: $stderr"
     [[ $stderr == *"less "*"on more ranks"*"--activation_checkpointing keeps those of one layer" ]] || complain "$case: $stderr"
-    [ "${#stderr_lines[@]}" -eq 1 ] || complain "$case: ${#stderr_lines[@]} lines"
+    [[ ${#stderr_lines[@]} == 1 || ( ${#stderr_lines[@]} == 2 && ${stderr_lines[0]} == *": to make it takes a while" ) ]] || complain "$case: $stderr"
   done
   [[ $stderr == *"--max_gpu_batch_size 32 keeps the activations of half as many sequences"* ]] || complain "$stderr"
   verdict

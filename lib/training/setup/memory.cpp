@@ -49,7 +49,8 @@ std::string early_word(const comm::Group& group, const model::Model& model, cons
                        std::int64_t memory) {
   constexpr double kMuch = 0.25;  // of the memory
   const double rank = least_memory(model, settings, group.size());
-  if (rank * ranks_here(group) < kMuch * static_cast<double>(memory)) return "";
+  const double needed = rank * ranks_here(group), there = static_cast<double>(memory);
+  if (needed < kMuch * there || needed > there) return "";  // what does not fit is refused next
   return model.name + " with " + to_text(model.num_layers) + " layers has " + to_text(unit::numel(model.units)) +
          " parameters, and each rank needs at least " + to_bytes_text(rank) + " of the " +
          to_bytes_text(static_cast<double>(memory)) + " here: to make it takes a while";

@@ -135,13 +135,16 @@ TEST_CASE("settings: what cannot fit into memory is refused, with what it needs 
     };
     CHECK_NOTHROW(require("model.seq_length: 8\n", 100'000'000));
     const auto word = [&](std::int64_t memory) {
-      const setup::Settings settings = of("model.seq_length: 8\nmodel.num_layers: 3000\n");
+      config::Config deep = configured("model.seq_length: 8\n");
+      deep.set("model.num_layers", "3000", "--num_layers");
+      const setup::Settings settings = setup::settings(deep, 1);
       return setup::early_word(group, model::make(settings.model), settings, memory);
     };
     CHECK(word(1'000'000'000'000) == "");
+    CHECK(word(1'000'000'000) == "");  // refused
     CHECK(
         word(20'000'000'000) ==
-        "tiny with 3000 layers has 594881920 parameters, and each rank needs at least 9.52 GB of the 20.00 GB here: to "
+        "tiny with 3000 layers has 594881792 parameters, and each rank needs at least 9.52 GB of the 20.00 GB here: to "
         "make it takes a while");
     CHECK_THROWS_AS(require("model.seq_length: 8\n", 1'000'000), Error);
     CHECK_THROWS_AS(require("training.batch_size: 1000000000\n", 1'000'000'000'000), Error);

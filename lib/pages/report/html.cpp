@@ -37,7 +37,7 @@ class Html {
   Html(const Document& document, const figure::Theme& theme) : document_(document), theme_(theme) {}
 
   std::string text() {
-    head();
+    out_ = html_head(document_.title, theme_, kStyle);
     out_ += "<main>\n<h1>" + escaped(document_.title) + "</h1>\n";
     const char* const look = document_.verdict == Verdict::good  ? "good"
                              : document_.verdict == Verdict::bad ? "bad"
@@ -71,21 +71,6 @@ class Html {
   const Document& document_;
   const figure::Theme& theme_;
   std::string out_;
-
-  void head() {
-    const std::string light = figure::css(theme_, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
-    const std::string dark = figure::css(theme_, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
-    out_ +=
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"color-scheme\" "
-        "content=\"light dark\">\n"
-        // Nothing may be fetched, whatever a log held: the browser enforces it.
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-        "script-src 'unsafe-inline'\">\n<title>" +
-        escaped(document_.title) + "</title>\n<style>\n:root{" + light +
-        "}\n@media screen and (prefers-color-scheme:dark){:root{" + dark + "}}" + kStyle +
-        "</style>\n</head>\n<body>\n";
-  }
 
   std::string inline_text(const Text& text) const {
     std::string result;
@@ -188,6 +173,21 @@ class Html {
 };
 
 }  // namespace
+
+std::string html_head(const std::string& title, const figure::Theme& theme, const std::string& style,
+                      const std::string& meta) {
+  const std::string light = figure::css(theme, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
+  const std::string dark = figure::css(theme, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
+  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"color-scheme\" "
+         "content=\"light dark\">\n"
+         // Nothing may be fetched, whatever a log held: the browser enforces it.
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+         "script-src 'unsafe-inline'\">\n" +
+         meta + "<title>" + escaped(title) + "</title>\n<style>\n:root{" + light +
+         "}\n@media screen and (prefers-color-scheme:dark){:root{" + dark + "}}" + style +
+         "</style>\n</head>\n<body>\n";
+}
 
 std::string to_html(const Document& document, const figure::Theme& theme) { return Html(document, theme).text(); }
 

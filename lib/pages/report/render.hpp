@@ -21,6 +21,11 @@ std::string to_origins(const Document& document);
 /// One self-contained HTML file: no request leaves it. Figures are inline, numbers link to the list of origins.
 std::string to_html(const Document& document, const figure::Theme& theme);
 
+/// What every page begins with, up to <body>: it may fetch nothing, and has the theme's colours as variables of
+/// `style`.
+std::string html_head(const std::string& title, const figure::Theme& theme, const std::string& style,
+                      const std::string& meta = "");
+
 /// The names and figures of all pictures, in order.
 std::vector<const Picture*> pictures(const Document& document);
 

@@ -11,6 +11,7 @@
 #include "base/number.hpp"
 #include "figure/svg.hpp"
 #include "metric/file.hpp"
+#include "report/render.hpp"
 #include "report/style.hpp"
 
 namespace zs::report {
@@ -151,22 +152,13 @@ ordered_json data_of(const registry::Runs& runs, const RunsPage& page, const Fau
 
 std::string to_html(const registry::Runs& runs, const RunsPage& page, const figure::Theme& theme,
                     const FaultSink& faults) {
-  const std::string light = figure::css(theme, false) + "--tint:#F3F4F6;--link:#0B57A4;--good:#00734F;";
-  const std::string dark = figure::css(theme, true) + "--tint:#20242A;--link:#8AB8F0;--good:#4CC79A;";
-  std::string text =
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<meta name=\"color-scheme\" "
-      "content=\"light dark\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'unsafe-inline'; script-src 'unsafe-inline'\">\n";
-  if (page.every > 0) text += "<meta name=\"zs-every\" content=\"" + std::to_string(page.every) + "\">\n";
-  text += "<title>" + escaped(page.title) + "</title>\n<style>\n:root{" + light +
-          "}\n@media screen and (prefers-color-scheme:dark){:root{" + dark + "}}" + kStyle + kRunsStyle +
-          "</style>\n</head>\n<body>\n<main class=\"runs\">\n<h1>" + escaped(page.title) + "</h1>\n" + kRunsBody +
-          "<footer>Written by " + escaped(page.tool) +
-          ".</footer>\n</main>\n<script type=\"application/json\" id=\"data\">" +
-          script_json(data_of(runs, page, faults)) + "</script>\n<script>" + kRunsScript +
-          "</script>\n</body>\n</html>\n";
-  return text;
+  const std::string again =
+      page.every > 0 ? "<meta name=\"zs-every\" content=\"" + std::to_string(page.every) + "\">\n" : "";
+  return html_head(page.title, theme, std::string(kStyle) + kRunsStyle, again) + "<main class=\"runs\">\n<h1>" +
+         escaped(page.title) + "</h1>\n" + kRunsBody + "<footer>Written by " + escaped(page.tool) +
+         ".</footer>\n</main>\n<script type=\"application/json\" id=\"data\">" +
+         script_json(data_of(runs, page, faults)) + "</script>\n<script>" + kRunsScript +
+         "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace zs::report

@@ -8,7 +8,7 @@
 
 tensors   {"name": "PLACE/PARAMETER", "dtype", "shape", "of": elements of the whole, "begin", "count": what is held here, in
           row-major order, "digest": 16 hex digits, "squares", "sketch": base64 of little-endian float64}. "runs", where it
-          is there, has for each axis the [begin, end) that are held. PLACE is, in causal order: grad (as the optimizer gets
+          is there, has for each axis the [begin, end) that are held. PLACE is, in causal order:
           begin and begin.model (param and model as forward found them, where the last update left something else), grad (as
           the optimizer gets it) or direction (what replaces it under Muon), state.KEY, param (the copy that the optimizer moves), model (that
           which computes, where it is another).

@@ -284,6 +284,46 @@ config() {
   verdict
 }
 
+@test "model: --packing masked: documents see nothing of each other, one digest, the mean is over all targets wherever they are" {
+  python3 -c '
+import json
+for i in range(200): print(json.dumps({"text": "document %d " % i + "word " * (i * 7 % 23)}))' >documents.jsonl 2>/dev/null || no_package python3
+  masked() {
+    timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$1" zs-train --dataset documents.jsonl --packing masked --seq_length 64 --num_layers 2 --dropout 0.1 \
+      --max_steps 3 --save_final false --output_dir out --gradient_accumulation_steps $((4 / $1)) "${@:2}"
+  }
+  for model in tiny tiny-gemma3; do
+    for kernels in "" --compile; do
+      # shellcheck disable=SC2086
+      masked 1 --model_name $model --zero_stage 0 $kernels >first.log
+      grep -q 'note: packing masked: 200 documents in [0-9]* sequences of 64 tokens, [0-9.]* % of them padding' first.log || complain "no note: $(grep note first.log)"
+      for layout in "2 2 --activation_checkpointing" "4 3 --deepcompile"; do
+        read -r ranks stage schedule <<<"$layout"
+        # shellcheck disable=SC2086
+        masked "$ranks" --model_name $model --zero_stage "$stage" $kernels $schedule >log 2>err || complain "$layout $kernels: $(cat err)"
+        [[ $(digest log) == "$(digest first.log)" ]] || complain "$model $layout $kernels: $(digest log)"
+      done
+    done
+    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name $model --dataset documents.jsonl --packing masked --seq_length 64 --iterations 2 --zero_stage 2
+    [[ $output == *'verdict: exact'* ]] || complain "zs-verify: $output"
+    run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name $model --dataset documents.jsonl --packing masked --seq_length 64 --iterations 2 --zero_stage 3 --compile --reference apart
+    [[ $output == *'verdict: within'* && $output == *'computes each document alone'* ]] || complain "zs-verify apart: $output"
+  done
+
+  # The same samples of a step in micro-batches of another size: the same loss and norm up to rounding.
+  for cut in "1 8" "2 4" "8 1"; do
+    read -r batch micro <<<"$cut"
+    zs-train --model_name tiny --num_layers 2 --dataset documents.jsonl --packing masked --seq_length 64 --max_steps 1 --log_interval 1 --save_final false \
+      --output_dir out --device cpu --batch_size "$batch" --gradient_accumulation_steps "$micro" | sed -n 's/.*Loss: \([^ ]*\) .*grad_norm: \([^ ]*\) .*tokens: \([0-9]*\) .*/\1 \2 \3/p' >>cuts
+  done
+  awk 'NR == 1 { l = $1; n = $2; t = $3 } { if (($1 - l)^2 > 1e-12 * l^2 || ($2 - n)^2 > 1e-10 * n^2 || $3 != t) bad = 1 } END { exit bad || NR != 3 }' cuts || complain "cut otherwise: $(cat cuts)"
+  run -2 zs-verify --model_name tiny-vit --reference apart --iterations 1
+  [[ $output == "zs-verify: --reference apart computes each document alone: it needs a model that takes text"* ]] || complain "$output"
+  run -2 zs-verify --model_name tiny --reference apart --dropout 0.1 --iterations 1
+  [[ $output == "zs-verify: --reference apart draws what is dropped for each document alone: leave --dropout out"* ]] || complain "$output"
+  verdict
+}
+
 @test "model: --packing none begins a sequence with each document: one digest, exact, resumable, its padding in no loss" {
   python3 -c '
 import json

@@ -96,6 +96,8 @@ DECODERS = {
     "gemma2": lambda: gemma2(),
     "gemma3": lambda: gemma3(),
 }
+# Rows of several documents, padding-free: transformers tells them by position_ids, which begin anew at each.
+PACKED = {f"{name}-packed": {**RECORDED, **DECODERS}[name] for name in ("gpt2", "llama", *DECODERS)}
 VARIATIONS = {
     **RECORDED,
     "llama-1-layer": lambda: llama(num_hidden_layers=1),
@@ -160,7 +162,9 @@ VARIATIONS = {
     "gemma3-pattern": lambda: gemma3(layer_types=None, num_hidden_layers=6),
     "gemma3-rope": lambda: gemma3(final_logit_softcapping=4.0, rope_parameters=LINEAR_BEYOND),
     "gemma3-wide": lambda: gemma3(rope_parameters=LINEAR_BEYOND, hidden_size=128, intermediate_size=352, vocab_size=256, num_attention_heads=8, head_dim=32),
+    **PACKED,
 }
+RECORDED |= DECODERS | {name: PACKED[name] for name in ("gpt2-packed", "qwen3-packed", "gemma3-packed")}
 # Where five steps would learn the batch by heart: of a loss near 0 few digits are left (transformers' own float32 is then 3e-6
 # from float64), and 1e-6 of it is no measure.
 LEARNING_RATES = {"vit-wide": 1e-4}
@@ -170,6 +174,15 @@ SIZES = {"vit-resized": 20, "vit-smaller": 8, "vit-one-patch": 12}
 
 def takes_images(config):
     return config.model_type == "vit"
+
+
+def packed(inputs, targets):
+    """The same tokens as documents of 1 to 7 in a row; the last token of a document has no target."""
+    positions = torch.tensor([[*range(5), *range(7)], [*range(4), 0, *range(2), *range(5)]])
+    targets = targets.clone()
+    targets[:, -1] = -100
+    targets[:, :-1][positions[:, 1:] == 0] = -100
+    return {**inputs, "position_ids": positions, "use_cache": False}, targets
 
 
 def batch(config, size=None):
@@ -189,7 +202,8 @@ def load(folder):
     config = transformers.AutoConfig.from_pretrained(folder)
     auto = AutoModelForImageClassification if takes_images(config) else AutoModelForCausalLM
     # The attention that it would choose leaves out Gemma 2's cap of the scores.
-    return auto.from_pretrained(folder, dtype=torch.float32, **({"attn_implementation": "eager"} if config.model_type == "gemma2" else {}))
+    eager = config.model_type == "gemma2" or Path(folder).name.endswith("-packed")
+    return auto.from_pretrained(folder, dtype=torch.float32, **({"attn_implementation": "eager"} if eager else {}))
 
 
 def forward(model, inputs):
@@ -220,7 +234,11 @@ def write(folder, make, seed, sharded=False):
     learning_rate = LEARNING_RATES.get(Path(folder).name, LEARNING_RATE)
     model = load(folder).train()  # .to() rounded the rotary frequencies too
     inputs, targets = batch(model.config, SIZES.get(Path(folder).name))
+    if Path(folder).name.endswith("-packed"):
+        inputs, targets = packed(inputs, targets)
     expected = {"inputs": next(iter(inputs.values())), "targets": targets, "learning_rate": torch.tensor([learning_rate], dtype=torch.float64)}
+    if "position_ids" in inputs:
+        expected["positions"] = inputs["position_ids"]
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
     losses = []
     for step in range(STEPS):
@@ -273,7 +291,7 @@ def main():
         return
     root = Path(sys.argv[2])
     recording = sys.argv[1] == "record"
-    for seed, (name, make) in enumerate(({**RECORDED, **DECODERS} if recording else VARIATIONS).items()):
+    for seed, (name, make) in enumerate((RECORDED if recording else VARIATIONS).items()):
         write(root / name, make, seed)
         if recording:
             (root / name / "generation_config.json").unlink(missing_ok=True)

@@ -14,7 +14,7 @@ struct Draw {
   std::int64_t sample = 0, epoch = 0;
 };
 
-/// A target that stands for none: padding behind the end of a document.
+/// A target that stands for none: padding behind the end of a document, or a token that no loss is of.
 inline constexpr std::int64_t kPadding = -100;
 
 /// Samples one after another: of text T tokens each and as many targets, one token later, or kPadding; of images
@@ -24,6 +24,8 @@ struct Samples {
   std::vector<std::int64_t> tokens{};
   std::vector<float> pixels{};
   std::vector<std::int64_t> targets{};
+  /// Where documents begin that do not see each other, in the tokens of all samples; none: each sample is one.
+  std::vector<std::int64_t> documents{};
 };
 
 class Dataset {
@@ -33,7 +35,7 @@ class Dataset {
   virtual std::int64_t size() const = 0;
   /// Any thread may call it. REQUIRES: sample numbers are below size().
   virtual Samples read(std::span<const Draw> draws) const = 0;
-  /// Whether some samples have padding.
+  /// Whether some targets stand for none.
   virtual bool pads() const { return false; }
   /// Targets of a sample that are no padding; where none is padded, a sample counts as 1.
   virtual std::int64_t targets(std::int64_t sample) const;

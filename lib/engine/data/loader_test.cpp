@@ -31,7 +31,7 @@ class Counting final : public Tokens {
 };
 
 Split split(std::int64_t count, std::int64_t length) {
-  return windows({std::make_shared<Counting>(count)}, length, {});
+  return windows({std::make_shared<Counting>(count)}, {length}, {});
 }
 
 TEST_CASE("data: windows lie side by side, targets one token later; the last tenth is held out") {
@@ -85,7 +85,7 @@ TEST_CASE("data: targets are counted by leaf and by step, in the order in which 
    private:
     std::string path_ = "sevens";
   };
-  const Split made = windows({std::make_shared<Sevens>()}, 4, {}, 0);  // 6 targets: 4 and 2
+  const Split made = windows({std::make_shared<Sevens>()}, {4, Packing::none, 0}, {});  // 6 targets: 4 and 2
   CHECK(made.documents == 100);
   CHECK(made.training->size() == 180);
   Loader loader(*made.training, 3, 4, 7);

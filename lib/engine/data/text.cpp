@@ -53,8 +53,9 @@ std::int64_t separator(const Text& text, bool token_files) {
   if (text.tokenizer.empty() && !token_files) return kSeparator;
   if (text.tokenizer.empty())
     throw Error(text.path, 0,
-                "packing none: a token file does not say which id ends a document: name its --tokenizer, or use "
-                "--packing whole");
+                std::string("packing ") + name(text.packing) +
+                    ": a token file does not say which id ends a document: name its --tokenizer, or use "
+                    "--packing whole");
   if (const auto end = token::open_tokenizer(text.tokenizer)->end_of_text()) return *end;
   throw Error(text.tokenizer, 0, "names no end of text, which ends a document: use --packing whole");
 }
@@ -109,12 +110,13 @@ Split text(const Text& text) {
     auto& part = division.name == "val" ? parts.validation : division.name == "test" ? parts.test : parts.training;
     part = tokens(division);
   }
-  std::optional<std::int64_t> between;
-  if (text.packing == Packing::none) between = separator(text, token_files);
-  Split split = windows(parts, text.length, text.held_out, between);
-  if (between && token_files && split.documents <= static_cast<std::int64_t>(divisions.size()))
+  Cutting cutting{text.length, text.packing};
+  const bool joins = text.packing == Packing::whole;
+  if (!joins) cutting.separator = separator(text, token_files);
+  Split split = windows(parts, cutting, text.held_out);
+  if (!joins && token_files && split.documents <= static_cast<std::int64_t>(divisions.size()))
     throw Error(text.path, 0,
-                "packing none: the end of text, id " + to_text(*between) +
+                std::string("packing ") + name(text.packing) + ": the end of text, id " + to_text(cutting.separator) +
                     ", does not stand between documents: name the --tokenizer of these ids, or use --packing whole");
   split.path = text.path;
   if (!left_out.empty())

@@ -4,12 +4,9 @@
 #include <string>
 
 #include "data/dataset.hpp"
+#include "data/packing.hpp"
 
 namespace zs::data {
-
-/// How documents become samples. `whole` joins them, with the end of text between, and cuts the row of tokens into
-/// samples; `none` begins a sample with each document, and pads it.
-enum class Packing { none, whole };
 
 struct Text {
   std::string path;

@@ -150,6 +150,33 @@ TEST_CASE("text: packing none begins a sample with each document, and pads behin
   CHECK(whole.sha256 != made.sha256);  // other samples
 }
 
+TEST_CASE("text: packing masked fills a sample with whole documents, and says where each begins") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x.jsonl");
+  write_file(path, R"({"text": "abcdef"}
+{"text": ""}
+{"text": "g"}
+{"text": "hijk"}
+{"text": "lmnopqrstu"}
+)");
+  const auto made = text({.path = path, .vocabulary = 256, .length = 8, .packing = Packing::masked});
+  const Samples samples = read(*made.training, 0, made.training->size());
+  std::string shown;
+  for (const std::int64_t target : samples.targets)
+    shown += target == kPadding ? '.' : target == kSeparator ? '|' : static_cast<char>(target);
+  // The end of text is a target of its document's last token, no input, and nothing is predicted across documents.
+  CHECK(all(*made.training) == std::string("abcdefgthijk\0\0\0\0", 16));
+  CHECK(shown == "bcdef||uijk|....");
+  CHECK(samples.documents == std::vector<std::int64_t>{0, 6, 7, 8, 12});  // padding is as a document of its own
+  CHECK(made.training->targets(0) == 8);
+  CHECK(made.training->targets(1) == 4);
+  CHECK(all(*made.validation) == "lmnopqrs");  // the longest document goes on in another row, as if it began there
+  CHECK(made.documents == 4);
+  CHECK(made.notes ==
+        std::vector<std::string>{"packing masked: 4 documents in 3 sequences of 8 tokens, 17 % of them padding"});
+  CHECK(made.sha256 != text({.path = path, .vocabulary = 256, .length = 8, .packing = Packing::none}).sha256);
+}
+
 TEST_CASE("text: packing none of token files needs the id that ends a document") {
   const TemporaryFolder folder;
   const std::string path = folder.file("x.bin");

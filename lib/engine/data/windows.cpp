@@ -2,6 +2,7 @@
 #include "data/windows.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
@@ -10,61 +11,117 @@
 namespace zs::data {
 namespace {
 
-/// Where a sample's inputs begin, and how many of its targets are there; the rest is padding.
-struct Window {
-  std::int64_t begin, targets;
-};
-
 /// The windows over tokens.
 class Cut {
  public:
-  Cut(std::shared_ptr<const Tokens> tokens, std::int64_t length, std::optional<std::int64_t> separator)
-      : tokens_(std::move(tokens)), length_(length), separator_(separator) {
-    if (separator) find_documents(*separator);
+  Cut(std::shared_ptr<const Tokens> tokens, const Cutting& cutting) : tokens_(std::move(tokens)), cutting_(cutting) {
+    const bool joins = cutting.packing == Packing::whole;
+    if (joins && !tokens_->masked()) return;
+    std::vector<Piece> pieces = joins ? joined() : of_documents();
+    if (tokens_->masked()) {
+      const auto before = pieces.size();
+      std::erase_if(pieces, [&](const Piece& piece) { return targets(piece) == 0; });
+      without_target_ = static_cast<std::int64_t>(before - pieces.size());
+    }
+    if (cutting.packing == Packing::masked) {
+      rows_ = pack(std::move(pieces), cutting.length);
+    } else {
+      rows_.first.resize(pieces.size() + 1);
+      std::iota(rows_.first.begin(), rows_.first.end(), 0);
+      rows_.pieces = std::move(pieces);
+    }
   }
 
-  std::int64_t size() const {
-    return separator_ ? static_cast<std::int64_t>(windows_.size()) : (tokens_->count() - 1) / length_;
-  }
-  Window at(std::int64_t i) const {
-    return separator_ ? windows_[static_cast<std::size_t>(i)] : Window{i * length_, length_};
-  }
   const Tokens& tokens() const { return *tokens_; }
-  std::int64_t length() const { return length_; }
-  const std::optional<std::int64_t>& separator() const { return separator_; }
+  const Cutting& cutting() const { return cutting_; }
   std::int64_t documents() const { return documents_; }
+  std::int64_t without_target() const { return without_target_; }
+  /// Whether some targets of windows stand for none.
+  bool pads() const { return !rows_.first.empty(); }
+  std::int64_t size() const {
+    return pads() ? static_cast<std::int64_t>(rows_.first.size()) - 1 : (tokens_->count() - 1) / cutting_.length;
+  }
+  /// What is in a window, one after another.
+  std::vector<Piece> at(std::int64_t window) const {
+    if (!pads()) return {{window * cutting_.length, cutting_.length}};
+    const auto begin = rows_.pieces.begin();
+    const auto i = static_cast<std::size_t>(window);
+    return {begin + rows_.first[i], begin + rows_.first[i + 1]};
+  }
+  std::int64_t targets(std::int64_t window) const {
+    std::int64_t sum = 0;
+    for (const Piece& piece : at(window)) sum += targets(piece);
+    return sum;
+  }
+  /// Puts a window's tokens and targets behind one another, `samples` having room for them from `place` on.
+  void read(std::int64_t window, Samples& samples, std::int64_t place) const {
+    std::vector<std::int64_t> both;
+    const std::int64_t end = place + cutting_.length;
+    for (const Piece& piece : at(window)) {
+      both.resize(static_cast<std::size_t>(piece.targets) + 1);
+      tokens_->copy(piece.begin, both);
+      std::copy(both.begin(), both.end() - 1, samples.tokens.begin() + place);
+      std::copy(both.begin() + 1, both.end(), samples.targets.begin() + place);
+      const std::vector<std::uint8_t> trained = this->trained(piece);
+      for (std::size_t i = 0; i < trained.size(); ++i) {
+        if (!trained[i]) samples.targets[static_cast<std::size_t>(place) + i] = kPadding;
+      }
+      if (cutting_.packing == Packing::masked) samples.documents.push_back(place);
+      place += piece.targets;
+    }
+    // What is padded sees no document, and none sees it.
+    if (cutting_.packing == Packing::masked && place < end) samples.documents.push_back(place);
+  }
 
  private:
   std::shared_ptr<const Tokens> tokens_;
-  std::int64_t length_;
-  std::optional<std::int64_t> separator_;
-  std::vector<Window> windows_;  // of documents
-  std::int64_t documents_ = 0;
+  Cutting cutting_;
+  Rows rows_;  // none where windows are joined and every target is trained on
+  std::int64_t documents_ = 0, without_target_ = 0;
 
-  /// The separator behind a document is its last target. Tokens that were cut short have none: then the last token is.
-  void add(std::int64_t begin, std::int64_t end, bool separated) {
-    const std::int64_t targets = end - begin - !separated;
-    if (targets < 1) return;
-    ++documents_;
-    for (std::int64_t at = 0; at < targets; at += length_)
-      windows_.push_back({begin + at, std::min(length_, targets - at)});
+  std::vector<std::uint8_t> trained(const Piece& piece) const {
+    if (!tokens_->masked()) return {};
+    std::vector<std::uint8_t> all(static_cast<std::size_t>(piece.targets));
+    tokens_->copy_trained(piece.begin + 1, all);
+    return all;
+  }
+  std::int64_t targets(const Piece& piece) const {
+    const std::vector<std::uint8_t> trained = this->trained(piece);
+    return tokens_->masked() ? std::ranges::count(trained, 1) : piece.targets;
   }
 
-  void find_documents(std::int64_t separator) {
-    constexpr std::int64_t kPiece = 1 << 16;
-    std::vector<std::int64_t> piece;
+  std::vector<Piece> joined() const {
+    std::vector<Piece> pieces;
+    for (std::int64_t at = 0; at + cutting_.length < tokens_->count(); at += cutting_.length)
+      pieces.push_back({at, cutting_.length});
+    return pieces;
+  }
+
+  std::vector<Piece> of_documents() {
+    std::vector<Piece> pieces;
+    // The separator behind a document is its last target. Tokens that were cut short have none: then the last token is.
+    const auto add = [&](std::int64_t begin, std::int64_t end, bool separated) {
+      const std::int64_t targets = end - begin - !separated;
+      if (targets < 1) return;
+      ++documents_;
+      for (std::int64_t at = 0; at < targets; at += cutting_.length)
+        pieces.push_back({begin + at, std::min(cutting_.length, targets - at)});
+    };
+    constexpr std::int64_t kPart = 1 << 16;
+    std::vector<std::int64_t> part;
     std::int64_t begin = 0;
-    for (std::int64_t first = 0; first < tokens_->count(); first += kPiece) {
-      piece.resize(static_cast<std::size_t>(std::min(kPiece, tokens_->count() - first)));
-      tokens_->copy(first, piece);
-      for (std::size_t i = 0; i < piece.size(); ++i) {
-        if (piece[i] != separator) continue;
+    for (std::int64_t first = 0; first < tokens_->count(); first += kPart) {
+      part.resize(static_cast<std::size_t>(std::min(kPart, tokens_->count() - first)));
+      tokens_->copy(first, part);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        if (part[i] != cutting_.separator) continue;
         const std::int64_t end = first + static_cast<std::int64_t>(i);
         add(begin, end, true);
         begin = end + 1;
       }
     }
     add(begin, tokens_->count(), false);
+    return pieces;
   }
 };
 
@@ -74,24 +131,20 @@ class Windows final : public Dataset {
       : cut_(std::move(cut)), first_(first), size_(size) {}
 
   std::int64_t size() const override { return size_; }
-  bool pads() const override { return cut_->separator().has_value(); }
+  bool pads() const override { return cut_->pads(); }
   std::int64_t targets(std::int64_t sample) const override {
-    return pads() ? cut_->at(first_ + sample).targets : Dataset::targets(sample);
+    return pads() ? cut_->targets(first_ + sample) : Dataset::targets(sample);
   }
   Samples read(std::span<const Draw> draws) const override {
-    const auto length = static_cast<std::size_t>(cut_->length()), numbers = draws.size() * length;
+    const std::int64_t length = cut_->cutting().length;
+    const std::size_t numbers = draws.size() * static_cast<std::size_t>(length);
     Samples samples{static_cast<std::int64_t>(draws.size()),
-                    std::vector<std::int64_t>(numbers, cut_->separator().value_or(0)),
+                    std::vector<std::int64_t>(numbers, cut_->cutting().separator),
                     {},
-                    std::vector<std::int64_t>(numbers, kPadding)};
-    std::vector<std::int64_t> both;
-    for (std::size_t i = 0; i < draws.size(); ++i) {
-      const Window window = cut_->at(first_ + draws[i].sample);
-      both.resize(static_cast<std::size_t>(window.targets) + 1);
-      cut_->tokens().copy(window.begin, both);
-      std::copy(both.begin(), both.end() - 1, samples.tokens.begin() + static_cast<std::ptrdiff_t>(i * length));
-      std::copy(both.begin() + 1, both.end(), samples.targets.begin() + static_cast<std::ptrdiff_t>(i * length));
-    }
+                    std::vector<std::int64_t>(numbers, kPadding),
+                    {}};
+    for (std::size_t i = 0; i < draws.size(); ++i)
+      cut_->read(first_ + draws[i].sample, samples, static_cast<std::int64_t>(i) * length);
     return samples;
   }
 
@@ -100,34 +153,49 @@ class Windows final : public Dataset {
   std::int64_t first_, size_;
 };
 
-/// Says how much is padding.
+std::string percent(double part, double of) { return to_rounded_text(100 * part / of, 2) + " %"; }
+
+/// Says how much is padding, and how much is trained on.
 void note_padding(const std::vector<std::shared_ptr<const Cut>>& cuts, Split& split) {
-  std::int64_t sequences = 0, targets = 0;
+  const Cutting& cutting = cuts.front()->cutting();
+  std::int64_t windows = 0, filled = 0, trained = 0, without = 0;
   for (const auto& cut : cuts) {
     split.documents += cut->documents();
-    sequences += cut->size();
-    for (std::int64_t i = 0; i < cut->size(); ++i) targets += cut->at(i).targets;
+    windows += cut->size();
+    without += cut->without_target();
+    for (std::int64_t i = 0; i < cut->size(); ++i) {
+      for (const Piece& piece : cut->at(i)) filled += piece.targets;
+      trained += cut->targets(i);
+    }
   }
-  const std::int64_t length = cuts.front()->length();
-  const double padding = 100 * (1 - static_cast<double>(targets) / static_cast<double>(sequences * length));
-  split.notes.push_back("packing none: " + to_text(split.documents) + " documents in " + to_text(sequences) +
-                        " sequences of " + to_text(length) + " tokens, " + to_rounded_text(padding, 2) +
-                        " % of them padding");
+  const auto numbers = static_cast<double>(windows * cutting.length);
+  if (cutting.packing != Packing::whole)
+    split.notes.push_back(std::string("packing ") + name(cutting.packing) + ": " + to_text(split.documents) +
+                          " documents in " + to_text(windows) + " sequences of " + to_text(cutting.length) +
+                          " tokens, " + percent(numbers - static_cast<double>(filled), numbers) + " of them padding");
+  if (!cuts.front()->tokens().masked()) return;
+  split.notes.push_back(
+      "the loss is of " + to_text(trained) + " of " + to_text(filled) + " tokens, " +
+      percent(static_cast<double>(trained), static_cast<double>(filled)) +
+      (without == 0 ? "" : "; " + to_text(without) + " parts of documents have none, and are left out"));
 }
 
 }  // namespace
 
-Split windows(const Parts& parts, std::int64_t length, const HeldOut& held_out, std::optional<std::int64_t> separator) {
+Split windows(const Parts& parts, const Cutting& cutting, const HeldOut& held_out) {
   std::vector<std::shared_ptr<const Cut>> cuts;
   // Throws where the windows are fewer than `least`.
   const auto cut = [&](const std::shared_ptr<const Tokens>& tokens, std::int64_t least) {
-    auto made = std::make_shared<const Cut>(tokens, length, separator);
+    auto made = std::make_shared<const Cut>(tokens, cutting);
     if (made->size() < least) {
       throw Error(tokens->path(), 0,
-                  separator ? "holds " + to_text(made->documents()) + " documents in " + to_text(made->size()) +
-                                  " sequences, too few: name more text"
-                            : "holds " + to_text(tokens->count()) + " tokens, too few for sequences of " +
-                                  to_text(length) + ": name more text or a smaller --seq_length");
+                  made->pads() ? "holds " + to_text(made->documents()) + " documents in " + to_text(made->size()) +
+                                     " sequences, too few: name more text" +
+                                     (made->without_target() == 0 ? ""
+                                                                  : " (" + to_text(made->without_target()) +
+                                                                        " have nothing that is trained on)")
+                               : "holds " + to_text(tokens->count()) + " tokens, too few for sequences of " +
+                                     to_text(cutting.length) + ": name more text or a smaller --seq_length");
     }
     cuts.push_back(made);
     return made;
@@ -148,7 +216,7 @@ Split windows(const Parts& parts, std::int64_t length, const HeldOut& held_out, 
   split.tokens = parts.training->count();
   std::string sums = "train " + parts.training->sha256() + "\n";
   // A part of its own, or what is held out of training from `first` on.
-  const auto make = [&](std::unique_ptr<const Dataset>& part, const char* name,
+  const auto make = [&](std::unique_ptr<const Dataset>& part, const char* its_name,
                         const std::shared_ptr<const Tokens>& tokens, std::int64_t first, std::int64_t size) {
     if (!tokens) {
       part = std::make_unique<Windows>(own, first, size);
@@ -156,15 +224,16 @@ Split windows(const Parts& parts, std::int64_t length, const HeldOut& held_out, 
     }
     const auto its = cut(tokens, 1);
     part = std::make_unique<Windows>(its, 0, its->size());
-    sums += std::string(name) + " " + tokens->sha256() + "\n";
+    sums += std::string(its_name) + " " + tokens->sha256() + "\n";
     split.tokens += tokens->count();
   };
   make(split.validation, "validation", parts.validation, training, validation);
   if (cut_test || parts.test) make(split.test, "test", parts.test, training + validation, test);
   split.sha256 = parts.validation || parts.test ? zs::sha256(sums) : parts.training->sha256();
-  if (!separator) return split;
-  // The same tokens, and other samples.
-  split.sha256 = zs::sha256("packing none, separator " + to_text(*separator) + "\n" + split.sha256 + "\n");
+  if (!own->pads()) return split;
+  if (cutting.packing != Packing::whole)  // the same tokens, and other samples
+    split.sha256 = zs::sha256(std::string("packing ") + name(cutting.packing) + ", separator " +
+                              to_text(cutting.separator) + "\n" + split.sha256 + "\n");
   note_padding(cuts, split);
   return split;
 }

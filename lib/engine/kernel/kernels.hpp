@@ -5,6 +5,7 @@
 // of a head, K heads of keys and values, F = K*D, R = D/2.
 #pragma once
 #include <cstdint>
+#include <span>
 
 #include "unit/tensor.hpp"
 
@@ -28,6 +29,8 @@ struct Attending {
   double scale = 0;         ///< of the scores; 0: 1 / sqrt(D)
   double cap = 0;           ///< a score s becomes cap tanh(s / cap); 0: stays
   std::int64_t window = 0;  ///< keys that a query sees, up to its own; 0: all
+  /// Where documents begin that do not see each other, as unit::Documents has it; none: each sample is one.
+  std::span<const std::int64_t> documents{};
 };
 
 /// Attention of a decoder: norm, queries, keys, values, rotation, attention of the heads, output. Norms that are
@@ -38,7 +41,8 @@ struct AttentionLayer {
   at::Tensor norm_C;
   double epsilon;
   Projection q, k, v, o;
-  at::Tensor cos_TR, sin_TR;  ///< R < D/2: the first 2R numbers of a head are turned
+  at::Tensor cos_TR,
+      sin_TR;  ///< R < D/2: the first 2R numbers of a head are turned. Of documents [N, R], token by token
   Attending attending;
   at::Tensor q_norm{}, k_norm{}, post_norm_C{};
 
@@ -46,7 +50,7 @@ struct AttentionLayer {
   bool plain() const {
     return norm_C.defined() && norm_C.scalar_type() == q.weight_OI.scalar_type() && !q_norm.defined() &&
            !post_norm_C.defined() && attending.scale == 0 && attending.cap == 0 && attending.window == 0 &&
-           2 * cos_TR.size(1) * attending.heads == q.weight_OI.size(0);
+           attending.documents.empty() && 2 * cos_TR.size(1) * attending.heads == q.weight_OI.size(0);
   }
 };
 
@@ -113,6 +117,12 @@ struct Kernels {
 /// Those two as compositions of the kernels of `by`.
 at::Tensor attention_layer(const Kernels& by, const at::Tensor& x_BTC, const AttentionLayer& layer);
 at::Tensor gated_layer(const Kernels& by, const at::Tensor& x_BTC, const GatedLayer& layer);
+
+/// Self-attention within each document: that of the kernels over one document after another. On a GPU LibTorch's, since
+/// a kernel of its own would be chosen for each length.
+at::Tensor attention_of_documents(const Kernels& by, const at::Tensor& qkv_BTE, const Attending& how);
+at::Tensor attention_of_documents(const Kernels& by, const at::Tensor& q_BTE, const at::Tensor& k_BTF,
+                                  const at::Tensor& v_BTF, const Attending& how);
 
 /// LibTorch's operations, on any device.
 const Kernels& plain();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A decoder's layers, composed of kernels.
+#include <vector>
+
 #include "kernel/kernels.hpp"
+#include "unit/random.hpp"
 
 namespace zs::kernel {
 
@@ -31,6 +34,9 @@ Tensor normalised(const Kernels& by, const Tensor& x_BTE, const Tensor& weight, 
 
 /// Heads of D numbers turned by their position, whole or the first 2R numbers of each.
 Tensor turned(const Kernels& by, const Tensor& x_BTE, std::int64_t D, const AttentionLayer& layer) {
+  if (!layer.attending.documents.empty() && x_BTE.size(0) > 1) {  // angles are token by token: all are one sample
+    return turned(by, x_BTE.reshape({1, -1, x_BTE.size(2)}), D, layer).view(x_BTE.sizes());
+  }
   const std::int64_t B = x_BTE.size(0), T = x_BTE.size(1), first = 2 * layer.cos_TR.size(1);
   if (first == D) return by.rotate(x_BTE, layer.cos_TR, layer.sin_TR);
   const Tensor x_BTHD = x_BTE.reshape({B, T, -1, D});
@@ -38,7 +44,46 @@ Tensor turned(const Kernels& by, const Tensor& x_BTE, std::int64_t D, const Atte
   return at::cat({turned_BTF.view({B, T, -1, first}), x_BTHD.narrow(3, first, D - first)}, 3).view(x_BTE.sizes());
 }
 
+/// What `attend` makes of one document after another: of its first token, how many it has, and how it attends.
+template <typename Attend>
+Tensor one_by_one(const Tensor& of_BTE, std::int64_t outer, const Attending& how, const Attend& attend) {
+  const std::int64_t N = of_BTE.size(0) * of_BTE.size(1);
+  std::vector<Tensor> all;
+  for (std::size_t i = 0; i < how.documents.size(); ++i) {
+    const std::int64_t begin = how.documents[i], end = i + 1 < how.documents.size() ? how.documents[i + 1] : N;
+    Attending alone = how;
+    alone.documents = {};
+    if (alone.window >= end - begin) alone.window = 0;
+    if (alone.dropout > 0) alone.key = unit::mix(how.key, static_cast<std::uint64_t>(begin));
+    all.push_back(attend(begin, end - begin, alone));
+  }
+  return at::cat(all, 1).view({of_BTE.size(0), of_BTE.size(1), outer});
+}
+
+Tensor rows(const Tensor& x_BTE, std::int64_t begin, std::int64_t count) {
+  return x_BTE.reshape({1, -1, x_BTE.size(2)}).narrow(1, begin, count);
+}
+
+const Kernels& of_any_length(const Kernels& by, const Tensor& x) { return x.is_cuda() ? plain() : by; }
+
 }  // namespace
+
+Tensor attention_of_documents(const Kernels& by, const Tensor& qkv_BTE, const Attending& how) {
+  const Kernels& kernels = of_any_length(by, qkv_BTE);
+  return one_by_one(qkv_BTE, qkv_BTE.size(2) / 3, how,
+                    [&](std::int64_t begin, std::int64_t count, const Attending& alone) {
+                      return kernels.attention(rows(qkv_BTE, begin, count), alone.heads, alone.dropout, alone.key);
+                    });
+}
+
+Tensor attention_of_documents(const Kernels& by, const Tensor& q_BTE, const Tensor& k_BTF, const Tensor& v_BTF,
+                              const Attending& how) {
+  const Kernels& kernels = of_any_length(by, q_BTE);
+  return one_by_one(q_BTE, q_BTE.size(2), how, [&](std::int64_t begin, std::int64_t count, const Attending& alone) {
+    return kernels.grouped_attention(rows(q_BTE, begin, count), rows(k_BTF, begin, count), rows(v_BTF, begin, count),
+                                     alone);
+  });
+}
 
 Tensor attention_layer(const Kernels& by, const Tensor& x_BTC, const AttentionLayer& layer) {
   const std::int64_t D = layer.q.weight_OI.size(0) / layer.attending.heads;
@@ -50,7 +95,9 @@ Tensor attention_layer(const Kernels& by, const Tensor& x_BTC, const AttentionLa
   const Tensor v_BTF = projected(by, in_BTC, layer.v);
   const Tensor k_BTF = turned_heads(layer.k, layer.k_norm);
   const Tensor q_BTE = turned_heads(layer.q, layer.q_norm);
-  const Tensor attended_BTE = by.grouped_attention(q_BTE, k_BTF, v_BTF, layer.attending);
+  const Tensor attended_BTE = layer.attending.documents.empty()
+                                  ? by.grouped_attention(q_BTE, k_BTF, v_BTF, layer.attending)
+                                  : attention_of_documents(by, q_BTE, k_BTF, v_BTF, layer.attending);
   return after(by, x, projected(by, attended_BTE, layer.o), layer.post_norm_C, layer.epsilon);
 }
 

@@ -137,7 +137,8 @@ class Block final : public unit::Unit {
     }
     // A window as long as the sample is none.
     const bool sees_all = window_ == 0 || window_ >= x_BTC.size(1);
-    const Rotation& rotation = window_ > 0 && shared_.family->two_ropes ? shared_.local_rotation : shared_.rotation;
+    const Rotation rotation =
+        (window_ > 0 && shared_.family->two_ropes ? shared_.local_rotation : shared_.rotation).of(context.batch);
     const Tensor middle_BTC = kernels.attention_layer(x_BTC, {.norm_C = norm(layout_.norm1),
                                                               .epsilon = s.epsilon,
                                                               .q = q,
@@ -151,7 +152,8 @@ class Block final : public unit::Unit {
                                                                             .key = unit::mix(context.stream, name()),
                                                                             .scale = s.scale,
                                                                             .cap = s.score_cap,
-                                                                            .window = sees_all ? 0 : window_},
+                                                                            .window = sees_all ? 0 : window_,
+                                                                            .documents = context.document_begins()},
                                                               .q_norm = norm(layout_.q_norm),
                                                               .k_norm = norm(layout_.k_norm),
                                                               .post_norm_C = norm(layout_.post_norm1)});

@@ -39,7 +39,10 @@ class Embedding final : public unit::Unit {
   Tensor forward(const Tensor&, std::span<const Tensor> own, std::span<const Tensor>,
                  const ForwardContext& context) const override {
     const Tensor& tokens_BT = context.batch.inputs;
-    const Tensor x_BTC = shared_.kernels->embedding(own[0], tokens_BT) + own[1].narrow(0, 0, tokens_BT.size(1));
+    const auto& documents = context.batch.documents;
+    const Tensor x_BTC =
+        shared_.kernels->embedding(own[0], tokens_BT) +
+        (documents ? shared_.kernels->embedding(own[1], documents.positions) : own[1].narrow(0, 0, tokens_BT.size(1)));
     return unit::dropout(x_BTC, context.training ? shared_.dropout : 0, unit::mix(context.stream, name()));
   }
 
@@ -72,8 +75,11 @@ class Block final : public unit::Unit {
     };
     const auto [x, normed_BTC] = norm(x_BTC, 0);
     const Tensor qkv_BTE = kernels.linear(normed_BTC, own[2], own[3]);
-    const auto [middle, hidden_in_BTC] =
-        norm(add(x, kernels.attention(qkv_BTE, shared_.H, p, unit::mix(key, 1)), 4, 2), 6);
+    const kernel::Attending how{
+        .heads = shared_.H, .dropout = p, .key = unit::mix(key, 1), .documents = context.document_begins()};
+    const Tensor attended_BTC = how.documents.empty() ? kernels.attention(qkv_BTE, how.heads, how.dropout, how.key)
+                                                      : kernel::attention_of_documents(kernels, qkv_BTE, how);
+    const auto [middle, hidden_in_BTC] = norm(add(x, attended_BTC, 4, 2), 6);
     return add(middle, kernels.linear_gelu(hidden_in_BTC, own[8], own[9]), 10, 3);
   }
 

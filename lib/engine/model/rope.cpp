@@ -180,6 +180,12 @@ nlohmann::json to_json(const Rope& rope) {
   return json;
 }
 
+Rotation Rotation::of(const unit::Batch& batch) const {
+  if (!batch.documents) return *this;
+  const at::Tensor positions_N = batch.documents.positions.view({-1});
+  return {cos_TR.index_select(0, positions_N), sin_TR.index_select(0, positions_N)};
+}
+
 Rotation rotation(const Rope& rope, std::int64_t T, std::int64_t D, at::DeviceType device) {
   const at::NoGradGuard no_grad;
   const auto turned = static_cast<std::int64_t>(static_cast<double>(D) * rope.fraction);

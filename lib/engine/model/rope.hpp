@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/configuration.hpp"
-#include "unit/tensor.hpp"
+#include "unit/unit.hpp"
 
 namespace zs::model {
 
@@ -45,6 +45,9 @@ nlohmann::json to_json(const Rope& rope);
 /// turned.
 struct Rotation {
   at::Tensor cos_TR, sin_TR;
+
+  /// Those of the B*T tokens of a batch whose samples hold documents: [B*T, R]; else as they are.
+  Rotation of(const unit::Batch& batch) const;
 };
 Rotation rotation(const Rope& rope, std::int64_t T, std::int64_t D, at::DeviceType device);
 

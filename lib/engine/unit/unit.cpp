@@ -2,6 +2,7 @@
 #include "unit/unit.hpp"
 
 #include <future>
+#include <numeric>
 
 #include "unit/random.hpp"
 
@@ -19,6 +20,22 @@ Unit::Unit(std::string name, std::vector<Parameter> parameters, int tied_to, std
     parameter.offset = numel_;
     numel_ += parameter.numel();
   }
+}
+
+Batch Batch::to(const at::Device& device) const {
+  Batch there{inputs.to(device), targets.to(device), weight, documents};
+  if (documents) there.documents.positions = documents.positions.to(device);
+  return there;
+}
+
+Documents documents(std::vector<std::int64_t> begins, std::int64_t samples, std::int64_t length) {
+  const at::Tensor positions_BT = at::empty({samples, length}, at::TensorOptions(at::kLong));
+  auto* const positions = positions_BT.data_ptr<std::int64_t>();
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    const std::int64_t end = i + 1 < begins.size() ? begins[i + 1] : samples * length;
+    std::iota(positions + begins[i], positions + end, 0);
+  }
+  return {std::move(begins), positions_BT};
 }
 
 std::int64_t numel(const Units& units) {

@@ -30,6 +30,14 @@ struct Parameter {
   std::int64_t numel() const;
 };
 
+/// Where the documents of packed samples are, which see nothing of each other; empty where each sample is one.
+struct Documents {
+  std::vector<std::int64_t> begins{};  ///< of each document, in the B*T tokens of a micro-batch; ascending, first 0
+  at::Tensor positions{};              ///< int64 [B, T]: of each token in its document
+
+  explicit operator bool() const { return !begins.empty(); }
+};
+
 /// One micro-batch: what the first unit reads, and what the last one compares with. A language model's are int64 [B,
 /// T], B samples of T tokens, the targets one token later; a classifier's of images float32 [B, 3, S, S], and int64
 /// [B].
@@ -38,9 +46,13 @@ struct Batch {
   /// Set where negative targets are padding, which the loss leaves out: what the mean over the others is multiplied
   /// with, so that the mean of all micro-batches is the mean over all targets that count.
   std::optional<float> weight{};
+  Documents documents{};  ///< a document lies in one sample
   std::int64_t samples() const { return inputs.size(0); }
-  Batch to(const at::Device& device) const { return {inputs.to(device), targets.to(device), weight}; }
+  Batch to(const at::Device& device) const;
 };
+
+/// What begins at these of so many tokens, samples of `length` one after another.
+Documents documents(std::vector<std::int64_t> begins, std::int64_t samples, std::int64_t length);
 
 /// What a forward may know beside its inputs. Random streams depend on the leaf and the unit, not on the rank.
 struct ForwardContext {
@@ -48,6 +60,8 @@ struct ForwardContext {
   std::uint64_t stream = 0;      ///< key of (seed, step, leaf)
   bool training = true;          ///< false turns dropout off
   at::Tensor* logits = nullptr;  ///< where the last unit leaves what its loss is of, [B, T, V] or [B, L]; null: nowhere
+
+  std::span<const std::int64_t> document_begins() const { return batch.documents.begins; }
 };
 
 /// A tensor that files of other programs have beside a unit's parameters, and that may be left out.

@@ -107,7 +107,12 @@ unit::Batch Batches::batch(data::Samples samples) const {
   if (!samples.pixels.empty())
     return {tensor(std::move(samples.pixels), inputs, at::kFloat),
             tensor(std::move(samples.targets), targets, at::kLong)};
-  return {tensor(std::move(samples.tokens), inputs, at::kLong), tensor(std::move(samples.targets), inputs, at::kLong)};
+  unit::Batch made{tensor(std::move(samples.tokens), inputs, at::kLong),
+                   tensor(std::move(samples.targets), inputs, at::kLong)};
+  // Where each sample is one document, it is as if there were none.
+  if (static_cast<std::int64_t>(samples.documents.size()) > samples.count)
+    made.documents = unit::documents(std::move(samples.documents), samples.count, settings_.model.seq_length);
+  return made;
 }
 
 unit::Batch Batches::training(std::int64_t step, std::int64_t leaf) {

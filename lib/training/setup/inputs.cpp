@@ -125,7 +125,9 @@ void choose_inputs(const config::Reading& config, Settings& s) {
     choose_beginning(config, s);
     choose_vocabulary(s);
     s.text_key = config[setting<"data.text_key">].value_or("");
-    if (config[setting<"data.packing">] == "none") s.packing = data::Packing::none;
+    for (const data::Packing packing : {data::Packing::none, data::Packing::masked}) {
+      if (config[setting<"data.packing">] == data::name(packing)) s.packing = packing;
+    }
   }
   s.held_out = {config[setting<"data.validation_fraction">], config[setting<"data.test_fraction">]};
   s.dataset_percentage = config[setting<"data.dataset_percentage">];

@@ -24,7 +24,17 @@ struct Case {
   zero::ZeroPlusPlus zeropp{};
   plan::Schedule passes{};
   plan::Budget budget{};
+  bool packed = false;  // samples hold several documents, of which some tokens are no targets
 };
+
+/// Documents of other lengths in each leaf; in every third it is as if each sample were one.
+unit::Batch packed(unit::Batch batch, std::int64_t leaf) {
+  const std::int64_t cut = 1 + leaf % 7;
+  batch.targets.select(1, cut - 1).fill_(-100);
+  batch.weight = 0.5F + 0.25F * static_cast<float>(leaf % 4);
+  if (leaf % 3 > 0) batch.documents = unit::documents({0, cut, cut + 8, 16, 16 + cut}, 2, 16);
+  return batch;
+}
 
 unit::Batch batch(const model::Model& model, std::int64_t step, std::int64_t leaf) {
   const at::Generator random =
@@ -59,7 +69,10 @@ Outcome trained(const Case& c) {
         {.max_grad_norm = c.max_grad_norm, .dtype = c.dtype, .offload = c.offload, .zeropp = c.zeropp});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
-      last = engine.step(step, 1e-3, [&](std::int64_t leaf) { return batch(model, step, leaf); });
+      last = engine.step(step, 1e-3, [&](std::int64_t leaf) {
+        const unit::Batch its = batch(model, step, leaf);
+        return c.packed ? packed(its, leaf) : its;
+      });
     }
     const std::string digest = engine.digest();
     if (group.rank() == 0) outcome = {digest, last.loss, last.grad_norm};
@@ -130,6 +143,40 @@ TEST_CASE("exact: every family of decoders, plain and fused, has one digest what
         if (stage == 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
         CHECK(trained(c) == expected);
       }
+    }
+  }
+}
+
+TEST_CASE("exact: samples of several documents have one digest whatever the layout, of every family") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const TemporaryFolder folder;
+  std::set<std::string> digests;
+  struct Kind {
+    const char* name;
+    bool fused;
+    at::ScalarType dtype = at::kFloat;
+  };
+  for (const auto& [name, fused, dtype] :
+       {Kind{"tiny", false}, Kind{"tiny", true}, Kind{"tiny-llama", true, at::kBFloat16}, Kind{"tiny-qwen2", false},
+        Kind{"tiny-qwen3", true}, Kind{"tiny-mistral", false}, Kind{"tiny-olmo2", true}, Kind{"tiny-phi3", false},
+        Kind{"tiny-gemma2", true}, Kind{"tiny-gemma3", false, at::kBFloat16}}) {
+    CAPTURE(name);
+    CAPTURE(fused);
+    CAPTURE(dtype);
+    Case c{.max_grad_norm = 0.5, .fused = fused, .model = name, .dtype = dtype};
+    digests.insert(trained(c).digest);
+    c.packed = true;
+    const Outcome expected = trained(c);
+    CHECK(digests.insert(expected.digest).second);
+    for (const int stage : {0, 1, 2, 3}) {
+      c.stage = stage;
+      c.ranks = stage == 0 ? 2 : stage == 1 ? 8 : 4;
+      c.micro_steps = 8 / c.ranks;
+      c.compiled = stage == 3;
+      c.checkpointing = stage > 1;
+      if (stage == 3) c.offload = {zero::Place::host, zero::Place::disk, folder.path()};
+      CAPTURE(stage);
+      CHECK(trained(c) == expected);
     }
   }
 }

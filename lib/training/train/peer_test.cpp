@@ -40,6 +40,22 @@ at::Tensor read(const tensorfile::StateDict& from, const std::string& name) {
   return values;
 }
 
+/// The micro-batch of a folder; of several documents in a row where it has their positions.
+unit::Batch batch_of(const tensorfile::StateDict& expected, bool images) {
+  const at::Tensor inputs = read(expected, "inputs");
+  unit::Batch batch{images ? inputs : inputs.to(at::kLong), read(expected, "targets").to(at::kLong)};
+  if (!expected.find("positions")) return batch;
+  const at::Tensor positions = read(expected, "positions").to(at::kLong).view({-1});
+  std::vector<std::int64_t> begins;
+  for (std::int64_t i = 0; i < positions.numel(); ++i) {
+    if (positions[i].item<std::int64_t>() == 0) begins.push_back(i);
+  }
+  batch.documents = unit::documents(std::move(begins), inputs.size(0), inputs.size(1));
+  CHECK(at::equal(batch.documents.positions.view({-1}), positions));
+  batch.weight = 1.0F;
+  return batch;
+}
+
 /// The largest difference, relative to the largest number there.
 double apart(const at::Tensor& a, const at::Tensor& b) {
   REQUIRE(a.sizes() == b.sizes());
@@ -101,8 +117,8 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
     CAPTURE(folder);
     const tensorfile::StateDict expected = tensorfile::open_state_dict(folder + "/expected.safetensors");
     const bool images = model::takes_images(folder);
-    const at::Tensor inputs = read(expected, "inputs");
-    const unit::Batch batch{images ? inputs : inputs.to(at::kLong), read(expected, "targets").to(at::kLong)};
+    const unit::Batch batch = batch_of(expected, images);
+    const at::Tensor& inputs = batch.inputs;
     const at::Tensor losses = read(expected, "losses");
     for (const bool fused : {false, true}) {
       CAPTURE(fused);

@@ -127,9 +127,7 @@ void Trainer::describe() {
                             {"tokenizer", model_.takes_images()         ? ""
                                           : settings_.tokenizer.empty() ? "bytes"
                                                                         : settings_.tokenizer},
-                            {"packing", model_.takes_images()                      ? ""
-                                        : settings_.packing == data::Packing::none ? "none"
-                                                                                   : "whole"},
+                            {"packing", model_.takes_images() ? "" : data::name(settings_.packing)},
                             {"dataset_images", model_.takes_images() ? number(batches_.data().training->size()) : ""},
                             {"steps_per_epoch", to_text(batches_.steps_per_epoch())},
                             {"ideal_state_bytes", number(zero::ideal_state_bytes(*engine_))},

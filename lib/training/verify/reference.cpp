@@ -22,6 +22,33 @@ std::vector<at::Tensor> widened(const std::vector<at::Tensor>& tensors) {
   return wide;
 }
 
+/// One document, and its share of the micro-batch's targets.
+struct Document {
+  unit::Batch batch;
+  double share;
+};
+
+std::vector<Document> documents(const unit::Batch& batch) {
+  const std::int64_t T = batch.inputs.size(1), N = batch.inputs.numel();
+  const auto counted = [](const at::Tensor& targets) { return targets.ge(0).sum().item<std::int64_t>(); };
+  std::vector<std::int64_t> begins;
+  if (batch.documents) begins = batch.documents.begins;
+  for (std::int64_t sample = 0; !batch.documents && sample < N; sample += T) begins.push_back(sample);
+  std::vector<Document> all;
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    const std::int64_t count = (i + 1 < begins.size() ? begins[i + 1] : N) - begins[i];
+    const auto part = [&](const at::Tensor& of) { return of.reshape({1, -1}).narrow(1, begins[i], count); };
+    const std::int64_t targets = counted(part(batch.targets));
+    if (targets == 0) continue;
+    // What has no target and stands behind the last one that has is padding.
+    const std::int64_t length = part(batch.targets).ge(0).nonzero().max().item<std::int64_t>() + 1;
+    all.push_back({{part(batch.inputs).narrow(1, 0, length).contiguous(),
+                    part(batch.targets).narrow(1, 0, length).contiguous(), 1.0F},
+                   static_cast<double>(targets) / static_cast<double>(counted(batch.targets))});
+  }
+  return all;
+}
+
 }  // namespace
 
 Tensors sum(const Tensors& a, const Tensors& b) {
@@ -193,25 +220,37 @@ Tensors Reference::added(const Tensors& leaf) const {
   return rounded;
 }
 
-Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result) {
-  const Tensors leaves = this->leaves();
-  std::vector<at::Tensor> all;
-  for (const auto& unit : leaves) all.insert(all.end(), unit.begin(), unit.end());
+at::Tensor Reference::loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const {
   const bool widens = unit::computed_in(settings_.dtype, settings_.device.type()) != settings_.dtype;
   const auto used = [&](const std::vector<at::Tensor>& unit) { return widens ? widened(unit) : unit; };
   const unit::Batch here = batch.to(settings_.device);
-  const unit::ForwardContext context{
-      here, unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf)),
-      true};
+  const unit::ForwardContext context{here, stream, true};
   at::Tensor x;
-  std::optional<unit::Autocast> autocast(std::in_place, settings_.device.type(), settings_.autocast);
+  const unit::Autocast autocast(settings_.device.type(), settings_.autocast);  // backward is outside of it
   for (std::size_t unit = 0; unit < units_.size(); ++unit) {
     const int tied_to = units_[unit]->tied_to();
     std::vector<at::Tensor> borrowed;
     if (tied_to >= 0) borrowed = used(leaves[static_cast<std::size_t>(tied_to)]);
     x = units_[unit]->forward(x, used(leaves[unit]), borrowed, context);
   }
-  autocast.reset();  // backward is outside of it
+  return x;
+}
+
+Tensors Reference::gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result) {
+  const Tensors leaves = this->leaves();
+  std::vector<at::Tensor> all;
+  for (const auto& unit : leaves) all.insert(all.end(), unit.begin(), unit.end());
+  const std::uint64_t stream =
+      unit::mix(unit::mix(settings_.seed, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(leaf));
+  at::Tensor x;
+  if (settings_.apart) {
+    for (const Document& document : documents(batch)) {
+      const at::Tensor part = loss(leaves, document.batch, stream) * (document.share * batch.weight.value_or(1));
+      x = x.defined() ? x + part : part;
+    }
+  } else {
+    x = loss(leaves, batch, stream);
+  }
   result.leaf_losses[static_cast<std::size_t>(leaf)] = x.item<float>();
   const auto computed = torch::autograd::grad({x}, all, {at::full_like(x, loss_scale_)});
   Tensors gradients;

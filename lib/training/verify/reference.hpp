@@ -36,6 +36,9 @@ struct ReferenceSettings {
   } loss_scaling{};
   int weight_bits = 0, gradient_bits = 0;  ///< of integers to which parameters, and each leaf's gradient, are rounded
   at::ScalarType autocast = at::kFloat;    ///< of torch.autocast around forward; float32: none
+  /// Each document of a micro-batch (each sample, where they hold one) goes through the model alone and without
+  /// padding, from position 0 on; their losses are added, each by its share of the targets.
+  bool apart = false;
   bool scales() const { return dtype == at::kHalf || autocast == at::kHalf; }
   std::uint64_t seed = 1;
   unit::Beginning begin{};  ///< what parameters begin with; null: the units' own, by the seed
@@ -93,6 +96,8 @@ class Reference {
     return settings_.dtype != at::kFloat || settings_.device != at::kCPU || settings_.weight_bits > 0;
   }
   Tensors leaves() const;
+  /// The loss of a micro-batch under what forward uses.
+  at::Tensor loss(const Tensors& leaves, const unit::Batch& batch, std::uint64_t stream) const;
   Tensors gradients(std::int64_t step, std::int64_t leaf, const unit::Batch& batch, ReferenceStep& result);
   void scale_for_next(bool finite);
 };

@@ -44,14 +44,15 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
       .weight_bits = s.engine.zeropp.quantized_weights ? zero::kWeightBits : 0,
       .gradient_bits = s.engine.zeropp.quantized_gradients ? zero::kGradientBits : 0,
       .autocast = autocast(request),
+      .apart = request.apart,
       .seed = s.engine.seed,
       .begin = s.engine.begin};
 }
 
-/// Amp is of LibTorch's own kernels.
+/// Amp and documents alone are of LibTorch's own kernels.
 model::Settings reference_kernels(const Request& request) {
   model::Settings settings = request.train.model;
-  settings.fused = settings.fused && !request.amp;
+  settings.fused = settings.fused && !request.amp && !request.apart;
   return settings;
 }
 

@@ -16,8 +16,9 @@ namespace zs::verify {
 struct Request {
   setup::Settings train;
   bool amp = false;  ///< the reference is LibTorch's autocast from float32 parameters, whatever the target computes in
+  bool apart = false;  ///< the reference computes each document alone, by LibTorch's own kernels
   /// Whether that is another arithmetic than the target's: then no bits are expected, and Probe says what is allowed.
-  bool across() const { return amp && train.engine.autocast == at::kFloat; }
+  bool across() const { return apart || (amp && train.engine.autocast == at::kFloat); }
   Tolerance tolerance;
   std::string fault;  ///< as --inject_fault spells it; "" for none
 };

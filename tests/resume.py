@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training of PyTorch that saves where it ends and resumes with --load, for tests/resume.bats. --lose names what it forgets
-then: weights, optimizer, moments, step, schedule, random, data."""
+then: weights, masters (the weights come back as bfloat16), optimizer, moments, step, schedule, rate, scaler, random, data,
+accumulation. With --accumulate a step has two micro-batches, and a training that is to be resumed is stopped between them."""
 import argparse
 import os
 
@@ -13,15 +14,19 @@ parser.add_argument("--total", type=int, required=True)
 parser.add_argument("--run", required=True)
 parser.add_argument("--load", default="")
 parser.add_argument("--lose", default="")
+parser.add_argument("--accumulate", action="store_true")
 o = parser.parse_args()
 lose = set(o.lose.split(",")) if o.load else set()
 torch.manual_seed(1)
 model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.1), nn.Tanh(), nn.Linear(16, 4))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / (2 * o.total))
+scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
 done = 0
 if o.load:
     state = torch.load(o.load)
+    if "masters" in lose:
+        state["model"] = {name: tensor.bfloat16() for name, tensor in state["model"].items()}
     if "weights" not in lose:
         model.load_state_dict(state["model"])
     if "optimizer" not in lose:
@@ -34,19 +39,44 @@ if o.load:
             held["step"] = torch.zeros_like(torch.as_tensor(held["step"]))
     if "schedule" not in lose:
         schedule.load_state_dict(state["schedule"])
+    if "rate" in lose:
+        schedule.base_lrs = [0.02]
+        optimizer.param_groups[0]["lr"] *= 2
+    if "scaler" not in lose:
+        scaler.load_state_dict(state["scaler"])
     if "random" not in lose:
         torch.set_rng_state(state["random"])
+    if state["gradients"] and "accumulation" not in lose:
+        for parameter, gradient in zip(model.parameters(), state["gradients"]):
+            parameter.grad = gradient
     done = state["done"]
 data = torch.Generator().manual_seed(7)
-batches = [(torch.randn(5, 8, generator=data), torch.randn(5, 4, generator=data)) for _ in range(o.total)]
+micros = 2 if o.accumulate else 1
+batches = [(torch.randn(5, 8, generator=data), torch.randn(5, 4, generator=data)) for _ in range(micros * (o.total + 1))]
+
+
+def micro(number):
+    x, y = batches[number]
+    loss = nn.functional.mse_loss(model(x), y) / micros
+    scaler.scale(loss).backward()
+    return loss.item()
+
+
+begun = 1 if o.load and o.accumulate else 0  # micro-batches of the next step that were made before the stop
 for step in range(done, o.steps):
-    x, y = batches[step - done if "data" in lose else step]
-    loss = nn.functional.mse_loss(model(x), y)
-    loss.backward()
-    optimizer.step()
+    at = step - done if "data" in lose else step
+    loss = sum(micro(micros * at + i) for i in range(begun, micros))
+    begun = 0
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
     schedule.step()
     optimizer.zero_grad()
-    print(f"step {step + 1}/{o.steps} loss {loss.item():.6f}", flush=True)
+    print(f"step {step + 1}/{o.steps} loss {loss:.6f}", flush=True)
+gradients = []
+if o.accumulate and o.steps < o.total:
+    micro(micros * o.steps)
+    gradients = [parameter.grad for parameter in model.parameters()]
 os.makedirs(o.run, exist_ok=True)
-torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict(),
-            "random": torch.get_rng_state(), "done": o.steps}, os.path.join(o.run, f"checkpoint-{o.steps}.pt"))
+torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict(), "scaler": scaler.state_dict(),
+            "random": torch.get_rng_state(), "gradients": gradients, "done": o.steps}, os.path.join(o.run, f"checkpoint-{o.steps}.pt"))

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -11,7 +10,6 @@
 #include <optional>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "attribute/difference.hpp"
 #include "base/file.hpp"
@@ -50,7 +48,8 @@ using zs::registry::Sheet;
 const zs::cli::Command kCommand = {
     "zs-runs",
     "List, filter, sort, show, compare and update runs",
-    "[show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import TABLE|export RUN DIR|rm "
+    "[LOG|DIR...|show RUN|diff RUN RUN|rerun [RUN]...|update RUN NAME=VALUE...|add NAME=VALUE...|import TABLE|export "
+    "RUN DIR|rm "
     "RUN...|reindex|"
     "plan [NAME=VALUE]... [-- NAME WORD...]|start RUN -- LAUNCHER...|"
     "finish RESULTS CELL NAME=VALUE...|state RESULTS|watch PROCESS LOG CELL WAITING]",
@@ -177,13 +176,11 @@ zs::registry::Question question_of(const Args& args) {
 
 /// --output: the runs as a page, once or until a signal ends it.
 Status write_page(const Args& args) {
+  std::int64_t faults = 0;
   const int every = args.has("watch") ? static_cast<int>(args.integer("watch", 1, 86400)) : 0;
-  for (std::int64_t faults = 0;; std::this_thread::sleep_for(std::chrono::seconds(every))) {
-    Runs runs = read(registry(args), faults);
-    zs::experiment::write_page(registry(args), runs, question_of(args), {args.text("output"), every},
-                               kCommand.name + " " + zs::cli::version(), zs::cli::fault_printer(kCommand, faults));
-    if (every == 0) return verdict(faults);
-  }
+  zs::experiment::write_page(registry(args), args.operands(), question_of(args), {args.text("output"), every},
+                             kCommand.name + " " + zs::cli::version(), zs::cli::fault_printer(kCommand, faults));
+  return verdict(faults);
 }
 
 Status list(const Args& args) {
@@ -490,6 +487,7 @@ Status act(const Args& args) {
     if (action != actions->end()) return action->second(args);
     for (const auto& [name, body] : *actions) names.push_back(name);
   }
+  if (args.has("output")) return write_page(args);
   throw zs::UsageError("unknown action '" + args.operands()[0] + "'" + zs::did_you_mean(args.operands()[0], names));
 }
 

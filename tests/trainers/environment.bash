@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2154 # python, cache: of tests/bugs
 # shellcheck source=tests/bugs/environment.bash
 source "$(dirname "${BASH_SOURCE[0]}")/../bugs/environment.bash"
-trainers=(transformers==5.23.0 accelerate==1.15.0 py-spy==0.4.3)
+trainers=(transformers==5.23.0 accelerate==1.15.0 py-spy==0.4.3 h5py==3.16.0)
 exec {lock}>"$cache/lock"
 flock "$lock"
 if ! "$python" -c 'import importlib.metadata as m, sys

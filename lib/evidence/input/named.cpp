@@ -47,6 +47,7 @@ const std::vector<Taker>& takers() {
       {"zs-checkpoint", "checkpoints and files of tensors", {tensors, checkpoint, foreign, checkpoints}},
       {"zs-plan", "the profile.json of a run, and its folder", {stream, profile}},
       {"zs-runs", "runs and results folders", {run, results}},
+      {"zs-runs --output", kOfRuns, kRuns},
       {"zs-runs import", "a table of runs, or a summary", {stream, text, records, hdf5, empty}},
       {"zs-tokenize", "text", kTexts},
       {"zs-tokenize --decode", "token files", {tokens, unknown}},

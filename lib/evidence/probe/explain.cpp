@@ -211,9 +211,6 @@ bool begun_again(const std::string& place, const std::vector<Apart>& apart, cons
   return true;
 }
 
-/// What a number loses in bfloat16 is at most 2^-9 of it.
-bool like_bfloat16(double distance) { return distance > 0x1p-11 && distance < 0x1p-8; }
-
 bool stale(const std::string& place, const std::vector<Apart>& apart, const Side& a, const Side& b, Finding& finding) {
   if (!a.previous || !b.previous) return false;
   std::vector<Sketch> columns(3);

@@ -115,7 +115,7 @@ std::string changed(const Tensor& left, const Tensor& now, const Side& side, boo
   const Fit scaled = fit({left.sketch}, now.sketch);
   if (scaled.residual < 1e-4) return ": " + factor_text(scaled.weights[0], {}, 1e-4);
   const double relative = norm(left.sketch) > 0 ? norm(by) / norm(left.sketch) : 0;
-  if (relative > 0x1p-11 && relative < 0x1p-8) return ": as far apart as rounding to bfloat16 leaves";
+  if (like_bfloat16(relative)) return ": as far apart as rounding to bfloat16 leaves";
   return "";
 }
 

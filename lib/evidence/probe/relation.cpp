@@ -131,6 +131,8 @@ double rounding(const std::string& dtype) {
   return 512 * 0x1p-24;
 }
 
+bool like_bfloat16(double distance) { return distance > 0x1p-11 && distance < 0x1p-8; }
+
 const std::string& coarser(const std::string& a, const std::string& b) {
   if (a.empty()) return b;
   return b.empty() || rounding(a) >= rounding(b) ? a : b;

@@ -41,6 +41,8 @@ std::string factor_text(double factor, const Constants& constants, double tolera
 
 /// The rounding of a sum of products in a type ("F32", "BF16", "F16", "F64"), relative to its norm.
 double rounding(const std::string& dtype);
+/// Whether two numbers so far apart, relative to their norm, differ as by rounding to bfloat16, which loses at most 2^-9.
+bool like_bfloat16(double distance);
 /// The coarser of two types.
 const std::string& coarser(const std::string& a, const std::string& b);
 

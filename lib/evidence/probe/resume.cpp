@@ -3,6 +3,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -18,6 +19,12 @@ std::string digest_of(const Step& step, int rank, const std::string& name) {
   if (of == step.generators.end()) return "";
   const auto digest = of->second.find(name);
   return digest == of->second.end() ? "" : digest->second;
+}
+
+/// Parameters alone, and each as if it had been a 16-bit weight in between.
+bool rounded(const std::vector<Apart>& apart) {
+  return std::ranges::all_of(
+      apart, [](const Apart& one) { return one.parameter.starts_with("param/") && like_bfloat16(one.distance); });
 }
 
 }  // namespace
@@ -49,7 +56,9 @@ std::optional<Finding> resumed_apart(std::int64_t number, const Run& a, const Ru
     if (apart.empty() && !lost.empty()) finding.parameter = lost.front(), finding.tensors = lost;
     std::vector<std::string> what;
     if (!lost.empty()) what.push_back(std::to_string(lost.size()) + " tensors of the optimizer's state are gone");
-    if (!apart.empty()) what.push_back(std::to_string(apart.size()) + " tensors have other values");
+    if (!apart.empty())
+      what.push_back(std::to_string(apart.size()) + " tensors have other values" +
+                     (rounded(apart) ? ", as far apart as rounding to bfloat16 leaves: were the float32 masters kept?" : ""));
     if (miscounts) what.push_back("its counter says " + to_text(told->second) + " steps after " + to_text(number - 1));
     finding.relation = std::string(side) + " did not resume what it left: " + fmt::format("{}", fmt::join(what, ", "));
     return finding;

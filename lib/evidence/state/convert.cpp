@@ -8,6 +8,7 @@
 #include "base/number.hpp"
 #include "compare/elements.hpp"
 #include "state/describe.hpp"
+#include "state/optimizer.hpp"
 #include "state/outgoing.hpp"
 #include "state/safetensors.hpp"
 #include "tensorfile/safetensors.hpp"
@@ -124,14 +125,39 @@ Converted convert_safetensors(const State& state, const std::string& to) {
   return made;
 }
 
+/// Schedules of PyTorch count the steps done, last_epoch; those of DeepSpeed from 0, last_batch_iteration. What has one
+/// of the two gets the other, so that either goes on. What was added, as a sentence.
+std::string count_both_ways(State& state) {
+  const auto count = [&](const char* name) -> std::optional<std::int64_t> {
+    const auto found = state.facts.find(name);
+    return found == state.facts.end() ? std::nullopt : parse_int(found->second);
+  };
+  const char *const torch = "schedule.last_epoch", *const deepspeed = "schedule.last_batch_iteration";
+  const auto epoch = count(torch), iteration = count(deepspeed);
+  if (epoch.has_value() == iteration.has_value()) return "";
+  const std::string name = epoch ? deepspeed : torch;
+  const std::string text = to_text(epoch ? *epoch - 1 : *iteration + 1);
+  state.facts[name] = text;
+  return name + " " + text + ", as " +
+         (epoch ? torch + (" " + to_text(*epoch)) : deepspeed + (" " + to_text(*iteration)));
+}
+
 }  // namespace
 
-Converted convert(const State& state, const std::string& to, const Form& form) {
-  require_whole(state);
-  if (form.name == "hf") return convert_hf(state, to);
-  if (form.name == "safetensors") return convert_safetensors(state, to);
-  if (form.name == "dcp") return convert_dcp(state, to, form);
-  return form.name == "universal" ? convert_universal(state, to, form) : convert_deepspeed(state, to, form);
+Converted convert(const State& from, const std::string& to, const Form& form) {
+  require_whole(from);
+  if (form.name == "hf") return convert_hf(from, to);
+  if (form.name == "safetensors") return convert_safetensors(from, to);
+  State state = from;
+  const std::string counted = count_both_ways(state);
+  std::vector<std::string> names;
+  for (const Parameter& parameter : state.parameters) names.push_back(parameter.name);
+  if (!state.ordered && sort_as_modules(names)) state.sort(names), state.ordered = true;
+  Converted made = form.name == "dcp"         ? convert_dcp(state, to, form)
+                   : form.name == "universal" ? convert_universal(state, to, form)
+                                              : convert_deepspeed(state, to, form);
+  if (!counted.empty()) made.assumed.push_back(counted);
+  return made;
 }
 
 }  // namespace zs::state

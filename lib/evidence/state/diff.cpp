@@ -3,117 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <functional>
-#include <set>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
 #include "compare/elements.hpp"
+#include "state/items.hpp"
 
 namespace zs::state {
 namespace {
 
 using compare::Verdict;
-using tensorfile::Dtype;
 using tensorfile::Tensor;
-
-/// What a side has of one thing: a tensor, or a text.
-struct DiffItem {
-  std::string kind, name;
-  const Whole* tensor = nullptr;
-  std::string text{};
-  bool alias = false;  ///< another name of what stands in the list already
-};
-using Items = std::map<std::string, DiffItem>;
-
-bool same_bits(const Whole& a, const Whole& b) {
-  if (a.shape != b.shape || a.dtype != b.dtype || !defect(a).empty() || !defect(b).empty()) return false;
-  return compare::elements(joined(a, ""), joined(b, ""), {}).differing == 0;
-}
-
-/// What wrappers of modules put into names.
-std::string bare(std::string name) {
-  for (const std::string_view word :
-       {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_forward_module."}) {
-    for (std::size_t at = 0; (at = name.find(word)) != std::string::npos;) name.erase(at, word.size());
-  }
-  return name;
-}
-
-/// The first word of all the names, with its point; "" where they have none in common.
-std::string common(const State& state) {
-  std::string prefix;
-  for (const Parameter& parameter : state.parameters) {
-    if (parameter.name.starts_with('#')) return "";
-    const std::string name = bare(parameter.name);
-    const std::size_t point = name.find('.');
-    const std::string word = point == std::string::npos ? "" : name.substr(0, point + 1);
-    if (prefix.empty()) prefix = word;
-    if (word.empty() || word != prefix) return "";
-  }
-  return prefix;
-}
-
-using Rename = std::function<std::string(const std::string&)>;
-
-/// Names of wrappers aside, and without the first word that all names of a side have, where more names are the same
-/// then.
-std::pair<Rename, Rename> joined_names(const State& a, const State& b, const Names& names) {
-  const Rename first = [&names](const std::string& name) { return names.renamed(bare(name)); };
-  const auto cut = [](Rename rename, const std::string& prefix) -> Rename {
-    return [rename = std::move(rename), prefix](const std::string& name) {
-      const std::string made = rename(name);
-      return made.starts_with(prefix) ? made.substr(prefix.size()) : made;
-    };
-  };
-  const std::string of_a = names.empty() ? common(a) : "", of_b = names.empty() ? common(b) : "";
-  std::pair<Rename, Rename> best{first, bare};
-  std::size_t most = 0;
-  for (const auto& [x, y] : {std::pair<std::string, std::string>{"", ""}, {of_a, ""}, {"", of_b}, {of_a, of_b}}) {
-    const Rename left = cut(first, x), right = cut(bare, y);
-    std::set<std::string> there;
-    for (const Parameter& parameter : b.parameters) there.insert(right(parameter.name));
-    const auto same = static_cast<std::size_t>(std::count_if(
-        a.parameters.begin(), a.parameters.end(), [&](const Parameter& p) { return there.contains(left(p.name)); }));
-    if (same > most) best = {left, right}, most = same;
-  }
-  return best;
-}
-
-Items items_of(const State& state, const Rename& rename) {
-  Items items;
-  const auto add = [&](const std::string& kind, const std::string& name, DiffItem item) {
-    item.kind = kind, item.name = name;
-    items.emplace(kind + " " + name, std::move(item));
-  };
-  for (const Parameter& parameter : state.parameters) {
-    const std::string name = rename(parameter.name);
-    const Parameter* base = &parameter;
-    if (!parameter.tied.empty()) {
-      if (const Parameter* const other = state.find(parameter.tied)) base = other;
-    }
-    const bool alias = base != &parameter;
-    const Whole* const weight = parameter.weight ? &*parameter.weight : base->weight ? &*base->weight : nullptr;
-    const Whole* const master = base->master ? &*base->master : nullptr;
-    const bool wide = weight && weight->dtype == Dtype::f32;
-    if (master) add("float32", name, {"", "", master, "", alias});
-    if (wide && !master) add("float32", name, {"", "", weight, "", alias});
-    if (wide && master && !same_bits(*weight, *master)) add("weight", name, {"", "", weight, "", alias});
-    if (weight && !wide) add(std::string(name_of(weight->dtype)), name, {"", "", weight, "", alias});
-    if (alias) continue;
-    for (const auto& [kind, whole] : parameter.moments) add(kind, name, {"", "", &whole, "", false});
-    if (parameter.step) add("step", name, {"", "", nullptr, to_text(*parameter.step), false});
-    for (const char* const key : {"lr", "weight_decay", "betas", "eps", "momentum"}) {
-      const auto found = parameter.hyper.find(key);
-      if (found != parameter.hyper.end()) add(key, name, {"", "", nullptr, found->second, false});
-    }
-  }
-  for (const auto& [fact, text] : state.facts)
-    add(std::string(kind_of(fact)), fact.substr(fact.find('.') + 1), {"", "", nullptr, text, false});
-  if (state.step) add("training", "global step", {"", "", nullptr, to_text(*state.step), false});
-  return items;
-}
 
 /// What a resume that lost it would change first comes first: weights, then moments, then values.
 std::vector<const Items::value_type*> in_order(const Items& items) {
@@ -144,7 +44,7 @@ class Comparison {
 
   Difference run(const Names& names) {
     const auto [left, right] = joined_names(a_, b_, names);
-    Items of_a = items_of(a_, left), of_b = items_of(b_, right);
+    Items of_a = items_of(a_, left, names, true), of_b = items_of(b_, right, names, false);
     // Another name of a tensor that one side leaves out; what one trainer alone says of itself.
     drop(of_a, of_b), drop(of_b, of_a);
     compare::Holdings held_a, held_b;
@@ -223,7 +123,7 @@ class Comparison {
                               : what),
                    x.tensor ? "a tensor" : x.text, y.tensor ? "a tensor" : y.text);
     }
-    const std::string defect_a = defect(*x.tensor), defect_b = defect(*y.tensor);
+    const std::string defect_a = x.tensor->defect(), defect_b = y.tensor->defect();
     if (!defect_a.empty() || !defect_b.empty()) {
       ledger.compared(key, Verdict::failed, count(x), count(y));
       return first(what, defect_a.empty() ? "whole" : defect_a, defect_b.empty() ? "whole" : defect_b);
@@ -231,12 +131,12 @@ class Comparison {
     if (x.tensor->dtype != y.tensor->dtype || x.tensor->shape != y.tensor->shape) {
       ledger.compared(key, Verdict::different, count(x), count(y));
       into.elements += count(x), into.differing += count(x);
-      const auto told = [](const Whole& whole) {
-        return std::string(name_of(whole.dtype)) + " " + tensorfile::to_text(whole.shape);
+      const auto told = [](const Numbers& numbers) {
+        return std::string(name_of(numbers.dtype)) + " " + tensorfile::to_text(numbers.shape);
       };
       return first(what, told(*x.tensor), told(*y.tensor));
     }
-    const Tensor left = joined(*x.tensor, what), right = joined(*y.tensor, what);
+    const Tensor left = x.tensor->joined(what), right = y.tensor->joined(what);
     const compare::Elements found = compare::elements(left, right, tolerance_);
     into.elements += found.compared, into.differing += found.differing;
     into.largest.join(found.largest);

@@ -56,28 +56,6 @@ constexpr std::array kModules = {"model",
                                  "bias",
                                  "lm_head"};
 
-/// A file of safetensors has its tensors by type and name. Sorts names into the order of the model's modules; false
-/// where a name is not of a family whose order is known.
-bool sort_as_modules(std::vector<std::string>& names) {
-  std::vector<std::pair<std::vector<std::int64_t>, std::string>> keyed;
-  for (const std::string& name : names) {
-    std::vector<std::int64_t> key;
-    for (std::size_t at = 0; at <= name.size();) {
-      const std::size_t end = std::min(name.find('.', at), name.size());
-      const std::string_view word = std::string_view(name).substr(at, end - at);
-      const auto found = std::find(kModules.begin(), kModules.end(), word);
-      const auto number = parse_int(word);
-      if (found == kModules.end() && !number) return false;
-      key.push_back(number ? *number : found - kModules.begin());
-      at = end + 1;
-    }
-    keyed.emplace_back(std::move(key), name);
-  }
-  std::sort(keyed.begin(), keyed.end());
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = keyed[i].second;
-  return true;
-}
-
 /// Of ways to deal parameters out to groups, each group in order, the number, at most 2, and one of them.
 class Matching {
  public:
@@ -169,6 +147,26 @@ void add_state(Parameter& parameter, const Value& state, const std::string& file
 std::vector<std::vector<std::size_t>> match(const std::vector<std::vector<Shape>>& groups,
                                             const std::vector<Shape>& parameters) {
   return Matching(groups, parameters).only();
+}
+
+bool sort_as_modules(std::vector<std::string>& names) {
+  std::vector<std::pair<std::vector<std::int64_t>, std::string>> keyed;
+  for (const std::string& name : names) {
+    std::vector<std::int64_t> key;
+    for (std::size_t at = 0; at <= name.size();) {
+      const std::size_t end = std::min(name.find('.', at), name.size());
+      const std::string_view word = std::string_view(name).substr(at, end - at);
+      const auto found = std::find(kModules.begin(), kModules.end(), word);
+      const auto number = parse_int(word);
+      if (found == kModules.end() && !number) return false;
+      key.push_back(number ? *number : found - kModules.begin());
+      at = end + 1;
+    }
+    keyed.emplace_back(std::move(key), name);
+  }
+  std::sort(keyed.begin(), keyed.end());
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = keyed[i].second;
+  return true;
 }
 
 bool is_optimizer(const Value* value) {

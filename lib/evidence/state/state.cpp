@@ -208,6 +208,13 @@ const Parameter* State::find(std::string_view name) const {
   return found == places_.end() ? nullptr : &parameters[found->second];
 }
 
+void State::sort(const std::vector<std::string>& names) {
+  std::vector<Parameter> sorted;
+  for (const std::string& name : names) sorted.push_back(std::move(parameters[places_.at(name)]));
+  parameters = std::move(sorted);
+  for (std::size_t i = 0; i < names.size(); ++i) places_[names[i]] = i;
+}
+
 std::string_view kind_of(std::string_view fact) { return fact.substr(0, fact.find('.')); }
 
 }  // namespace zs::state

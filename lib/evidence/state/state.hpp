@@ -87,6 +87,8 @@ struct State {
 
   Parameter& parameter(const std::string& name);  ///< that of the name, made where there is none
   const Parameter* find(std::string_view name) const;
+  /// Puts the parameters in the order of these names. REQUIRES: it is all of them.
+  void sort(const std::vector<std::string>& names);
 
  private:
   std::map<std::string, std::size_t, std::less<>> places_{};

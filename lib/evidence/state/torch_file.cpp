@@ -55,18 +55,16 @@ State read_torch_file(const std::string& path) {
   state.framework = lightning ? "Lightning" : "PyTorch";
   if (lightning && lightning->get<std::string>()) state.version = *lightning->get<std::string>();
   const Value *model = nullptr, *optimizer = nullptr;
-  if (has_tensors(&root)) {
-    model = &root;
-  } else {
-    for (const char* const key : {"state_dict", "model_state_dict", "model", "module", "net", "weights", "params"}) {
-      if (!model && has_tensors(root.find(key))) model = root.find(key);
-    }
-    for (const char* const key : {"optimizer_states", "optimizer_state_dict", "optimizer", "optim", "opt"}) {
-      const Value* const found = first_of(root.find(key));
-      if (!optimizer && is_optimizer(found)) optimizer = found;
-    }
-    if (!optimizer && is_optimizer(&root)) optimizer = &root;
+  for (const char* const key : {"state_dict", "model_state_dict", "model", "module", "net", "weights", "params"}) {
+    if (!model && has_tensors(root.find(key))) model = root.find(key);
   }
+  for (const char* const key : {"optimizer_states", "optimizer_state_dict", "optimizer", "optim", "opt"}) {
+    const Value* const found = first_of(root.find(key));
+    if (!optimizer && is_optimizer(found)) optimizer = found;
+  }
+  if (!optimizer && is_optimizer(&root)) optimizer = &root;
+  // A tensor beside a model is a random state, or a counter; alone it is a weight.
+  if (!model && !optimizer && has_tensors(&root)) model = &root;
   if (model) add_weights(state, model, file);
   if (optimizer) add_optimizer(state, *optimizer, file);
   if (!model && !optimizer) throw Error(path, 0, "holds neither weights nor an optimizer's state that zs knows");

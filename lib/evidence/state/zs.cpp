@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "base/checksum.hpp"
@@ -29,6 +30,27 @@ void add(State& into, const std::string& name, const nlohmann::json& value) {
   }
 }
 
+/// The settings of the optimizer, as a group of PyTorch's has them.
+void settings(State& into, const nlohmann::json& optimizer) {
+  std::map<std::string, std::string> hyper;
+  for (const auto& [key, value] : optimizer.items()) {
+    const bool pair = value.is_array() && value.size() == 2 && value[0].is_number() && value[1].is_number();
+    if (value.is_number()) hyper[key] = to_text(value.get<double>());
+    if (pair) hyper[key] = "(" + to_text(value[0].get<double>()) + ", " + to_text(value[1].get<double>()) + ")";
+  }
+  std::set<std::string> undecayed;
+  if (const auto names = optimizer.find("no_decay"); names != optimizer.end() && names->is_array()) {
+    for (const auto& name : *names) {
+      if (name.is_string()) undecayed.insert(name.get<std::string>());
+    }
+  }
+  for (Parameter& parameter : into.parameters) {
+    if (parameter.buffer) continue;
+    parameter.hyper = hyper;
+    if (undecayed.contains(parameter.name)) parameter.hyper["weight_decay"] = "0.0";
+  }
+}
+
 void state_json(State& into, const std::string& path) {
   const auto json = nlohmann::json::parse(Input(path).read_all(), nullptr, false);
   if (!json.is_object()) {
@@ -45,11 +67,15 @@ void state_json(State& into, const std::string& path) {
     for (Parameter& parameter : into.parameters) {
       if (!parameter.buffer) parameter.step = static_cast<double>(*updates);
     }
+    into.facts["schedule.last_epoch"] = to_text(*updates);  // it waits for steps that loss scaling skips
   }
   for (const auto& [key, value] : json.items()) {
     if (key == "format" || key == "step" || key == "world_size" || key == "zero_stage") continue;
+    if (key == "optimizer") {
+      settings(into, value);
+      continue;
+    }
     const std::string kind = key == "loss_scaler"                  ? "scaler"
-                             : key == "learning_rate"              ? "schedule.learning_rate"
                              : key == "random" || key == "sampler" ? "random." + key
                                                                    : "training." + key;
     add(into, kind, value);
@@ -86,6 +112,7 @@ State read_zs(const std::string& folder) {
   State state;
   state.path = state.folder = folder;
   state.framework = "zs";
+  state.ordered = false;  // the units of zs have an order of their own
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     std::error_code failure;
     if (entry.is_regular_file(failure))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comparison/resume.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -136,6 +137,9 @@ std::string lost(const ResumeTest& test, const Answer& answer) {
   if (!headline.empty()) return headline;
   if (answer.verdict == compare::Verdict::rounding) return "nothing beyond rounding";
   if (compare::equal(answer.verdict)) return "nothing";
+  const auto what = std::ranges::find(answer.lines, "checkpoint what", &std::pair<std::string, std::string>::first);
+  if (answer.lines.end() - what > 2)  // both values stand behind it
+    return what->second + " is " + what[2].second + " for " + what[1].second + " in the checkpoints";
   const std::string checkpoints = line_of(answer.lines, "checkpoints");
   return checkpoints.empty() ? line_of(answer.lines, "failure") : "in the checkpoints: " + checkpoints;
 }

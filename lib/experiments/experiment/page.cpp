@@ -1,31 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiment/page.hpp"
 
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <thread>
+
 #include "base/file.hpp"
+#include "base/shell.hpp"
 #include "experiment/rerun.hpp"
+#include "experiment/seen.hpp"
 #include "experiment/state.hpp"
+#include "input/source.hpp"
+#include "registry/index.hpp"
 #include "report/runs_page.hpp"
 #include "report/write.hpp"
+#include "stat/summary.hpp"
 
 namespace zs::experiment {
+namespace {
 
-void write_page(const std::string& registry, registry::Runs& runs, registry::Question question, const PageFile& file,
-                const std::string& tool, const FaultSink& faults) {
+/// What a click on the run of this folder opens: its report, else its log, "" where it has neither.
+std::string link_of(const std::string& run, const std::string& folder) {
+  for (const char* const name : {"/report.html", "/run.log"}) {
+    std::error_code failure;
+    if (std::filesystem::exists(run + name, failure)) return report::link_from(folder, run + name);
+  }
+  return "";
+}
+
+std::string of_registry(const std::string& registry, registry::Question question, report::RunsPage page, Seen& seen,
+                        const FaultSink& faults) {
+  registry::Runs runs = registry::read_runs(registry, faults);
+  question.telling = question.show.empty();
+  const ProgressOf progress = [&seen](const std::string& folder) { return seen.progress(folder); };
+  const bool states = asks_for_states(question, runs);
+  if (states) find_states(registry, question, runs, progress);
+  const registry::Answer answer = registry::ask(runs, question);
+  if (!states && question.telling) tell_states(registry, answer.rows, runs, progress);
+  const auto folder = [&](std::size_t row) { return registry + "/" + runs.text(row, "run_id"); };
+  page.title = "Runs in " + registry;
+  page.rows = answer.rows, page.columns = answer.columns;
+  page.curve = [&](std::size_t row, std::size_t most) { return seen.curve(folder(row), most); };
+  page.link = [&](std::size_t row) { return link_of(folder(row), page.folder); };
+  const std::string text = report::to_html(runs, page, {});
+  seen.tell(faults);
+  return text;
+}
+
+std::string of_logs(const std::string& registry, const std::vector<std::string>& operands,
+                    const registry::Question& question, report::RunsPage page, const FaultSink& faults) {
+  const auto named = input::named(operands, registry, "zs-runs --output");
+  const metric::Store store = stat::summarize(input::read(named, {.progress = {}, .fault = faults}), {}).store;
+  std::map<std::string, std::string> links;
+  for (const input::Source& source : input::sources(named)) {
+    if (!source.job.logs.empty()) links[source.name] = source.job.logs.front();
+  }
+  page.title = "Runs in " + shell_quoted(operands);
+  return report::logs_page(store, question, std::move(page), links);
+}
+
+}  // namespace
+
+void write_page(const std::string& registry, const std::vector<std::string>& operands,
+                const registry::Question& question, const PageFile& file, const std::string& tool,
+                const FaultSink& faults) {
   if (report::format_of(file.path) != report::Format::html)
     throw UsageError("--output writes a page for browsers: name it " + file.path + ".html");
-  question.telling = question.show.empty();
-  const bool states = asks_for_states(question, runs);
-  if (states) find_states(registry, question, runs);
-  const registry::Answer answer = registry::ask(runs, question);
-  if (!states && question.telling) tell_states(registry, answer.rows, runs);
-  const report::RunsPage page = {.title = "Runs in " + registry,
-                                 .tool = tool,
-                                 .registry = registry,
-                                 .folder = report::folder_of(file.path),
-                                 .rows = answer.rows,
-                                 .columns = answer.columns,
-                                 .every = file.every};
-  write_file(file.path, report::to_html(runs, page, {}, faults));
+  Seen seen;
+  while (true) {
+    report::RunsPage page{.tool = tool, .folder = report::folder_of(file.path), .every = file.every};
+    write_file(file.path, operands.empty() ? of_registry(registry, question, std::move(page), seen, faults)
+                                           : of_logs(registry, operands, question, std::move(page), faults));
+    if (file.every == 0) return;
+    std::this_thread::sleep_for(std::chrono::seconds(file.every));
+  }
 }
 
 }  // namespace zs::experiment

@@ -73,14 +73,15 @@ bool asks_for_states(const registry::Question& question, const registry::Runs& r
          std::any_of(question.filters.begin(), question.filters.end(), asks);
 }
 
-std::vector<std::size_t> find_states(const std::string& registry, registry::Question& question, registry::Runs& runs) {
+std::vector<std::size_t> find_states(const std::string& registry, registry::Question& question, registry::Runs& runs,
+                                     const ProgressOf& progress_of_run) {
   registry::Question first;
   first.sweep = question.sweep;
   // With "or" a run may pass by its state alone.
   for (const std::string& filter : question.filters) {
     if (!question.any && !found_out(filter)) first.filters.push_back(filter);
   }
-  add_states(registry, registry::ask(runs, first).rows, runs);
+  add_states(registry, registry::ask(runs, first).rows, runs, progress_of_run);
   if (question.show.empty()) {
     for (const char* const name :
          {"run_id", "run_name", "sweep_name", "state", "steps", "restarts", "slurm_job", "nodes", "basis"}) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "experiment/state.hpp"
 #include "registry/listing.hpp"
 #include "registry/runs.hpp"
 
@@ -13,7 +14,8 @@ namespace zs::experiment {
 /// add_states() for the runs that the question's filters let through, as far as they can be told without states.
 /// Afterwards filters may ask for state, steps, slurm_job, nodes and basis too: the rows that pass all.
 /// With an empty `show` and no table wanted, `question` shows what says it.
-std::vector<std::size_t> find_states(const std::string& registry, registry::Question& question, registry::Runs& runs);
+std::vector<std::size_t> find_states(const std::string& registry, registry::Question& question, registry::Runs& runs,
+                                     const ProgressOf& progress_of_run = progress);
 /// Whether the question shows, sorts by or filters by one of those columns, and the registry has none of that name.
 bool asks_for_states(const registry::Question& question, const registry::Runs& runs);
 std::vector<std::size_t> find_states(const std::string& registry, registry::Question&& question, registry::Runs& runs);

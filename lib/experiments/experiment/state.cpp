@@ -114,32 +114,37 @@ metric::Run metrics_of(const std::string& folder) {
   return metric::parse(read_regular(path, kLargestMetrics).bytes, path).runs.at(0);
 }
 
+Progress progress_of(const metric::Run& run) {
+  Progress progress;
+  progress.known = true;
+  progress.expected = parse_int(run.attribute("expected_steps"));
+  progress.finished = !run.attribute("state_digest").empty();
+  const std::int64_t before = parse_int(run.attribute("begun_after_step")).value_or(0);
+  const metric::Column* const steps = run.records.find("step");
+  if (!steps || steps->type() != metric::Type::integer) return progress;
+  progress.done = before;
+  progress.promised = run.attribute("tool") != kRecorder;
+  if (!progress.promised) {
+    if (!progress.expected) progress.expected = parse_int(run.attribute("max_steps"));
+    for (const std::int64_t step : steps->integers()) progress.done = std::max(progress.done, step);
+    return progress;
+  }
+  for (const std::int64_t step : steps->integers()) {
+    if (step != progress.done + 1) break;
+    ++progress.done;
+  }
+  if (static_cast<std::int64_t>(steps->size()) != progress.done - before)
+    progress.fault =
+        "the metrics have " + to_text(static_cast<std::int64_t>(steps->size())) + " rows, which are not each step once";
+  return progress;
+}
+
 Progress progress(const std::string& folder) {
   Progress progress;
   std::error_code failure;
   if (!fs::exists(fs::symlink_status(folder + "/metrics.h5", failure))) return progress;
   try {
-    const metric::Run run = metrics_of(folder);
-    progress.known = true;
-    progress.expected = parse_int(run.attribute("expected_steps"));
-    progress.finished = !run.attribute("state_digest").empty();
-    const std::int64_t before = parse_int(run.attribute("begun_after_step")).value_or(0);
-    const metric::Column* const steps = run.records.find("step");
-    if (!steps || steps->type() != metric::Type::integer) return progress;
-    progress.done = before;
-    progress.promised = run.attribute("tool") != kRecorder;
-    if (!progress.promised) {
-      if (!progress.expected) progress.expected = parse_int(run.attribute("max_steps"));
-      for (const std::int64_t step : steps->integers()) progress.done = std::max(progress.done, step);
-      return progress;
-    }
-    for (const std::int64_t step : steps->integers()) {
-      if (step != progress.done + 1) break;
-      ++progress.done;
-    }
-    if (static_cast<std::int64_t>(steps->size()) != progress.done - before)
-      progress.fault = "the metrics have " + to_text(static_cast<std::int64_t>(steps->size())) +
-                       " rows, which are not each step once";
+    return progress_of(metrics_of(folder));
   } catch (const std::exception& error) {
     progress.fault = error.what();
   }
@@ -213,7 +218,8 @@ State judge(const Facts& facts) {
   return {cancelled ? RunState::cancelled : RunState::failed, *end + ", " + reached(facts.progress), true};
 }
 
-std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records) {
+std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records,
+                        const ProgressOf& progress_of_run) {
   std::vector<std::string> ids;
   for (std::size_t i = 0; i < folders.size(); ++i) {
     if (i == records.size()) records.push_back(registry::read_record(folders[i]));
@@ -231,7 +237,7 @@ std::vector<Found> find(const std::vector<std::string>& folders, std::vector<reg
     Facts facts{.record = records[i],
                 .configured = fs::exists(folders[i] + "/config.yaml") || value(records[i], "status") == "planned" ||
                               value(records[i], "tool") == kRecorder,
-                .progress = progress(folders[i]),
+                .progress = progress_of_run(folders[i]),
                 .job_id = job_id(records[i]),
                 .silence = queue.silence,
                 .process = process(records[i]),
@@ -248,7 +254,8 @@ std::vector<Found> find(const std::vector<std::string>& folders, std::vector<reg
   return found;
 }
 
-std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs) {
+std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs,
+                              const ProgressOf& progress_of_run) {
   std::vector<std::string> folders;
   std::vector<registry::Fields> records;
   for (const std::size_t row : rows) {
@@ -258,7 +265,7 @@ std::vector<State> add_states(const std::string& registry, const std::vector<std
   std::vector<State> states;
   std::array<std::vector<std::string>, kFoundOut.size()> cells;
   for (auto& column : cells) column.resize(runs.size());
-  for (const Found& found : find(folders, std::move(records))) {
+  for (const Found& found : find(folders, std::move(records), progress_of_run)) {
     const std::array<std::string, kFoundOut.size()> row = {std::string(name(found.state.state)), found.steps,
                                                            found.job_id, found.nodes, found.state.basis};
     for (std::size_t c = 0; c < row.size(); ++c) cells[c][rows[states.size()]] = row[c];
@@ -271,10 +278,11 @@ std::vector<State> add_states(const std::string& registry, const std::vector<std
   return states;
 }
 
-void tell_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs) {
+void tell_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs,
+                 const ProgressOf& progress_of_run) {
   std::vector<std::string> cells(runs.size());
   for (std::size_t row = 0; row < runs.size(); ++row) cells[row] = runs.text(row, "status");
-  const std::vector<State> states = add_states(registry, rows, runs);
+  const std::vector<State> states = add_states(registry, rows, runs, progress_of_run);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (states[i].state != RunState::unknown) cells[rows[i]] = name(states[i].state);
   }

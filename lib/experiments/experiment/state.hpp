@@ -2,6 +2,7 @@
 // What has really become of a run: not what its record said last, but what its metrics, its job and its process show.
 #pragma once
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,8 +39,11 @@ struct Progress {
 };
 /// The metrics of the run in `folder`, which others may have put anything into. Throws Error.
 metric::Run metrics_of(const std::string& folder);
+/// Of a run with these metrics. Of rows that are not each step once, `fault` says so.
+Progress progress_of(const metric::Run& run);
 /// Of the run in `folder`.
 Progress progress(const std::string& folder);
+using ProgressOf = std::function<Progress(const std::string& folder)>;
 
 enum class Process { unknown, alive, gone, elsewhere };
 /// Of a record's host and process.
@@ -67,17 +71,20 @@ struct Found {
 };
 /// Judges the runs in these folders, asking Slurm once. `records` are theirs; where there are none, they are read. A
 /// folder that is gone is a run that is missing.
-std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records = {});
+std::vector<Found> find(const std::vector<std::string>& folders, std::vector<registry::Fields> records = {},
+                        const ProgressOf& progress_of_run = progress);
 
 /// The columns of the table that are found out when somebody asks.
 inline constexpr std::array<std::string_view, 5> kFoundOut = {"state", "steps", "slurm_job", "nodes", "basis"};
 
 /// find() for the runs in `rows`: adds to the table the columns kFoundOut. Rows that are
 /// not named stay empty. The states, by row of `rows`.
-std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
+std::vector<State> add_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs,
+                              const ProgressOf& progress_of_run = progress);
 
 /// For people: puts the states of `rows` into the column status, in place of what the runs' records say. A run of which
 /// only the record is known keeps that.
-void tell_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs);
+void tell_states(const std::string& registry, const std::vector<std::size_t>& rows, registry::Runs& runs,
+                 const ProgressOf& progress_of_run = progress);
 
 }  // namespace zs::experiment

@@ -10,14 +10,13 @@
 
 #include "base/number.hpp"
 #include "figure/svg.hpp"
-#include "metric/file.hpp"
 #include "report/render.hpp"
 #include "report/style.hpp"
+#include "summary/choice.hpp"
 
 namespace zs::report {
 namespace {
 
-namespace fs = std::filesystem;
 using figure::escaped;
 using nlohmann::ordered_json;
 
@@ -54,39 +53,19 @@ std::uint32_t hashed(std::uint32_t before, std::int64_t step, double loss) {
   return before;
 }
 
-/// A run's losses: {"n": rows, "step": "base64 of uint32", "loss": "... of float32", "hash": "... of uint32"}; null of
-/// a run without any.
-ordered_json curve(const metric::Run& run, std::size_t most) {
-  const metric::Column* const steps = run.records.find("step");
-  const metric::Column* const losses = run.records.find("loss");
-  if (!steps || !losses || steps->type() == metric::Type::text || losses->type() == metric::Type::text) return nullptr;
-  std::vector<std::pair<std::int64_t, double>> points;
-  for (std::size_t row = 0; row < run.records.rows(); ++row) {
-    if (steps->absent(row) || losses->absent(row)) continue;
-    const double step = steps->real(row);
-    if (!points.empty() && points.back().first == static_cast<std::int64_t>(step)) continue;  // of another rank
-    points.emplace_back(static_cast<std::int64_t>(step), losses->real(row));
-  }
-  if (points.empty()) return nullptr;
-  const std::int64_t span = points.back().first - points.front().first + 1;
+std::int64_t stride_of(std::int64_t span, std::size_t most) {
   std::int64_t stride = 1;
   while (span / stride > static_cast<std::int64_t>(most)) stride *= 2;
-  std::vector<std::uint32_t> at, hashes;
-  std::vector<float> values;
-  std::uint32_t hash = 2166136261U;
-  bool finite = true;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto& [step, loss] = points[i];
-    hash = hashed(hash, step, loss);
-    finite = finite && std::isfinite(loss);
-    if (step % stride != 0 && i + 1 < points.size()) continue;
-    at.push_back(static_cast<std::uint32_t>(step));
-    // What was not finite since the last point is seen in this one.
-    values.push_back(finite ? static_cast<float>(loss) : std::nanf(""));
-    hashes.push_back(hash);
-    finite = true;
-  }
-  return {{"n", points.size()}, {"step", base64(at)}, {"loss", base64(values)}, {"hash", base64(hashes)}};
+  return stride;
+}
+
+/// {"n": rows, "step": "base64 of uint32", "loss": "... of float32", "hash": "... of uint32"}; null of a run without.
+ordered_json json_of(const Curve* curve) {
+  if (!curve) return nullptr;
+  return {{"n", curve->rows},
+          {"step", base64(curve->at)},
+          {"loss", base64(curve->values)},
+          {"hash", base64(curve->hashes)}};
 }
 
 /// JSON that may stand within a script.
@@ -97,28 +76,7 @@ std::string script_json(const ordered_json& value) {
   return text;
 }
 
-/// The same of a metric file, null where there is none.
-ordered_json curve_of(const std::string& path, std::size_t most, const FaultSink& faults) {
-  if (std::error_code failure; !fs::exists(path, failure)) return nullptr;
-  try {
-    const metric::Store store = metric::read(path);
-    return store.runs.empty() ? ordered_json() : curve(store.runs.front(), most);
-  } catch (const std::exception& error) {
-    faults({path, 0, error.what()});
-    return nullptr;
-  }
-}
-
-/// What a click on the run of this folder opens: its report, else its log, "" where it has neither.
-std::string link_of(const std::string& run, const std::string& folder) {
-  for (const char* const name : {"/report.html", "/run.log"}) {
-    std::error_code failure;
-    if (fs::exists(run + name, failure)) return fs::proximate(run + name, folder.empty() ? "." : folder).string();
-  }
-  return "";
-}
-
-ordered_json data_of(const registry::Runs& runs, const RunsPage& page, const FaultSink& faults) {
+ordered_json data_of(const registry::Runs& runs, const RunsPage& page) {
   ordered_json data;
   data["columns"] = ordered_json::array();
   for (const registry::Column& column : runs.columns) {
@@ -141,24 +99,76 @@ ordered_json data_of(const registry::Runs& runs, const RunsPage& page, const Fau
   data["curves"] = ordered_json::array();
   data["links"] = ordered_json::array();
   for (const std::size_t row : page.rows) {
-    const std::string run = page.registry + "/" + runs.text(row, "run_id");
-    data["curves"].push_back(curve_of(run + "/metrics.h5", most, faults));
-    data["links"].push_back(link_of(run, page.folder));
+    data["curves"].push_back(json_of(page.curve(row, most)));
+    data["links"].push_back(page.link(row));
   }
   return data;
 }
 
 }  // namespace
 
-std::string to_html(const registry::Runs& runs, const RunsPage& page, const figure::Theme& theme,
-                    const FaultSink& faults) {
+std::optional<Curve> curve_of(const metric::Run& run, std::size_t most) {
+  const metric::Column* const steps = run.records.find("step");
+  const metric::Column* const losses = run.records.find("loss");
+  if (!steps || !losses || steps->type() == metric::Type::text || losses->type() == metric::Type::text) return {};
+  std::vector<std::pair<std::int64_t, double>> points;
+  for (std::size_t row = 0; row < run.records.rows(); ++row) {
+    if (steps->absent(row) || losses->absent(row)) continue;
+    const double step = steps->real(row);
+    if (!points.empty() && points.back().first == static_cast<std::int64_t>(step)) continue;  // of another rank
+    points.emplace_back(static_cast<std::int64_t>(step), losses->real(row));
+  }
+  if (points.empty()) return {};
+  Curve curve{.rows = points.size(), .span = points.back().first - points.front().first + 1};
+  curve.stride = stride_of(curve.span, most);
+  std::uint32_t hash = 2166136261U;
+  bool finite = true;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto& [step, loss] = points[i];
+    hash = hashed(hash, step, loss);
+    finite = finite && std::isfinite(loss);
+    if (step % curve.stride != 0 && i + 1 < points.size()) continue;
+    curve.at.push_back(static_cast<std::uint32_t>(step));
+    curve.values.push_back(finite ? static_cast<float>(loss) : std::nanf(""));
+    curve.hashes.push_back(hash);
+    finite = true;
+  }
+  return curve;
+}
+
+bool fits(const Curve& curve, std::size_t most) { return curve.stride == stride_of(curve.span, most); }
+
+std::string to_html(const registry::Runs& runs, const RunsPage& page, const figure::Theme& theme) {
   const std::string again =
       page.every > 0 ? "<meta name=\"zs-every\" content=\"" + std::to_string(page.every) + "\">\n" : "";
   return html_head(page.title, theme, std::string(kStyle) + kRunsStyle, again) + "<main class=\"runs\">\n<h1>" +
          escaped(page.title) + "</h1>\n" + kRunsBody + "<footer>Written by " + escaped(page.tool) +
-         ".</footer>\n</main>\n<script type=\"application/json\" id=\"data\">" +
-         script_json(data_of(runs, page, faults)) + "</script>\n<script>" + kRunsScript +
-         "</script>\n</body>\n</html>\n";
+         ".</footer>\n</main>\n<script type=\"application/json\" id=\"data\">" + script_json(data_of(runs, page)) +
+         "</script>\n<script>" + kRunsScript + "</script>\n</body>\n</html>\n";
+}
+
+std::string logs_page(const metric::Store& store, const registry::Question& question, RunsPage page,
+                      const std::map<std::string, std::string>& links) {
+  const registry::Runs runs = summary::as_runs(store);
+  const registry::Answer answer = registry::ask(runs, question);
+  std::map<std::string, std::optional<Curve>> curves;
+  page.rows = answer.rows, page.columns = answer.columns;
+  page.curve = [&](std::size_t row, std::size_t most) -> const Curve* {
+    const std::string& name = runs.text(row, "condition");
+    const auto run = std::ranges::find(store.runs, name, &metric::Run::name);
+    if (run == store.runs.end()) return nullptr;
+    const auto& curve = curves[name] = curve_of(*run, most);
+    return curve ? &*curve : nullptr;
+  };
+  page.link = [&](std::size_t row) {
+    const auto link = links.find(runs.text(row, "condition"));
+    return link == links.end() ? "" : link_from(page.folder, link->second);
+  };
+  return to_html(runs, page, {});
+}
+
+std::string link_from(const std::string& folder, const std::string& file) {
+  return std::filesystem::proximate(file, folder.empty() ? "." : folder).string();
 }
 
 }  // namespace zs::report

@@ -79,6 +79,22 @@ tensorfile::Dict moments(comm::Group& group, zero::Engine& engine, std::vector<a
   return dict;
 }
 
+/// As a group of torch.optim.AdamW has them.
+nlohmann::ordered_json optimizer_json(const zero::Engine& engine, const Progress& progress) {
+  nlohmann::ordered_json json = {{"lr", progress.next_learning_rate},
+                                 {"betas", {progress.adamw.beta1, progress.adamw.beta2}},
+                                 {"eps", progress.adamw.epsilon},
+                                 {"weight_decay", progress.adamw.weight_decay}};
+  if (progress.decay_all) return json;
+  json["no_decay"] = nlohmann::ordered_json::array();
+  for (const auto& unit : engine.units()) {
+    for (const unit::Parameter& parameter : unit->parameters()) {
+      if (!parameter.decay) json["no_decay"].push_back(parameter.name);
+    }
+  }
+  return json;
+}
+
 std::string state_json(const comm::Group& group, const zero::Engine& engine, const Progress& progress) {
   const zero::LossScaler::State scaler = engine.scaler().state();
   const nlohmann::ordered_json json = {
@@ -91,6 +107,7 @@ std::string state_json(const comm::Group& group, const zero::Engine& engine, con
       {"sampler", {{"seed", progress.seed}, {"position", progress.sampler_position}}},
       {"random", {{"seed", progress.seed}, {"streams", "keyed by seed, step, leaf and unit"}}},
       {"learning_rate", progress.learning_rate},
+      {"optimizer", optimizer_json(engine, progress)},
       {"dataset_sha256", progress.dataset_sha256},
       {"arithmetic", progress.arithmetic},
       {"world_size", group.size()},

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "state/items.hpp"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/number.hpp"
+#include "compare/elements.hpp"
+
+namespace zs::state {
+namespace {
+
+using tensorfile::Dtype;
+
+bool same_bits(const Whole& a, const Whole& b) {
+  if (a.shape != b.shape || a.dtype != b.dtype || !defect(a).empty() || !defect(b).empty()) return false;
+  return compare::elements(joined(a, ""), joined(b, ""), {}).differing == 0;
+}
+
+/// What wrappers of modules put into names.
+std::string bare(std::string name) {
+  for (const std::string_view word :
+       {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "_forward_module."}) {
+    for (std::size_t at = 0; (at = name.find(word)) != std::string::npos;) name.erase(at, word.size());
+  }
+  return name;
+}
+
+/// The first word of all the names, with its point; "" where they have none in common.
+std::string common(const State& state) {
+  std::string prefix;
+  for (const Parameter& parameter : state.parameters) {
+    if (parameter.name.starts_with('#')) return "";
+    const std::string name = bare(parameter.name);
+    const std::size_t point = name.find('.');
+    const std::string word = point == std::string::npos ? "" : name.substr(0, point + 1);
+    if (prefix.empty()) prefix = word;
+    if (word.empty() || word != prefix) return "";
+  }
+  return prefix;
+}
+
+NumbersPtr numbers_of(const Whole* whole) {
+  if (!whole) return nullptr;
+  return std::make_shared<const Numbers>(
+      Numbers{whole->dtype, whole->shape, [whole] { return defect(*whole); },
+              [whole](const std::string& what) { return state::joined(*whole, what); }});
+}
+
+/// What a line makes of these parts, which all are of one kind.
+DiffItem made_of(const Join& join, const std::string& kind, const std::string& name,
+                 const std::map<std::string, const DiffItem*>& parts) {
+  const DiffItem& first = *parts.begin()->second;
+  DiffItem made{kind, name};
+  std::map<std::string, NumbersPtr> held;
+  for (const auto& [part, item] : parts) {
+    if (item->tensor ? item->tensor->dtype != first.tensor->dtype : item->text != first.text)
+      throw Error(join.place, join.line,
+                  part + " and " + parts.begin()->first + " have another " + (item->tensor ? "type" : kind) + ": " +
+                      (item->tensor ? "" : item->text + " and " + first.text));
+    held[part] = item->tensor;
+  }
+  if (!first.tensor) {
+    made.text = first.text;
+    return made;
+  }
+  Numbers numbers{first.tensor->dtype};
+  try {
+    numbers.shape = join.expression.shape([&](const std::string& part) { return held.at(part)->shape; });
+  } catch (const Error& error) {
+    throw Error(join.place, join.line, name + ": " + error.what());
+  }
+  numbers.defect = [held] {
+    for (const auto& [part, tensor] : held) {
+      if (const std::string what = tensor->defect(); !what.empty()) return part + " " + what;
+    }
+    return std::string();
+  };
+  numbers.joined = [held, expression = join.expression](const std::string& what) {
+    return expression.tensor([&](const std::string& part) { return held.at(part)->joined(what); });
+  };
+  made.tensor = std::make_shared<const Numbers>(std::move(numbers));
+  return made;
+}
+
+/// Puts what a line makes in place of its parts.
+void apply(const Join& join, const Rename& rename, const Rename& result, Items& items) {
+  std::map<std::string, std::map<std::string, const DiffItem*>> by_kind;
+  const std::vector<std::string> names = join.expression.names();
+  for (const std::string& name : names) {
+    bool there = false;
+    for (const auto& [key, item] : items) {
+      if (item.name == rename(name) && !item.alias) by_kind[item.kind][name] = &item, there = true;
+    }
+    if (!there) throw Error(join.place, join.line, "no parameter of that side is " + name);
+  }
+  const std::set<std::string> distinct(names.begin(), names.end());
+  Items made;
+  std::set<std::string> used;
+  for (const auto& [kind, parts] : by_kind) {
+    if (parts.size() != distinct.size()) continue;
+    DiffItem item = made_of(join, kind, result(join.name), parts);
+    for (const auto& [name, part] : parts) used.insert(kind + " " + part->name);
+    made.emplace(kind + " " + item.name, std::move(item));
+  }
+  if (made.empty())
+    throw Error(join.place, join.line, names.front() + " and the others have no kind of numbers in common");
+  for (const std::string& key : used) items.erase(key);
+  items.merge(made);
+}
+
+}  // namespace
+
+std::int64_t Numbers::count() const {
+  std::int64_t all = 1;
+  for (const std::int64_t size : shape) all *= size;
+  return all;
+}
+
+std::pair<Rename, Rename> joined_names(const State& a, const State& b, const Names& names) {
+  const Rename first = [&names](const std::string& name) { return names.renamed(bare(name)); };
+  const auto cut = [](Rename rename, const std::string& prefix) -> Rename {
+    return [rename = std::move(rename), prefix](const std::string& name) {
+      const std::string made = rename(name);
+      return made.starts_with(prefix) ? made.substr(prefix.size()) : made;
+    };
+  };
+  const std::string of_a = names.empty() ? common(a) : "", of_b = names.empty() ? common(b) : "";
+  std::pair<Rename, Rename> best{first, bare};
+  std::size_t most = 0;
+  for (const auto& [x, y] : {std::pair<std::string, std::string>{"", ""}, {of_a, ""}, {"", of_b}, {of_a, of_b}}) {
+    const Rename left = cut(first, x), right = cut(bare, y);
+    std::set<std::string> there;
+    for (const Parameter& parameter : b.parameters) there.insert(right(parameter.name));
+    const auto same = static_cast<std::size_t>(std::count_if(
+        a.parameters.begin(), a.parameters.end(), [&](const Parameter& p) { return there.contains(left(p.name)); }));
+    if (same > most) best = {left, right}, most = same;
+  }
+  return best;
+}
+
+Items items_of(const State& state, const Rename& rename, const Names& names, bool first) {
+  Items items;
+  const auto add = [&](const std::string& kind, const std::string& name, DiffItem item) {
+    item.kind = kind, item.name = name;
+    items.emplace(kind + " " + name, std::move(item));
+  };
+  for (const Parameter& parameter : state.parameters) {
+    const std::string name = rename(parameter.name);
+    const Parameter* base = &parameter;
+    if (!parameter.tied.empty()) {
+      if (const Parameter* const other = state.find(parameter.tied)) base = other;
+    }
+    const bool alias = base != &parameter;
+    const Whole* const weight = parameter.weight ? &*parameter.weight : base->weight ? &*base->weight : nullptr;
+    const Whole* const master = base->master ? &*base->master : nullptr;
+    const bool wide = weight && weight->dtype == Dtype::f32;
+    if (master) add("float32", name, {"", "", numbers_of(master), "", alias});
+    if (wide && !master) add("float32", name, {"", "", numbers_of(weight), "", alias});
+    if (wide && master && !same_bits(*weight, *master)) add("weight", name, {"", "", numbers_of(weight), "", alias});
+    if (weight && !wide) add(std::string(name_of(weight->dtype)), name, {"", "", numbers_of(weight), "", alias});
+    if (alias) continue;
+    for (const auto& [kind, whole] : parameter.moments) add(kind, name, {"", "", numbers_of(&whole), "", false});
+    if (parameter.step) add("step", name, {"", "", nullptr, to_text(*parameter.step), false});
+    for (const char* const key : {"lr", "weight_decay", "betas", "eps", "momentum"}) {
+      const auto found = parameter.hyper.find(key);
+      if (found != parameter.hyper.end()) add(key, name, {"", "", nullptr, found->second, false});
+    }
+  }
+  for (const auto& [fact, text] : state.facts)
+    add(std::string(kind_of(fact)), fact.substr(fact.find('.') + 1), {"", "", nullptr, text, false});
+  if (state.step) add("training", "global step", {"", "", nullptr, to_text(*state.step), false});
+  // What is made has a name of the other side, that of A as B calls it.
+  const Rename result = [&](const std::string& name) { return first ? name : names.renamed(name); };
+  for (const Join& join : names.joins(state, first)) apply(join, rename, result, items);
+  return items;
+}
+
+}  // namespace zs::state

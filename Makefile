@@ -241,6 +241,7 @@ check-bugs: all  ## train with the silent bugs that DeepSpeed released, which it
 	@BUILD=$(BUILD) tests/bugs/run
 	@BUILD=$(BUILD) tests/bugs/resume
 	@BUILD=$(BUILD) tests/checkpoints/run
+	@BUILD=$(BUILD) tests/checkpoints/continued
 
 check-trainers: all  ## a day with DeepSpeed, FSDP2, DDP and the Trainer, which it gets from PyPI, on a sandbox of Slurm (half an hour)
 	@BUILD=$(BUILD) tests/trainers/run

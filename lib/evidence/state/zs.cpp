@@ -82,6 +82,22 @@ void state_json(State& into, const std::string& path) {
   }
 }
 
+/// A model whose head is its embedding has one of the two in its checkpoint; whoever loads it by name asks for both.
+void add_head(State& into, const std::string& path) {
+  if (!fs::exists(path)) return;
+  const auto config = nlohmann::json::parse(Input(path).read_all(), nullptr, false);
+  const auto tied = config.is_object() ? config.find("tie_word_embeddings") : config.end();
+  if (!config.is_object() || tied == config.end() || !tied->is_boolean() || !tied->get<bool>()) return;
+  for (const char* const embedding : {"transformer.wte.weight", "model.embed_tokens.weight"}) {
+    const Parameter* const own = into.find(embedding);
+    if (own && !into.find("lm_head.weight")) {
+      const Whole weight = *own->weight;
+      Parameter& head = into.parameter("lm_head.weight");
+      head.weight = weight, head.tied = embedding;
+    }
+  }
+}
+
 /// The sums that the folder has of its files.
 void sums(State& into) {
   const std::string path = into.folder + "/SHA256SUMS";
@@ -125,6 +141,7 @@ State read_zs(const std::string& folder) {
     return state;
   }
   add_model(state, folder);
+  add_head(state, folder + "/config.json");
   for (const compare::Part& part : compare::optimizer_parts(folder + "/" + kStates)) {
     const std::size_t point = part.name.find('.');
     Parameter& parameter = state.parameter(part.name.substr(point + 1));

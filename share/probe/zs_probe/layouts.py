@@ -23,7 +23,7 @@ class Slice:
         self.name, self.part, self.at = name, part, at
 
     def of(self, flat):
-        return flat.detach().reshape(-1)[self.at:self.at + self.part.count]
+        return (flat if flat.dim() == 1 else flat.reshape(-1)).narrow(0, self.at, self.part.count)
 
 
 class Restored:
@@ -63,7 +63,7 @@ class Layout:
     tensor_parallel = True  # where parameters are DTensors, it is by tensor parallelism
 
     def __init__(self, roots, optimizer):
-        self._mesh = None
+        self._mesh, self._ordered = None, (None, None, None)
         self.optimizer, self.roots, self.unseen, self._named, self.ties = optimizer, roots, [], None, {}
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
 
@@ -97,10 +97,12 @@ class Layout:
 
     def ordered(self, parameters):
         """(name, parameter), in the order of the modules."""
-        known = self.names()
-        order = {key: i for i, key in enumerate(known)}
-        pairs = [(known.get(id(p), f"unnamed.{i}"), p) for i, p in enumerate(parameters)]
-        return sorted(pairs, key=lambda pair: order.get(id(pair[1]), len(order)))
+        known, key = self.names(), tuple([id(p) for p in parameters])
+        if self._ordered[:2] != (known, key):
+            order = {key: i for i, key in enumerate(known)}
+            pairs = [(known.get(id(p), f"unnamed.{i}"), p) for i, p in enumerate(parameters)]
+            self._ordered = (known, key, sorted(pairs, key=lambda pair: order.get(id(pair[1]), len(order))))
+        return self._ordered[2]
 
     # ---- what a step shows -------------------------------------------------------------------------------------------
     def devices(self):
@@ -256,12 +258,10 @@ class Layout:
         return self._recorder.rank
 
     def _hook_batches(self, recorder):
-        from .sketch import samples
-
         @guarded
         def batch(module, args, kwargs=None):
             if torch.is_grad_enabled() and recorder.due():
-                recorder.samples(samples(_tensors((args, kwargs or {}))))
+                recorder.samples(_tensors((args, kwargs or {})))
 
         @guarded
         def forward(module, *_):
@@ -385,7 +385,7 @@ def is_compiling():
 
 def _plain(value):
     if torch.is_tensor(value):
-        return value.item() if value.numel() == 1 else None
+        return value.detach() if value.numel() == 1 else None
     if isinstance(value, (tuple, list)):
         return [_plain(v) for v in value]
     return value if isinstance(value, (int, float, str, bool)) or value is None else str(value)

@@ -10,9 +10,11 @@ class Part:
     another, those at `index` (int64, of the flattened tensor), described by `runs`: of each axis the [begin, end) held."""
 
     def __init__(self, shape, begin=0, count=None, index=None, runs=None):
-        self.shape, self.of = [int(n) for n in shape], math.prod(shape)
+        self.shape = [int(n) for n in shape]
+        self.dims, self.of = tuple(self.shape), math.prod(self.shape)
         self.begin, self.count = begin, self.of if count is None else count
         self.index, self.runs = index, runs
+        self.key = (self.begin, self.count, self.of) if index is None else repr((runs, self.shape))  # parts of equal keys are cut alike
 
 
 class Unseen(Exception):
@@ -23,23 +25,32 @@ def is_dtensor(tensor):
     return hasattr(tensor, "placements") and hasattr(tensor, "device_mesh") and hasattr(tensor, "to_local")
 
 
-_parts = {}
+_parts, _wholes = {}, {}
+
+
+def whole(tensor):
+    """The Part that is all of it."""
+    shape = tensor.shape
+    if shape not in _wholes:
+        _wholes[shape] = Part(shape)
+    return _wholes[shape]
 
 
 def held(tensor):
-    """(flat values, Part) of what this rank holds of a tensor. Raises Unseen."""
+    """(values, Part) of what this rank holds of a tensor. Raises Unseen."""
     if not is_dtensor(tensor):
-        return tensor.detach().reshape(-1), Part(tensor.shape)
-    mesh = tensor.device_mesh
-    if any(p.is_partial() for p in tensor.placements):
-        raise Unseen("its values are summands of several ranks (Partial)")
-    local = tensor.to_local()
+        return tensor, whole(tensor)
+    placements, mesh = tensor.placements, tensor.device_mesh
+    local = tensor._local_tensor if hasattr(tensor, "_local_tensor") else tensor.to_local()
     if hasattr(local, "wait"):
         local = local.wait()
-    key = (tuple(tensor.shape), tuple(local.shape), str(tensor.placements), tuple(mesh.get_coordinate() or ()), tuple(mesh.shape))
-    if key not in _parts:
-        _parts[key] = _part(tensor, local)
-    return local.detach().reshape(-1), _parts[key]
+    key = (tensor.shape, local.shape, placements, id(mesh))
+    known = _parts.get(key)
+    if known is None:
+        if any(p.is_partial() for p in placements):
+            raise Unseen("its values are summands of several ranks (Partial)")
+        known = _parts[key] = (_part(tensor, local), mesh)  # which keeps its id
+    return local, known[0]
 
 
 def _part(tensor, local):

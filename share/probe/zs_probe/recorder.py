@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records the steps of one optimizer: what a layout shows of its tensors, in causal order."""
 import hashlib
-import math
 import os
 import random
-import time
 
 import torch
 
+from . import measuring
 from .boot import inside
-from .part import Part, Unseen
+from .cost import Cost
+from .part import Unseen, is_dtensor, whole
 from .say import guarded, say
-from .sketch import measure, perturb, tables
-from .writer import Taken, Writer, finish, type_name
+from .sketch import perturb, samples
+from .writer import Pen, Row, Taken, Transfer, Writer, finish, raw
 
-_FIRST = 16  # steps that are recorded whatever they cost
+_MASK = (1 << 64) - 1
+_BEGIN = {"param": "begin/", "model": "begin.model/"}  # a place, and that of the same tensors as forward finds them
 
 
 def ranks():
@@ -35,10 +36,11 @@ class Recorder:
         self._locals, self._micro, self._fired = [], 0, set()
         self._outputs, self._inside, self._perturbed = [], False, False
         self._rows, self._kept, self._groups, self._open = [], {}, [], False
-        self._found, self._computed, self._left = None, None, (None, {})
-        self._last, self._spent, self._begun, self._written, self._started = time.monotonic(), 0.0, 0.0, 0, False
+        self._found, self._computed, self._left, self._digests = None, None, (None, ()), {}
+        self._pen, self._cost, self._written, self._started = Pen(), Cost(every is None), 0, False
+        self._stage = measuring.Stage(self._cost.read)
         for device in layout.devices():
-            tables(device)  # what is made once is no cost of a step
+            measuring.prepare(device)  # what is made once is no cost of a step
 
     # ---- what the training's hooks call ------------------------------------------------------------------------------
     def due(self):
@@ -56,29 +58,32 @@ class Recorder:
         if name in self._fired:  # the next micro-batch has begun
             self._micro, self._fired = self._micro + 1, set()
         self._fired.add(name)
-        begun = time.monotonic()
-        self._locals.append({"name": name, "micro": self._micro, "by": by, **self._row(gradient.reshape(-1), part)})
-        self._spent += time.monotonic() - begun
+        with self._cost, torch.no_grad():
+            row = Row(name, gradient.dtype, part, None, (("micro", self._micro), ("by", by)))
+            self._stage.add(row, gradient, part)
+            self._locals.append(row)
 
     @guarded
-    def samples(self, digests):
+    def samples(self, tensors):
+        """A micro-batch."""
         if self.due():
-            self._batch.append(digests)
+            with self._cost:
+                digests = samples(tensors)
+                self._batch.append(torch.zeros(0, dtype=torch.int64) if digests is None else digests)
 
     @guarded
     def output(self, name, tensor):
         """What a module made of the micro-batch under way: of each sample, which is known by its digest."""
-        samples = self._batch[-1] if self._batch else []
         if not self._inside or not self.due():
             return
-        if tensor.dim() < 1 or tensor.shape[0] != len(samples) or hasattr(tensor, "placements"):
+        micro = len(self._batch) - 1
+        if tensor.dim() < 1 or tensor.shape[0] != (len(self._batch[-1]) if self._batch else 0) or hasattr(tensor, "placements"):
             say(f"outputs of {name} are not recorded: their first axis is none of samples")
             return
-        begun = time.monotonic()
-        with torch.no_grad():
-            for digest, sample in zip(samples, tensor.detach()):
-                self._outputs.append({"name": name, "sample": digest, **self._row(sample.reshape(-1), Part(sample.shape))})
-        self._spent += time.monotonic() - begun
+        with self._cost, torch.no_grad():
+            made = [(sample, whole(sample)) for sample in tensor.detach().unbind()]
+            for number, ((sample, part), measured) in enumerate(zip(made, self._cost.read(made))):
+                self._outputs.append((micro, number, Row(name, sample.dtype, part, measured)))
 
     def left(self):
         """The end of a forward: what runs modules after it, in backward, computes again what was there before."""
@@ -96,26 +101,29 @@ class Recorder:
             return
         self._computed = computed or self._computed
         if self._found is None and self._left[0] == self.step:
-            begun = time.monotonic()
-            with torch.no_grad():
-                self._found = [{"name": name, **self._row(flat, part)} for name, flat, part in self.layout.parameters()]
-            self._spent += time.monotonic() - begun
+            with self._cost, torch.no_grad():
+                self._found = self._taken(self.layout.parameters(), self._left[1])
+                for row in self._found:
+                    row.name = _BEGIN[row.name.partition("/")[0]] + row.name.partition("/")[2]
 
     @guarded
     def backward(self, loss):
         """The loss that a micro-batch's backward begins with."""
         if self.due() and len(self._losses) < 4096:
-            self._losses.append(loss.detach())
+            self._losses.append(_single(loss))
 
     @guarded
     def scalar(self, name, value):
         """A number of this step: norm, clip, loss_scale."""
         if self.due() and value is not None:
-            self._scalars[name] = value.detach() if torch.is_tensor(value) else float(value)
+            if is_dtensor(value) and any(p.is_partial() for p in value.placements):
+                self._scalars[name + "_squares"] = _squares(value)
+            else:
+                self._scalars[name] = _single(value)
 
     def loss(self, value):
         """The loss of the step, if it is to be compared. A number of a GPU is waited for where it is written alone."""
-        self._loss = value.detach() if torch.is_tensor(value) else float(value)
+        self._loss = _single(value)
 
     @guarded
     def before(self, optimizer):
@@ -127,12 +135,10 @@ class Recorder:
             self._begin()
         if not self._due_now:
             return
-        begun = time.monotonic()
-        with torch.no_grad():
-            for name, tensor, part in self.layout.gradients(optimizer):
-                self._take(name, tensor, part)
+        with self._cost, torch.no_grad():
+            self._stage.flush()
+            self._take(self.layout.gradients(optimizer))
             self._groups.extend(self.layout.options(optimizer))
-        self._spent += time.monotonic() - begun
 
     @guarded
     def after(self):
@@ -142,12 +148,12 @@ class Recorder:
                 self._clear()  # an overflow: the update was skipped
             return
         self._open = False
-        begun = time.monotonic()
         if self._due_now:
-            self._take_after()
-            self._write()
-            self._spent += time.monotonic() - begun
-        self._measure()
+            with self._cost:
+                self._take_after()
+                self._write()
+        if self.every is None:
+            self.every = self._cost.stride(self.step - (self._offset or 0), self._pen)
         self._clear()
 
     def close(self):
@@ -157,6 +163,7 @@ class Recorder:
         if self._written < self.step:  # so that the end is compared, whatever the stride
             self._take_after(state=False)
             self._write()
+        self._pen.close()
         if self._writer:
             self._writer.line({"end": self.step, "rank": self.rank, "every": self.every})
             self._writer.close()
@@ -186,12 +193,10 @@ class Recorder:
             self._make()
         if not self._started and self._writer:
             self._started = True
-            rows, self._rows, self._kept = self._rows, [], {}
             with torch.no_grad():
-                self._all(self.layout.states())
-                self._all(self.layout.parameters())
-            self._writer.line({"start": self.step - 1, "counted": self._counted, "tensors": finish(self._rows)})
-            self._rows, self._kept = rows, {}
+                rows = self._taken(self.layout.states()) + self._taken(self.layout.parameters())
+            transfer, said = Transfer([row.measured[0] for row in rows]), {"start": self.step - 1, "counted": self._counted}
+            self._pen.later(lambda: self._writer.line(said, tensors=finish(rows, transfer)[0]))
 
     def _make(self):
         self.rank, self.world_size = ranks()
@@ -209,53 +214,61 @@ class Recorder:
         for text in self.layout.unseen:
             say(text)
 
-    def _row(self, flat, part):
-        row = {"dtype": type_name(flat.dtype), "of": part.of, "shape": part.shape, "begin": part.begin, "count": part.count}
-        if part.runs is not None:
-            row["runs"] = part.runs
-        row["measured"] = measure(flat, part)
-        return row
+    def _taken(self, shown, earlier=()):
+        """Rows of what a layout shows."""
+        shown = list(shown)
+        found = self._cost.read([(flat, part) for _, flat, part in shown], earlier)
+        return [Row(name, flat.dtype, part, measured) for (name, flat, part), measured in zip(shown, found)]
 
-    def _take(self, name, flat, part):
-        self._rows.append({"name": name, **self._row(flat, part)})
-        if part.index is None and (self.values is True or (self.values and self.step in self.values)):
-            self._kept[name] = flat.detach().clone()
-
-    def _all(self, items):
-        for name, flat, part in items:
-            self._take(name, flat, part)
+    def _take(self, shown):
+        shown = list(shown)
+        if self.values is True or (self.values and self.step in self.values):
+            self._kept.update((name, flat.detach().clone().reshape(-1)) for name, flat, part in shown if part.index is None)
+        rows = self._taken(shown)
+        self._rows += rows
+        return rows
 
     def _take_after(self, state=True):
         with torch.no_grad():
             if state:
-                self._all(self.layout.states())
-            self._all(self.layout.parameters())
+                self._take(self.layout.states())
+            rows = self._take(self.layout.parameters())
+        self._left = (self.step, measuring.readings([row.measured for row in rows]))
 
     def _write(self):
+        """Begins to move the step's numbers; the pen writes them when they are there."""
         if self._writer is None:
             return
-        scalars = {**self.layout.scalars(), **self._scalars}
-        left, found = self._left[1], finish(self._found or [])
-        found = [{**row, "name": ("begin/" if row["name"].startswith("param/") else "begin.model/") + row["name"].split("/", 1)[1]}
-                 for row in found if row["digest"] != left.get(row["name"], row["digest"])]
-        rows = finish(self._rows)
-        self._left = (self.step, {row["name"]: row["digest"] for row in rows if row["name"].startswith(("param/", "model/"))})
-        self._writer.line({
-            "step": self.step, "computed": self._computed, "loss": _number(self._loss), "losses": [_number(x) for x in self._losses],
-            "scalars": {key: _number(value) for key, value in scalars.items() if value is not None}, "groups": self._groups,
-            "batch": self._batch, "rng": _generators(), "outputs": finish(self._outputs), "locals": finish(self._locals), "tensors": found + rows,
-            "values": self._writer.values(self.step, self._kept) if self._kept else None})
+        scalars = {key: value for key, value in {**self.layout.scalars(), **self._scalars}.items() if value is not None}
+        said = {"step": self.step, "computed": self._computed, "loss": self._loss, "losses": self._losses, "scalars": scalars,
+                "groups": self._groups, "batch": self._batch, "rng": _generators()}
+        rows, found, outputs, micros, kept, step = self._rows, self._found or [], self._outputs, self._locals, self._kept, self.step
+        singles = {id(t): t.detach().double() for t in _tensors([said[key] for key in ("loss", "losses", "scalars", "groups")])}
+        transfer = Transfer([row.measured[0] for row in (*rows, *found, *micros, *(row for _, _, row in outputs))],
+                            [*singles.values(), *self._batch])
+        timed = self._cost.timed()
+
+        def write():
+            said["batch"] = [[f"{digest & _MASK:016x}" for digest in transfer.numbers(vector, "q")] for vector in said["batch"]]
+            for key in ("loss", "losses", "scalars", "groups"):
+                said[key] = _numbers(said[key], lambda t: transfer.numbers(singles[id(t)])[0])
+            said["values"] = self._writer.values(step, kept) if kept else None
+            for micro, number, row in outputs:
+                row.more = (("sample", said["batch"][micro][number]),)
+            made, digests = finish(rows, transfer)
+            begun = dict(zip((row.name for row in found), finish(found, transfer)[1]))
+            changed = [row for row in found if begun[row.name] != self._digests.get(row.name, begun[row.name])]
+            self._digests = {_BEGIN[place] + of: digest for (place, _, of), digest in zip((row.name.partition("/") for row in rows), digests)
+                             if place in _BEGIN}
+            self._writer.line(said, outputs=finish([row for _, _, row in outputs], transfer)[0], locals=finish(micros, transfer)[0],
+                              tensors=b", ".join(text for text in (finish(changed, transfer)[0], made) if text))
+            timed()
+
+        self._pen.later(write)
         self._written = self.step
 
-    def _measure(self):
-        """After the first steps every 2^n-th is recorded, so that recording takes at most 3 % of the time."""
-        now = time.monotonic()
-        if self.every is None and self.step - (self._offset or 0) == _FIRST:
-            share = self._spent / max(1e-9, now - self._last - self._spent)
-            self.every = 1 if share < 0.03 else 1 << math.ceil(math.log2(share / 0.03))
-        self._last, self._spent = now, 0.0
-
     def _clear(self):
+        self._stage.flush()
         self._found = None
         self._loss, self._losses, self._scalars, self._batch = None, [], {}, []
         self._locals, self._micro, self._fired = [], 0, set()
@@ -263,10 +276,41 @@ class Recorder:
         self._rows, self._kept, self._groups = [], {}, []
 
 
-def _number(value):
-    if value is None:
+def _single(value):
+    """A number, as it lies on its device; without a collective: None where it is a summand of several ranks."""
+    if not torch.is_tensor(value):
+        return float(value)
+    if is_dtensor(value):
+        if any(not p.is_replicate() for p in value.placements):
+            return None
+        value = value.to_local()
+    return value.detach()
+
+
+def _squares(norm):
+    """Of a norm that is not joined over the ranks yet this rank's share of its square; None: another rank has it too."""
+    if any(getattr(p, "norm_type", 2) != 2 for p in norm.placements):
         return None
-    return float(value.double().item() if torch.is_tensor(value) else value)
+    mesh = norm.device_mesh
+    if any(at and not p.is_partial() for at, p in zip(mesh.get_coordinate(), norm.placements)):
+        return None
+    return norm.to_local().detach().double().square()
+
+
+def _tensors(value):
+    if torch.is_tensor(value):
+        return [value]
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return [t for one in held for t in _tensors(one)]
+
+
+def _numbers(value, number):
+    """The same with numbers in place of tensors."""
+    if torch.is_tensor(value):
+        return number(value)
+    if isinstance(value, dict):
+        return {key: _numbers(held, number) for key, held in value.items()}
+    return [_numbers(held, number) for held in value] if isinstance(value, (list, tuple)) else value
 
 
 def _generators():
@@ -274,9 +318,9 @@ def _generators():
     def of(data):
         return hashlib.blake2b(data, digest_size=8).hexdigest()
 
-    found = {"python": of(repr(random.getstate()).encode()), "torch": of(bytes(torch.get_rng_state().tolist()))}
+    found = {"python": of(repr(random.getstate()).encode()), "torch": of(raw(torch.get_rng_state()))}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
-        found["cuda"] = of(bytes(torch.cuda.get_rng_state().tolist()))
+        found["cuda"] = of(raw(torch.cuda.get_rng_state()))
     return found
 
 

@@ -12,10 +12,10 @@ Both are sums over elements: those of a tensor's parts add up to that of the who
 import torch
 
 PATTERNS = 8
-_ROW = 65536
+ROW = 65536
 _MASK = (1 << 64) - 1
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-_MOST_ROWS = 64  # that are read at once
+_MOSTROWS = 64  # that are read at once
 
 
 def ranges(of):
@@ -46,32 +46,32 @@ def _signed(number):
     return number - (1 << 64) if number >> 63 else number
 
 
-def _factor(row):
-    return _signed(mixed(row ^ 0x5A5A5A5A) | 1)
-
-
-def _pattern(number):
-    """Eight signs, from the number's bits."""
-    return [1.0 - 2.0 * (number >> (8 + k) & 1) for k in range(PATTERNS)]
-
-
 class _Tables:
-    """What depends on the column, on one device; and rows' factors and signs, as they are needed."""
+    """What depends on the column or on the row, on one device. hashes [columns and some more]: the digest's weight is the hash
+    with its last bit set, sign k its bit 8 + k. factors, row_signs [rows]: sign k of a row is bit 8 + k."""
     made = {}
 
     def __init__(self, device):
-        columns = mixed_all(torch.arange(_ROW))
-        self.weights = (columns | 1).to(device)
-        self.signs = torch.stack([1.0 - 2.0 * (columns >> (8 + k) & 1).double() for k in range(PATTERNS)]).to(device)
-        self.device, self.rows = device, 0
+        self.device, self.rows, self._signs = device, 0, None
+        self.hashes = mixed_all(torch.arange(2 * ROW)).to(device)
 
     def of_rows(self, end):
-        """Factors [rows] and signs [rows, 8] of at least `end` rows."""
+        """(hashes, factors, row_signs), of at least `end` rows."""
         if self.rows < end:
-            self.rows = max(64, end, 2 * self.rows)
-            self.factors = torch.tensor([_factor(r) for r in range(self.rows)], dtype=torch.int64).to(self.device)
-            self.row_signs = torch.tensor([_pattern(mixed(r ^ 0x3C3C3C3C)) for r in range(self.rows)], dtype=torch.float64).to(self.device)
-        return self.factors, self.row_signs
+            self.rows = max(1024, end, 2 * self.rows)
+            rows = torch.arange(self.rows)
+            self.factors, self.row_signs = (mixed_all(rows ^ 0x5A5A5A5A) | 1).to(self.device), mixed_all(rows ^ 0x3C3C3C3C).to(self.device)
+        return self.hashes, self.factors, self.row_signs
+
+    def signs(self):
+        """[8, columns] in float64."""
+        if self._signs is None:
+            self._signs = _signs(self.hashes[:ROW])
+        return self._signs
+
+
+def _signs(hashes):
+    return torch.stack([1.0 - 2.0 * (hashes >> (8 + k) & 1).double() for k in range(PATTERNS)])
 
 
 def tables(device):
@@ -85,67 +85,47 @@ def _bits(flat):
     return flat.view(_BITS[flat.element_size()])
 
 
-def _numbers(flat):
-    return flat.to(torch.float64)
-
-
 def measure(flat, part):
-    """(digest, numbers): an int64 and a float64 vector on the tensor's device, the sum of squares and then the sketch,
-    range by range. `flat` has the part's elements in its order. Nothing waits for a device."""
-    flat = flat.detach()
-    if flat.is_complex():
-        flat = torch.view_as_real(flat).reshape(-1)[::2].contiguous()  # of complex numbers the real parts
-    flat = flat.contiguous().view(-1)
-    if part.index is not None:
-        return _scattered(flat, part)
-    table, count, size = tables(flat.device), ranges(part.of), flat.numel()
-    digest = torch.zeros((), dtype=torch.int64, device=flat.device)
-    numbers = torch.zeros(1 + count * PATTERNS, dtype=torch.float64, device=flat.device)
-    sketch = numbers[1:].view(count, PATTERNS)
-    factors, row_signs = table.of_rows((part.begin + size) // _ROW + 1)
-    at = 0
-    while at < size:
-        place = part.begin + at
-        row, column = divmod(place, _ROW)
-        bucket = place * count // part.of
-        edge = min(part.begin + size, -(-(bucket + 1) * part.of // count))  # where this range ends
-        rows = min((edge - place) // _ROW, _MOST_ROWS) if column == 0 else 0
-        if rows > 0:  # whole rows, within one range
-            block = flat[at:at + rows * _ROW].view(rows, _ROW)
-            digest += ((_bits(block).to(torch.int64) * table.weights).sum(1) * factors[row:row + rows]).sum()
-            values = _numbers(block)
-            numbers[0] += values.square().sum()
-            sketch[bucket] += ((values @ table.signs.t()) * row_signs[row:row + rows]).sum(0)
-            at += rows * _ROW
-            continue
-        end = min(place - column + _ROW, edge)
-        block = flat[at:at + end - place]
-        columns = slice(column, column + end - place)
-        digest += (_bits(block).to(torch.int64) * table.weights[columns]).sum() * factors[row]
-        values = _numbers(block)
-        numbers[0] += values.square().sum()
-        sketch[bucket] += torch.mv(table.signs[:, columns], values) * row_signs[row]
-        at += end - place
-    return digest, numbers
-
-
-def _scattered(flat, part):
-    """The same where a part's elements do not follow one another."""
+    """The tensor's numbers by PyTorch's own operations, on its device: float64 [10 * ranges], first the digest's pattern, then
+    the sum of squares, each in the first of `ranges` places, then the sketch. `flat` has the part's elements in its order.
+    Nothing waits for a device."""
     table, count = tables(flat.device), ranges(part.of)
-    digest = torch.zeros((), dtype=torch.int64, device=flat.device)
-    numbers = torch.zeros(1 + count * PATTERNS, dtype=torch.float64, device=flat.device)
-    factors, row_signs = table.of_rows(part.of // _ROW + 1)
-    for at in range(0, flat.numel(), 1 << 18):
-        index = part.index[at:at + (1 << 18)].to(flat.device)
-        block, row, column = flat[at:at + (1 << 18)], index // _ROW, index % _ROW
-        digest += (_bits(block).to(torch.int64) * table.weights[column] * factors[row]).sum()
-        values = _numbers(block)
-        numbers[0] += values.square().sum()
-        signed = table.signs[:, column] * row_signs[row].t() * values
+    out = torch.zeros((2 + PATTERNS) * count, dtype=torch.float64, device=flat.device)
+    digest, squares, sketch = out.view(torch.int64)[0], out[count], out[2 * count:].view(count, PATTERNS)
+    _, factors, row_signs = table.of_rows(part.of // ROW + 1)
+    for at, size, place in _blocks(part):
+        block = flat[at:at + size]
+        values = block.to(torch.float64)
+        squares += values.square().sum()
+        if isinstance(place, int):
+            row, column = divmod(place, ROW)
+            digest += (_bits(block).to(torch.int64) * (table.hashes[column:column + size] | 1)).sum() * factors[row]
+            sketch[place * count // part.of] += torch.mv(table.signs()[:, column:column + size], values) * _signs(row_signs[row])
+            continue
+        place = place.to(flat.device)
+        row, column = place // ROW, place % ROW
+        digest += (_bits(block).to(torch.int64) * (table.hashes[column] | 1) * factors[row]).sum()
+        signed = table.signs()[:, column] * _signs(row_signs[row]) * values
         sums = torch.zeros(PATTERNS, count, dtype=torch.float64, device=flat.device)
-        sums.index_add_(1, index * count // part.of, signed)
-        numbers[1:] += sums.t().reshape(-1)
-    return digest, numbers
+        sketch += sums.index_add_(1, place * count // part.of, signed).t()
+    return out
+
+
+def _blocks(part):
+    """(place in memory, size, place in the tensor) of what is read at once: within one row and range; or, where elements do not
+    follow one another, their places."""
+    count, at = ranges(part.of), 0
+    while at < part.count:
+        if part.index is not None:
+            place = part.index[at:at + (1 << 18)]
+            yield at, len(place), place
+            at += len(place)
+            continue
+        place = part.begin + at
+        edge = -(-(place * count // part.of + 1) * part.of // count)  # where this range ends
+        end = min(part.begin + part.count, edge, (place // ROW + 1) * ROW)
+        yield at, end - place, place
+        at += end - place
 
 
 def perturb(flat, part, seed, name):
@@ -154,6 +134,7 @@ def perturb(flat, part, seed, name):
     start = seed
     for letter in name.encode():
         start = mixed(start ^ letter)
+    flat = flat.detach().view(-1)
     index = part.index if part.index is not None else torch.arange(part.begin, part.begin + part.count)
     up = (mixed_all(index ^ _signed(start)) & 1).bool().to(flat.device)
     bits = _bits(flat)
@@ -165,29 +146,29 @@ def perturb(flat, part, seed, name):
 def digest(flat, begin=0):
     """The digest alone, an int, of contiguous elements whose first stands at `begin` of the whole."""
     flat = flat.detach().contiguous().view(-1)
-    table = tables(flat.device)
-    factors, _ = table.of_rows((begin + flat.numel()) // _ROW + 1)
+    weights = tables(flat.device).hashes | 1
+    _, factors, _ = tables(flat.device).of_rows((begin + flat.numel()) // ROW + 1)
     total, at = torch.zeros((), dtype=torch.int64, device=flat.device), 0
     while at < flat.numel():
-        row, column = divmod(begin + at, _ROW)
-        block = flat[at:at + _ROW - column]
-        total += (_bits(block).to(torch.int64) * table.weights[column:column + block.numel()]).sum() * factors[row]
+        row, column = divmod(begin + at, ROW)
+        block = flat[at:at + ROW - column]
+        total += (_bits(block).to(torch.int64) * weights[column:column + block.numel()]).sum() * factors[row]
         at += block.numel()
     return total.item() & _MASK
 
 
 def samples(tensors):
-    """A digest, as hexadecimal text, for each sample of a batch: for each index of the first axis, over all tensors that
-    have as many as the first one."""
+    """A digest for each sample of a batch, an int64 vector on its device: for each index of the first axis, over all tensors
+    that have as many as the first one. None: there is no sample."""
     tensors = [t for t in tensors if t.dim() > 0 and t.numel() > 0 and not t.is_complex()]
     if not tensors:
-        return []
+        return None
     count, total = tensors[0].shape[0], None
     for number, tensor in enumerate(t for t in tensors if t.shape[0] == tensors[0].shape[0]):
         bits = _bits(tensor.detach().contiguous()).reshape(count, -1).to(torch.int64)
-        weights = tables(bits.device).weights
-        if bits.shape[1] > _ROW:
-            weights = weights.repeat(-(-bits.shape[1] // _ROW))
-        sums = (bits * weights[:bits.shape[1]]).sum(1) * _factor(number)
-        total = sums if total is None else total + sums
-    return [f"{value & _MASK:016x}" for value in total.tolist()]
+        weights = tables(bits.device).hashes[:ROW] | 1
+        if bits.shape[1] > ROW:
+            weights = weights.repeat(-(-bits.shape[1] // ROW))
+        sums = (bits * weights[:bits.shape[1]]).sum(1) * _signed(mixed(number ^ 0x5A5A5A5A) | 1)
+        total = sums if total is None else total + sums.to(total.device)
+    return total

@@ -19,14 +19,21 @@ batch     of each micro-batch the digest of each sample.
 groups    the optimizer's options of each group of parameters, before the update.
 values    the safetensors file of this step's values, or null.
 """
-import base64
+import array
+import binascii
 import ctypes
 import json
 import math
 import os
+import queue
 import struct
+import threading
+import time
 
 import torch
+
+from . import native
+from .say import guarded
 
 _TYPES = {torch.float32: "F32", torch.float64: "F64", torch.bfloat16: "BF16", torch.float16: "F16"}
 _MASK = (1 << 64) - 1
@@ -36,24 +43,116 @@ def type_name(dtype):
     return _TYPES.get(dtype, str(dtype).replace("torch.", ""))
 
 
-def finish(rows):
-    """Rows whose digest and numbers still lie on their devices: one transfer a device."""
-    devices = {}
+class Transfer:
+    """What readings and single numbers of a step hold on their devices, on its way to this process: one copy for each device,
+    which nothing waits for until the numbers are asked for."""
+
+    def __init__(self, readings, scalars=()):
+        self._copies, self._raw, self._places, at, of_device = [], None, {}, 0, {}
+        for held in {id(r): r for r in readings}.values():
+            for vector in (held.numbers, held.digests):
+                if vector is not None:
+                    of_device.setdefault(vector.device, []).append((vector, held.stream))
+        for tensor in scalars:
+            of_device.setdefault(tensor.device, []).append((tensor, None))
+        for device, held in of_device.items():
+            for vector, _ in held:
+                self._places[id(vector)] = at
+                at += vector.numel()
+            self._copies.append(_copied(device, held))
+
+    def bytes(self):
+        """All numbers, of 8 bytes each."""
+        if self._raw is None:
+            for _, event in self._copies:
+                if event is not None:
+                    event.synchronize()
+            self._raw = b"".join([raw(copy) for copy, _ in self._copies])
+            self._copies = []
+        return self._raw
+
+    def place(self, vector):
+        """Where its numbers begin, as a number of them."""
+        return self._places[id(vector)]
+
+    def numbers(self, vector, kind="d"):
+        """Its numbers; q: as patterns."""
+        return struct.unpack_from(f"={vector.numel()}{kind}", self.bytes(), self.place(vector) * 8)
+
+
+def _copied(device, held):
+    """(the numbers on their way to the CPU, what says that they are there)."""
+    if device.type != "cuda":
+        return torch.cat([vector.reshape(-1).view(torch.float64) for vector, _ in held]).cpu(), None
+    stream = torch.cuda.current_stream(device)
+    for vector, other in held:
+        if other is not None and other != stream:
+            stream.wait_stream(other)
+            vector.record_stream(stream)
+    with torch.cuda.device(device):
+        whole = torch.cat([vector.reshape(-1).view(torch.float64) for vector, _ in held])
+        copy = torch.empty(whole.shape, dtype=torch.float64, pin_memory=True)
+        copy.copy_(whole, non_blocking=True)
+        event = torch.cuda.Event(blocking=True)
+        event.record()
+    return copy, event
+
+
+class Row:
+    """A tensor that was read: what read() gave of it, and what else is said of it."""
+    __slots__ = ("name", "dtype", "part", "more", "measured")
+
+    def __init__(self, name, dtype, part, measured, more=()):
+        self.name, self.dtype, self.part, self.measured, self.more = name, dtype, part, measured, more
+
+
+_heads = {}
+
+
+def _head(row):
+    """What is said of a row before its numbers, as JSON that is not closed."""
+    key = (row.name, row.dtype, row.part.key, row.part.dims, row.more)
+    known = _heads.get(key)
+    if known is None:
+        if len(_heads) > 1 << 16:
+            _heads.clear()
+        said = {"name": row.name, **dict(row.more), "dtype": type_name(row.dtype), "of": row.part.of, "shape": row.part.dims,
+                "begin": row.part.begin, "count": row.part.count}
+        if row.part.runs is not None:
+            said["runs"] = row.part.runs
+        known = _heads[key] = json.dumps(said)[:-1].encode()
+    return known
+
+
+def finish(rows, transfer):
+    """(the JSON texts of rows, joined by commas; their digests)."""
+    places, known = array.array("q"), {}
     for row in rows:
-        devices.setdefault(row["measured"][0].device, []).append(row)
-    for of_device in devices.values():
-        digests = torch.stack([row["measured"][0] for row in of_device]).tolist()
-        numbers = torch.cat([row["measured"][1] for row in of_device]).cpu()
-        width, raw, at = numbers.element_size(), _bytes(numbers), 0
-        for row, digest in zip(of_device, digests):
-            end = at + row.pop("measured")[1].numel()
-            row["digest"], row["squares"] = f"{digest & _MASK:016x}", struct.unpack_from("=d", raw, at * width)[0]
-            row["sketch"] = base64.b64encode(raw[(at + 1) * width:end * width]).decode()
-            at = end
-    return rows
+        held, slot, count = row.measured
+        at = known.get(id(held))
+        if at is None:
+            numbers = transfer.place(held.numbers)
+            at = known[id(held)] = (numbers if held.digests is None else transfer.place(held.digests), numbers + held.slots, numbers + 2 * held.slots)
+        places.extend((at[0] + slot, at[1] + slot, at[2] + 8 * slot, count))
+    heads = [_head(row) for row in rows]
+    return (native.rows if native.library() else _rows)(heads, places, transfer.bytes())
 
 
-def _bytes(tensor):
+def _rows(heads, places, numbers):
+    """As native.rows()."""
+    texts, digests = [], []
+    for i, head in enumerate(heads):
+        at, squares, sketch, count = places[4 * i:4 * i + 4]
+        digest = sum(struct.unpack_from(f"={count}q", numbers, at * 8)) & _MASK
+        squared = sum(struct.unpack_from(f"={count}d", numbers, squares * 8))
+        squared = repr(squared) if math.isfinite(squared) else f'"{squared}"'
+        text = binascii.b2a_base64(numbers[sketch * 8:(sketch + 8 * count) * 8], newline=False)
+        texts.append(b'%s, "digest": "%016x", "squares": %s, "sketch": "%s"}' % (head, digest, squared.encode(), text))
+        digests.append(digest)
+    return b", ".join(texts), digests
+
+
+def raw(tensor):
     """The bytes of a tensor on the CPU, without numpy; its storage as a sequence gives one at a time, which takes seconds."""
     tensor = tensor.contiguous()
     return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
@@ -69,9 +168,9 @@ def write_safetensors(path, tensors):
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with open(path + ".tmp", "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
+        file.write(len(text).toraw(8, "little") + text)
         for name in order:
-            file.write(_bytes(tensors[name].detach().cpu()))
+            file.write(raw(tensors[name].detach().cpu()))
     os.replace(path + ".tmp", path)
 
 
@@ -99,7 +198,7 @@ class Writer:
             last = self._last(path)
             if step <= last:
                 raise Taken(f"{path} is there already, the record of another training up to step {last}: name another folder with ZS_PROBE")
-        self._file = open(path, "a", encoding="utf-8")
+        self._file = open(path, "ab")
         self.line(head)
 
     @staticmethod
@@ -120,12 +219,16 @@ class Writer:
                 last = max(last, int(row.get("step", 0)), int(row.get("end", 0)))
         return last
 
-    def line(self, row):
+    def line(self, row, **lists):
+        """A line: a JSON object, and lists in it whose members are texts already, joined by commas."""
         try:
             text = json.dumps(row, allow_nan=False)
         except ValueError:  # what is not finite is a value: as text
             text = json.dumps(_quoted(row))
-        self._file.write(text + "\n")
+        parts = [text[:-1].encode()]
+        for key, texts in lists.items():
+            parts += [f', "{key}": ['.encode(), texts, b"]"]
+        self._file.write(b"".join((*parts, b"}\n")))
         self._file.flush()
 
     def values(self, step, tensors):
@@ -135,3 +238,39 @@ class Writer:
 
     def close(self):
         self._file.close()
+
+
+class Pen:
+    """A thread that writes what was taken, in order, while the training goes on: at most two steps behind it."""
+
+    def __init__(self):
+        self._process, self._jobs, self._thread, self.spent = os.getpid(), queue.Queue(2), None, 0.0
+
+    def later(self, job):
+        """Calls `job` in the thread; waits where two wait already."""
+        if self._process != os.getpid():  # a fork has no threads
+            self._process, self._jobs, self._thread = os.getpid(), queue.Queue(2), None
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="zs_probe", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:  # the interpreter ends, and starts no thread
+                self._thread = None
+                guarded(job)()
+                return
+        self._jobs.put(job)
+
+    def _run(self):
+        while True:
+            job = self._jobs.get()
+            if job is None:
+                return
+            guarded(job)()
+            self.spent = time.thread_time()
+
+    def close(self):
+        """Returns when all is written."""
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join()
+            self._thread = None

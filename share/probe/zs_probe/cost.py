@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What recording costs a training's steps, and which steps are recorded so that it stays small."""
+import math
+import statistics
+import time
+
+import torch
+
+from . import measuring
+
+_FIRST = 16   # steps that are recorded whatever they cost
+_WARM = 4     # of them, in which all is made that is made once
+_MOST = 0.01  # of the time
+
+
+class Cost:
+    """Used as a context it counts this process's time. A GPU works beside it, where it has the time: of the two the longer
+    counts."""
+
+    def __init__(self, asked):
+        self._spent, self._depth, self._begun, self._last, self._written = 0.0, 0, 0.0, time.monotonic(), 0.0
+        self._events, self._steps, self._device = [], {}, {}
+        self._step, self._over = 0, not asked
+
+    def __enter__(self):
+        if self._depth == 0:
+            self._begun = time.monotonic()
+        self._depth += 1
+
+    def __exit__(self, *_):
+        self._depth -= 1
+        if self._depth == 0:
+            self._spent += time.monotonic() - self._begun
+
+    def read(self, items, earlier=()):
+        """measuring.read(), whose time on a GPU is taken in the first steps."""
+        device = next((tensor.device for tensor, _ in items if tensor.is_cuda), None)
+        if self._over or device is None:
+            return measuring.read(items, earlier)
+        with torch.cuda.device(device):
+            events = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            events[0].record()
+            found = measuring.read(items, earlier)
+            events[1].record()
+        self._events.append(events)
+        return found
+
+    def timed(self):
+        """What is to be called when the GPU has done what this step asked of it."""
+        events, self._events = self._events, []
+        step = self._step
+
+        def take():
+            if not self._over:
+                self._device[step] = sum(begin.elapsed_time(end) for begin, end in events) / 1000
+        return take
+
+    def stride(self, step, pen):
+        """At the end of a step, the number of steps since the probe began: after the first steps the power of two that keeps
+        recording below one per cent of the time; before, None."""
+        now, spent = time.monotonic(), self._spent
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            written = 0.0
+        else:  # the pen takes a processor from the training
+            written, self._written = pen.spent - self._written, pen.spent
+        self._steps[self._step] = (now - self._last, spent + written)
+        self._last, self._spent = now, 0.0
+        self._step += 1
+        known = [s for s in self._steps if s >= _WARM and s in self._device]
+        if step < _FIRST or len(known) < (_FIRST - _WARM) // 2:
+            return None
+        self._over = True
+        shares = [max(self._steps[s][1], self._device[s]) / max(1e-9, self._steps[s][0] - max(self._steps[s][1], self._device[s])) for s in known]
+        share = statistics.median(shares)
+        return 1 if share <= _MOST else 1 << math.ceil(math.log2(share / _MOST))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the parts of a list of tensors are cut into stretches, each of which one thread or one block of threads reads, and
+how the stretches add up to slots: one slot for each range of each tensor (sketch.py)."""
+import torch
+
+from .sketch import ROW, ranges
+
+WIDTH = 4096   # columns of a stretch
+_HEIGHT = 16   # rows, at most
+_MOST_RUNS = 1 << 16  # of a part whose elements do not follow one another
+
+
+class Cut:
+    """stretches [n, 5], int64: the tensor's number; what is to be taken from an element's index for its place in memory; the
+    first and the last index, exclusive; the first column, a multiple of WIDTH. Of the elements between the two those of WIDTH columns
+    from that column on belong to it. first [slots + 1]: the first stretch of each slot. tensor_of [slots]: the slot's tensor."""
+
+    def __init__(self, parts):
+        rows, first, tensor_of, self.slots_of = [], [], [], []
+        for number, part in enumerate(parts):
+            runs, count = _runs(part), ranges(part.of)
+            of_slot = [[] for _ in range(count)]
+            for at, begin, end in runs:
+                _cut(of_slot, number, begin - at, begin, end, part.of)
+            self.slots_of.append((len(first), count))
+            for slot in of_slot:
+                first.append(len(rows))
+                tensor_of.append(number)
+                rows.extend(slot)
+        first.append(len(rows))
+        self.tensors, self.slots, self.count = len(parts), len(tensor_of), len(rows)
+        self.rows = max((end for _, _, _, end, _ in rows), default=0) // ROW + 1
+        self._held = {torch.device("cpu"): (torch.tensor(rows, dtype=torch.int64).view(-1, 5), torch.tensor(first, dtype=torch.int64),
+                                            torch.tensor(tensor_of, dtype=torch.int64))}
+        self.tables = {}  # of a device: addresses, and the same there
+
+    def on(self, device):
+        if device not in self._held:
+            self._held[device] = tuple(t.to(device) for t in self._held[torch.device("cpu")])
+        return self._held[device]
+
+
+def _cut(of_slot, number, base, begin, end, of):
+    """Puts the stretches of the elements [begin, end) into their slots."""
+    count = len(of_slot)
+    while begin < end:
+        slot = begin * count // of
+        edge = min(end, -(-(slot + 1) * of // count))  # where this range ends
+        if edge - begin >= ROW:  # blocks of columns, over several rows
+            for top in range(begin // ROW, (edge - 1) // ROW + 1, _HEIGHT):
+                low, high = max(begin, top * ROW), min(edge, (top + _HEIGHT) * ROW)
+                for column in range(0, ROW, WIDTH):
+                    if _meets(low, high, column):
+                        of_slot[slot].append((number, base, low, high, column))
+        else:
+            for low in _pieces(begin, edge):
+                of_slot[slot].append((number, base, *low, low[0] % ROW // WIDTH * WIDTH))
+        begin = edge
+
+
+def _meets(low, high, column):
+    """Whether elements [low, high) have any in WIDTH columns from that one on."""
+    return high - low >= ROW or any(max(low, row + column) < min(high, row + column + WIDTH)
+                                    for row in (low // ROW * ROW, (high - 1) // ROW * ROW))
+
+
+def _pieces(begin, end):
+    while begin < end:
+        high = min(end, (begin // WIDTH + 1) * WIDTH)
+        yield begin, high
+        begin = high
+
+
+def _runs(part):
+    """(place in memory, begin, end) of each run of consecutive elements."""
+    if part.index is None:
+        return [(0, part.begin, part.begin + part.count)] if part.count else []
+    edges = (torch.nonzero(part.index[1:] - part.index[:-1] != 1).view(-1) + 1).tolist()
+    starts = [0] + edges
+    begins = part.index[torch.tensor(starts)].tolist()
+    return [(at, begin, begin + end - at) for at, end, begin in zip(starts, edges + [part.index.numel()], begins)]
+
+
+_cuts = {}
+
+
+def cut_of(parts):
+    """The cut of a list of parts; made once. None where a part has too many runs for it."""
+    key = tuple([part.key for part in parts])
+    if key not in _cuts:
+        _cuts[key] = None if any(part.index is not None and _many(part) for part in parts) else Cut(parts)
+    return _cuts[key]
+
+
+def _many(part):
+    return int((part.index[1:] - part.index[:-1] != 1).sum()) >= _MOST_RUNS

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Digests, sums of squares and sketches of many tensors at once, by the fastest way that a device has: on processors native.c,
+on GPUs kernels.py, and PyTorch's own operations (sketch.py) where neither compiles. All of them compute the same."""
+import functools
+
+import torch
+
+from . import native, sketch
+from .cut import cut_of
+from .say import say
+
+_STAGED = 1 << 24  # bytes of a tensor that is copied
+_MOST = 1 << 26  # elements that are read by one launch: what a layout makes for it lives no longer
+
+
+class Reading:
+    """What one launch computes. `digests`, where it is not None, has the digests alone; `numbers` has then only what differed
+    from an earlier reading."""
+
+    def __init__(self, numbers, slots, cut=None, digests=None):
+        self.numbers, self.slots, self.cut, self.digests = numbers, slots, cut, digests
+        self.stream = torch.cuda.current_stream(numbers.device) if numbers.is_cuda else None
+
+
+@functools.lru_cache(None)
+def _way(device, dtype):
+    """The module that reads tensors of this type there; None: PyTorch's own operations."""
+    if device.type == "cpu":
+        return native if native.takes(dtype) else None
+    if device.type != "cuda":
+        return None
+    try:
+        from . import kernels
+        return kernels if kernels.takes(dtype) and kernels.works(device) else None
+    except Exception as error:  # noqa: BLE001  Triton is not there, or has no compiler
+        say(f"Triton's kernels are not compiled ({type(error).__name__}: {error}): tensors of GPUs are read by PyTorch's own operations, which takes longer")
+        return None
+
+
+def prepare(device):
+    """Makes what is made once."""
+    sketch.tables(device)
+    _way(device, torch.float32)
+
+
+def _flat(tensor):
+    if tensor.is_contiguous() and not tensor.is_complex():
+        return tensor
+    tensor = tensor.detach()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor)[..., 0]  # of complex numbers the real parts
+    return tensor.contiguous().view(-1)
+
+
+def _groups(items):
+    """Numbers of the items that one launch reads."""
+    groups = {}
+    for number, (flat, part) in enumerate(items):
+        groups.setdefault((flat.device, flat.dtype), []).append(number)
+    for numbers in groups.values():
+        group, size = [], 0
+        for number in numbers:
+            if group and size + items[number][1].count > _MOST:
+                yield group
+                group, size = [], 0
+            group.append(number)
+            size += items[number][1].count
+        yield group
+
+
+def read(items, earlier=()):
+    """Of each (flat tensor, Part) the (Reading, first slot, number of slots). Nothing waits for a GPU. `earlier`: Readings of
+    the same list before; only what differs from them is read whole."""
+    items = [(_flat(tensor), part) for tensor, part in items]
+    found, launches = [None] * len(items), 0
+    for numbers in _groups(items):
+        flats, parts = [items[n][0] for n in numbers], [items[n][1] for n in numbers]
+        way = _way(flats[0].device, flats[0].dtype)
+        cut = cut_of(parts) if way else None
+        if cut is None:
+            for n in numbers:
+                count = sketch.ranges(items[n][1].of)
+                found[n] = (Reading(sketch.measure(items[n][0].detach().view(-1), items[n][1]), count), 0, count)
+            continue
+        before = earlier[launches] if launches < len(earlier) else None
+        launches += 1
+        if before is not None and before.cut is cut and before.numbers.device == flats[0].device:
+            reading = _again(way, cut, flats, before)
+        else:
+            reading = Reading(way.measure(cut, flats), cut.slots, cut)
+        for n, (slot, count) in zip(numbers, cut.slots_of):
+            found[n] = (reading, slot, count)
+    return found
+
+
+def readings(found):
+    """The launches of what read() gave, in order."""
+    return list({id(reading): reading for reading, _, _ in found if reading.cut is not None}.values())
+
+
+def _again(way, cut, flats, before):
+    digests = way.measure(cut, flats, digests_only=True)
+    changed = digests.view(torch.int64)[:cut.slots] != before.numbers.view(torch.int64)[:cut.slots]
+    wanted = torch.zeros(cut.tensors, dtype=torch.int32, device=digests.device)
+    wanted.index_add_(0, cut.on(digests.device)[2], changed.to(torch.int32))
+    if wanted.device.type == "cpu" and not wanted.any():
+        return Reading(digests.new_zeros((2 + sketch.PATTERNS) * cut.slots), cut.slots, cut, digests[:cut.slots])
+    return Reading(way.measure(cut, flats, wanted=wanted), cut.slots, cut, digests[:cut.slots])
+
+
+class Stage:
+    """Reads tensors that live no longer than a hook, many at once: on a GPU it copies small ones, and reads the copies when
+    there are some; one by one each would cost this process more time than the GPU."""
+
+    def __init__(self, read_all):
+        self._read, self._buffers, self._waiting, self._streams = read_all, {}, {}, {}
+
+    def add(self, row, tensor, part):
+        """row.measured is there after flush()."""
+        size = tensor.element_size() * part.count
+        if not tensor.is_cuda or size > _STAGED or tensor.is_complex() or part.count == 0:
+            row.measured, = self._read([(tensor, part)])
+            return
+        stream = torch._C._cuda_getCurrentRawStream(tensor.device.index)
+        key = (tensor.device, tensor.dtype, stream)
+        if key not in self._buffers:
+            most = min(4 * _STAGED, max(_STAGED, torch.cuda.memory_allocated(tensor.device) // 200))
+            self._buffers[key] = torch.empty(most // tensor.element_size(), dtype=tensor.dtype, device=tensor.device)
+            self._waiting[key], self._streams[key] = [], torch.cuda.current_stream(tensor.device)
+        waiting, buffer = self._waiting[key], self._buffers[key]
+        at = waiting[-1][3] if waiting else 0
+        if at + part.count > buffer.numel():
+            self._flush(key)
+            waiting, at = self._waiting[key], 0
+        copy = buffer.narrow(0, at, part.count)
+        copy.copy_(tensor.detach().reshape(-1))
+        waiting.append((row, copy, part, -(-(at + part.count) // 16) * 16))
+
+    def _flush(self, key):
+        waiting, self._waiting[key] = self._waiting[key], []
+        if waiting:
+            with torch.cuda.stream(self._streams[key]):
+                for (row, *_), measured in zip(waiting, self._read([(copy, part) for _, copy, part, _ in waiting])):
+                    row.measured = measured
+
+    def flush(self):
+        """Reads what waits, and lets the buffers go."""
+        for key in list(self._buffers):
+            self._flush(key)
+        self._buffers, self._waiting = {}, {}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""native.c, compiled once by this machine's C compiler ($CC, or cc) into a folder of the cache, for tensors on processors."""
+import array
+import ctypes
+import functools
+import hashlib
+import os
+import subprocess
+import tempfile
+
+import torch
+
+from .say import say
+from .sketch import PATTERNS, tables
+
+_TYPES = {kind: number for number, kind in enumerate((torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.int16,
+                                                       torch.int32, torch.int64, torch.uint8))}
+_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-pthread", "-w")
+
+
+def _machine():
+    """What -march=native depends on."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return "".join(sorted({line for line in file if line.startswith(("flags", "Features", "model name"))}))
+    except OSError:
+        return " ".join(os.uname())
+
+
+def _folders():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    yield os.path.join(cache, "zs", "probe")
+    yield tempfile.mkdtemp(prefix="zs_probe.")
+
+
+def _compile():
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native.c")
+    compiler = (os.environ.get("CC") or "cc").split()
+    with open(source, "rb") as file:
+        key = hashlib.blake2b(file.read() + repr((compiler, _FLAGS, _machine())).encode(), digest_size=12).hexdigest()
+    for folder in _folders():
+        path = os.path.join(folder, key + ".so")
+        if os.path.exists(path):
+            return path
+        try:
+            os.makedirs(folder, exist_ok=True)
+            made, name = tempfile.mkstemp(dir=folder)
+            os.close(made)
+        except OSError:
+            continue
+        try:
+            subprocess.run([*compiler, *_FLAGS, "-o", name, source], check=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+            os.replace(name, path)
+        finally:
+            if os.path.exists(name):
+                os.remove(name)
+        return path
+    raise OSError("no folder can be written")
+
+
+@functools.lru_cache(None)
+def library():
+    """The compiled functions, or None, which is said."""
+    try:
+        made = ctypes.CDLL(_compile())
+    except (OSError, subprocess.SubprocessError) as error:
+        say(f"native.c is not compiled ({type(error).__name__}: {error}): tensors on processors are read by PyTorch's own operations, which takes longer")
+        return None
+    p, n, i = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+    made.zs_measure.argtypes, made.zs_measure.restype = (p, n, p, p, i, i, p, p, p, i, p, n, p, p), None
+    made.zs_rows.argtypes, made.zs_rows.restype = (n, ctypes.c_char_p, p, p, ctypes.c_char_p, p, p), n
+    return made
+
+
+def takes(dtype):
+    return dtype in _TYPES and library() is not None
+
+
+def measure(cut, flats, digests_only=False, wanted=None):
+    """The slots of a cut, of tensors of one type: float64 [10 * slots], first the digests' patterns, then the sums of squares,
+    then the sketches. wanted: int32 of each tensor whether it is to be read; the others' slots are 0."""
+    table = tables(torch.device("cpu"))
+    stretches, first, _ = cut.on(torch.device("cpu"))
+    addresses = (ctypes.c_void_p * cut.tensors)(*[flat.data_ptr() for flat in flats])
+    sums = torch.empty(cut.count * (2 + PATTERNS), dtype=torch.float64)
+    out = torch.empty(cut.slots * (2 + PATTERNS), dtype=torch.float64)
+    hashes, factors, row_signs = table.of_rows(cut.rows)
+    library().zs_measure(stretches.data_ptr(), cut.count, addresses, None if wanted is None else wanted.data_ptr(), _TYPES[flats[0].dtype], digests_only,
+                         hashes.data_ptr(), factors.data_ptr(), row_signs.data_ptr(), torch.get_num_threads(), sums.data_ptr(), cut.slots,
+                         first.data_ptr(), out.data_ptr())
+    return out
+
+
+def rows(heads, places, numbers):
+    """(JSON texts of rows, joined by commas; their digests): see writer.finish(). `places` has four numbers for each."""
+    sizes, digests = array.array("q", map(len, heads)), array.array("Q", bytes(8 * len(heads)))
+    to = ctypes.create_string_buffer(sum(sizes) + 160 * len(heads) + 88 * sum(places[3::4]))
+    size = library().zs_rows(len(heads), b"".join(heads), sizes.buffer_info()[0], places.buffer_info()[0], numbers, digests.buffer_info()[0], to)
+    return to.raw[:size], digests.tolist()

@@ -102,7 +102,7 @@ def attach(x, optimizer=None, folder="probe", every=None, values=None, outputs=(
         x, optimizer = x
     if deepspeed.is_engine(x):
         for recorder in recorders:  # ZS_PROBE attached it already
-            if getattr(recorder.layout, "engine", None) is x:
+            if getattr(recorder.layout, "engine", None) is x and not recorder.closed:
                 return recorder
         return of_engine(x, folder, every, values, outputs)
     kinds = {kind.__name__ for kind in type(x).__mro__}

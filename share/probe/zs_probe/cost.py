@@ -18,7 +18,7 @@ class Cost:
     counts."""
 
     def __init__(self, asked):
-        self._spent, self._depth, self._begun, self._last, self._written = 0.0, 0, 0.0, time.monotonic(), 0.0
+        self._spent, self._depth, self._begun, self._last = 0.0, 0, 0.0, time.monotonic()
         self._events, self._steps, self._device = [], {}, {}
         self._step, self._over = 0, not asked
 
@@ -55,15 +55,11 @@ class Cost:
                 self._device[step] = sum(begin.elapsed_time(end) for begin, end in events) / 1000
         return take
 
-    def stride(self, step, pen):
+    def stride(self, step):
         """At the end of a step, the number of steps since the probe began: after the first steps the power of two that keeps
         recording below one per cent of the time; before, None."""
         now, spent = time.monotonic(), self._spent
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
-            written = 0.0
-        else:  # the pen takes a processor from the training
-            written, self._written = pen.spent - self._written, pen.spent
-        self._steps[self._step] = (now - self._last, spent + written)
+        self._steps[self._step] = (now - self._last, spent)
         self._last, self._spent = now, 0.0
         self._step += 1
         known = [s for s in self._steps if s >= _WARM and s in self._device]

@@ -16,28 +16,42 @@ class Cut:
     from that column on belong to it. first [slots + 1]: the first stretch of each slot. tensor_of [slots]: the slot's tensor."""
 
     def __init__(self, parts):
-        rows, first, tensor_of, self.slots_of = [], [], [], []
-        for number, part in enumerate(parts):
-            runs, count = _runs(part), ranges(part.of)
-            of_slot = [[] for _ in range(count)]
-            for at, begin, end in runs:
-                _cut(of_slot, number, begin - at, begin, end, part.of)
-            self.slots_of.append((len(first), count))
-            for slot in of_slot:
-                first.append(len(rows))
-                tensor_of.append(number)
-                rows.extend(slot)
-        first.append(len(rows))
-        self.tensors, self.slots, self.count = len(parts), len(tensor_of), len(rows)
-        self.rows = max((end for _, _, _, end, _ in rows), default=0) // ROW + 1
-        self._held = {torch.device("cpu"): (torch.tensor(rows, dtype=torch.int64).view(-1, 5), torch.tensor(first, dtype=torch.int64),
-                                            torch.tensor(tensor_of, dtype=torch.int64))}
+        stretches, firsts, self.slots_of, slots, count = [], [], [], 0, 0
+        for part in parts:
+            rows, first = _of(part)
+            stretches.append(rows)
+            firsts.append(first + count)
+            self.slots_of.append((slots, len(first)))
+            slots, count = slots + len(first), count + len(rows)
+        self.tensors, self.slots, self.count = len(parts), slots, count
+        rows = torch.cat(stretches)
+        rows[:, 0] = torch.repeat_interleave(torch.tensor([len(s) for s in stretches]))
+        tensor_of = torch.repeat_interleave(torch.tensor([len(f) for f in firsts]))
+        self.rows = int(rows[:, 3].max()) // ROW + 1 if count else 1
+        self._held = {torch.device("cpu"): (rows, torch.cat([*firsts, torch.tensor([count])]), tensor_of)}
         self.tables = {}  # of a device: addresses, and the same there
 
     def on(self, device):
         if device not in self._held:
             self._held[device] = tuple(t.to(device) for t in self._held[torch.device("cpu")])
         return self._held[device]
+
+
+_known = {}
+
+
+def _of(part):
+    """(stretches, the first of each slot) of one part."""
+    if part.key not in _known:
+        if len(_known) >= 1 << 14:
+            _known.clear()
+        of_slot = [[] for _ in range(ranges(part.of))]
+        for at, begin, end in _runs(part):
+            _cut(of_slot, 0, begin - at, begin, end, part.of)
+        counts = torch.tensor([len(slot) for slot in of_slot])
+        rows = torch.tensor([row for slot in of_slot for row in slot], dtype=torch.int64).view(-1, 5)
+        _known[part.key] = rows, counts.cumsum(0) - counts
+    return _known[part.key]
 
 
 def _cut(of_slot, number, base, begin, end, of):
@@ -85,9 +99,11 @@ _cuts = {}
 
 
 def cut_of(parts):
-    """The cut of a list of parts; made once. None where a part has too many runs for it."""
+    """The cut of a list of parts; kept for the next time. None where a part has too many runs for it."""
     key = tuple([part.key for part in parts])
     if key not in _cuts:
+        if len(_cuts) >= 512:
+            _cuts.clear()
         _cuts[key] = None if any(part.index is not None and _many(part) for part in parts) else Cut(parts)
     return _cuts[key]
 

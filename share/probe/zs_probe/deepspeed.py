@@ -20,6 +20,8 @@ def _is(x, *kinds):
 class _Engine:
     """What an engine knows, whatever its optimizer."""
 
+    scale = moved = None  # the loss scale before a step's update and after it
+
     def _know(self, engine):
         self.engine = engine
         import deepspeed
@@ -40,9 +42,9 @@ class _Engine:
         bound = self.engine.gradient_clipping()
         if bound:
             found["clip"] = bound
-        if getattr(self, "scale", None) is not None:
+        if self.scale is not None:
             found["loss_scale"] = self.scale
-        if getattr(self, "moved", None) not in (None, self.scale):  # what the gradients are divided by, where it grows before
+        if self.moved not in (None, self.scale):  # what the gradients are divided by, where it grows before
             found["loss_scale_after"] = self.moved
         return found
 
@@ -89,7 +91,7 @@ class Zero(_Engine, FlatLayout):
     def __init__(self, engine):
         FlatLayout.__init__(self, [engine.module], engine.optimizer.optimizer)
         self._know(engine)
-        self._cut, self.scale, self.moved = None, None, None
+        self._cut = None
         zero = engine.optimizer
         self.name += f" ({type(zero).__name__})"
         if _is(zero, "ZenFlowZeroOptimizer", "SuperOffloadOptimizer_Stage3"):

@@ -13,7 +13,7 @@ from .sketch import PATTERNS, tables
 _TYPES = {torch.float32: (tl.float32, tl.int32), torch.float64: (tl.float64, tl.int64), torch.bfloat16: (tl.bfloat16, tl.int16),
           torch.float16: (tl.float16, tl.int16), torch.int8: (tl.int8, tl.int8), torch.int16: (tl.int16, tl.int16),
           torch.int32: (tl.int32, tl.int32), torch.int64: (tl.int64, tl.int64), torch.uint8: (tl.uint8, tl.int8)}
-_BLOCK, _DEEP, _WARPS = 256, 4, 4  # columns, and how many times as many, that a block of threads loads at once
+_BLOCK, _DEEP, _WARPS = 256, 8, 4  # columns, and how many times as many, that a block of threads loads at once
 
 
 @triton.jit

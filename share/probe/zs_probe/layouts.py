@@ -63,7 +63,7 @@ class Layout:
     tensor_parallel = True  # where parameters are DTensors, it is by tensor parallelism
 
     def __init__(self, roots, optimizer):
-        self._mesh, self._ordered = None, (None, None, None)
+        self._mesh, self._ranks, self._ordered = None, {}, (None, None, None)
         self.optimizer, self.roots, self.unseen, self._named, self.ties = optimizer, roots, [], None, {}
         self.frozen, self._handles, self._recorder, self._watched = [], [], None, []
 
@@ -231,17 +231,17 @@ class Layout:
             called = name or self.names().get(id(p))
             if called is None:
                 return
-            with torch.no_grad():
-                try:
-                    flat, part = held(gradient)
-                except Unseen as error:
-                    say(f"gradients of single micro-batches are not recorded of {called}: {error}")
-                    return
-                recorder.local(called, flat, part, self.by(p))
+            try:
+                flat, part = held(gradient)
+            except Unseen as error:
+                say(f"gradients of single micro-batches are not recorded of {called}: {error}")
+                return
+            recorder.local(called, flat, part, self.by(p))
 
         def hook(gradient):
             if not is_compiling() and recorder.due():
-                local(gradient)
+                with torch.no_grad():
+                    local(gradient)
 
         return hook
 
@@ -252,9 +252,11 @@ class Layout:
             meshes = [q.device_mesh for g in self.optimizer.param_groups for q in g["params"] if hasattr(q, "device_mesh")]
             self._mesh = meshes[:1]
         for mesh in [p.device_mesh] if hasattr(p, "device_mesh") else self._mesh if self.tensor_parallel else ():
-            ranks = mesh.mesh.flatten().tolist()
-            consecutive = ranks == list(range(ranks[0], ranks[0] + len(ranks)))
-            return ranks[0] // len(ranks) if consecutive else ranks[0]
+            if id(mesh) not in self._ranks:
+                ranks = mesh.mesh.flatten().tolist()
+                consecutive = ranks == list(range(ranks[0], ranks[0] + len(ranks)))
+                self._ranks[id(mesh)] = ranks[0] // len(ranks) if consecutive else ranks[0]
+            return self._ranks[id(mesh)]
         return self._recorder.rank
 
     def _hook_batches(self, recorder):

@@ -10,7 +10,8 @@ from .cut import cut_of
 from .say import say
 
 _STAGED = 1 << 24  # bytes of a tensor that is copied
-_MOST = 1 << 26  # elements that are read by one launch: what a layout makes for it lives no longer
+_MOST = 1 << 28  # elements that are read by one launch
+FEW = 1 << 26  # where the tensors are made for it alone, and live no longer
 
 
 class Reading:
@@ -113,10 +114,10 @@ class Stage:
     there are some; one by one each would cost this process more time than the GPU."""
 
     def __init__(self, read_all):
-        self._read, self._buffers, self._waiting, self._streams = read_all, {}, {}, {}
+        self._read, self._buffers, self._waiting, self._streams, self._sizes = read_all, {}, {}, {}, {}
 
     def add(self, row, tensor, part):
-        """row.measured is there after flush()."""
+        """row.measured is there after flush(). Where no gradients are computed."""
         size = tensor.element_size() * part.count
         if not tensor.is_cuda or size > _STAGED or tensor.is_complex() or part.count == 0:
             row.measured, = self._read([(tensor, part)])
@@ -124,8 +125,8 @@ class Stage:
         stream = torch._C._cuda_getCurrentRawStream(tensor.device.index)
         key = (tensor.device, tensor.dtype, stream)
         if key not in self._buffers:
-            most = min(4 * _STAGED, max(_STAGED, torch.cuda.memory_allocated(tensor.device) // 200))
-            self._buffers[key] = torch.empty(most // tensor.element_size(), dtype=tensor.dtype, device=tensor.device)
+            self._sizes.setdefault(key, min(4 * _STAGED, max(_STAGED, torch.cuda.memory_allocated(tensor.device) // 200)))
+            self._buffers[key] = torch.empty(self._sizes[key] // tensor.element_size(), dtype=tensor.dtype, device=tensor.device)
             self._waiting[key], self._streams[key] = [], torch.cuda.current_stream(tensor.device)
         waiting, buffer = self._waiting[key], self._buffers[key]
         at = waiting[-1][3] if waiting else 0
@@ -133,7 +134,7 @@ class Stage:
             self._flush(key)
             waiting, at = self._waiting[key], 0
         copy = buffer.narrow(0, at, part.count)
-        copy.copy_(tensor.detach().reshape(-1))
+        copy.copy_(tensor.reshape(-1))
         waiting.append((row, copy, part, -(-(at + part.count) // 16) * 16))
 
     def _flush(self, key):

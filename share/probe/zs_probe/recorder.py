@@ -137,7 +137,7 @@ class Recorder:
             return
         with self._cost, torch.no_grad():
             self._stage.flush()
-            self._take(self.layout.gradients(optimizer))
+            self._take(self.layout.gradients(optimizer), measuring.FEW if getattr(optimizer, "grad_scale", None) is not None else None)
             self._groups.extend(self.layout.options(optimizer))
 
     @guarded
@@ -153,8 +153,12 @@ class Recorder:
                 self._take_after()
                 self._write()
         if self.every is None:
-            self.every = self._cost.stride(self.step - (self._offset or 0), self._pen)
+            self.every = self._cost.stride(self.step - (self._offset or 0))
         self._clear()
+
+    @property
+    def closed(self):
+        return self._off
 
     def close(self):
         self.layout.detach()
@@ -196,7 +200,7 @@ class Recorder:
             with torch.no_grad():
                 rows = self._taken(self.layout.states()) + self._taken(self.layout.parameters())
             transfer, said = Transfer([row.measured[0] for row in rows]), {"start": self.step - 1, "counted": self._counted}
-            self._pen.later(lambda: self._writer.line(said, tensors=finish(rows, transfer)[0]))
+            self._pen.later(lambda: self._writer.line(said, tensors=finish(rows, transfer)[0]), transfer.waits)
 
     def _make(self):
         self.rank, self.world_size = ranks()
@@ -214,17 +218,24 @@ class Recorder:
         for text in self.layout.unseen:
             say(text)
 
-    def _taken(self, shown, earlier=()):
+    def _taken(self, shown, earlier=(), keep=False):
         """Rows of what a layout shows."""
         shown = list(shown)
+        if keep and (self.values is True or (self.values and self.step in self.values)):
+            self._kept.update((name, flat.detach().clone().reshape(-1)) for name, flat, part in shown if part.index is None)
         found = self._cost.read([(flat, part) for _, flat, part in shown], earlier)
         return [Row(name, flat.dtype, part, measured) for (name, flat, part), measured in zip(shown, found)]
 
-    def _take(self, shown):
-        shown = list(shown)
-        if self.values is True or (self.values and self.step in self.values):
-            self._kept.update((name, flat.detach().clone().reshape(-1)) for name, flat, part in shown if part.index is None)
-        rows = self._taken(shown)
+    def _take(self, shown, most=None):
+        """Rows of this step. most: elements that are held at once, where a layout makes tensors as it shows them."""
+        rows, waiting, held = [], [], 0
+        for item in shown:
+            waiting.append(item)
+            held += item[2].count
+            if most and held > most:
+                rows += self._taken(waiting, keep=True)
+                waiting, held = [], 0
+        rows += self._taken(waiting, keep=True)
         self._rows += rows
         return rows
 
@@ -264,7 +275,7 @@ class Recorder:
                               tensors=b", ".join(text for text in (finish(changed, transfer)[0], made) if text))
             timed()
 
-        self._pen.later(write)
+        self._pen.later(write, transfer.waits)
         self._written = self.step
 
     def _clear(self):

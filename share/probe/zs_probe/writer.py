@@ -28,7 +28,6 @@ import os
 import queue
 import struct
 import threading
-import time
 
 import torch
 
@@ -60,6 +59,7 @@ class Transfer:
                 self._places[id(vector)] = at
                 at += vector.numel()
             self._copies.append(_copied(device, held))
+        self.waits = any(event is not None for _, event in self._copies)  # for a device
 
     def bytes(self):
         """All numbers, of 8 bytes each."""
@@ -240,25 +240,37 @@ class Writer:
         self._file.close()
 
 
+_pens = []
+
+
 class Pen:
-    """A thread that writes what was taken, in order, while the training goes on: at most two steps behind it."""
+    """Writes what was taken, in order: at once, or, where it is on its way from a GPU, in a thread, while the training goes on,
+    at most two steps behind it."""
 
     def __init__(self):
-        self._process, self._jobs, self._thread, self.spent = os.getpid(), queue.Queue(2), None, 0.0
+        self._process, self._jobs, self._thread = os.getpid(), queue.Queue(2), None
 
-    def later(self, job):
-        """Calls `job` in the thread; waits where two wait already."""
+    def later(self, job, waits):
+        """Calls `job` when the calls before it are done; waits where two wait already."""
         if self._process != os.getpid():  # a fork has no threads
             self._process, self._jobs, self._thread = os.getpid(), queue.Queue(2), None
+        if waits and self._thread is None:
+            self._begin()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="zs_probe", daemon=True)
-            try:
-                self._thread.start()
-            except RuntimeError:  # the interpreter ends, and starts no thread
-                self._thread = None
-                guarded(job)()
-                return
-        self._jobs.put(job)
+            guarded(job)()
+        else:
+            self._jobs.put(job)
+
+    def _begin(self):
+        self._thread = threading.Thread(target=self._run, name="zs_probe", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # the interpreter ends, and starts no thread
+            self._thread = None
+            return
+        if not _pens:
+            _wait_at_exit()
+        _pens.append(self)
 
     def _run(self):
         while True:
@@ -266,11 +278,25 @@ class Pen:
             if job is None:
                 return
             guarded(job)()
-            self.spent = time.thread_time()
 
-    def close(self):
-        """Returns when all is written."""
-        if self._thread is not None:
-            self._jobs.put(None)
-            self._thread.join()
+    def close(self, seconds=None):
+        """Returns when all is written; or after so many seconds, where a GPU does not answer."""
+        if self._thread is not None and self._process == os.getpid():
+            try:
+                self._jobs.put(None, timeout=seconds)
+                self._thread.join(seconds)
+            except queue.Full:
+                pass
             self._thread = None
+
+
+def _wait_at_exit():
+    """os._exit() asks nobody: what it would lose is written before."""
+    exit_now = os._exit
+
+    def _exit(status):
+        for pen in _pens:
+            guarded(pen.close)(10)
+        exit_now(status)
+
+    os._exit = _exit

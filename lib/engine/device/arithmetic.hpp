@@ -47,12 +47,15 @@ ZS_EVERYWHERE float node(const T* const* leaves, std::int64_t i) {
   }
 }
 
-/// What one update of AdamW multiplies with: computed in double, rounded to float once.
+// ---- Rules of update: what each multiplies with, computed in double and rounded to float once, and one update of one
+// element, which keeps kStates numbers beside the parameter.
+
 struct AdamWFactors {
+  static constexpr int kStates = 2;
   float keep, beta1, one_minus_beta1, beta2, one_minus_beta2, root_correction2, epsilon, minus_step;
 };
 
-/// One update of one element by AdamW, with the bits of torch::optim::AdamW: FMA where its kernels use FMA.
+/// AdamW (Loshchilov & Hutter 2019), with the bits of torch::optim::AdamW: FMA where its kernels use FMA.
 ZS_EVERYWHERE void adamw(const AdamWFactors& f, float gradient, float& parameter, float& exp_avg, float& exp_avg_sq) {
   const float kept = parameter * f.keep;
   const float m = __builtin_fmaf(gradient, f.one_minus_beta1, exp_avg * f.beta1);
@@ -61,6 +64,77 @@ ZS_EVERYWHERE void adamw(const AdamWFactors& f, float gradient, float& parameter
   parameter = kept + (f.minus_step * m) / denominator;
   exp_avg = m;
   exp_avg_sq = v;
+}
+
+/// Weight decay as a part of the gradient, as torch.optim has it in Adam and SGD.
+ZS_EVERYWHERE float decayed(float gradient, float parameter, float decay) {
+  return decay != 0 ? __builtin_fmaf(parameter, decay, gradient) : gradient;
+}
+
+/// Adam (Kingma & Ba 2015). REQUIRES: moments.keep is 1.
+struct AdamFactors {
+  static constexpr int kStates = 2;
+  AdamWFactors moments;
+  float decay;
+};
+/// SGD without momentum, as torch.optim.SGD.
+struct SgdFactors {
+  static constexpr int kStates = 0;
+  float decay, minus_rate;
+};
+/// The same with momentum and no dampening.
+struct MomentumFactors {
+  static constexpr int kStates = 1;
+  SgdFactors sgd;
+  float momentum;
+  bool nesterov;
+};
+/// Lion (Chen et al. 2023, algorithm 2), whose weight decay shrinks the parameter.
+struct LionFactors {
+  static constexpr int kStates = 1;
+  float keep, beta1, one_minus_beta1, beta2, one_minus_beta2, minus_rate;
+};
+/// The last part of Muon: the gradient is what its matrix was orthogonalised to.
+struct MatrixStepFactors {
+  static constexpr int kStates = 0;
+  float keep, minus_rate;
+};
+
+/// One update of one element; `first` and `second` are what is kept of it, as far as the rule keeps them.
+ZS_EVERYWHERE void update(const AdamWFactors& f, float gradient, float& parameter, float* first, float* second) {
+  adamw(f, gradient, parameter, *first, *second);
+}
+ZS_EVERYWHERE void update(const AdamFactors& f, float gradient, float& parameter, float* first, float* second) {
+  adamw(f.moments, decayed(gradient, parameter, f.decay), parameter, *first, *second);
+}
+ZS_EVERYWHERE void update(const SgdFactors& f, float gradient, float& parameter, float*, float*) {
+  parameter = __builtin_fmaf(decayed(gradient, parameter, f.decay), f.minus_rate, parameter);
+}
+ZS_EVERYWHERE void update(const MomentumFactors& f, float gradient, float& parameter, float* first, float*) {
+  const float whole = decayed(gradient, parameter, f.sgd.decay), buffer = *first * f.momentum + whole;
+  const float step = f.nesterov ? __builtin_fmaf(buffer, f.momentum, whole) : buffer;
+  parameter = __builtin_fmaf(step, f.sgd.minus_rate, parameter);
+  *first = buffer;
+}
+ZS_EVERYWHERE void update(const LionFactors& f, float gradient, float& parameter, float* first, float*) {
+  const float direction = __builtin_fmaf(gradient, f.one_minus_beta1, *first * f.beta1);
+  const float sign = direction > 0 ? 1.0F : direction < 0 ? -1.0F : direction;  // a NaN stays one, and shows
+  parameter = __builtin_fmaf(sign, f.minus_rate, parameter * f.keep);
+  *first = __builtin_fmaf(gradient, f.one_minus_beta2, *first * f.beta2);
+}
+ZS_EVERYWHERE void update(const MatrixStepFactors& f, float gradient, float& parameter, float*, float*) {
+  parameter = __builtin_fmaf(gradient, f.minus_rate, parameter * f.keep);
+}
+
+/// The first part of Muon (Jordan 2024, as torch.optim.Muon has it): the momentum, and which way it and the gradient
+/// point together.
+struct DirectionFactors {
+  float one_minus_momentum;
+  bool nesterov;
+};
+ZS_EVERYWHERE float direction(const DirectionFactors& f, float gradient, float& momentum) {
+  momentum = __builtin_fmaf(f.one_minus_momentum, gradient - momentum, momentum);
+  return f.nesterov ? __builtin_fmaf(f.one_minus_momentum, gradient - momentum, momentum) : momentum;
 }
 
 /// A tile's sum of squares in float64: element i goes to lane i % kLanes, and the lanes are added by halves: lane j and

@@ -121,23 +121,67 @@ void carry(std::span<const View> levels, const View& leaf) {
   }
 }
 
-ZS_VECTORISED_FMA void update(const AdamWFactors& f, float* __restrict parameters, float* __restrict exp_avg,
-                              float* __restrict exp_avg_sq, const float* __restrict gradient_sum, float scale,
-                              float clip, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i)
-    adamw(f, gradient_sum[i] * scale * clip, parameters[i], exp_avg[i], exp_avg_sq[i]);
+/// What a rule updates at one block.
+struct Block {
+  float* __restrict parameters, * __restrict first, * __restrict second;
+  const float* __restrict gradient_sum;
+  float scale, clip;
+  std::int64_t n;
+};
+template <typename F>
+[[gnu::always_inline]] inline void update_all(const F& f, const Block& b) {
+  float* __restrict const parameters = b.parameters, * __restrict const first = b.first, * __restrict const second = b.second;
+  const float* __restrict const gradient_sum = b.gradient_sum;
+  const float scale = b.scale, clip = b.clip;
+  for (std::int64_t i = 0; i < b.n; ++i)
+    update(f, gradient_sum[i] * scale * clip, parameters[i], first + i, second + i);
+}
+// GCC does not clone templates.
+ZS_VECTORISED_FMA void update_block(const AdamWFactors& f, const Block& b) { update_all(f, b); }
+ZS_VECTORISED_FMA void update_block(const AdamFactors& f, const Block& b) { update_all(f, b); }
+ZS_VECTORISED_FMA void update_block(const SgdFactors& f, const Block& b) { update_all(f, b); }
+ZS_VECTORISED_FMA void update_block(const MomentumFactors& f, const Block& b) { update_all(f, b); }
+ZS_VECTORISED_FMA void update_block(const LionFactors& f, const Block& b) { update_all(f, b); }
+ZS_VECTORISED_FMA void update_block(const MatrixStepFactors& f, const Block& b) { update_all(f, b); }
+
+ZS_VECTORISED_FMA void direct_block(const DirectionFactors& f, float* __restrict momentum,
+                                    const float* __restrict gradient_sum, float* __restrict to, float scale, float clip,
+                                    std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = direction(f, gradient_sum[i] * scale * clip, momentum[i]);
 }
 
 ZS_VECTORISED void round_all(const float* __restrict from, Bfloat16* __restrict to, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = to_bfloat16(from[i]);
 }
 
-void adamw_on_cpu(const AdamWFactors& factors, const AdamWViews& v, float scale, float clip) {
+/// A part of some numbers as float32: where they are, or widened into `wide`.
+const float* floats(const View& numbers, std::int64_t begin, std::int64_t size, float* wide) {
+  if (numbers.type == Type::float32) return numbers.as<float>() + begin;
+  const View part = numbers.part(begin, begin + size);
+  tree_sum_on_cpu({&part, 1}, view(wide, size));
+  return wide;
+}
+
+void update_on_cpu(const Rule& rule, const UpdateViews& v, float scale, float clip) {
+  alignas(64) float wide[kBlock];
   for (std::int64_t begin = 0; begin < v.parameters.count; begin += kBlock) {
     const std::int64_t size = std::min(kBlock, v.parameters.count - begin);
-    const auto at = [&](const View& view) { return view.as<float>() + begin; };
-    update(factors, at(v.parameters), at(v.exp_avg), at(v.exp_avg_sq), at(v.gradient_sum), scale, clip, size);
+    const auto at = [&](const View& view) { return view.count > 0 ? view.as<float>() + begin : nullptr; };
+    const Block block{
+        at(v.parameters), at(v.first), at(v.second), floats(v.gradient_sum, begin, size, wide), scale, clip, size};
+    std::visit([&](const auto& factors) { update_block(factors, block); }, rule);
     if (v.rounded.count > 0) round_all(at(v.parameters), v.rounded.as<Bfloat16>() + begin, size);
+  }
+}
+
+void direction_on_cpu(const DirectionFactors& factors, const View& momentum, const View& gradient_sum, const View& to,
+                      float scale, float clip) {
+  alignas(64) float wide[kBlock], directions[kBlock];
+  for (std::int64_t begin = 0; begin < momentum.count; begin += kBlock) {
+    const std::int64_t size = std::min(kBlock, momentum.count - begin);
+    direct_block(factors, momentum.as<float>() + begin, floats(gradient_sum, begin, size, wide), directions, scale,
+                 clip, size);
+    round_all(directions, to.as<Bfloat16>() + begin, size);
   }
 }
 
@@ -164,7 +208,7 @@ std::vector<double> sums_of_squares(std::span<const View> tiles) {
 }  // namespace
 
 const Operations& operations(const Device& device) {
-  static constexpr Operations cpu = {tree_sum_on_cpu, carry, adamw_on_cpu, sums_of_squares};
+  static constexpr Operations cpu = {tree_sum_on_cpu, carry, update_on_cpu, direction_on_cpu, sums_of_squares};
   if (device.kind == Device::Kind::cpu) return cpu;
   return *cuda::backend().operations;
 }

@@ -160,12 +160,12 @@ __device__ void put_rounded(Bfloat16* to, std::int64_t i, float parameter) {
   if (to) to[i] = to_bfloat16(parameter);
 }
 
-template <typename G>
-__global__ void adamw_kernel(AdamWFactors factors, float* parameters, float* exp_avg, float* exp_avg_sq,
-                             const G* gradient_sum, Bfloat16* rounded, float scale, float clip, std::int64_t n) {
+template <typename F, typename G>
+__global__ void update_kernel(F factors, float* parameters, float* first, float* second, const G* gradient_sum,
+                              Bfloat16* rounded, float scale, float clip, std::int64_t n) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= n) return;
-  adamw(factors, widen(gradient_sum[i]) * scale * clip, parameters[i], exp_avg[i], exp_avg_sq[i]);
+  update(factors, widen(gradient_sum[i]) * scale * clip, parameters[i], first + i, second + i);
   put_rounded(rounded, i, parameters[i]);
 }
 
@@ -175,20 +175,32 @@ struct alignas(4 * sizeof(G)) Quad {
 };
 
 /// 4 elements a thread. REQUIRES: all begin at multiples of 16 bytes.
-template <typename G>
-__global__ void adamw_by_4_kernel(AdamWFactors factors, float4* parameters, float4* exp_avg, float4* exp_avg_sq,
-                                  const Quad<G>* gradient_sum, Quad<Bfloat16>* rounded, float scale, float clip,
-                                  std::int64_t quads) {
+template <typename F, typename G>
+__global__ void update_by_4_kernel(F factors, float4* parameters, float4* first, float4* second,
+                                   const Quad<G>* gradient_sum, Quad<Bfloat16>* rounded, float scale, float clip,
+                                   std::int64_t quads) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= quads) return;
-  float4 p = parameters[i], m = exp_avg[i], v = exp_avg_sq[i];
+  float4 p = parameters[i], m{}, v{};
+  if constexpr (F::kStates > 0) m = first[i];
+  if constexpr (F::kStates > 1) v = second[i];
   const Quad<G> g = gradient_sum[i];
-  adamw(factors, widen(g.of[0]) * scale * clip, p.x, m.x, v.x);
-  adamw(factors, widen(g.of[1]) * scale * clip, p.y, m.y, v.y);
-  adamw(factors, widen(g.of[2]) * scale * clip, p.z, m.z, v.z);
-  adamw(factors, widen(g.of[3]) * scale * clip, p.w, m.w, v.w);
-  parameters[i] = p, exp_avg[i] = m, exp_avg_sq[i] = v;
+  update(factors, widen(g.of[0]) * scale * clip, p.x, &m.x, &v.x);
+  update(factors, widen(g.of[1]) * scale * clip, p.y, &m.y, &v.y);
+  update(factors, widen(g.of[2]) * scale * clip, p.z, &m.z, &v.z);
+  update(factors, widen(g.of[3]) * scale * clip, p.w, &m.w, &v.w);
+  parameters[i] = p;
+  if constexpr (F::kStates > 0) first[i] = m;
+  if constexpr (F::kStates > 1) second[i] = v;
   if (rounded) rounded[i] = {{to_bfloat16(p.x), to_bfloat16(p.y), to_bfloat16(p.z), to_bfloat16(p.w)}};
+}
+
+template <typename G>
+__global__ void direction_kernel(DirectionFactors factors, float* momentum, const G* gradient_sum, Bfloat16* to,
+                                 float scale, float clip, std::int64_t n) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= n) return;
+  to[i] = to_bfloat16(direction(factors, widen(gradient_sum[i]) * scale * clip, momentum[i]));
 }
 
 float* floats(const View& view) { return reinterpret_cast<float*>(view.data); }
@@ -206,8 +218,10 @@ void with_type(Type type, F f) {
   }
 }
 
-void update(const AdamWFactors& factors, const AdamWViews& v, float scale, float clip) {
-  float *const p = floats(v.parameters), *const m = floats(v.exp_avg), *const s = floats(v.exp_avg_sq);
+template <typename F>
+void update_by(const F& factors, const UpdateViews& v, float scale, float clip) {
+  const auto at = [](const View& view) { return view.count > 0 ? floats(view) : nullptr; };
+  float *const p = at(v.parameters), *const m = at(v.first), *const s = at(v.second);
   with_type(v.gradient_sum.type, [&](auto number) {
     using G = decltype(number);
     const auto* const g = reinterpret_cast<const G*>(v.gradient_sum.data);
@@ -215,15 +229,32 @@ void update(const AdamWFactors& factors, const AdamWViews& v, float scale, float
     const bool whole = aligned(p) && aligned(m) && aligned(s) && aligned(g) && aligned(r);
     const std::int64_t count = v.parameters.count, quads = whole ? count / 4 : 0, done = quads * 4;
     const auto by_4 = [](float* at) { return reinterpret_cast<float4*>(at); };
+    const auto rest = [&](float* of) { return of ? of + done : nullptr; };
     if (quads > 0)
-      adamw_by_4_kernel<G><<<blocks(quads), kThreads, 0, stream()>>>(
+      update_by_4_kernel<F, G><<<blocks(quads), kThreads, 0, stream()>>>(
           factors, by_4(p), by_4(m), by_4(s), reinterpret_cast<const Quad<G>*>(g), reinterpret_cast<Quad<Bfloat16>*>(r),
           scale, clip, quads);
     if (done < count)
-      adamw_kernel<G><<<blocks(count - done), kThreads, 0, stream()>>>(
-          factors, p + done, m + done, s + done, g + done, r ? r + done : nullptr, scale, clip, count - done);
+      update_kernel<F, G><<<blocks(count - done), kThreads, 0, stream()>>>(
+          factors, p + done, rest(m), rest(s), g + done, r ? r + done : nullptr, scale, clip, count - done);
   });
-  check(cudaGetLastError(), "AdamW");
+  check(cudaGetLastError(), "update");
+}
+
+void update_on_gpu(const Rule& rule, const UpdateViews& views, float scale, float clip) {
+  std::visit([&](const auto& factors) { update_by(factors, views, scale, clip); }, rule);
+}
+
+void direction_on_gpu(const DirectionFactors& factors, const View& momentum, const View& gradient_sum, const View& to,
+                      float scale, float clip) {
+  if (momentum.count == 0) return;
+  with_type(gradient_sum.type, [&](auto number) {
+    using G = decltype(number);
+    direction_kernel<G><<<blocks(momentum.count), kThreads, 0, stream()>>>(
+        factors, floats(momentum), reinterpret_cast<const G*>(gradient_sum.data), reinterpret_cast<Bfloat16*>(to.data),
+        scale, clip, momentum.count);
+  });
+  check(cudaGetLastError(), "direction of Muon");
 }
 
 struct Tile {
@@ -285,7 +316,7 @@ std::vector<double> sums_of_squares(std::span<const View> views) {
 }  // namespace
 
 const Operations& operations_here() {
-  static constexpr Operations table = {tree_sum, carry, update, sums_of_squares};
+  static constexpr Operations table = {tree_sum, carry, update_on_gpu, direction_on_gpu, sums_of_squares};
   return table;
 }
 

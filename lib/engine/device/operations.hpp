@@ -4,6 +4,7 @@
 // for them unless they return a result. Arithmetic: arithmetic.hpp. Knows neither LibTorch nor CUDA.
 #pragma once
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "device/arithmetic.hpp"
@@ -11,9 +12,13 @@
 
 namespace zs::device {
 
-/// What AdamW updates, element by element: float32, of one length.
-struct AdamWViews {
-  View parameters, exp_avg, exp_avg_sq, gradient_sum;
+/// By which elements are updated.
+using Rule = std::variant<AdamWFactors, AdamFactors, SgdFactors, MomentumFactors, LionFactors, MatrixStepFactors>;
+
+/// What is updated, element by element: float32, of one length.
+struct UpdateViews {
+  View parameters, first, second;  ///< `first` and `second`: what the rule keeps of each; else none
+  View gradient_sum;               ///< a GPU's, and what Muon orthogonalised, may have 16 bits
   View rounded{};  ///< bfloat16 of the same length: the updated parameters, rounded to nearest even; or none
 };
 
@@ -25,9 +30,13 @@ struct Operations {
   void (*tree_sum)(std::span<const View> leaves, const View& out);
   /// levels[0] += levels[1] += ... += levels.back() += leaf: what a binary counter does when it carries.
   void (*carry)(std::span<const View> levels, const View& leaf);
-  /// One update by AdamW. The gradient is (gradient_sum * scale) * clip: `scale` divides the tree sum by the number of
-  /// leaves (exact for powers of two), `clip` is the clipping factor, 1 for none.
-  void (*adamw)(const AdamWFactors& factors, const AdamWViews& views, float scale, float clip);
+  /// One update. The gradient is (gradient_sum * scale) * clip: `scale` divides the tree sum by the number of leaves
+  /// (exact for powers of two), `clip` is the clipping factor, 1 for none.
+  void (*update)(const Rule& rule, const UpdateViews& views, float scale, float clip);
+  /// The first part of Muon's, of the same gradient: `momentum` (float32) moves on, and `to` (bfloat16) gets the
+  /// direction, rounded to nearest even.
+  void (*direction)(const DirectionFactors& factors, const View& momentum, const View& gradient_sum, const View& to,
+                    float scale, float clip);
   /// The sum of squares of each tile, in an order fixed by its length alone. NaN and infinity pass through.
   std::vector<double> (*sums_of_squares)(std::span<const View> tiles);
 };

@@ -37,9 +37,7 @@ double amount(const Op& op, const Shape& shape, int bytes_per_parameter) {
   const Division divided = shape.divided();
   const auto owned = [&](double numel) { return share(numel, divided.optimizer_state, shape.ranks); };
   if (op.kind == Kind::norm) {
-    double all = 0;
-    for (const Unit& unit : shape.units) all += static_cast<double>(unit.numel);
-    return owned(all);
+    return owned(numel(shape));
   }
   const auto numel = static_cast<double>(shape.units[static_cast<std::size_t>(op.unit)].numel);
   switch (op.kind) {

@@ -48,12 +48,6 @@ Run layers(const std::vector<Unit>& units) {
   return longest;
 }
 
-double numel(const Shape& shape) {
-  double sum = 0;
-  for (const Unit& unit : shape.units) sum += static_cast<double>(unit.numel);
-  return sum;
-}
-
 }  // namespace
 
 std::int64_t layers_of(const std::string& folder, const Profile& profile) {

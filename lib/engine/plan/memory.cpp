@@ -168,7 +168,7 @@ class Ledger {
       case Kind::reduce_wait:
         return finish_reduce(gradients_[index], unit);
       case Kind::step:
-        return step(gradients_[index], kept(unit));
+        return step(gradients_[index], unit);
       case Kind::store_shard:
         return drop_shard();
       default:
@@ -218,10 +218,13 @@ class Ledger {
     }
     if (gradient.reduced > 0) set(gradient, std::exchange(gradient.reduced, 0));
   }
-  void step(Gradient& gradient, double numel) {
+  void step(Gradient& gradient, const Unit& unit) {
+    constexpr double kDirection = 2;
     load_shard();
+    if (unit.matrices) pool_.take(static_cast<double>(unit.numel) * kDirection);
+    if (unit.matrices) pool_.give_back(static_cast<double>(unit.numel) * kDirection);
     set(gradient, 0);
-    for (; gradient.taken > 0; --gradient.taken) pool_.give_back(numel * kFloat);
+    for (; gradient.taken > 0; --gradient.taken) pool_.give_back(kept(unit) * kFloat);
     gradient = {};
   }
 };

@@ -21,10 +21,8 @@ class MemoryWalk {
  public:
   MemoryWalk(const Plan& plan, const Profile& profile)
       : shape_(plan.shape), profile_(profile), units_(plan.shape.units.size()) {
-    double parameters = 0;
-    for (const Unit& unit : shape_.units) parameters += static_cast<double>(unit.numel);
-    now_ = state_bytes(parameters, shape_.stage, shape_.ranks, profile.bytes_per_parameter, shape_.offload_optimizer,
-                       shape_.offload_parameters, shape_.secondary);
+    now_ = state_bytes(numel(shape_), shape_.stage, shape_.ranks, profile.bytes_per_parameter, shape_.offload_optimizer,
+                       shape_.offload_parameters, shape_.secondary, kept_numbers(shape_));
     for (const Op& op : plan.ops) {
       const double before = now_;
       if (op.unit >= 0) run(op);
@@ -99,8 +97,9 @@ double most(const std::vector<double>& curve) {
 }  // namespace
 
 double optimizer_bytes(const Shape& shape, int unit, int bytes_per_parameter) {
-  const auto numel = static_cast<double>(at(shape, unit).numel);
-  return share(numel, shape.divided().optimizer_state, shape.ranks) * (bytes_per_parameter < 4 ? 12 : 8);
+  const Unit& its = at(shape, unit);
+  const double master = bytes_per_parameter < 4 ? static_cast<double>(its.numel) : 0;
+  return share(its.kept_numbers() + master, shape.divided().optimizer_state, shape.ranks) * 4;
 }
 
 double shard_bytes(const Shape& shape, int unit, int bytes_per_parameter) {

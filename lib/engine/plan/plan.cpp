@@ -165,8 +165,20 @@ Kind wait_of(Kind kind) {
                                      : Kind::gather_wait;
 }
 
+namespace {
+
+/// Whether a step gathers the directions of matrices.
+bool gathers_directions(const Op& op, const Shape& shape) {
+  return op.kind == Kind::step && shape.divided().optimizer_state && shape.ranks > 1 &&
+         shape.units[static_cast<std::size_t>(op.unit)].matrices;
+}
+
+}  // namespace
+
 std::int64_t collectives(const Plan& plan) {
-  return std::count_if(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return starts(op.kind) && !op.with_next; });
+  return std::count_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
+    return (starts(op.kind) && !op.with_next) || gathers_directions(op, plan.shape);
+  });
 }
 
 std::int64_t overlapped(const Plan& plan) {
@@ -247,7 +259,8 @@ std::string to_text(const Plan& plan) {
 std::uint64_t hash(const Plan& plan) {
   std::string text = header(plan) + operations(plan);
   for (const Unit& unit : plan.shape.units)
-    text += unit.name + " " + std::to_string(unit.numel) + " " + std::to_string(unit.tied_to) + "\n";
+    text += unit.name + " " + std::to_string(unit.numel) + " " + std::to_string(unit.tied_to) + " " +
+            std::to_string(unit.kept) + (unit.matrices ? " matrices\n" : "\n");
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -259,8 +272,10 @@ double codec_bytes(std::int64_t numel, int bits) {
 }
 
 double operand_bytes(const Op& op, const Shape& shape, int bytes_per_parameter) {
-  constexpr int kSum = 4;
+  constexpr int kSum = 4, kDirection = 2;
   const bool reduces = op.kind == Kind::reduce;
+  if (gathers_directions(op, shape))
+    return kDirection * static_cast<double>(shape.units[static_cast<std::size_t>(op.unit)].numel);
   if (!gathers(op.kind) && !reduces && op.kind != Kind::gather_grad) return 0;
   const std::int64_t numel = shape.units[static_cast<std::size_t>(op.unit)].numel;
   if (op.kind == Kind::gather && shape.quantized_weights) return codec_bytes(numel, 8);
@@ -301,14 +316,28 @@ double sent_between_nodes(const Plan& plan, int bytes_per_parameter, int node) {
 }
 
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer,
-                   bool offload_parameters, int secondary) {
+                   bool offload_parameters, int secondary, double kept) {
   const Division divided = divided_by(stage);
   const double again = secondary > 0 ? parameters / secondary * bytes_per_parameter : 0;
   const double own = share(parameters, divided.parameters, ranks) * bytes_per_parameter;
   return again + (offload_parameters && divided.parameters ? 0 : own) +
          share(parameters, divided.gradients, ranks) * bytes_per_parameter +
          (offload_optimizer ? 0
-                            : share(parameters, divided.optimizer_state, ranks) * (bytes_per_parameter < 4 ? 12 : 8));
+                            : share((kept < 0 ? 2 * parameters : kept) + (bytes_per_parameter < 4 ? parameters : 0),
+                                    divided.optimizer_state, ranks) *
+                                  4);
+}
+
+double numel(const Shape& shape) {
+  double sum = 0;
+  for (const Unit& unit : shape.units) sum += static_cast<double>(unit.numel);
+  return sum;
+}
+
+double kept_numbers(const Shape& shape) {
+  double sum = 0;
+  for (const Unit& unit : shape.units) sum += unit.kept_numbers();
+  return sum;
 }
 
 std::int64_t peak_gathered(const Plan& plan) {

@@ -50,6 +50,12 @@ struct Unit {
   std::string name;
   std::int64_t numel = 0;  ///< parameters
   int tied_to = -1;        ///< another unit whose parameters its forward reads too (a tied head), or -1
+  /// Numbers of float32 that the optimizer keeps of it, beside the parameters; -1: two of each, as AdamW does.
+  std::int64_t kept = -1;
+  /// Its update orthogonalises whole matrices: `step` gathers their directions, in bfloat16, from all ranks.
+  bool matrices = false;
+
+  double kept_numbers() const { return static_cast<double>(kept < 0 ? 2 * numel : kept); }
 };
 
 /// What a plan is made for.
@@ -108,6 +114,7 @@ std::uint64_t hash(const Plan& plan);
 /// they must, (N-1)/N of an operand: with all A micro-steps and baseline plans, for P = bytes of the parameters and of
 /// a micro-batch's gradient, which travels in their type, and S = bytes of a sum of gradients, float32 (if A = 1, the
 /// first sum is the gradient itself, P): stage 0 sends 2 S, stage 1 S + P, stage 2 A P + P, stage 3 A P + 2 A P.
+/// From stage 1 on Muon's steps send 2 bytes a parameter of the units with matrices, too.
 /// With a secondary partition of K ranks stage 3 sends P + (2 A - 1) P' + A P, where P' times (K-1)/K, not (N-1)/N, is
 /// sent. What travels as integers has one byte, or half, a parameter and 4 bytes for each block of 128 (codec_bytes).
 double sent_bytes(const Plan& plan, int bytes_per_parameter);
@@ -131,11 +138,15 @@ double codec_bytes(std::int64_t numel, int bits);
 void load_early(Plan& plan);
 
 /// Bytes of model state that each rank keeps in device memory (Rajbhandari et al. 2020, table 1): parameters and
-/// gradients in their type, and in float32 the moments and, beside 16-bit parameters, the masters. Each is divided from
-/// its stage on. What is offloaded is not counted: optimizer state, and the shards of parameters in stage 3. Where
-/// `secondary` ranks keep stage 3's parameters once more, those are.
+/// gradients in their type, and in float32 the optimizer's `kept` numbers (-1: two of each, AdamW's moments) and,
+/// beside 16-bit parameters, the masters. Each is divided from its stage on. What is offloaded is not counted:
+/// optimizer state, and the shards of parameters in stage 3. Where `secondary` ranks keep stage 3's parameters once
+/// more, those are.
 double state_bytes(double parameters, int stage, double ranks, int bytes_per_parameter, bool offload_optimizer = false,
-                   bool offload_parameters = false, int secondary = 0);
+                   bool offload_parameters = false, int secondary = 0, double kept = -1);
+/// Parameters of all units together, and the numbers that the optimizer keeps of them.
+double numel(const Shape& shape);
+double kept_numbers(const Shape& shape);
 
 /// The most parameters (elements) that are gathered at one time beside this rank's shards. 0 below stage 3.
 std::int64_t peak_gathered(const Plan& plan);

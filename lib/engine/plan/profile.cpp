@@ -30,6 +30,7 @@ class Reader {
       fail(key, "is not what it should be: " + found->dump().substr(0, 40));
     }
   }
+  bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
   double at_least_zero(const char* key) const {
     const auto value = get<double>(key);
     if (!(value >= 0)) fail(key, "is less than 0");
@@ -63,7 +64,11 @@ class Reader {
 Json to_json(const Shape& shape) {
   Json units = Json::array();
   for (const Unit& unit : shape.units)
-    units.push_back({{"name", unit.name}, {"numel", unit.numel}, {"tied_to", unit.tied_to}});
+    units.push_back({{"name", unit.name},
+                     {"numel", unit.numel},
+                     {"tied_to", unit.tied_to},
+                     {"kept", unit.kept},
+                     {"matrices", unit.matrices}});
   return {{"stage", shape.stage},
           {"ranks", shape.ranks},
           {"micro_steps", shape.micro_steps},
@@ -93,6 +98,9 @@ Shape read_shape(const Reader& json) {
   for (const Reader& unit : units) {
     shape.units.push_back({unit.get<std::string>("name"), unit.within<std::int64_t>("numel", 0, kParameters),
                            unit.within<int>("tied_to", -1, static_cast<std::int64_t>(units.size()) - 1)});
+    if (!unit.has("kept")) continue;  // of an earlier zs, which had AdamW alone
+    shape.units.back().kept = unit.within<std::int64_t>("kept", -1, kParameters);
+    shape.units.back().matrices = unit.get<bool>("matrices");
   }
   return shape;
 }

@@ -35,9 +35,9 @@ std::int64_t offloaded_bytes(const Engine& engine) {
 
 double ideal_state_bytes(const Engine& engine) {
   const plan::Shape& shape = engine.plan().shape;
-  return plan::state_bytes(static_cast<double>(unit::numel(engine.units())), shape.stage, shape.ranks,
-                           bytes_per_parameter(engine), shape.offload_optimizer, shape.offload_parameters,
-                           shape.secondary);
+  return plan::state_bytes(plan::numel(shape), shape.stage, shape.ranks, bytes_per_parameter(engine),
+                           shape.offload_optimizer, shape.offload_parameters, shape.secondary,
+                           plan::kept_numbers(shape));
 }
 
 double ideal_comm_bytes(const Engine& engine) {

@@ -60,9 +60,10 @@ Engine::Engine(comm::Group& group, const unit::Units& units, const Strategy& str
   InitialValues values(units, settings.seed, device.kind == device::Device::Kind::cpu ? 1 : 4);
   for (const auto& unit : units) {
     const auto optimizer = [&](const Layout& layout, const device::View& parameters) {
-      return (settings.use_torch_adam ? torch_adamw : fused_adamw)({unit->name(), settings.adamw,
-                                                                    segments(*unit, layout.owned, settings.decay_all),
-                                                                    parameters, state_residency, settings.trains});
+      Recipe its = recipe(settings.optimizer, *unit, is_block(units, states_.size()), layout.owned, settings.decay_all);
+      its.updates = settings.trains;
+      return (settings.use_torch_adam ? torch_adamw : fused_optimizer)(
+          {unit->name(), std::move(its), parameters, layout, &memory_.pool, state_residency});
     };
     const Layout layout =
         zero::layout(*unit, group, plan().shape, device::type_of(settings.dtype), memory_.parameters != nullptr);

@@ -102,6 +102,10 @@ class Engine {
   /// Whether optimizer state lies on a disk.
   bool on_disk() const { return settings_.offload.optimizer == Place::disk; }
   Optimizer& optimizer(std::size_t unit) { return *states_[unit].optimizer; }
+  /// How a parameter of a unit is updated.
+  optimizer::Rule rule(std::size_t unit, const unit::Parameter& parameter) const {
+    return zero::rule(settings_.optimizer, parameter, is_block(units_, unit));
+  }
 
   Plans& plans() { return plans_; }
   /// The plan of the step under way, or to come.

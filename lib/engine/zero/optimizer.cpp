@@ -9,65 +9,116 @@
 namespace zs::zero {
 namespace {
 
-class FusedAdamW final : public Optimizer {
- public:
-  explicit FusedAdamW(const OptimizerOf& of)
-      : Optimizer(of.name, of.parameters, of.updates ? 2 : 0, of.residency), adamw_(of.adamw), segments_(of.segments) {}
+using optimizer::Rule;
 
-  at::Tensor exp_avg() override { return moment(0); }
-  at::Tensor exp_avg_sq() override { return moment(1); }
-  void restore(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, std::int64_t) override {
+/// How many numbers a rule keeps of an element.
+int kept_by(Rule rule) { return static_cast<int>(optimizer::states(rule).size()); }
+
+class FusedOptimizer final : public Optimizer {
+ public:
+  explicit FusedOptimizer(const OptimizerOf& of)
+      : Optimizer(of.name, of.parameters, Slots(of.recipe), of.residency),
+        name_(of.name),
+        recipe_(of.recipe),
+        layout_(of.layout),
+        pool_(of.pool) {}
+
+  std::vector<at::Tensor> states() override {
+    const ScopedLoad loaded(state());
+    std::vector<at::Tensor> all;
+    for (int slot = 0; slot < optimizer::kMostStates; ++slot) {
+      const at::Tensor numbers = device::tensor(own(slot));
+      all.push_back(state().moves() ? numbers.clone() : numbers);
+    }
+    return all;
+  }
+  void restore(const std::vector<at::Tensor>& states, std::int64_t) override {
     state().load();
-    device::tensor(own(0)).copy_(exp_avg);
-    device::tensor(own(1)).copy_(exp_avg_sq);
+    for (int slot = 0; slot < optimizer::kMostStates; ++slot)
+      device::tensor(own(slot)).copy_(states[static_cast<std::size_t>(slot)]);
     state().put_back();
   }
 
  private:
-  AdamW adamw_;
-  std::vector<Segment> segments_;
+  std::string name_;
+  Recipe recipe_;
+  Layout layout_;
+  Pool* pool_;
 
-  at::Tensor moment(int index) {
-    const ScopedLoad loaded(state());
-    const at::Tensor numbers = device::tensor(own(index));
-    return state().moves() ? numbers.clone() : numbers;
+  /// What is kept in a slot of a segment, or nothing.
+  device::View kept(int slot, const Segment& s) const {
+    if (kept_by(s.rule) <= slot) return {};
+    const std::int64_t begin = slots().place(slot, s.begin);
+    return own(slot).part(begin, begin + s.end - s.begin);
+  }
+  /// The place of a segment among the directions of its unit.
+  device::View of_unit(const Directions& directions, const Segment& s) const {
+    return directions.part(layout_.owned.begin + s.begin, layout_.owned.begin + s.end);
+  }
+
+  /// What the unit's matrices are orthogonalised to.
+  Directions directions(const Update& update, const device::View& gradient_sum) {
+    Directions all(*pool_, layout_, name_);
+    for (const Segment& s : recipe_.segments) {
+      if (s.rule != Rule::muon) continue;
+      const device::View momentum = kept(0, s);
+      device::operations(momentum.device)
+          .direction(direction(recipe_.settings), momentum, gradient_sum.part(s.begin, s.end), of_unit(all, s),
+                     update.scale, update.clip);
+    }
+    all.gather();
+    all.orthogonalise(recipe_.matrices, recipe_.settings.ns_steps);
+    return all;
   }
 
   bool update_master(const Update& update, const device::View& gradient_sum, const device::View& master,
                      const device::View& rounded) override {
-    const device::View m = own(0), v = own(1);
-    for (const Segment& s : segments_) {
+    std::optional<Directions> matrices;
+    if (!recipe_.matrices.empty()) matrices.emplace(directions(update, gradient_sum));
+    const device::Operations& operations = device::operations(master.device);
+    for (const Segment& s : recipe_.segments) {
       const auto part = [&](const device::View& of) { return of.count > 0 ? of.part(s.begin, s.end) : of; };
-      device::operations(master.device)
-          .adamw(factors(adamw_, update.learning_rate, update.number, s.decay),
-                 {part(master), part(m), part(v), part(gradient_sum), part(rounded)}, update.scale, update.clip);
+      device::UpdateViews views{part(master), kept(0, s), kept(1, s), part(gradient_sum), part(rounded)};
+      if (s.rule == Rule::muon) {
+        views.first = {}, views.gradient_sum = of_unit(*matrices, s);
+        operations.update(matrix_step(recipe_.settings, update.learning_rate, s.decay, s.matrix.rows, s.matrix.columns),
+                          views, 1, 1);
+      } else {
+        operations.update(factors(recipe_.settings, s.rule, update.learning_rate, update.number, s.decay), views,
+                          update.scale, update.clip);
+      }
     }
     return rounded.count > 0;
   }
 };
 
+Matrix matrix(const unit::Parameter& parameter) { return {parameter.offset, parameter.shape[0], parameter.shape[1]}; }
+
 }  // namespace
 
-Optimizer::Optimizer(const std::string& name, const device::View& parameters, int kept, const Residency& residency)
-    : has_master_(parameters.type != device::Type::float32),
+Optimizer::Optimizer(const std::string& name, const device::View& parameters, Slots slots, const Residency& residency,
+                     bool apart)
+    : slots_(std::move(slots)),
+      has_master_(parameters.type != device::Type::float32),
       count_(parameters.count),
       device_(parameters.device),
       state_(residency, "optimizer state of " + name, parameters.device,
-             count_ * (kept + has_master_) * device::size(device::Type::float32)) {}
+             ((apart ? 0 : slots_.count()) + (has_master_ ? count_ : 0)) * device::size(device::Type::float32)) {}
 
-device::View Optimizer::numbers(int index) const {
-  return {state_.memory().data() + index * count_ * device::size(device::Type::float32), count_, device::Type::float32,
-          device_};
+device::View Optimizer::own(int slot) const {
+  const std::int64_t before = (has_master_ ? count_ : 0) + (slot > 0 ? slots_.count(0) : 0);
+  return {state_.memory().data() + before * device::size(device::Type::float32), slots_.count(slot),
+          device::Type::float32, device_};
 }
 
-device::View Optimizer::own(int index) const { return numbers(index + has_master_); }
-
-device::View Optimizer::master(const device::View& parameters) const { return has_master_ ? numbers(0) : parameters; }
+device::View Optimizer::master(const device::View& parameters) const {
+  return has_master_ ? device::View{state_.memory().data(), count_, device::Type::float32, device_} : parameters;
+}
 
 void Optimizer::set(const device::View& values) {
   if (!has_master_) return;
   state_.load();
-  device::copy(numbers(0), values);
+  device::copy(master({}), values);
   state_.put_back();
 }
 
@@ -78,22 +129,63 @@ void Optimizer::update(const Update& update, const device::View& gradient_sum, c
   if (has_master_ && !rounded) device::copy(parameters, its);
 }
 
-std::vector<Segment> segments(const unit::Unit& unit, comm::Slice owned, bool decay_all) {
-  std::vector<Segment> all;
+Slots::Slots(const Recipe& recipe) {
+  if (!recipe.updates) return;
+  segments_ = recipe.segments;
+  for (const Segment& s : segments_) {
+    for (int slot = 0; slot < kept_by(s.rule); ++slot) counts_[static_cast<std::size_t>(slot)] += s.end - s.begin;
+  }
+}
+
+std::int64_t Slots::place(int slot, std::int64_t element) const {
+  std::int64_t place = 0;
+  for (const Segment& s : segments_) {
+    if (kept_by(s.rule) <= slot) continue;
+    if (element < s.end) return place + element - s.begin;
+    place += s.end - s.begin;
+  }
+  return place;
+}
+
+optimizer::Rule rule(const optimizer::Settings& settings, const unit::Parameter& parameter, bool block) {
+  return optimizer::rule(settings, block && parameter.shape.size() == 2);
+}
+
+Recipe recipe(const optimizer::Settings& settings, const unit::Unit& unit, bool block, comm::Slice owned,
+              bool decay_all) {
+  Recipe all{settings};
   for (const unit::Parameter& parameter : unit.parameters()) {
+    const Rule its = rule(settings, parameter, block);
+    if (its == Rule::muon) all.matrices.push_back(matrix(parameter));
     const std::int64_t begin = std::max(parameter.offset, owned.begin),
                        end = std::min(parameter.offset + parameter.numel(), owned.end);
     if (begin >= end) continue;
-    const bool decay = decay_all || parameter.decay;
-    // Neighbours that decay alike are one: a GPU updates them by one kernel.
-    if (!all.empty() && all.back().decay == decay && all.back().end == begin - owned.begin)
-      all.back().end = end - owned.begin;
+    Segment s{begin - owned.begin, end - owned.begin, decay_all || parameter.decay, its};
+    if (its == Rule::muon) s.matrix = matrix(parameter);
+    // Neighbours that are updated alike are one: a GPU updates them by one kernel.
+    Segment* const before = all.segments.empty() ? nullptr : &all.segments.back();
+    const bool alike = before && before->decay == s.decay && before->rule == its && its != Rule::muon;
+    if (alike && before->end == s.begin)
+      before->end = s.end;
     else
-      all.push_back({begin - owned.begin, end - owned.begin, decay});
+      all.segments.push_back(s);
   }
   return all;
 }
 
-std::unique_ptr<Optimizer> fused_adamw(const OptimizerOf& of) { return std::make_unique<FusedAdamW>(of); }
+std::int64_t kept(const optimizer::Settings& settings, const unit::Unit& unit, bool block) {
+  std::int64_t numbers = 0;
+  for (const unit::Parameter& parameter : unit.parameters())
+    numbers += parameter.numel() * kept_by(rule(settings, parameter, block));
+  return numbers;
+}
+
+bool has_matrices(const optimizer::Settings& settings, const unit::Unit& unit, bool block) {
+  return std::ranges::any_of(unit.parameters(), [&](const unit::Parameter& parameter) {
+    return rule(settings, parameter, block) == Rule::muon;
+  });
+}
+
+std::unique_ptr<Optimizer> fused_optimizer(const OptimizerOf& of) { return std::make_unique<FusedOptimizer>(of); }
 
 }  // namespace zs::zero

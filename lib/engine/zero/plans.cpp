@@ -48,7 +48,12 @@ plan::Shape shape_of(const comm::Group& group, const unit::Units& units, const S
   shape.secondary = settings.zeropp.secondary;
   shape.quantized_weights = settings.zeropp.quantized_weights;
   shape.quantized_gradients = settings.zeropp.quantized_gradients;
-  for (const auto& unit : units) shape.units.push_back({unit->name(), unit->numel(), unit->tied_to()});
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const unit::Unit& unit = *units[i];
+    shape.units.push_back({unit.name(), unit.numel(), unit.tied_to(),
+                           kept(settings.optimizer, unit, is_block(units, i)),
+                           has_matrices(settings.optimizer, unit, is_block(units, i))});
+  }
   return shape;
 }
 

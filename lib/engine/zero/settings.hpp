@@ -15,7 +15,7 @@ namespace zs::zero {
 
 /// Where state lies that is not in use.
 struct Offload {
-  Place optimizer = Place::device;   ///< moments, and masters beside 16-bit parameters; not with use_torch_adam
+  Place optimizer = Place::device;   ///< what it keeps, and masters beside 16-bit parameters; not with use_torch_adam
   Place parameters = Place::device;  ///< shards of stage 3
   std::string nvme_path{};           ///< folder for what is on a disk
   Place passes = Place::host;        ///< where passes move to what is in device memory between steps
@@ -29,8 +29,8 @@ struct ZeroPlusPlus {
 };
 
 struct Settings {
-  bool trains = true;  ///< false: the model is evaluated alone, and no moments are kept
-  AdamW adamw{};
+  bool trains = true;  ///< false: the model is evaluated alone, and nothing is kept for updates
+  optimizer::Settings optimizer{};
   bool use_torch_adam = false;  ///< update with torch::optim::AdamW itself
   double max_grad_norm = 0;     ///< clip the global norm to this; 0 for none
   bool decay_all = true;        ///< weight decay on every parameter; false leaves biases and norms out

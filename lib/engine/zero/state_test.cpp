@@ -196,7 +196,8 @@ TEST_CASE(
         UnitState state(
             unit, group, pool, layout(unit, group, plan::Shape{{}, stage, group.size()}, type),
             [](const Layout& its, const device::View& parameters) {
-              return fused_adamw({.name = "u", .segments = {{0, its.owned.size(), true}}, .parameters = parameters});
+              return fused_optimizer(
+                  {.name = "u", .recipe = recipe({}, unit, false, its.owned, true), .parameters = parameters});
             });
         const at::Tensor values = leaf_values(7, Type::float32);
         const at::Tensor rounded = values.to(device::torch_type(type)).to(at::kFloat);

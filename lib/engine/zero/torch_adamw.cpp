@@ -19,8 +19,9 @@ class TorchAdamW final : public Optimizer {
   }
 
  public:
-  explicit TorchAdamW(const OptimizerOf& of) : Optimizer(of.name, of.parameters, 0, {}), segments_(of.segments) {
-    const AdamW& adamw = of.adamw;
+  explicit TorchAdamW(const OptimizerOf& of)
+      : Optimizer(of.name, of.parameters, Slots(of.recipe), {}, /*apart=*/true), segments_(of.recipe.segments) {
+    const optimizer::Settings& adamw = of.recipe.settings;
     count_ = of.parameters.count;
     device_ = of.parameters.device;
     std::vector<torch::optim::OptimizerParamGroup> groups;
@@ -39,18 +40,16 @@ class TorchAdamW final : public Optimizer {
   }
 
   std::int64_t bytes() override { return Optimizer::bytes() + 2 * count_ * device::size(device::Type::float32); }
-  at::Tensor exp_avg() override {
-    return moments([](torch::optim::AdamWParamState& state) { return state.exp_avg(); });
+  std::vector<at::Tensor> states() override {
+    return {moments([](torch::optim::AdamWParamState& state) { return state.exp_avg(); }),
+            moments([](torch::optim::AdamWParamState& state) { return state.exp_avg_sq(); })};
   }
-  at::Tensor exp_avg_sq() override {
-    return moments([](torch::optim::AdamWParamState& state) { return state.exp_avg_sq(); });
-  }
-  void restore(const at::Tensor& exp_avg, const at::Tensor& exp_avg_sq, std::int64_t updates) override {
+  void restore(const std::vector<at::Tensor>& states, std::int64_t updates) override {
     for (auto& [segment, tensor] : placed_) {
       auto state = std::make_unique<torch::optim::AdamWParamState>();
       state->step(updates);
-      state->exp_avg(exp_avg.narrow(0, segment.begin, tensor.numel()).clone());
-      state->exp_avg_sq(exp_avg_sq.narrow(0, segment.begin, tensor.numel()).clone());
+      state->exp_avg(states[0].narrow(0, segment.begin, tensor.numel()).clone());
+      state->exp_avg_sq(states[1].narrow(0, segment.begin, tensor.numel()).clone());
       optimizer_->state()[key(tensor)] = std::move(state);
     }
   }

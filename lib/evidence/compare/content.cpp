@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "optimizer/optimizer.hpp"
 #include "tensorfile/state_dict.hpp"
 #include "tensorfile/torch.hpp"
 #include "tensorfile/value.hpp"
@@ -152,6 +153,20 @@ std::vector<std::string> optimizer_files(const std::string& folder) {
   return paths;
 }
 
+/// What the optimizer of a checkpoint keeps, as its state.json names it; without one, and of an earlier zs, AdamW.
+std::vector<std::string_view> kept_names(const std::string& folder) {
+  const std::string path = folder + "/state.json";
+  std::string name = "adamw";
+  if (std::error_code ignored; fs::exists(path, ignored)) {
+    const auto json = nlohmann::json::parse(Input(path).read_all(), nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("optimizer") && json["optimizer"].is_string())
+      name = json["optimizer"].get<std::string>();
+  }
+  const optimizer::Description* const known = optimizer::named(name);
+  if (!known) throw Error(path, 0, "optimizer is " + name + ", which this zs does not have");
+  return optimizer::kept_names(*known);
+}
+
 /// Throws Error where the parts of a tensor overlap, or leave out elements. `wholes`: the sizes of the weights, where
 /// they are known.
 void require_whole(const std::string& folder, const std::vector<Part>& parts,
@@ -180,10 +195,11 @@ void require_whole(const std::string& folder, const std::vector<Part>& parts,
 
 std::vector<Part> optimizer_parts(const std::string& folder) {
   std::vector<Part> parts;
+  const std::vector<std::string_view> kept = kept_names(folder);
   for (const std::string& path : optimizer_files(folder)) {
     const Value root = tensorfile::read_torch(path);
     const Value* const offsets = root.find("offset");
-    for (const char* const moment : {"exp_avg", "exp_avg_sq"}) {
+    for (const std::string_view moment : kept) {
       const Value* const values = root.find(moment);
       if (!offsets || !values || !values->get<Dict>()) throw Error(path, 0, "is no part of zs's optimizer state");
       for (const tensorfile::Item& item : values->get<Dict>()->items) {

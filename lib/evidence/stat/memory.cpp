@@ -23,6 +23,8 @@ double ideal_state_bytes(const metric::Run& run) {
   const std::string dtype = run.attribute("dtype");
   const bool half = among(dtype, {"bf16", "bfloat16", "fp16", "float16", "half"});
   const bool full = among(dtype, {"fp32", "float32", "float"});
+  if (!among(run.attribute("optimizer"), {"", "adamw", "adam"}))
+    return metric::absent_real();  // it keeps other numbers
   const bool known = parameters && ranks && *ranks >= 1 && stage && plan::is_stage(*stage) && (half || full);
   if (!known) return metric::absent_real();
   return plan::state_bytes(*parameters, static_cast<int>(*stage), *ranks, half ? 2 : 4);

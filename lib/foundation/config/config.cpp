@@ -11,6 +11,7 @@
 #include "base/number.hpp"
 #include "config/known.hpp"
 #include "config/yaml.hpp"
+#include "optimizer/optimizer.hpp"
 
 namespace zs::config {
 namespace {
@@ -131,8 +132,10 @@ void Config::set(Entry entry) {
 }
 
 void Config::add_defaults() {
+  const std::string optimizer = text("training.optimizer");
   for (const Known& row : known()) {
-    if (!row.fallback.empty() && !has(row.key)) choose(std::string(row.key), std::string(row.fallback));
+    const std::string_view its = optimizer::usual(optimizer, row.key), value = its.empty() ? row.fallback : its;
+    if (!value.empty() && !has(row.key)) choose(std::string(row.key), std::string(value));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "config/deepspeed_keys.hpp"
 #include "config/known.hpp"
 #include "config/yaml.hpp"
+#include "optimizer/optimizer.hpp"
 
 namespace zs::config {
 namespace {
@@ -198,9 +199,20 @@ class Reader {
     if (!on && dtype) idle("torch_autocast.enabled is not true", dtype->key);
   }
 
-  static std::string lower(std::string name) {
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    return name;
+  static std::string joined(const std::vector<std::string>& words) {
+    std::string text = words.front();
+    for (std::size_t i = 1; i < words.size(); ++i) text += (i + 1 < words.size() ? ", " : " and ") + words[i];
+    return text;
+  }
+
+  /// The optimizer of the file, or null where it names none that zs has. Adam is AdamW, unless adam_w_mode is false;
+  /// SGD is torch.optim's class, which has no other spelling.
+  const optimizer::Description* described() const {
+    const Entry* const type = said_at("optimizer.type");
+    const optimizer::Description* const its = type ? optimizer::named_by_deepspeed(type->value) : nullptr;
+    if (!its || (its->kind == optimizer::Kind::sgd && type->value != its->deepspeed)) return nullptr;
+    const bool in_gradient = said_at("optimizer.params.adam_w_mode") && !file_.boolean("optimizer.params.adam_w_mode");
+    return its->kind == optimizer::Kind::adam && !in_gradient ? &optimizer::description(optimizer::Kind::adamw) : its;
   }
 
   /// A section without a type is one that DeepSpeed does not look at.
@@ -217,10 +229,11 @@ class Reader {
   void require_types() const {
     require_type("optimizer", "AdamW");
     require_type("scheduler", "WarmupLR");
-    if (const Entry* const type = said_at("optimizer.type")) {
-      const std::string name = lower(type->value);
-      if (name != "adam" && name != "adamw")
-        fail(*type, type->value + " is not supported: zs has AdamW, which DeepSpeed calls Adam too");
+    const Entry* const its = said_at("optimizer.type");
+    if (its && !described()) {
+      std::vector<std::string> all;
+      for (const optimizer::Description& one : optimizer::all()) all.emplace_back(one.deepspeed);
+      fail(*its, its->value + " is not supported: zs has " + joined(all) + did_you_mean(its->value, all));
     }
     const Entry* const type = said_at("scheduler.type");
     static constexpr std::array kTypes = {"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"};
@@ -230,24 +243,36 @@ class Reader {
     }
   }
 
+  /// The class that DeepSpeed makes of an optimizer, and what that takes.
+  std::pair<std::string, std::string> class_of(const optimizer::Description& its) const {
+    const std::string adam =
+        "lr betas eps weight_decay amsgrad torch_adam adam_w_mode fp32_optimizer_states max_grad_norm";
+    const Entry* const host = said_at("zero_optimization.offload_optimizer.device");
+    const bool of_torch = said_at("optimizer.params.torch_adam") && file_.boolean("optimizer.params.torch_adam"),
+               of_host = host && (host->value == "cpu" || host->value == "nvme");
+    switch (its.kind) {
+      case optimizer::Kind::sgd:
+        return {"torch.optim.SGD", "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"};
+      case optimizer::Kind::lion:
+        return of_host ? std::pair("DeepSpeedCPULion", "lr betas weight_decay fp32_optimizer_states")
+                       : std::pair("FusedLion", "lr betas weight_decay set_grad_none");
+      case optimizer::Kind::muon:
+        return {"MuonWithAuxAdam",
+                "lr muon_lr adam_lr betas eps weight_decay momentum ns_method per_head_muon fp32_optimizer_states"};
+      default:
+        break;
+    }
+    if (of_torch) return {"torch.optim.AdamW", adam + " foreach maximize capturable differentiable fused"};
+    if (of_host) return {"DeepSpeedCPUAdam", adam + " bias_correction"};
+    return {"FusedAdam", adam + " bias_correction set_grad_none"};
+  }
+
   /// The class that DeepSpeed calls takes these parameters, and no others: it ends with TypeError.
   void require_parameters() const {
-    static constexpr std::string_view kAdam =
-                                          " lr betas eps weight_decay amsgrad torch_adam adam_w_mode "
-                                          "fp32_optimizer_states max_grad_norm ",
-                                      kTorch = " foreach maximize capturable differentiable fused ",
-                                      kFused = " bias_correction set_grad_none ", kHost = " bias_correction ";
-    const Entry* const torch = said_at("optimizer.params.torch_adam");
-    const Entry* const host = said_at("zero_optimization.offload_optimizer.device");
-    const bool of_torch = torch && file_.boolean("optimizer.params.torch_adam"),
-               of_host = host && (host->value == "cpu" || host->value == "nvme");
-    require_parameters("optimizer",
-                       of_torch  ? "torch.optim.AdamW"
-                       : of_host ? "DeepSpeedCPUAdam"
-                                 : "FusedAdam",
-                       std::string(kAdam) + std::string(of_torch  ? kTorch
-                                                        : of_host ? kHost
-                                                                  : kFused));
+    if (const optimizer::Description* const its = described()) {
+      const auto& [name, own] = class_of(*its);
+      require_parameters("optimizer", name, " " + own + " ");
+    }
     const Entry* const type = said_at("scheduler.type");
     if (!type) return;
     const bool cosine = type->value == "WarmupCosineLR";
@@ -271,6 +296,11 @@ class Reader {
   void optimizer() {
     const Entry* const type = said_at("optimizer.type");
     if (!type) return;
+    const optimizer::Description& its = *described();
+    sets(*type, "training.optimizer", std::string(its.name));
+    const Entry* const mode = said_at("optimizer.params.adam_w_mode");
+    if (mode && its.kind == optimizer::Kind::adamw && !file_.boolean("optimizer.params.adam_w_mode"))
+      idle("the type AdamW has no other", mode->key);
     if (const Entry* const betas = said_at("optimizer.params.betas")) {
       Config two;  // a list, read as lists are
       two.set({"zero.passes", betas->value, betas->origin, betas->kind});
@@ -281,12 +311,43 @@ class Reader {
     }
     const Entry* const rate = said_at("optimizer.params.lr");
     const Entry* const highest = said_at("scheduler.params.warmup_max_lr");
-    if (rate && !highest) sets(*rate, "training.learning_rate", rate->value);
+    const bool muons = its.kind == optimizer::Kind::muon;
+    if (rate && !highest && !muons) sets(*rate, "training.learning_rate", rate->value);
     if (rate && highest && parse_real(rate->value) != parse_real(highest->value))
       idle("scheduler.params.warmup_max_lr takes its place", rate->key);
-    // torch's AdamW has another default than DeepSpeed's own class, which is AdamW under either name.
+    // torch's AdamW has another default than DeepSpeed's own classes.
     const bool torch = said_at("optimizer.params.torch_adam") && file_.boolean("optimizer.params.torch_adam");
     if (!file_.find("optimizer.params.weight_decay")) usual("training.weight_decay", torch ? "0.01" : "0");
+    if (its.kind == optimizer::Kind::lion && !file_.find("optimizer.params.betas")) usual("training.beta2", "0.999");
+    if (muons) muon(rate, highest);
+  }
+
+  /// MuonWithAuxAdam: two learning rates, which a scheduler's own replaces; and other defaults of Adam.
+  void muon(const Entry* rate, const Entry* highest) {
+    const Entry *const of_matrices = said_at("optimizer.params.muon_lr"), *const of_others =
+                                                                              said_at("optimizer.params.adam_lr");
+    if (highest) {
+      for (const Entry* const entry : {of_matrices, of_others}) {
+        if (entry) idle("scheduler.params.warmup_max_lr takes its place", entry->key);
+      }
+    } else {
+      const Entry *const matrices = of_matrices ? of_matrices : rate, *const others = of_others     ? of_others
+                                                                                      : of_matrices ? rate
+                                                                                                    : nullptr;
+      const bool silent = !file_.find("optimizer.params.lr");
+      if (matrices) sets(*matrices, "training.learning_rate", matrices->value);
+      if (!matrices && silent) usual("training.learning_rate", "0.02");
+      if (others) sets(*others, "training.adamw_learning_rate", others->value);
+      if (!others && silent) usual("training.adamw_learning_rate", "0.0003");
+    }
+    if (!file_.find("optimizer.params.betas")) usual("training.beta2", "0.95");
+    if (!file_.find("optimizer.params.eps")) usual("training.epsilon", "1e-10");
+    const Entry* const method = said_at("optimizer.params.ns_method");
+    if (method && method->value != "standard" && method->value != "gram")
+      fail(*method, "'" + method->value + "' is neither standard nor gram");
+    if (!method || method->value == "gram")
+      config_.warn(path_ + ": optimizer.params.ns_method is gram" + (method ? "" : ", as DeepSpeed takes it") +
+                   ", and zs iterates on the matrix (standard): the same steps up to rounding");
   }
 
   /// compile.offload_*: passes beside the usual ones, from the step on that those before have been measured for.

@@ -7,7 +7,7 @@
 //   gradient_norms.pt       of each micro-batch of that step: parameter -> norms of its gradient by leaf; with
 //                           --save_gradient_norms, and not where a signal asked for the checkpoint
 //   config.json             the model, with Hugging Face's keys
-//   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of the Adam moments
+//   accelerator_states/     state.json, and optimizer_RANK.pt: each rank's part of what the optimizer keeps
 //   SHA256SUMS              of all these; loading verifies it (so does sha256sum -c)
 #pragma once
 #include <cstdint>

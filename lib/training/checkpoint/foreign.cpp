@@ -88,6 +88,38 @@ class Filler {
   tensorfile::Tensor tensor_{};
 };
 
+/// What an optimizer keeps of a unit, from the moments of a checkpoint.
+void restore(zero::Engine& engine, std::size_t unit, std::int64_t updates, const Named& named,
+             const std::string& path) {
+  const comm::Slice owned = engine.states()[unit].owned();
+  const zero::Slots& slots = engine.optimizer(unit).slots();
+  const std::string_view title = optimizer::description(engine.settings().optimizer.kind).title;
+  std::vector<at::Tensor> into;
+  for (int slot = 0; slot < optimizer::kMostStates; ++slot) into.push_back(at::zeros({slots.count(slot)}));
+  Filler filler;
+  for (const unit::Parameter& parameter : engine.units()[unit]->parameters()) {
+    const std::int64_t begin = std::max(parameter.offset, owned.begin),
+                       end = std::min(parameter.offset + parameter.numel(), owned.end);
+    const Parameter& theirs = named.at(parameter);
+    int slot = 0;
+    for (const std::string_view name : optimizer::states(engine.rule(unit, parameter))) {
+      const std::string kind(name);
+      const auto found = theirs.moments.find(kind);
+      if (found == theirs.moments.end())
+        throw Error(path, 0,
+                    "has no " + kind + " of " + parameter.name + ", which " + std::string(title) + " goes on from");
+      require_shape(found->second, parameter, kind, path);
+      const std::span<float> here = device::floats(into[static_cast<std::size_t>(slot)]);
+      if (begin < end)
+        filler.fill(found->second, parameter, begin,
+                    here.subspan(static_cast<std::size_t>(slots.place(slot, begin - owned.begin)),
+                                 static_cast<std::size_t>(end - begin)));
+      ++slot;
+    }
+  }
+  engine.optimizer(unit).restore(into, updates);
+}
+
 std::string said(const std::map<std::string, std::string>& settings) {
   std::string text;
   for (const char* const key : {"lr", "betas", "eps", "weight_decay"}) {
@@ -138,23 +170,7 @@ Adopted adopt(comm::Group& group, zero::Engine& engine, const std::string& path)
         for (const unit::Parameter& parameter : parameters)
           filler.fill(numbers(named.at(parameter), path), parameter, begin, values);
       });
-      const comm::Slice owned = engine.states()[unit].owned();
-      const auto moment = [&](const char* kind) {
-        at::Tensor into = at::zeros({owned.size()});
-        for (const unit::Parameter& parameter : parameters) {
-          const Parameter& theirs = named.at(parameter);
-          const auto found = theirs.moments.find(kind);
-          if (found == theirs.moments.end())
-            throw Error(path, 0,
-                        "has no " + std::string(kind) + " of " + parameter.name + ", which AdamW goes on from");
-          require_shape(found->second, parameter, kind, path);
-          filler.fill(found->second, parameter, owned.begin, device::floats(into));
-        }
-        return into;
-      };
-      const auto count = static_cast<std::int64_t>(*updates);
-      const at::Tensor exp_avg = moment("exp_avg"), exp_avg_sq = moment("exp_avg_sq");
-      engine.optimizer(unit).restore(exp_avg, exp_avg_sq, count);
+      restore(engine, unit, static_cast<std::int64_t>(*updates), named, path);
     }
     zero::LossScaler::State scaler;
     if (const auto scale = held.facts.find("scaler.cur_scale"); scale != held.facts.end())

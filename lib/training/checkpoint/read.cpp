@@ -140,21 +140,21 @@ void verify_all(comm::Group& group, const std::string& folder) {
 /// What the files of a checkpoint hold of one parameter's moment: parts that must be the whole, each element once.
 class Parts {
  public:
-  /// Copies the overlap of one stored part with what this rank owns.
-  void copy(const tensorfile::Value& root, const char* moment, const unit::Parameter& parameter, comm::Slice owned,
-            at::Tensor into, const std::string& path) {
+  /// Copies the overlap of one stored part with what this rank owns of the parameter, which is `into`.
+  void copy(const tensorfile::Value& root, const std::string& moment, const unit::Parameter& parameter,
+            comm::Slice owned, std::span<float> into, const std::string& path) {
     const tensorfile::Value* const dict = root.find(moment);
     const tensorfile::Value* const value = dict ? dict->find(parameter.name) : nullptr;
     if (!value) return;
     const tensorfile::Tensor* const tensor = value->get<tensorfile::Tensor>();
     const tensorfile::Value* const offsets = root.find("offset");
     const tensorfile::Value* const offset = offsets ? offsets->find(parameter.name) : nullptr;
-    if (!tensor || !offset) throw Error(path, 0, std::string(moment) + " of " + parameter.name + " is malformed");
+    if (!tensor || !offset) throw Error(path, 0, moment + " of " + parameter.name + " is malformed");
     const std::int64_t from = offset->integer(path), count = tensor->count();
     if (from < 0 || count > parameter.numel() || from > parameter.numel() - count) {
       throw Error(path, 0,
-                  std::string(moment) + " of " + parameter.name + " has " + to_text(count) + " elements from " +
-                      to_text(from) + " on, which its " + to_text(parameter.numel()) + " do not hold");
+                  moment + " of " + parameter.name + " has " + to_text(count) + " elements from " + to_text(from) +
+                      " on, which its " + to_text(parameter.numel()) + " do not hold");
     }
     parts_.push_back({from, from + count});
     const std::int64_t first = parameter.offset + from;
@@ -162,8 +162,8 @@ class Parts {
     if (begin >= end) return;
     std::vector<float> values(static_cast<std::size_t>(count));
     tensorfile::read_f32(*tensor, values);
-    std::copy(values.begin() + (begin - first), values.begin() + (end - first),
-              device::floats(into).begin() + (begin - owned.begin));
+    const std::int64_t start = std::max(parameter.offset, owned.begin);
+    std::copy(values.begin() + (begin - first), values.begin() + (end - first), into.begin() + (begin - start));
   }
 
   /// Throws unless the parts are the elements from 0 to `numel`, each once.
@@ -184,7 +184,17 @@ class Parts {
   std::vector<comm::Slice> parts_;
 };
 
-void load_moments(zero::Engine& engine, const std::string& folder, std::int64_t updates) {
+/// Throws where a checkpoint is of another optimizer: what it kept is not what this one goes on from.
+void require_optimizer(const zero::Engine& engine, const StateFile& state) {
+  const std::string_view ours = optimizer::description(engine.settings().optimizer.kind).name;
+  const std::string theirs = state.has("optimizer") ? state.text("optimizer") : "adamw";  // an earlier zs had no other
+  if (theirs != ours)
+    throw Error(state.path(), 0,
+                "optimizer is " + theirs + ", and this training has " + std::string(ours) + ": use --optimizer " +
+                    theirs + ", or begin with the weights alone (zs-checkpoint convert --to hf)");
+}
+
+void load_optimizer(zero::Engine& engine, const std::string& folder, std::int64_t updates) {
   const std::string states = folder + "/accelerator_states";
   std::vector<std::pair<std::string, tensorfile::Value>> roots;
   for (const std::string& file : state::files(states)) {
@@ -193,17 +203,25 @@ void load_moments(zero::Engine& engine, const std::string& folder, std::int64_t 
   for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
     const zero::UnitState& state = engine.states()[unit];
     const comm::Slice owned = state.owned();
-    const auto load = [&](const char* moment) {
-      at::Tensor into = at::zeros({owned.size()});
-      for (const unit::Parameter& parameter : state.unit().parameters()) {
+    const zero::Slots& slots = engine.optimizer(unit).slots();
+    std::vector<at::Tensor> into;
+    for (int slot = 0; slot < optimizer::kMostStates; ++slot) into.push_back(at::zeros({slots.count(slot)}));
+    for (const unit::Parameter& parameter : state.unit().parameters()) {
+      const std::int64_t begin = std::max(parameter.offset, owned.begin),
+                         end = std::max(begin, std::min(parameter.offset + parameter.numel(), owned.end));
+      int slot = 0;
+      for (const std::string_view name : optimizer::states(engine.rule(unit, parameter))) {
+        std::span<float> here = device::floats(into[static_cast<std::size_t>(slot)]);
+        if (begin < end)
+          here = here.subspan(static_cast<std::size_t>(slots.place(slot, begin - owned.begin)),
+                              static_cast<std::size_t>(end - begin));
+        ++slot;
         Parts parts;
-        for (const auto& [path, root] : roots) parts.copy(root, moment, parameter, owned, into, path);
+        for (const auto& [path, root] : roots) parts.copy(root, std::string(name), parameter, owned, here, path);
         parts.require_whole(parameter.numel(), parameter.name, states);
       }
-      return into;
-    };
-    const at::Tensor exp_avg = load("exp_avg"), exp_avg_sq = load("exp_avg_sq");
-    engine.optimizer(unit).restore(exp_avg, exp_avg_sq, updates);
+    }
+    engine.optimizer(unit).restore(into, updates);
   }
 }
 
@@ -244,7 +262,10 @@ std::optional<Progress> load(comm::Group& group, zero::Engine& engine, const std
           [&](std::int64_t begin, std::span<float> values) { weights->read(unit, begin, values); });
     }
     progress = peek(folder);
-    if (progress && engine.trains()) load_moments(engine, folder, restore_counters(engine, StateFile(folder)));
+    if (!progress || !engine.trains()) return;
+    const StateFile state(folder);
+    require_optimizer(engine, state);
+    load_optimizer(engine, folder, restore_counters(engine, state));
   });
   return progress;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/checksum.hpp"
@@ -51,30 +52,33 @@ void write_units(int rank, std::vector<zero::UnitState>& states, const std::stri
   tensorfile::write_torch(path, dict);
 }
 
-/// This rank's part of the moments: of each unit the rank's slice, cut at parameter borders.
-tensorfile::Dict moments(comm::Group& group, zero::Engine& engine, std::vector<at::Tensor>& keep) {
-  tensorfile::Dict exp_avg, exp_avg_sq, offset;
+/// This rank's part of what the optimizer keeps: of each unit the rank's slice, cut at parameter borders, by name.
+tensorfile::Dict optimizer_state(comm::Group& group, zero::Engine& engine, std::vector<std::vector<at::Tensor>>& keep) {
+  std::map<std::string_view, tensorfile::Dict> named;
+  tensorfile::Dict offset;
   for (std::size_t unit = 0; unit < engine.states().size(); ++unit) {
     const zero::UnitState& state = engine.states()[unit];
+    zero::Optimizer& optimizer = engine.optimizer(unit);
     const comm::Slice own = state.owned(), mine = comm::slice(state.numel(), group.rank(), group.size());
-    keep.push_back(engine.optimizer(unit).exp_avg().to(at::kCPU));
-    keep.push_back(engine.optimizer(unit).exp_avg_sq().to(at::kCPU));
+    std::vector<at::Tensor>& values = keep.emplace_back(optimizer.states());
+    for (at::Tensor& slot : values) slot = slot.to(at::kCPU);
     for (const unit::Parameter& parameter : state.unit().parameters()) {
       const std::int64_t begin = std::max(parameter.offset, mine.begin),
                          end = std::min(parameter.offset + parameter.numel(), mine.end);
       if (begin >= end) continue;
-      const auto part = [&](const at::Tensor& values) {
-        return tensorfile::make_tensor(tensorfile::Dtype::f32, {end - begin},
-                                       tensorfile::Storage::borrow(bytes_of(values, begin - own.begin, end - begin)));
-      };
-      exp_avg.items.push_back({parameter.name, part(keep[keep.size() - 2])});
-      exp_avg_sq.items.push_back({parameter.name, part(keep.back())});
+      int slot = 0;
+      for (const std::string_view name : optimizer::states(engine.rule(unit, parameter))) {
+        const std::int64_t place = optimizer.slots().place(slot, begin - own.begin);
+        const std::string_view bytes = bytes_of(values[static_cast<std::size_t>(slot++)], place, end - begin);
+        named[name].items.push_back({parameter.name, tensorfile::make_tensor(tensorfile::Dtype::f32, {end - begin},
+                                                                             tensorfile::Storage::borrow(bytes))});
+      }
       offset.items.push_back({parameter.name, begin - parameter.offset});
     }
   }
   tensorfile::Dict dict;
-  dict.items.push_back({"exp_avg", exp_avg});
-  dict.items.push_back({"exp_avg_sq", exp_avg_sq});
+  for (const std::string_view name : optimizer::kept_names(optimizer::description(engine.settings().optimizer.kind)))
+    dict.items.push_back({std::string(name), named[name]});
   dict.items.push_back({"offset", offset});
   return dict;
 }
@@ -110,6 +114,7 @@ std::string state_json(const comm::Group& group, const zero::Engine& engine, con
       {"optimizer", optimizer_json(engine, progress)},
       {"dataset_sha256", progress.dataset_sha256},
       {"arithmetic", progress.arithmetic},
+      {"optimizer", optimizer::description(engine.settings().optimizer.kind).name},
       {"world_size", group.size()},
       {"zero_stage", engine.plan().shape.stage},
       {"loss_scaler",
@@ -173,8 +178,8 @@ void Writer::gradient_norms(MicroBatchNorms& norms) {
 void Writer::commit(const Progress& progress) {
   char name[64];
   std::snprintf(name, sizeof name, "/accelerator_states/optimizer_%05d.pt", group_.rank());
-  std::vector<at::Tensor> keep;
-  tensorfile::write_torch(temporary_ + name, moments(group_, engine_, keep));
+  std::vector<std::vector<at::Tensor>> keep;
+  tensorfile::write_torch(temporary_ + name, optimizer_state(group_, engine_, keep));
   device::Hash parameters;
   write_units(group_.rank(), engine_.states(), temporary_ + "/pytorch_model.bin", [&](zero::UnitState& state) {
     at::Tensor whole = state.gather_parameters();

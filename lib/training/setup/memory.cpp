@@ -12,6 +12,17 @@
 #include "plan/plan.hpp"
 
 namespace zs::setup {
+namespace {
+
+/// Numbers that the optimizer keeps of all parameters.
+double kept(const model::Model& model, const Settings& settings) {
+  std::int64_t numbers = 0;
+  for (std::size_t unit = 0; unit < model.units.size(); ++unit)
+    numbers += zero::kept(settings.engine.optimizer, *model.units[unit], zero::is_block(model.units, unit));
+  return static_cast<double>(numbers);
+}
+
+}  // namespace
 
 double least_memory(const model::Model& model, const Settings& settings, int ranks) {
   const auto real = [](auto size) { return static_cast<double>(size); };
@@ -22,7 +33,8 @@ double least_memory(const model::Model& model, const Settings& settings, int ran
   const double state =
       settings.engine.trains
           ? plan::state_bytes(parameters, settings.stage, ranks, bytes, offload.optimizer == zero::Place::disk,
-                              offload.parameters == zero::Place::disk, settings.engine.zeropp.secondary)
+                              offload.parameters == zero::Place::disk, settings.engine.zeropp.secondary,
+                              kept(model, settings))
       : offload.parameters == zero::Place::disk
           ? 0
           : plan::share(parameters * bytes, plan::divided_by(settings.stage).parameters, ranks);
@@ -78,7 +90,7 @@ std::string remedies(const model::Model& model, const Settings& s, int ranks, bo
     return plan::state_bytes(static_cast<double>(unit::numel(model.units)), stage, ranks,
                              static_cast<int>(at::elementSize(s.engine.dtype)), offload,
                              s.engine.offload.parameters != zero::Place::device,
-                             plan::divided_by(stage).parameters ? s.engine.zeropp.secondary : 0);
+                             plan::divided_by(stage).parameters ? s.engine.zeropp.secondary : 0, kept(model, s));
   };
   std::string text = "; parameters, gradients and optimizer state are " + to_bytes_text(state(s.stage, offloads)) +
                      " of a rank at stage " + std::to_string(s.stage);

@@ -17,6 +17,7 @@
 #include "config/reading.hpp"
 #include "device/memory.hpp"
 #include "device/tensor.hpp"
+#include "optimizer/optimizer.hpp"
 #include "plan/pass.hpp"
 #include "plan/profile.hpp"
 #include "setup/inputs.hpp"
@@ -147,6 +148,36 @@ Schedule schedule(const config::Reading& config) {
     take(config[setting<"training.warmup_min_ratio">], s.warmup_min_ratio);
     take(config[setting<"training.cos_min_ratio">], s.cos_min_ratio);
   }
+  return s;
+}
+
+/// The optimizer, with those of its settings that it reads (its row says which).
+optimizer::Settings optimizer_of(const config::Reading& config) {
+  const optimizer::Description& its = *optimizer::named(config[setting<"training.optimizer">]);
+  optimizer::Settings s{.kind = its.kind};
+  const auto take = [&]<config::Key key>(config::Setting<key> which, auto&& to) {
+    if (optimizer::reads(its, key.view().substr(key.view().find('.') + 1))) to(config[which]);
+  };
+  take(setting<"training.beta1">, [&](double value) { s.beta1 = value; });
+  take(setting<"training.beta2">, [&](double value) { s.beta2 = value; });
+  take(setting<"training.epsilon">, [&](double value) { s.epsilon = value; });
+  take(setting<"training.weight_decay">, [&](double value) { s.weight_decay = value; });
+  take(setting<"training.correct_bias">, [&](bool value) { s.correct_bias = value; });
+  take(setting<"training.momentum">, [&](std::optional<double> value) { s.momentum = value.value_or(0); });
+  take(setting<"training.nesterov">, [&](std::optional<bool> value) { s.nesterov = value.value_or(false); });
+  take(setting<"training.ns_steps">,
+       [&](std::optional<std::int64_t> value) { s.ns_steps = static_cast<int>(value.value_or(s.ns_steps)); });
+  take(setting<"training.adjust_lr">,
+       [&](const std::optional<std::string>& value) { s.match_rms = value == "match_rms_adamw"; });
+  take(setting<"training.adamw_learning_rate">, [&](std::optional<double> value) {
+    const double rate = config[setting<"training.learning_rate">];
+    if (value && rate == 0 && *value > 0)
+      throw Error(place_of(config, setting<"training.adamw_learning_rate">) +
+                  " goes up and down with learning_rate, and that is 0: set --learning_rate");
+    if (value && rate > 0) s.adamw_rate_ratio = *value / rate;
+  });
+  if (s.kind == optimizer::Kind::sgd && s.nesterov && s.momentum == 0)
+    throw Error(place_of(config, setting<"training.nesterov">) + " is true, and momentum is 0: set --momentum");
   return s;
 }
 
@@ -375,11 +406,10 @@ Settings settings(const config::Reading& config, int ranks, bool gpu) {
   s.activation_checkpointing = config[setting<"zero.activation_checkpointing">];
   choose_passes(config, s);
 
-  s.engine.adamw = {config[setting<"training.beta1">], config[setting<"training.beta2">],
-                    config[setting<"training.epsilon">], config[setting<"training.weight_decay">]};
-  s.engine.adamw.correct_bias = config[setting<"training.correct_bias">];
-  s.engine.use_torch_adam = config[setting<"training.use_torch_adam">];
-  if (s.engine.use_torch_adam && !s.engine.adamw.correct_bias) {
+  s.engine.optimizer = optimizer_of(config);
+  if (s.engine.optimizer.kind == optimizer::Kind::adamw)
+    s.engine.use_torch_adam = config[setting<"training.use_torch_adam">];
+  if (s.engine.use_torch_adam && !s.engine.optimizer.correct_bias) {
     throw Error("training.correct_bias: torch::optim::AdamW always corrects the bias: leave out --use_torch_adam");
   }
   s.engine.offload = offload(config, s);

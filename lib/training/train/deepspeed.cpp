@@ -32,6 +32,26 @@ Json scheduler(const setup::Schedule& s, std::vector<std::string>& remaining) {
   return {{"type", s.name}, {"params", params}};
 }
 
+/// In DeepSpeed's own words.
+Json optimizer_of(const setup::Settings& s) {
+  const optimizer::Settings& its = s.engine.optimizer;
+  const optimizer::Description& row = optimizer::description(its.kind);
+  Json params = {{"lr", s.schedule.learning_rate}};
+  if (optimizer::reads(row, "beta1")) params["betas"] = {its.beta1, its.beta2};
+  if (optimizer::reads(row, "epsilon")) params["eps"] = its.epsilon;
+  params["weight_decay"] = its.weight_decay;
+  if (optimizer::reads(row, "momentum")) params["momentum"] = its.momentum;
+  if (its.kind == optimizer::Kind::adam) params["adam_w_mode"] = false;
+  if (its.kind == optimizer::Kind::sgd) params["nesterov"] = its.nesterov;
+  if (its.kind == optimizer::Kind::muon) {
+    params["ns_method"] = "standard";
+    params["adam_lr"] = s.schedule.learning_rate * its.adamw_rate_ratio;
+  }
+  if (s.engine.use_torch_adam) params["torch_adam"] = true;
+  if (!its.correct_bias) params["bias_correction"] = false;
+  return {{"type", row.deepspeed}, {"params", params}};
+}
+
 Json fp16(const zero::LossScaling& rules) {
   return {{"enabled", true},
           {"loss_scale", rules.fixed},
@@ -46,20 +66,12 @@ Json fp16(const zero::LossScaling& rules) {
 
 DeepSpeedConfig deepspeed_config(const Settings& s, int ranks) {
   DeepSpeedConfig result;
-  const zero::AdamW& adamw = s.engine.adamw;
   Json json = {{"train_batch_size", s.batch_size * s.micro_steps * ranks},
                {"train_micro_batch_size_per_gpu", s.batch_size},
                {"gradient_accumulation_steps", s.micro_steps},
                {"gradient_clipping", s.engine.max_grad_norm},
                {"steps_per_print", s.log_interval}};
-  json["optimizer"] = {{"type", "AdamW"},
-                       {"params",
-                        {{"lr", s.schedule.learning_rate},
-                         {"betas", {adamw.beta1, adamw.beta2}},
-                         {"eps", adamw.epsilon},
-                         {"weight_decay", adamw.weight_decay}}}};
-  if (s.engine.use_torch_adam) json["optimizer"]["params"]["torch_adam"] = true;
-  if (!adamw.correct_bias) json["optimizer"]["params"]["bias_correction"] = false;
+  json["optimizer"] = optimizer_of(s);
   if (Json its = scheduler(s.schedule, result.remaining); !its.is_null()) json["scheduler"] = its;
   if (s.engine.dtype == at::kHalf) json["fp16"] = fp16(s.engine.loss_scaling);
   if (s.engine.dtype == at::kBFloat16) json["bf16"] = {{"enabled", true}};

@@ -25,6 +25,7 @@ struct Case {
   plan::Schedule passes{};
   plan::Budget budget{};
   bool packed = false;  // samples hold several documents, of which some tokens are no targets
+  optimizer::Settings optimizer{};
 };
 
 /// Documents of other lengths in each leaf; in every third it is as if each sample were one.
@@ -66,7 +67,11 @@ Outcome trained(const Case& c) {
         group, model.units,
         {c.stage, c.micro_steps, c.checkpointing,
          c.passes.empty() && c.compiled ? plan::from_the_start(plan::usual_passes()) : c.passes, c.budget},
-        {.max_grad_norm = c.max_grad_norm, .dtype = c.dtype, .offload = c.offload, .zeropp = c.zeropp});
+        {.optimizer = c.optimizer,
+         .max_grad_norm = c.max_grad_norm,
+         .dtype = c.dtype,
+         .offload = c.offload,
+         .zeropp = c.zeropp});
     zero::StepResult last;
     for (std::int64_t step = 1; step <= 3; ++step) {
       last = engine.step(step, 1e-3, [&](std::int64_t leaf) {
@@ -202,6 +207,49 @@ TEST_CASE("exact: what is offloaded, in the host's memory or on a disk, changes 
             c.checkpointing = ranks == 2;
             CHECK(trained(c) == expected);
           }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("exact: every optimizer has one digest, whatever the layout, offloaded, after passes, in every format") {
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  using optimizer::Kind;
+  const TemporaryFolder folder;
+  const std::vector<std::string> together = {"offload_parameters", "prefetch", "overlap_reduce", "offload_adam_states"};
+  std::set<std::string> digests;
+  const std::vector<optimizer::Settings> all = {
+      {.kind = Kind::adamw},
+      {.kind = Kind::adam, .weight_decay = 0.1},
+      {.kind = Kind::sgd, .weight_decay = 0.1},
+      {.kind = Kind::sgd, .weight_decay = 0.1, .momentum = 0.9},
+      {.kind = Kind::sgd, .momentum = 0.9, .nesterov = true},
+      {.kind = Kind::lion, .beta2 = 0.99, .weight_decay = 0.1},
+      {.kind = Kind::muon, .weight_decay = 0.1, .momentum = 0.95, .nesterov = true},
+      {.kind = Kind::muon, .momentum = 0.9, .ns_steps = 3, .match_rms = true, .adamw_rate_ratio = 0.5},
+  };
+  for (const optimizer::Settings& settings : all) {
+    for (const auto& [model, dtype] : {std::pair("tiny", at::kFloat), std::pair("tiny-llama", at::kBFloat16)}) {
+      CAPTURE(optimizer::description(settings.kind).name);
+      CAPTURE(model);
+      CAPTURE(dtype);
+      Case first{.max_grad_norm = 0.5, .model = model};
+      first.dtype = dtype;
+      first.optimizer = settings;
+      const Outcome expected = trained(first);
+      CHECK(digests.insert(expected.digest).second);
+      for (const int stage : {0, 1, 2, 3}) {
+        for (const int ranks : {1, 2, 4}) {
+          CAPTURE(stage);
+          CAPTURE(ranks);
+          Case c = first;
+          c.stage = stage, c.ranks = ranks, c.micro_steps = 8 / ranks;
+          c.checkpointing = ranks == 4;
+          if (stage > 0 && ranks == 2) c.offload.optimizer = stage == 2 ? zero::Place::disk : zero::Place::host;
+          if (stage == 3 && ranks == 4) c.passes = plan::from_the_start(together);
+          c.offload.nvme_path = folder.path();
+          CHECK(trained(c) == expected);
         }
       }
     }

@@ -2,7 +2,6 @@
 #include "verify/reference.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/optim/adamw.h>
 
 #include <array>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "unit/autocast.hpp"
 #include "unit/random.hpp"
 #include "verify/integers.hpp"
+#include "verify/plain_optimizer.hpp"
 
 namespace zs::verify {
 namespace {
@@ -83,68 +83,6 @@ double sum_of_squares(const Tensors& gradients) {
   return total;
 }
 
-/// AdamW over all parameters, in the lines of torch::optim::AdamW, every operation rounded correctly; or that class
-/// itself, whose square root is rounded as LibTorch's library does it (MKL's is off by one ulp in a fifth of all).
-class Reference::Optimizer {
- public:
-  Optimizer(const unit::Units& units, const Tensors& masters, const ReferenceSettings& settings) : settings_(settings) {
-    std::array<std::vector<at::Tensor>, 2> groups;
-    for (std::size_t unit = 0; unit < masters.size(); ++unit) {
-      for (std::size_t i = 0; i < masters[unit].size(); ++i) {
-        const bool decays = settings.decay_all || units[unit]->parameters()[i].decay;
-        groups[decays ? 0 : 1].push_back(masters[unit][i]);
-        plain_.push_back(
-            {masters[unit][i], at::zeros_like(masters[unit][i]), at::zeros_like(masters[unit][i]), decays});
-      }
-    }
-    if (!settings.torch_adamw) return;
-    std::vector<torch::optim::OptimizerParamGroup> all;
-    for (const bool decays : {true, false}) {
-      auto options = std::make_unique<torch::optim::AdamWOptions>(1e-3);
-      options->betas({settings.beta1, settings.beta2})
-          .eps(settings.epsilon)
-          .weight_decay(decays ? settings.weight_decay : 0);
-      auto& tensors = groups[decays ? 0 : 1];
-      if (!tensors.empty()) all.emplace_back(tensors, std::move(options));
-    }
-    torch_ = std::make_unique<torch::optim::AdamW>(all);
-  }
-
-  /// REQUIRES: the parameters' gradients are set.
-  void step(double learning_rate) {
-    if (torch_) {
-      for (auto& group : torch_->param_groups())
-        static_cast<torch::optim::AdamWOptions&>(group.options()).lr(learning_rate);
-      torch_->step();
-      return;
-    }
-    const at::NoGradGuard no_grad;
-    ++steps_;
-    const double correction1 = settings_.correct_bias ? 1 - std::pow(settings_.beta1, steps_) : 1,
-                 correction2 = settings_.correct_bias ? 1 - std::pow(settings_.beta2, steps_) : 1;
-    for (Plain& p : plain_) {
-      const at::Tensor gradient = p.parameter.grad();
-      if (p.decays) p.parameter.mul_(1 - learning_rate * settings_.weight_decay);
-      p.exp_avg.mul_(settings_.beta1).add_(gradient, 1 - settings_.beta1);
-      p.exp_avg_sq.mul_(settings_.beta2).addcmul_(gradient, gradient, 1 - settings_.beta2);
-      // In float64, then rounded: the correctly rounded root, whatever LibTorch's library does.
-      const at::Tensor root = p.exp_avg_sq.to(at::kDouble).sqrt().to(at::kFloat);
-      p.parameter.addcdiv_(p.exp_avg, (root / std::sqrt(correction2)).add_(settings_.epsilon),
-                           -(learning_rate / correction1));
-    }
-  }
-
- private:
-  struct Plain {
-    at::Tensor parameter, exp_avg, exp_avg_sq;
-    bool decays;
-  };
-  ReferenceSettings settings_;
-  int steps_ = 0;
-  std::unique_ptr<torch::optim::AdamW> torch_;
-  std::vector<Plain> plain_;
-};
-
 Reference::Reference(const unit::Units& units, const ReferenceSettings& settings, std::int64_t leaves)
     : units_(units),
       settings_(settings),
@@ -164,7 +102,7 @@ Reference::Reference(const unit::Units& units, const ReferenceSettings& settings
       masters_.back().push_back(
           view.clone().to(settings.torch_adamw ? settings.device : at::Device(at::kCPU)).requires_grad_(true));
   }
-  optimizer_ = std::make_shared<Optimizer>(units, masters_, settings);
+  optimizer_ = std::make_shared<PlainOptimizer>(units, masters_, settings);
 }
 
 Tensors Reference::rounded() const {

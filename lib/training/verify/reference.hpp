@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training that zs-verify takes as right: LibTorch's autograd over the whole model in one graph, on the device that
-// is verified; gradients added by the canonical tree and AdamW by tensor operations, on the host. Written from the
-// contract alone; nothing here comes from zero, plan or comm.
+// is verified; gradients added by the canonical tree and the optimizer by tensor operations, on the host. Written from
+// the contract alone; nothing here comes from zero, plan or comm.
 #pragma once
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "optimizer/optimizer.hpp"
 #include "unit/unit.hpp"
 
 namespace zs::verify {
+
+class PlainOptimizer;
 
 /// One tensor a parameter, contiguous float32 on the host, by unit and in the unit's order.
 using Tensors = std::vector<std::vector<at::Tensor>>;
 
 struct ReferenceSettings {
   at::ScalarType dtype = at::kFloat;  ///< of parameters in forward and backward; masters stay float32
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0.01;
+  optimizer::Settings optimizer{};
   at::Device device = at::kCPU;  ///< of forward and backward
-  bool correct_bias = true;
-  bool torch_adamw = false;  ///< torch::optim::AdamW itself, which always corrects the bias
-  bool decay_all = true;     ///< false: weight decay leaves biases and norms out
-  double max_grad_norm = 0;  ///< 0: no clipping
+  bool torch_adamw = false;      ///< torch::optim::AdamW itself, which always corrects the bias
+  bool decay_all = true;         ///< false: weight decay leaves biases and norms out
+  double max_grad_norm = 0;      ///< 0: no clipping
   /// Of float16: a scale once for all, or 0 for one that doubles after `window` steps without overflow and halves at
   /// the overflow of number `hysteresis`, counted anew when it doubles (consecutive: after every step without one).
   struct LossScaling {
@@ -79,13 +81,11 @@ class Reference {
   std::int64_t skipped() const { return skipped_; }
 
  private:
-  class Optimizer;
-
   const unit::Units& units_;
   ReferenceSettings settings_;
   std::int64_t leaves_;
   Tensors masters_;  // on the host; torch::optim::AdamW rounds as its device does, and has them there
-  std::shared_ptr<Optimizer> optimizer_;
+  std::shared_ptr<PlainOptimizer> optimizer_;
   // Loss scaling (float16).
   double loss_scale_;
   std::int64_t iteration_ = 0, last_overflow_ = -1, skipped_ = 0;

@@ -29,12 +29,8 @@ ReferenceSettings reference_settings(const Request& request, const device::Devic
   const setup::Settings& s = request.train;
   return {
       .dtype = request.amp ? at::kFloat : s.engine.dtype,
-      .beta1 = s.engine.adamw.beta1,
-      .beta2 = s.engine.adamw.beta2,
-      .epsilon = s.engine.adamw.epsilon,
-      .weight_decay = s.engine.adamw.weight_decay,
+      .optimizer = s.engine.optimizer,
       .device = device::torch_device(device),
-      .correct_bias = s.engine.adamw.correct_bias,
       .torch_adamw = s.engine.use_torch_adam,
       .decay_all = s.engine.decay_all,
       .max_grad_norm = s.engine.max_grad_norm,

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "optimizer/optimizer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace zs::optimizer {
+namespace {
+
+constexpr std::array kAdam = {Usual{"weight_decay", "0"}};
+constexpr std::array kSgd = {Usual{"weight_decay", "0"}, Usual{"momentum", "0"}, Usual{"nesterov", "false"}};
+constexpr std::array kLion = {Usual{"beta2", "0.99"}, Usual{"weight_decay", "0"}};
+constexpr std::array kMuon = {Usual{"weight_decay", "0.1"}, Usual{"momentum", "0.95"}, Usual{"nesterov", "true"},
+                              Usual{"ns_steps", "5"}, Usual{"adjust_lr", "original"}};
+
+// clang-format off
+constexpr auto kAll = std::to_array<Description>({
+    {Kind::adamw, "adamw", "AdamW", "torch.optim.AdamW", "AdamW", "exp_avg exp_avg_sq", "beta1 beta2 epsilon weight_decay correct_bias use_torch_adam", {}},
+    {Kind::adam, "adam", "Adam", "torch.optim.Adam", "Adam", "exp_avg exp_avg_sq", "beta1 beta2 epsilon weight_decay correct_bias", kAdam},
+    {Kind::sgd, "sgd", "SGD", "torch.optim.SGD", "SGD", "momentum_buffer", "weight_decay momentum nesterov", kSgd},
+    {Kind::lion, "lion", "Lion", "", "Lion", "exp_avg", "beta1 beta2 weight_decay", kLion},
+    {Kind::muon, "muon", "Muon", "torch.optim.Muon", "Muon", "exp_avg exp_avg_sq momentum_buffer", "beta1 beta2 epsilon weight_decay correct_bias momentum nesterov ns_steps adjust_lr adamw_learning_rate", kMuon},
+});
+// clang-format on
+
+constexpr std::array<std::string_view, 3> kStates = {"exp_avg", "exp_avg_sq", "momentum_buffer"};
+
+std::vector<std::string_view> words(std::string_view text) {
+  std::vector<std::string_view> all;
+  while (!text.empty()) {
+    all.push_back(text.substr(0, text.find(' ')));
+    text.remove_prefix(std::min(all.back().size() + 1, text.size()));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const Description> all() { return kAll; }
+
+const Description& description(Kind kind) { return kAll[static_cast<std::size_t>(kind)]; }
+
+const Description* named(std::string_view name) {
+  const auto* const found =
+      std::find_if(kAll.begin(), kAll.end(), [&](const Description& one) { return one.name == name; });
+  return found == kAll.end() ? nullptr : &*found;
+}
+
+const Description* named_by_deepspeed(std::string_view type) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  const auto* const found = std::find_if(kAll.begin(), kAll.end(), [&](const Description& one) {
+    return std::equal(type.begin(), type.end(), one.deepspeed.begin(), one.deepspeed.end(), same);
+  });
+  return found == kAll.end() ? nullptr : &*found;
+}
+
+bool reads(const Description& one, std::string_view setting) {
+  const std::vector<std::string_view> all = words(one.reads);
+  return std::find(all.begin(), all.end(), setting) != all.end();
+}
+
+std::string readers(std::string_view setting) {
+  std::string text;
+  for (const Description& one : kAll) {
+    if (reads(one, setting)) text += (text.empty() ? "" : ", ") + std::string(one.title);
+  }
+  return text;
+}
+
+std::string_view usual(std::string_view name, std::string_view key) {
+  const Description* const one = named(name);
+  constexpr std::string_view kSection = "training.";
+  if (!one || !key.starts_with(kSection)) return "";
+  for (const Usual& row : one->usual) {
+    if (row.setting == key.substr(kSection.size())) return row.value;
+  }
+  return "";
+}
+
+Rule rule(const Settings& settings, bool matrix_of_block) {
+  switch (settings.kind) {
+    case Kind::adamw:
+      return Rule::adamw;
+    case Kind::adam:
+      return Rule::adam;
+    case Kind::sgd:
+      return settings.momentum > 0 ? Rule::sgd_momentum : Rule::sgd;
+    case Kind::lion:
+      return Rule::lion;
+    case Kind::muon:
+      return matrix_of_block ? Rule::muon : Rule::adamw;
+  }
+  return Rule::adamw;
+}
+
+std::span<const std::string_view> states(Rule rule) {
+  const std::span<const std::string_view> all(kStates);
+  switch (rule) {
+    case Rule::adamw:
+    case Rule::adam:
+      return all.first(2);
+    case Rule::sgd:
+      return {};
+    case Rule::lion:
+      return all.first(1);
+    case Rule::sgd_momentum:
+    case Rule::muon:
+      return all.subspan(2);
+  }
+  return {};
+}
+
+std::vector<std::string_view> kept_names(const Description& one) { return words(one.keeps); }
+
+}  // namespace zs::optimizer

@@ -129,12 +129,17 @@ ZS_EVERYWHERE void update(const MatrixStepFactors& f, float gradient, float& par
 /// The first part of Muon (Jordan 2024, as torch.optim.Muon has it): the momentum, and which way it and the gradient
 /// point together.
 struct DirectionFactors {
-  float one_minus_momentum;
+  float share, momentum;  ///< `share` is 1 - momentum
   bool nesterov;
 };
+/// As LibTorch's lerp.
+ZS_EVERYWHERE float between(float from, float to, float weight) {
+  const bool near = weight < 0.5F;
+  return __builtin_fmaf(near ? weight : weight - 1, to - from, near ? from : to);
+}
 ZS_EVERYWHERE float direction(const DirectionFactors& f, float gradient, float& momentum) {
-  momentum = __builtin_fmaf(f.one_minus_momentum, gradient - momentum, momentum);
-  return f.nesterov ? __builtin_fmaf(f.one_minus_momentum, gradient - momentum, momentum) : momentum;
+  momentum = between(momentum, gradient, f.share);
+  return f.nesterov ? between(gradient, momentum, f.momentum) : momentum;
 }
 
 /// A tile's sum of squares in float64: element i goes to lane i % kLanes, and the lanes are added by halves: lane j and

@@ -62,7 +62,7 @@ device::Rule matrix_step(const optimizer::Settings& s, double learning_rate, boo
 }
 
 device::DirectionFactors direction(const optimizer::Settings& s) {
-  return {static_cast<float>(1 - s.momentum), s.nesterov};
+  return {static_cast<float>(1 - s.momentum), static_cast<float>(s.momentum), s.nesterov};
 }
 
 }  // namespace zs::zero

@@ -116,13 +116,12 @@ void PlainOptimizer::lion(Plain& p, double learning_rate) const {
   p.kept[0].mul_(its.beta2).add_(gradient, 1 - its.beta2);
 }
 
-/// In the lines of torch.optim.Muon. lerp() is written out: LibTorch's has two forms, and rounds by the weight.
+/// In the lines of torch.optim.Muon.
 void PlainOptimizer::muon(Plain& p, double learning_rate) const {
   const optimizer::Settings& its = settings_.optimizer;
   const at::Tensor gradient = p.parameter.grad();
-  const double share = 1 - its.momentum;
-  p.kept[0].add_(gradient - p.kept[0], share);
-  const at::Tensor direction = its.nesterov ? p.kept[0].add(gradient - p.kept[0], share) : p.kept[0];
+  p.kept[0].lerp_(gradient, 1 - its.momentum);
+  const at::Tensor direction = its.nesterov ? gradient.lerp(p.kept[0], its.momentum) : p.kept[0];
   const auto rows = static_cast<double>(p.parameter.size(0)), columns = static_cast<double>(p.parameter.size(1));
   const double ratio =
       its.match_rms ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));

@@ -68,6 +68,9 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
   rm -rf runs
   zs-train "${SMALL[@]}" --max_steps 2 --zero_stage 0 --optimizer muon >log
   zs-checkpoint show --format json runs/*/final_checkpoint >show.json
+  zs-checkpoint convert --to hf runs/*/final_checkpoint weights
+  run -2 zs-checkpoint convert --to dcp runs/*/final_checkpoint state
+  [[ $output == *"was trained with the optimizer muon, and zs writes AdamW's groups alone: convert --to hf or safetensors"* ]] || complain "$output"
   # One number of a block's matrix, two of all else.
   elements() { jq -r --arg kind "$1" '.kinds[] | select(.kind == $kind) | .elements' show.json; }
   [ "$(elements exp_avg)" = "$(elements exp_avg_sq)" ]

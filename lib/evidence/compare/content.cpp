@@ -159,8 +159,9 @@ std::vector<std::string_view> kept_names(const std::string& folder) {
   std::string name = "adamw";
   if (std::error_code ignored; fs::exists(path, ignored)) {
     const auto json = nlohmann::json::parse(Input(path).read_all(), nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("optimizer") && json["optimizer"].is_string())
-      name = json["optimizer"].get<std::string>();
+    constexpr const char* kName = "/optimizer/name";
+    if (const nlohmann::json::json_pointer at(kName); json.is_object() && json.contains(at) && json[at].is_string())
+      name = json[at].get<std::string>();
   }
   const optimizer::Description* const known = optimizer::named(name);
   if (!known) throw Error(path, 0, "optimizer is " + name + ", which this zs does not have");

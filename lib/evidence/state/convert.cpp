@@ -21,6 +21,15 @@ namespace fs = std::filesystem;
 /// Tensors on their way to a file, by the names that they get there.
 using Outgoing = std::vector<std::pair<std::string, const Whole*>>;
 
+/// The groups that other programs read are AdamW's.
+void require_adamw(const State& state) {
+  const auto said = state.facts.find("training.optimizer");
+  if (said == state.facts.end() || said->second == "adamw" || said->second == "adam") return;
+  throw Error(state.path, 0,
+              "was trained with the optimizer " + said->second +
+                  ", and zs writes AdamW's groups alone: convert --to hf or safetensors");
+}
+
 void require_whole(const State& state) {
   if (state.faults.empty()) return;
   throw Error(state.faults.front() +
@@ -148,6 +157,7 @@ Converted convert(const State& from, const std::string& to, const Form& form) {
   require_whole(from);
   if (form.name == "hf") return convert_hf(from, to);
   if (form.name == "safetensors") return convert_safetensors(from, to);
+  require_adamw(from);
   State state = from;
   const std::string counted = count_both_ways(state);
   std::vector<std::string> names;

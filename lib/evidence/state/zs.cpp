@@ -33,6 +33,8 @@ void add(State& into, const std::string& name, const nlohmann::json& value) {
 /// The settings of the optimizer, as a group of PyTorch's has them.
 void settings(State& into, const nlohmann::json& optimizer) {
   std::map<std::string, std::string> hyper;
+  if (const auto name = optimizer.find("name"); name != optimizer.end() && name->is_string())
+    into.facts["training.optimizer"] = name->get<std::string>();
   for (const auto& [key, value] : optimizer.items()) {
     const bool pair = value.is_array() && value.size() == 2 && value[0].is_number() && value[1].is_number();
     if (value.is_number()) hyper[key] = to_text(value.get<double>());

@@ -33,8 +33,6 @@ struct Progress {
   double learning_rate = 0;           ///< of the last step: for readers; it follows from the step
   /// What other programs go on with; zs takes its own settings.
   double next_learning_rate = 0;  ///< of the step that comes next
-  zero::AdamW adamw{};
-  bool decay_all = true;  ///< weight decay on every parameter
   std::string dataset_sha256;
   /// The settings that decide how numbers are rounded, by their names in the table of attributes; of some, where an
   /// earlier zs wrote it.

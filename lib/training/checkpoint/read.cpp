@@ -66,7 +66,7 @@ class StateFile {
     for (const auto& [name, value] : at(key.c_str()).items()) all[name] = text((key + "/" + name).c_str());
     return all;
   }
-  bool has(const char* key) const { return json_.contains(key); }
+  bool has(const char* key) const { return json_.contains(nlohmann::json::json_pointer(std::string("/") + key)); }
   const std::string& path() const { return path_; }
 
  private:
@@ -187,7 +187,7 @@ class Parts {
 /// Throws where a checkpoint is of another optimizer: what it kept is not what this one goes on from.
 void require_optimizer(const zero::Engine& engine, const StateFile& state) {
   const std::string_view ours = optimizer::description(engine.settings().optimizer.kind).name;
-  const std::string theirs = state.has("optimizer") ? state.text("optimizer") : "adamw";  // an earlier zs had no other
+  const std::string theirs = state.has("optimizer/name") ? state.text("optimizer/name") : "adamw";  // an earlier zs had no other
   if (theirs != ours)
     throw Error(state.path(), 0,
                 "optimizer is " + theirs + ", and this training has " + std::string(ours) + ": use --optimizer " +

@@ -83,13 +83,16 @@ tensorfile::Dict optimizer_state(comm::Group& group, zero::Engine& engine, std::
   return dict;
 }
 
-/// As a group of torch.optim.AdamW has them.
+/// As a group of PyTorch's class has them.
 nlohmann::ordered_json optimizer_json(const zero::Engine& engine, const Progress& progress) {
-  nlohmann::ordered_json json = {{"lr", progress.next_learning_rate},
-                                 {"betas", {progress.adamw.beta1, progress.adamw.beta2}},
-                                 {"eps", progress.adamw.epsilon},
-                                 {"weight_decay", progress.adamw.weight_decay}};
-  if (progress.decay_all) return json;
+  const optimizer::Settings& its = engine.settings().optimizer;
+  const optimizer::Description& row = optimizer::description(its.kind);
+  nlohmann::ordered_json json = {{"name", row.name}, {"lr", progress.next_learning_rate}};
+  if (optimizer::reads(row, "beta1")) json["betas"] = {its.beta1, its.beta2};
+  if (optimizer::reads(row, "epsilon")) json["eps"] = its.epsilon;
+  if (optimizer::reads(row, "momentum")) json["momentum"] = its.momentum;
+  json["weight_decay"] = its.weight_decay;
+  if (engine.settings().decay_all) return json;
   json["no_decay"] = nlohmann::ordered_json::array();
   for (const auto& unit : engine.units()) {
     for (const unit::Parameter& parameter : unit->parameters()) {
@@ -114,7 +117,6 @@ std::string state_json(const comm::Group& group, const zero::Engine& engine, con
       {"optimizer", optimizer_json(engine, progress)},
       {"dataset_sha256", progress.dataset_sha256},
       {"arithmetic", progress.arithmetic},
-      {"optimizer", optimizer::description(engine.settings().optimizer.kind).name},
       {"world_size", group.size()},
       {"zero_stage", engine.plan().shape.stage},
       {"loss_scaler",

@@ -276,8 +276,6 @@ checkpoint::Progress Trainer::progress(std::int64_t step) const {
           .sampler_position = step * batches_.samples_per_step(),
           .learning_rate = run_.records.find("learning_rate")->reals().back(),
           .next_learning_rate = learning_rate(step + 1),
-          .adamw = settings_.engine.adamw,
-          .decay_all = settings_.engine.decay_all,
           .dataset_sha256 = batches_.data().sha256,
           .arithmetic = chosen_arithmetic(settings_)};
 }

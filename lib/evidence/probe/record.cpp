@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/base64.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/number.hpp"
@@ -38,20 +39,7 @@ std::uint64_t hex(const std::string& text) {
 /// Little-endian float64 in base64.
 Sketch sketch(const std::string& text) {
   static_assert(std::endian::native == std::endian::little);
-  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  std::uint32_t held = 0;
-  int bits = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    const std::size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos) throw Error("a sketch is base64");
-    held = held << 6 | static_cast<std::uint32_t>(digit);
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes += static_cast<char>(held >> bits & 0xff);
-  }
+  const std::string bytes = from_base64(text);
   if (bytes.empty() || bytes.size() % 64 != 0 || bytes.size() > 16 * 64)
     throw Error("a sketch has 8 numbers for each of at most 16 ranges");
   Sketch numbers(bytes.size() / 8);

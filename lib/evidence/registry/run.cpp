@@ -25,6 +25,7 @@
 #include "config/known.hpp"
 #include "registry/fields.hpp"
 #include "registry/index.hpp"
+#include "registry/status.hpp"
 
 namespace zs::registry {
 namespace {
@@ -153,14 +154,14 @@ Fields settings(const config::Config& config) {
 
 Run Run::create(const std::string& registry, const config::Config& config, const Fields& fields) {
   Fields all = settings(config);
-  set(all, "status", "running");
+  set(all, "status", status::running);
   set(all, environment());
   set(all, fields);
   return create_run(registry, config.text("run.name"), config.to_yaml(), all);
 }
 
 Run Run::create(const std::string& registry, const std::string& name, const Fields& fields) {
-  Fields all = {{"sweep_name", ""}, {"status", "recorded"}};
+  Fields all = {{"sweep_name", ""}, {"status", status::recorded}};
   set(all, fields);
   return create_run(registry, name, "", all);
 }
@@ -168,7 +169,7 @@ Run Run::create(const std::string& registry, const std::string& name, const Fiel
 Run Run::plan(const std::string& registry, const config::Config& config, const std::string& name,
               const Fields& fields) {
   Fields all = settings(config);
-  set(all, "status", "planned");
+  set(all, "status", status::planned);
   set(all, fields);
   const std::string own = config.text("run.name");
   return create_run(registry, own.empty() ? name : own, config.to_yaml(), all);
@@ -176,10 +177,10 @@ Run Run::plan(const std::string& registry, const config::Config& config, const s
 
 void Run::begin(std::int64_t done, const Fields& fields) const {
   const Fields before = read_record(folder());
-  Fields all = {{"status", "running"}, {"exit_code", ""}, {"error", ""}};
+  Fields all = {{"status", status::running}, {"exit_code", ""}, {"error", ""}};
   for (const char* const name : kSlurm) set(all, lower(name), "");
   const std::string earlier = value(before, "restarts");
-  if (earlier.empty() && value(before, "status") == "planned") {
+  if (earlier.empty() && value(before, "status") == status::planned) {
     set(all, "restarts", "0");
   } else {
     const std::string segments = value(before, "segments");

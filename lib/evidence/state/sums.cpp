@@ -8,6 +8,7 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/mapped.hpp"
 #include "tensorfile/storage.hpp"
 
 namespace zs::state {
@@ -36,28 +37,41 @@ std::vector<std::string> files(const std::string& folder) {
 }
 
 std::map<std::string, std::string> read_sums(const std::string& folder) {
-  const std::string path = folder + "/SHA256SUMS";
+  const std::string path = folder + "/" + kSums;
   std::istringstream lines(Input(path).read_all());
   std::map<std::string, std::string> sums;
   std::int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    if (line.size() < 67 || line.substr(64, 2) != "  ") throw Error(path, number, "expected a digest and a file");
+    if (line.size() < 67 || line.substr(64, 2) != "  " || line[66] == '/' || line.find("..") != std::string::npos)
+      throw Error(path, number, "expected a digest and a file of the folder");
     if (!sums.emplace(line.substr(66), line.substr(0, 64)).second)
       throw Error(path, number, "lists " + line.substr(66) + " a second time");
   }
+  return sums;
+}
+
+std::vector<std::string> unlike_sums(const std::string& folder, const std::map<std::string, std::string>& sums) {
+  std::vector<std::string> faults;
   for (const auto& [file, digest] : sums) {
-    if (std::error_code ignored; !fs::exists(folder + "/" + file, ignored))
-      throw Error(folder + "/" + file, 0, "is missing, and SHA256SUMS lists it: the checkpoint is damaged");
+    if (std::error_code failure; !fs::is_regular_file(folder + "/" + file, failure))
+      faults.push_back(
+          located(folder + "/" + file, 0, "is missing, and SHA256SUMS lists it: the checkpoint is damaged"));
   }
   for (const std::string& file : files(folder)) {
     if (is_read(file) && sums.count(file) == 0) {
-      throw Error(path, 0,
-                  "does not list " + file +
-                      ", so zs cannot check that file: use another checkpoint, or "
-                      "remove the file if it is not the checkpoint's");
+      faults.push_back(located(folder + "/" + kSums, 0,
+                               "does not list " + file +
+                                   ", so zs cannot check that file: use another checkpoint, or "
+                                   "remove the file if it is not the checkpoint's"));
     }
   }
+  return faults;
+}
+
+std::map<std::string, std::string> require_files(const std::string& folder) {
+  std::map<std::string, std::string> sums = read_sums(folder);
+  if (const std::vector<std::string> faults = unlike_sums(folder, sums); !faults.empty()) throw Error(faults.front());
   return sums;
 }
 

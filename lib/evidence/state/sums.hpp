@@ -7,13 +7,20 @@
 
 namespace zs::state {
 
+inline constexpr const char* kSums = "SHA256SUMS";
+
 /// Every regular file below `folder`, as paths relative to it, in order.
 std::vector<std::string> files(const std::string& folder);
 
-/// SHA256SUMS as path -> digest. Throws zs::Error where it is missing or malformed, at a file that it lists and the
-/// folder lacks, and at one that it does not list and that a reader of checkpoints would take; a tokenizer or a README
-/// is none.
+/// SHA256SUMS as path -> digest. Throws zs::Error where it is missing or malformed.
 std::map<std::string, std::string> read_sums(const std::string& folder);
+
+/// Faults, located: each file that the sums list and the folder lacks, and each that they do not list and that a reader
+/// of checkpoints would take; a tokenizer or a README is none.
+std::vector<std::string> unlike_sums(const std::string& folder, const std::map<std::string, std::string>& sums);
+
+/// read_sums(). Throws zs::Error at the first of unlike_sums().
+std::map<std::string, std::string> require_files(const std::string& folder);
 
 /// Throws zs::Error, naming the file, if its content does not have the digest.
 void require_sum(const std::string& folder, const std::string& file, const std::string& digest);

@@ -3,15 +3,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
-#include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/mapped.hpp"
 #include "base/number.hpp"
 #include "compare/content.hpp"
 #include "state/read.hpp"
+#include "state/sums.hpp"
 #include "state/weights.hpp"
 
 namespace zs::state {
@@ -100,27 +98,22 @@ void add_head(State& into, const std::string& path) {
   }
 }
 
-/// The sums that the folder has of its files.
-void sums(State& into) {
-  const std::string path = into.folder + "/SHA256SUMS";
-  if (!fs::exists(path)) {
-    into.faults.push_back(located(path, 0, "is missing: zs cannot check whether the files are whole"));
+/// Faults of the files beside the sums that the folder has of them.
+void check_sums(State& into) {
+  std::map<std::string, std::string> sums;
+  try {
+    sums = read_sums(into.folder);
+  } catch (const Error& error) {
+    into.faults.push_back(error.what());
     return;
   }
-  std::istringstream lines(Input(path).read_all());
-  std::int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    if (line.size() < 67 || line.substr(64, 2) != "  " || line.find("..") != std::string::npos || line[66] == '/') {
-      into.faults.push_back(located(path, number, "expected a digest and a file of the folder"));
-      continue;
+  into.faults = unlike_sums(into.folder, sums);
+  for (const auto& [file, digest] : sums) {
+    try {
+      if (fs::exists(into.folder + "/" + file)) require_sum(into.folder, file, digest);
+    } catch (const std::exception& error) {
+      into.faults.push_back(error.what());
     }
-    const std::string file = into.folder + "/" + line.substr(66);
-    std::error_code failure;
-    if (!fs::is_regular_file(file, failure))
-      into.faults.push_back(located(file, 0, "is missing, but SHA256SUMS lists it"));
-    else if (sha256(Mapping::open(file)->bytes()) != line.substr(0, 64))
-      into.faults.push_back(located(file, 0, "does not have the checksum that SHA256SUMS gives: the file is damaged"));
   }
 }
 
@@ -131,13 +124,8 @@ State read_zs(const std::string& folder) {
   state.path = state.folder = folder;
   state.framework = "zs";
   state.ordered = false;  // the units of zs have an order of their own
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    std::error_code failure;
-    if (entry.is_regular_file(failure))
-      state.files.push_back({fs::relative(entry.path(), folder).string(), entry.file_size(failure), -1});
-  }
-  std::sort(state.files.begin(), state.files.end(), [](const File& a, const File& b) { return a.name < b.name; });
-  sums(state);
+  for (const std::string& file : files(folder)) state.files.push_back({file, fs::file_size(folder + "/" + file), -1});
+  check_sums(state);
   if (!state.faults.empty()) {
     state.layout = "damaged";
     return state;

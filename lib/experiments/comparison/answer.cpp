@@ -47,7 +47,7 @@ bool has_skipped(const std::string& checkpoint) {
 /// among them.
 void require_undamaged(const std::string& folder) {
   if (std::error_code ignored; !fs::exists(folder + "/SHA256SUMS", ignored)) return;
-  for (const auto& [file, digest] : state::read_sums(folder)) state::require_sum(folder, file, digest);
+  for (const auto& [file, digest] : state::require_files(folder)) state::require_sum(folder, file, digest);
 }
 
 /// "equal: 16 tensors, 12345 elements", "different: 3 of 12345 elements, in 1 of 16 tensors; ...".

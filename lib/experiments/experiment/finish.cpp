@@ -13,7 +13,9 @@
 #include "experiment/probes.hpp"
 #include "experiment/rerun.hpp"
 #include "experiment/start.hpp"
+#include "parse/exception.hpp"
 #include "registry/run.hpp"
+#include "registry/status.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -43,18 +45,15 @@ bool of_launcher(const std::string& line) {
 /// Where the first Python traceback of the lines was raised, and its exception; empty where there is none. Lines of
 /// other ranks may stand between its own.
 std::vector<std::string> traceback(const std::vector<std::string>& lines) {
-  static const RE2 kBegin("Traceback \\(most recent call last\\):$"), kPlace("^\\s*File \".*\", line \\d+"),
-      kException("^([A-Za-z_]\\w*\\.)*[A-Z]\\w*(Error|Exception|Interrupt|Exit|Failure|Expired|Iteration)(: .*|:)?$"),
-      kMore("^(During handling of the above exception|The above exception was the direct cause)");
-  const auto is_begin = [](const std::string& line) { return RE2::PartialMatch(line, kBegin); };
-  const auto begin = std::find_if(lines.begin(), lines.end(), is_begin);
+  static const RE2 kPlace("^\\s*File \".*\", line \\d+");
+  const auto begin = std::find_if(lines.begin(), lines.end(), parse::begins_traceback);
   std::vector<std::string> found;
   for (auto line = begin; line != lines.end(); ++line) {
     if (RE2::PartialMatch(*line, kPlace)) found = {*line};
-    if (found.empty() || !RE2::PartialMatch(*line, kException)) continue;
+    if (found.empty() || !parse::is_exception(*line)) continue;
     // What was raised while another exception was handled is what ended the rank.
     const auto next = std::find_if(line + 1, lines.end(), [](const std::string& text) { return !text.empty(); });
-    if (next != lines.end() && RE2::PartialMatch(*next, kMore)) continue;
+    if (next != lines.end() && parse::is_chained(*next)) continue;
     found.push_back(*line);
     return found;
   }
@@ -122,7 +121,7 @@ std::string finish(const std::string& folder, const std::string& name, const reg
   const std::string digest = value(cell.fields, "digest"), seconds = value(fields, "seconds");
   if (const std::string failure = value(fields, "failure"); !failure.empty())
     return experiment.label(cell) + ": FAILED: " + failure + "; " + experiment.progress();
-  if (value(fields, "status") == "cancelled")
+  if (value(fields, "status") == registry::status::cancelled)
     return experiment.label(cell) + ": CANCELLED after " + seconds + " s; " + experiment.progress();
   if (code != "0") {
     return experiment.label(cell) + ": FAILED with exit code " + code + " after " + seconds + " s (see " + log +

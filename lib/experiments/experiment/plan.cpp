@@ -18,6 +18,7 @@
 #include "experiment/foreign.hpp"
 #include "registry/index.hpp"
 #include "registry/run.hpp"
+#include "registry/status.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -208,8 +209,12 @@ Experiment plan_experiment(std::vector<Cell> cells, const registry::Fields& fiel
 
 std::vector<Cell> plan_again(const std::string& folder, bool unfinished, const std::vector<std::string>* names,
                              const registry::Fields& fields) {
-  registry::Fields planned = {{"status", "planned"}, {"exit_code", ""},          {"error", ""},
-                              {"slurm_job_id", ""},  {"slurm_array_job_id", ""}, {"slurm_array_task_id", ""}};
+  registry::Fields planned = {{"status", registry::status::planned},
+                              {"exit_code", ""},
+                              {"error", ""},
+                              {"slurm_job_id", ""},
+                              {"slurm_array_job_id", ""},
+                              {"slurm_array_task_id", ""}};
   for (const auto& [key, text] : fields) registry::set(planned, key, text);
   if (!Experiment::at(folder)) {
     require_frozen(folder + "/frozen.sha256");

@@ -20,6 +20,7 @@
 #include "experiment/plan.hpp"
 #include "parse/step_line.hpp"
 #include "registry/run.hpp"
+#include "registry/status.hpp"
 
 extern char** environ;
 
@@ -177,7 +178,7 @@ std::optional<registry::Run> planned_run() {
   if (!registry::registered(path.parent_path().string(), run.id()))
     throw Error("ZS_RUN: there is no run in " + path.string() + ": submit again");
   const std::string status = value(registry::read_record(run.folder()), "status");
-  if (status == "complete" || status == "diverged")
+  if (status == registry::status::complete || status == registry::status::diverged)
     throw Error("ZS_RUN: the run in " + path.string() + " has ended (" + status + "): unset ZS_RUN to train another");
   return run;
 }

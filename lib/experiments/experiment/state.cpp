@@ -13,6 +13,9 @@
 #include "base/number.hpp"
 #include "metric/file.hpp"
 #include "registry/run.hpp"
+#include "registry/status.hpp"
+#include "stat/series.hpp"
+#include "stat/status.hpp"
 
 namespace zs::experiment {
 namespace {
@@ -82,8 +85,9 @@ std::string job_id(const registry::Fields& record) {
 /// Whether the record says how the run ended, so that its job and process say nothing more.
 bool ended(const registry::Fields& record) {
   const std::string status = value(record, "status"), code = value(record, "exit_code");
-  return (!code.empty() && code != kTryAgain) || status == "complete" || status == "failed" || status == "diverged" ||
-         status == "cancelled";
+  return (!code.empty() && code != kTryAgain) || status == registry::status::complete ||
+         status == registry::status::failed || status == registry::status::diverged ||
+         status == registry::status::cancelled;
 }
 
 double quiet_for(const std::string& folder) {
@@ -127,6 +131,8 @@ Progress progress_of(const metric::Run& run) {
   if (!progress.promised) {
     if (!progress.expected) progress.expected = parse_int(run.attribute("max_steps"));
     for (const std::int64_t step : steps->integers()) progress.done = std::max(progress.done, step);
+    const stat::Judgement judged = stat::judge(run, stat::series(run));
+    if (judged.status == RunState::truncated) progress.lacks = judged.reason;
     return progress;
   }
   for (const std::int64_t step : steps->integers()) {
@@ -169,7 +175,8 @@ Process process(const registry::Fields& record) {
 //   6. nothing told of an end, and the process or the job lives                        RUNNING or PENDING
 //   7. it ended: only metrics with every step and the final digest prove that it is    COMPLETE; else TRUNCATED where
 //   an end was told,
-//      (another's training that zs-record watched: its exit code)                        else CANCELLED or FAILED
+//      (another's training that zs-record watched: its exit code, and no step that its
+//      log promised is missing)                                                          else CANCELLED or FAILED
 //   8. it was planned and nothing will train it                                        MISSING
 // end_of() finds out whether something still trains it: this host's process, else Slurm, else how long it has been
 // quiet.
@@ -182,13 +189,14 @@ State judge(const Facts& facts) {
     const std::string error = value(facts.record, "error");
     return {RunState::diverged, "its record: " + (error.empty() ? "the loss is not finite" : error), false};
   }
-  if (status == "cancelled") return {RunState::cancelled, reached(facts.progress) + ", its job was cancelled", true};
+  if (status == registry::status::cancelled)
+    return {RunState::cancelled, reached(facts.progress) + ", its job was cancelled", true};
   if (!code.empty() && code != "0" && code != kTryAgain) {
     const std::string error = recorded ? value(facts.record, "error") : "";
     const std::string why = error.empty() || error == "exit code " + code ? "" : error + ", ";
     return {RunState::failed, why + "exit code " + code + ", " + reached(facts.progress), true};
   }
-  if (status == "failed") {
+  if (status == registry::status::failed) {
     const std::string error = value(facts.record, "error");
     return {RunState::failed, error.empty() ? "its record: failed" : error, true};
   }
@@ -198,23 +206,25 @@ State judge(const Facts& facts) {
   const bool cancelled = facts.job && facts.job->state == "CANCELLED";
   const bool waits = facts.job && facts.job->live() && facts.job->state == "PENDING";
   // An end that was told holds, whatever the job does next.
-  const bool told = status == "complete" || code == "0";
-  if (status == "preempted" || code == kTryAgain) {
+  const bool told = status == registry::status::complete || code == "0";
+  if (status == registry::status::preempted || code == kTryAgain) {
     if (end)
       return {cancelled ? RunState::cancelled : RunState::preempted, reached(facts.progress) + ", " + *end, true};
     return {RunState::pending, sign_of_life + ", continues after " + reached(facts.progress), false};
   }
   if (!told && !end) {
-    if (status == "planned") return {RunState::pending, sign_of_life, false};
+    if (status == registry::status::planned) return {RunState::pending, sign_of_life, false};
     if (waits) return {RunState::pending, sign_of_life + ", continues after " + reached(facts.progress), false};
     return {RunState::running, sign_of_life, false};
   }
+  if (recorded && code == "0" && !facts.progress.lacks.empty())
+    return {RunState::truncated, "exit code 0, but it " + facts.progress.lacks, false};
   if (recorded && code == "0") return {RunState::complete, "exit code 0, " + reached(facts.progress), false};
-  if ((told || status == "running") && whole(facts.progress))
+  if ((told || status == registry::status::running) && whole(facts.progress))
     return {RunState::complete, reached(facts.progress), false};
   if (told) return {RunState::truncated, "it ended as complete, with " + reached(facts.progress), true};
-  if (status == "planned") return {RunState::missing, *end, true};
-  if (status != "running") return {RunState::unknown, "its record: " + status, false};
+  if (status == registry::status::planned) return {RunState::missing, *end, true};
+  if (status != registry::status::running) return {RunState::unknown, "its record: " + status, false};
   return {cancelled ? RunState::cancelled : RunState::failed, *end + ", " + reached(facts.progress), true};
 }
 
@@ -235,7 +245,8 @@ std::vector<Found> find(const std::vector<std::string>& folders, std::vector<reg
       continue;
     }
     Facts facts{.record = records[i],
-                .configured = fs::exists(folders[i] + "/config.yaml") || value(records[i], "status") == "planned" ||
+                .configured = fs::exists(folders[i] + "/config.yaml") ||
+                              value(records[i], "status") == registry::status::planned ||
                               value(records[i], "tool") == kRecorder,
                 .progress = progress_of_run(folders[i]),
                 .job_id = job_id(records[i]),

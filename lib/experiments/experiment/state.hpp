@@ -35,6 +35,7 @@ struct Progress {
   std::int64_t done = 0;  ///< steps up to this are there, each once, from the first that the run was to train
   std::optional<std::int64_t> expected{};  ///< how many there are to be
   bool finished = false;                   ///< the state digest, which is written last, is there
+  std::string lacks{};                     ///< of another's training: "ends at step 2 of 9"
   bool promised = true;  ///< zs-train's: it records each step; of another's training `done` is the last
 };
 /// The metrics of the run in `folder`, which others may have put anything into. Throws Error.

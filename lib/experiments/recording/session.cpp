@@ -34,6 +34,7 @@
 #include "recording/relay.hpp"
 #include "recording/use.hpp"
 #include "registry/run.hpp"
+#include "registry/status.hpp"
 
 namespace zs::recording {
 namespace {
@@ -165,7 +166,7 @@ class Session {
       variables.emplace_back("ZS_RECORD", run_.folder());
       command.emplace(recording_.command, variables, signals_.before());
     } catch (const Error& error) {
-      run_.finish("failed", {{"exit_code", "126"}, {"error", error.what()}});
+      run_.finish(registry::status::failed, {{"exit_code", "126"}, {"error", error.what()}});
       recording_.tell(error.what());
       return kCannotStart;
     }
@@ -329,7 +330,10 @@ class Session {
     for (const auto& [key, text] : use.facts()) add(key.c_str(), text);
     for (const auto& [key, text] : surroundings.fields()) registry::set(facts_, key, text);
     for (const auto& [key, text] : fields) registry::set(facts_, key, text);
-    const std::string status = preempted ? "preempted" : failed ? "failed" : diverged ? "diverged" : "complete";
+    const std::string status = preempted  ? registry::status::preempted
+                               : failed   ? registry::status::failed
+                               : diverged ? registry::status::diverged
+                                          : registry::status::complete;
     if (!lease.held()) return end.status;  // it is another's by now, or was removed
     try {
       metrics.write(facts_of(facts_));

@@ -10,17 +10,10 @@
 
 #include "base/number.hpp"
 #include "parse/dialect.hpp"
+#include "parse/exception.hpp"
 
 namespace zs::parse {
 namespace {
-
-/// "torch.cuda.OutOfMemoryError: ..." or "KeyboardInterrupt": the last line of a traceback.
-bool is_exception(std::string_view text) {
-  const std::string_view name = take_key(text);
-  if (name.empty() || !is_alpha(name.front()) || !(text.empty() || text.starts_with(": "))) return false;
-  return name.ends_with("Error") || name.ends_with("Exception") || name.ends_with("Interrupt") ||
-         name.ends_with("Exit") || name.ends_with("Expired");
-}
 
 /// "train.py: error: argument --lr: ...", by Python's argparse; click says "Error: No such option: --lr".
 bool is_usage_error(std::string_view text) {
@@ -45,7 +38,7 @@ class Failure : public Dialect {
           std::string(take_digits(rest));  // of torchrun: "rank      : 1 (local_rank: 1)", before "exitcode"
       return {};
     }
-    if (text.find("Traceback (most recent call last)") != std::string_view::npos) {
+    if (begins_traceback(text)) {
       in_traceback_ = true;
       traceback_line_ = line.number;
       return {true};

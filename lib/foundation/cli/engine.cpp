@@ -4,11 +4,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
-#include <vector>
 
 #include "base/error.hpp"
 
@@ -19,10 +19,18 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Where `make` and `make install` put it, seen from this program.
-std::vector<fs::path> places() {
+std::array<fs::path, 2> places() {
   std::error_code failure;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failure).parent_path();
   return {folder / "engine", folder.parent_path() / "lib" / "zs" / "engine"};
+}
+
+/// The engine of this installation; empty where it has none.
+fs::path engine() {
+  for (const fs::path& path : places()) {
+    if (std::error_code failure; fs::exists(path, failure)) return path;
+  }
+  return {};
 }
 
 }  // namespace
@@ -34,17 +42,15 @@ void become_engine(const std::string& name, char** argv) {
   if (::getrlimit(RLIMIT_AS, &room) == 0 && room.rlim_cur < kLeast)
     throw Error("LibTorch needs more than 500 MB of address space, and this shell leaves " +
                 std::to_string(room.rlim_cur / 1'000'000) + " MB (ulimit -v)");
-  std::string looked;
-  for (const fs::path& path : places()) {
-    looked += (looked.empty() ? "" : ", ") + path.string();
-    if (std::error_code failure; !fs::exists(path, failure)) continue;
-    std::string called = name;
-    argv[0] = called.data();
-    ::execv(path.c_str(), argv);
-    throw Error(path.string(), 0, "cannot be started: " + errno_text());
+  const fs::path path = engine();
+  if (path.empty()) {
+    throw Error("training needs zs's engine, which is not installed here (" + places()[0].string() + ", " +
+                places()[1].string() + "): `make` builds it with LibTorch and MPI, and the package zs-train has it");
   }
-  throw Error("training needs zs's engine, which is not installed here (" + looked +
-              "): `make` builds it with LibTorch and MPI, and the package zs-train has it");
+  std::string called = name;
+  argv[0] = called.data();
+  ::execv(path.c_str(), argv);
+  throw Error(path.string(), 0, "cannot be started: " + errno_text());
 }
 
 int launched_rank() {
@@ -61,10 +67,8 @@ Hooks engine_hooks(const std::string& name, char** argv) {
     return std::string();
   };
   hooks.build = [name, argv]() -> std::string {
-    for (const fs::path& path : places()) {
-      if (std::error_code failure; fs::exists(path, failure)) become_engine(name, argv);
-    }
-    return "without an engine";
+    if (engine().empty()) return "without an engine";
+    become_engine(name, argv);
   };
   return hooks;
 }

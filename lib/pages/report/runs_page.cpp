@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/base64.hpp"
 #include "base/number.hpp"
 #include "figure/svg.hpp"
 #include "report/render.hpp"
@@ -23,25 +24,10 @@ using nlohmann::ordered_json;
 constexpr std::size_t kPoints = 480'000;  // of all runs together
 constexpr std::size_t kMost = 512, kLeast = 16;
 
-std::string base64(const void* data, std::size_t size) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto* const bytes = static_cast<const unsigned char*>(data);
-  std::string text;
-  text.reserve((size + 2) / 3 * 4);
-  for (std::size_t i = 0; i < size; i += 3) {
-    const std::size_t rest = std::min<std::size_t>(3, size - i);
-    std::uint32_t group = std::uint32_t{bytes[i]} << 16;
-    if (rest > 1) group |= std::uint32_t{bytes[i + 1]} << 8;
-    if (rest > 2) group |= bytes[i + 2];
-    for (std::size_t k = 0; k < 4; ++k) text += k <= rest ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
-
 template <typename T>
 std::string base64(const std::vector<T>& values) {
   static_assert(std::endian::native == std::endian::little);  // as browsers read them
-  return base64(values.data(), values.size() * sizeof(T));
+  return to_base64({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
 }
 
 /// FNV-1a of a step and the bits of its loss, behind those before.

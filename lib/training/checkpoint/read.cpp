@@ -131,7 +131,7 @@ void verify_all(comm::Group& group, const std::string& folder) {
   }
   comm::together(group, "checking of " + folder, [&] {
     std::int64_t turn = 0;
-    for (const auto& [file, digest] : state::read_sums(folder)) {
+    for (const auto& [file, digest] : state::require_files(folder)) {
       if (turn++ % together == before) state::require_sum(folder, file, digest);
     }
   });

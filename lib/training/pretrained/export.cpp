@@ -7,15 +7,13 @@
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
-#include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/mapped.hpp"
 #include "config/config.hpp"
 #include "registry/record.hpp"
+#include "state/sums.hpp"
 #include "tensorfile/safetensors.hpp"
 #include "tensorfile/state_dict.hpp"
 
@@ -81,15 +79,10 @@ std::string chosen(const std::string& run, const std::string& asked) {
 
 /// Throws where a file of the checkpoint is not what it was when it was written.
 void check_sums(const std::string& checkpoint) {
-  const std::string path = checkpoint + "/SHA256SUMS";
-  if (!fs::exists(path)) return;
-  std::istringstream lines(Input(path).read_all());
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t gap = line.find("  ");
-    const std::string file = gap == std::string::npos ? "" : line.substr(gap + 2);
-    if (file != "pytorch_model.bin" && file != "model.safetensors" && file != "config.json") continue;
-    if (sha256(Mapping::open(checkpoint + "/" + file)->bytes()) != line.substr(0, gap))
-      throw Error(checkpoint + "/" + file, 0, "is not as it was written (SHA256SUMS): choose another --checkpoint");
+  if (!fs::exists(checkpoint + "/" + state::kSums)) return;
+  for (const auto& [file, digest] : state::read_sums(checkpoint)) {
+    if (file == "pytorch_model.bin" || file == "model.safetensors" || file == "config.json")
+      state::require_sum(checkpoint, file, digest);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "plan/cost.hpp"
 #include "registry/index.hpp"
 #include "registry/run.hpp"
+#include "registry/status.hpp"
 #include "setup/agreement.hpp"
 #include "setup/describe.hpp"
 #include "setup/memory.hpp"
@@ -174,7 +175,7 @@ void Session::choose_checkpoint(Start& start) {
   if (!newest.empty()) start.settings.checkpoint = newest;
   const std::string status = comm::broadcast(
       group, group.rank() == 0 ? registry::value(registry::read_record(folder), "status") : "", 0, "state of the run");
-  start.settings.may_be_done = !newest.empty() && status != "complete";
+  start.settings.may_be_done = !newest.empty() && status != registry::status::complete;
   if (newest.empty() && !start.planned) throw comm::SharedError(folder + ": has no checkpoint to go on from");
   if (start.settings.checkpoint.empty()) return;
   const config::Entry* const steps = start.config.find("training.gradient_accumulation_steps");
@@ -328,22 +329,22 @@ Status Session::record(const cli::Args& args, const Start& begun, std::optional<
     if (!begun.results.empty()) write_results(begun.results, method_name(settings), outcome, trainer.records());
     const double wall_time = std::chrono::duration<double>(Clock::now() - start).count();
     if (outcome.stopped) {
-      run.finish("preempted", {{"steps_done", to_text(outcome.steps)}});
+      run.finish(registry::status::preempted, {{"steps_done", to_text(outcome.steps)}});
       cli::tell(args.command(),
                 "stopped after step " + to_text(outcome.steps) + ", saved; go on: " + resume_command(run.folder()));
     } else if (!outcome.diverged.empty()) {
       registry::Fields result = result_fields(outcome, wall_time);
       registry::set(result, "steps_done", to_text(outcome.steps));
       registry::set(result, "error", outcome.diverged);
-      run.finish("diverged", result);
+      run.finish(registry::status::diverged, result);
       cli::tell(args.command(), run.folder() + ": " + outcome.diverged + ": the training has diverged and ends here");
     } else {
-      run.finish("complete", result_fields(outcome, wall_time));
+      run.finish(registry::status::complete, result_fields(outcome, wall_time));
     }
     return status(outcome);
   } catch (const std::exception& error) {
     // A run that is another's by now, or that was removed, is left alone.
-    if (lease->held()) run.finish("failed", {{"error", error.what()}});
+    if (lease->held()) run.finish(registry::status::failed, {{"error", error.what()}});
     throw;
   }
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parse/exception.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "parse/text.hpp"
+
+namespace zs::parse {
+
+bool begins_traceback(std::string_view line) {
+  return line.find("Traceback (most recent call last)") != std::string_view::npos;
+}
+
+bool is_exception(std::string_view line) {
+  static constexpr std::array<std::string_view, 7> kEnds = {"Error",   "Exception", "Interrupt", "Exit",
+                                                            "Failure", "Expired",   "Iteration"};
+  const std::string_view name = take_key(line);
+  if (name.empty() || !is_alpha(name.front()) || !(line.empty() || line.starts_with(":"))) return false;
+  return std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return name.ends_with(end); });
+}
+
+bool is_chained(std::string_view line) {
+  return line.starts_with("During handling of the above exception") ||
+         line.starts_with("The above exception was the direct cause");
+}
+
+}  // namespace zs::parse

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Python prints of an exception, from "Traceback (most recent call last):" to "KeyError: 'loss'".
+#pragma once
+#include <string_view>
+
+namespace zs::parse {
+
+/// Whether a line begins a traceback; a launcher's prefix may stand before it.
+bool begins_traceback(std::string_view line);
+
+/// Whether a line is the last of a traceback: "torch.cuda.OutOfMemoryError: CUDA out of memory", "KeyboardInterrupt".
+/// Classes whose names do not end as Python's own do are not known.
+bool is_exception(std::string_view line);
+
+/// Whether a line says that the next exception was raised while the one before it was handled.
+bool is_chained(std::string_view line);
+
+}  // namespace zs::parse

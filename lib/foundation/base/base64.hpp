@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Base64 of RFC 4648, section 4: with padding, without line ends.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace zs {
+
+std::string to_base64(std::string_view bytes);
+
+/// The bytes that `text` stands for. Throws zs::Error where it is not base64.
+std::string from_base64(std::string_view text);
+
+}  // namespace zs

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/file.hpp"
+#include "base/name.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/run.hpp"
@@ -217,7 +219,9 @@ Status run(const Args& args) {
     if (words.size() != 3) throw zs::UsageError("convert takes a checkpoint and the folder to write");
     return convert(args, path(1), words[2]);
   }
-  throw zs::UsageError("'" + action + "' is none of show, verify, diff, convert");
+  if (std::filesystem::exists(action)) throw zs::UsageError("expected an action, did you mean 'show " + action + "'?");
+  const std::vector<std::string> actions = {"show", "verify", "diff", "convert"};
+  throw zs::UsageError("unknown action '" + action + "'" + zs::did_you_mean(action, actions));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ const zs::cli::Command kCommand = {
     "-- COMMAND...",
     {
         {'n', "name", "NAME", "name of the run", "its id"},
+        {0, "run_name", "NAME", "same as --name"},
         {0, "registry", "DIR", "folder of the registry [$ZS_REGISTRY, else saved_models]"},
         {'c',
          "config",
@@ -56,7 +57,9 @@ zs::Status run(const Args& args) {
   zs::recording::Recording recording;
   recording.command = args.behind();
   recording.config = zs::config::foreign_configuration(args.behind(), args.all("config"), args.all("set"));
-  if (args.has("name")) recording.config.set({"run.name", args.text("name"), "--name", zs::config::Kind::quoted});
+  for (const char* const option : {"name", "run_name"}) {
+    if (args.has(option)) recording.config.set({"run.name", args.text(option), "--name", zs::config::Kind::quoted});
+  }
   recording.registry = zs::registry::place(args.text("registry"));
   recording.reading.dialect = args.has("dialect") ? args.text("dialect") : "";
   recording.reading.pattern = args.text("pattern");

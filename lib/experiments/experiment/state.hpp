@@ -25,7 +25,8 @@ using attribute::RunState;
 struct State {
   RunState state = RunState::unknown;
   std::string basis;   ///< what it was concluded from: "squeue: job 12_3 RUNNING"
-  bool again = false;  ///< failed, truncated, missing, cancelled, or preempted for good: it has to be run again
+  bool again = false;  ///< failed, truncated, missing, cancelled, or preempted for good: it has to be run again; not
+                       ///< where another's training ended with 0
 };
 
 /// How far a run's metrics go.

@@ -345,10 +345,12 @@ class Session {
     } catch (const std::exception& error) {
       recording_.warn(std::string(error.what()) + ": how the command ended is not recorded");
     }
-    std::string text = (preempted  ? std::string("PREEMPTED")
-                        : failed   ? "FAILED (" + value(fields, "error") + ")"
-                        : diverged ? "DIVERGED (" + value(fields, "error") + ")"
-                                   : "COMPLETE") +
+    const std::string lacks = status == registry::status::complete ? experiment::progress(run_.folder()).lacks : "";
+    std::string text = (preempted       ? std::string("PREEMPTED")
+                        : failed        ? "FAILED (" + value(fields, "error") + ")"
+                        : diverged      ? "DIVERGED (" + value(fields, "error") + ")"
+                        : lacks.empty() ? "COMPLETE"
+                                        : "TRUNCATED (exit code 0, but it " + lacks + ")") +
                        " after " + cli::clock_text(seconds);
     if (result.last_step >= 0) text += ", step " + to_text(result.last_step);
     if (!result.final_loss.empty()) text += ", loss " + result.final_loss;

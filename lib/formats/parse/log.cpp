@@ -26,6 +26,12 @@ Options with_custom(Options options) {
   return options;
 }
 
+std::vector<std::string> keys_of(const std::map<std::string, std::string>& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, column] : map) keys.push_back(key);
+  return keys;
+}
+
 std::vector<const Entry*> chosen(const Options& options) {
   if (!options.dialect.empty()) return {&dialect_named(options.dialect)};
   std::vector<const Entry*> entries;
@@ -42,7 +48,8 @@ Markers markers_of(const std::vector<const Entry*>& entries) {
 }  // namespace
 
 LogReader::LogReader(Options options, metric::Writer& rows, const FaultSink& faults)
-    : options_(with_custom(std::move(options))),
+    : mapped_(keys_of(options.map)),
+      options_(with_custom(std::move(options))),
       rows_(rows),
       faults_(faults),
       records_(options_.map, rows),
@@ -284,7 +291,11 @@ void LogReader::finish() {
       custom().note(path_ + ": no dialect is known for its lines; read as " + reading +
                     "; if that is wrong, give zs-parse a --pattern or --map, or write a pattern file");
   }
-  for (const std::string& doubt : records_.doubts()) {
+  std::vector<std::string> doubts = records_.doubts();
+  if (stats_.records > 0) {
+    for (const std::string& doubt : records_.unseen(mapped_)) doubts.push_back(doubt);
+  }
+  for (const std::string& doubt : doubts) {
     if (custom().note) custom().note(path_ + ": " + doubt);
   }
   std::int64_t known = stats_.faulty;

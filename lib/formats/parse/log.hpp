@@ -88,6 +88,7 @@ class LogReader : private Emitter {
   void close_line();
   std::vector<Field> held_by_others(const std::vector<Field>& fields, std::string_view rank);
 
+  const std::vector<std::string> mapped_;  // keys that the user maps for this log
   const Options options_;
   metric::Writer& rows_;
   const FaultSink& faults_;

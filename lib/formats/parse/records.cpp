@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/name.hpp"
 #include "base/number.hpp"
 #include "metric/unit.hpp"
 
@@ -83,7 +84,10 @@ const Records::Shape& Records::shape_of(std::size_t own) {
     if (std::find(names.begin(), before, names[i]) == before)
       column_of_field[i] = static_cast<int>(column_at(names[i], fields_[i]));
   }
-  for (std::size_t i = 0; i < own; ++i) doubt_units(fields_[i]);
+  for (std::size_t i = 0; i < own; ++i) {
+    seen_.emplace(fields_[i].key);
+    doubt_units(fields_[i]);
+  }
   metric::set_loss_unit(columns_);
   shape.field_of_column.assign(columns_.size(), -1);
   for (std::size_t i = 0; i < fields_.size(); ++i) {
@@ -111,6 +115,16 @@ void Records::doubt_units(const Field& field) {
       std::string(field.value.substr(0, 40)) + ": " + mapped->second + " is in " + (time ? "seconds" : "bytes") +
       (said.empty() ? "" : ", and that key says " + std::string(said)) + "; zs-parse does not convert it";
   if (std::find(doubts_.begin(), doubts_.end(), doubt) == doubts_.end()) doubts_.push_back(doubt);
+}
+
+std::vector<std::string> Records::unseen(const std::vector<std::string>& mapped) const {
+  std::vector<std::string> said;
+  for (const std::string& key : mapped) {
+    if (seen_.count(key) == 0)
+      said.push_back("--map takes " + map_.at(key) + " from '" + key + "', which no line has" +
+                     did_you_mean(key, {seen_.begin(), seen_.end()}));
+  }
+  return said;
 }
 
 /// The text of a cell; false if the value is not of the column's type.

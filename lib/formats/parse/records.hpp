@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ class Records {
   /// column has. A sentence each.
   const std::vector<std::string>& doubts() const { return doubts_; }
 
+  /// Of the keys that are mapped, those that no record had: a sentence each, with the key that may be meant.
+  std::vector<std::string> unseen(const std::vector<std::string>& mapped) const;
+
   /// The column that a field means.
   ColumnName column_of(const Field& field) const;
 
@@ -59,6 +63,7 @@ class Records {
   std::vector<std::string_view> cells_;
   std::vector<std::string> made_;  // cells whose text is not the log's
   std::vector<std::string> doubts_;
+  std::set<std::string> seen_;  // keys of the log
 };
 
 }  // namespace zs::parse

@@ -195,7 +195,7 @@ TEST_CASE(
         Pool pool(group);
         UnitState state(
             unit, group, pool, layout(unit, group, plan::Shape{{}, stage, group.size()}, type),
-            [](const Layout& its, const device::View& parameters) {
+            [&unit](const Layout& its, const device::View& parameters) {
               return fused_optimizer(
                   {.name = "u", .recipe = recipe({}, unit, false, its.owned, true), .parameters = parameters});
             });

@@ -167,7 +167,7 @@ TEST_CASE("bytes: an optimizer keeps what its rule says, Muon gathers directions
           CAPTURE(dtype);
           const Cost c = cost(stage, ranks, 1, dtype, {}, {}, 0, {}, settings), adamw = cost(stage, ranks, 1, dtype);
           for (const std::int64_t sent : c.sent) CHECK(static_cast<double>(sent) == c.ideal_sent);
-          CHECK(c.collectives == c.planned_collectives);
+          if (ranks > 1) CHECK(c.collectives == c.planned_collectives);
           const double all = static_cast<double>(std::accumulate(c.kept.begin(), c.kept.end(), std::int64_t{0}));
           CHECK(all == c.planned * ranks);  // of Muon a rank's slice has more matrices, or fewer
           const bool muon = settings.kind == Kind::muon;

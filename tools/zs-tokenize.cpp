@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "chat/tokens.hpp"
 #include "cli/run.hpp"
 #include "input/named.hpp"
 #include "token/document.hpp"
@@ -35,6 +37,12 @@ const zs::cli::Command kCommand = {
         {0, "separator", "TOKEN", "token after each document in a token file [the tokenizer's end of text]"},
         {0, "no_separator", "", "write no token after documents"},
         {0, "text_key", "KEY", "read JSON Lines with the text in this field [text, in *.jsonl]"},
+        {0,
+         "loss_on",
+         "WHAT",
+         "of conversations: which tokens a loss is of, all or those that the assistant says",
+         "all",
+         {"all", "assistant"}},
         {0, "threads", "N", "threads [one for each processor]"},
         {'d', "decode", "", "print the text of token files, or of ids with --format ids"},
         {'i', "info", "", "describe token files: layout, bytes of an id, number of ids, largest id"},
@@ -64,19 +72,54 @@ std::optional<Id> separator_of(const Args& args, const Tokenizer& tokenizer) {
   throw zs::UsageError("the tokenizer names no end of text: name a token by --separator, or give --no_separator");
 }
 
+/// Whether all files hold conversations, or none.
+bool of_conversations(const Args& args, const std::vector<std::string>& files) {
+  if (args.has("text_key")) return false;
+  const auto of = [](const std::string& file) { return zs::chat::holds_conversations(file); };
+  const auto with = std::ranges::find_if(files, of), without = std::ranges::find_if_not(files, of);
+  if (with != files.end() && without != files.end())
+    throw zs::Error(*without, 0, "holds no conversations, as " + *with + " does: name files of one kind");
+  if (with == files.end() && args.has("loss_on"))
+    throw zs::UsageError("--loss_on is for conversations: JSON Lines with \"messages\" or \"conversations\"");
+  if (with != files.end() && (args.has("separator") || args.has("no_separator")))
+    throw zs::UsageError("--separator and --no_separator are for text: a chat template ends conversations itself");
+  return with != files.end();
+}
+
+zs::chat::Chat chat_of(const Args& args, const std::vector<std::string>& files) {
+  return {files, args.text("tokenizer"),
+          args.text("loss_on") == "assistant" ? zs::chat::LossOn::assistant : zs::chat::LossOn::all};
+}
+
+void write_conversations(const Args& args, const Tokenizer& tokenizer, const std::vector<std::string>& files,
+                         const std::string& output, Layout layout) {
+  if (output == "-")
+    throw zs::UsageError("conversations have marks beside their token file: name it by --output, or use --format ids");
+  zs::token::MarkedWriter out(output, layout, tokenizer.size());
+  zs::chat::tokenize(tokenizer, chat_of(args, files), threads_of(args),
+                     [&](const auto& ids, const auto& marks) { out.write(ids, marks); });
+  out.commit();
+}
+
 void write_tokens(const Args& args, const Tokenizer& tokenizer, const std::vector<std::string>& files,
                   const std::string& output) {
   zs::input::named(files, "", kCommand.name);
   const zs::token::Texts texts{files, args.text("text_key")};
+  const bool chat = of_conversations(args, files);
   if (args.text("format") == "ids" || (!args.has("format") && output == "-")) {
     zs::Output out(output);
-    zs::token::tokenize(tokenizer, texts, threads_of(args),
-                        [&](std::vector<Id>& ids) { out.write(zs::token::ids_text(ids)); });
+    if (chat)
+      zs::chat::tokenize(tokenizer, chat_of(args, files), threads_of(args),
+                         [&](const auto& ids, const auto&) { out.write(zs::token::ids_text(ids)); });
+    else
+      zs::token::tokenize(tokenizer, texts, threads_of(args),
+                          [&](std::vector<Id>& ids) { out.write(zs::token::ids_text(ids)); });
     return out.commit();
   }
+  const Layout layout = args.text("format") == "nanogpt" ? Layout::nanogpt : Layout::llmc;
+  if (chat) return write_conversations(args, tokenizer, files, output, layout);
   const auto separator = separator_of(args, tokenizer);
-  zs::token::TokenWriter out(output, args.text("format") == "nanogpt" ? Layout::nanogpt : Layout::llmc,
-                             tokenizer.size());
+  zs::token::TokenWriter out(output, layout, tokenizer.size());
   zs::token::tokenize(tokenizer, texts, threads_of(args), [&](std::vector<Id>& ids) {
     if (separator) ids.push_back(*separator);
     out.write(ids);
@@ -125,6 +168,16 @@ void decode(const Args& args) {
   out.commit();
 }
 
+/// Of the marks beside a token file, where there are some.
+std::string marks_text(const zs::token::TokenFile& file) {
+  if (!fs::exists(zs::token::marks_path(file.path()))) return "";
+  const zs::token::Marks marks(file);
+  std::int64_t trained = 0, begins = 0;
+  for (const char mark : marks.bytes(file.count()))
+    trained += (mark & zs::token::kTrained) != 0, begins += (mark & zs::token::kBegins) != 0;
+  return ", " + std::to_string(begins) + " conversations, the loss of " + std::to_string(trained) + " ids";
+}
+
 void describe(const Args& args) {
   zs::Output out("-");
   for (const auto& named : zs::input::named(args.operands(), "", kCommand.name + " --info")) {
@@ -132,7 +185,7 @@ void describe(const Args& args) {
     const zs::token::TokenFile file(path);
     out.write(path + ": " + (file.layout() == Layout::llmc ? "llmc" : "nanogpt") + ", " + std::to_string(file.width()) +
               " bytes an id, " + std::to_string(file.count()) + " ids, the largest " + std::to_string(file.largest()) +
-              "\n");
+              marks_text(file) + "\n");
   }
   if (args.operands().empty()) throw zs::UsageError("expected a token file");
   out.commit();

@@ -13,6 +13,9 @@ enum class Packing { none, whole, masked };
 /// As options have it.
 const char* name(Packing packing);
 
+/// What becomes of a document that is longer than a sample.
+enum class TooLong { split, cut, drop };
+
 /// Tokens of one document: where its inputs begin, and how many targets it has.
 struct Piece {
   std::int64_t begin, targets;

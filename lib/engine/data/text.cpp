@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "chat/tokens.hpp"
 #include "data/corpus.hpp"
 #include "data/token_file.hpp"
 #include "data/windows.hpp"
@@ -60,6 +61,20 @@ std::int64_t separator(const Text& text, bool token_files) {
   throw Error(text.tokenizer, 0, "names no end of text, which ends a document: use --packing whole");
 }
 
+/// Whether the files that a training reads hold conversations; all of them or none.
+bool holds_chat(const std::vector<Division>& divisions) {
+  std::string with, without;
+  for (const Division& division : divisions) {
+    for (const std::string& file : division.files) (chat::holds_conversations(file) ? with : without) = file;
+  }
+  if (!with.empty() && !without.empty()) throw Error(without, 0, "holds no conversations, as " + with + " does");
+  return !with.empty();
+}
+
+constexpr const char* kNoConversations =
+    "holds no conversations, of which --loss_on chooses: leave it out, or name JSON Lines of messages, or token files "
+    "that zs-tokenize made of them, with their .mask beside";
+
 }  // namespace
 
 Split text(const Text& text) {
@@ -71,11 +86,19 @@ Split text(const Text& text) {
   const bool token_files = folder ? holds_token_files(text.path, divisions, left_out) : is_token_file(text.path);
   if (token_files && !text.text_key.empty())
     throw Error(text.path, 0, "has token files, and these no fields: leave --text_key out");
+  const bool chat = !token_files && text.text_key.empty() && holds_chat(divisions);
+  if (chat && text.tokenizer.empty())
+    throw Error(text.path, 0, "holds conversations, which a tokenizer's chat template makes text of: name --tokenizer");
+  if (text.loss_on && !chat && !token_files) throw Error(text.path, 0, kNoConversations);
   if (!token_files && !text.tokenizer.empty()) {
     left_out.clear();
     divisions.clear();
-    for (const auto& [name, path] : token::tokenized(text.path, text.tokenizer, token::token_cache(),
-                                                     token::processors(), left_out, text.text_key))
+    const std::string cache = token::token_cache();
+    const int threads = token::processors();
+    for (const auto& [name, path] :
+         chat ? chat::tokenized(text.path, text.tokenizer, text.loss_on.value_or(chat::LossOn::all), cache, threads,
+                                left_out)
+              : token::tokenized(text.path, text.tokenizer, cache, threads, left_out, text.text_key))
       divisions.push_back({name, {path}});
   }
   if (!token_files && text.tokenizer.empty() && text.vocabulary < Corpus::kVocabulary)
@@ -98,7 +121,9 @@ Split text(const Text& text) {
     const std::string name = division.name.empty() ? text.path : text.path + " (" + division.name + ")";
     if (!token_files && text.tokenizer.empty())
       return std::make_shared<Corpus>(name, division.files, text.text_key, text.percentage, most, no_text);
-    if (token_files) return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most);
+    const bool all = text.loss_on == chat::LossOn::all;
+    if (token_files)
+      return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most, "", all);
     try {
       return std::make_shared<TokenFile>(division.files.front(), text.vocabulary, text.percentage, most, name);
     } catch (const Error& error) {
@@ -110,11 +135,18 @@ Split text(const Text& text) {
     auto& part = division.name == "val" ? parts.validation : division.name == "test" ? parts.test : parts.training;
     part = tokens(division);
   }
-  Cutting cutting{text.length, text.packing};
+  const bool marked = parts.training->marked();
+  for (const auto& part : {parts.validation, parts.test}) {
+    if (part && part->marked() != marked)
+      throw Error((marked ? part : parts.training)->path(), 0,
+                  "has no marks beside it, as another part has: make all parts by one run of zs-tokenize");
+  }
+  if (token_files && text.loss_on && !marked) throw Error(text.path, 0, kNoConversations);
+  Cutting cutting{text.length, text.packing, 0, text.too_long};
   const bool joins = text.packing == Packing::whole;
-  if (!joins) cutting.separator = separator(text, token_files);
+  if (!joins && !marked) cutting.separator = separator(text, token_files);
   Split split = windows(parts, cutting, text.held_out);
-  if (!joins && token_files && split.documents <= static_cast<std::int64_t>(divisions.size()))
+  if (!joins && !marked && token_files && split.documents <= static_cast<std::int64_t>(divisions.size()))
     throw Error(text.path, 0,
                 std::string("packing ") + name(text.packing) + ": the end of text, id " + to_text(cutting.separator) +
                     ", does not stand between documents: name the --tokenizer of these ids, or use --packing whole");

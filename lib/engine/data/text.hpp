@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text as a data set: files and folders in whatever form they are, their tokens, their parts.
 #pragma once
+#include <optional>
 #include <string>
 
+#include "chat/template.hpp"
 #include "data/dataset.hpp"
 #include "data/packing.hpp"
 
@@ -18,12 +20,14 @@ struct Text {
   std::int64_t most = 0;        ///< tokens of the training part; 0: all
   HeldOut held_out{};
   Packing packing = Packing::whole;
+  TooLong too_long = TooLong::split;
+  std::optional<chat::LossOn> loss_on{};  ///< of conversations; none: of all of their tokens, or as a file's marks say
 };
 
 /// A token file (*.bin) or a folder of them (train.bin, val.bin, test.bin), or text: a file, a file of JSON Lines, or a
-/// folder as token::divisions() reads it, each compressed or not. Throws zs::Error, located, at what cannot be read, at
-/// a token that the model does not know, where parts are too small, and where packing needs to know the end of text and
-/// nothing says it.
+/// folder as token::divisions() reads it, each compressed or not. Lines of JSON that hold conversations become text by
+/// the tokenizer's chat template. Throws zs::Error, located, at what cannot be read, at a token that the model does not
+/// know, where parts are too small, and where packing needs to know the end of text and nothing says it.
 Split text(const Text& text);
 
 }  // namespace zs::data

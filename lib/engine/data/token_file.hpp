@@ -2,6 +2,7 @@
 // Ids to train on, from a token file of llm.c or nanoGPT, or of text through a tokenizer: mapped, so that memory holds
 // what was looked at.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "data/tokens.hpp"
@@ -16,14 +17,16 @@ class TokenFile final : public Tokens {
  public:
   /// Of the ids the first `percentage`, and of these the first `most` (0: all). Throws zs::Error, located, at a file
   /// that is no token file or is cut short, at an id that is not below `vocabulary`, and where nothing is left.
-  /// path() is `name`, if one is given.
+  /// path() is `name`, if one is given. Marks are read where they lie beside it; `all` makes them those of every token.
   TokenFile(const std::string& path, std::int64_t vocabulary, double percentage, std::int64_t most,
-            const std::string& name = "");
+            const std::string& name = "", bool all = false);
 
   std::int64_t count() const override { return count_; }
   void copy(std::int64_t first, std::span<std::int64_t> out) const override {
     file_.copy(first, static_cast<std::int64_t>(out.size()), out.data());
   }
+  bool marked() const override { return marks_.has_value(); }
+  void copy_marks(std::int64_t first, std::span<token::Mark> out) const override;
   std::int64_t vocabulary() const override { return vocabulary_; }
   const std::string& sha256() const override { return sha256_; }
   const std::string& path() const override { return path_; }
@@ -31,8 +34,11 @@ class TokenFile final : public Tokens {
  private:
   std::string path_;
   token::TokenFile file_;
+  std::optional<token::Marks> marks_;
+  bool all_;
   std::int64_t vocabulary_, count_;
-  std::string sha256_;  // of the ids as uint32, whatever their width in the file; of many led by "xxh128:"
+  std::string
+      sha256_;  // of the ids as uint32, whatever their width in the file; of many led by "xxh128:"; then of the marks
 };
 
 }  // namespace zs::data

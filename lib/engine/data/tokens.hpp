@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "token/marks.hpp"
+
 namespace zs::data {
 
 class Tokens {
@@ -14,12 +16,12 @@ class Tokens {
   virtual std::int64_t count() const = 0;
   /// Puts the tokens from number `first` on into `out`. REQUIRES: they are there.
   virtual void copy(std::int64_t first, std::span<std::int64_t> out) const = 0;
-  /// Whether no loss is of some tokens.
-  virtual bool masked() const { return false; }
-  /// Puts 1 for each token from number `first` on that a loss is of, else 0. REQUIRES: masked(), and they are there.
-  virtual void copy_trained(std::int64_t first, std::span<std::uint8_t> out) const {
+  /// Whether marks say of which tokens a loss is, and where conversations begin.
+  virtual bool marked() const { return false; }
+  /// Puts the marks of tokens from number `first` on into `out`. REQUIRES: marked(), and they are there.
+  virtual void copy_marks(std::int64_t first, std::span<token::Mark> out) const {
     (void)first;
-    std::ranges::fill(out, 1);
+    std::ranges::fill(out, token::kTrained);
   }
   /// The largest possible token, and one.
   virtual std::int64_t vocabulary() const = 0;

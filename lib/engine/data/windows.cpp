@@ -16,9 +16,9 @@ class Cut {
  public:
   Cut(std::shared_ptr<const Tokens> tokens, const Cutting& cutting) : tokens_(std::move(tokens)), cutting_(cutting) {
     const bool joins = cutting.packing == Packing::whole;
-    if (joins && !tokens_->masked()) return;
+    if (joins && !tokens_->marked()) return;
     std::vector<Piece> pieces = joins ? joined() : of_documents();
-    if (tokens_->masked()) {
+    if (tokens_->marked()) {
       const auto before = pieces.size();
       std::erase_if(pieces, [&](const Piece& piece) { return targets(piece) == 0; });
       without_target_ = static_cast<std::int64_t>(before - pieces.size());
@@ -36,6 +36,7 @@ class Cut {
   const Cutting& cutting() const { return cutting_; }
   std::int64_t documents() const { return documents_; }
   std::int64_t without_target() const { return without_target_; }
+  std::int64_t too_long() const { return too_long_; }
   /// Whether some targets of windows stand for none.
   bool pads() const { return !rows_.first.empty(); }
   std::int64_t size() const {
@@ -62,9 +63,9 @@ class Cut {
       tokens_->copy(piece.begin, both);
       std::copy(both.begin(), both.end() - 1, samples.tokens.begin() + place);
       std::copy(both.begin() + 1, both.end(), samples.targets.begin() + place);
-      const std::vector<std::uint8_t> trained = this->trained(piece);
-      for (std::size_t i = 0; i < trained.size(); ++i) {
-        if (!trained[i]) samples.targets[static_cast<std::size_t>(place) + i] = kPadding;
+      const std::vector<token::Mark> marks = this->marks(piece);
+      for (std::size_t i = 0; i < marks.size(); ++i) {
+        if (!(marks[i] & token::kTrained)) samples.targets[static_cast<std::size_t>(place) + i] = kPadding;
       }
       if (cutting_.packing == Packing::masked) samples.documents.push_back(place);
       place += piece.targets;
@@ -77,17 +78,18 @@ class Cut {
   std::shared_ptr<const Tokens> tokens_;
   Cutting cutting_;
   Rows rows_;  // none where windows are joined and every target is trained on
-  std::int64_t documents_ = 0, without_target_ = 0;
+  std::int64_t documents_ = 0, without_target_ = 0, too_long_ = 0;
 
-  std::vector<std::uint8_t> trained(const Piece& piece) const {
-    if (!tokens_->masked()) return {};
-    std::vector<std::uint8_t> all(static_cast<std::size_t>(piece.targets));
-    tokens_->copy_trained(piece.begin + 1, all);
+  /// Marks of the piece's targets.
+  std::vector<token::Mark> marks(const Piece& piece) const {
+    if (!tokens_->marked()) return {};
+    std::vector<token::Mark> all(static_cast<std::size_t>(piece.targets));
+    tokens_->copy_marks(piece.begin + 1, all);
     return all;
   }
   std::int64_t targets(const Piece& piece) const {
-    const std::vector<std::uint8_t> trained = this->trained(piece);
-    return tokens_->masked() ? std::ranges::count(trained, 1) : piece.targets;
+    if (!tokens_->marked()) return piece.targets;
+    return std::ranges::count_if(marks(piece), [](token::Mark mark) { return (mark & token::kTrained) != 0; });
   }
 
   std::vector<Piece> joined() const {
@@ -97,30 +99,45 @@ class Cut {
     return pieces;
   }
 
+  /// A document's pieces, the last of its tokens being the last target.
+  void add(std::int64_t begin, std::int64_t end, std::vector<Piece>& pieces) {
+    std::int64_t targets = end - begin - 1;
+    if (targets < 1) return;
+    ++documents_;
+    if (targets > cutting_.length) {
+      ++too_long_;
+      if (cutting_.too_long == TooLong::drop) return;
+      if (cutting_.too_long == TooLong::cut) targets = cutting_.length;
+    }
+    for (std::int64_t at = 0; at < targets; at += cutting_.length)
+      pieces.push_back({begin + at, std::min(cutting_.length, targets - at)});
+  }
+
   std::vector<Piece> of_documents() {
     std::vector<Piece> pieces;
-    // The separator behind a document is its last target. Tokens that were cut short have none: then the last token is.
-    const auto add = [&](std::int64_t begin, std::int64_t end, bool separated) {
-      const std::int64_t targets = end - begin - !separated;
-      if (targets < 1) return;
-      ++documents_;
-      for (std::int64_t at = 0; at < targets; at += cutting_.length)
-        pieces.push_back({begin + at, std::min(cutting_.length, targets - at)});
-    };
     constexpr std::int64_t kPart = 1 << 16;
     std::vector<std::int64_t> part;
+    std::vector<token::Mark> marks;
     std::int64_t begin = 0;
     for (std::int64_t first = 0; first < tokens_->count(); first += kPart) {
       part.resize(static_cast<std::size_t>(std::min(kPart, tokens_->count() - first)));
-      tokens_->copy(first, part);
+      marks.resize(part.size());
+      if (tokens_->marked())
+        tokens_->copy_marks(first, marks);
+      else
+        tokens_->copy(first, part);
       for (std::size_t i = 0; i < part.size(); ++i) {
-        if (part[i] != cutting_.separator) continue;
-        const std::int64_t end = first + static_cast<std::int64_t>(i);
-        add(begin, end, true);
-        begin = end + 1;
+        const std::int64_t at = first + static_cast<std::int64_t>(i);
+        if (tokens_->marked() && (marks[i] & token::kBegins)) {
+          add(begin, at, pieces);
+          begin = at;
+        } else if (!tokens_->marked() && part[i] == cutting_.separator) {
+          if (at > begin) add(begin, at + 1, pieces);  // the separator behind it is its last target
+          begin = at + 1;
+        }
       }
     }
-    add(begin, tokens_->count(), false);
+    add(begin, tokens_->count(), pieces);  // what was cut short, and has no separator
     return pieces;
   }
 };
@@ -158,11 +175,12 @@ std::string percent(double part, double of) { return to_rounded_text(100 * part 
 /// Says how much is padding, and how much is trained on.
 void note_padding(const std::vector<std::shared_ptr<const Cut>>& cuts, Split& split) {
   const Cutting& cutting = cuts.front()->cutting();
-  std::int64_t windows = 0, filled = 0, trained = 0, without = 0;
+  std::int64_t windows = 0, filled = 0, trained = 0, without = 0, too_long = 0;
   for (const auto& cut : cuts) {
     split.documents += cut->documents();
     windows += cut->size();
     without += cut->without_target();
+    too_long += cut->too_long();
     for (std::int64_t i = 0; i < cut->size(); ++i) {
       for (const Piece& piece : cut->at(i)) filled += piece.targets;
       trained += cut->targets(i);
@@ -173,7 +191,13 @@ void note_padding(const std::vector<std::shared_ptr<const Cut>>& cuts, Split& sp
     split.notes.push_back(std::string("packing ") + name(cutting.packing) + ": " + to_text(split.documents) +
                           " documents in " + to_text(windows) + " sequences of " + to_text(cutting.length) +
                           " tokens, " + percent(numbers - static_cast<double>(filled), numbers) + " of them padding");
-  if (!cuts.front()->tokens().masked()) return;
+  if (too_long > 0) {
+    const char* const what = cutting.too_long == TooLong::split ? "go on in another one, as if they began there"
+                             : cutting.too_long == TooLong::cut ? "lose their ends"
+                                                                : "are left out";
+    split.notes.push_back(to_text(too_long) + " documents are longer than a sequence, and " + what + " (--too_long)");
+  }
+  if (!cuts.front()->tokens().marked()) return;
   split.notes.push_back(
       "the loss is of " + to_text(trained) + " of " + to_text(filled) + " tokens, " +
       percent(static_cast<double>(trained), static_cast<double>(filled)) +
@@ -231,9 +255,11 @@ Split windows(const Parts& parts, const Cutting& cutting, const HeldOut& held_ou
   if (cut_test || parts.test) make(split.test, "test", parts.test, training + validation, test);
   split.sha256 = parts.validation || parts.test ? zs::sha256(sums) : parts.training->sha256();
   if (!own->pads()) return split;
+  constexpr const char* kTooLong[] = {"", ", cut", ", drop"};
   if (cutting.packing != Packing::whole)  // the same tokens, and other samples
-    split.sha256 = zs::sha256(std::string("packing ") + name(cutting.packing) + ", separator " +
-                              to_text(cutting.separator) + "\n" + split.sha256 + "\n");
+    split.sha256 =
+        zs::sha256(std::string("packing ") + name(cutting.packing) + ", separator " + to_text(cutting.separator) +
+                   kTooLong[static_cast<std::size_t>(cutting.too_long)] + "\n" + split.sha256 + "\n");
   note_padding(cuts, split);
   return split;
 }

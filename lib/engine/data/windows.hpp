@@ -16,12 +16,14 @@ struct Parts {
 
 /// How tokens become windows. Unless documents are joined (Packing::whole) the `separator`, the token between them,
 /// says where they end: it is the last target of a document, and no input, so that a document of n tokens has n inputs,
-/// and none of its targets is of another document. A document of more inputs than a window goes on in a window as if it
-/// began there. What is left of a window is padded with the separator.
+/// and none of its targets is of another document; where tokens have marks, these say where conversations begin, and
+/// the last token of one is its last target. A document of more inputs than a window goes on in a window as if it began
+/// there, or loses its end, or is left out. What is left of a window is padded with the separator.
 struct Cutting {
   std::int64_t length;  ///< inputs of a window
   Packing packing = Packing::whole;
   std::int64_t separator = 0;
+  TooLong too_long = TooLong::split;  ///< unless documents are joined
 };
 
 /// Windows of `length` inputs and, one token later, as many targets, cut without overlap of inputs; of a part that is

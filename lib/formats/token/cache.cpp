@@ -6,7 +6,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <array>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -53,12 +55,12 @@ class Turn {
 
 }  // namespace
 
-std::vector<Tokenized> tokenized(const std::string& path, const std::string& tokenizer, const std::string& folder,
-                                 int threads, std::vector<std::string>& left_out, const std::string& text_key) {
-  std::string base = "zs tokens 1\n";  // another number, when what is made of the same files becomes another
-  for (const std::string& file : tokenizer_files(tokenizer))
-    base += fs::path(file).filename().string() + " " + line_of(file);
-  if (!text_key.empty()) base += "key " + text_key + "\n";
+std::vector<Tokenized> cached(const std::string& path, const std::string& tokenizer, const std::string& folder,
+                              const Making& making, std::vector<std::string>& left_out) {
+  std::string base = making.base;
+  std::vector<std::string> depends_on = tokenizer_files(tokenizer);
+  depends_on.insert(depends_on.end(), making.depends_on.begin(), making.depends_on.end());
+  for (const std::string& file : depends_on) base += fs::path(file).filename().string() + " " + line_of(file);
   std::error_code failure;
   const auto parts = fs::is_directory(path, failure) ? divisions(path, left_out) : std::vector<Division>{{"", {path}}};
   std::unique_ptr<Tokenizer> opened;
@@ -74,16 +76,35 @@ std::vector<Tokenized> tokenized(const std::string& path, const std::string& tok
     const Turn turn(folder);
     if (fs::exists(name, failure)) continue;
     if (!opened) opened = open_tokenizer(tokenizer);
-    const auto end = opened->end_of_text();
+    making.make(part.files, *opened, name);
+  }
+  return all;
+}
+
+std::vector<Tokenized> tokenized(const std::string& path, const std::string& tokenizer, const std::string& folder,
+                                 int threads, std::vector<std::string>& left_out, const std::string& text_key) {
+  Making making;
+  making.base = "zs tokens 1\n";  // another number, when what is made of the same files becomes another
+  if (!text_key.empty()) making.base += "key " + text_key + "\n";
+  making.make = [&](const std::vector<std::string>& files, const Tokenizer& opened, const std::string& to) {
+    const auto end = opened.end_of_text();
     if (!end) throw Error(tokenizer, 0, "names no end of text: make a token file by zs-tokenize --separator TOKEN");
-    TokenWriter writer(name, Layout::llmc, opened->size());
-    tokenize(*opened, {part.files, text_key}, threads, [&](std::vector<Id>& ids) {
+    TokenWriter writer(to, Layout::llmc, opened.size());
+    tokenize(opened, {files, text_key}, threads, [&](std::vector<Id>& ids) {
       ids.push_back(*end);
       writer.write(ids);
     });
     writer.commit();
-  }
-  return all;
+  };
+  return cached(path, tokenizer, folder, making, left_out);
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::array<char, 16> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%F", &local)};
 }
 
 std::string token_cache() {

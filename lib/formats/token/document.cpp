@@ -78,18 +78,25 @@ bool DocumentReader::next(std::string& document) {
                   "orient=\"records\", lines=True))");
     return true;
   }
+  nlohmann::ordered_json json;
+  if (!next_object(json)) return false;
+  const auto wrong = [&](const std::string& what) { throw Error(input_.name(), line_, what); };
+  const auto at = json.find(key_);
+  if (at == json.end()) wrong("has no \"" + printable(key_) + "\": name the field of the text by --text_key");
+  if (!at->is_string()) wrong("\"" + printable(key_) + "\" is no text");
+  document = at->get<std::string>();
+  return true;
+}
+
+bool DocumentReader::next_object(nlohmann::ordered_json& object) {
   std::string line, room;
   do {
     if (!next_line(line)) return false;
   } while (line.find_first_not_of(" \t\r") == std::string::npos);
   const auto wrong = [&](const std::string& what) { throw Error(input_.name(), line_, what); };
   if (as_utf8(line, room) != line) wrong("is no UTF-8, as JSON must be: convert the file first, with iconv -t UTF-8");
-  const auto json = nlohmann::json::parse(line, nullptr, false);
-  if (!json.is_object()) wrong("is no JSON object");
-  const auto at = json.find(key_);
-  if (at == json.end()) wrong("has no \"" + printable(key_) + "\": name the field of the text by --text_key");
-  if (!at->is_string()) wrong("\"" + printable(key_) + "\" is no text");
-  document = at->get<std::string>();
+  object = nlohmann::ordered_json::parse(line, nullptr, false);
+  if (!object.is_object()) wrong("is no JSON object");
   return true;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,11 @@ class DocumentReader {
   DocumentReader(const std::string& path, const std::string& text_key);
   /// The next document; false at the end. Throws Error with file and line at what is no JSON object with that text.
   bool next(std::string& document);
+  /// The next object of JSON Lines, whatever is in it; false at the end. Throws Error as next() does.
+  bool next_object(nlohmann::ordered_json& object);
+  /// The file's name, as errors have it, and the line of what was read last, from 1.
+  const std::string& name() const { return input_.name(); }
+  std::int64_t line() const { return line_; }
 
  private:
   Input input_;

@@ -32,6 +32,8 @@ constexpr auto kTable = std::to_array<Attribute>({
     {.name = "dataset", .role = decides, .label = "data", .key = "data.dataset_path", .aliases = "data.dataset data.dataset_name dataset_name dataset_path", .through = "dataset_sha256", .main = true, .place = true},
     {.name = "text_key", .role = decides, .label = "field of the text", .key = "data.text_key", .through = "dataset_sha256"},
     {.name = "packing", .role = decides, .label = "packing of documents", .key = "data.packing", .through = "dataset_sha256"},
+    {.name = "too_long", .role = decides, .label = "documents longer than a sequence", .key = "data.too_long", .through = "dataset_sha256"},
+    {.name = "loss_on", .role = decides, .label = "tokens that the loss is of", .key = "data.loss_on", .through = "dataset_sha256"},
     {.name = "dataset_sha256", .role = decides, .label = "checksum of the data", .found = true},
     {.name = "dataset_tokens", .role = decides, .label = "tokens of the data", .through = "dataset_sha256", .type = kInt, .main = true, .scaled = true, .found = true},
     {.name = "dataset_size", .role = decides, .label = "tokens or images asked of the data", .key = "data.dataset_size", .through = "dataset_sha256", .type = kInt},

@@ -35,7 +35,9 @@ data::Split split_of(const Settings& settings, const model::Model& model) {
                      .percentage = settings.dataset_percentage,
                      .most = settings.dataset_size,
                      .held_out = settings.held_out,
-                     .packing = settings.packing});
+                     .packing = settings.packing,
+                     .too_long = settings.too_long,
+                     .loss_on = settings.loss_on});
 }
 
 /// Of a part of a data set.

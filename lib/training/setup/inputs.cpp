@@ -125,8 +125,16 @@ void choose_inputs(const config::Reading& config, Settings& s) {
     choose_beginning(config, s);
     choose_vocabulary(s);
     s.text_key = config[setting<"data.text_key">].value_or("");
+    if (const auto loss_on = config[setting<"data.loss_on">])
+      s.loss_on = *loss_on == "all" ? chat::LossOn::all : chat::LossOn::assistant;
     for (const data::Packing packing : {data::Packing::none, data::Packing::masked}) {
       if (config[setting<"data.packing">] == data::name(packing)) s.packing = packing;
+    }
+    if (s.packing != data::Packing::whole) {
+      const std::string too_long = config[setting<"data.too_long">].value_or("split");
+      s.too_long = too_long == "cut"    ? data::TooLong::cut
+                   : too_long == "drop" ? data::TooLong::drop
+                                        : data::TooLong::split;
     }
   }
   s.held_out = {config[setting<"data.validation_fraction">], config[setting<"data.test_fraction">]};

@@ -52,7 +52,9 @@ struct Settings {
   std::int64_t dataset_size = 0;
   data::HeldOut held_out;
   data::Packing packing = data::Packing::whole;
-  image::Transform transform;  ///< of images; its size is the model's
+  data::TooLong too_long = data::TooLong::split;
+  std::optional<chat::LossOn> loss_on{};  ///< of conversations
+  image::Transform transform;             ///< of images; its size is the model's
   bool skip_bad_images = false;
   int num_workers = 1;  ///< threads that decode images
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chat/template.hpp"
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/folder.hpp"
+#include "base/process.hpp"
+#include "base/text.hpp"
+#include "chat/program.hpp"
+#include "token/tokenizer.hpp"
+
+namespace zs::chat {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+fs::path folder_of(const std::string& tokenizer) {
+  std::error_code failure;
+  return fs::is_directory(tokenizer, failure) ? fs::path(tokenizer) : fs::path(tokenizer).parent_path();
+}
+
+Json read_object(const fs::path& path) {
+  if (!is_there(path)) return Json::object();
+  Json json = Json::parse(Input(path.string()).read_all(), nullptr, false);
+  if (!json.is_object()) throw Error(path.string(), 0, "is no JSON object");
+  return json;
+}
+
+/// Text, or an object with its content; "" for another thing.
+std::string content_of(const Json& token) {
+  const Json& content = token.is_object() && token.contains("content") ? token["content"] : token;
+  return content.is_string() ? content.get<std::string>() : "";
+}
+
+/// Of several the one called default.
+std::string text_of(const Json& given, const std::string& place) {
+  if (given.is_string()) return given;
+  if (given.is_array()) {
+    for (const Json& each : given) {
+      if (each.is_object() && each.value("name", "") == "default" && each.contains("template") &&
+          each["template"].is_string())
+        return each["template"];
+    }
+    throw Error(place + " has several, none of which is called default");
+  }
+  throw Error(place + " is no text");
+}
+
+/// Contents of special tokens: those of "added_tokens" and "added_tokens_decoder".
+void add_special(const Json& tokens, std::vector<std::string>& special) {
+  if (!tokens.is_array() && !tokens.is_object()) return;
+  for (const Json& token : tokens) {
+    if (token.is_object() && token.value("special", false) && !content_of(token).empty())
+      special.push_back(content_of(token));
+  }
+}
+
+constexpr const char* kTokens[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                   "pad_token", "cls_token", "mask_token"};
+
+/// What the program prints, line by line.
+std::vector<Json> answers(const Template& by, const std::string& input) {
+  Ended ended;
+  for (const char* const python : {"python3", "/usr/bin/python3"}) {
+    ended = run({.words = {python, "-I", "-c", kProgram},
+                 .input = [&](std::FILE* to) { std::fwrite(input.data(), 1, input.size(), to); },
+                 .captured = true});
+    if (ended.status != 3 && ended.status != 127) break;
+  }
+  if (ended.status == 3 || ended.status == 127)
+    throw Error(by.place, 0,
+                "is rendered by Jinja2, which no python3 here has: install python3-jinja2, or let PATH begin with a "
+                "Python that has it");
+  if (ended.status != 0) {
+    const std::string last = ended.errors.substr(ended.errors.rfind('\n', ended.errors.size() - 2) + 1);
+    throw Error(
+        by.place, 0,
+        "the program that renders it ended with status " + std::to_string(ended.status) + ": " + printable(last));
+  }
+  std::vector<Json> all;
+  for (std::size_t at = 0; at < ended.output.size();) {
+    const std::size_t end = ended.output.find('\n', at);
+    all.push_back(Json::parse(ended.output.substr(at, end - at)));
+    at = end + 1;
+  }
+  return all;
+}
+
+Rendered rendered(const Json& answer, const Template& by, const std::string& file, std::int64_t line) {
+  const auto wrong = [&](const std::string& what) { throw Error(file == "-" ? "stdin" : file, line, what); };
+  if (answer.contains("refused") && answer["refused"].is_string())
+    wrong("the chat template refuses the conversation: " + printable(answer["refused"].get<std::string>()));
+  if (answer.contains("refused"))
+    wrong("message " + answer["turn"].dump() +
+          ": what of the text the assistant says cannot be told, since the template writes it otherwise when more "
+          "follows: give " +
+          by.place + " {% generation %} blocks, or use --loss_on all");
+  if (answer.contains("failed")) wrong("the chat template fails: " + printable(answer["failed"].get<std::string>()));
+  Rendered made{answer.at("text"), {}};
+  for (const Json& span : answer.at("spans")) made.said.emplace_back(span.at(0), span.at(1));
+  return made;
+}
+
+}  // namespace
+
+std::vector<std::string> template_files(const std::string& tokenizer) {
+  std::vector<std::string> files;
+  for (const char* const name : {"chat_template.jinja", "tokenizer_config.json", "tokenizer.json"}) {
+    const fs::path path = folder_of(tokenizer) / name;
+    if (is_there(path)) files.push_back(path.string());
+  }
+  return files;
+}
+
+Template open_template(const std::string& tokenizer) {
+  const fs::path folder = folder_of(tokenizer), alone = folder / "chat_template.jinja",
+                 config = folder / "tokenizer_config.json";
+  const Json json = read_object(config);
+  Template made;
+  if (is_there(alone)) {
+    made.text = Input(alone.string()).read_all();
+    made.place = alone.string();
+  } else if (json.contains("chat_template") && !json["chat_template"].is_null()) {
+    made.place = config.string() + ": chat_template";
+    made.text = text_of(json["chat_template"], made.place);
+  } else {
+    throw Error(tokenizer, 0,
+                "has no chat template: neither chat_template.jinja nor \"chat_template\" in tokenizer_config.json");
+  }
+  for (const char* const name : kTokens) {
+    if (json.contains(name) && !content_of(json[name]).empty()) made.tokens[name] = content_of(json[name]);
+  }
+  for (const auto& [name, content] : made.tokens) made.special.push_back(content);
+  if (json.contains("added_tokens_decoder")) add_special(json["added_tokens_decoder"], made.special);
+  if (const Json file = read_object(folder / "tokenizer.json"); file.contains("added_tokens"))
+    add_special(file["added_tokens"], made.special);
+  return made;
+}
+
+std::vector<Rendered> render(const Template& by, LossOn loss_on, const std::vector<Conversation>& conversations,
+                             const std::string& file) {
+  std::string input = Json{{"template", by.text},
+                           {"tokens", by.tokens},
+                           {"special", by.special},
+                           {"loss_on", loss_on == LossOn::all ? "all" : "assistant"}}
+                          .dump() +
+                      "\n";
+  for (const Conversation& conversation : conversations) input += conversation.asked.dump() + "\n";
+  const std::vector<Json> all = answers(by, input);
+  if (all.at(0).contains("syntax")) {
+    throw Error(by.place, all[0]["line"].get<std::int64_t>(),
+                "is no Jinja template: " + printable(all[0]["syntax"].get<std::string>()));
+  }
+  std::vector<Rendered> made;
+  for (std::size_t i = 0; i < conversations.size(); ++i)
+    made.push_back(rendered(all.at(i + 1), by, file, conversations[i].line));
+  return made;
+}
+
+}  // namespace zs::chat

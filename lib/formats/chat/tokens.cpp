@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chat/tokens.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.hpp"
+
+namespace zs::chat {
+namespace {
+
+using token::Id;
+using token::Mark;
+
+/// The first token of a conversation begins it; the others are trained on, or those with a byte that was said.
+std::vector<Mark> marks_of(const token::Tokenizer& tokenizer, const std::vector<Id>& ids, const Rendered& rendered,
+                           LossOn loss_on) {
+  std::vector<Mark> marks(ids.size(), loss_on == LossOn::all ? token::kTrained : 0);
+  if (loss_on == LossOn::assistant) {
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::size_t end = begin + tokenizer.decode({ids[i]}).size();
+      for (const auto& [first, last] : rendered.said) {
+        if (begin < last && end > first) marks[i] = token::kTrained;
+      }
+      begin = end;
+    }
+  }
+  if (!marks.empty()) marks[0] = token::kBegins;
+  return marks;
+}
+
+}  // namespace
+
+void tokenize(const token::Tokenizer& tokenizer, const Chat& chat, int threads,
+              const std::function<void(const std::vector<Id>&, const std::vector<Mark>&)>& sink) {
+  constexpr std::size_t kBatch = 1 << 16;  // conversations
+  const Template by = open_template(chat.tokenizer);
+  for (const std::string& file : chat.files) {
+    ConversationReader reader(file);
+    for (bool more = true; more;) {
+      std::vector<Conversation> conversations(1);
+      while (conversations.size() <= kBatch && (more = reader.next(conversations.back()))) conversations.emplace_back();
+      conversations.pop_back();
+      const std::vector<Rendered> rendered = render(by, chat.loss_on, conversations, file);
+      std::vector<std::string_view> texts;
+      for (const Rendered& each : rendered) texts.emplace_back(each.text);
+      const std::vector<std::vector<Id>> ids = tokenizer.encode(texts, threads);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (tokenizer.decode(ids[i]) != rendered[i].text)
+          throw Error(file == "-" ? "stdin" : file, conversations[i].line,
+                      "the tokenizer " + chat.tokenizer +
+                          " gives tokens that are not the text byte by byte, as chat needs it: name one with a "
+                          "tokenizer.json of byte-level BPE");
+        sink(ids[i], marks_of(tokenizer, ids[i], rendered[i], chat.loss_on));
+      }
+    }
+  }
+}
+
+std::vector<token::Tokenized> tokenized(const std::string& path, const std::string& tokenizer, LossOn loss_on,
+                                        const std::string& folder, int threads, std::vector<std::string>& left_out) {
+  const char* const epoch = std::getenv("SOURCE_DATE_EPOCH");
+  token::Making making;
+  making.base = std::string("zs chat 1\n") + (loss_on == LossOn::all ? "all" : "assistant") + "\n";
+  making.depends_on = template_files(tokenizer);
+  // A template may write the day.
+  if (open_template(tokenizer).text.find("strftime_now") != std::string::npos)
+    making.base += epoch ? epoch : token::today();
+  making.make = [&](const std::vector<std::string>& files, const token::Tokenizer& opened, const std::string& to) {
+    token::MarkedWriter writer(to, token::Layout::llmc, opened.size());
+    tokenize(opened, {files, tokenizer, loss_on}, threads,
+             [&](const std::vector<Id>& ids, const std::vector<Mark>& marks) { writer.write(ids, marks); });
+    writer.commit();
+  };
+  return token::cached(path, tokenizer, folder, making, left_out);
+}
+
+}  // namespace zs::chat

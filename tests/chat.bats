@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+# Conversations: chat templates, what the assistant says, token files with marks, training on them, and what is refused.
+# Templates of others, beside transformers' own rendering, are in tests/peers/chat.
+setup_file() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+  python3 -c 'import jinja2' 2>/dev/null || /usr/bin/python3 -c 'import jinja2' || no_package python3-jinja2
+  # A tokenizer of bytes and three special tokens, with a template that ends each message by one of them.
+  mkdir chat
+  python3 -c '
+import json
+stay = [*range(33, 127), *range(161, 173), *range(174, 256)]
+letters, more = {}, 256
+for b in range(256):
+    letters[b] = chr(b) if b in stay else chr(more)
+    more += b not in stay
+vocab = {letters[b]: b for b in range(256)}
+added = [{"id": 256 + i, "content": c, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+         for i, c in enumerate(["<|begin|>", "<|end|>", "<|from|>"])]
+bytes_ = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None, "pre_tokenizer": bytes_, "post_processor": None,
+           "decoder": bytes_, "model": {"type": "BPE", "vocab": vocab, "merges": []}}, open("chat/tokenizer.json", "w"))
+json.dump({"bos_token": "<|begin|>", "eos_token": "<|end|>", "chat_template":
+  "{{ bos_token }}{% for m in messages %}{% if m.role not in [\"system\", \"user\", \"assistant\"] %}{{ raise_exception(\"no role \" + m.role) }}{% endif %}"
+  "<|from|>{{ m.role }}\n{{ m.content }}{{ eos_token }}\n{% endfor %}{% if add_generation_prompt %}<|from|>assistant\n{% endif %}"}, open("chat/tokenizer_config.json", "w"))
+with open("talk.jsonl", "w") as out:
+    for i in range(60):
+        said = [("user", "ask %d" % i), ("assistant", "say " + "word " * (i * 7 % 5))] * (1 + i % 3)
+        out.write(json.dumps({"messages": [{"role": r, "content": c} for r, c in said]}) + "\n")
+with open("shared.jsonl", "w") as out:
+    for line in open("talk.jsonl"):
+        names = {"user": "human", "assistant": "gpt"}
+        out.write(json.dumps({"conversations": [{"from": names[m["role"]], "value": m["content"]} for m in json.loads(line)["messages"]]}) + "\n")
+' || no_package python3
+}
+
+setup() {
+  load helper
+  cd "$BATS_FILE_TMPDIR"
+}
+
+digest() { sed -n 's/^state_digest: //p' "$1"; }
+
+# said FILE: of each conversation of a token file of bytes what is trained on, a line each.
+said() {
+  python3 - "$1" <<'END'
+import struct, sys
+ids = struct.unpack("<%dH" % ((len(data := open(sys.argv[1], "rb").read()[1024:])) // 2), data)
+marks = open(sys.argv[1].replace(".bin", ".mask"), "rb").read()[40:]
+assert len(ids) == len(marks)
+text = ""
+for i, mark in zip(ids, marks):
+    if mark & 2:
+        text += "\n"
+    if mark & 1:
+        text += chr(i) if i < 256 else "<%d>" % i
+print(text.lstrip("\n").replace("\n\n", "\n"))
+END
+}
+
+@test "chat: the loss is of what the assistant says, by generation blocks or by comparing, with the token that ends it" {
+  printf '%s\n' '{"messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}, {"role": "user", "content": "two"}, {"role": "assistant", "content": "one"}]}' \
+    '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}' >few.jsonl
+  run -0 zs-tokenize --tokenizer chat --loss_on assistant --output few.bin few.jsonl
+  [[ $(said few.bin) == $'two<257>one<257>\na<257>' ]] || complain "compared: $(said few.bin)"
+  run -0 zs-tokenize --info few.bin
+  [[ $output == *", 2 conversations, the loss of 10 ids" ]] || complain "$output"
+  zs-tokenize --tokenizer chat --output all.bin few.jsonl
+  run -0 zs-tokenize --info all.bin
+  [[ $output == *" ids, the largest 258, 2 conversations, the loss of "* ]] || complain "$output"
+  # The first token of a conversation is a target of none before it.
+  [[ $(python3 -c 'm = open("all.mask", "rb").read()[40:]; print(sum(x == 2 for x in m), sum(x == 1 for x in m) == len(m) - 2)') == "2 True" ]] || complain "marks of all"
+
+  mkdir -p blocks
+  cp chat/tokenizer.json blocks
+  echo '{"eos_token": "<|end|>"}' >blocks/tokenizer_config.json
+  printf '%s' '{% for m in messages %}[{{ m.role }}]{% if m.role == "assistant" %}{% generation %}{{ m.content }}!{% endgeneration %}{% else %}{{ m.content }}{% endif %}
+{% endfor %}' >blocks/chat_template.jinja
+  zs-tokenize --tokenizer blocks --loss_on assistant --output blocks.bin few.jsonl
+  [[ $(said blocks.bin) == $'two!one!\na!' ]] || complain "blocks: $(said blocks.bin)"
+  run -0 zs-tokenize --tokenizer blocks --format ids few.jsonl
+  zs-tokenize --tokenizer blocks --format ids shared.jsonl >shared.ids
+  zs-tokenize --tokenizer blocks --format ids talk.jsonl >talk.ids
+  cmp shared.ids talk.ids || complain "ShareGPT's form gives other ids"
+  verdict
+}
+
+@test "chat: training on conversations has one digest, from JSON Lines or token files, and counts what is trained on" {
+  talk() {
+    timeout "$HANG" mpirun --oversubscribe --bind-to none -n "$1" zs-train --model_name tiny-llama --num_layers 2 --set model.vocab_size=259 --seq_length 64 --packing masked \
+      --max_steps 3 --save_final false --output_dir out --gradient_accumulation_steps $((4 / $1)) "${@:2}"
+  }
+  export ZS_CACHE=$PWD/cache
+  talk 1 --zero_stage 0 --dataset talk.jsonl --tokenizer chat --loss_on assistant >one.log
+  grep -q 'note: packing masked: 60 documents in [0-9]* sequences of 64 tokens' one.log || complain "no note"
+  grep -q 'note: the loss is of [0-9]* of [0-9]* tokens, [0-9.]* %' one.log || complain "no note of the loss"
+  talk 4 --zero_stage 3 --dataset shared.jsonl --tokenizer chat --loss_on assistant >four.log
+  [[ $(digest one.log) == "$(digest four.log)" ]] || complain "other bits on four ranks, of the other form"
+  zs-tokenize --tokenizer chat --loss_on assistant --output talk.bin talk.jsonl
+  talk 2 --zero_stage 2 --dataset talk.bin >file.log
+  [[ $(digest one.log) == "$(digest file.log)" ]] || complain "a token file gives other bits"
+  talk 1 --zero_stage 0 --dataset talk.jsonl --tokenizer chat >all.log
+  [[ $(digest all.log) != "$(digest one.log)" ]] || complain "--loss_on is not seen"
+  talk 2 --zero_stage 1 --dataset talk.bin --loss_on all >all2.log
+  [[ $(digest all.log) == "$(digest all2.log)" ]] || complain "all of a token file gives other bits"
+  grep -q 'run: loss_on=assistant' one.log || complain "not recorded"
+  run -0 timeout "$HANG" mpirun --oversubscribe --bind-to none -n 2 zs-verify --model_name tiny-llama --num_layers 2 --set model.vocab_size=259 --seq_length 64 --packing masked \
+    --dataset talk.bin --iterations 2 --zero_stage 2 --reference apart
+  [[ $output == *'verdict: within'* ]] || complain "$output"
+  # A conversation that is longer than a sequence.
+  for how in split cut drop; do
+    talk 1 --seq_length 40 --dataset talk.bin --too_long $how >$how.log
+    grep -q "note: [0-9]* documents are longer than a sequence, and .*--too_long" $how.log || complain "$how: $(grep note $how.log)"
+  done
+  [[ $(cat split.log cut.log drop.log | sed -n 's/^state_digest: //p' | sort -u | wc -l) == 3 ]] || complain "--too_long is not seen"
+  verdict
+}
+
+@test "chat: what is wrong is told with its place" {
+  wrong() { # wrong EXPECTED LINE [OPTION...]
+    printf '%s\n' "$2" >bad.jsonl
+    run -2 zs-tokenize --tokenizer "${4:-chat}" "${@:5}" --output bad.bin bad.jsonl
+    [[ $output == *"$1"* ]] || complain "$2: $output"
+    [[ ! -e bad.bin && ! -e bad.mask ]] || complain "$2: something is left"
+  }
+  good='{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}'
+  wrong 'bad.jsonl:2: message 1 has no "role"' "$good"$'\n{"messages": [{"content": "q"}]}'
+  wrong 'bad.jsonl:1: message 1 has no "content"' '{"messages": [{"role": "user"}]}'
+  wrong 'bad.jsonl:1: the conversation is empty' '{"messages": []}'
+  wrong 'bad.jsonl:1: "messages" is no list' '{"messages": 3}'
+  wrong 'bad.jsonl:2: has neither "messages" nor "conversations"' "$good"$'\n{"text": "x"}'
+  wrong 'bad.jsonl:2: the chat template refuses the conversation: no role judge' "$good"$'\n{"messages": [{"role": "judge", "content": "q"}]}'
+  wrong "bad.jsonl:1: message 1: \"from\" is 'judge'" '{"conversations": [{"from": "judge", "value": "q"}]}'
+  wrong 'bad.jsonl:2: is no UTF-8' "$good"$'\n{"messages": [{"role": "user", "content": "\xff"}]}'
+  wrong 'bad.jsonl:2: is no JSON object' "$good"$'\n[1'
+
+  for name in broken none late; do rm -rf $name; mkdir $name; cp chat/tokenizer.json $name; done
+  printf '{%% for m in messages %%}\n{{ m.role }\n{%% endfor %%}' >broken/chat_template.jinja
+  wrong "broken/chat_template.jinja:2: is no Jinja template: unexpected '}'" "$good" "" broken
+  wrong 'none: has no chat template' "$good" "" none
+  # A template that writes earlier turns otherwise when more follows, and a part of what is said.
+  printf '%s' '{% for m in messages %}{{ loop.revindex }}{{ m.content[:3] }}{% endfor %}' >late/chat_template.jinja
+  printf '%s\n' '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}, {"role": "user", "content": "q"}]}' >late.jsonl
+  run -2 zs-tokenize --tokenizer late --loss_on assistant --output late.bin late.jsonl
+  [[ $output == *'late.jsonl:1: message 2: what of the text the assistant says cannot be told'*'--loss_on all'* ]] || complain "$output"
+  run -0 zs-tokenize --tokenizer late --output late.bin late.jsonl
+
+  run -2 zs-tokenize --tokenizer chat --loss_on all --output x.bin chat/tokenizer_config.json
+  [[ $output == *'--loss_on is for conversations'* ]] || complain "$output"
+  run -2 zs-tokenize --tokenizer chat talk.jsonl --format llmc
+  [[ $output == *'conversations have marks beside their token file'* ]] || complain "$output"
+  run -2 zs-train --model_name tiny-llama --dataset talk.jsonl --output_dir out
+  [[ $output == *"talk.jsonl: holds conversations, which a tokenizer's chat template makes text of"* ]] || complain "$output"
+  run -2 zs-train --model_name tiny-llama --loss_on assistant --output_dir out
+  [[ $output == *'holds no conversations, of which --loss_on chooses'* ]] || complain "$output"
+  run -2 zs-train --model_name tiny-llama --too_long cut --output_dir out
+  [[ $output == *'--too_long has no effect'* ]] || complain "$output"
+  # Marks of other tokens, and torn ones.
+  zs-tokenize --tokenizer chat --output torn.bin talk.jsonl
+  cp late.mask torn.mask
+  run -2 zs-tokenize --info torn.bin
+  [[ $output == *'torn.mask: has the marks of other tokens than torn.bin'* ]] || complain "$output"
+  head -c 41 late.mask >torn.mask
+  run -2 zs-tokenize --info torn.bin
+  [[ $output == *'torn.mask: has 1 marks, and its header says '* ]] || complain "$output"
+  echo x >torn.mask
+  run -2 zs-tokenize --info torn.bin
+  [[ $output == *'torn.mask: is no file of marks'* ]] || complain "$output"
+  verdict
+}

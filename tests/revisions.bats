@@ -106,6 +106,17 @@ data() { jq -r "$1" out/revision_comparison_data.json; }
   [ -s out/logs_base_run3/run.log ]
 }
 
+@test "revisions: the first exception of a rank is told, not the launcher's noise" {
+  printf '%s\n' '[rank1]: Traceback (most recent call last):' '[rank1]:   File "train.py", line 9, in <module>' \
+    '[rank1]: ValueError: rate is not set' 'mpirun noticed that a process has ended, causing' \
+    'the job to be terminated. The first process to do so was:' >"$repo/trace"
+  commit raises "base=1000; cat trace; exit 1"
+  run -1 --separate-stderr compare --revision1 base --revision2 raises --runs_per_revision 1 --output_dir out
+  [[ $stderr == *'(see '*'):'$'\n''      File "train.py", line 9, in <module>'$'\n''    ValueError: rate is not set'$'\n'* ]] || complain "$stderr"
+  [[ $stderr != *"The first process"* ]] || complain "$stderr"
+  verdict
+}
+
 @test "revisions: --probe names the step, parameter and element where tensors part, though every printed loss agrees" {
   # What a training under zs_probe would leave; the values of a step alone where they are asked for.
   sed -i '2a if [[ ${ZS_PROBE:-off} != off ]]; then cp -r "$DATA/$kind" "$ZS_PROBE"; sed -i -E "1s/[0-9a-f]{16}/$(od -An -N8 -tx8 /dev/urandom | tr -d " ")/" "$ZS_PROBE"/rank-0.jsonl; [[ $ZS_PROBE_VALUES ]] || rm "$ZS_PROBE"/*.safetensors; fi' "$repo/train.sh"

@@ -36,7 +36,8 @@ bool of_launcher(const std::string& line) {
   static const RE2 kNoise(
       "^((-{20,}|={20,}|\\*{20,}|\\s*)$|srun: |slurmstepd(-\\S+)?: |Primary job  terminated normally|"
       "a non-zero exit code\\. Per user-direction|mpirun (detected|has exited|noticed)|orterun |prterun |"
-      "a non-zero status, thus causing the job to be terminated|\\s+Process name: \\[|\\s+Exit code: +\\d+$|"
+      "a non-zero status, thus causing the job to be terminated|the job to be terminated\\. The first "
+      "process|\\s+Process name: \\[|\\s+Exit code: +\\d+$|"
       "\\[\\S+:\\d+\\] \\d+ more process|[EWI]\\d{4} [0-9:.]+ \\d+ torch/distributed/elastic|"
       "MPI_ABORT was invoked|with errorcode \\d+\\.|NOTE: invoking MPI_ABORT|You may or may not see output from)");
   return RE2::PartialMatch(line, kNoise);
@@ -67,6 +68,7 @@ std::string why(const std::string& log) {
   std::istringstream lines(fs::exists(log) ? Input(log).read_all() : "");
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
+    line = std::string(parse::rank_line(line).text);
     all.push_back(line);
     if (line.starts_with("zs-train: ")) own.push_back(line);
     if (!of_launcher(line)) others.push_back(line);

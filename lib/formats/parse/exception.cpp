@@ -8,6 +8,12 @@
 
 namespace zs::parse {
 
+RankLine rank_line(std::string_view line) {
+  const std::size_t at = line.find("]: ");
+  if (!line.starts_with("[rank") || at == std::string_view::npos) return {{}, line};
+  return {line.substr(5, at - 5), line.substr(at + 3)};
+}
+
 bool begins_traceback(std::string_view line) {
   return line.find("Traceback (most recent call last)") != std::string_view::npos;
 }

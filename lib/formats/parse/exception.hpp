@@ -5,6 +5,13 @@
 
 namespace zs::parse {
 
+/// A line of a rank that PyTorch marks, "[rank3]: KeyError: 'loss'".
+struct RankLine {
+  std::string_view rank;  ///< "3"; "" where nobody marks it
+  std::string_view text;  ///< without the mark
+};
+RankLine rank_line(std::string_view line);
+
 /// Whether a line begins a traceback; a launcher's prefix may stand before it.
 bool begins_traceback(std::string_view line);
 

@@ -27,12 +27,8 @@ class Failure : public Dialect {
   bool wants_all() const override { return in_traceback_; }
 
   Verdict read(const Line& line, Emitter& emitter) override {
-    std::string_view text = trimmed(line.text);
-    rank_ = {};
-    if (const std::size_t at = text.find("]: "); text.starts_with("[rank") && at != std::string_view::npos) {
-      rank_ = text.substr(5, at - 5);
-      text.remove_prefix(at + 3);
-    }
+    const auto [rank, text] = rank_line(trimmed(line.text));
+    rank_ = rank;
     if (std::string_view rest = text; skip(rest, "rank") && (skip_blanks(rest), skip(rest, ": "))) {
       summary_rank_ =
           std::string(take_digits(rest));  // of torchrun: "rank      : 1 (local_rank: 1)", before "exitcode"

@@ -31,12 +31,12 @@ std::optional<Curve> curve_of(const metric::Run& run, std::size_t most);
 bool fits(const Curve& curve, std::size_t most);
 
 struct RunsPage {
-  std::string title;
-  std::string tool;                  ///< what writes it, with its version
-  std::string folder;                ///< where the page will stand: links to reports and logs are relative to it
-  std::vector<std::size_t> rows;     ///< of the table of runs, in this order at first
-  std::vector<std::string> columns;  ///< shown at first; the others can be chosen
-  int every = 0;                     ///< seconds after which a browser reads the page again; 0 for never
+  std::string title{};
+  std::string tool{};                  ///< what writes it, with its version
+  std::string folder{};                ///< where the page will stand: links to reports and logs are relative to it
+  std::vector<std::size_t> rows{};     ///< of the table of runs, in this order at first
+  std::vector<std::string> columns{};  ///< shown at first; the others can be chosen
+  int every = 0;                       ///< seconds after which a browser reads the page again; 0 for never
   /// The curve of a row, of at most so many points; null where it has none.
   std::function<const Curve*(std::size_t row, std::size_t most)> curve{};
   /// What a click on a row opens, a report or a log; "" where there is none.

@@ -41,19 +41,26 @@ double throughput_of(const Member& member) {
   return rates.empty() ? kNan : median(rates);
 }
 
+std::string throughput_unit(const Member& member) {
+  return member.timing.token_seconds <= 0 ? "samples/s" : member.series.images ? "images/s" : "tokens/s";
+}
+
 double memory_of(const Member& member) { return is_absent(member.series.peak_mem) ? kNan : member.series.peak_mem; }
 
 struct Quantity {
   const char *name, *more, *less;  // in a sentence
   double (*of)(const Member&);
+  std::string (*unit)(const Member&);
   double least;  // relative change
   bool more_is_worse;
 };
 constexpr std::array kQuantities = {
-    Quantity{"time", "slower", "faster", time_of, 0.05, true},
-    Quantity{"loss", "higher loss", "lower loss", loss_of, 0.01, true},
-    Quantity{"throughput", "higher throughput", "lower throughput", throughput_of, 0.05, false},
-    Quantity{"memory", "more memory", "less memory", memory_of, 0.01, true},
+    Quantity{"time", "slower", "faster", time_of, [](const Member&) -> std::string { return "s"; }, 0.05, true},
+    Quantity{"loss", "higher loss", "lower loss", loss_of, [](const Member& member) { return member.series.loss_unit; },
+             0.01, true},
+    Quantity{"throughput", "higher throughput", "lower throughput", throughput_of, throughput_unit, 0.05, false},
+    Quantity{"memory", "more memory", "less memory", memory_of, [](const Member&) -> std::string { return "bytes"; },
+             0.01, true},
 };
 
 /// A run outside of the fence of its group.
@@ -131,6 +138,7 @@ metric::Table outliers(const std::vector<Condition>& conditions) {
     row.text("quantity", one.quantity->name);
     row.text("condition", one.condition->name);
     row.text("run", one.member->run->name);
+    row.text("unit", one.quantity->unit(*one.member));
     row.real("value", one.value);
     row.real("median", one.fence.median);
     row.real("low", one.fence.low);

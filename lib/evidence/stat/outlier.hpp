@@ -29,11 +29,11 @@ struct Fence {
 Fence fence(const Sample& values, double least);
 
 /// A row for each run and quantity outside of the fence of its group (alike()), worse ones first: quantity ("time",
-/// "loss", "throughput", "memory"), condition, run, value, median, low, high, change (relative to the median), alike
-/// (how many of the group are within the fence). Runs that failed are in no group. Time is the mean of a run's
-/// iteration times after its warm-up, loss the mean over the last tenth of its losses, throughput its tokens, images or
-/// samples in a second, memory its peak. At least 5 % apart are times and throughputs, 1 % losses and memories. A
-/// throughput that follows from a time that is named is not named again.
+/// "loss", "throughput", "memory"), condition, run, unit (of the next four), value, median, low, high, change (relative
+/// to the median), alike (how many of the group are within the fence). Runs that failed are in no group. Time is the
+/// mean of a run's iteration times after its warm-up, loss the mean over the last tenth of its losses, throughput its
+/// tokens, images or samples in a second, memory its peak. At least 5 % apart are times and throughputs, 1 % losses and
+/// memories. A throughput that follows from a time that is named is not named again.
 metric::Table outliers(const std::vector<Condition>& conditions);
 
 /// The rows of the table in words, those together that are outside of one fence on one side: "ref_070 to ref_074: 30 %

@@ -53,13 +53,14 @@ std::optional<Grid> outlier_grid(const metric::Store& store) {
       const metric::Column* const column = table.find(name);
       return column && !column->absent(row) ? column->text(row) : std::string("-");
     };
+    const bool bytes = words("unit") == "bytes";
     const auto number = [&](const char* name) {
       const auto value = parse_real(words(name));
-      return value ? Cell{Text(to_rounded_text(*value, 5)), *value} : Cell{Text("-")};
+      return value ? Cell{Text(to_rounded_text(bytes ? *value / 1e9 : *value, 5)), *value} : Cell{Text("-")};
     };
     const double change = parse_real(words("change")).value_or(figure::kNone);
     grid.rows.push_back({{Text(code(words("run")))},
-                         {Text(words("quantity"))},
+                         {Text(words("quantity") + " (" + (bytes ? "GB" : words("unit")) + ")")},
                          number("value"),
                          number("median"),
                          number("low"),

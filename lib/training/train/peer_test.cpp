@@ -129,10 +129,8 @@ TEST_CASE("peer: logits, loss, gradients and five steps of AdamW as transformers
       const checkpoint::Weights weights(model.units, folder, "");
       const Computed got = computed(model, weights, batch);
       CHECK(apart(got.logits, read(expected, "logits")) < 2e-6);
-      if (expected.find("logits64")) {  // in float64: ours are as near to it as theirs, but for rounding
-        const at::Tensor exact = read(expected, "logits64");
-        CHECK(apart(got.logits, exact) < 1e-6 + apart(read(expected, "logits"), exact));
-      }
+      // In float64, from which those of transformers' float32 are up to 3e-6 (30 seeds of yarn and of Qwen3).
+      if (expected.find("logits64")) CHECK(apart(got.logits, read(expected, "logits64")) < 3e-6);
       CHECK(apart(got.loss.view({1}), losses.narrow(0, 0, 1)) < 1e-6);
       double largest = 0;
       for (const at::Tensor& gradient : got.gradients) largest = std::max(largest, gradient.abs().max().item<double>());

@@ -34,7 +34,7 @@ ranks() { mpirun --oversubscribe --bind-to none -n "$@"; }
     # shellcheck disable=SC2206
     run=("${SMALL[@]}" --optimizer $kind)
     zs-train "${run[@]}" --max_steps 6 --zero_stage 0 --gradient_accumulation_steps 2 --save_final false >whole
-    ranks 2 zs-train "${run[@]}" --max_steps 3 --zero_stage 2 --run_name half >half
+    ranks 2 zs-train "${run[@]}" --max_steps 3 --zero_stage 2 --run_name half >first
     zs-train --resume half --output_dir runs --max_steps 6 --zero_stage 1 --gradient_accumulation_steps 2 >rest
     [ "$(digest whole)" = "$(digest rest)" ] || complain "$kind"
     zs-checkpoint verify runs/*/final_checkpoint

@@ -147,7 +147,7 @@ def attached(folder, every):
 
 def recorded(folder, every, steps):
     probe = attached(folder, every)
-    for _ in range(2):  # the tables, and the parameters as the training begins
+    for _ in range(4):  # the tables, the kernels, and the parameters as the training begins
         step(probe)
     seconds = turn(steps, probe)
     probe.close()
@@ -177,7 +177,7 @@ with tempfile.TemporaryDirectory() as folder:
         folder = shared[0]
     plain, probed = [], []
     memory = more = 0
-    for number in range(5 if cuda else o.steps):
+    for number in range(4 if cuda else o.steps):
         if cuda:
             torch.cuda.reset_peak_memory_stats()
         plain.append(turn(o.steps if cuda else 1))

@@ -315,6 +315,16 @@ END
   assert_output --partial "one/rank-0.jsonl is there already"
 }
 
+@test "each way in which the probe reads a tensor gives the same digest and sketch: compiled, and PyTorch's own operations" {
+  python_with torch python3-torch
+  export XDG_CACHE_HOME=$PWD
+  run -0 "$PYTHON" "$ROOT/tests/measures.py"
+  assert_output --partial "0 wrong, on cpu, read at once"
+  CC=false run -0 "$PYTHON" "$ROOT/tests/measures.py" # no compiler: said once
+  assert_output --partial "native.c is not compiled"
+  assert_line --partial "0 wrong, on cpu, read PyTorch's own operations"
+}
+
 @test "outputs of modules are compared by sample, a floor is measured, and a training is followed to its first wrong step" {
   python_with torch python3-torch
   cat >train.py <<'END'

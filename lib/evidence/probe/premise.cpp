@@ -64,7 +64,7 @@ std::optional<Finding> rates_apart(std::int64_t step, const Side& a, const Side&
   for (std::size_t i = 0; i < left.size(); ++i) {
     if (near(left[i], right[i])) continue;
     std::string text = "the rate of group " + count(i) + " is " + to_text(right[i]) + " for " + to_text(left[i]);
-    if (left[i] != 0 && right[i] != 0) text += ", " + factor_text(right[i] / left[i], constants(a, b), 1e-4);
+    if (left[i] != 0 && right[i] != 0) text += ", " + factor_text(right[i] / left[i], {}, 1e-4);
     for (std::size_t j = 0; j < left.size(); ++j) {
       if (j != i && left[j] == right[i]) text += " (that of group " + count(j) + ")";
     }

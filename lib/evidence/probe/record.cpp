@@ -155,9 +155,13 @@ class Reader {
       step.computed = row.at("computed").get<std::string>();
     step.batch[rank] = row.value("batch", std::vector<std::vector<std::string>>());
     step.generators[rank] = row.value("rng", std::map<std::string, std::string>());
-    if (rank != 0) return;
     const Json scalars = row.value("scalars", Json::object());
-    for (const auto& [key, value] : scalars.items()) step.scalars[key] = number(value);
+    if (scalars.contains("norm_squares"))  // a norm whose ranks have a share each
+      step.scalars["norm"] = std::hypot(step.scalars["norm"], std::sqrt(number(scalars.at("norm_squares"))));
+    if (rank != 0) return;
+    for (const auto& [key, value] : scalars.items()) {
+      if (key != "norm_squares") step.scalars[key] = number(value);
+    }
     for (const Json& group : row.value("groups", Json::array())) {
       if (group.contains("lr")) step.rates.push_back(number(group.at("lr")));
       auto& options = step.groups.emplace_back();

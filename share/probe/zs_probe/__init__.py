@@ -11,7 +11,7 @@ or, in the training's own loop, before its first step
 Needs torch alone. Each rank writes FOLDER/rank-R.jsonl (writer.py says what); zs-verify FOLDER_A FOLDER_B compares two.
 
 every=N       writes each N-th step, and the first. The default, None, writes the first 16, measures them, and takes the power
-              of two that keeps the probe below 3 % of the time. Two probes are compared at the steps that both have.
+              of two that keeps the probe at about 1 % of the time. Two probes are compared at the steps that both have.
 values=True   keeps the values, too, of each step that is written (or of those steps that are in `values`).
 outputs=("blocks.*", "head")  also records what the modules with such names make of each sample.
 

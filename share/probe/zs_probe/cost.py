@@ -14,8 +14,7 @@ _MOST = 0.01  # of the time
 
 
 class Cost:
-    """Used as a context it counts this process's time. A GPU works beside it, where it has the time: of the two the longer
-    counts."""
+    """Used as a context it counts this process's time. What a GPU takes is added: it may work beside this process, or not."""
 
     def __init__(self, asked):
         self._spent, self._depth, self._begun, self._last = 0.0, 0, 0.0, time.monotonic()
@@ -66,6 +65,11 @@ class Cost:
         if step < _FIRST or len(known) < (_FIRST - _WARM) // 2:
             return None
         self._over = True
-        shares = [max(self._steps[s][1], self._device[s]) / max(1e-9, self._steps[s][0] - max(self._steps[s][1], self._device[s])) for s in known]
-        share = statistics.median(shares)
+        share = statistics.median(self._share(*self._steps[s], self._device[s]) for s in known)
         return 1 if share <= _MOST else 1 << math.ceil(math.log2(share / _MOST))
+
+    @staticmethod
+    def _share(whole, here, there):
+        """Of a step's seconds those of recording, over the others."""
+        spent = here + there
+        return spent / max(1e-9, whole - spent)

@@ -196,7 +196,8 @@ class Zero(_Engine, FlatLayout):
 
         def step(*args, **kwargs):
             self.scale = _scale(zero)  # the update changes it
-            result = made(*args, **kwargs)
+            with _Gathers(self.devices()):
+                result = made(*args, **kwargs)
             self.moved = _scale(zero)
             recorder.after()
             return result
@@ -206,6 +207,38 @@ class Zero(_Engine, FlatLayout):
 
     def devices(self):
         return {p.device for p in self.engine.module.parameters() if p.device.type != "meta"}
+
+
+class _Gathers:
+    """On processors the gathers of a step: DeepSpeed waits for the last of those it begins, and gloo ends them in any order, so
+    that what they gather may not be there yet when the step is over. At the end of the context it is."""
+
+    def __init__(self, devices):
+        self._on, self._begun, self._made = all(device.type == "cpu" for device in devices), [], []
+
+    @guarded
+    def __enter__(self):
+        import deepspeed.comm.comm
+        backend = getattr(deepspeed.comm.comm, "cdb", None) if self._on else None
+        for name in ("all_gather", "all_gather_into_tensor"):
+            if callable(getattr(backend, name, None)):
+                self._made.append((backend, name))
+                setattr(backend, name, self._kept(getattr(backend, name)))
+
+    def _kept(self, gather):
+        def run(*args, **kwargs):
+            handle = gather(*args, **kwargs)
+            if hasattr(handle, "wait"):
+                self._begun.append(handle)
+            return handle
+        return run
+
+    @guarded
+    def __exit__(self, *_):
+        for backend, name in self._made:
+            delattr(backend, name)  # which shows its class's own again
+        for handle in self._begun:
+            handle.wait()
 
 
 def _place(tensor):

@@ -16,6 +16,7 @@ locals    the same for one micro-batch's gradient on this rank, before it is red
           and "by", the rank among those that share the parameter's data parallelism.
 outputs   the same of what a module made of one sample, in the order in which modules end: "name", "sample": its digest.
 batch     of each micro-batch the digest of each sample.
+scalars   norm, clip, loss_scale, accumulation; norm_squares: this rank's share of the norm's square, where the ranks have not joined it.
 groups    the optimizer's options of each group of parameters, before the update.
 values    the safetensors file of this step's values, or null.
 """

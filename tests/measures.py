@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether each way in which zs_probe reads a tensor gives what PyTorch's own operations do: the digest to the bit, the sum of
+squares and the sketch up to float64's rounding. measures.py [cpu | cuda]: of types, parts, beginnings; prints what differs."""
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "share" / "probe"))
+from zs_probe import measuring, sketch, writer  # noqa: E402
+from zs_probe.part import Part  # noqa: E402
+
+device = torch.device(sys.argv[1] if len(sys.argv) > 1 else "cpu")
+TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
+# Elements of the whole, the first that is held, how many.
+PARTS = ((0, 0, 0), (1, 0, 1), (15, 3, 7), (16, 0, 16), (31, 0, 31), (32, 1, 30), (768, 0, 768), (65536, 0, 65536), (65537, 5, 65532),
+         (70000, 65530, 20), (200003, 17, 150001), (3000000, 100003, 2500000), (2097152, 0, 2097152), (40000, 10, 0))
+wrong = compared = 0
+
+
+def scattered(index, shape):
+    return Part(shape, int(index[0]), len(index), index, [["as", "they", "lie"], [len(index), int(index[-1])]])
+
+
+def parts():
+    for of, begin, count in PARTS:
+        yield Part([of], begin, count)
+    yield scattered(torch.arange(300 * 700).view(300, 700)[:, 100:333].reshape(-1), [300, 700])
+    yield scattered(torch.arange(0, 90000, 3), [90000])
+
+
+def drawn(count, dtype):
+    values = torch.randn(count) * 100
+    values[::7] = 0
+    if count > 3 and dtype.is_floating_point:
+        values[1], values[2] = -0.0, 3e-7  # in float16 below the smallest normal number
+    return (values.abs().clamp(max=255) if dtype == torch.uint8 else values.clamp(-100, 100) if dtype == torch.int8 else values).to(dtype).to(device)
+
+
+def agree(flat, part, numbers, slot, count, slots):
+    own = sketch.measure(flat, part)
+    digests, its = own.view(torch.int64)[:count], numbers.view(torch.int64)[slot:slot + count]
+    size = float(flat.double().abs().sum()) + 1e-300
+    squares, theirs = float(own[count:2 * count].sum()), float(numbers[slots + slot:slots + slot + count].sum())
+    apart = (own[2 * count:] - numbers[2 * slots + 8 * slot:2 * slots + 8 * (slot + count)]).abs().max()
+    return int(digests.sum()) == int(its.sum()) and abs(squares - theirs) <= 1e-13 * abs(squares) and float(apart) <= 1e-14 * size
+
+
+torch.manual_seed(1)
+ways = set()
+for dtype in TYPES:
+    items = [(drawn(part.count, dtype), part) for part in parts()]
+    items.append((items[-1][0].flip(0)[5:], Part([100000], 7, items[-1][0].numel() - 5)))  # at an odd place in memory
+    for found in (measuring.read(items), [measuring.read([item])[0] for item in items]):
+        for (flat, part), (reading, slot, count) in zip(items, found):
+            compared += 1
+            ways.add("at once" if reading.cut is not None else "PyTorch's own operations")
+            if not agree(flat, part, reading.numbers, slot, count, reading.slots):
+                wrong += 1
+                print(f"{dtype}, {part.count} of {part.of} from {part.begin}: other numbers")
+    before = measuring.readings(measuring.read(items))  # what is equal to an earlier reading is not read again; a change is seen
+    flat = items[6][0]
+    flat.view(-1)[5] += 1
+    for (_, part), (reading, slot, count), (whole, at, _) in zip(items, measuring.read(items, before), measuring.read(items)):
+        compared += 1
+        if reading.digests is None:
+            continue
+        changed = reading.numbers[2 * reading.slots + 8 * slot:2 * reading.slots + 8 * (slot + count)].abs().sum() > 0
+        own = reading.digests.view(torch.int64)[slot:slot + count], whole.numbers.view(torch.int64)[at:at + count]
+        if not torch.equal(*own) or bool(changed) != (part is items[6][1]):
+            wrong += 1
+            print(f"{dtype}, {part.count} of {part.of} from {part.begin}: read again wrongly")
+    rows = [writer.Row("param/a", dtype, part, measured) for (_, part), measured in zip(items, measuring.read(items))]
+    transfer = writer.Transfer([row.measured[0] for row in rows])
+    texts = []
+    for native in (True, False):  # rows as texts, by native.c and by Python
+        library = writer.native.library
+        writer.native.library = library if native else lambda: None
+        texts.append(writer.finish(rows, transfer))
+        writer.native.library = library
+    compared += 1
+    if texts[0][1] != texts[1][1] or eval(f"[{texts[0][0].decode()}]") != eval(f"[{texts[1][0].decode()}]"):  # noqa: S307
+        wrong += 1
+        print(f"{dtype}: texts of rows differ")
+print(f"{compared} compared, {wrong} wrong, on {device}, read {' and '.join(sorted(ways))}")
+sys.exit(wrong > 0)

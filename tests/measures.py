@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether each way in which zs_probe reads a tensor gives what PyTorch's own operations do: the digest to the bit, the sum of
 squares and the sketch up to float64's rounding. measures.py [cpu | cuda]: of types, parts, beginnings; prints what differs."""
+import json
 import sys
 from pathlib import Path
 
@@ -80,7 +81,7 @@ for dtype in TYPES:
         texts.append(writer.finish(rows, transfer))
         writer.native.library = library
     compared += 1
-    if texts[0][1] != texts[1][1] or eval(f"[{texts[0][0].decode()}]") != eval(f"[{texts[1][0].decode()}]"):  # noqa: S307
+    if texts[0][1] != texts[1][1] or json.loads(b"[" + texts[0][0] + b"]") != json.loads(b"[" + texts[1][0] + b"]"):
         wrong += 1
         print(f"{dtype}: texts of rows differ")
 print(f"{compared} compared, {wrong} wrong, on {device}, read {' and '.join(sorted(ways))}")

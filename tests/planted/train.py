@@ -25,6 +25,7 @@ usual = dict(
     ranks=1, accumulation=1, samples=8, steps=3, precision="float32", optimizer="adamw", rate=0.01, clip=0.0, decay=0.1, dropout=0.0,
     attention="",  # fused: queries, keys and values of one matrix; separate: of three
     tied=True, frozen=False, compiled=False, checkpointed=False, lora=False, offload=False, hpz=0, hooks=False, schedule=True, seed=5,
+    outputs="",  # for $ZS_PROBE_OUTPUTS
     fault="", at=1, tensor="", size=0.0, micro=0, rank=0)
 TOKENS, WIDTH, LENGTH, BLOCKS = 48, 32, 6, 2
 
@@ -53,11 +54,15 @@ class Block(nn.Module):
             self.first, self.attention = nn.LayerNorm(WIDTH), Attention(attention == "fused")
         self.norm, self.up, self.down = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(2 * WIDTH, WIDTH)
         self.dropout = nn.Dropout(dropout)
+        self.fault = ""  # of this step
 
     def forward(self, x):
         if hasattr(self, "attention"):
             x = x + self.attention(self.first(x))
-        return x + self.dropout(self.down(torch.tanh(self.up(self.norm(x)))))
+        made = self.dropout(self.down(torch.tanh(self.up(self.norm(x)))))
+        if self.fault != "no_residual":
+            made = x + made
+        return made.flip(0) if self.fault == "other_samples" else made
 
 
 class Net(nn.Module):
@@ -102,7 +107,7 @@ class Training:
         if o.checkpointed:
             from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
             apply_activation_checkpointing(net, check_fn=lambda m: isinstance(m, Block))
-        self.net = net
+        self.net, self.blocks = net, [m for m in net.modules() if isinstance(m, Block)]
         self.zero() if o.layout.startswith("zero") else self.torch()
 
     # ---- the model in its layout ---------------------------------------------------------------------------------------
@@ -170,6 +175,8 @@ class Training:
 
     def loss(self, model, step, micro):
         o = self.o
+        if o.fault in ("no_residual", "other_samples"):
+            self.blocks[int(o.tensor)].fault = o.fault if self.now(o.fault) else ""
         ids = self.batch(step, micro, self.data_rank)
         cast = torch.autocast("cpu", torch.bfloat16) if o.precision == "bfloat16" and o.layout in ("plain", "ddp", "tp") else contextlib.nullcontext()
         with cast:
@@ -410,7 +417,7 @@ def trained(folder, settings):
                 log = os.open(folder + f".rank-{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 os.dup2(log, 1)
                 os.dup2(log, 2)
-                os.environ.update(ZS_PROBE=folder, RANK=str(rank), WORLD_SIZE=str(o.ranks), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(o.ranks), MASTER_ADDR="127.0.0.1",
+                os.environ.update(ZS_PROBE=folder, ZS_PROBE_OUTPUTS=o.outputs, RANK=str(rank), WORLD_SIZE=str(o.ranks), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(o.ranks), MASTER_ADDR="127.0.0.1",
                                   MASTER_PORT=str(port))
                 Training(o, rank).run()
                 if torch.distributed.is_initialized():

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -79,17 +80,16 @@ std::string some(const std::vector<std::string>& texts) {
 
 class Report {
  public:
-  Report(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after,
-         const std::string& floor)
-      : name_a_(a), name_b_(b), a_(read(a, after)), b_(read(b, after)), tolerance_(tolerance) {
-    align(a_, b_);
-    std::optional<Run> moved;
-    if (!floor.empty()) {
-      moved = read(floor, after);
-      align(a_, *moved);
+  /// `moved`: the floor, or null.
+  Report(const std::string& name_a, const std::string& name_b, Run& a, Run& b, const compare::Tolerance& tolerance,
+         const std::string& floor, Run* moved)
+      : name_a_(name_a), name_b_(name_b), a_(a), b_(b), tolerance_(tolerance) {
+    align(a, b);
+    if (moved) {
+      align(a, *moved);
       require_floor(floor, *moved);
     }
-    found_ = diagnose(a_, b_, moved ? &*moved : nullptr);
+    found_ = diagnose(a_, b_, moved);
   }
 
   Answer answer() {
@@ -320,7 +320,7 @@ class Report {
   }
 
   std::string name_a_, name_b_;
-  Run a_, b_;
+  const Run &a_, &b_;
   compare::Tolerance tolerance_;
   Diagnosis found_;
   std::vector<std::pair<std::string, std::string>> lines_;
@@ -331,9 +331,33 @@ class Report {
 
 }  // namespace
 
+namespace {
+
+std::optional<Run> read_floor(const std::string& floor, std::int64_t after = 0) {
+  return floor.empty() ? std::nullopt : std::optional(read(floor, after));
+}
+
+}  // namespace
+
 Answer compare(const std::string& a, const std::string& b, const compare::Tolerance& tolerance, std::int64_t after,
                const std::string& floor) {
-  return Report(a, b, tolerance, after, floor).answer();
+  Run left = read(a, after), right = read(b, after);
+  std::optional<Run> moved = read_floor(floor, after);
+  return Report(a, b, left, right, tolerance, floor, moved ? &*moved : nullptr).answer();
+}
+
+Live::Live(std::string a, std::string b, const compare::Tolerance& tolerance, std::string floor)
+    : name_a_(std::move(a)),
+      name_b_(std::move(b)),
+      name_floor_(std::move(floor)),
+      a_(read(name_a_)),
+      floor_(read_floor(name_floor_)),
+      b_(name_b_),
+      tolerance_(tolerance) {}
+
+Answer Live::compare() {
+  Run& right = b_.read();
+  return Report(name_a_, name_b_, a_, right, tolerance_, name_floor_, floor_ ? &*floor_ : nullptr).answer();
 }
 
 }  // namespace zs::probe

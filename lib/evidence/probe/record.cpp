@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
@@ -47,23 +49,54 @@ Sketch sketch(const std::string& text) {
   return numbers;
 }
 
-class Reader {
+/// What a file has from that byte on.
+std::string read_from(const std::string& path, std::uintmax_t at) {
+  if (at == 0) return Input(path).read_all();
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(at));
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad() || !file) throw Error(path, 0, "cannot be read any more");
+  return content;
+}
+
+/// A name, PLACE/PARAMETER or a parameter's, without the module that its parameter begins with.
+std::string without(const std::string& name, const std::string& prefix) {
+  const std::size_t slash = name.find('/');
+  const std::size_t at = slash == std::string::npos ? 0 : slash + 1;
+  return prefix.empty() || name.compare(at, prefix.size(), prefix) != 0
+             ? name
+             : name.substr(0, at) + name.substr(at + prefix.size());
+}
+
+}  // namespace
+
+class Growing::Reader {
  public:
-  Reader(const std::string& folder, std::int64_t after) : folder_(folder), after_(after) {}
+  explicit Reader(const std::string& folder, std::int64_t after = 0) : folder_(folder), after_(after) {}
 
   Run read() {
+    grow();
+    begin_after();
+    return std::move(run_);
+  }
+
+  /// Reads what was added to the ranks' files. A step counts when all ranks have it.
+  Run& grow() {
     run_.ranks = file(0);
     if (run_.ranks < 1 || run_.ranks > 1 << 20) throw Error(path_of(folder_, 0), 1, "has no number of ranks");
     for (int rank = 1; rank < run_.ranks; ++rank) {
       if (file(rank) != run_.ranks)
         throw Error(path_of(folder_, rank), 1, "is of a training on another number of ranks");
     }
-    std::erase_if(run_.steps, [&](const auto& step) { return seen_[step.first] != run_.ranks; });
-    begin_after();
-    for (const auto& [step, held] : run_.steps) {
-      for (const auto& [name, tensor] : held.tensors.all()) whole(step, name, tensor);
+    for (auto step = waiting_.begin(); step != waiting_.end();) {
+      if (seen_[step->first] == run_.ranks) {
+        for (const auto& [name, tensor] : step->second.tensors.all()) whole(step->first, name, tensor);
+        run_.steps.insert(waiting_.extract(step++));
+      } else {
+        ++step;
+      }
     }
-    return std::move(run_);
+    return run_;
   }
 
  private:
@@ -82,44 +115,56 @@ class Reader {
                             to_text(tensor.of) + " elements are there");
   }
 
-  int file(int rank) {
-    const std::string path = path_of(folder_, rank);
-    const std::string content = Input(path).read_all();
+  /// A rank's file, as far as it was read.
+  struct File {
+    std::uintmax_t at = 0;  ///< bytes
     std::int64_t line = 0;
     int ranks = 0;
     std::set<std::int64_t> steps;
-    for (std::size_t at = 0; at < content.size();) {
+    std::string damage;
+  };
+
+  int file(int rank) {
+    const std::string path = path_of(folder_, rank);
+    File& known = files_[rank];
+    const std::string content = read_from(path, known.at);
+    for (std::size_t at = 0; at < content.size() && known.damage.empty();) {
       const std::size_t end = content.find('\n', at);
-      if (end == std::string::npos) break;  // cut: the training was killed within it
-      ++line;
+      if (end == std::string::npos) break;  // cut: the training was killed within it, or still writes it
+      ++known.line;
       try {
-        const Json row = Json::parse(std::string_view(content).substr(at, end - at));
-        if (line == 1 && !row.contains("zs_probe")) throw Error("is not the first line of zs_probe");
-        if (row.contains("zs_probe")) {
-          ranks = head(row);
-        } else if (row.contains("end")) {
-          run_.end = row.at("end").get<std::int64_t>();
-          ++run_.ends;
-        } else if (row.contains("start")) {
-          const auto done = row.at("start").get<std::int64_t>();
-          if (row.contains("counted") && row.at("counted").is_number_integer())
-            run_.counted[done] = row.at("counted").get<std::int64_t>();
-          for (const Json& tensor : row.at("tensors")) add(run_.starts[done], tensor, rank, "", "start");
-        } else {
-          const auto step = row.at("step").get<std::int64_t>();
-          if (!steps.insert(step).second) throw Error("a step stands twice");
-          add_step(step, row, rank);
-          ++seen_[step];
-        }
+        row(Json::parse(std::string_view(content).substr(at, end - at)), rank, known);
       } catch (const Json::exception&) {
-        throw Error(path, line, "is no line of zs_probe");
+        known.damage = "is no line of zs_probe";
       } catch (const Error& error) {
-        throw Error(path, line, error.what());
+        known.damage = error.what();
       }
+      known.at += end + 1 - at;
       at = end + 1;
     }
-    if (line == 0) throw Error(path, 0, "is empty, expected the record of zs_probe");
-    return ranks;
+    if (!known.damage.empty()) throw Error(path, known.line, known.damage);
+    if (known.line == 0) throw Error(path, 0, "is empty, expected the record of zs_probe");
+    return known.ranks;
+  }
+
+  void row(const Json& row, int rank, File& known) {
+    if (known.line == 1 && !row.contains("zs_probe")) throw Error("is not the first line of zs_probe");
+    if (row.contains("zs_probe")) {
+      known.ranks = head(row);
+    } else if (row.contains("end")) {
+      run_.end = row.at("end").get<std::int64_t>();
+      ++run_.ends;
+    } else if (row.contains("start")) {
+      const auto done = row.at("start").get<std::int64_t>();
+      if (row.contains("counted") && row.at("counted").is_number_integer())
+        run_.counted[done] = row.at("counted").get<std::int64_t>();
+      for (const Json& tensor : row.at("tensors")) add(run_.starts[done], tensor, rank, "", "start");
+    } else {
+      const auto step = row.at("step").get<std::int64_t>();
+      if (!known.steps.insert(step).second) throw Error("a step stands twice");
+      add_step(step, row, rank);
+      ++seen_[step];
+    }
   }
 
   int head(const Json& row) {
@@ -135,7 +180,7 @@ class Reader {
   }
 
   void add_step(std::int64_t number_of, const Json& row, int rank) {
-    Step& step = run_.steps[number_of];
+    Step& step = waiting_[number_of];
     if (!row.at("loss").is_null()) step.losses[rank] = number(row.at("loss"));
     const std::string values = row.at("values").is_null()
                                    ? ""
@@ -188,7 +233,7 @@ class Reader {
   }
 
   void add(Tensors& into, const Json& row, int rank, const std::string& values, const std::string& where) {
-    const auto name = row.at("name").get<std::string>();
+    const std::string name = without(row.at("name").get<std::string>(), run_.prefix);
     const std::string what = where + ": " + name;
     Tensor& tensor = into.at(name);
     const auto of = row.at("of").get<std::int64_t>();
@@ -238,11 +283,11 @@ class Reader {
   std::string folder_;
   std::int64_t after_;
   Run run_;
+  std::map<int, File> files_;
+  std::map<std::int64_t, Step> waiting_;  // for the other ranks
   std::map<std::int64_t, int> seen_;
   std::int64_t current_ = -1;  // step
 };
-
-}  // namespace
 
 bool Tensor::same(const Tensor& other) const {
   return dtype == other.dtype && of == other.of && held == other.held && digest == other.digest;
@@ -263,9 +308,7 @@ void Tensors::strip(const std::string& prefix) {
   index_.clear();
   for (std::size_t i = 0; i < held_.size(); ++i) {
     std::string& name = held_[i].first;
-    const std::size_t slash = name.find('/');
-    const std::size_t at = slash == std::string::npos ? 0 : slash + 1;
-    if (name.compare(at, prefix.size(), prefix) == 0) name.erase(at, prefix.size());
+    name = without(name, prefix);
     index_[name] = i;
   }
 }
@@ -294,6 +337,7 @@ std::string common_prefix(const std::set<std::string>& names) {
 }
 
 void strip(Run& run, const std::string& prefix) {
+  run.prefix = prefix;
   for (auto& [number, step] : run.steps) {
     step.tensors.strip(prefix);
     for (auto& [key, local] : step.locals) local.tensors.strip(prefix);
@@ -341,6 +385,10 @@ int version(const std::string& folder) {
   return text.starts_with(kKey) && text.size() > kKey.size() && text[kKey.size()] == '2' ? 2 : 1;
 }
 
-Run read(const std::string& folder, std::int64_t after) { return Reader(folder, after).read(); }
+Run read(const std::string& folder, std::int64_t after) { return Growing::Reader(folder, after).read(); }
+
+Growing::Growing(const std::string& folder) : reader_(std::make_unique<Reader>(folder)) {}
+Growing::~Growing() = default;
+Run& Growing::read() { return reader_->grow(); }
 
 }  // namespace zs::probe

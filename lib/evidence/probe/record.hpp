@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -83,6 +84,7 @@ struct Run {
   std::string id;                   ///< of rank 0's file: by which a copy is known
   std::vector<std::string> unseen;  ///< what the probe said that it cannot see
   std::set<std::string> parted;     ///< modules of whose outputs ranks hold parts: they are not compared
+  std::string prefix;               ///< the module that align() took off
   /// Whether every rank has written its end.
   bool ended() const { return ends == ranks; }
   int ends = 0;
@@ -92,6 +94,21 @@ struct Run {
 /// that not every rank has is none.
 /// Steps up to `after` are left out, and the training begins with what they left.
 Run read(const std::string& folder, std::int64_t after = 0);
+
+/// A record that is still written. read() reads the lines that are there since the last time, and gives all; a line
+/// that does not end yet waits. Throws Error as the function does, and goes on from there the next time.
+class Growing {
+ public:
+  class Reader;
+  explicit Growing(const std::string& folder);
+  ~Growing();
+  Growing(const Growing&) = delete;
+  Growing& operator=(const Growing&) = delete;
+  Run& read();
+
+ private:
+  std::unique_ptr<Reader> reader_;
+};
 
 /// Where no parameter of one has a name of the other, but all of one's names begin with a module ("net.") without which
 /// they are the other's: takes that module off. A module that Lightning wraps is one's own in plain PyTorch.

@@ -26,17 +26,18 @@ std::uintmax_t size_of(const std::string& folder) {
   return size;
 }
 
-void require_ended(const std::string& reference) {
-  if (probe::version(reference) != 2)
-    throw Error(reference, 0, "is no record of zs_probe with sketches: --follow compares with one");
-  if (!probe::read(reference).ended())
-    throw Error(reference, 0, "has no end: --follow needs a reference whose training has ended");
+probe::Live begun(const Follow& request) {
+  if (probe::version(request.reference) != 2)
+    throw Error(request.reference, 0, "is no record of zs_probe with sketches: --follow compares with one");
+  return {request.reference, request.live, request.tolerance, request.floor};
 }
 
 }  // namespace
 
 probe::Answer follow(const Follow& request, const std::function<void(std::int64_t)>& told) {
-  require_ended(request.reference);
+  probe::Live live = begun(request);
+  if (!live.reference().ended())
+    throw Error(request.reference, 0, "has no end: --follow needs a reference whose training has ended");
   std::optional<probe::Answer> last;
   std::string trouble;
   std::uintmax_t seen = 0;
@@ -54,7 +55,7 @@ probe::Answer follow(const Follow& request, const std::function<void(std::int64_
     seen = size, changed = Clock::now();
     if (probe::version(request.live) != 2) continue;
     try {
-      last = probe::compare(request.reference, request.live, request.tolerance, 0, request.floor);
+      last = live.compare();
     } catch (const Error& error) {  // a rank's file is not there yet; one that is damaged is told when nothing is added
       trouble = error.what();
       continue;

@@ -294,6 +294,75 @@ two_records() { compgen -G 'runs/2*/metrics.h5' >/dev/null && [ "$(zs-parse runs
   [ -z "$(comm -23 expected recorded)" ]
 }
 
+# A table of the faults that trainings have: what state says, and what the error is. Others are above: kill -9 of zs-record, a full
+# device, nothing printed, a loss that is not finite, a process left behind.
+@test "zs-record: trainings that go wrong in each way end as what they are" {
+  cat >two.py <<'PY'
+import os, sys, time
+how = sys.argv[1]
+if how == "import": import no_such_module
+if how == "group": os.setpgid(0, 0)
+if how == "session": os.setsid() if os.fork() == 0 else os.wait()
+if how == "daemon":
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.dup2(os.open(os.devnull, os.O_RDWR), 1), os.dup2(1, 2)
+            time.sleep(30)
+        os._exit(0)
+for step in range(1, 5):
+    if how == "rank" and step == 3:
+        sys.stderr.write('[rank1]: Traceback (most recent call last):\n[rank1]:   File "train.py", line 9, in <module>\n[rank1]: ValueError: bad batch\n')
+        sys.exit(1)
+    print(f"Epoch 1, Step {step}, Loss: {'nan' if how == 'nan' else 5 / step} sync: True time: 0.01 alloc_mem: 1 peak_mem: 1", flush=True)
+PY
+  local how status state steps error
+  while IFS='|' read -r how status state steps error; do
+    rm -rf runs
+    timeout "$HANG" zs-record -- python3 two.py "$how" >out 2>err </dev/null && found=0 || found=$?
+    [[ "$found|$(field state)|$(field steps)" == "$status|$state|$steps" ]] || complain "$how: $found, $(field state), $(field steps)"
+    [[ $(field error 2>/dev/null) == "$error" ]] || complain "$how: $(field error)"
+  done <<'END'
+import|1|FAILED|0|ModuleNotFoundError: No module named 'no_such_module'
+rank|1|FAILED|2|rank 1: ValueError: bad batch
+group|0|COMPLETE|4|
+session|0|COMPLETE|4|
+daemon|0|COMPLETE|4|
+nan|0|DIVERGED|4|the loss is nan at the end
+END
+  verdict
+}
+
+@test "zs-record: a training that ignores SIGTERM goes on until SIGKILL, and is told as ended by it" {
+  zs-record -- sh -c 'trap "" TERM; echo ready; while :; do sleep 0.1; done' >out 2>err &
+  recorder=$!
+  await grep -q ready out
+  kill -TERM $recorder
+  sleep 1
+  kill -0 $recorder
+  pkill -KILL -P $recorder
+  status=0
+  wait $recorder || status=$?
+  [ $status = 137 ]
+  [ "$(field state)" = FAILED ]
+  [ "$(field error)" = "ended by SIGKILL" ]
+}
+
+@test "zs-record: a gigabyte of output passes, and stays little in memory" {
+  cat >loud.sh <<'SH'
+echo step 1 loss 2
+yes 'a line that says nothing of a training' | head -c 1000000000
+echo
+echo step 2 loss 1
+SH
+  bash -c 'ulimit -v 600000; exec zs-record -- sh loud.sh' 2>err >out
+  [ "$(stat -c %s out)" = 1000000029 ]
+  cmp out runs/2*/run.log
+  rm out runs/2*/run.log
+  [ "$(field steps)" = 2 ]
+}
+
+
 @test "hang: which rank it is, where it is, and then its end; or it is waited for" {
   cat >hangs.py <<'PY'
 import os, time

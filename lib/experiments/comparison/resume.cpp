@@ -14,6 +14,7 @@
 #include "experiment/foreign.hpp"
 #include "parse/run.hpp"
 #include "state/newest.hpp"
+#include "state/read.hpp"
 
 namespace zs::comparison {
 namespace {
@@ -118,6 +119,7 @@ void compare_checkpoints(const std::string& a, const std::string& b, const compa
                          Answer& answer) {
   const std::string left = state::newest_whole(a), right = state::newest_whole(b);
   if (left.empty() || right.empty() || fs::path(left).filename() != fs::path(right).filename()) return;
+  if (state::read(left).step != state::read(right).step) return;
   const Answer found = compare_states(left, right, tolerance);
   answer.lines.emplace_back("checkpoints", std::string(compare::name(found.verdict)) + ": " + left + " and " + right);
   for (const auto& [key, value] : found.lines) {

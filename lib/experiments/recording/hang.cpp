@@ -292,9 +292,10 @@ std::string why_it_hangs(const std::string& folder) {
   // Those on other nodes are asked through Slurm: a process that knows nothing of the signal ignores it.
   if (const std::string job = variable("SLURM_JOB_ID"); elsewhere && !job.empty())
     printed_by({"scancel", "--signal=" + std::to_string(SIGURG), job});
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   const auto answered = [](const File& file) {
-    return file.where.gone || content(file).find("<module>") != std::string::npos;
+    const bool stopped = file.where.state == 'T' || file.where.state == 't';  // it cannot answer
+    return file.where.gone || stopped || content(file).find("<module>") != std::string::npos;
   };
   while (!std::all_of(files.begin(), files.end(), answered) && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -5,8 +5,10 @@
 //   {'train_runtime': 100.0, 'train_samples_per_second': 12.5, 'train_loss': 0.5, 'epoch': 3.0}
 // They have no step: it is taken from the progress bar in front of them, "10/500 [00:05<04:20,  1.88it/s]".
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
+#include "base/number.hpp"
 #include "parse/dialect.hpp"
 
 namespace zs::parse {
@@ -88,7 +90,7 @@ class HuggingFace : public Dialect {
   void record(std::vector<Field>& pairs, bool training, std::string_view prefix, const Line& line, Emitter& emitter) {
     if (training && !last_.total.empty()) {  // the bar in front of a training loss is the one that counts steps
       total_ = last_.total;
-      step_ = last_.step;
+      step_ = counted(last_.step, pairs);
       emitter.attribute("expected_steps", total_);
       if (step_ == total_) emitter.attribute("summary.steps", step_, true);
     }
@@ -101,8 +103,24 @@ class HuggingFace : public Dialect {
     emitter.record(fields, prefix, line.number);
   }
 
+  /// The step of a training loss. The bar and the losses are written to different files, so a bar may come late: where
+  /// it says no more than at the loss before, the epoch says how much later this one is.
+  std::string counted(const std::string& step, const std::vector<Field>& pairs) {
+    const auto at = std::find_if(pairs.begin(), pairs.end(), [](const Field& pair) { return pair.key == "epoch"; });
+    const double epoch = at == pairs.end() ? 0 : parse_real(at->value).value_or(0);
+    auto number = parse_int(step);
+    if (!(epoch > 0) || !number) return step;
+    if (epoch_ > 0 && epoch > epoch_ && *number <= counted_)
+      number = std::clamp<std::int64_t>(std::llround(epoch * static_cast<double>(counted_) / epoch_), counted_ + 1,
+                                        std::max(counted_ + 1, parse_int(last_.total).value_or(0)));
+    epoch_ = epoch, counted_ = *number;
+    return to_text(*number);
+  }
+
   Bar last_;
   std::string total_, step_;
+  double epoch_ = 0;          // of the last training loss
+  std::int64_t counted_ = 0;  // its step
 };
 
 }  // namespace

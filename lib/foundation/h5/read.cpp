@@ -110,15 +110,16 @@ std::string attribute_text(hid_t attribute, const std::string& name) {
 }
 
 Attributes attributes_of(hid_t object) {
+  // By number HDF5 would make and sort the whole table for each.
+  std::vector<std::string> names;
+  const auto take = [](hid_t, const char* name, const H5A_info_t*, void* into) -> herr_t {
+    static_cast<std::vector<std::string>*>(into)->emplace_back(name);
+    return 0;
+  };
+  checked(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, take, &names), "list attributes");
   Attributes found;
-  H5O_info_t info;
-  checked(H5Oget_info2(object, &info, H5O_INFO_NUM_ATTRS), "list attributes");
-  for (hsize_t i = 0; i < info.num_attrs; ++i) {
-    const Handle attribute = owned(H5Aopen_by_idx(object, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT, H5P_DEFAULT),
-                                   "open an attribute");
-    std::string name(static_cast<std::size_t>(checked(H5Aget_name(attribute.get(), 0, nullptr), "list attributes")),
-                     '\0');
-    checked(H5Aget_name(attribute.get(), name.size() + 1, name.data()), "list attributes");
+  for (const std::string& name : names) {
+    const Handle attribute = owned(H5Aopen(object, name.c_str(), H5P_DEFAULT), "open an attribute");
     found[name] = attribute_text(attribute.get(), name);
   }
   return found;

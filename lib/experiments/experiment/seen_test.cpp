@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/seen.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "base/folder.hpp"
+#include "metric/file.hpp"
+
+namespace zs::experiment {
+namespace {
+
+void write(const std::string& folder, std::int64_t steps) {
+  metric::Run run;
+  run.name = "a";
+  run.attributes["expected_steps"] = "100";
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    run.records.column("step").integers().push_back(step);
+    run.records.column("loss").reals().push_back(1.0 / static_cast<double>(step));
+  }
+  metric::Store store;
+  store.runs.push_back(std::move(run));
+  write_file(folder + "/metrics.h5", metric::to_h5(store));
+}
+
+TEST_CASE("seen: metrics are read once for progress and curve, and again when they or the number of points change") {
+  const TemporaryFolder folder;
+  Seen seen;
+  CHECK_FALSE(seen.progress(folder.path()).known);
+  CHECK(seen.curve(folder.path(), 512) == nullptr);
+  CHECK(seen.reads() == 0);
+  write(folder.path(), 60);
+  CHECK(seen.progress(folder.path()).done == 60);
+  const report::Curve* const curve = seen.curve(folder.path(), 512);
+  REQUIRE(curve);
+  CHECK(curve->at.size() == 60);
+  CHECK(seen.reads() == 1);
+  CHECK(seen.curve(folder.path(), 16)->at.size() == 15);  // each fourth
+  CHECK(seen.curve(folder.path(), 15)->stride == 4);
+  CHECK(seen.reads() == 2);
+  write(folder.path(), 61);
+  CHECK(seen.progress(folder.path()).done == 61);
+  CHECK(seen.reads() == 3);
+  write_file(folder.path() + "/metrics.h5", "no metrics");
+  CHECK(seen.curve(folder.path(), 15) == nullptr);
+  std::vector<std::string> faults;
+  for (int turn = 0; turn < 2; ++turn) seen.tell([&](const Fault& fault) { faults.push_back(fault.path); });
+  CHECK(faults == std::vector<std::string>{folder.path() + "/metrics.h5"});
+}
+
+}  // namespace
+}  // namespace zs::experiment

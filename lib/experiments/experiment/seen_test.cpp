@@ -16,10 +16,12 @@ void write(const std::string& folder, std::int64_t steps) {
   metric::Run run;
   run.name = "a";
   run.attributes["expected_steps"] = "100";
-  for (std::int64_t step = 1; step <= steps; ++step) {
-    run.records.column("step").integers().push_back(step);
-    run.records.column("loss").reals().push_back(1.0 / static_cast<double>(step));
-  }
+  std::vector<std::int64_t> numbers;
+  std::vector<double> losses;
+  for (std::int64_t step = 1; step <= steps; ++step)
+    numbers.push_back(step), losses.push_back(1.0 / static_cast<double>(step));
+  run.records.column("step").integers() = numbers;
+  run.records.column("loss").reals() = losses;
   metric::Store store;
   store.runs.push_back(std::move(run));
   write_file(folder + "/metrics.h5", metric::to_h5(store));
@@ -32,6 +34,7 @@ TEST_CASE("seen: metrics are read once for progress and curve, and again when th
   CHECK(seen.curve(folder.path(), 512) == nullptr);
   CHECK(seen.reads() == 0);
   write(folder.path(), 60);
+  CHECK(seen.progress(folder.path()).fault == "");
   CHECK(seen.progress(folder.path()).done == 60);
   const report::Curve* const curve = seen.curve(folder.path(), 512);
   REQUIRE(curve);

@@ -236,6 +236,7 @@ check-revisions: all  ## 20 comparisons of this revision with itself, for real (
 
 check-peers: all  ## compare with the Python packages that zs stands in for, which it gets from PyPI (minutes)
 	@for peer in tests/peers/*; do [ ! -x $$peer ] || BUILD=$(BUILD) PEERS=$(PEERS) $$peer || exit 1; done
+	@BUILD=$(BUILD) tests/checkpoints/read
 
 check-bugs: all  ## train with the silent bugs that DeepSpeed released, which it gets from PyPI: zs-verify is to name each; DeepSpeed and FSDP go on from what zs-checkpoint converts (an hour)
 	@BUILD=$(BUILD) tests/bugs/run

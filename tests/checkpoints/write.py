@@ -248,7 +248,7 @@ def fsdp1(rank, ranks, folder, o):
     model = FSDP(Net(), use_orig_params=True, device_id=torch.device("cpu"))
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01)
     train(model, optimizer, rank)
-    with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT, FullStateDictConfig(offload_to_cpu=True), FullOptimStateDictConfig(offload_to_cpu=True)):
+    with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT, FullStateDictConfig(offload_to_cpu=False), FullOptimStateDictConfig(offload_to_cpu=False)):
         whole, states = model.state_dict(), FSDP.optim_state_dict(model, optimizer)
     truth = {"weight": dict(whole), "exp_avg": {}, "exp_avg_sq": {}, "step": {}}
     full = [torch.tensor(0)] if rank else states

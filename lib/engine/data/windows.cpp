@@ -192,10 +192,13 @@ void note_padding(const std::vector<std::shared_ptr<const Cut>>& cuts, Split& sp
                           " documents in " + to_text(windows) + " sequences of " + to_text(cutting.length) +
                           " tokens, " + percent(numbers - static_cast<double>(filled), numbers) + " of them padding");
   if (too_long > 0) {
-    const char* const what = cutting.too_long == TooLong::split ? "go on in another one, as if they began there"
-                             : cutting.too_long == TooLong::cut ? "lose their ends"
-                                                                : "are left out";
-    split.notes.push_back(to_text(too_long) + " documents are longer than a sequence, and " + what + " (--too_long)");
+    const bool one = too_long == 1;
+    const char* const what = cutting.too_long == TooLong::split ? (one ? "goes on in another one, as if it began there"
+                                                                       : "go on in another one, as if they began there")
+                             : cutting.too_long == TooLong::cut ? (one ? "loses its end" : "lose their ends")
+                                                                : (one ? "is left out" : "are left out");
+    split.notes.push_back(to_text(too_long) + (one ? " document is" : " documents are") +
+                          " longer than a sequence, and " + what + " (--too_long)");
   }
   if (!cuts.front()->tokens().marked()) return;
   split.notes.push_back(

@@ -169,7 +169,7 @@ def write_safetensors(path, tensors):
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with open(path + ".tmp", "wb") as file:
-        file.write(len(text).toraw(8, "little") + text)
+        file.write(len(text).to_bytes(8, "little") + text)
         for name in order:
             file.write(raw(tensors[name].detach().cpu()))
     os.replace(path + ".tmp", path)

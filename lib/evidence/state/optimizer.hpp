@@ -20,8 +20,8 @@ void add_optimizer(State& into, const tensorfile::Value& dict, const std::string
 std::vector<std::vector<std::size_t>> match(const std::vector<std::vector<tensorfile::Shape>>& groups,
                                             const std::vector<tensorfile::Shape>& parameters);
 
-/// Sorts the names of parameters into the order in which the models of Hugging Face make their modules, which is that of
-/// numbered states and of flat groups. False where a name is not of a family whose order is known.
+/// Sorts the names of parameters into the order in which the models of Hugging Face make their modules, which is that
+/// of numbered states and of flat groups. False where a name is not of a family whose order is known.
 bool sort_as_modules(std::vector<std::string>& names);
 
 /// Whether `value` is such a state dict.

@@ -307,6 +307,12 @@ END
   assert_line "steps_compared: 3"
   run -1 zs-verify one other
   assert_line "headline: step 2: gradient of weight: x 2"
+  ZS_PROBE=kept ZS_PROBE_VALUES=2 run -0 "$PYTHON" -m zs_probe train.py # values are kept where they are asked for
+  ZS_PROBE=kept-other ZS_PROBE_VALUES=2 run -0 "$PYTHON" -m zs_probe train.py twice
+  [ -z "$output" ]
+  run -1 zs-verify kept kept-other
+  assert_line --regexp '^place: \[0, 0\]$'
+  assert_line --regexp '^value_b: '
   ZS_PROBE=launched run -0 "$PYTHON" -m zs_probe --local_rank=0 train.py twice # as deepspeed --module calls it
   [ -z "$output" ]
   run -1 zs-verify one launched

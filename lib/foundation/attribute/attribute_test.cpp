@@ -136,6 +136,8 @@ TEST_CASE("the reason names what differs, and counts the rest") {
   b["model.num_layers"] = "4";
   CHECK(reason(differences({&a, &b})) == "train different things: they differ in layers (2 and 4)");
   const Facts c = {{"a", "1"}, {"b", "1"}, {"c", "1"}}, d = {{"a", "2"}, {"b", "2"}, {"c", "2"}};
+  const Facts e = {{"dataset_sha256", std::string(64, 'a')}}, f = {{"dataset_sha256", std::string(64, 'b')}};
+  CHECK(text(differences({&e, &f}), 2) == "checksum of the data (aaaaaaaaaaaa and bbbbbbbbbbbb)");
   CHECK(text(differences({&c, &d}), 2) == "a (1 and 2) and 2 more");
 }
 

@@ -136,6 +136,18 @@ std::string_view name(Bits bits) {
   return kNames[static_cast<std::size_t>(bits)];
 }
 
+namespace {
+
+/// A value in a sentence: of a checksum the first digits, which tell it from others.
+std::string shown(const std::string& value) {
+  constexpr std::size_t kChecksum = 32, kEnough = 12;
+  if (value.empty()) return "not said";
+  const bool checksum = value.size() >= kChecksum && value.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return checksum ? value.substr(0, kEnough) : value;
+}
+
+}  // namespace
+
 std::string text(const std::vector<Difference>& some, std::size_t most) {
   constexpr std::size_t kValues = 3;
   std::vector<std::string> parts;
@@ -147,7 +159,7 @@ std::string text(const std::vector<Difference>& some, std::size_t most) {
     std::string part = std::string(label(one.name)) + " (";
     for (std::size_t i = 0; i < values.size() && i < kValues; ++i) {
       const bool last = i + 1 == values.size();
-      part += (i == 0 ? "" : last ? " and " : ", ") + (values[i].empty() ? "not said" : values[i]);
+      part += (i == 0 ? "" : last ? " and " : ", ") + shown(values[i]);
     }
     if (values.size() > kValues) part += " and " + std::to_string(values.size() - kValues) + " more";
     parts.push_back(part + ")");

@@ -21,7 +21,36 @@ torch.manual_seed(1)
 model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.1), nn.Tanh(), nn.Linear(16, 4))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / (2 * o.total))
-scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
+
+
+class Scaler:
+    """torch.amp.GradScaler, which PyTorch before 2.3 has for GPUs alone: it grows with each step."""
+
+    def __init__(self, scale):
+        self.state = {"scale": scale, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 1, "_growth_tracker": 0}
+
+    def scale(self, loss):
+        return loss * self.state["scale"]
+
+    def unscale_(self, optimizer):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad.div_(self.state["scale"])
+
+    def step(self, optimizer):
+        optimizer.step()
+
+    def update(self):
+        self.state["scale"] *= self.state["growth_factor"]
+
+    def state_dict(self):
+        return dict(self.state)
+
+    def load_state_dict(self, state):
+        self.state = dict(state)
+
+
+scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1) if hasattr(torch.amp, "GradScaler") else Scaler(8.0)
 done = 0
 if o.load:
     state = torch.load(o.load)

@@ -225,15 +225,17 @@ on_every_rank() {
 }
 
 # see_cancel: sets `cancelled` where a user has cancelled this job: all that ends one but that is due to something, and
-# Slurm writes to what.
+# Slurm writes to what. It writes so of the step to srun, which may be gone by then, and of the job to this script's stderr.
 see_cancel() {
-  local last
+  local file last
   cancelled=''
   submitted && ((code)) || return 0
-  last=$(grep -hE 'error: \*\*\* (JOB|STEP) .* CANCELLED AT ' "$errors" 2>/dev/null | tail -n 1) || true
-  [[ -n $last && $last != *" DUE "* ]] || return 0
   # srun ends a step in the same words where a rank has failed.
-  [[ $(squeue -h -j "$SLURM_JOB_ID" -o %T) == RUNNING ]] || cancelled=1
+  [[ $(squeue -h -j "$SLURM_JOB_ID" -o %T) != RUNNING ]] || return 0
+  for file in "$errors" "$(readlink "/proc/$$/fd/2")"; do
+    last=$(grep -hE 'error: \*\*\* (JOB|STEP) .* CANCELLED AT ' "$file" 2>/dev/null | tail -n 1) || true
+    [[ -z $last || $last == *" DUE "* ]] || cancelled=1
+  done
 }
 
 # again: has Slurm run this job again, which goes on with what was saved; status 1 if it may not.

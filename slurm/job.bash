@@ -224,25 +224,34 @@ on_every_rank() {
   if [[ -n $stopping ]] && ((code > 128)); then code=75; fi
 }
 
+# own_state: of this job in Slurm's queue; of an array only this element, whose job may have the number of the whole array.
+own_state() { squeue -h -j "${SLURM_ARRAY_TASK_ID:+${SLURM_ARRAY_JOB_ID}_}${SLURM_ARRAY_TASK_ID:-$SLURM_JOB_ID}" -o %T; }
+
 # see_cancel: sets `cancelled` where a user has cancelled this job: all that ends one but that is due to something, and
 # Slurm writes to what. It writes so of the step to srun, which may be gone by then, and of the job to this script's stderr.
 see_cancel() {
-  local file last
+  local state
   cancelled=''
   submitted && ((code)) || return 0
+  state=$(own_state) || true
+  [[ $state != RUNNING ]] || return 0
+  if cancelled_in JOB "$(readlink "/proc/$$/fd/2")"; then cancelled=1; fi
   # srun ends a step in the same words where a rank has failed.
-  [[ $(squeue -h -j "$SLURM_JOB_ID" -o %T) != RUNNING ]] || return 0
-  for file in "$errors" "$(readlink "/proc/$$/fd/2")"; do
-    last=$(grep -hE 'error: \*\*\* (JOB|STEP) .* CANCELLED AT ' "$file" 2>/dev/null | tail -n 1) || true
-    [[ -z $last || $last == *" DUE "* ]] || cancelled=1
-  done
+  if [[ -n $state ]] && cancelled_in STEP "$errors"; then cancelled=1; fi
+}
+
+# cancelled_in WHAT FILE: whether the last that Slurm wrote of the end of a JOB or STEP there is that it was cancelled, due to nothing.
+cancelled_in() {
+  local last
+  last=$(grep -hE "error: \\*\\*\\* $1 .* CANCELLED AT " "$2" 2>/dev/null | tail -n 1) || true
+  [[ -n $last && $last != *" DUE "* ]]
 }
 
 # again: has Slurm run this job again, which goes on with what was saved; status 1 if it may not.
 again() {
   submitted || return 1
   # A job that was cancelled, or that somebody has requeued already, is not RUNNING.
-  [[ $(squeue -h -j "$SLURM_JOB_ID" -o %T) == RUNNING ]] || return 1
+  [[ $(own_state) == RUNNING ]] || return 1
   if ((${SLURM_RESTART_COUNT:-0} >= max_restarts)); then
     say "stopped before the end, and not requeued again: --max_restarts $max_restarts"
     return 1

@@ -117,7 +117,8 @@ HEAVY_TESTS := $(call tests_of,$(HEAVY))
 PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 
 # The GPU library first: it has the slowest sources.
-all: $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(TOOLS:%=$(BUILD)/%) $(BUILD)/engine $(BUILD)/blas  ## build every tool into build/
+# First whether LibTorch suits: nobody waits for a build that cannot end.
+all: $(BUILD)/libtorch $(if $(WITH_CUDA),$(BUILD)/libzs-cuda.so) $(TOOLS:%=$(BUILD)/%) $(BUILD)/engine $(BUILD)/blas  ## build every tool into build/
 	@echo 'zs-train and zs-verify are built $(if $(WITH_CUDA),with CUDA$(comma) for GPUs of sm $(strip $(SM)),without CUDA: $(WITHOUT_CUDA))'
 light: $(LIGHT_TOOLS:%=$(BUILD)/%)  ## build the tools that need neither LibTorch nor MPI
 

@@ -7,7 +7,7 @@
 
 #include "base/file.hpp"
 #include "cli/run.hpp"
-#include "cli/table.hpp"
+#include "cli/terminal.hpp"
 #include "input/source.hpp"
 #include "metric/file.hpp"
 #include "metric/summary_text.hpp"
@@ -84,16 +84,14 @@ std::string formatted(const zs::metric::Store& store, const std::string& format)
   if (format == "json") return zs::stat::to_json(store);
   if (format == "h5") return zs::metric::to_h5(store);
   if (format == "text") return zs::metric::to_summary_text(store);
-  const zs::stat::Cells cells = zs::stat::for_people(*store.summary);
-  const zs::stat::Cells pairs = zs::stat::divergence_for_people(store.tables.at("divergence"));
-  const std::size_t width = ::isatty(STDOUT_FILENO) ? zs::cli::terminal_width() : 0;
-  std::string table = zs::cli::table(cells.header, cells.rows, width);
+  const std::size_t width = ::isatty(STDOUT_FILENO) ? zs::cli::line_width() : 0;
+  std::string text = zs::aligned(zs::stat::for_people(*store.summary), width);
   const auto columns = store.attributes.find("columns");
   if (columns != store.attributes.end()) {
-    const zs::stat::Cells own = zs::stat::columns_for_people(*store.summary, words(columns->second));
-    table += "\n" + zs::cli::table(own.header, own.rows, width);
+    text += "\n" + zs::aligned(zs::stat::columns_for_people(*store.summary, words(columns->second)), width);
   }
-  return pairs.rows.empty() ? table : table + "\n" + zs::cli::table(pairs.header, pairs.rows, width);
+  const zs::Sheet pairs = zs::stat::divergence_for_people(store.tables.at("divergence"));
+  return pairs.rows.empty() ? text : text + "\n" + zs::aligned(pairs, width);
 }
 
 /// The form that suits where the summary goes: people, another program, a file.

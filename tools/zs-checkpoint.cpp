@@ -5,9 +5,9 @@
 #include "base/file.hpp"
 #include "base/name.hpp"
 #include "base/number.hpp"
+#include "base/sheet.hpp"
 #include "base/text.hpp"
 #include "cli/run.hpp"
-#include "cli/table.hpp"
 #include "input/named.hpp"
 #include "plan/stage.hpp"
 #include "registry/run.hpp"
@@ -57,28 +57,10 @@ const zs::cli::Command kCommand = {
     {"zs-checkpoint show checkpoints/", "zs-checkpoint verify checkpoints/global_step3",
      "zs-checkpoint convert --to safetensors checkpoints/ converted"}};
 
-Json objects(const std::vector<std::string>& columns, const state::Rows& rows) {
-  Json all = Json::array();
-  for (const auto& row : rows) {
-    Json object = Json::object();
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const auto number = zs::parse_int(row[i]);
-      object[columns[i]] = number ? Json(*number) : Json(row[i]);
-    }
-    all.push_back(std::move(object));
-  }
-  return all;
-}
-
 /// What was found: lines, tables, and faults, in the form that was asked for.
 struct Found {
   Lines lines{};
-  struct Table {
-    std::string name;
-    std::vector<std::string> columns;
-    state::Rows rows;
-  };
-  std::vector<Table> tables{};
+  std::vector<std::pair<std::string, zs::Sheet>> tables{};
   std::vector<std::string> faults{};
 };
 
@@ -93,21 +75,12 @@ std::string text_of(const Found& found, const std::string& form) {
         json[key].push_back(value);
       }
     }
-    for (const Found::Table& table : found.tables) json[table.name] = objects(table.columns, table.rows);
+    for (const auto& [name, sheet] : found.tables) json[name] = zs::to_objects(sheet);
     json["faults"] = found.faults;
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
+  if (form == "tsv") return zs::to_tsv(found.tables.back().second);
   std::string text;
-  if (form == "tsv") {
-    const auto add = [&](const std::vector<std::string>& row) {
-      for (std::size_t i = 0; i < row.size(); ++i) text += (i ? "\t" : "") + zs::printable(row[i]);
-      text += "\n";
-    };
-    const Found::Table& table = found.tables.back();
-    add(table.columns);
-    for (const auto& row : table.rows) add(row);
-    return text;
-  }
   std::size_t width = 0;
   for (const auto& [key, value] : found.lines) width = std::max(width, key.size());
   width = std::min<std::size_t>(width, 24);
@@ -115,8 +88,8 @@ std::string text_of(const Found& found, const std::string& form) {
     text += zs::printable(key) + std::string(key.size() < width ? width - key.size() : 0, ' ') + "  " +
             zs::printable(value) + "\n";
   }
-  for (const Found::Table& table : found.tables) {
-    if (!table.rows.empty()) text += "\n" + zs::cli::table(table.columns, table.rows);
+  for (const auto& [name, sheet] : found.tables) {
+    if (!sheet.rows.empty()) text += "\n" + zs::aligned(sheet);
   }
   return text;
 }
@@ -135,14 +108,14 @@ Status show(const Args& args, const std::string& path) {
   found.lines = state::header(read);
   found.faults = read.faults;
   if (args.has("values")) {
-    found.tables.push_back({"values", {"value", "is"}, {}});
-    for (const auto& [name, text] : read.facts) found.tables.back().rows.push_back({name, text});
+    zs::Sheet values{{"value", "is"}, {}};
+    for (const auto& [name, text] : read.facts) values.rows.push_back({name, text});
+    found.tables.emplace_back("values", values);
   } else if (args.has("tensors") || args.has("digests")) {
-    found.tables.push_back(
-        {"tensors", state::tensor_columns(args.has("digests")), state::tensors(read, args.has("digests"))});
+    found.tables.emplace_back("tensors", state::tensors(read, args.has("digests")));
   } else {
-    found.tables.push_back({"ranks_held", state::kRanks, state::ranks(read)});
-    found.tables.push_back({"kinds", state::kKinds, state::kinds(read)});
+    found.tables.emplace_back("ranks_held", state::ranks(read));
+    found.tables.emplace_back("kinds", state::kinds(read));
   }
   return print(args, found, Status::done);
 }
@@ -158,7 +131,7 @@ Status verify(const Args& args, const std::string& path) {
                  {"checksums", zs::to_text(checked.checksums)},
                  {"masters rounded", zs::to_text(checked.rounded)},
                  {"faults", zs::to_text(static_cast<std::int64_t>(read.faults.size()))}};
-  found.tables.push_back({"kinds", state::kKinds, state::kinds(read)});
+  found.tables.emplace_back("kinds", state::kinds(read));
   found.faults = read.faults;
   return print(args, found, Status::done);
 }
@@ -170,7 +143,7 @@ Status diff(const Args& args, const std::string& a, const std::string& b) {
   const state::Difference made = state::diff(left, right, tolerance, names);
   Found found;
   found.lines = made.lines;
-  found.tables.push_back({"kinds", state::kCompared, made.rows()});
+  found.tables.emplace_back("kinds", made.sheet());
   for (const state::State* const side : {&left, &right})
     found.faults.insert(found.faults.end(), side->faults.begin(), side->faults.end());
   return print(args, found, zs::compare::status(made.verdict));

@@ -3,9 +3,9 @@
 
 #include <csignal>
 
+#include "base/sheet.hpp"
 #include "base/watch.hpp"
 #include "cli/run.hpp"
-#include "cli/table.hpp"
 #include "input/source.hpp"
 #include "parse/custom.hpp"
 #include "registry/run.hpp"
@@ -75,7 +75,7 @@ zs::Status run(const Args& args) {
                                                        : parse::Form::tsv,
                                      out, zs::cli::fault_printer(kCommand, faults));
   out.commit();
-  if (args.has("stats")) std::fputs(zs::cli::table({"run", "what", "count"}, parse::as_rows(counts)).c_str(), stderr);
+  if (args.has("stats")) std::fputs(zs::aligned(parse::as_sheet(counts)).c_str(), stderr);
   return faults > 0 ? zs::Status::no : zs::Status::done;
 }
 

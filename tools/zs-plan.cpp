@@ -5,8 +5,8 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/sheet.hpp"
 #include "cli/run.hpp"
-#include "cli/table.hpp"
 #include "config/known.hpp"
 #include "figure/picture.hpp"
 #include "figure/terminal.hpp"
@@ -15,7 +15,6 @@
 #include "plan/layers.hpp"
 #include "plot/plan.hpp"
 #include "registry/run.hpp"
-#include "registry/sheet.hpp"
 
 namespace {
 
@@ -138,12 +137,12 @@ Json json_of(const plan::Candidate& one) {
 }
 
 /// The candidates as rows, each beside the fastest on as many nodes. People see those that fit, unless `all`.
-zs::registry::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bool exact, bool all) {
+zs::Sheet sheet(const std::vector<plan::Candidate>& candidates, bool several, bool exact, bool all) {
   const auto real = [&](double value, int digits) {
     return exact ? zs::to_text(value) : zs::to_rounded_text(value, digits);
   };
   const auto size = [&](double value) { return exact ? zs::to_text(value) : zs::to_bytes_text(value); };
-  zs::registry::Sheet made = {
+  zs::Sheet made = {
       {"way", "memory", "sent", "between nodes", "step (s)", candidates.front().noun + "/s", "of the best", "why not"},
       {}};
   const plan::Candidate* best = nullptr;
@@ -187,11 +186,11 @@ zs::Status run(const Args& args) {
                        {"candidates", rows}};
     out.write(json.dump(2) + "\n");
   } else if (form == "tsv") {
-    out.write(zs::registry::to_tsv(sheet(all, nodes.size() > 1, true, true)));
+    out.write(zs::to_tsv(sheet(all, nodes.size() > 1, true, true)));
   } else if (form == "table") {
     const auto rows = sheet(all, nodes.size() > 1, false, args.has("all"));
     out.write(measured.front().model + " on " + args.text("nodes") + " x " + std::to_string(cluster.gpus_per_node) +
-              " ranks, the fastest that fits first:\n" + zs::cli::table(rows.header, rows.rows));
+              " ranks, the fastest that fits first:\n" + zs::aligned(rows));
   } else {
     out.write(drawn(zs::plot::plan_figure(all, cluster.memory), form));
   }

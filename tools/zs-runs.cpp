@@ -18,7 +18,7 @@
 #include "base/shell.hpp"
 #include "base/text.hpp"
 #include "cli/run.hpp"
-#include "cli/table.hpp"
+#include "cli/terminal.hpp"
 #include "compare/records.hpp"
 #include "experiment/actions.hpp"
 #include "experiment/experiment.hpp"
@@ -40,10 +40,10 @@
 
 namespace {
 
+using zs::Sheet;
 using zs::Status;
 using zs::cli::Args;
 using zs::registry::Runs;
-using zs::registry::Sheet;
 
 const zs::cli::Command kCommand = {
     "zs-runs",
@@ -123,14 +123,6 @@ std::string id_of(const Args& args, const std::string& name) {
 
 void print(const std::string& text) { zs::write_file("-", text); }
 
-/// Characters in a line: of the terminal, else of $COLUMNS, else without limit (0).
-std::size_t line_width() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  const char* const columns = std::getenv("COLUMNS");
-  return static_cast<std::size_t>(std::max<std::int64_t>(0, zs::parse_int(columns ? columns : "").value_or(0)));
-}
-
 std::string format(const Args& args) {
   if (args.has("format")) return args.text("format");
   return ::isatty(STDOUT_FILENO) ? "table" : "tsv";
@@ -140,26 +132,26 @@ std::string format(const Args& args) {
 /// every column stays.
 void print_sheet(const Args& args, const Sheet& sheet, const std::function<std::string(std::size_t)>& note = {}) {
   const std::string how = format(args);
-  if (how == "tsv") return print(zs::registry::to_tsv(sheet));
-  if (how == "csv") return print(zs::registry::to_csv(sheet));
-  if (how == "json") return print(zs::registry::to_json(sheet));
+  if (how == "tsv") return print(zs::to_tsv(sheet));
+  if (how == "csv") return print(zs::to_csv(sheet));
+  if (how == "json") return print(zs::to_json(sheet));
   if (how == "openmetrics") return print(zs::registry::to_openmetrics(sheet));
   std::size_t left_out = 0;
-  const Sheet fit = zs::registry::fitted(sheet, note ? line_width() : 0, left_out);
-  print(zs::cli::table(fit.header, fit.rows) + (note ? note(left_out) : ""));
+  const Sheet fit = zs::fitted(sheet, note ? zs::cli::line_width() : 0, left_out);
+  print(zs::aligned(fit) + (note ? note(left_out) : ""));
 }
 
 /// Below a table: what its columns hold, in as many tables as the line needs.
 void print_statistics(const Sheet& whole) {
   std::size_t none = 0;
-  Sheet fit = zs::registry::fitted(whole, 0, none);
+  Sheet fit = zs::fitted(whole, 0, none);
   for (std::size_t row = 0; row < fit.rows.size(); ++row) fit.rows[row].back() = whole.rows[row].back();  // in full
   for (std::size_t i = fit.header.size(); i-- > 0;) {
     if (std::any_of(fit.rows.begin(), fit.rows.end(), [i](const auto& row) { return !row[i].empty(); })) continue;
     fit.header.erase(fit.header.begin() + static_cast<std::ptrdiff_t>(i));
     for (auto& row : fit.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  print("\n" + zs::cli::table(fit.header, fit.rows, line_width()));
+  print("\n" + zs::aligned(fit, zs::cli::line_width()));
 }
 
 /// The question that the options ask.
@@ -252,13 +244,13 @@ Status show(const Args& args) {
   const Runs runs = read(registry(args), faults);
   Sheet sheet = zs::registry::run_listing(runs, zs::registry::find_run(runs, id_of(args, names[0])));
   if (format(args) == "table") {  // values in full
-    for (auto& cells : sheet.rows) cells[2] = zs::printable(zs::registry::escaped(cells[2]));
-    return print(zs::cli::table(sheet.header, sheet.rows)), verdict(faults);
+    for (auto& cells : sheet.rows) cells[2] = zs::printable(zs::backslashed(cells[2]));
+    return print(zs::aligned(sheet)), verdict(faults);
   }
   if (format(args) != "json") return print_sheet(args, sheet), verdict(faults);
   std::vector<std::string> keys, values;
   for (const auto& row : sheet.rows) keys.push_back(row[1]), values.push_back(row[2]);
-  print(zs::registry::to_json(keys, values));
+  print(zs::to_json(keys, values));
   return verdict(faults);
 }
 

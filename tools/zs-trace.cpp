@@ -7,9 +7,9 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/sheet.hpp"
 #include "base/text.hpp"
 #include "cli/run.hpp"
-#include "cli/table.hpp"
 #include "flight/dump.hpp"
 #include "input/named.hpp"
 #include "metric/file.hpp"
@@ -55,32 +55,15 @@ const zs::cli::Command kCommand = {
     {"zs-trace rank-0.pt.trace.json.gz", "zs-trace --show temporal --format tsv traces/",
      "zs-trace --against before/ after/"}};
 
-nlohmann::ordered_json json_of(const trace::Answer& answer) {
-  auto rows = nlohmann::ordered_json::array();
-  for (const auto& row : answer.rows) {
-    nlohmann::ordered_json object = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const auto number = zs::parse_real(row[i]);
-      const bool finite = number && std::isfinite(*number);
-      object[answer.columns[i]] = row[i].empty() ? nlohmann::ordered_json()
-                                  : finite       ? nlohmann::ordered_json::parse(row[i], nullptr, false)
-                                                 : nlohmann::ordered_json(row[i]);
-      if (object[answer.columns[i]].is_discarded()) object[answer.columns[i]] = row[i];
-    }
-    rows.push_back(std::move(object));
-  }
-  return rows;
-}
-
 /// The answers as the tables of a metric file.
-std::string h5_of(const std::vector<std::pair<const trace::Analysis*, trace::Answer>>& answers) {
+std::string h5_of(const std::vector<std::pair<const trace::Analysis*, zs::Sheet>>& answers) {
   zs::metric::Store store;
   store.attributes["tool"] = std::string("zs-trace ") + zs::cli::version();
   for (const auto& [analysis, answer] : answers) {
     if (answer.rows.empty()) continue;
     zs::metric::Table& table = store.tables[std::string(analysis->name)];
-    for (std::size_t i = 0; i < answer.columns.size(); ++i) {
-      zs::metric::Column column(answer.columns[i], "", zs::metric::Type::text);
+    for (std::size_t i = 0; i < answer.header.size(); ++i) {
+      zs::metric::Column column(answer.header[i], "", zs::metric::Type::text);
       for (const auto& row : answer.rows) column.texts().push_back(row[i]);
       table.columns.push_back(zs::metric::inferred(std::move(column)));
     }
@@ -97,19 +80,8 @@ std::string form_of(const Args& args) {
   return args.text("format");
 }
 
-std::string tsv_of(const trace::Answer& answer) {
-  std::string text;
-  const auto add = [&](const std::vector<std::string>& row) {
-    for (std::size_t i = 0; i < row.size(); ++i) text += (i ? "\t" : "") + zs::printable(row[i]);
-    text += "\n";
-  };
-  add(answer.columns);
-  for (const auto& row : answer.rows) add(row);
-  return text;
-}
-
 /// For people: the long names of kernels without their middle.
-trace::Answer shortened(trace::Answer answer) {
+zs::Sheet shortened(zs::Sheet answer) {
   constexpr std::size_t kMost = 64;
   for (auto& row : answer.rows) {
     for (std::string& cell : row) {
@@ -149,7 +121,7 @@ zs::Status run(const Args& args) {
     return trace::read_all(zs::input::traces(named), args.has("with_last_step"), sink);
   };
   const auto traces = read(args.inputs());
-  std::vector<std::pair<const trace::Analysis*, trace::Answer>> answers;
+  std::vector<std::pair<const trace::Analysis*, zs::Sheet>> answers;
   static const trace::Analysis kDifference{"difference", "what differs, operation by operation", nullptr};
   if (args.has("against")) {
     answers.emplace_back(&kDifference, trace::difference(read({args.text("against")}), traces, settings));
@@ -170,19 +142,18 @@ zs::Status run(const Args& args) {
                                {"events", each.read},
                                {"analysed", each.events.size()},
                                {"steps", each.steps.size()}});
-    for (const auto& [analysis, answer] : answers) all[std::string(analysis->name)] = json_of(answer);
+    for (const auto& [analysis, answer] : answers) all[std::string(analysis->name)] = zs::to_objects(answer);
     out.write(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else if (form == "h5") {
     out.write(h5_of(answers));
   } else if (form == "tsv") {
-    out.write(tsv_of(answers.front().second));
+    out.write(zs::to_tsv(answers.front().second));
   } else {
     std::string text;
     for (const auto& [analysis, answer] : answers) {
       if (answer.rows.empty() && !one) continue;
       text += (text.empty() ? "" : "\n") + std::string(analysis->name) + ": " + std::string(analysis->what) + "\n";
-      text +=
-          answer.rows.empty() ? "nothing in these traces\n" : zs::cli::table(answer.columns, shortened(answer).rows);
+      text += answer.rows.empty() ? "nothing in these traces\n" : zs::aligned(shortened(answer));
     }
     out.write(text.empty() ? "nothing that zs-trace knows is in these traces\n" : text);
   }

@@ -17,8 +17,8 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/sheet.hpp"
 #include "registry/image.hpp"
-#include "registry/sheet.hpp"
 
 // Reading a registry of R runs costs one stat() for each folder, and reading a record only for those that changed:
 //

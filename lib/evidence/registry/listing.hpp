@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sheet.hpp"
 #include "registry/runs.hpp"
-#include "registry/sheet.hpp"
 
 namespace zs::registry {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "registry/sheet.hpp"
+#include "base/sheet.hpp"
 
 namespace zs::registry {
 

@@ -164,26 +164,9 @@ std::string writer_name() {
   return host_name() + "-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\')
-      out += "\\\\";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\r')
-      out += "\\r";
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string record_text(const Fields& fields) {
   std::string text(kMagic);
-  for (const auto& [key, value] : fields) text += escaped(key) + "\t" + escaped(value) + "\n";
+  for (const auto& [key, value] : fields) text += backslashed(key) + "\t" + backslashed(value) + "\n";
   return text;
 }
 

@@ -54,8 +54,6 @@ std::string writer_name();
 /// A file of a record: "#zs-record 1", then lines KEY<TAB>VALUE, where tab, line feed, carriage return and backslash
 /// are written as \t, \n, \r and \\.
 std::string record_text(const Fields& fields);
-/// `text` with tab, line feed, carriage return and backslash so written.
-std::string escaped(std::string_view text);
 /// Sets what `text` holds in `fields`. Throws Error, located in `name`, where it is not such a file.
 void merge_record_text(std::string_view text, const std::string& name, Fields& fields);
 

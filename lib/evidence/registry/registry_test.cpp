@@ -15,10 +15,10 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/folder.hpp"
+#include "base/sheet.hpp"
 #include "registry/image.hpp"
 #include "registry/index.hpp"
 #include "registry/run.hpp"
-#include "registry/sheet.hpp"
 #include "registry/statistics.hpp"
 
 namespace fs = std::filesystem;

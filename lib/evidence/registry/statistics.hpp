@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the columns of some runs hold as a whole.
 #pragma once
-#include "registry/sheet.hpp"
+#include "base/sheet.hpp"
 
 namespace zs::registry {
 

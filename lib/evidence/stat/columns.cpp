@@ -98,8 +98,8 @@ void write_columns(RowWriter& row, const Condition& condition, const std::vector
   }
 }
 
-Cells columns_for_people(const metric::Table& summary, const std::vector<std::string>& names) {
-  Cells cells{{"condition", "column", "first", "last", "min", "max", "mean (95 %)"}, {}};
+Sheet columns_for_people(const metric::Table& summary, const std::vector<std::string>& names) {
+  Sheet cells{{"condition", "column", "first", "last", "min", "max", "mean (95 %)"}, {}};
   for (const std::string& name : names) {
     for (std::size_t row = 0; row < summary.rows(); ++row) {
       const auto cell = [&](const char* what) {

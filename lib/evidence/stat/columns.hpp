@@ -29,6 +29,6 @@ void require_column(const std::vector<const metric::Run*>& runs, const std::stri
 void write_columns(RowWriter& row, const Condition& condition, const std::vector<std::string>& names);
 
 /// The same for people; `names` are those that write_columns was given.
-Cells columns_for_people(const metric::Table& summary, const std::vector<std::string>& names);
+Sheet columns_for_people(const metric::Table& summary, const std::vector<std::string>& names);
 
 }  // namespace zs::stat

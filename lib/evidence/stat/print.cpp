@@ -71,8 +71,8 @@ Json records(const Table& table) {
 
 }  // namespace
 
-Cells for_people(const Table& summary) {
-  Cells cells;
+Sheet for_people(const Table& summary) {
+  Sheet cells;
   cells.rows.resize(summary.rows());
   for (const SummaryColumn& column : kSummaryColumns) {
     const Column* const values = column.table.empty() ? nullptr : summary.find(column.name);
@@ -88,8 +88,8 @@ Cells for_people(const Table& summary) {
   return cells;
 }
 
-Cells divergence_for_people(const Table& divergence) {
-  Cells cells{{"condition", "baseline", "verdict", "steps", "first difference", "largest", "at step", "digest"}, {}};
+Sheet divergence_for_people(const Table& divergence) {
+  Sheet cells{{"condition", "baseline", "verdict", "steps", "first difference", "largest", "at step", "digest"}, {}};
   const auto cell = [&](const char* name, std::size_t row) { return divergence.find(name)->text(row); };
   for (std::size_t row = 0; row < divergence.rows() && cell("baseline", row) == cell("baseline", 0); ++row) {
     const Column& largest = *divergence.find("loss_difference");

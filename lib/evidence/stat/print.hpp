@@ -2,21 +2,17 @@
 // A summary as text: for people, for awk, for jq.
 #pragma once
 #include <string>
-#include <vector>
 
+#include "base/sheet.hpp"
 #include "metric/table.hpp"
 
 namespace zs::stat {
 
-/// Header and rows with units and few digits, for cli::table. Columns that no condition has are left out.
-struct Cells {
-  std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;
-};
-Cells for_people(const metric::Table& summary);
+/// Header and rows with units and few digits. Columns that no condition has are left out.
+Sheet for_people(const metric::Table& summary);
 
 /// The rows of a divergence() table that compare with the first condition, in the same manner.
-Cells divergence_for_people(const metric::Table& divergence);
+Sheet divergence_for_people(const metric::Table& divergence);
 
 /// The table, tab-separated, with one header line: every column, shortest round-trip numbers, absent cells empty.
 std::string to_tsv(const metric::Table& table);

@@ -71,7 +71,7 @@ std::vector<std::pair<std::string, const Whole*>> tensors_of(const Parameter& pa
   return all;
 }
 
-Rows kinds(const State& state) {
+Sheet kinds(const State& state) {
   struct Sum {
     std::int64_t tensors = 0, elements = 0;
     std::uint64_t bytes = 0;
@@ -86,16 +86,16 @@ Rows kinds(const State& state) {
       ++sum.tensors, sum.elements += whole->count(), sum.bytes += whole->bytes();
     }
   }
-  Rows rows;
+  Sheet sheet{{"kind", "type", "tensors", "elements", "bytes"}, {}};
   for (const auto& key : order) {
     const Sum& sum = sums[key];
-    rows.push_back({key.first, key.second, to_text(sum.tensors), to_text(sum.elements),
-                    to_text(static_cast<std::int64_t>(sum.bytes))});
+    sheet.rows.push_back({key.first, key.second, to_text(sum.tensors), to_text(sum.elements),
+                          to_text(static_cast<std::int64_t>(sum.bytes))});
   }
-  return rows;
+  return sheet;
 }
 
-Rows ranks(const State& state) {
+Sheet ranks(const State& state) {
   struct Held {
     std::int64_t files = 0, elements = 0;
     std::uint64_t bytes = 0;
@@ -111,34 +111,29 @@ Rows ranks(const State& state) {
       }
     }
   }
-  Rows rows;
+  Sheet sheet{{"rank", "files", "bytes", "elements"}, {}};
   for (const auto& [rank, one] : held)
-    rows.push_back({std::to_string(rank), to_text(one.files), to_text(static_cast<std::int64_t>(one.bytes)),
-                    to_text(one.elements)});
-  return rows;
+    sheet.rows.push_back({std::to_string(rank), to_text(one.files), to_text(static_cast<std::int64_t>(one.bytes)),
+                          to_text(one.elements)});
+  return sheet;
 }
 
-std::vector<std::string> tensor_columns(bool digests) {
-  std::vector<std::string> columns = {"name", "kind", "type", "shape", "step", "tied", "parts", "files"};
-  if (digests) columns.emplace_back("sha256");
-  return columns;
-}
-
-Rows tensors(const State& state, bool digests) {
-  Rows rows;
+Sheet tensors(const State& state, bool digests) {
+  Sheet sheet{{"name", "kind", "type", "shape", "step", "tied", "parts", "files"}, {}};
+  if (digests) sheet.header.emplace_back("sha256");
   for (const Parameter& parameter : state.parameters) {
     for (const auto& [kind, whole] : tensors_of(parameter)) {
       std::set<std::string> files;
       for (const Piece& piece : whole->pieces) files.insert(piece.file);
       std::string names;
       for (const std::string& file : files) names += (names.empty() ? "" : " ") + file;
-      rows.push_back({parameter.name, kind, std::string(name_of(whole->dtype)), tensorfile::to_text(whole->shape),
-                      parameter.step ? to_text(*parameter.step) : "", parameter.tied,
-                      to_text(static_cast<std::int64_t>(whole->pieces.size())), names});
-      if (digests) rows.back().push_back(sha256(joined_bytes(*whole, parameter.name + ": " + kind)));
+      sheet.rows.push_back({parameter.name, kind, std::string(name_of(whole->dtype)), tensorfile::to_text(whole->shape),
+                            parameter.step ? to_text(*parameter.step) : "", parameter.tied,
+                            to_text(static_cast<std::int64_t>(whole->pieces.size())), names});
+      if (digests) sheet.rows.back().push_back(sha256(joined_bytes(*whole, parameter.name + ": " + kind)));
     }
   }
-  return rows;
+  return sheet;
 }
 
 }  // namespace zs::state

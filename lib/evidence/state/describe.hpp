@@ -5,27 +5,23 @@
 #include <utility>
 #include <vector>
 
+#include "base/sheet.hpp"
 #include "state/state.hpp"
 
 namespace zs::state {
-
-using Rows = std::vector<std::vector<std::string>>;
 
 /// "framework", "step", "ranks", ...: what is known, in order.
 std::vector<std::pair<std::string, std::string>> header(const State& state);
 
 /// A row a kind of tensor (weight, master, a moment) and element type: kind, type, tensors, elements, bytes.
-inline const std::vector<std::string> kKinds = {"kind", "type", "tensors", "elements", "bytes"};
-Rows kinds(const State& state);
+Sheet kinds(const State& state);
 
 /// A row a rank: rank, files, bytes of the files, elements of masters and moments that they hold.
-inline const std::vector<std::string> kRanks = {"rank", "files", "bytes", "elements"};
-Rows ranks(const State& state);
+Sheet ranks(const State& state);
 
 /// A row a tensor: name, kind, type, shape, parts, files; with `digests` the SHA-256 of its bytes in row-major order.
 /// Throws Error where a digest is asked for of a tensor that is not whole.
-std::vector<std::string> tensor_columns(bool digests);
-Rows tensors(const State& state, bool digests);
+Sheet tensors(const State& state, bool digests);
 
 /// Each of a parameter's tensors: "weight", "master", "exp_avg", and the tensor.
 std::vector<std::pair<std::string, const Whole*>> tensors_of(const Parameter& parameter);

@@ -186,12 +186,12 @@ class Comparison {
 
 }  // namespace
 
-Rows Difference::rows() const {
-  Rows all;
+Sheet Difference::sheet() const {
+  Sheet all{{"kind", "compared", "elements", "differing", "abs", "rel", "only_a", "only_b"}, {}};
   for (const Compared& one : kinds) {
-    all.push_back({one.kind, to_text(one.compared), to_text(one.elements), to_text(one.differing),
-                   to_text(one.largest.absolute), to_text(one.largest.relative), to_text(one.only_a),
-                   to_text(one.only_b)});
+    all.rows.push_back({one.kind, to_text(one.compared), to_text(one.elements), to_text(one.differing),
+                        to_text(one.largest.absolute), to_text(one.largest.relative), to_text(one.only_a),
+                        to_text(one.only_b)});
   }
   return all;
 }

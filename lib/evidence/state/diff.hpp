@@ -60,11 +60,9 @@ struct Difference {
   std::vector<std::pair<std::string, std::string>> lines;  ///< "verdict", and what belongs to it, in order
   std::vector<Compared> kinds;
 
-  /// A row a kind, under kCompared.
-  Rows rows() const;
+  /// A row a kind.
+  Sheet sheet() const;
 };
-inline const std::vector<std::string> kCompared = {"kind", "compared", "elements", "differing",
-                                                   "abs",  "rel",      "only_a",   "only_b"};
 
 /// What float32 numbers a side has of a parameter are its master, or a weight of that type; a parameter of another name
 /// of itself has the numbers of that. What only one side has leaves the two undecided; a fault of either is FAILED.

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/sheet.hpp"
 #include "metric/file.hpp"
 #include "registry/query.hpp"
-#include "registry/sheet.hpp"
 
 namespace zs::summary {
 namespace {
@@ -73,13 +73,13 @@ std::string table_of(const std::string& path) {
   const metric::Store store = metric::read(path);
   if (!store.summary) throw Error(path, 0, "holds records and no summary: zs-aggregate makes one of them");
   const registry::Runs runs = as_runs(store);
-  registry::Sheet sheet;
+  Sheet sheet;
   for (const auto& column : runs.columns) sheet.header.push_back(column.name);
   for (std::size_t row = 0; row < runs.size(); ++row) {
     auto& cells = sheet.rows.emplace_back();
     for (const auto& column : runs.columns) cells.push_back(column.text(row));
   }
-  return registry::to_tsv(sheet);
+  return to_tsv(sheet);
 }
 
 }  // namespace zs::summary

@@ -6,8 +6,8 @@
 
 #include "base/file.hpp"
 #include "base/number.hpp"
+#include "base/sheet.hpp"
 #include "base/text.hpp"
-#include "cli/table.hpp"
 #include "metric/file.hpp"
 
 namespace zs::comparison {
@@ -52,15 +52,15 @@ void print(const std::string& text) {
 std::string cell(double difference) { return difference == 0 ? "0" : to_rounded_text(difference, 3); }
 
 std::string columns_text(const metric::Table& columns) {
-  std::vector<std::string> names;
-  for (const metric::Column& column : columns.columns) names.push_back(column.name);
-  std::vector<std::vector<std::string>> rows(columns.rows());
-  for (std::size_t row = 0; row < rows.size(); ++row) {
+  Sheet sheet;
+  for (const metric::Column& column : columns.columns) sheet.header.push_back(column.name);
+  sheet.rows.resize(columns.rows());
+  for (std::size_t row = 0; row < columns.rows(); ++row) {
     for (const metric::Column& column : columns.columns) {
-      rows[row].push_back(column.type() == metric::Type::real ? cell(column.reals()[row]) : column.text(row));
+      sheet.rows[row].push_back(column.type() == metric::Type::real ? cell(column.reals()[row]) : column.text(row));
     }
   }
-  return rows.empty() ? "" : cli::table(names, rows);
+  return sheet.rows.empty() ? "" : aligned(sheet);
 }
 
 void output(const cli::Args& args, metric::Run& run, const Lines& verdict, const std::string& before) {

@@ -243,11 +243,11 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
   return counts;
 }
 
-std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts) {
-  std::vector<std::vector<std::string>> rows;
+Sheet as_sheet(const std::vector<Count>& counts) {
+  Sheet sheet{{"run", "what", "count"}, {}};
   for (const Count& count : counts) {
     const auto add = [&](const std::string& what, std::int64_t number) {
-      rows.push_back({count.run, what, to_text(number)});
+      sheet.rows.push_back({count.run, what, to_text(number)});
     };
     add("lines read", count.stats.lines);
     for (const auto& [dialect, number] : count.stats.matched) add("lines matched by " + dialect, number);
@@ -257,7 +257,7 @@ std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts) 
     if (count.left_out > 0) add("records of other ranks, left out", count.left_out);
     for (const auto& [kind, number] : count.stats.faults) add("faults: " + kind, number);
   }
-  return rows;
+  return sheet;
 }
 
 std::map<std::string, std::string> map_of(const std::string& text, const std::string& what) {

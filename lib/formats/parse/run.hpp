@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/sheet.hpp"
 #include "parse/log.hpp"
 
 namespace zs::parse {
@@ -64,8 +65,8 @@ std::vector<Count> convert(const std::vector<Job>& jobs, const Options& options,
 metric::Store collect(const std::vector<Job>& jobs, const Options& options, const FaultSink& faults,
                       std::vector<Count>* counts = nullptr);
 
-/// The counts as rows of a table: run, what, count. The lines of a run add up to its lines read.
-std::vector<std::vector<std::string>> as_rows(const std::vector<Count>& counts);
+/// The counts as a table: run, what, count. The lines of a run add up to its lines read.
+Sheet as_sheet(const std::vector<Count>& counts);
 
 /// "loss=train/loss,step=it" (COLUMN=KEY) as Options::map; COLUMN may have any name that logs have for it (step_time
 /// for iteration_time). Throws UsageError; `what` is what messages call it.

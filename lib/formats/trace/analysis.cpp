@@ -34,10 +34,10 @@ std::vector<Kind> kinds(const Trace& trace) {
   return all;
 }
 
-Answer temporal(const std::vector<Trace>& traces, const Settings&) {
-  Answer answer{{"rank", "kernel_time", "idle", "idle_percent", "computing", "computing_percent", "non_computing",
-                 "non_computing_percent"},
-                {}};
+Sheet temporal(const std::vector<Trace>& traces, const Settings&) {
+  Sheet answer{{"rank", "kernel_time", "idle", "idle_percent", "computing", "computing_percent", "non_computing",
+                "non_computing_percent"},
+               {}};
   for (const Trace& trace : traces) {
     const std::vector<Kind> kind = kinds(trace);
     const auto all = spans_of(trace, [](const Event&) { return true; });
@@ -51,10 +51,10 @@ Answer temporal(const std::vector<Trace>& traces, const Settings&) {
   return answer;
 }
 
-Answer idle(const std::vector<Trace>& traces, const Settings& settings) {
-  Answer answer{{"rank", "stream", "idle", "host_wait", "host_wait_percent", "kernel_wait", "kernel_wait_percent",
-                 "other_wait", "other_wait_percent"},
-                {}};
+Sheet idle(const std::vector<Trace>& traces, const Settings& settings) {
+  Sheet answer{{"rank", "stream", "idle", "host_wait", "host_wait_percent", "kernel_wait", "kernel_wait_percent",
+                "other_wait", "other_wait_percent"},
+               {}};
   for (const Trace& trace : traces) {
     std::map<std::int32_t, std::vector<const Event*>> streams;
     for (const Event& event : trace.events) {
@@ -81,7 +81,7 @@ Answer idle(const std::vector<Trace>& traces, const Settings& settings) {
 }
 
 /// How long each set of kinds ran at once, over all ranks.
-Answer kernel_kinds(const std::vector<Trace>& traces, const Settings&) {
+Sheet kernel_kinds(const std::vector<Trace>& traces, const Settings&) {
   std::array<double, 8> times{};
   for (const Trace& trace : traces) {
     const std::vector<Kind> kind = kinds(trace);
@@ -101,7 +101,7 @@ Answer kernel_kinds(const std::vector<Trace>& traces, const Settings&) {
       running = edges[i].second > 0 ? running | bit : running & ~bit;
     }
   }
-  Answer answer{{"kind", "time", "percent"}, {}};
+  Sheet answer{{"kind", "time", "percent"}, {}};
   const double whole = std::accumulate(times.begin() + 1, times.end(), 0.0);
   for (unsigned set = 1; set < 8; ++set) {
     std::string label;
@@ -115,7 +115,7 @@ Answer kernel_kinds(const std::vector<Trace>& traces, const Settings&) {
   return answer;
 }
 
-Answer kernels(const std::vector<Trace>& traces, const Settings& settings) {
+Sheet kernels(const std::vector<Trace>& traces, const Settings& settings) {
   std::map<std::string, std::vector<double>> times;
   for (const Trace& trace : traces) {
     for (const Event& event : trace.events) {
@@ -126,7 +126,7 @@ Answer kernels(const std::vector<Trace>& traces, const Settings& settings) {
 }
 
 /// The time of operators on processors, without that of the operators that they call.
-Answer operators(const std::vector<Trace>& traces, const Settings& settings) {
+Sheet operators(const std::vector<Trace>& traces, const Settings& settings) {
   std::map<std::string, std::vector<double>> times;
   for (const Trace& trace : traces) {
     std::vector<double> inner(trace.events.size());  // the time of what each calls
@@ -143,7 +143,7 @@ Answer operators(const std::vector<Trace>& traces, const Settings& settings) {
 }
 
 /// What record_function and its like mark on the host; steps are counted elsewhere.
-Answer annotations(const std::vector<Trace>& traces, const Settings& settings) {
+Sheet annotations(const std::vector<Trace>& traces, const Settings& settings) {
   std::map<std::string, std::vector<double>> times;
   for (const Trace& trace : traces) {
     for (const Event& event : trace.events) {
@@ -155,8 +155,8 @@ Answer annotations(const std::vector<Trace>& traces, const Settings& settings) {
   return by_name("annotation", std::move(times), settings);
 }
 
-Answer overlap(const std::vector<Trace>& traces, const Settings&) {
-  Answer answer{{"rank", "communication", "overlapped", "overlap_percent"}, {}};
+Sheet overlap(const std::vector<Trace>& traces, const Settings&) {
+  Sheet answer{{"rank", "communication", "overlapped", "overlap_percent"}, {}};
   for (const Trace& trace : traces) {
     const std::vector<Kind> kind = kinds(trace);
     const auto computing = spans_of(trace, [&](const Event& e) { return kind[e.name] == Kind::computation; });
@@ -173,8 +173,8 @@ Answer overlap(const std::vector<Trace>& traces, const Settings&) {
   return answer;
 }
 
-Answer memory(const std::vector<Trace>& traces, const Settings&) {
-  Answer answer{{"rank", "device", "points", "peak_allocated", "peak_at", "peak_reserved"}, {}};
+Sheet memory(const std::vector<Trace>& traces, const Settings&) {
+  Sheet answer{{"rank", "device", "points", "peak_allocated", "peak_at", "peak_reserved"}, {}};
   for (const Trace& trace : traces) {
     std::map<std::int64_t, std::vector<const Memory*>> devices;
     for (const Memory& memory : trace.memory) devices[memory.device].push_back(&memory);
@@ -191,8 +191,8 @@ Answer memory(const std::vector<Trace>& traces, const Settings&) {
 }
 
 /// An analysis that needs nothing but the traces.
-template <Answer (*analysis)(const std::vector<Trace>&, const Settings&)>
-Answer of(const Question& question, std::size_t most) {
+template <Sheet (*analysis)(const std::vector<Trace>&, const Settings&)>
+Sheet of(const Question& question, std::size_t most) {
   return analysis(question.traces(), {question.kernel_delay(), most});
 }
 
@@ -224,7 +224,7 @@ const std::vector<Analysis>& analyses() {
   return kAll;
 }
 
-Answer difference(const std::vector<Trace>& control, const std::vector<Trace>& test, const Settings& settings) {
+Sheet difference(const std::vector<Trace>& control, const std::vector<Trace>& test, const Settings& settings) {
   struct Count {
     std::array<std::int64_t, 2> counts{};
     std::array<double, 2> times{};
@@ -241,9 +241,9 @@ Answer difference(const std::vector<Trace>& control, const std::vector<Trace>& t
       }
     }
   }
-  Answer answer{{"operation", "on", "sign", "count_control", "count_test", "count_change", "time_control", "time_test",
-                 "time_change"},
-                {}};
+  Sheet answer{{"operation", "on", "sign", "count_control", "count_test", "count_change", "time_control", "time_test",
+                "time_change"},
+               {}};
   for (const auto& [key, count] : all) {
     const std::int64_t more = count.counts[1] - count.counts[0];
     answer.rows.push_back({key.first, key.second,

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "trace/answer.hpp"
+#include "base/sheet.hpp"
 #include "trace/critical_path.hpp"
+#include "trace/sums.hpp"
 #include "trace/trace.hpp"
 
 namespace zs::trace {
@@ -32,13 +33,13 @@ class Question {
 /// Answers with at most `most` rows of names.
 struct Analysis {
   std::string_view name, what;  ///< for --show; what it answers
-  Answer (*run)(const Question& question, std::size_t most);
+  Sheet (*run)(const Question& question, std::size_t most);
 };
 
 /// All of them, in the order in which they are told.
 const std::vector<Analysis>& analyses();
 
 /// For each operation of two sets of traces: how often, and how long, and what that differs by.
-Answer difference(const std::vector<Trace>& control, const std::vector<Trace>& test, const Settings& settings);
+Sheet difference(const std::vector<Trace>& control, const std::vector<Trace>& test, const Settings& settings);
 
 }  // namespace zs::trace

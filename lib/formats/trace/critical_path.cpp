@@ -135,8 +135,8 @@ class Walk {
 
 std::vector<Stretch> critical_path(const Trace& trace, double kernel_delay) { return Walk(trace, kernel_delay).run(); }
 
-Answer critical(const Question& question, std::size_t) {
-  Answer answer{{"rank", "bound_by", "time", "percent"}, {}};
+Sheet critical(const Question& question, std::size_t) {
+  Sheet answer{{"rank", "bound_by", "time", "percent"}, {}};
   for (std::size_t i = 0; i < question.traces().size(); ++i) {
     const Trace& trace = question.traces()[i];
     std::array<double, kBounds.size()> times{};
@@ -152,7 +152,7 @@ Answer critical(const Question& question, std::size_t) {
   return answer;
 }
 
-Answer critical_kernels(const Question& question, std::size_t most) {
+Sheet critical_kernels(const Question& question, std::size_t most) {
   std::map<std::string, std::vector<double>> times;
   for (std::size_t i = 0; i < question.traces().size(); ++i) {
     const Trace& trace = question.traces()[i];

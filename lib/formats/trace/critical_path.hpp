@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/answer.hpp"
+#include "base/sheet.hpp"
 #include "trace/trace.hpp"
 
 namespace zs::trace {
@@ -26,8 +26,8 @@ std::vector<Stretch> critical_path(const Trace& trace, double kernel_delay);
 
 class Question;
 /// A row for each rank and what bound it.
-Answer critical(const Question& question, std::size_t most);
+Sheet critical(const Question& question, std::size_t most);
 /// The kernels of most time on the paths.
-Answer critical_kernels(const Question& question, std::size_t most);
+Sheet critical_kernels(const Question& question, std::size_t most);
 
 }  // namespace zs::trace

@@ -29,8 +29,8 @@ double delay(const Event& call, const Event& kernel) { return std::max(0.0, kern
 
 }  // namespace
 
-Answer launch(const std::vector<Trace>& traces, const Settings&) {
-  Answer answer{
+Sheet launch(const std::vector<Trace>& traces, const Settings&) {
+  Sheet answer{
       {"rank", "launches", "delay_mean", "delay_50%", "delay_max", "short_kernels", "slow_calls", "late_starts"}, {}};
   for (const Trace& trace : traces) {
     std::vector<double> delays;
@@ -52,7 +52,7 @@ Answer launch(const std::vector<Trace>& traces, const Settings&) {
   return answer;
 }
 
-Answer delays(const std::vector<Trace>& traces, const Settings& settings) {
+Sheet delays(const std::vector<Trace>& traces, const Settings& settings) {
   struct Row {
     std::vector<double> delays;
     std::size_t late = 0;
@@ -75,8 +75,8 @@ Answer delays(const std::vector<Trace>& traces, const Settings& settings) {
   std::stable_sort(late.begin(), late.end(),
                    [](const auto& a, const auto& b) { return a.second->late > b.second->late; });
   if (late.size() > settings.most) late.resize(settings.most);
-  Answer answer{{"operator", "kernel", "launches", "late_starts", "late_percent", "delay", "delay_mean", "delay_max"},
-                {}};
+  Sheet answer{{"operator", "kernel", "launches", "late_starts", "late_percent", "delay", "delay_mean", "delay_max"},
+               {}};
   for (const auto& [names, row] : late) {
     const std::vector<std::string> all = figures(row->delays);
     answer.rows.push_back({names->first, names->second, all[0], text(row->late),

@@ -3,15 +3,16 @@
 #pragma once
 #include <vector>
 
-#include "trace/answer.hpp"
+#include "base/sheet.hpp"
+#include "trace/sums.hpp"
 #include "trace/trace.hpp"
 
 namespace zs::trace {
 
 /// A row for each rank: the delays of its launches.
-Answer launch(const std::vector<Trace>& traces, const Settings& settings);
+Sheet launch(const std::vector<Trace>& traces, const Settings& settings);
 
 /// A row for each operator and kernel that it launched: those with most late starts first.
-Answer delays(const std::vector<Trace>& traces, const Settings& settings);
+Sheet delays(const std::vector<Trace>& traces, const Settings& settings);
 
 }  // namespace zs::trace

@@ -44,8 +44,8 @@ std::map<std::int32_t, Queue> queues(const Trace& trace) {
   return all;
 }
 
-Answer queue(const std::vector<Trace>& traces, const Settings&) {
-  Answer answer{{"rank", "stream", "count", "mean", "std", "min", "25%", "50%", "75%", "max", "full_time"}, {}};
+Sheet queue(const std::vector<Trace>& traces, const Settings&) {
+  Sheet answer{{"rank", "stream", "count", "mean", "std", "min", "25%", "50%", "75%", "max", "full_time"}, {}};
   constexpr double kFull = 1024;  // the runtime makes the next launch wait
   for (const Trace& trace : traces) {
     for (auto& [stream, course] : queues(trace)) {

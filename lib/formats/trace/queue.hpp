@@ -4,7 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "trace/answer.hpp"
+#include "base/sheet.hpp"
+#include "trace/sums.hpp"
 #include "trace/trace.hpp"
 
 namespace zs::trace {
@@ -17,6 +18,6 @@ struct Queue {
 std::map<std::int32_t, Queue> queues(const Trace& trace);
 
 /// A row for each stream.
-Answer queue(const std::vector<Trace>& traces, const Settings& settings);
+Sheet queue(const std::vector<Trace>& traces, const Settings& settings);
 
 }  // namespace zs::trace

@@ -49,8 +49,8 @@ struct Waits {
 
 }  // namespace
 
-Answer stragglers(const std::vector<Trace>& traces, const Settings& settings) {
-  Answer answer{{"collective", "count", "rank", "came_last", "came_last_percent", "others_waited", "all_waits"}, {}};
+Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings) {
+  Sheet answer{{"collective", "count", "rank", "came_last", "came_last_percent", "others_waited", "all_waits"}, {}};
   if (traces.size() < 2) return answer;
   const bool on_gpu = std::any_of(traces.begin(), traces.end(), [](const Trace& trace) {
     return std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {

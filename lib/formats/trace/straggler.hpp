@@ -3,7 +3,8 @@
 #pragma once
 #include <vector>
 
-#include "trace/answer.hpp"
+#include "base/sheet.hpp"
+#include "trace/sums.hpp"
 #include "trace/trace.hpp"
 
 namespace zs::trace {
@@ -12,6 +13,6 @@ namespace zs::trace {
 /// name is one collective on all ranks. The rank that is in it shortest came last, and what the others are in it
 /// longer is their wait: so it needs no common clock. NCCL's kernels where there are any, else what PyTorch and zs
 /// annotate as communication. Nothing of fewer than two ranks.
-Answer stragglers(const std::vector<Trace>& traces, const Settings& settings);
+Sheet stragglers(const std::vector<Trace>& traces, const Settings& settings);
 
 }  // namespace zs::trace

@@ -37,8 +37,8 @@ std::vector<std::string> figures(const std::vector<double>& values) {
   return {text(values.size()), text(sum), text(mean), text(deviation), text(*least), text(*greatest)};
 }
 
-Answer by_name(const char* what, std::map<std::string, std::vector<double>> times, const Settings& settings) {
-  Answer answer{{what, "count", "time", "mean", "std", "min", "max"}, {}};
+Sheet by_name(const char* what, std::map<std::string, std::vector<double>> times, const Settings& settings) {
+  Sheet answer{{what, "count", "time", "mean", "std", "min", "max"}, {}};
   std::vector<Sum> sums;
   for (auto& [label, values] : times) sums.push_back({label, std::move(values)});
   std::stable_sort(sums.begin(), sums.end(), [](const Sum& a, const Sum& b) { return a.total() > b.total(); });

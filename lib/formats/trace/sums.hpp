@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the analyses of traces share: numbers as text, statistics of samples, unions of spans.
 #pragma once
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "trace/answer.hpp"
+#include "base/sheet.hpp"
 #include "trace/trace.hpp"
 
 namespace zs::trace {
+
+/// What an analysis is asked with.
+struct Settings {
+  double kernel_delay = 30;  ///< us: a shorter gap behind a kernel is its successor's, not somebody's
+  std::size_t most = 10;     ///< rows of a table of names
+};
 
 std::string text(double value);
 std::string text(std::size_t value);
@@ -22,7 +29,7 @@ std::vector<std::string> figures(const std::vector<double>& values);
 double quantile(const std::vector<double>& sorted, double share);
 
 /// A row for each name of most time, and one for the others; the first column is called `what`.
-Answer by_name(const char* what, std::map<std::string, std::vector<double>> times, const Settings& settings);
+Sheet by_name(const char* what, std::map<std::string, std::vector<double>> times, const Settings& settings);
 
 /// A time from `begin` to `end`.
 struct Span {

@@ -100,8 +100,8 @@ TEST_CASE("trace: figures, quantiles and percentages by hand") {
 }
 
 TEST_CASE("trace: the names of most time have rows, and the others one together") {
-  const Answer answer = by_name("kernel", {{"a", {1, 2}}, {"b", {9}}, {"c", {1}}, {"d", {1.5}}}, {30, 2});
-  CHECK(answer.columns.front() == "kernel");
+  const Sheet answer = by_name("kernel", {{"a", {1, 2}}, {"b", {9}}, {"c", {1}}, {"d", {1.5}}}, {30, 2});
+  CHECK(answer.header.front() == "kernel");
   REQUIRE(answer.rows.size() == 3);
   CHECK(answer.rows[0][0] == "b");
   CHECK(answer.rows[1][0] == "a");

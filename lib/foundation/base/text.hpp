@@ -24,4 +24,7 @@ bool is_control(std::string_view character);
 /// as \x9B. Every name or value that people see in a table, a picture or a message goes through this.
 std::string printable(std::string_view text);
 
+/// `text` with tab, line feed, carriage return and backslash as \t, \n, \r and \\.
+std::string backslashed(std::string_view text);
+
 }  // namespace zs

@@ -15,12 +15,11 @@
 namespace zs::plot {
 namespace {
 
-using trace::Answer;
 using trace::Trace;
 
 constexpr double kSecond = 1e6;  // in the microseconds of traces
 
-Answer answer(std::string_view analysis, const trace::Question& question, std::size_t most) {
+Sheet answer(std::string_view analysis, const trace::Question& question, std::size_t most) {
   const auto& all = trace::analyses();
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == analysis; });
   return found->run(question, most);
@@ -76,7 +75,7 @@ void tell_apart(std::vector<std::string*> names) {
 }
 
 /// An answer whose rows begin with a kernel.
-Answer of_kernels(Answer answer) {
+Sheet of_kernels(Sheet answer) {
   std::vector<std::string*> names;
   for (auto& row : answer.rows) row[0] = kernel_name(row[0]), names.push_back(&row[0]);
   tell_apart(names);
@@ -85,7 +84,7 @@ Answer of_kernels(Answer answer) {
 
 /// Ranks by what their GPUs did.
 void add_breakdown(const trace::Question& question, std::vector<Panel>& panels) {
-  const Answer times = answer("temporal", question, SIZE_MAX);
+  const Sheet times = answer("temporal", question, SIZE_MAX);
   if (times.rows.empty()) return;
   Panel panel;
   panel.title = "What each rank's GPU did, share of the time";
@@ -106,7 +105,7 @@ void add_breakdown(const trace::Question& question, std::vector<Panel>& panels) 
 }
 
 /// A bar for each row of an answer: its name, and the time in `column`.
-void add_bars(const Answer& times, std::size_t name, std::size_t column, const std::string& title,
+void add_bars(const Sheet& times, std::size_t name, std::size_t column, const std::string& title,
               const std::string& label, std::vector<Panel>& panels) {
   double most = 0;
   for (const auto& row : times.rows) most = std::max(most, number(row[column]));
@@ -213,7 +212,7 @@ Figure trace_figure(const trace::Question& question) {
   add_breakdown(question, figure.panels);
   add_bars(of_kernels(answer("kernels", question, kNames)), 0, 2, "Kernels of most time", "time over all ranks",
            figure.panels);
-  Answer path = answer("critical", question, kNames);
+  Sheet path = answer("critical", question, kNames);
   std::erase_if(path.rows, [&](const auto& row) { return row[0] != path.rows.front()[0]; });
   if (!path.rows.empty())
     add_bars(path, 1, 2, "What the end of rank " + path.rows.front()[0] + " waited for", "time on the critical path",

@@ -12,15 +12,15 @@ namespace zs::report {
 namespace {
 
 /// A table of an analysis, as people read it: long numbers to six digits, names as code.
-Grid grid_of(const trace::Analysis& analysis, const trace::Answer& answer) {
+Grid grid_of(const trace::Analysis& analysis, const Sheet& answer) {
   Grid grid;
   grid.title =
       std::string(1, static_cast<char>(std::toupper(analysis.what.front()))) + std::string(analysis.what.substr(1));
-  grid.header = answer.columns;
+  grid.header = answer.header;
   std::replace_if(
       grid.header.begin(), grid.header.end(), [](const std::string& name) { return name.empty(); }, "-");
   for (std::string& name : grid.header) std::replace(name.begin(), name.end(), '_', ' ');
-  grid.numeric.assign(answer.columns.size(), true);
+  grid.numeric.assign(answer.header.size(), true);
   for (const auto& row : answer.rows) {
     std::vector<Cell> cells;
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -45,7 +45,7 @@ Section trace_section(const std::vector<trace::Trace>& traces) {
   section.blocks.emplace_back(
       Picture{"profile", "where the time of the profiled steps went", plot::trace_figure(question)});
   for (const trace::Analysis& analysis : trace::analyses()) {
-    const trace::Answer answer = analysis.run(question, trace::Settings().most);
+    const Sheet answer = analysis.run(question, trace::Settings().most);
     if (!answer.rows.empty()) section.blocks.emplace_back(grid_of(analysis, answer));
   }
   return section;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of text under a header, to be printed: as tab-separated text, CSV, JSON, or cut to the width of a terminal.
+// Rows of text under a header, to be printed: aligned for people, as tab-separated text, CSV or JSON.
 #pragma once
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-namespace zs::registry {
+namespace zs {
 
 struct Sheet {
   std::vector<std::string> header;
@@ -19,6 +20,7 @@ std::string to_tsv(const Sheet& sheet);
 /// front.
 std::string to_csv(const Sheet& sheet);
 /// A list of objects; empty cells are left out, numbers and truth values are such, nan and inf are texts.
+nlohmann::ordered_json to_objects(const Sheet& sheet);
 std::string to_json(const Sheet& sheet);
 /// One such object.
 std::string to_json(const std::vector<std::string>& names, const std::vector<std::string>& values);
@@ -31,4 +33,9 @@ std::string csv_cell(const std::string& text);
 /// `left_out` is set to how many. A `width` of 0 is no limit.
 Sheet fitted(const Sheet& sheet, std::size_t width, std::size_t& left_out);
 
-}  // namespace zs::registry
+/// For people, two blanks between columns. A column whose every cell is a number (or empty) is aligned right. Cells go
+/// through printable(); lines have no trailing blanks. Where the lines would have more than `width` characters, the
+/// columns that do not fit follow in further tables, each with the first column; 0: no limit.
+std::string aligned(const Sheet& sheet, std::size_t width = 0);
+
+}  // namespace zs

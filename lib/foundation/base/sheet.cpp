@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry/sheet.hpp"
+#include "base/sheet.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,8 @@
 
 #include "base/number.hpp"
 #include "base/text.hpp"
-#include "registry/record.hpp"
 
-namespace zs::registry {
+namespace zs {
 namespace {
 
 std::string for_people(const std::string& text) {
@@ -79,9 +78,15 @@ std::string csv_cell(const std::string& raw) {
 }
 
 std::string to_tsv(const Sheet& sheet) {
-  return lines(sheet, '\t', [](const std::string& text) { return printable(escaped(text)); });
+  return lines(sheet, '\t', [](const std::string& text) { return printable(backslashed(text)); });
 }
 std::string to_csv(const Sheet& sheet) { return lines(sheet, ',', csv_cell); }
+
+nlohmann::ordered_json to_objects(const Sheet& sheet) {
+  auto objects = nlohmann::ordered_json::array();
+  for (const auto& row : sheet.rows) objects.push_back(json_object(sheet.header, row));
+  return objects;
+}
 
 std::string to_json(const Sheet& sheet) {
   std::string out = "[";
@@ -114,4 +119,45 @@ Sheet fitted(const Sheet& sheet, std::size_t width, std::size_t& left_out) {
   return out;
 }
 
-}  // namespace zs::registry
+std::string aligned(const Sheet& sheet, std::size_t width) {
+  const auto& header = sheet.header;
+  auto rows = sheet.rows;
+  for (auto& row : rows) std::transform(row.begin(), row.end(), row.begin(), printable);
+  std::vector<std::size_t> widths;
+  std::vector<bool> numeric;
+  for (std::size_t c = 0; c < header.size(); ++c) {
+    std::size_t width = characters(header[c]);
+    bool numbers = true, any = false;
+    for (const auto& row : rows) {
+      width = std::max(width, characters(row[c]));
+      if (row[c].empty() || row[c] == "-") continue;
+      any = true;
+      numbers = numbers && parse_real(row[c].substr(0, row[c].find(' '))).has_value();
+    }
+    widths.push_back(width);
+    numeric.push_back(numbers && any);
+  }
+  std::string text;
+  const auto line = [&](const std::vector<std::string>& cells, std::size_t from, std::size_t to) {
+    std::string out;
+    for (std::size_t c = 0; c < to; c = c == 0 ? std::max<std::size_t>(from, 1) : c + 1) {
+      const std::string pad(widths[c] - characters(cells[c]), ' ');
+      out += (c ? "  " : "") + (numeric[c] ? pad + cells[c] : cells[c] + pad);
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    text += out + "\n";
+  };
+  for (std::size_t from = 0, to = 0; from < header.size(); from = to) {
+    std::size_t used = from > 0 ? widths[0] : 0;
+    for (to = from; to < header.size(); ++to) {
+      used += widths[to] + (to > 0 ? 2 : 0);
+      if (width > 0 && used > width && to > std::max<std::size_t>(from, 1)) break;
+    }
+    if (from > 0) text += "\n";
+    line(header, from, to);
+    for (const auto& row : rows) line(row, from, to);
+  }
+  return text;
+}
+
+}  // namespace zs

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "model/forward_test.hpp"
 #include "unit/random.hpp"
 
 namespace zs::model {
@@ -29,24 +30,6 @@ Measured measured(const model::Model& model, const std::string& name) {
   }
   FAIL("no parameter " << name);
   return {};
-}
-
-/// The logits of a micro-batch, parameters being as they begin with `seed` 3.
-at::Tensor logits(const model::Model& model, const unit::Batch& batch) {
-  const at::NoGradGuard no_grad;
-  at::Tensor logits, x;
-  const unit::ForwardContext context{.batch = batch, .training = false, .logits = &logits};
-  std::vector<std::vector<at::Tensor>> parameters;
-  for (const auto& unit : model.units) {
-    const at::Tensor flat = at::empty({unit->numel()});
-    unit::initialise(*unit, 3, flat);
-    parameters.push_back(unit::views(*unit, flat));
-    const int tied_to = unit->tied_to();
-    x = unit->forward(x, parameters.back(),
-                      tied_to < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(tied_to)],
-                      context);
-  }
-  return logits;
 }
 
 constexpr const char* kBlock = "transformer.h.1.";
@@ -159,11 +142,11 @@ TEST_CASE("model: documents of one sample see nothing of each other, and each is
       CAPTURE(fused);
       const model::Model model =
           model::make({.name = name, .num_layers = 2, .seq_length = kLength, .init_std = 0.1, .fused = fused});
-      const at::Tensor packed_NV = logits(model, batch(tokens)).reshape({2 * kLength, -1});
+      const at::Tensor packed_NV = forward(model, batch(tokens)).logits.reshape({2 * kLength, -1});
       for (std::size_t i = 0; i < begins.size(); ++i) {
         const std::int64_t count = (i + 1 < begins.size() ? begins[i + 1] : 2 * kLength) - begins[i];
         const at::Tensor alone = tokens.view({1, -1}).narrow(1, begins[i], count).contiguous();
-        const at::Tensor expected_TV = logits(model, {alone, alone}).select(0, 0);
+        const at::Tensor expected_TV = forward(model, {alone, alone}).logits.select(0, 0);
         const at::Tensor its_TV = packed_NV.narrow(0, begins[i], count);
         CAPTURE(i);
         CHECK((its_TV - expected_TV).abs().max().item<double>() < 4e-6 * expected_TV.abs().max().item<double>());
@@ -171,7 +154,8 @@ TEST_CASE("model: documents of one sample see nothing of each other, and each is
         at::Tensor other = tokens.clone();
         other.view({-1}).add_(1).remainder_(256);
         other.view({-1}).narrow(0, begins[i], count).copy_(alone.view({-1}));
-        CHECK(at::equal(logits(model, batch(other)).reshape({2 * kLength, -1}).narrow(0, begins[i], count), its_TV));
+        CHECK(at::equal(forward(model, batch(other)).logits.reshape({2 * kLength, -1}).narrow(0, begins[i], count),
+                        its_TV));
       }
     }
   }

@@ -33,11 +33,10 @@ struct Rendered {
   std::vector<std::pair<std::size_t, std::size_t>> said;
 };
 
-/// By Jinja2 of Python, with what transformers gives a template. What the assistant says is what stands in {%
-/// generation
-/// %} blocks, if the template has them; else what follows the text of the messages before it, with the prompt for the
-/// assistant. `file` is where the conversations come from. Throws Error, located: a template that is no Jinja, what it
-/// refuses, a turn whose place cannot be told, and where there is no Python with Jinja2.
+/// By Jinja2 of Python, with what transformers gives a template. What the assistant says is what stands in blocks of
+/// "generation", if the template has them; else what follows the text of the messages before it, with the prompt for
+/// the assistant. `file` is where the conversations come from. Throws Error, located: a template that is no Jinja, what
+/// it refuses, a turn whose place cannot be told, and where there is no Python with Jinja2.
 std::vector<Rendered> render(const Template& by, LossOn loss_on, const std::vector<Conversation>& conversations,
                              const std::string& file);
 

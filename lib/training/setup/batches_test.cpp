@@ -3,20 +3,27 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-
+#include "base/file.hpp"
 #include "base/folder.hpp"
 #include "config/reading.hpp"
+#include "model/forward_test.hpp"
 
 namespace zs::setup {
+namespace {
+
+/// A file of 60 documents of 2 to 51 letters.
+std::string documents(const TemporaryFolder& folder) {
+  std::string text;
+  for (std::size_t i = 0; i < 60; ++i) text += "{\"text\": \"" + std::string(1 + i * 7 % 50, 'a') + "b\"}\n";
+  write_file(folder.file("x.jsonl"), text);
+  return folder.file("x.jsonl");
+}
+
+}  // namespace
 
 TEST_CASE("batches: padded or packed: the losses of a step's micro-batches have the mean over all targets that count") {
   const TemporaryFolder folder;
-  const std::string path = folder.file("x.jsonl");
-  std::ofstream file(path);
-  for (int i = 0; i < 60; ++i)
-    file << "{\"text\": \"" << std::string(static_cast<std::size_t>(1 + i * 7 % 50), 'a') << "b\"}\n";
-  file.close();
+  const std::string path = documents(folder);
   for (const std::string packing : {"none", "masked"}) {
     for (const std::string name : {"tiny", "tiny-llama"}) {
       for (const bool fused : {false, true}) {
@@ -38,18 +45,7 @@ TEST_CASE("batches: padded or packed: the losses of a step's micro-batches have 
         // Adds the losses of a micro-batch, and returns what its last unit gives.
         const auto loss = [&](const unit::Batch& batch) {
           REQUIRE(batch.weight);
-          at::Tensor logits, x;
-          const unit::ForwardContext context{.batch = batch, .training = false, .logits = &logits};
-          std::vector<std::vector<at::Tensor>> parameters;
-          for (const auto& unit : model.units) {
-            const at::Tensor flat = at::empty({unit->numel()});
-            unit::initialise(*unit, 3, flat);
-            parameters.push_back(unit::views(*unit, flat));
-            const int tied_to = unit->tied_to();
-            x = unit->forward(
-                x, parameters.back(),
-                tied_to < 0 ? std::span<const at::Tensor>() : parameters[static_cast<std::size_t>(tied_to)], context);
-          }
+          const auto [logits, last] = model::forward(model, batch);
           const at::Tensor each = -at::log_softmax(logits.to(at::kDouble), -1)
                                        .gather(-1, batch.targets.clamp_min(0).unsqueeze(-1))
                                        .squeeze(-1);
@@ -57,7 +53,7 @@ TEST_CASE("batches: padded or packed: the losses of a step's micro-batches have 
           CHECK((packing == "masked" || !counts.all().item<bool>()));  // a row may be full
           sum += each.masked_select(counts).sum().item<double>();
           counted += counts.sum().item<std::int64_t>();
-          return x.item<double>();
+          return last.item<double>();
         };
         for (std::int64_t leaf = 0; leaf < 4; ++leaf) mean += loss(batches.training(2, leaf)) / 4;
         CHECK(counted == batches.tokens(2));
@@ -79,11 +75,7 @@ TEST_CASE("batches: padded or packed: the losses of a step's micro-batches have 
 
 TEST_CASE("batches: padded or packed: a step's mean is the same whichever micro-batches its samples are in") {
   const TemporaryFolder folder;
-  const std::string path = folder.file("x.jsonl");
-  std::ofstream file(path);
-  for (int i = 0; i < 60; ++i)
-    file << "{\"text\": \"" << std::string(static_cast<std::size_t>(1 + i * 7 % 50), 'a') << "b\"}\n";
-  file.close();
+  const std::string path = documents(folder);
   for (const std::string packing : {"none", "masked"}) {
     std::vector<std::int64_t> targets, seen;
     std::vector<double> weights;
